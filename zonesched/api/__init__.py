@@ -1,0 +1,1 @@
+"""The HTTP surface of a zone; the only package that imports Flask."""

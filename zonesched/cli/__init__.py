@@ -1,0 +1,1 @@
+"""The zonesched command and the launcher of a zone."""

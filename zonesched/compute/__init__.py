@@ -1,0 +1,1 @@
+"""The compute agent: makes real what its zone says should run."""

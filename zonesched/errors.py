@@ -1,0 +1,140 @@
+"""Faults that a caller of a zone can meet, each with a stable code.
+
+A fault has a kind (OpenStack's name of the error body, which decides the HTTP status) and a code that is
+ours and never changes. "Nobody fits" and "a child is late" are results with reasons, not faults.
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class Kind(enum.Enum):
+    """OpenStack's names of error bodies, with the HTTP status each stands for."""
+
+    BAD_REQUEST = ("badRequest", 400)
+    UNAUTHORIZED = ("unauthorized", 401)
+    FORBIDDEN = ("forbidden", 403)
+    ITEM_NOT_FOUND = ("itemNotFound", 404)
+    BAD_METHOD = ("badMethod", 405)
+    CONFLICTING_REQUEST = ("conflictingRequest", 409)
+    TOO_LARGE = ("requestEntityTooLarge", 413)
+    OVER_LIMIT = ("overLimit", 429)
+    COMPUTE_FAULT = ("computeFault", 500)
+    SERVICE_UNAVAILABLE = ("serviceUnavailable", 503)
+
+    def __init__(self, body_name: str, status: int) -> None:
+        self.body_name = body_name
+        self.status = status
+
+
+class ZoneschedError(Exception):
+    """A fault with a stable code; `field` names the input it is about ("" where there is none)."""
+
+    kind = Kind.COMPUTE_FAULT
+    code = "internal_error"
+
+    def __init__(self, message: str, *, code: str = "", field: str = "", retry_after_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or type(self).code
+        self.field = field
+        self.retry_after_s = retry_after_s
+
+
+class BadRequest(ZoneschedError):
+    """The input cannot be honoured; the message names the field and the accepted values."""
+
+    kind = Kind.BAD_REQUEST
+    code = "invalid_value"
+
+
+class Unauthorized(ZoneschedError):
+    """No valid credentials came with the request."""
+
+    kind = Kind.UNAUTHORIZED
+    code = "unauthorized"
+
+
+class Forbidden(ZoneschedError):
+    """The caller is known and may not do this."""
+
+    kind = Kind.FORBIDDEN
+    code = "forbidden"
+
+
+class NotFound(ZoneschedError):
+    """There is no such item, or none that this caller may see."""
+
+    kind = Kind.ITEM_NOT_FOUND
+    code = "not_found"
+
+
+class Conflict(ZoneschedError):
+    """The request contradicts what is stored."""
+
+    kind = Kind.CONFLICTING_REQUEST
+    code = "conflict"
+
+
+class TooLarge(ZoneschedError):
+    """The body is larger than this zone reads."""
+
+    kind = Kind.TOO_LARGE
+    code = "body_too_large"
+
+
+class OverLimit(ZoneschedError):
+    """A limit of this caller is reached; `retry_after_s` says when to come back."""
+
+    kind = Kind.OVER_LIMIT
+    code = "over_limit"
+
+
+class Unavailable(ZoneschedError):
+    """This zone cannot do it now, and can later."""
+
+    kind = Kind.SERVICE_UNAVAILABLE
+    code = "unavailable"
+
+
+class BlobRefused(ZoneschedError):
+    """A sealed entry does not open, for whatever reason: outside, all reasons look alike.
+
+    `reason` is for the zone's own log and never part of an answer.
+    """
+
+    kind = Kind.BAD_REQUEST
+    code = "blob_refused"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("The build plan entry cannot be used.", field="blob")
+        self.reason = reason
+
+
+class ConfigError(ZoneschedError):
+    """A wrong configuration at start; the message names the option and the accepted values."""
+
+    code = "config_invalid"
+
+
+class WeighingUnknown(ZoneschedError):
+    """The request names a weighing or a weigher that this zone does not have."""
+
+    code = "weighing_unknown"
+
+
+class LeaseLost(ZoneschedError):
+    """A later lease of this reservation exists; the worker that meets this changes nothing more."""
+
+    code = "lease_lost"
+
+
+class ChildUnreachable(ZoneschedError):
+    """A child zone gave no usable answer in time (dead, late, or not to be believed).
+
+    `code` is one of child_timeout, child_unreachable, child_invalid_answer, child_refused; the message never
+    holds anything of the child's reply.
+    """
+
+    code = "child_unreachable"

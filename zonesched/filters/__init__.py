@@ -1,0 +1,1 @@
+"""Host filters: one small class each."""

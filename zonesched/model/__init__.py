@@ -1,0 +1,1 @@
+"""Frozen values that every other part speaks in; no I/O."""

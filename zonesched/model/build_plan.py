@@ -1,0 +1,68 @@
+"""What a zone chose: entries in greedy order, with a place each, here or in a child."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MAX_WEIGHT = 2**53 - 1
+
+
+@dataclass(frozen=True)
+class LocalPlace:
+    """A host of this zone."""
+
+    host_id: str
+
+
+@dataclass(frozen=True)
+class ChildPlace:
+    """What a child offered: opaque, to be handed back to that child as it came."""
+
+    child_id: str
+    blob: str
+
+
+Place = LocalPlace | ChildPlace
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Room for one instance. `weight` is an integer from 0 to 2**53-1, lower is better."""
+
+    weight: int
+    place: Place
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Room for all instances of an affinity request on one host; taken whole or not at all."""
+
+    weight: int
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class FunnelStep:
+    """One filter's part of the way from all hosts to the survivors."""
+
+    filter: str
+    code: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
+class BuildPlan:
+    """The answer of a select, still open: for this zone only, to carry out or to seal.
+
+    `entries` are in greedy order, best first, at most as many as asked for; `alternates` are the best of what
+    was not picked; `bundles` take the place of both for an affinity request. `complete` is false when a
+    child's offers are missing. `expires_in_s` is the least of this zone's and its children's.
+    """
+
+    entries: tuple[Entry, ...]
+    alternates: tuple[Entry, ...]
+    bundles: tuple[Bundle, ...]
+    complete: bool
+    expires_in_s: float
+    why: tuple[FunnelStep, ...]

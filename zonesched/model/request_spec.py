@@ -1,0 +1,289 @@
+"""What a request asks of a host: the same value in every zone that it passes through.
+
+The spec travels whole (flavor and image inline), since zones share no definitions.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+VCPU = "VCPU"
+MEMORY_MB = "MEMORY_MB"
+DISK_GB = "DISK_GB"
+
+RESOURCES_SCOPE = "resources:"
+TRAIT_SCOPE = "trait:"
+TRAITS_ANY_OF = "traits:any_of"
+ZONE_SCOPE = "zone:"
+
+
+class Policy(enum.Enum):
+    """How the instances of one request stand to each other."""
+
+    EACH = "each"
+    AFFINITY = "affinity"
+
+
+@dataclass(frozen=True)
+class Flavor:
+    """A size: resource amounts and extra specs (`resources:CLASS`, `trait:NAME`, `traits:any_of`, `zone:KEY`)."""
+
+    id: str
+    name: str
+    vcpus: int
+    ram_mb: int
+    disk_gb: int
+    extra_specs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Image:
+    """What is booted: an id and the properties that filters read."""
+
+    id: str
+    name: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TraitQuery:
+    """Traits a host must have, must not have, and groups of which it must have one each."""
+
+    required: frozenset[str] = frozenset()
+    forbidden: frozenset[str] = frozenset()
+    any_of: tuple[frozenset[str], ...] = ()
+
+    def matches(self, traits: frozenset[str]) -> bool:
+        return (
+            self.required <= traits
+            and not (self.forbidden & traits)
+            and all(group & traits for group in self.any_of)
+        )
+
+
+@dataclass(frozen=True)
+class WeigherScale:
+    """One weigher's part of the scale: its raw value at score 0 and at score 1, and its multiplier."""
+
+    weigher: str
+    low: float
+    high: float
+    multiplier: float
+
+
+@dataclass(frozen=True)
+class ScoreWeighing:
+    """Sum of scaled weighers; the scale is chosen once, in the zone that took the user's request."""
+
+    scales: tuple[WeigherScale, ...]
+
+
+@dataclass(frozen=True)
+class CostFunction:
+    """A cost function by name, and the factor its cost is multiplied with."""
+
+    name: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class CostWeighing:
+    """A scheduler driver that gives integer costs itself, with its functions where it has some."""
+
+    driver: str
+    functions: tuple[CostFunction, ...] = ()
+
+
+@dataclass(frozen=True)
+class Unweighed:
+    """No weighing chosen yet: only in the zone that took the user's request, before its first select."""
+
+
+Weighing = ScoreWeighing | CostWeighing | Unweighed
+
+
+@dataclass(frozen=True)
+class RequestSpec:
+    """One request for `num_instances` alike instances.
+
+    `time_budget_s` is what is left of the caller's time when the spec arrives; durations, never clock times,
+    cross between zones. `path` holds the uuids of the zones passed so far, first the one the user asked.
+    """
+
+    request_id: str
+    project_id: str
+    num_instances: int
+    flavor: Flavor
+    image: Image
+    alternates: int = 0
+    policy: Policy = Policy.EACH
+    availability_zone: str = ""
+    hints: Mapping[str, Any] = field(default_factory=dict)
+    filters: tuple[str, ...] = ()
+    filter_query: str = ""
+    weighing: Weighing = Unweighed()
+    path: tuple[str, ...] = ()
+    time_budget_s: float = 10.0
+
+    @cached_property
+    def resources(self) -> Mapping[str, int]:
+        """Amount of each resource class that one instance takes, in order of class name; zeros left out.
+
+        `resources:CLASS=n` takes the place of what the flavor's own columns say, as in OpenStack Placement.
+        Raises ValueError for an amount that is no whole number from 0 up.
+        """
+        amounts = {
+            VCPU: self.flavor.vcpus,
+            MEMORY_MB: self.flavor.ram_mb,
+            DISK_GB: self.flavor.disk_gb,
+        }
+        for key, value in self.flavor.extra_specs.items():
+            if key.startswith(RESOURCES_SCOPE):
+                amounts[key.removeprefix(RESOURCES_SCOPE)] = int(value)
+        if any(amount < 0 for amount in amounts.values()):
+            raise ValueError("a resource amount is negative")
+        return {name: amounts[name] for name in sorted(amounts) if amounts[name] > 0}
+
+    @cached_property
+    def traits(self) -> TraitQuery:
+        """What the flavor's extra specs say of traits.
+
+        `trait:NAME=required|forbidden`; `traits:any_of=A,B;C,D` asks for (A or B) and (C or D).
+        """
+        specs = self.flavor.extra_specs
+        named = {k.removeprefix(TRAIT_SCOPE): v for k, v in specs.items() if k.startswith(TRAIT_SCOPE)}
+        groups = (group.split(",") for group in specs.get(TRAITS_ANY_OF, "").split(";") if group.strip())
+        return TraitQuery(
+            required=frozenset(name for name, value in named.items() if value == "required"),
+            forbidden=frozenset(name for name, value in named.items() if value == "forbidden"),
+            any_of=tuple(frozenset(name.strip() for name in group if name.strip()) for group in groups),
+        )
+
+    @cached_property
+    def zone_capabilities(self) -> Mapping[str, str]:
+        """What the flavor asks of the zone itself: `zone:KEY=value` extra specs."""
+        specs = self.flavor.extra_specs
+        return {k.removeprefix(ZONE_SCOPE): v for k, v in specs.items() if k.startswith(ZONE_SCOPE)}
+
+    def digest(self) -> bytes:
+        """SHA-256 of the request's content (resources, image, hints and what else chooses hosts), 32 bytes.
+
+        A sealed entry is bound to it. Not in it: what differs from hop to hop or from select to boot
+        (request id, path, budget, number of instances, weighing).
+        """
+        wire = spec_to_wire(self)
+        content = {key: wire[key] for key in _CONTENT_KEYS}
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).digest()
+
+
+_CONTENT_KEYS = ("flavor", "image", "policy", "availability_zone", "hints", "filters", "filter_query")
+
+
+def spec_to_wire(spec: RequestSpec) -> dict[str, Any]:
+    """The spec as the JSON object `request_spec` of docs/wire.md."""
+    return {
+        "request_id": spec.request_id,
+        "project_id": spec.project_id,
+        "num_instances": spec.num_instances,
+        "alternates": spec.alternates,
+        "policy": spec.policy.value,
+        "flavor": {
+            "id": spec.flavor.id,
+            "name": spec.flavor.name,
+            "vcpus": spec.flavor.vcpus,
+            "ram": spec.flavor.ram_mb,
+            "disk": spec.flavor.disk_gb,
+            "extra_specs": dict(spec.flavor.extra_specs),
+        },
+        "image": {
+            "id": spec.image.id,
+            "name": spec.image.name,
+            "properties": dict(spec.image.properties),
+        },
+        "availability_zone": spec.availability_zone,
+        "hints": dict(spec.hints),
+        "filters": list(spec.filters),
+        "filter_query": spec.filter_query,
+        "weighing": _weighing_to_wire(spec.weighing),
+        "path": list(spec.path),
+        "time_budget_s": spec.time_budget_s,
+    }
+
+
+def spec_from_wire(wire: Mapping[str, Any]) -> RequestSpec:
+    """The spec that a validated `request_spec` object says (types and limits are checked by the API's schema)."""
+    flavor, image = wire["flavor"], wire["image"]
+    return RequestSpec(
+        request_id=wire["request_id"],
+        project_id=wire["project_id"],
+        num_instances=wire["num_instances"],
+        alternates=wire["alternates"],
+        policy=Policy(wire["policy"]),
+        flavor=Flavor(
+            id=flavor["id"],
+            name=flavor["name"],
+            vcpus=flavor["vcpus"],
+            ram_mb=flavor["ram"],
+            disk_gb=flavor["disk"],
+            extra_specs=dict(flavor["extra_specs"]),
+        ),
+        image=Image(id=image["id"], name=image["name"], properties=dict(image["properties"])),
+        availability_zone=wire["availability_zone"],
+        hints=dict(wire["hints"]),
+        filters=tuple(wire["filters"]),
+        filter_query=wire["filter_query"],
+        weighing=_weighing_from_wire(wire["weighing"]),
+        path=tuple(wire["path"]),
+        time_budget_s=wire["time_budget_s"],
+    )
+
+
+def _weighing_to_wire(weighing: Weighing) -> dict[str, Any]:
+    match weighing:
+        case ScoreWeighing(scales):
+            return {
+                "name": "score",
+                "scales": [
+                    {"weigher": s.weigher, "low": s.low, "high": s.high, "multiplier": s.multiplier}
+                    for s in scales
+                ],
+            }
+        case CostWeighing(driver, functions):
+            return {
+                "name": "cost",
+                "driver": driver,
+                "functions": [{"name": f.name, "weight": f.weight} for f in functions],
+            }
+        case Unweighed():
+            return {"name": "unweighed"}
+
+
+def _weighing_from_wire(wire: Mapping[str, Any]) -> Weighing:
+    match wire["name"]:
+        case "score":
+            return ScoreWeighing(
+                tuple(
+                    WeigherScale(s["weigher"], float(s["low"]), float(s["high"]), float(s["multiplier"]))
+                    for s in wire["scales"]
+                )
+            )
+        case "cost":
+            functions = tuple(CostFunction(f["name"], float(f["weight"])) for f in wire["functions"])
+            return CostWeighing(wire["driver"], functions)
+        case _:
+            return Unweighed()
+
+
+def spec_for_child(spec: RequestSpec, zone_uuid: str, time_budget_s: float) -> RequestSpec:
+    """The spec as a zone passes it on: itself added to the path, the budget cut to what the child gets."""
+    if not math.isfinite(time_budget_s):
+        raise ValueError("the time budget is not finite")
+    return replace(spec, path=(*spec.path, zone_uuid), time_budget_s=time_budget_s)

@@ -1,0 +1,1 @@
+"""Pure choice of hosts: arrays in, values out."""

@@ -1,0 +1,161 @@
+"""What blocks or varies, injected everywhere: the clock, and the executor of threads and pauses.
+
+The other two seams are the transport between zones (`zonesched.zones.transport`) and the store session
+(`zonesched.store.store`). Nothing else in the package sleeps, starts a thread, reads the time or draws a
+random number, so that a simulator can replace all four.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+class Clock(Protocol):
+    """Time, randomness and ids."""
+
+    def now(self) -> float:
+        """UTC epoch seconds; may jump."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back; only differences mean anything."""
+
+    def random_bytes(self, count: int) -> bytes:
+        """Unpredictable bytes, fit for salts and secrets."""
+
+    def new_uuid(self) -> str:
+        """A random UUID in its canonical text form."""
+
+
+@dataclass(frozen=True)
+class Done(Generic[T]):
+    """A call that ended in time."""
+
+    value: T
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A call that raised in time."""
+
+    error: Exception
+
+
+@dataclass(frozen=True)
+class Late:
+    """A call that had not ended when the wait was over; its result will be dropped."""
+
+
+class Loop(Protocol):
+    """A piece of background work that repeats."""
+
+    def wake(self) -> None:
+        """End the present pause: the next step starts at once."""
+
+
+class Executor(Protocol):
+    """Threads and pauses."""
+
+    def gather(self, calls: Sequence[Callable[[], T]], timeout_s: float) -> list[Done[T] | Failed | Late]:
+        """Run the calls side by side; one outcome each, in the calls' order, after at most `timeout_s`."""
+
+    def start_loop(self, name: str, step: Callable[[], float]) -> Loop:
+        """Repeat `step` in the background; what it returns is the pause in seconds until the next one."""
+
+    def stop(self) -> None:
+        """Let each loop finish its present step and start no other."""
+
+
+class SystemClock:
+    """The machine's own time and randomness."""
+
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def random_bytes(self, count: int) -> bytes:
+        return os.urandom(count)
+
+    def new_uuid(self) -> str:
+        return str(uuid.uuid4())
+
+
+class ThreadLoop:
+    """One background thread that repeats a step; a step that raises is logged and tried again."""
+
+    retry_pause_s = 1.0
+
+    def __init__(self, name: str, step: Callable[[], float]) -> None:
+        self._step = step
+        self._name = name
+        self._wake = threading.Event()
+        self._stopped = False
+        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.thread.start()
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._wake.set()
+
+    def _run(self) -> None:
+        while not self._stopped:
+            # Cleared before the step: a wake during the step starts another one.
+            self._wake.clear()
+            try:
+                pause_s = self._step()
+            except Exception:
+                log.exception("background step %s failed", self._name)
+                pause_s = self.retry_pause_s
+            self._wake.wait(pause_s)
+
+
+class ThreadExecutor:
+    """Real threads: a bounded pool for calls, one thread per loop."""
+
+    def __init__(self, max_threads: int = 128) -> None:
+        self._pool = ThreadPoolExecutor(max_threads, thread_name_prefix="call")
+        self._loops: list[ThreadLoop] = []
+
+    def gather(self, calls: Sequence[Callable[[], T]], timeout_s: float) -> list[Done[T] | Failed | Late]:
+        futures = [self._pool.submit(call) for call in calls]
+        wait(futures, timeout=max(0.0, timeout_s))
+        return [self._outcome(future) for future in futures]
+
+    @staticmethod
+    def _outcome(future: Future[T]) -> Done[T] | Failed | Late:
+        if not future.done():
+            future.cancel()
+            return Late()
+        error = future.exception()
+        if error is None:
+            return Done(future.result())
+        if isinstance(error, Exception):
+            return Failed(error)
+        raise error
+
+    def start_loop(self, name: str, step: Callable[[], float]) -> Loop:
+        loop = ThreadLoop(name, step)
+        self._loops.append(loop)
+        return loop
+
+    def stop(self) -> None:
+        for loop in self._loops:
+            loop.stop()
+        for loop in self._loops:
+            loop.thread.join(timeout=10)
+        self._pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,1 @@
+"""Use cases of a zone: select, boot, provision, serve, report."""

@@ -1,0 +1,1 @@
+"""Rows of one zone; the only package that imports SQLAlchemy."""

@@ -1,0 +1,1 @@
+"""Host weighers: one small class each."""

@@ -1,0 +1,1 @@
+"""Child zones: who they are, how they are called, and how they are asked together."""
