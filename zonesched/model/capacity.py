@@ -1,0 +1,34 @@
+"""How much of a resource class a host can give: the one place where it is computed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+def capacity(total: int, reserved: int, allocation_ratio: float) -> int:
+    """Whole units that claims may take together: floor((total - reserved) * ratio + 1e-9), at least 0.
+
+    The small addend keeps a product such as 10 * 1.1 = 10.999... from losing a unit to binary fractions.
+    """
+    return max(0, math.floor((total - reserved) * allocation_ratio + 1e-9))
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """One resource class of one host. An amount asked for must lie in min_unit..max_unit, in whole steps."""
+
+    total: int
+    reserved: int = 0
+    allocation_ratio: float = 1.0
+    min_unit: int = 1
+    max_unit: int = 2**31 - 1
+    step_size: int = 1
+
+    @property
+    def capacity(self) -> int:
+        return capacity(self.total, self.reserved, self.allocation_ratio)
+
+    def admits(self, amount: int) -> bool:
+        """Whether one instance may take `amount`, as far as the units say."""
+        return self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0
