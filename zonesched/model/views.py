@@ -1,0 +1,244 @@
+"""What passes between the HTTP surface and the services: validated forms in, views out.
+
+A form holds checked types and limits and nothing resolved; a view holds only what its reader may see.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from zonesched.model.caller import Role
+from zonesched.model.placement import InstanceStatus
+from zonesched.model.request_spec import Flavor, Image
+
+
+@dataclass(frozen=True)
+class SealedOffer:
+    """The answer of a select to a parent: weights (lower is better) with sealed entries, base64 text.
+
+    `why` holds lines of {"filter", "code"} and, where the zone tells its counts, "before" and "after".
+    """
+
+    weights: Sequence[tuple[int, str]]
+    alternates: Sequence[tuple[int, str]]
+    bundles: Sequence[tuple[int, Sequence[str]]]
+    complete: bool
+    expires_in_s: float
+    why: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A boot that is in the database: its reservation, and its instances in order."""
+
+    reservation_id: str
+    uuids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ServerQuery:
+    """Which instances to list; "" leaves a filter out. `limit` is the page's length."""
+
+    reservation_id: str = ""
+    status: str = ""
+    name: str = ""
+    limit: int = 1000
+    marker: str = ""
+    all_tenants: bool = False
+
+
+@dataclass(frozen=True)
+class ServerView:
+    """An instance as its reader may see it.
+
+    Times are UTC epoch seconds. `host_name` is "" unless the reader is this zone's admin and the host its
+    own. `fault_code` and `fault_message` are "" without a fault. `stale`: the child that has it cannot be
+    reached, and this is what it last told.
+    """
+
+    uuid: str
+    name: str
+    status: InstanceStatus
+    task_state: str
+    project_id: str
+    user_id: str
+    reservation_id: str
+    created_at: float
+    updated_at: float
+    flavor: Flavor
+    image: Image
+    kept: Mapping[str, Any]
+    availability_zone: str
+    host_id_for_tenant: str
+    host_name: str
+    fault_code: str
+    fault_message: str
+    stale: bool
+
+
+@dataclass(frozen=True)
+class ReservationView:
+    """One boot: its state, how many instances are in which status, and why some are not built.
+
+    `reasons` holds lines of {"code", "count"}; `instances` pairs of uuid and status.
+    """
+
+    id: str
+    state: str
+    num_instances: int
+    min_count: int
+    counts: Mapping[str, int]
+    reasons: Sequence[Mapping[str, Any]]
+    instances: Sequence[tuple[str, str]]
+    created_at: float
+
+
+@dataclass(frozen=True)
+class ChildForm:
+    """A child zone to add. `password` is this zone's credential there; it never comes out again."""
+
+    name: str
+    api_url: str
+    username: str
+    password: str = field(repr=False)
+    weight_offset: float = 0.0
+    weight_scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class ChildChange:
+    """What to change of a child zone; None leaves it as it is."""
+
+    name: str | None = None
+    api_url: str | None = None
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    weight_offset: float | None = None
+    weight_scale: float | None = None
+
+
+@dataclass(frozen=True)
+class ChildView:
+    """A child zone as this zone's admin sees it. `seen_at`: UTC epoch seconds of its last answer, 0 before one."""
+
+    id: str
+    name: str
+    api_url: str
+    username: str
+    weight_offset: float
+    weight_scale: float
+    is_active: bool
+    state: str
+    last_error: str
+    seen_at: float
+
+
+@dataclass(frozen=True)
+class InventoryForm:
+    """One resource class of a host as its agent reports it; a ratio of None means the zone's default."""
+
+    total: int
+    reserved: int = 0
+    allocation_ratio: float | None = None
+    min_unit: int = 1
+    max_unit: int = 2**31 - 1
+    step_size: int = 1
+
+
+@dataclass(frozen=True)
+class HostForm:
+    """A host as its agent registers it; the name is unique in the zone."""
+
+    name: str
+    address: str
+    availability_zone: str
+    inventories: Mapping[str, InventoryForm]
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
+    traits: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class DesiredInstance:
+    """What should run on a host; `host` is the host's name."""
+
+    uuid: str
+    attempt: int
+    host: str
+    flavor: Flavor
+    image: Image
+
+
+class AgentState(enum.Enum):
+    """What an agent tells of an instance."""
+
+    ACTIVE = "active"
+    ERROR = "error"
+    GONE = "gone"
+
+
+@dataclass(frozen=True)
+class AgentReport:
+    """One instance as its agent found it; `reason` is a stable code where the state is ERROR, else ""."""
+
+    uuid: str
+    attempt: int
+    state: AgentState
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class ResourceUse:
+    """One resource class of a host: what it has, and what claims take of its capacity."""
+
+    total: int
+    reserved: int
+    allocation_ratio: float
+    capacity: int
+    used: int
+
+
+@dataclass(frozen=True)
+class HypervisorView:
+    """A host of this zone, for its admin. `is_up`: its agent beats; `is_enabled`: an operator wants it used."""
+
+    id: str
+    name: str
+    address: str
+    availability_zone: str
+    service: str
+    is_up: bool
+    is_enabled: bool
+    num_instances: int
+    resources: Mapping[str, ResourceUse]
+    capabilities: Mapping[str, Any]
+    traits: frozenset[str]
+
+
+@dataclass(frozen=True)
+class UserView:
+    """A user of this zone, without what proves who it is."""
+
+    id: str
+    name: str
+    role: Role
+    project_id: str
+
+
+@dataclass(frozen=True)
+class NewUser:
+    """A user just made. `secret` is the generated one, told this once; "" where a password was given."""
+
+    user: UserView
+    secret: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that the audit found wrong: its kind (a stable code), what it is about, and the detail."""
+
+    kind: str
+    subject: str
+    detail: str
