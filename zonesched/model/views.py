@@ -122,7 +122,7 @@ class ChildChange:
 
 @dataclass(frozen=True)
 class ChildView:
-    """A child zone as this zone's admin sees it. `seen_at`: UTC epoch seconds of its last answer, 0 before one."""
+    """A child zone as this zone's admin sees it; `seen_at`: epoch seconds of its last answer, or 0."""
 
     id: str
     name: str
@@ -202,7 +202,7 @@ class ResourceUse:
 
 @dataclass(frozen=True)
 class HypervisorView:
-    """A host of this zone, for its admin. `is_up`: its agent beats; `is_enabled`: an operator wants it used."""
+    """A host of this zone, for its admin; `is_up`: its agent beats; `is_enabled`: it may take instances."""
 
     id: str
     name: str
