@@ -1,0 +1,212 @@
+"""Reservations and the lease under which one worker carries one on."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from zonesched.errors import LeaseLost
+from zonesched.model.request_spec import RequestSpec, spec_from_wire, spec_to_wire
+from zonesched.store import tables as t
+
+COLUMNS = t.reservations.c
+
+
+class ReservationState(enum.Enum):
+    """OPEN: a worker of this zone still has to do something. SETTLED: all done. SERVED: a parent's."""
+
+    OPEN = "open"
+    SETTLED = "settled"
+    SERVED = "served"
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """One row. `reasons` are the stable codes of why not, for whoever asked."""
+
+    id: str
+    caller_id: str
+    project_id: str
+    user_id: str
+    spec: RequestSpec
+    num_instances: int
+    min_count: int
+    state: ReservationState
+    reason: str
+    why: Sequence[dict[str, Any]]
+    selects: int
+    idempotency_key: str
+    fingerprint: str
+    created_at: float
+    pokes: int = 0
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to work on one reservation; a write under an old number is refused."""
+
+    reservation_id: str
+    caller_id: str
+    number: int
+    duration_s: float
+
+
+def insert(tx: Connection, r: Reservation) -> None:
+    """Add a row; raises IntegrityError for an id or an idempotency key that exists."""
+    tx.execute(
+        sa.insert(t.reservations).values(
+            id=r.id,
+            caller_id=r.caller_id,
+            project_id=r.project_id,
+            user_id=r.user_id,
+            spec=orjson.dumps(spec_to_wire(r.spec)).decode(),
+            num_instances=r.num_instances,
+            min_count=r.min_count,
+            state=r.state.value,
+            reason=r.reason,
+            why=orjson.dumps(list(r.why)).decode(),
+            selects=r.selects,
+            idempotency_key=r.idempotency_key or None,
+            fingerprint=r.fingerprint,
+            lease_number=0,
+            lease_expires_at=0.0,
+            next_work_at=0.0,
+            pokes=0,
+            created_at=r.created_at,
+        )
+    )
+
+
+def read(tx: Connection, *conditions: Any) -> list[Reservation]:
+    """Reservations that meet all conditions, oldest first."""
+    statement = sa.select(t.reservations).where(*conditions).order_by(COLUMNS.created_at, COLUMNS.id)
+    return [_from_row(row) for row in tx.execute(statement)]
+
+
+def read_ids(tx: Connection, ids: Sequence[str]) -> dict[tuple[str, str], Reservation]:
+    """The reservations of these ids, by (caller id, id)."""
+    return {(r.caller_id, r.id): r for r in read(tx, COLUMNS.id.in_(list(ids)))}
+
+
+def take_lease(tx: Connection, now: float, duration_s: float) -> Lease | None:
+    """The lease of the reservation whose turn it is; None when there is no work now."""
+    due = (
+        sa.select(COLUMNS.id, COLUMNS.caller_id, COLUMNS.lease_number)
+        .where(COLUMNS.state == ReservationState.OPEN.value)
+        .where(COLUMNS.next_work_at <= now, COLUMNS.lease_expires_at <= now)
+        .order_by(COLUMNS.next_work_at, COLUMNS.created_at, COLUMNS.id)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+    )
+    row = tx.execute(due).first()
+    if row is None:
+        return None
+    lease = Lease(row.id, row.caller_id, row.lease_number + 1, duration_s)
+    tx.execute(
+        sa.update(t.reservations)
+        .where(COLUMNS.id == row.id, COLUMNS.caller_id == row.caller_id)
+        .values(lease_number=lease.number, lease_expires_at=now + duration_s)
+    )
+    return lease
+
+
+def next_due(tx: Connection) -> float:
+    """When the next open reservation is due (epoch seconds; infinity when there is none)."""
+    due = sa.case(
+        (COLUMNS.lease_expires_at > COLUMNS.next_work_at, COLUMNS.lease_expires_at),
+        else_=COLUMNS.next_work_at,
+    )
+    found = tx.execute(
+        sa.select(sa.func.min(due)).where(COLUMNS.state == ReservationState.OPEN.value)
+    ).scalar()
+    return float("inf") if found is None else float(found)
+
+
+def keep_lease(tx: Connection, lease: Lease, now: float) -> None:
+    """Renew the lease: the first statement of every write of a worker. Raises LeaseLost."""
+    kept = tx.execute(
+        sa.update(t.reservations)
+        .where(COLUMNS.id == lease.reservation_id, COLUMNS.caller_id == lease.caller_id)
+        .where(COLUMNS.lease_number == lease.number)
+        .values(lease_expires_at=now + lease.duration_s)
+    ).rowcount
+    if not kept:
+        raise LeaseLost(f"Lease {lease.number} of reservation {lease.reservation_id} is over.")
+
+
+def give_back(
+    tx: Connection, lease: Lease, state: ReservationState, next_work_at: float, seen_pokes: int
+) -> None:
+    """End the lease; does nothing when it is already over.
+
+    A poke that came after the worker last looked (its count is not `seen_pokes`) makes it due at once.
+    """
+    unpoked = COLUMNS.pokes == seen_pokes
+    tx.execute(
+        sa.update(t.reservations)
+        .where(COLUMNS.id == lease.reservation_id, COLUMNS.caller_id == lease.caller_id)
+        .where(COLUMNS.lease_number == lease.number)
+        .values(
+            state=sa.case((unpoked, state.value), else_=ReservationState.OPEN.value),
+            next_work_at=sa.case((unpoked, next_work_at), else_=0.0),
+            lease_expires_at=0.0,
+        )
+    )
+
+
+def poke(tx: Connection, caller_id: str, reservation_id: str) -> None:
+    """Something this reservation waits for has happened: its worker is due now."""
+    tx.execute(
+        sa.update(t.reservations)
+        .where(COLUMNS.id == reservation_id, COLUMNS.caller_id == caller_id)
+        .where(COLUMNS.state != ReservationState.SERVED.value)
+        .values(state=ReservationState.OPEN.value, next_work_at=0.0, pokes=COLUMNS.pokes + 1)
+    )
+
+
+def note_select(tx: Connection, lease: Lease, why: Sequence[dict[str, Any]], spec: RequestSpec) -> None:
+    """Count one more select, and keep its weighing and its reasons."""
+    tx.execute(
+        sa.update(t.reservations)
+        .where(COLUMNS.id == lease.reservation_id, COLUMNS.caller_id == lease.caller_id)
+        .values(
+            selects=COLUMNS.selects + 1,
+            why=orjson.dumps(list(why)).decode(),
+            spec=orjson.dumps(spec_to_wire(spec)).decode(),
+        )
+    )
+
+
+def set_reason(tx: Connection, lease: Lease, reason: str) -> None:
+    """Note why the reservation could not be met (a stable code)."""
+    tx.execute(
+        sa.update(t.reservations)
+        .where(COLUMNS.id == lease.reservation_id, COLUMNS.caller_id == lease.caller_id)
+        .values(reason=reason)
+    )
+
+
+def _from_row(row: Any) -> Reservation:
+    return Reservation(
+        id=row.id,
+        caller_id=row.caller_id,
+        project_id=row.project_id,
+        user_id=row.user_id,
+        spec=spec_from_wire(orjson.loads(row.spec)),
+        num_instances=row.num_instances,
+        min_count=row.min_count,
+        state=ReservationState(row.state),
+        reason=row.reason,
+        why=orjson.loads(row.why),
+        selects=row.selects,
+        idempotency_key=row.idempotency_key or "",
+        fingerprint=row.fingerprint,
+        created_at=row.created_at,
+        pokes=row.pokes,
+    )

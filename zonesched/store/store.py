@@ -1,0 +1,101 @@
+"""The store session: one of the four seams. Every read and write of rows goes through `read` or `write`."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+BUSY_TIMEOUT_MS = 30_000
+RERUNS = 5
+
+
+class Store:
+    """The rows of one zone.
+
+    Functions given to `read` and `write` take the open transaction and may be run again after a conflict, so
+    they do nothing but read and write rows. A write is durable when `write` returns.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._is_sqlite = engine.dialect.name == "sqlite"
+        # SQLite has one writer at a time: waiting here is fair, its own busy back-off is not.
+        self._writer: Any = threading.Lock() if self._is_sqlite else nullcontext()
+
+    @classmethod
+    def open(cls, database_url: str) -> Store:
+        """The store at an SQLAlchemy URL; SQLite runs in WAL mode with synchronous=FULL."""
+        url = sa.make_url(database_url)
+        if url.get_backend_name() != "sqlite":
+            return cls(sa.create_engine(url, pool_size=16, max_overflow=48, pool_pre_ping=True))
+        if url.database and url.database != ":memory:":
+            Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+        engine = sa.create_engine(url, pool_size=16, max_overflow=112, pool_reset_on_return="rollback")
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return cls(engine)
+
+    def read(self, fn: Callable[[Connection], T]) -> T:
+        """What `fn` finds in one consistent snapshot."""
+        with self.engine.connect() as tx, tx.begin():
+            return fn(tx)
+
+    def write(self, fn: Callable[[Connection], T]) -> T:
+        """What `fn` returns, once all it wrote is durable; after an exception nothing is written.
+
+        A transaction that met another one (unique key, deadlock, serialization) is run again.
+        """
+        for _ in range(RERUNS):
+            try:
+                return self._write_once(fn)
+            except IntegrityError as error:
+                log.debug("transaction met another one: %s", error)
+            except DBAPIError as error:
+                if not _is_conflict(error):
+                    raise
+                log.debug("transaction met another one: %s", error)
+        return self._write_once(fn)
+
+    def _write_once(self, fn: Callable[[Connection], T]) -> T:
+        with self._writer, self.engine.connect() as connection:
+            tx = connection.execution_options(zonesched_write=True)
+            with tx.begin():
+                return fn(tx)
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self.engine.dispose()
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    # Transactions are begun by hand, so that a write can take its lock at once.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=FULL")
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("zonesched_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _is_conflict(error: DBAPIError) -> bool:
+    # 40001 serialization_failure, 40P01 deadlock_detected (PostgreSQL's documentation, appendix A).
+    state = getattr(error.orig, "sqlstate", "")
+    return state in {"40001", "40P01"} or "database is locked" in str(error.orig)

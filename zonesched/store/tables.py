@@ -1,0 +1,215 @@
+"""The tables of one zone.
+
+Times are UTC epoch seconds of this zone's clock. `changed_seq` columns hold the number that the writing
+transaction took from `counters`, so that readers can ask for what changed since.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_name)s",
+    }
+)
+
+UUID = String(36)
+NAME = String(255)
+
+identity = Table(
+    "identity",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("zone_uuid", UUID, nullable=False),
+)
+
+counters = Table(
+    "counters",
+    metadata,
+    Column("name", String(32), primary_key=True),
+    Column("value", Integer, nullable=False),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", UUID, primary_key=True),
+    Column("name", NAME, nullable=False, unique=True),
+    Column("role", String(16), nullable=False),
+    Column("project_id", NAME, nullable=False),
+    Column("secret", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
+flavors = Table(
+    "flavors",
+    metadata,
+    Column("id", NAME, primary_key=True),
+    Column("name", NAME, nullable=False, unique=True),
+    Column("vcpus", Integer, nullable=False),
+    Column("ram_mb", Integer, nullable=False),
+    Column("disk_gb", Integer, nullable=False),
+    Column("extra_specs", Text, nullable=False),
+)
+
+images = Table(
+    "images",
+    metadata,
+    Column("id", NAME, primary_key=True),
+    Column("name", NAME, nullable=False),
+    Column("properties", Text, nullable=False),
+)
+
+children = Table(
+    "children",
+    metadata,
+    Column("id", UUID, primary_key=True),
+    Column("position", Integer, nullable=False),
+    Column("name", NAME, nullable=False),
+    Column("api_url", Text, nullable=False),
+    Column("username", NAME, nullable=False),
+    Column("password", Text, nullable=False),
+    Column("weight_offset", Float, nullable=False),
+    Column("weight_scale", Float, nullable=False),
+    Column("cursor", String(64), nullable=False),
+)
+
+services = Table(
+    "services",
+    metadata,
+    Column("id", UUID, primary_key=True),
+    Column("name", NAME, nullable=False, unique=True),
+    Column("user_id", UUID, nullable=False),
+    Column("last_seen_at", Float, nullable=False),
+)
+
+hosts = Table(
+    "hosts",
+    metadata,
+    Column("id", UUID, primary_key=True),
+    Column("name", NAME, nullable=False, unique=True),
+    Column("address", NAME, nullable=False),
+    Column("availability_zone", NAME, nullable=False),
+    Column("service_id", UUID, ForeignKey("services.id"), nullable=False, index=True),
+    Column("capabilities", Text, nullable=False),
+    Column("traits", Text, nullable=False),
+    Column("enabled", Boolean, nullable=False),
+    Column("changed_seq", Integer, nullable=False, index=True),
+)
+
+inventories = Table(
+    "inventories",
+    metadata,
+    Column("host_id", UUID, ForeignKey("hosts.id", ondelete="CASCADE"), primary_key=True),
+    Column("resource_class", String(64), primary_key=True),
+    Column("total", Integer, nullable=False),
+    Column("reserved", Integer, nullable=False),
+    Column("allocation_ratio", Float, nullable=False),
+    Column("min_unit", Integer, nullable=False),
+    Column("max_unit", Integer, nullable=False),
+    Column("step_size", Integer, nullable=False),
+    Column("capacity", Integer, nullable=False),
+    Column("used", Integer, nullable=False),
+)
+
+reservations = Table(
+    "reservations",
+    metadata,
+    Column("id", UUID, primary_key=True),
+    # Who sent it: a parent's user, or this zone's own uuid for what its users asked for.
+    Column("caller_id", UUID, primary_key=True),
+    Column("project_id", NAME, nullable=False),
+    Column("user_id", UUID, nullable=False),
+    Column("spec", Text, nullable=False),
+    Column("num_instances", Integer, nullable=False),
+    Column("min_count", Integer, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("reason", String(64), nullable=False),
+    Column("why", Text, nullable=False),
+    Column("selects", Integer, nullable=False),
+    Column("idempotency_key", NAME),
+    Column("fingerprint", String(64), nullable=False),
+    Column("lease_number", Integer, nullable=False),
+    Column("lease_expires_at", Float, nullable=False),
+    Column("next_work_at", Float, nullable=False),
+    Column("pokes", Integer, nullable=False),
+    Column("created_at", Float, nullable=False),
+    UniqueConstraint("caller_id", "project_id", "idempotency_key", name="uq_reservations_idempotency"),
+    Index("ix_reservations_work", "state", "next_work_at"),
+)
+
+instances = Table(
+    "instances",
+    metadata,
+    Column("uuid", UUID, primary_key=True),
+    Column("caller_id", UUID, nullable=False),
+    Column("project_id", NAME, nullable=False),
+    Column("user_id", UUID, nullable=False),
+    Column("reservation_id", UUID, nullable=False, index=True),
+    Column("position", Integer, nullable=False),
+    Column("name", NAME, nullable=False),
+    Column("kept", Text, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("reason", String(64), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("updated_at", Float, nullable=False),
+    Column("changed_seq", Integer, nullable=False),
+    Index("ix_instances_changes", "caller_id", "changed_seq"),
+    Index("ix_instances_listing", "caller_id", "project_id", "created_at", "uuid"),
+)
+
+placements = Table(
+    "placements",
+    metadata,
+    Column("uuid", UUID, ForeignKey("instances.uuid"), primary_key=True),
+    # Counted by this zone per instance; for a child's place it is the attempt that the child is told.
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("caller_id", UUID, nullable=False),
+    Column("reservation_id", UUID, nullable=False),
+    Column("kind", String(8), nullable=False),
+    Column("host_id", UUID),
+    Column("child_id", UUID),
+    Column("blobs", Text, nullable=False),
+    Column("resources", Text, nullable=False),
+    Column("entry_key", String(80), unique=True),
+    Column("state", String(16), nullable=False),
+    Column("reason", String(64), nullable=False),
+    Column("hold_expires_at", Float, nullable=False),
+    Column("retained_until", Float, nullable=False),
+    Column("next_call_at", Float, nullable=False),
+    Column("calls", Integer, nullable=False),
+    Index("ix_placements_host", "host_id", "state"),
+    Index("ix_placements_reservation", "reservation_id", "caller_id"),
+    Index("ix_placements_state", "state", "next_call_at"),
+)
+
+inbound_builds = Table(
+    "inbound_builds",
+    metadata,
+    Column("uuid", UUID, primary_key=True),
+    Column("caller_id", UUID, primary_key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("reservation_id", UUID, nullable=False),
+    # The placement that stands for it now; 0 when none was made (a cancel that came first).
+    Column("number", Integer, nullable=False),
+    # Entries not tried yet, opened, in order.
+    Column("rest", Text, nullable=False),
+    Column("retained_until", Float, nullable=False),
+)
