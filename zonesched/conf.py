@@ -6,25 +6,27 @@ changes no result does not exist.
 
 from __future__ import annotations
 
+import difflib
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from oslo_config import cfg
+from oslo_config import cfg, iniparser
 
+from zonesched.conf_checks import SAMPLE_KEY, check_together, refused_value
 from zonesched.errors import ConfigError
 
-Conf = cfg.ConfigOpts
+__all__ = ["ALL", "SAMPLE_GROUPS", "SAMPLE_KEY", "Conf", "load"]
 
-SAMPLE_KEY = "c286696d887c9aa0611bbb3e2025a45b"
-"""The key printed in the original documents: known to everybody, so never used to seal."""
+Conf = cfg.ConfigOpts
 
 ZONE = [
     cfg.StrOpt("zone_name", default="nova", help="Name of this zone. Two zones may bear the same one."),
     cfg.ListOpt(
         "zone_capabilities",
         default=[],
-        help="What this zone as a whole offers, as key=value;value. A flavor asks for it with zone:key=value.",
+        help="What this zone as a whole offers, as key=value;value. A flavor asks with zone:key=value.",
     ),
     cfg.StrOpt("state_path", default="zone-state", help="Folder of what this zone keeps on disk."),
     cfg.StrOpt(
@@ -52,10 +54,17 @@ API = [
         help="Pass calls for one instance on to the child zone that has it.",
     ),
     cfg.IntOpt(
-        "max_body_bytes", default=16 * 2**20, min=1024, help="Largest request body that is read; above it, 413."
+        "max_body_bytes",
+        default=16 * 2**20,
+        min=1024,
+        help="Largest request body that is read; above it, 413.",
     ),
     cfg.IntOpt(
-        "max_instances_per_request", default=10_000, min=1, max=100_000, help="Largest num_instances of a boot."
+        "max_instances_per_request",
+        default=10_000,
+        min=1,
+        max=100_000,
+        help="Largest num_instances of a boot.",
     ),
 ]
 
@@ -72,10 +81,12 @@ SEAL = [
         default=0,
         min=0,
         max=65_536,
-        help="Bytes of every sealed entry. 0: 256 without children, else the largest child's + 128, rounded up"
-        " to 256.",
+        help="Bytes of every sealed entry. 0: 256 without children, else the largest child's + 128, rounded"
+        " up to 256.",
     ),
-    cfg.FloatOpt("build_plan_ttl", default=60.0, min=1.0, max=300.0, help="Seconds until a sealed entry expires."),
+    cfg.FloatOpt(
+        "build_plan_ttl", default=60.0, min=1.0, max=300.0, help="Seconds until a sealed entry expires."
+    ),
     cfg.StrOpt(
         "secret_encryption_key",
         default="",
@@ -124,15 +135,21 @@ SCHEDULER = [
         help="Capability that marks a host as special, for plain_on_special_cost.",
     ),
     cfg.FloatOpt("cpu_allocation_ratio", default=1.0, min=0.0, help="VCPU ratio of a host that names none."),
-    cfg.FloatOpt("ram_allocation_ratio", default=1.0, min=0.0, help="MEMORY_MB ratio of a host that names none."),
-    cfg.FloatOpt("disk_allocation_ratio", default=1.0, min=0.0, help="DISK_GB ratio of a host that names none."),
+    cfg.FloatOpt(
+        "ram_allocation_ratio", default=1.0, min=0.0, help="MEMORY_MB ratio of a host that names none."
+    ),
+    cfg.FloatOpt(
+        "disk_allocation_ratio", default=1.0, min=0.0, help="DISK_GB ratio of a host that names none."
+    ),
     cfg.FloatOpt(
         "service_down_time", default=60.0, min=1.0, help="Seconds without a heartbeat until an agent is down."
     ),
 ]
 
 SELECT = [
-    cfg.FloatOpt("select_timeout", default=10.0, min=0.1, help="Time budget in seconds of a select made here."),
+    cfg.FloatOpt(
+        "select_timeout", default=10.0, min=0.1, help="Time budget in seconds of a select made here."
+    ),
     cfg.FloatOpt(
         "select_reserve",
         default=0.25,
@@ -143,7 +160,9 @@ SELECT = [
     cfg.IntOpt(
         "max_entries_per_select", default=10_000, min=1, help="Most entries that one select tells a parent."
     ),
-    cfg.IntOpt("select_alternates", default=3, min=0, max=1000, help="Alternates asked for with each select."),
+    cfg.IntOpt(
+        "select_alternates", default=3, min=0, max=1000, help="Alternates asked for with each select."
+    ),
     cfg.StrOpt(
         "explain_to_parent",
         default="reasons",
@@ -159,7 +178,9 @@ CHILDREN = [
     cfg.IntOpt(
         "zone_failures_to_offline", default=3, min=1, help="Failed polls in a row until a child is inactive."
     ),
-    cfg.FloatOpt("zone_poll_timeout", default=5.0, min=0.1, help="Seconds that one poll of a child may take."),
+    cfg.FloatOpt(
+        "zone_poll_timeout", default=5.0, min=0.1, help="Seconds that one poll of a child may take."
+    ),
     cfg.ListOpt(
         "child_networks",
         default=["public", "private"],
@@ -175,19 +196,34 @@ CHILDREN = [
 BOOT = [
     cfg.IntOpt("boot_workers", default=4, min=1, max=64, help="Reservations worked on at the same time."),
     cfg.FloatOpt("boot_lease", default=60.0, min=1.0, help="Seconds until another worker takes over a boot."),
-    cfg.FloatOpt("boot_poll_interval", default=2.0, min=0.05, help="Seconds between two looks for boots left over."),
-    cfg.FloatOpt("build_timeout", default=30.0, min=0.1, help="Seconds that one call of a boot to a child may take."),
-    cfg.FloatOpt("hold", default=30.0, min=1.0, max=600.0, help="Seconds that a claim is held without a confirm."),
-    cfg.FloatOpt("hold_margin", default=5.0, min=0.0, help="Seconds a hold must have left when confirm goes out."),
-    cfg.FloatOpt("max_hold", default=600.0, min=1.0, help="Longest hold in seconds that a parent may ask for."),
+    cfg.FloatOpt(
+        "boot_poll_interval", default=2.0, min=0.05, help="Seconds between two looks for boots left over."
+    ),
+    cfg.FloatOpt(
+        "build_timeout", default=30.0, min=0.1, help="Seconds that one call of a boot to a child may take."
+    ),
+    cfg.FloatOpt(
+        "hold", default=30.0, min=1.0, max=600.0, help="Seconds that a claim is held without a confirm."
+    ),
+    cfg.FloatOpt(
+        "hold_margin", default=5.0, min=0.0, help="Seconds a hold must have left when confirm goes out."
+    ),
+    cfg.FloatOpt(
+        "max_hold", default=600.0, min=1.0, help="Longest hold in seconds that a parent may ask for."
+    ),
     cfg.IntOpt("max_attempts", default=3, min=1, help="Selects that one boot may make."),
     cfg.FloatOpt(
         "retry_window", default=3600.0, min=1.0, help="Seconds that the answer of an ended attempt is kept."
     ),
-    cfg.FloatOpt("retry_pause", default=1.0, min=0.05, help="First pause in seconds of a call that is repeated."),
+    cfg.FloatOpt(
+        "retry_pause", default=1.0, min=0.05, help="First pause in seconds of a call that is repeated."
+    ),
     cfg.FloatOpt("retry_pause_max", default=60.0, min=0.1, help="Longest pause in seconds of such a call."),
     cfg.FloatOpt(
-        "instance_sync_interval", default=30.0, min=0.1, help="Seconds between two questions what changed below."
+        "instance_sync_interval",
+        default=30.0,
+        min=0.1,
+        help="Seconds between two questions what changed below.",
     ),
 ]
 
@@ -201,63 +237,75 @@ SAMPLE_GROUPS: Sequence[tuple[str, Sequence[Any]]] = (
     ("Boot", BOOT),
 )
 
+ALL: Sequence[Any] = tuple(option for _, options in SAMPLE_GROUPS for option in options)
+
 
 def load(config_files: Sequence[str] = (), overrides: Mapping[str, Any] | None = None) -> Conf:
     """The options of one zone, from INI files and overrides by name.
 
     Raises ConfigError, which names the option and the accepted values, for anything that cannot be used.
     """
+    given: dict[str, str] = {}
     for name in config_files:
-        if not Path(name).is_file():
-            raise ConfigError(f"The configuration file {name} does not exist.")
+        given |= _read_file(name)
     conf = cfg.ConfigOpts()
-    for _, options in SAMPLE_GROUPS:
-        conf.register_opts(options)
-    try:
-        conf(args=[], project="zonesched", default_config_files=list(config_files), default_config_dirs=[])
-        for name, value in (overrides or {}).items():
-            conf.set_override(name, value)
-        _read_all(conf)
-    except (cfg.Error, ValueError) as error:
-        raise ConfigError(f"The configuration cannot be used: {error}") from error
-    _check(conf)
+    conf.register_opts(ALL)
+    conf(
+        args=[],
+        project="zonesched",
+        default_config_files=list(config_files),
+        default_config_dirs=[],
+        use_env=False,
+    )
+    for name, value in (overrides or {}).items():
+        _override(conf, _option(name, "an override"), value)
+    for option in ALL:
+        _read(conf, option, given.get(option.name, ""))
+    check_together(conf)
     return conf
 
 
-def _read_all(conf: Conf) -> None:
-    for _, options in SAMPLE_GROUPS:
-        for option in options:
-            try:
-                conf[option.dest]
-            except (cfg.Error, ValueError) as error:
-                raise ConfigError(f"Option {option.name}: {error}", field=option.name) from error
-
-
-def _check(conf: Conf) -> None:
-    for key in conf.build_plan_encryption_key:
-        if key != SAMPLE_KEY:
-            _check_key("build_plan_encryption_key", key)
-    if conf.secret_encryption_key:
-        _check_key("secret_encryption_key", conf.secret_encryption_key)
-    if conf.hold_margin >= conf.hold:
-        raise ConfigError(
-            f"Option hold_margin is {conf.hold_margin}; it must be below hold, which is {conf.hold}.",
-            field="hold_margin",
-        )
-    if conf.auth_strategy == "noauth" and not conf.noauth_force and conf.bind_host not in LOOPBACK:
-        raise ConfigError(
-            "Option auth_strategy is noauth, which serves everybody as admin: bind_host must be one of "
-            f"{', '.join(LOOPBACK)}, or noauth_force = true.",
-            field="auth_strategy",
-        )
-
-
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
-
-def _check_key(option: str, key: str) -> None:
-    # A short key is no error for sealing: such a zone starts, says so and refuses select.
+def _read_file(name: str) -> dict[str, str]:
+    """The options that a file sets, as written. Raises ConfigError for a name that is no option."""
+    if not Path(name).is_file():
+        raise ConfigError(f"The configuration file {name} does not exist.")
+    sections: dict[str, dict[str, list[str]]] = {}
     try:
-        bytes.fromhex(key)
-    except ValueError as error:
-        raise ConfigError(f"Option {option}: a key is 64 hex digits.", field=option) from error
+        cfg.ConfigParser(name, sections).parse()
+    except iniparser.ParseError as error:
+        # The line itself may hold a key.
+        raise ConfigError(
+            f"The configuration file {name} cannot be read: line {error.lineno}: {error.msg}"
+        ) from None
+    except (cfg.Error, UnicodeDecodeError, OSError) as error:
+        raise ConfigError(f"The configuration file {name} cannot be read: {error}") from error
+    for section in sections:
+        if section != "DEFAULT":
+            raise ConfigError(f"Section [{section}] in {name} is not accepted. Accepted: [DEFAULT].")
+    values = sections.get("DEFAULT", {})
+    return {_option(key, name).name: lines[-1] for key, lines in values.items()}
+
+
+def _option(name: str, where: str) -> Any:
+    for option in ALL:
+        if option.name == name:
+            return option
+    near = difflib.get_close_matches(name, [option.name for option in ALL], n=1)
+    hint = f"Did you mean {near[0]}?" if near else "etc/zonesched/zonesched.conf lists them all."
+    raise ConfigError(f"Option {name} in {where} does not exist. {hint}", field=name)
+
+
+def _override(conf: Conf, option: Any, value: Any) -> None:
+    try:
+        conf.set_override(option.name, value)
+    except ValueError:
+        raise refused_value(option, str(value)) from None
+
+
+def _read(conf: Conf, option: Any, written: str) -> None:
+    try:
+        value = conf[option.dest]
+    except (cfg.Error, ValueError):
+        raise refused_value(option, written) from None
+    if isinstance(value, float) and not math.isfinite(value):
+        raise refused_value(option, written or str(value))

@@ -1,0 +1,155 @@
+"""What an option accepts, in words, and what the options of one zone must be to each other.
+
+Nothing here reads a file: `zonesched.conf.load` does, and calls `check_together` last.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from typing import Any
+
+from oslo_config import cfg
+
+from zonesched.errors import ConfigError
+
+SAMPLE_KEY = "c286696d887c9aa0611bbb3e2025a45b"
+"""The key printed in the original documents: known to everybody, so never used to seal."""
+
+NAMED_NETWORKS = ("public", "private", "loopback", "link-local")
+"""The words that child_networks takes beside networks such as 10.1.0.0/16."""
+
+
+def accepted_values(option: Any) -> str:
+    """What `option` accepts, as the sample and the errors say it: "a whole number from 1 to 512"."""
+    if getattr(option.type, "choices", None):
+        return "one of " + ", ".join(option.type.choices)
+    match option:
+        case cfg.BoolOpt():
+            return "true or false"
+        case cfg.IntOpt() | cfg.PortOpt():
+            return "a whole number" + _bounds(option.type)
+        case cfg.FloatOpt():
+            return "a number" + _bounds(option.type)
+        case cfg.ListOpt():
+            return "a list, separated by commas"
+        case _:
+            return "text"
+
+
+def _bounds(option_type: Any) -> str:
+    match option_type.min, option_type.max:
+        case None, None:
+            return ""
+        case low, None:
+            return f" from {low} up"
+        case None, high:
+            return f" up to {high}"
+        case low, high:
+            return f" from {low} to {high}"
+
+
+def refused_value(option: Any, shown: str) -> ConfigError:
+    """The error for a value that `option` does not accept; `shown` is the value, never that of a secret."""
+    value = "the value" if option.secret or not shown else repr(shown)
+    return ConfigError(
+        f"Option {option.name}: {value} is not accepted. Accepted: {accepted_values(option)}.",
+        field=option.name,
+    )
+
+
+def check_together(conf: cfg.ConfigOpts) -> None:
+    """Raises ConfigError for values that each pass alone and cannot be used in this zone."""
+    _check_keys(conf)
+    _check_zone_capabilities(conf.zone_capabilities)
+    _check_child_networks(conf.child_networks)
+    _check_cost_functions(conf.least_cost_functions)
+    _check_order(conf, "hold_margin", "hold", strict=True)
+    _check_order(conf, "hold", "max_hold", strict=False)
+    _check_order(conf, "retry_pause", "retry_pause_max", strict=False)
+    _check_noauth(conf)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches what listens on `address`."""
+    if address == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_keys(conf: cfg.ConfigOpts) -> None:
+    # A short key is no error for sealing: such a zone starts, says so and refuses select.
+    for key in conf.build_plan_encryption_key:
+        if key != SAMPLE_KEY:
+            _check_hex("build_plan_encryption_key", key)
+    secret = conf.secret_encryption_key
+    if secret:
+        _check_hex("secret_encryption_key", secret)
+
+
+def _check_hex(option: str, key: str) -> None:
+    try:
+        bytes.fromhex(key)
+    except ValueError:
+        raise ConfigError(f"Option {option}: a key is 64 hex digits.", field=option) from None
+
+
+def _check_zone_capabilities(items: list[str]) -> None:
+    for item in items:
+        key, separator, values = item.partition("=")
+        if not key or not separator or not all(values.split(";")):
+            raise ConfigError(
+                f"Option zone_capabilities: {item!r} is not accepted. Accepted: key=value;value, several"
+                " separated by commas.",
+                field="zone_capabilities",
+            )
+
+
+def _check_child_networks(items: list[str]) -> None:
+    for item in items:
+        if item in NAMED_NETWORKS:
+            continue
+        try:
+            ipaddress.ip_network(item)
+        except ValueError:
+            raise ConfigError(
+                f"Option child_networks: {item!r} is not accepted. Accepted: {', '.join(NAMED_NETWORKS)}, or"
+                " networks such as 10.1.0.0/16.",
+                field="child_networks",
+            ) from None
+
+
+def _check_cost_functions(items: list[str]) -> None:
+    for item in items:
+        name, _, weight = item.rpartition("=")
+        try:
+            usable = bool(name) and math.isfinite(float(weight))
+        except ValueError:
+            usable = False
+        if not usable:
+            raise ConfigError(
+                f"Option least_cost_functions: {item!r} is not accepted. Accepted: name=weight, several"
+                " separated by commas.",
+                field="least_cost_functions",
+            )
+
+
+def _check_order(conf: cfg.ConfigOpts, low: str, high: str, *, strict: bool) -> None:
+    if conf[low] > conf[high] or (strict and conf[low] == conf[high]):
+        bound = "below" if strict else "at most"
+        raise ConfigError(
+            f"Option {low}: {conf[low]:g} is not accepted. Accepted: {bound} {high} ({conf[high]:g}).",
+            field=low,
+        )
+
+
+def _check_noauth(conf: cfg.ConfigOpts) -> None:
+    if conf.auth_strategy == "noauth" and not conf.noauth_force and not is_loopback(conf.bind_host):
+        raise ConfigError(
+            f"Option auth_strategy: noauth serves everybody as admin, and bind_host {conf.bind_host} is not"
+            " loopback. Accepted: auth_strategy = http_basic, bind_host = 127.0.0.1, or noauth_force = true.",
+            field="auth_strategy",
+        )
