@@ -7,6 +7,7 @@ transaction took from `counters`, so that readers can ask for what changed since
 from __future__ import annotations
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
     Float,
@@ -43,7 +44,7 @@ counters = Table(
     "counters",
     metadata,
     Column("name", String(32), primary_key=True),
-    Column("value", Integer, nullable=False),
+    Column("value", BigInteger, nullable=False),
 )
 
 users = Table(
@@ -96,7 +97,7 @@ services = Table(
     Column("id", UUID, primary_key=True),
     Column("name", NAME, nullable=False, unique=True),
     Column("user_id", UUID, nullable=False),
-    Column("last_seen_at", Float, nullable=False),
+    Column("last_seen_at", Float, nullable=False, index=True),
 )
 
 hosts = Table(
@@ -110,7 +111,7 @@ hosts = Table(
     Column("capabilities", Text, nullable=False),
     Column("traits", Text, nullable=False),
     Column("enabled", Boolean, nullable=False),
-    Column("changed_seq", Integer, nullable=False, index=True),
+    Column("changed_seq", BigInteger, nullable=False, index=True),
 )
 
 inventories = Table(
@@ -124,8 +125,10 @@ inventories = Table(
     Column("min_unit", Integer, nullable=False),
     Column("max_unit", Integer, nullable=False),
     Column("step_size", Integer, nullable=False),
-    Column("capacity", Integer, nullable=False),
-    Column("used", Integer, nullable=False),
+    Column("capacity", BigInteger, nullable=False),
+    Column("used", BigInteger, nullable=False),
+    # What was used when the agent last reported a capacity below it, else 0: claims may not have made it so.
+    Column("shrunk_used", BigInteger, nullable=False),
 )
 
 reservations = Table(
@@ -170,7 +173,7 @@ instances = Table(
     Column("attempt", Integer, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
-    Column("changed_seq", Integer, nullable=False),
+    Column("changed_seq", BigInteger, nullable=False),
     Index("ix_instances_changes", "caller_id", "changed_seq"),
     Index("ix_instances_listing", "caller_id", "project_id", "created_at", "uuid"),
 )

@@ -1,0 +1,69 @@
+"""The schema of a zone's database: how far it is, and bringing it up to date."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy.engine import Connection
+
+from zonesched.store.store import Store
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+UPGRADE_LOCK = 0x7A6F6E65
+"""Key of PostgreSQL's advisory lock under which one process migrates and the others wait."""
+
+
+class SchemaState(enum.Enum):
+    """How a database's schema stands to this version: EMPTY has none yet, AHEAD is of a later version."""
+
+    EMPTY = "empty"
+    BEHIND = "behind"
+    CURRENT = "current"
+    AHEAD = "ahead"
+
+
+def state(store: Store) -> SchemaState:
+    """How far the database's schema is."""
+    return store.read(_state)
+
+
+def upgrade(store: Store) -> None:
+    """Bring the schema up to date, all or nothing; processes that do so at the same time wait for each other.
+
+    A schema of a later version is left as it is: its tables are this version's with additions.
+    """
+    store.write(_upgrade)
+
+
+def _upgrade(tx: Connection) -> None:
+    if tx.dialect.name == "postgresql":
+        tx.execute(sa.select(sa.func.pg_advisory_xact_lock(UPGRADE_LOCK)))
+    if _state(tx) in {SchemaState.EMPTY, SchemaState.BEHIND}:
+        config = _config()
+        config.attributes["connection"] = tx
+        command.upgrade(config, "head")
+
+
+def _state(tx: Connection) -> SchemaState:
+    found = MigrationContext.configure(tx).get_current_revision()
+    if found is None:
+        return SchemaState.EMPTY
+    known = [script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()]
+    if found == known[0]:
+        return SchemaState.CURRENT
+    return SchemaState.BEHIND if found in known else SchemaState.AHEAD
+
+
+def _config() -> Config:
+    config = Config()
+    # A percent sign in the path would be read as an interpolation.
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config
