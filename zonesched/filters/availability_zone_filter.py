@@ -1,0 +1,26 @@
+"""Only hosts of the availability zone asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zonesched.filters.contract import BaseHostFilter
+from zonesched.model.arrays import Bools
+from zonesched.model.host_state import HostState
+from zonesched.model.host_view import HostView
+from zonesched.model.request_spec import RequestSpec
+
+
+class AvailabilityZoneFilter(BaseHostFilter):
+    """Passes hosts of the request's availability zone; all, if it names none."""
+
+    code = "wrong_availability_zone"
+    shared_facts_only = True
+
+    def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
+        return spec.availability_zone in ("", host_state.availability_zone)
+
+    def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
+        if not spec.availability_zone:
+            return np.ones(len(hosts), dtype=np.bool_)
+        return hosts.by_availability_zone(lambda name: name == spec.availability_zone)

@@ -1,0 +1,22 @@
+"""Only hosts that work."""
+
+from __future__ import annotations
+
+from zonesched.filters.contract import BaseHostFilter
+from zonesched.model.arrays import Bools
+from zonesched.model.host_state import HostState
+from zonesched.model.host_view import HostView
+from zonesched.model.request_spec import RequestSpec
+
+
+class ComputeFilter(BaseHostFilter):
+    """Passes hosts that are enabled and whose agent lives."""
+
+    code = "host_not_available"
+    run_filter_once_per_request = True
+
+    def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
+        return host_state.enabled and host_state.up
+
+    def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
+        return hosts.enabled & hosts.up

@@ -1,0 +1,88 @@
+"""What a host filter is: it says of each host whether the request may go there.
+
+A filter written for OpenStack Nova is ported by changing its import: one method, `host_passes`. The
+vectorised form, `passes`, answers for many hosts at once and must agree with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from zonesched.conf import Conf
+from zonesched.errors import ZoneschedError
+from zonesched.model.arrays import Bools
+from zonesched.model.host_state import HostState, HostTuple
+from zonesched.model.host_view import HostView
+from zonesched.model.request_spec import RequestSpec
+
+
+class FilterFailed(ZoneschedError):
+    """A filter raised, or gave an answer of the wrong form: the request is refused in that filter's name."""
+
+    code = "filter_failed"
+
+    def __init__(self, filter_name: str) -> None:
+        super().__init__(f"The host filter {filter_name} failed.")
+        self.filter_name = filter_name
+
+
+class BaseHostFilter:
+    """A filter; settings arrive in its constructor, by `from_conf`.
+
+    `code` is the stable reason of the hosts it removes. `run_filter_once_per_request`: what is virtually
+    consumed changes no answer. `shared_facts_only`: it reads nothing but availability zone, capabilities and
+    traits, so it is asked once for all hosts that share these. `implied_by_room`: a host with room for the
+    request always passes. A filter with one of the three is not asked again about a host that was picked.
+    """
+
+    code = "refused_by_filter"
+    run_filter_once_per_request = False
+    shared_facts_only = False
+    implied_by_room = False
+
+    @classmethod
+    def from_conf(cls, conf: Conf) -> Self:
+        """The filter with this zone's settings."""
+        return cls()
+
+    @property
+    def name(self) -> str:
+        """How explanations and faults call it."""
+        return type(self).__name__
+
+    @property
+    def vectorised(self) -> bool:
+        """Whether it has a form of its own for many hosts, which must stand the numbers of any host."""
+        return type(self).passes is not BaseHostFilter.passes
+
+    def check(self, spec: RequestSpec) -> None:
+        """Raise BadRequest, naming the field, if the request holds something this filter cannot read."""
+
+    def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
+        """Whether the request may go to this host."""
+        raise NotImplementedError(f"{self.name} has no host_passes")
+
+    def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
+        """One answer per host of the view; this form asks `host_passes` about each."""
+        answers = (bool(self.host_passes(state, spec)) for state in hosts.states())
+        return np.fromiter(answers, dtype=np.bool_, count=len(hosts))
+
+
+class AbstractHostFilter:
+    """The original document's form of a filter; a query in between host list and flavor.
+
+    `instance_type` is an object with memory_mb, vcpus, local_gb, name, flavorid and extra_specs. A host tuple
+    is (host name, mapping of capabilities and of free_ram_mb, free_disk_mb, vcpus_used and the like).
+    """
+
+    code = "refused_by_filter"
+
+    def instance_type_to_filter(self, instance_type: Any) -> Any:
+        """The query that stands for a flavor."""
+        raise NotImplementedError(f"{type(self).__name__} has no instance_type_to_filter")
+
+    def filter_hosts(self, host_list: list[HostTuple], query: Any) -> list[HostTuple]:
+        """Those tuples of `host_list` whose host the query admits."""
+        raise NotImplementedError(f"{type(self).__name__} has no filter_hosts")

@@ -1,0 +1,32 @@
+"""The original document's filter by the flavor's memory and disk."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zonesched.filters.contract import BaseHostFilter
+from zonesched.model.arrays import Bools
+from zonesched.model.host_state import HostState
+from zonesched.model.host_view import HostView
+from zonesched.model.request_spec import DISK_GB, MEMORY_MB, RequestSpec
+
+
+class InstanceTypeFilter(BaseHostFilter):
+    """Passes hosts with room for the flavor's memory and disk."""
+
+    code = "instance_type_too_large"
+    implied_by_room = True
+
+    def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
+        return all(
+            host_state.capacity(name) - host_state.used(name) >= spec.resources[name]
+            for name in (MEMORY_MB, DISK_GB)
+            if name in spec.resources
+        )
+
+    def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
+        passed = np.ones(len(hosts), dtype=np.bool_)
+        for name in (MEMORY_MB, DISK_GB):
+            if name in spec.resources:
+                passed &= hosts.left(name) >= spec.resources[name]
+        return passed

@@ -1,0 +1,89 @@
+"""Which filters a zone knows, by name: built-in ones, and those its configuration names by dotted path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from zonesched.conf import Conf
+from zonesched.errors import BadRequest, ConfigError
+from zonesched.filters.all_hosts_filter import AllHostsFilter
+from zonesched.filters.availability_zone_filter import AvailabilityZoneFilter
+from zonesched.filters.compute_filter import ComputeFilter
+from zonesched.filters.contract import AbstractHostFilter, BaseHostFilter
+from zonesched.filters.core_filter import CoreFilter
+from zonesched.filters.disk_filter import DiskFilter
+from zonesched.filters.host_list_filter import adapt
+from zonesched.filters.instance_type_filter import InstanceTypeFilter
+from zonesched.filters.json_filter import JSONFilter
+from zonesched.filters.ram_filter import RamFilter
+from zonesched.filters.resource_class_filter import ResourceClassFilter
+from zonesched.filters.traits_filter import TraitsFilter
+from zonesched.model.request_spec import RequestSpec
+from zonesched.plugin import load_dotted
+
+BUILT_IN: Mapping[str, type[BaseHostFilter]] = {
+    cls.__name__: cls
+    for cls in (
+        AllHostsFilter,
+        AvailabilityZoneFilter,
+        ComputeFilter,
+        CoreFilter,
+        DiskFilter,
+        InstanceTypeFilter,
+        JSONFilter,
+        RamFilter,
+        ResourceClassFilter,
+        TraitsFilter,
+    )
+}
+
+OPTION = "default_host_filters"
+
+
+@dataclass(frozen=True)
+class HostFilters:
+    """The filters every request passes, in order, and all that a request may add by name."""
+
+    default: tuple[BaseHostFilter, ...]
+    known: Mapping[str, BaseHostFilter]
+
+    @classmethod
+    def from_conf(cls, conf: Conf) -> HostFilters:
+        """Raises ConfigError that names an unknown filter and the known ones."""
+        own = {name: _load(name, conf) for name in conf[OPTION] if name not in BUILT_IN}
+        known = {name: built_in.from_conf(conf) for name, built_in in BUILT_IN.items()} | own
+        return cls(tuple(known[name] for name in conf[OPTION]), known)
+
+    def for_request(self, spec: RequestSpec) -> tuple[BaseHostFilter, ...]:
+        """The default filters, then those the request adds; each once.
+
+        A query brings its own filter along. Raises BadRequest for a name that this zone does not know.
+        """
+        added = (*spec.filters, JSONFilter.__name__) if spec.filter_query else spec.filters
+        chosen = [*self.default, *(self._named(name) for name in added)]
+        return tuple(dict.fromkeys(chosen))
+
+    def _named(self, name: str) -> BaseHostFilter:
+        if name not in self.known:
+            raise BadRequest(
+                f"There is no host filter {name!r} here.", code="filter_unknown", field="filters"
+            )
+        return self.known[name]
+
+
+def built_in_filters(names: Sequence[str]) -> HostFilters:
+    """Only built-in filters with their default settings."""
+    known = {name: built_in() for name, built_in in BUILT_IN.items()}
+    return HostFilters(tuple(known[name] for name in names), known)
+
+
+def _load(path: str, conf: Conf) -> BaseHostFilter:
+    loaded = load_dotted(OPTION, path, BUILT_IN)
+    if isinstance(loaded, type) and issubclass(loaded, BaseHostFilter):
+        return loaded.from_conf(conf)
+    if isinstance(loaded, type) and issubclass(loaded, AbstractHostFilter):
+        return adapt(loaded())
+    raise ConfigError(
+        f"Option {OPTION}: {path} is neither a BaseHostFilter nor an AbstractHostFilter.", field=OPTION
+    )

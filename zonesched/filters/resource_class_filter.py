@@ -1,0 +1,35 @@
+"""Only hosts that have what else the flavor asks for, in units they give."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zonesched.filters.contract import BaseHostFilter
+from zonesched.model.arrays import Bools
+from zonesched.model.host_state import HostState
+from zonesched.model.host_view import HostView
+from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU, RequestSpec
+
+_OF_OTHER_FILTERS = frozenset({VCPU, MEMORY_MB, DISK_GB})
+
+
+class ResourceClassFilter(BaseHostFilter):
+    """Passes hosts with room of every class besides VCPU, MEMORY_MB and DISK_GB, and fitting units of all."""
+
+    code = "not_enough_resources"
+    implied_by_room = True
+
+    def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
+        return all(
+            host_state.admits(name, amount)
+            and (name in _OF_OTHER_FILTERS or host_state.capacity(name) - host_state.used(name) >= amount)
+            for name, amount in spec.resources.items()
+        )
+
+    def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
+        passed = np.ones(len(hosts), dtype=np.bool_)
+        for name, amount in spec.resources.items():
+            passed &= hosts.admits(name, amount)
+            if name not in _OF_OTHER_FILTERS:
+                passed &= hosts.left(name) >= amount
+        return passed

@@ -1,0 +1,22 @@
+"""Only hosts with the right traits."""
+
+from __future__ import annotations
+
+from zonesched.filters.contract import BaseHostFilter
+from zonesched.model.arrays import Bools
+from zonesched.model.host_state import HostState
+from zonesched.model.host_view import HostView
+from zonesched.model.request_spec import RequestSpec
+
+
+class TraitsFilter(BaseHostFilter):
+    """Passes hosts with all required, no forbidden, and one of each any-of group of the flavor's traits."""
+
+    code = "traits_not_met"
+    shared_facts_only = True
+
+    def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
+        return spec.traits.matches(host_state.traits)
+
+    def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
+        return hosts.by_traits(spec.traits.matches)

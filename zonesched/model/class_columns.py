@@ -1,0 +1,47 @@
+"""The columns of one resource class: one float64 per host, exact for whole numbers below 2**53."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from zonesched.model.arrays import Floats, Ints
+from zonesched.model.capacity import Inventory
+
+
+class ClassColumns:
+    """Columns by row. A host without this class has capacity 0 and admits no amount (max_unit 0)."""
+
+    def __init__(self, room: int) -> None:
+        self.total: Floats = np.zeros(room)
+        self.reserved: Floats = np.zeros(room)
+        self.allocation_ratio: Floats = np.ones(room)
+        self.capacity: Floats = np.zeros(room)
+        self.used: Floats = np.zeros(room)
+        self.min_unit: Floats = np.ones(room)
+        self.max_unit: Floats = np.zeros(room)
+        self.step_size: Floats = np.ones(room)
+
+    def grow(self, room: int) -> None:
+        larger = ClassColumns(room)
+        for name, column in vars(self).items():
+            getattr(larger, name)[: len(column)] = column
+        vars(self).update(vars(larger))
+
+    def clear(self, rows: Ints) -> None:
+        """Make `rows` hosts without this class."""
+        for column in (self.total, self.reserved, self.capacity, self.used, self.max_unit):
+            column[rows] = 0.0
+        for column in (self.allocation_ratio, self.min_unit, self.step_size):
+            column[rows] = 1.0
+
+    def set_inventories(self, rows: Sequence[int], inventories: Sequence[Inventory]) -> None:
+        """One inventory for each of `rows`; their `used` stays."""
+        self.total[rows] = [inventory.total for inventory in inventories]
+        self.reserved[rows] = [inventory.reserved for inventory in inventories]
+        self.allocation_ratio[rows] = [inventory.allocation_ratio for inventory in inventories]
+        self.capacity[rows] = [inventory.capacity for inventory in inventories]
+        self.min_unit[rows] = [inventory.min_unit for inventory in inventories]
+        self.max_unit[rows] = [inventory.max_unit for inventory in inventories]
+        self.step_size[rows] = [inventory.step_size for inventory in inventories]

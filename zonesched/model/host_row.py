@@ -1,0 +1,42 @@
+"""What a zone knows of one host, as its store reads it: the input of the host table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from zonesched.model.capacity import Inventory
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """What of a host changes only when an agent or an operator says so. `id` is a uuid, unique for ever."""
+
+    id: str
+    name: str
+    address: str = ""
+    availability_zone: str = ""
+    service_id: str = ""
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
+    traits: frozenset[str] = frozenset()
+    enabled: bool = True
+
+
+@dataclass(frozen=True)
+class HostRow:
+    """A host with its inventories, what is claimed of each class, and its living instances by owner key."""
+
+    facts: HostFacts
+    inventories: Mapping[str, Inventory]
+    used: Mapping[str, int] = field(default_factory=dict)
+    owners: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SharedFacts:
+    """The facts that many hosts have in common: what a filter with `shared_facts_only` reads."""
+
+    availability_zone: str = ""
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
+    traits: frozenset[str] = frozenset()

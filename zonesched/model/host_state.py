@@ -1,0 +1,202 @@
+"""One host as a filter or weigher sees it, with the attribute names of OpenStack Nova.
+
+It is a view of a row of the host table; what is virtually consumed lies over it and never enters the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from zonesched.model.class_columns import ClassColumns
+from zonesched.model.host_row import SharedFacts
+from zonesched.model.host_table import HostTable
+from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU, RequestSpec
+
+MB_PER_GB = 1024
+
+
+class HostState:
+    """A row with `copies` alike instances virtually on it. `owner` is the owner key of the request."""
+
+    __slots__ = ("_added", "_taken", "owner", "row", "table")
+
+    def __init__(self, table: HostTable, row: int, owner: str = "") -> None:
+        self.table = table
+        self.row = row
+        self.owner = owner
+        self._taken: dict[str, int] = {}
+        self._added = 0
+
+    def consume(self, spec: RequestSpec, copies: int = 1) -> None:
+        """Take what `copies` instances of the request take, in this view only."""
+        for resource_class, amount in spec.resources.items():
+            self._taken[resource_class] = self._taken.get(resource_class, 0) + copies * amount
+        self._added += copies
+
+    def total(self, resource_class: str) -> int:
+        return self._cell(resource_class, "total")
+
+    def reserved(self, resource_class: str) -> int:
+        return self._cell(resource_class, "reserved")
+
+    def capacity(self, resource_class: str) -> int:
+        """Whole units that claims may take together: the same number that a claim is checked with."""
+        return self._cell(resource_class, "capacity")
+
+    def used(self, resource_class: str) -> int:
+        """Units that claims take, with what is virtually consumed."""
+        return self._cell(resource_class, "used") + self._taken.get(resource_class, 0)
+
+    def allocation_ratio(self, resource_class: str) -> float:
+        return float(self._columns(resource_class).allocation_ratio[self.row])
+
+    def admits(self, resource_class: str, amount: int) -> bool:
+        """Whether one instance may take `amount`, as far as the inventory's units say."""
+        columns = self._columns(resource_class)
+        within = columns.min_unit[self.row] <= amount <= columns.max_unit[self.row]
+        return bool(within and amount % columns.step_size[self.row] == 0)
+
+    @property
+    def host(self) -> str:
+        return self.table.name(self.row)
+
+    @property
+    def nodename(self) -> str:
+        return self.table.name(self.row)
+
+    @property
+    def hypervisor_hostname(self) -> str:
+        return self.table.name(self.row)
+
+    @property
+    def uuid(self) -> str:
+        return self.table.host_id(self.row)
+
+    @property
+    def host_ip(self) -> str:
+        return self.table.address(self.row)
+
+    @property
+    def enabled(self) -> bool:
+        return bool(self.table.enabled[self.row])
+
+    @property
+    def up(self) -> bool:
+        """Whether the host's agent lives."""
+        return bool(self.table.up[self.row])
+
+    @property
+    def availability_zone(self) -> str:
+        return self._shared.availability_zone
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        return self._shared.capabilities
+
+    @property
+    def traits(self) -> frozenset[str]:
+        return self._shared.traits
+
+    @property
+    def num_instances(self) -> int:
+        return int(self.table.num_instances[self.row]) + self._added
+
+    @property
+    def owner_instances(self) -> int:
+        """Living instances of the request's owner on this host."""
+        return self.table.owner_count(self.row, self.owner) + self._added
+
+    @property
+    def total_usable_ram_mb(self) -> int:
+        return self.total(MEMORY_MB) - self.reserved(MEMORY_MB)
+
+    @property
+    def free_ram_mb(self) -> int:
+        """Usable RAM that no claim takes, without any allocation ratio; below 0 on an over-committed host."""
+        return self.total_usable_ram_mb - self.used(MEMORY_MB)
+
+    @property
+    def total_usable_disk_gb(self) -> int:
+        return self.total(DISK_GB) - self.reserved(DISK_GB)
+
+    @property
+    def disk_mb_used(self) -> int:
+        return self.used(DISK_GB) * MB_PER_GB
+
+    @property
+    def free_disk_mb(self) -> int:
+        """Usable disk in MB that no claim takes, without any allocation ratio."""
+        return (self.total_usable_disk_gb - self.used(DISK_GB)) * MB_PER_GB
+
+    @property
+    def vcpus_total(self) -> int:
+        return self.total(VCPU) - self.reserved(VCPU)
+
+    @property
+    def vcpus_used(self) -> int:
+        return self.used(VCPU)
+
+    @property
+    def cpu_allocation_ratio(self) -> float:
+        return self.allocation_ratio(VCPU)
+
+    @property
+    def ram_allocation_ratio(self) -> float:
+        return self.allocation_ratio(MEMORY_MB)
+
+    @property
+    def disk_allocation_ratio(self) -> float:
+        return self.allocation_ratio(DISK_GB)
+
+    @property
+    def _shared(self) -> SharedFacts:
+        return self.table.shared_facts[self.row]
+
+    def _columns(self, resource_class: str) -> ClassColumns:
+        return self.table.columns(resource_class)
+
+    def _cell(self, resource_class: str, column: str) -> int:
+        return int(getattr(self._columns(resource_class), column)[self.row])
+
+
+RESOURCE_NUMBERS = (
+    "free_ram_mb",
+    "total_usable_ram_mb",
+    "free_disk_mb",
+    "total_usable_disk_gb",
+    "disk_mb_used",
+    "vcpus_total",
+    "vcpus_used",
+    "num_instances",
+)
+"""Attributes of a host state that are numbers and change with what is claimed or inventoried."""
+
+
+class HostReport(Mapping[str, Any]):
+    """The second half of the document's host tuple: capabilities, and RESOURCE_NUMBERS by name."""
+
+    __slots__ = ("state",)
+
+    def __init__(self, state: HostState) -> None:
+        self.state = state
+
+    def __getitem__(self, key: str) -> Any:
+        if key in RESOURCE_NUMBERS:
+            return getattr(self.state, key)
+        return self.state.capabilities[key]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from RESOURCE_NUMBERS
+        yield from (key for key in self.state.capabilities if key not in RESOURCE_NUMBERS)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+HostTuple = tuple[str, HostReport]
+
+
+def host_tuple(state: HostState) -> HostTuple:
+    """(host name, its report): how the original document hands hosts to filters and schedulers."""
+    return state.host, HostReport(state)

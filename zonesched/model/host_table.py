@@ -1,0 +1,270 @@
+"""All hosts of a zone in columns, kept current by the rows that changed.
+
+It decides nothing and reads nothing by itself. It is not safe to apply changes while another thread reads:
+whoever owns a table lets one at a time in.
+
+>>> from zonesched.model.capacity import Inventory
+>>> table = HostTable()
+>>> facts = HostFacts(id="1f", name="host-1", service_id="agent-1")
+>>> table.apply([HostRow(facts, {"VCPU": Inventory(total=8)}, used={"VCPU": 2})])
+>>> table.set_services_up({"agent-1": True})
+>>> row = table.row_of("1f")
+>>> table.capacity("VCPU")[row] - table.used("VCPU")[row]
+np.float64(6.0)
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from zonesched.model.arrays import Bools, Floats, Hashes, Ints
+from zonesched.model.capacity import Inventory
+from zonesched.model.class_columns import ClassColumns
+from zonesched.model.host_row import HostFacts, HostRow, SharedFacts
+from zonesched.model.interned import InternedColumn
+from zonesched.model.tie_break import text_hash
+
+__all__ = ["HostFacts", "HostRow", "HostTable"]
+
+_FIRST_ROOM = 64
+_NO_TRAITS: frozenset[str] = frozenset()
+
+
+class HostTable:
+    """Columns by row number. A host keeps its row until it is removed; a free row is not `alive`.
+
+    Every column reaches from row 0 to the highest row ever used; a free row holds no capacity.
+    """
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._room = _FIRST_ROOM
+        self._row_of: dict[str, int] = {}
+        self._free_rows: list[int] = []
+        self._ids: list[str] = []
+        self._names: list[str] = []
+        self._addresses: list[str] = []
+        self._classes: dict[str, ClassColumns] = {}
+        self._alive: Bools = np.zeros(_FIRST_ROOM, dtype=np.bool_)
+        self._enabled: Bools = np.zeros(_FIRST_ROOM, dtype=np.bool_)
+        self._up: Bools = np.zeros(_FIRST_ROOM, dtype=np.bool_)
+        self._host_hash: Hashes = np.zeros(_FIRST_ROOM, dtype=np.uint64)
+        self._num_instances: Floats = np.zeros(_FIRST_ROOM)
+        self._services_up: Mapping[str, bool] = {}
+        self._owners: dict[int, Mapping[str, int]] = {}
+        self._rows_of_owner: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        self.services = InternedColumn("", "", _FIRST_ROOM)
+        self.availability_zones = InternedColumn("", "", _FIRST_ROOM)
+        self.trait_sets = InternedColumn(_NO_TRAITS, _NO_TRAITS, _FIRST_ROOM)
+        self.shared_facts = InternedColumn(SharedFacts(), ("", "{}", _NO_TRAITS), _FIRST_ROOM)
+
+    def apply(self, changed: Iterable[HostRow], removed: Iterable[str] = ()) -> None:
+        """Forget the hosts `removed` (ids; unknown ones are no error), then take `changed` as they now are."""
+        for host_id in removed:
+            self._remove(host_id)
+        latest = {row.facts.id: row for row in changed}
+        if not latest:
+            return
+        rows = [self._place(host_id) for host_id in latest]
+        for number, host in zip(rows, latest.values(), strict=True):
+            self._set_facts(number, host.facts)
+            self._set_owners(number, host.owners)
+        self._set_resources(rows, list(latest.values()))
+        self._refresh_up(np.array(rows, dtype=np.int64))
+
+    def set_services_up(self, up: Mapping[str, bool]) -> None:
+        """Say which agents live, by service id, all of them at once: a service that is not named is down."""
+        self._services_up = dict(up)
+        self._refresh_up(np.arange(self._size, dtype=np.int64))
+
+    def __len__(self) -> int:
+        """Number of hosts."""
+        return len(self._row_of)
+
+    @property
+    def size(self) -> int:
+        """Length of every column: hosts and free rows."""
+        return self._size
+
+    def row_of(self, host_id: str) -> int:
+        """The row of a host; KeyError if it is not here."""
+        return self._row_of[host_id]
+
+    def rows_of(self, host_ids: Iterable[str]) -> Ints:
+        """The rows of those of `host_ids` that are here, in no particular order."""
+        known = (self._row_of[host_id] for host_id in host_ids if host_id in self._row_of)
+        return np.fromiter(known, dtype=np.int64)
+
+    def host_id(self, row: int) -> str:
+        return self._ids[row]
+
+    def name(self, row: int) -> str:
+        return self._names[row]
+
+    def address(self, row: int) -> str:
+        return self._addresses[row]
+
+    @property
+    def resource_classes(self) -> tuple[str, ...]:
+        """Every resource class that some host has or had, sorted."""
+        return tuple(sorted(self._classes))
+
+    def columns(self, resource_class: str) -> ClassColumns:
+        """The columns of a class, longer than `size`; those of an unknown class hold nothing."""
+        columns = self._classes.get(resource_class)
+        return ClassColumns(self._size) if columns is None else columns
+
+    def total(self, resource_class: str) -> Floats:
+        return self.columns(resource_class).total[: self._size]
+
+    def reserved(self, resource_class: str) -> Floats:
+        return self.columns(resource_class).reserved[: self._size]
+
+    def capacity(self, resource_class: str) -> Floats:
+        return self.columns(resource_class).capacity[: self._size]
+
+    def used(self, resource_class: str) -> Floats:
+        return self.columns(resource_class).used[: self._size]
+
+    def min_unit(self, resource_class: str) -> Floats:
+        return self.columns(resource_class).min_unit[: self._size]
+
+    def max_unit(self, resource_class: str) -> Floats:
+        return self.columns(resource_class).max_unit[: self._size]
+
+    def step_size(self, resource_class: str) -> Floats:
+        return self.columns(resource_class).step_size[: self._size]
+
+    @property
+    def alive(self) -> Bools:
+        """Rows that hold a host."""
+        return self._alive[: self._size]
+
+    @property
+    def enabled(self) -> Bools:
+        return self._enabled[: self._size]
+
+    @property
+    def up(self) -> Bools:
+        """Rows whose agent lives."""
+        return self._up[: self._size]
+
+    @property
+    def host_hash(self) -> Hashes:
+        return self._host_hash[: self._size]
+
+    @property
+    def num_instances(self) -> Floats:
+        """Living instances, of whatever owner."""
+        return self._num_instances[: self._size]
+
+    def owner_instances(self, owner: str) -> Floats:
+        """Living instances of one owner key, by row."""
+        counts = np.zeros(self._size)
+        for row, count in self._rows_of_owner.get(owner, {}).items():
+            counts[row] = count
+        return counts
+
+    def owner_count(self, row: int, owner: str) -> int:
+        """Living instances of one owner key on one host."""
+        return self._owners.get(row, {}).get(owner, 0)
+
+    def _place(self, host_id: str) -> int:
+        row = self._row_of.get(host_id)
+        if row is not None:
+            return row
+        row = self._free_rows.pop() if self._free_rows else self._append_row()
+        self._row_of[host_id] = row
+        self._ids[row] = host_id
+        self._alive[row] = True
+        self._host_hash[row] = text_hash(host_id)
+        return row
+
+    def _append_row(self) -> int:
+        if self._size == self._room:
+            self._grow(2 * self._room)
+        for texts in (self._ids, self._names, self._addresses):
+            texts.append("")
+        self._size += 1
+        return self._size - 1
+
+    def _grow(self, room: int) -> None:
+        more = room - self._room
+        self._alive = np.concatenate([self._alive, np.zeros(more, dtype=np.bool_)])
+        self._enabled = np.concatenate([self._enabled, np.zeros(more, dtype=np.bool_)])
+        self._up = np.concatenate([self._up, np.zeros(more, dtype=np.bool_)])
+        self._host_hash = np.concatenate([self._host_hash, np.zeros(more, dtype=np.uint64)])
+        self._num_instances = np.concatenate([self._num_instances, np.zeros(more)])
+        for columns in self._classes.values():
+            columns.grow(room)
+        self.services.grow(room)
+        self.availability_zones.grow(room)
+        self.trait_sets.grow(room)
+        self.shared_facts.grow(room)
+        self._room = room
+
+    def _remove(self, host_id: str) -> None:
+        row = self._row_of.pop(host_id, None)
+        if row is None:
+            return
+        self._set_facts(row, HostFacts(id="", name="", enabled=False))
+        self._set_owners(row, {})
+        for columns in self._classes.values():
+            columns.clear(np.array([row], dtype=np.int64))
+        self._ids[row] = ""
+        self._alive[row] = self._up[row] = False
+        self._free_rows.append(row)
+
+    def _set_facts(self, row: int, facts: HostFacts) -> None:
+        self._names[row] = facts.name
+        self._addresses[row] = facts.address
+        self._enabled[row] = facts.enabled
+        self.services.set(row, facts.service_id, facts.service_id)
+        self.availability_zones.set(row, facts.availability_zone, facts.availability_zone)
+        self.trait_sets.set(row, facts.traits, facts.traits)
+        text = json.dumps(dict(facts.capabilities), sort_keys=True) if facts.capabilities else "{}"
+        shared = SharedFacts(facts.availability_zone, facts.capabilities, facts.traits)
+        self.shared_facts.set(row, (facts.availability_zone, text, facts.traits), shared)
+
+    def _set_owners(self, row: int, owners: Mapping[str, int]) -> None:
+        for owner in self._owners.pop(row, {}):
+            del self._rows_of_owner[owner][row]
+            if not self._rows_of_owner[owner]:
+                del self._rows_of_owner[owner]
+        living = {owner: count for owner, count in owners.items() if count > 0}
+        for owner, count in living.items():
+            self._rows_of_owner[owner][row] = count
+        if living:
+            self._owners[row] = living
+        self._num_instances[row] = sum(living.values())
+
+    def _set_resources(self, rows: Sequence[int], hosts: Sequence[HostRow]) -> None:
+        inventories: defaultdict[str, tuple[list[int], list[Inventory]]] = defaultdict(lambda: ([], []))
+        used: defaultdict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+        for row, host in zip(rows, hosts, strict=True):
+            for resource_class, inventory in host.inventories.items():
+                inventories[resource_class][0].append(row)
+                inventories[resource_class][1].append(inventory)
+            for resource_class, amount in host.used.items():
+                used[resource_class][0].append(row)
+                used[resource_class][1].append(amount)
+        for columns in self._classes.values():
+            columns.clear(np.array(rows, dtype=np.int64))
+        for resource_class, (with_class, values) in inventories.items():
+            self._class(resource_class).set_inventories(with_class, values)
+        for resource_class, (with_use, amounts) in used.items():
+            self._class(resource_class).used[with_use] = amounts
+
+    def _class(self, resource_class: str) -> ClassColumns:
+        columns = self._classes.get(resource_class)
+        if columns is None:
+            columns = self._classes[resource_class] = ClassColumns(self._room)
+        return columns
+
+    def _refresh_up(self, rows: Ints) -> None:
+        lives = self.services.flags(rows, lambda service: bool(self._services_up.get(service, False)))
+        self._up[rows] = lives & self._alive[rows]

@@ -1,0 +1,179 @@
+"""Some hosts of a table as one request sees them, in columns: what vectorised filters and weighers read.
+
+A view can stand for hosts on which instances of the request are already virtually placed; the same host may
+then stand in it several times, with different numbers of them. Nothing is written to the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from zonesched.model.arrays import Bools, Floats, Hashes, Ints, RowSelection
+from zonesched.model.host_row import SharedFacts
+from zonesched.model.host_state import HostState
+from zonesched.model.host_table import HostTable
+from zonesched.model.request_spec import RequestSpec
+from zonesched.model.tie_break import mix, text_hash
+
+
+class HostView:
+    """One element per host in each column. Columns may be views of the table: never write to them."""
+
+    def __init__(
+        self,
+        table: HostTable,
+        rows: RowSelection,
+        spec: RequestSpec,
+        owner: str = "",
+        copies: Ints | None = None,
+    ) -> None:
+        """`copies`: instances of `spec` that are virtually on each host; None says none anywhere."""
+        self.table = table
+        self.rows = rows
+        self.spec = spec
+        self.owner = owner
+        self.copies = copies
+        self._kept: dict[tuple[str, str], Floats] = {}
+
+    @classmethod
+    def whole(cls, table: HostTable, spec: RequestSpec, owner: str = "") -> HostView:
+        """Every row of the table, free rows too."""
+        return cls(table, slice(0, table.size), spec, owner)
+
+    def pick(self, rows: RowSelection, copies: Ints | None = None) -> HostView:
+        """Other rows of the same table for the same request."""
+        return HostView(self.table, rows, self.spec, self.owner, copies)
+
+    def __len__(self) -> int:
+        if isinstance(self.rows, slice):
+            return int(self.rows.stop)
+        return len(self.rows)
+
+    @property
+    def row_numbers(self) -> Ints:
+        if isinstance(self.rows, slice):
+            return np.arange(self.rows.stop, dtype=np.int64)
+        return self.rows
+
+    def total(self, resource_class: str) -> Floats:
+        return self._column(resource_class, "total")
+
+    def reserved(self, resource_class: str) -> Floats:
+        return self._column(resource_class, "reserved")
+
+    def capacity(self, resource_class: str) -> Floats:
+        return self._column(resource_class, "capacity")
+
+    def min_unit(self, resource_class: str) -> Floats:
+        return self._column(resource_class, "min_unit")
+
+    def max_unit(self, resource_class: str) -> Floats:
+        return self._column(resource_class, "max_unit")
+
+    def step_size(self, resource_class: str) -> Floats:
+        return self._column(resource_class, "step_size")
+
+    def used(self, resource_class: str) -> Floats:
+        """Units that claims take, with what is virtually consumed."""
+        amount = self.spec.resources.get(resource_class, 0)
+        return self._keep("used", resource_class, lambda: self._with_copies(resource_class, amount))
+
+    def usable(self, resource_class: str) -> Floats:
+        """total - reserved."""
+        return self._keep(
+            "usable", resource_class, lambda: self.total(resource_class) - self.reserved(resource_class)
+        )
+
+    def free(self, resource_class: str) -> Floats:
+        """usable - used: without any allocation ratio; below 0 on an over-committed host."""
+        return self._keep(
+            "free", resource_class, lambda: self.usable(resource_class) - self.used(resource_class)
+        )
+
+    def left(self, resource_class: str) -> Floats:
+        """capacity - used: what claims may still take; below 0 on a host that shrank."""
+        return self._keep(
+            "left", resource_class, lambda: self.capacity(resource_class) - self.used(resource_class)
+        )
+
+    def admits(self, resource_class: str, amount: int) -> Bools:
+        """Whether one instance may take `amount`, as far as the inventories' units say."""
+        admitted: Bools = (self.min_unit(resource_class) <= amount) & (
+            amount <= self.max_unit(resource_class)
+        )
+        steps = self.step_size(resource_class)
+        stepped = np.flatnonzero(steps != 1.0)
+        if len(stepped):
+            admitted[stepped] &= np.mod(float(amount), steps[stepped]) == 0.0
+        return admitted
+
+    @property
+    def alive(self) -> Bools:
+        return self.table.alive[self.rows]
+
+    @property
+    def enabled(self) -> Bools:
+        return self.table.enabled[self.rows]
+
+    @property
+    def up(self) -> Bools:
+        return self.table.up[self.rows]
+
+    @property
+    def num_instances(self) -> Floats:
+        return self._add_copies(self.table.num_instances[self.rows], 1)
+
+    @property
+    def owner_instances(self) -> Floats:
+        """Living instances of the request's owner."""
+        return self._add_copies(self.table.owner_instances(self.owner)[self.rows], 1)
+
+    def by_availability_zone(self, question: Callable[[str], bool]) -> Bools:
+        return self.table.availability_zones.flags(self.rows, question)
+
+    def by_traits(self, question: Callable[[frozenset[str]], bool]) -> Bools:
+        return self.table.trait_sets.flags(self.rows, question)
+
+    def by_shared_facts(self, question: Callable[[SharedFacts], bool]) -> Bools:
+        """Asked once per distinct (availability zone, capabilities, traits)."""
+        return self.table.shared_facts.flags(self.rows, question)
+
+    def ties(self) -> Hashes:
+        """The hash of (request id, host): among hosts of equal weight the smallest comes first."""
+        return mix(self.table.host_hash[self.rows], text_hash(self.spec.request_id))
+
+    def state(self, index: int) -> HostState:
+        """The `index`-th host of the view by itself."""
+        state = HostState(self.table, int(self.row_numbers[index]), self.owner)
+        if self.copies is not None and self.copies[index]:
+            state.consume(self.spec, int(self.copies[index]))
+        return state
+
+    def states(self) -> Iterator[HostState]:
+        copies = np.zeros(len(self), dtype=np.int64) if self.copies is None else self.copies
+        for row, placed in zip(self.row_numbers.tolist(), copies.tolist(), strict=True):
+            state = HostState(self.table, row, self.owner)
+            if placed:
+                state.consume(self.spec, placed)
+            yield state
+
+    def _column(self, resource_class: str, name: str) -> Floats:
+        def read() -> Floats:
+            column: Floats = getattr(self.table.columns(resource_class), name)
+            return column[self.rows]
+
+        return self._keep(name, resource_class, read)
+
+    def _with_copies(self, resource_class: str, amount: int) -> Floats:
+        return self._add_copies(self.table.columns(resource_class).used[self.rows], amount)
+
+    def _add_copies(self, column: Floats, amount: int) -> Floats:
+        return column if self.copies is None or amount == 0 else column + self.copies * float(amount)
+
+    def _keep(self, name: str, resource_class: str, make: Callable[[], Floats]) -> Floats:
+        kept = self._kept.get((name, resource_class))
+        if kept is None:
+            kept = self._kept[name, resource_class] = make()
+        return kept

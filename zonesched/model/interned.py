@@ -1,0 +1,90 @@
+"""A column of values that many hosts share: each distinct value is kept once, rows hold its number.
+
+A question about such a value is answered once per distinct value, not once per host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from zonesched.model.arrays import Bools, Floats, Ints, RowSelection
+
+V = TypeVar("V")
+
+
+class InternedColumn(Generic[V]):
+    """Values by row; value number 0 is the default, which free rows hold."""
+
+    def __init__(self, default: V, default_key: Hashable, room: int) -> None:
+        self._values: list[V] = [default]
+        self._keys: list[Hashable] = [default_key]
+        self._users = [1]
+        self._number_of: dict[Hashable, int] = {default_key: 0}
+        self._unused: list[int] = []
+        self._numbers: npt.NDArray[np.int32] = np.zeros(room, dtype=np.int32)
+
+    def grow(self, room: int) -> None:
+        self._numbers = np.concatenate([self._numbers, np.zeros(room - len(self._numbers), dtype=np.int32)])
+
+    def __getitem__(self, row: int) -> V:
+        return self._values[int(self._numbers[row])]
+
+    def set(self, row: int, key: Hashable, value: V) -> None:
+        """Give `row` a value; of two values with the same key the first is kept."""
+        number = self._number_of.get(key)
+        if number is None:
+            number = self._add(key, value)
+        self._users[number] += 1
+        self._release(int(self._numbers[row]))
+        self._numbers[row] = number
+
+    def clear(self, row: int) -> None:
+        """Give `row` the default value."""
+        self.set(row, self._keys[0], self._values[0])
+
+    def flags(self, rows: RowSelection, question: Callable[[V], bool]) -> Bools:
+        """The answer for each of `rows`; asked once per distinct value among them."""
+        numbers = self._numbers[rows]
+        answers = np.zeros(len(self._values), dtype=np.bool_)
+        for number in self._present(numbers):
+            answers[number] = question(self._values[number])
+        return answers[numbers]
+
+    def numbers(self, rows: RowSelection, question: Callable[[V], float]) -> Floats:
+        """The answer for each of `rows`; asked once per distinct value among them."""
+        numbers = self._numbers[rows]
+        answers = np.zeros(len(self._values))
+        for number in self._present(numbers):
+            answers[number] = question(self._values[number])
+        return answers[numbers]
+
+    def _present(self, numbers: npt.NDArray[np.int32]) -> Ints:
+        present = np.zeros(len(self._values), dtype=np.bool_)
+        present[numbers] = True
+        return np.flatnonzero(present)
+
+    def _add(self, key: Hashable, value: V) -> int:
+        if self._unused:
+            number = self._unused.pop()
+            self._values[number], self._keys[number] = value, key
+        else:
+            number = len(self._values)
+            self._values.append(value)
+            self._keys.append(key)
+            self._users.append(0)
+        self._number_of[key] = number
+        return number
+
+    def _release(self, number: int) -> None:
+        if number == 0:
+            return
+        self._users[number] -= 1
+        if self._users[number] == 0:
+            del self._number_of[self._keys[number]]
+            self._values[number] = self._values[0]
+            self._keys[number] = self._keys[0]
+            self._unused.append(number)

@@ -1,0 +1,57 @@
+"""What a weigher is: it gives each host a raw number, higher is better; the scheduler scales and adds them.
+
+A weigher written for OpenStack Nova is ported by changing its import: `_weigh_object` and
+`weight_multiplier`. The vectorised form, `weigh`, must give the very same numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+
+from zonesched.conf import Conf
+from zonesched.errors import ZoneschedError
+from zonesched.model.arrays import Floats
+from zonesched.model.host_state import HostState
+from zonesched.model.host_view import HostView
+from zonesched.model.request_spec import RequestSpec
+
+
+class WeigherFailed(ZoneschedError):
+    """A weigher raised, or gave a number that is none: the request is refused in that weigher's name."""
+
+    code = "weigher_failed"
+
+    def __init__(self, weigher_name: str) -> None:
+        super().__init__(f"The weigher {weigher_name} failed.")
+        self.weigher_name = weigher_name
+
+
+class BaseHostWeigher:
+    """A weigher; settings arrive in its constructor, by `from_conf`.
+
+    `minval` and `maxval`, where not None, take the place of the lowest and highest raw value in the scale.
+    A weigher whose raw value depends on the request declares both.
+    """
+
+    minval: float | None = None
+    maxval: float | None = None
+
+    @classmethod
+    def from_conf(cls, conf: Conf) -> Self:
+        """The weigher with this zone's settings."""
+        return cls()
+
+    def weight_multiplier(self) -> float:
+        """The factor of this weigher's scaled value; negative turns its order around."""
+        return 1.0
+
+    def _weigh_object(self, host_state: HostState, spec: RequestSpec) -> float:
+        """The raw value of one host; must be finite."""
+        raise NotImplementedError(f"{type(self).__name__} has no _weigh_object")
+
+    def weigh(self, hosts: HostView, spec: RequestSpec) -> Floats:
+        """The raw value of each host of the view; this form asks `_weigh_object` about each."""
+        values = (float(self._weigh_object(state, spec)) for state in hosts.states())
+        return np.fromiter(values, dtype=np.float64, count=len(hosts))
