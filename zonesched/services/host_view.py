@@ -1,0 +1,100 @@
+"""The zone's hosts in memory, kept current with what the store says: the one owner of a HostTable."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import numpy as np
+
+from zonesched.model.host_table import HostTable
+from zonesched.seams import Clock
+from zonesched.store import hosts, services
+from zonesched.store.store import Store
+
+REREAD_S = 600.0
+"""Seconds in which every host is read again, changed or not: what was missed is mended by then."""
+
+PAGE = 2000
+"""Hosts that are read again at one time."""
+
+BEAT_OVERLAP_S = 2.0
+"""How far the clocks of two processes of one zone may differ without a heartbeat being overlooked."""
+
+
+class HostView:
+    """One HostTable that reads what changed whenever it is used, and a share of all hosts now and then."""
+
+    def __init__(self, store: Store, clock: Clock, service_down_time_s: float) -> None:
+        self._store = store
+        self._clock = clock
+        self._down_time_s = service_down_time_s
+        self._lock = threading.Lock()
+        self._table = HostTable()
+        self._seen_seq = -1
+        self._page_after = ""
+        self._page_due_at = 0.0
+        self._heard_at: dict[str, float] = {}
+        self._newest_at = 0.0
+        self._up: Mapping[str, bool] = {}
+        self._next_down_at = 0.0
+
+    @contextmanager
+    def current(self) -> Iterator[HostTable]:
+        """The table as the store is now, for this thread alone until the block ends."""
+        with self._lock:
+            self._refresh()
+            yield self._table
+
+    def _refresh(self) -> None:
+        if self._seen_seq < 0:
+            self._read_everything()
+        elif self._clock.monotonic() >= self._page_due_at:
+            self._read_page()
+        now = self._clock.now()
+        # A clock that was set back must not hide the beats that come from now on.
+        heard_since = max(0.0, min(now, self._newest_at) - BEAT_OVERLAP_S)
+        (changed, self._seen_seq), heard = self._store.read(
+            lambda tx: (hosts.changed_hosts(tx, self._seen_seq), services.heard_since(tx, heard_since))
+        )
+        self._table.apply(changed)
+        self._hear(heard, now)
+
+    def _read_everything(self) -> None:
+        self._page_after = ""
+        # The number comes first: what changes while the pages are read is read again.
+        seen_seq = self._store.read(hosts.last_change)
+        self._read_page()
+        while self._page_after:
+            self._read_page()
+        self._seen_seq = seen_seq
+
+    def _read_page(self) -> None:
+        after = self._page_after
+        found = self._store.read(lambda tx: hosts.page(tx, after, PAGE))
+        last = found[-1].facts.id if len(found) == PAGE else ""
+        stored = {row.facts.id for row in found}
+        known = (self._table.host_id(row) for row in np.flatnonzero(self._table.alive).tolist())
+        removed = [i for i in known if i > after and (not last or i <= last) and i not in stored]
+        self._table.apply(found, removed)
+        self._page_after = last
+        if not last:
+            self._heard_at = {}
+            self._newest_at = 0.0
+        pages = len(self._table) // PAGE + 1
+        self._page_due_at = self._clock.monotonic() + REREAD_S / pages
+
+    def _hear(self, heard: Mapping[str, float], now: float) -> None:
+        self._heard_at |= heard
+        self._newest_at = max(heard.values(), default=self._newest_at)
+        if now >= self._next_down_at or not all(self._up.get(service) for service in heard):
+            self._judge_services(now)
+
+    def _judge_services(self, now: float) -> None:
+        up = {service: now - at <= self._down_time_s for service, at in self._heard_at.items()}
+        living = [at for service, at in self._heard_at.items() if up[service]]
+        self._next_down_at = min(living, default=now) + self._down_time_s
+        if up != self._up:
+            self._table.set_services_up(up)
+            self._up = up

@@ -1,0 +1,194 @@
+"""Writing what agents report of their hosts. `used` belongs to claims alone and survives every report."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from zonesched.errors import Conflict
+from zonesched.model.capacity import Inventory
+from zonesched.model.host_row import HostFacts, HostRow
+from zonesched.store import claims, identity
+from zonesched.store import tables as t
+from zonesched.store.services import Service, is_user
+
+COLUMNS = t.hosts.c
+FACT_COLUMNS = ("address", "availability_zone", "service_id", "capabilities", "traits")
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """What is stored of one inventory; `excess` may end: the host had shrunk, and uses less by now."""
+
+    inventory: Inventory
+    used: int
+    excess: bool
+
+
+@dataclass
+class _Writes:
+    """What a report changes."""
+
+    new_hosts: list[dict[str, Any]] = field(default_factory=list)
+    changed_hosts: list[dict[str, Any]] = field(default_factory=list)
+    new_inventories: list[dict[str, Any]] = field(default_factory=list)
+    changed_inventories: list[dict[str, Any]] = field(default_factory=list)
+    ended_inventories: list[dict[str, Any]] = field(default_factory=list)
+    touched: set[str] = field(default_factory=set)
+
+
+def register(tx: Connection, service: Service, reported: Sequence[HostRow]) -> Mapping[str, str]:
+    """Store the hosts of a service's report; the ids they have, by name.
+
+    A row's id is the one that a new host gets. A resource class that a known host no longer reports ends:
+    with a total of 0 while claims use it, else without a row. What has not changed is not written.
+    Raises Conflict when a host is of another user's service.
+    """
+    known = _known_hosts(tx, service, [row.facts.name for row in reported])
+    stored = _stored_inventories(tx, [str(row["id"]) for row in known.values()])
+    writes = _Writes()
+    ids: dict[str, str] = {}
+    for row in sorted(reported, key=lambda row: row.facts.name):
+        host_id = _compare_facts(writes, row.facts, known.get(row.facts.name))
+        ids[row.facts.name] = host_id
+        _compare_inventories(writes, host_id, row.inventories, stored.get(host_id, {}))
+    _write(tx, writes)
+    return ids
+
+
+def _known_hosts(tx: Connection, service: Service, names: Sequence[str]) -> Mapping[str, dict[str, Any]]:
+    known: dict[str, dict[str, Any]] = {}
+    others: defaultdict[str, list[str]] = defaultdict(list)
+    for some in claims.chunks(names):
+        statement = sa.select(t.hosts, t.services.c.user_id).join(t.services).where(COLUMNS.name.in_(some))
+        for row in tx.execute(statement).mappings():
+            known[row["name"]] = dict(row)
+            if row["user_id"] != service.user_id:
+                others[row["user_id"]].append(row["name"])
+    for user_id, taken in others.items():
+        if is_user(tx, user_id):
+            raise Conflict(
+                f"Host {min(taken)} is registered by another user's service.",
+                code="host_belongs_to_another_service",
+                field="hosts",
+            )
+    return known
+
+
+def _stored_inventories(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, Mapping[str, _Stored]]:
+    found: defaultdict[str, dict[str, _Stored]] = defaultdict(dict)
+    for some in claims.chunks(host_ids):
+        for row in tx.execute(sa.select(t.inventories).where(t.inventories.c.host_id.in_(some))):
+            inventory = Inventory(
+                total=row.total,
+                reserved=row.reserved,
+                allocation_ratio=row.allocation_ratio,
+                min_unit=row.min_unit,
+                max_unit=row.max_unit,
+                step_size=row.step_size,
+            )
+            found[row.host_id][row.resource_class] = _Stored(inventory, row.used, row.used < row.shrunk_used)
+    return found
+
+
+def _compare_facts(writes: _Writes, facts: HostFacts, known: Mapping[str, Any] | None) -> str:
+    values = {
+        "address": facts.address,
+        "availability_zone": facts.availability_zone,
+        "service_id": facts.service_id,
+        "capabilities": orjson.dumps(dict(facts.capabilities), option=orjson.OPT_SORT_KEYS).decode(),
+        "traits": orjson.dumps(sorted(facts.traits)).decode(),
+    }
+    if known is None:
+        writes.new_hosts.append(values | {"id": facts.id, "name": facts.name, "enabled": facts.enabled})
+        return facts.id
+    if any(known[name] != values[name] for name in FACT_COLUMNS):
+        writes.changed_hosts.append({f"b_{k}": v for k, v in values.items()} | {"b_id": known["id"]})
+        writes.touched.add(known["id"])
+    return str(known["id"])
+
+
+def _compare_inventories(
+    writes: _Writes, host_id: str, reported: Mapping[str, Inventory], stored: Mapping[str, _Stored]
+) -> None:
+    for name, inventory in sorted(reported.items()):
+        if name not in stored:
+            key = {"host_id": host_id, "resource_class": name}
+            writes.new_inventories.append(key | _values(inventory) | {"used": 0, "shrunk_used": 0})
+        elif stored[name].inventory != inventory or stored[name].excess:
+            writes.changed_inventories.append(_change(host_id, name, inventory))
+        else:
+            continue
+        writes.touched.add(host_id)
+    for name in sorted(stored.keys() - reported.keys()):
+        ended = replace(stored[name].inventory, total=0, reserved=0)
+        if stored[name].used == 0 or stored[name].inventory != ended:
+            writes.ended_inventories.append(_change(host_id, name, ended))
+            writes.touched.add(host_id)
+
+
+def _values(inventory: Inventory) -> dict[str, Any]:
+    return {
+        "total": inventory.total,
+        "reserved": inventory.reserved,
+        "allocation_ratio": inventory.allocation_ratio,
+        "min_unit": inventory.min_unit,
+        "max_unit": inventory.max_unit,
+        "step_size": inventory.step_size,
+        "capacity": inventory.capacity,
+    }
+
+
+def _change(host_id: str, name: str, inventory: Inventory) -> dict[str, Any]:
+    return {f"b_{k}": v for k, v in _values(inventory).items()} | {"b_host": host_id, "b_class": name}
+
+
+def _write(tx: Connection, writes: _Writes) -> None:
+    if not writes.new_hosts and not writes.touched:
+        return
+    change = identity.next_change(tx)
+    if writes.new_hosts:
+        tx.execute(sa.insert(t.hosts), [row | {"changed_seq": change} for row in writes.new_hosts])
+    if writes.changed_hosts:
+        values: dict[str, Any] = {name: sa.bindparam(f"b_{name}") for name in FACT_COLUMNS}
+        update = sa.update(t.hosts).where(COLUMNS.id == sa.bindparam("b_id")).values(**values)
+        tx.execute(update, writes.changed_hosts)
+    if writes.new_inventories:
+        tx.execute(sa.insert(t.inventories), writes.new_inventories)
+    _write_inventories(tx, writes.changed_inventories)
+    _end_inventories(tx, writes.ended_inventories)
+    new_ids = {row["id"] for row in writes.new_hosts}
+    claims.touch_hosts(tx, change, sorted(writes.touched - new_ids))
+
+
+def _this_inventory() -> Any:
+    column = t.inventories.c
+    return sa.and_(column.host_id == sa.bindparam("b_host"), column.resource_class == sa.bindparam("b_class"))
+
+
+def _write_inventories(tx: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
+    column = t.inventories.c
+    capacity = sa.bindparam("b_capacity", type_=sa.BigInteger)
+    # Claims could rightly have come up to here before this report.
+    rightful = sa.case((column.shrunk_used > column.capacity, column.shrunk_used), else_=column.capacity)
+    shrunk_used = sa.case((column.used <= capacity, 0), (column.used < rightful, column.used), else_=rightful)
+    names = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size", "capacity")
+    values: dict[str, Any] = {name: sa.bindparam(f"b_{name}") for name in names}
+    update = sa.update(t.inventories).where(_this_inventory())
+    ordered = sorted(rows, key=lambda row: (row["b_host"], row["b_class"]))
+    if ordered:
+        tx.execute(update.values(**values, shrunk_used=shrunk_used), ordered)
+
+
+def _end_inventories(tx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    if not rows:
+        return
+    unused = sa.delete(t.inventories).where(_this_inventory(), t.inventories.c.used == 0)
+    tx.execute(unused, [{"b_host": row["b_host"], "b_class": row["b_class"]} for row in rows])
+    _write_inventories(tx, rows)
