@@ -1,0 +1,89 @@
+"""Child zones, with this zone's credential there as encrypted text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from zonesched.store import tables as t
+
+COLUMNS = t.children.c
+
+
+@dataclass(frozen=True)
+class ChildRow:
+    """One row. `cursor` is how far this zone has read what changed there, as the child named it."""
+
+    id: str
+    name: str
+    api_url: str
+    username: str
+    encrypted_password: str = field(repr=False)
+    weight_offset: float
+    weight_scale: float
+    cursor: str = ""
+
+
+def insert(tx: Connection, child: ChildRow) -> None:
+    """Add a row after all others."""
+    last = tx.execute(sa.select(sa.func.max(COLUMNS.position))).scalar() or 0
+    tx.execute(sa.insert(t.children).values(id=child.id, position=last + 1, **_to_row(child)))
+
+
+def read_all(tx: Connection) -> list[ChildRow]:
+    """All children, in the order in which they were added."""
+    return _read(tx, sa.true())
+
+
+def read_one(tx: Connection, child_id: str) -> ChildRow | None:
+    """One child by id."""
+    return next(iter(_read(tx, COLUMNS.id == child_id)), None)
+
+
+def replace(tx: Connection, child: ChildRow) -> None:
+    """Store a child anew; its place in the order and its cursor stay."""
+    values = {name: value for name, value in _to_row(child).items() if name != "cursor"}
+    tx.execute(sa.update(t.children).where(COLUMNS.id == child.id).values(values))
+
+
+def set_cursor(tx: Connection, child_id: str, cursor: str) -> None:
+    """Note how far what changed there has been read."""
+    tx.execute(sa.update(t.children).where(COLUMNS.id == child_id).values(cursor=cursor))
+
+
+def delete(tx: Connection, child_id: str) -> None:
+    """Forget a child."""
+    tx.execute(sa.delete(t.children).where(COLUMNS.id == child_id))
+
+
+def _read(tx: Connection, condition: sa.ColumnElement[bool]) -> list[ChildRow]:
+    statement = sa.select(t.children).where(condition).order_by(COLUMNS.position, COLUMNS.id)
+    return [
+        ChildRow(
+            id=row.id,
+            name=row.name,
+            api_url=row.api_url,
+            username=row.username,
+            encrypted_password=row.password,
+            weight_offset=row.weight_offset,
+            weight_scale=row.weight_scale,
+            cursor=row.cursor,
+        )
+        for row in tx.execute(statement)
+    ]
+
+
+def _to_row(child: ChildRow) -> Mapping[str, Any]:
+    return {
+        "name": child.name,
+        "api_url": child.api_url,
+        "username": child.username,
+        "password": child.encrypted_password,
+        "weight_offset": child.weight_offset,
+        "weight_scale": child.weight_scale,
+        "cursor": child.cursor,
+    }

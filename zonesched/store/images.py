@@ -1,0 +1,43 @@
+"""Images of this zone: ids, names and properties."""
+
+from __future__ import annotations
+
+import orjson
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from zonesched.model.request_spec import Image
+from zonesched.store import tables as t
+
+COLUMNS = t.images.c
+
+
+def insert(tx: Connection, image: Image) -> None:
+    """Add a row; raises IntegrityError for an id that exists."""
+    properties = orjson.dumps(dict(image.properties), option=orjson.OPT_SORT_KEYS).decode()
+    tx.execute(sa.insert(t.images).values(id=image.id, name=image.name, properties=properties))
+
+
+def read_all(tx: Connection) -> list[Image]:
+    """All images, by name and id."""
+    return _read(tx, sa.true())
+
+
+def read_one(tx: Connection, image_id: str) -> Image | None:
+    """One image by id."""
+    return next(iter(_read(tx, COLUMNS.id == image_id)), None)
+
+
+def read_by_name(tx: Connection, name: str) -> list[Image]:
+    """The images of that name, by id."""
+    return _read(tx, COLUMNS.name == name)
+
+
+def delete(tx: Connection, image_id: str) -> bool:
+    """Forget an image; False if there was none."""
+    return tx.execute(sa.delete(t.images).where(COLUMNS.id == image_id)).rowcount > 0
+
+
+def _read(tx: Connection, condition: sa.ColumnElement[bool]) -> list[Image]:
+    statement = sa.select(t.images).where(condition).order_by(COLUMNS.name, COLUMNS.id)
+    return [Image(row.id, row.name, orjson.loads(row.properties)) for row in tx.execute(statement)]
