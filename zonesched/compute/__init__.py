@@ -1,1 +1,1 @@
-"""The compute agent: makes real what its zone says should run."""
+"""The compute agent: registers hosts at a zone and makes run on them what the zone wants."""

@@ -1,0 +1,145 @@
+"""The agent at work: it calls the zone and the driver, and lets the machine decide.
+
+One `step` does what is due and tells how long the next pause may be. A zone that is away costs time and no
+instance: what the driver did meanwhile is told when the zone is back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+from zonesched.compute.client import BATCH
+from zonesched.compute.connection import ZoneAway, ZoneRefused
+from zonesched.compute.driver import Driver
+from zonesched.compute.inventory import InventoryHost
+from zonesched.compute.machine import Destroy, Event, Fetched, Report, Reported, Spawn, State, Wanted, handle
+from zonesched.seams import Clock
+
+log = logging.getLogger(__name__)
+
+UNKNOWN_SERVICE = (404, 409)
+"""Statuses that say that the zone does not know this service or its hosts (any more): they are told again."""
+
+
+class Zone(Protocol):
+    """What the agent needs of its zone; `zonesched.compute.client.AgentClient` over HTTP."""
+
+    def register(self, hosts: Sequence[InventoryHost]) -> None: ...
+
+    def beat(self) -> None: ...
+
+    def wanted(self) -> tuple[Wanted, ...]: ...
+
+    def report(self, reports: Sequence[Report]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Rhythm:
+    """Seconds between heartbeats, between looks at what should run, and the pauses while the zone is away."""
+
+    heartbeat_s: float = 10.0
+    poll_s: float = 2.0
+    first_retry_s: float = 0.5
+    longest_retry_s: float = 15.0
+
+
+class Agent:
+    """One service that plays or runs the hosts of an inventory."""
+
+    def __init__(
+        self, zone: Zone, driver: Driver, clock: Clock, hosts: Sequence[InventoryHost], rhythm: Rhythm
+    ) -> None:
+        self.state = State()
+        self._zone = zone
+        self._driver = driver
+        self._clock = clock
+        self._hosts = hosts
+        self._rhythm = rhythm
+        self._is_registered = False
+        self._beat_at = self._fetch_at = self._call_at = clock.monotonic()
+        self._failures = 0
+
+    def step(self) -> float:
+        """Do what is due; the seconds until something may be due again."""
+        self._take(self._driver.poll())
+        if self._clock.monotonic() >= self._call_at:
+            self._call_zone()
+        return self._pause_s()
+
+    def _call_zone(self) -> None:
+        try:
+            self._register()
+            self._beat()
+            self._converge()
+            self._report()
+        except ZoneAway as error:
+            self._put_off(str(error))
+        except ZoneRefused as error:
+            if error.status in UNKNOWN_SERVICE:
+                self._is_registered = False
+            self._put_off(f"the zone refused ({error.status} {error.code}): {error.message}")
+        else:
+            if self._failures:
+                log.warning("the zone is back")
+            self._failures = 0
+
+    def _put_off(self, why: str) -> None:
+        if not self._failures:
+            log.warning("%s; trying again until it does", why)
+        pause_s = min(self._rhythm.first_retry_s * 2 ** min(self._failures, 20), self._rhythm.longest_retry_s)
+        self._failures += 1
+        self._call_at = self._clock.monotonic() + pause_s
+
+    def _register(self) -> None:
+        if self._is_registered:
+            return
+        self._zone.register(self._hosts)
+        self._is_registered = True
+        log.info("registered %d hosts", len(self._hosts))
+        self._beat_at = self._fetch_at = self._clock.monotonic()
+
+    def _beat(self) -> None:
+        if self._clock.monotonic() < self._beat_at:
+            return
+        self._zone.beat()
+        self._beat_at = self._clock.monotonic() + self._rhythm.heartbeat_s
+
+    def _converge(self) -> None:
+        if self._clock.monotonic() < self._fetch_at:
+            return
+        self._take([Fetched(self._zone.wanted())])
+        self._fetch_at = self._clock.monotonic() + self._rhythm.poll_s
+        self._take(self._driver.poll())
+
+    def _report(self) -> None:
+        while self.state.unreported:
+            reports = tuple(islice(self.state.unreported.values(), BATCH))
+            try:
+                self._zone.report(reports)
+            except ZoneRefused as error:
+                if error.may_pass:
+                    raise
+                # Sent again they would be refused again; what the zone still lacks shows in the next look.
+                log.error("the zone refused reports (%s): %s", error.code, error.message)
+            self._take([Reported(reports)])
+
+    def _take(self, events: Sequence[Event]) -> None:
+        self.state, instructions = handle(self.state, events)
+        for instruction in instructions:
+            match instruction:
+                case Spawn(wanted):
+                    self._driver.spawn(wanted)
+                case Destroy(key):
+                    self._driver.destroy(key)
+
+    def _pause_s(self) -> float:
+        now = self._clock.monotonic()
+        if self._failures:
+            zone_s = self._call_at - now
+        else:
+            zone_s = min(self._beat_at, self._fetch_at) - now
+        return max(0.0, min(zone_s, self._driver.next_event_s()))

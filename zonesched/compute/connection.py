@@ -1,0 +1,102 @@
+"""HTTP to one zone, for the agent and the command line: JSON out, JSON in, and three ways to fail."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import requests
+
+API_PREFIX = "/v2.1"
+
+
+class ZoneCallError(Exception):
+    """A call to a zone that did not end well."""
+
+
+class ZoneAway(ZoneCallError):
+    """The zone gave no answer: not there, late, or something else than a zone."""
+
+
+class ZoneRefused(ZoneCallError):
+    """The zone answered an error: its status, our stable code, and the field it is about ("" without one)."""
+
+    def __init__(self, status: int, code: str, message: str, field: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.field = field
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same call may succeed later: the zone is overloaded or failing."""
+        return self.status == 429 or self.status >= 500
+
+
+class ZoneConnection:
+    """Calls to one zone as one user; a `username` of "" sends no credentials.
+
+    `timeout_s` bounds the connection and each wait for bytes. Redirects are not followed, and neither proxies
+    nor credentials are taken from the environment.
+    """
+
+    def __init__(self, zone_url: str, username: str, password: str, timeout_s: float = 30.0) -> None:
+        self.zone_url = zone_url.rstrip("/")
+        self._timeout_s = timeout_s
+        self._session = requests.Session()
+        self._session.trust_env = False
+        if username:
+            pair = base64.b64encode(f"{username}:{password}".encode()).decode()
+            self._session.headers["Authorization"] = f"Basic {pair}"
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        params: Mapping[str, str | int] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """The answer's JSON, or None for an answer without a body. Raises ZoneAway or ZoneRefused."""
+        url = self.zone_url + API_PREFIX + path
+        try:
+            reply = self._session.request(
+                method,
+                url,
+                json=body,
+                params=params,
+                headers=headers,
+                timeout=self._timeout_s,
+                allow_redirects=False,
+            )
+        except requests.Timeout:
+            raise ZoneAway(f"{self.zone_url} did not answer within {self._timeout_s:g} s") from None
+        except requests.ConnectionError:
+            raise ZoneAway(f"{self.zone_url} cannot be reached") from None
+        except (requests.RequestException, ValueError) as error:
+            raise ZoneAway(f"{self.zone_url} cannot be used as a zone's URL: {error}") from None
+        return self._answer(reply)
+
+    def _answer(self, reply: requests.Response) -> Any:
+        if reply.status_code < 300:
+            if not reply.content:
+                return None
+            try:
+                return reply.json()
+            except requests.JSONDecodeError:
+                raise ZoneAway(f"{self.zone_url} answered something that is not JSON") from None
+        if reply.status_code < 400:
+            raise ZoneAway(f"{self.zone_url} answered with a redirect, which is not followed")
+        raise _fault(reply)
+
+
+def _fault(reply: requests.Response) -> ZoneRefused:
+    """The error that a body of OpenStack's form tells; a foreign body is told by its status alone."""
+    try:
+        ((_, inner),) = reply.json().items()
+        code, message, field = inner["error_code"], inner["message"], inner.get("field", "")
+    except (ValueError, AttributeError, KeyError, TypeError):
+        code, message, field = "", reply.reason or f"status {reply.status_code}", ""
+    return ZoneRefused(reply.status_code, str(code), str(message), str(field or ""))

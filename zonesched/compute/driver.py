@@ -1,0 +1,67 @@
+"""What a driver does for the agent, and how one is found by its `connection_type`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Protocol, cast
+
+from zonesched.compute.machine import DriverEvent, Key, Wanted
+from zonesched.errors import ConfigError
+from zonesched.seams import Clock
+
+ENTRY_POINT_GROUP = "zonesched.compute_drivers"
+
+
+class DriverUnknown(ConfigError):
+    """There is no driver of this name; the message lists those there are."""
+
+
+class Driver(Protocol):
+    """Starts and ends instances. `spawn` and `destroy` return at once; `poll` tells later how they ended."""
+
+    def spawn(self, wanted: Wanted) -> None:
+        """Begin to make it run; one that runs or is being built already is left as it is."""
+
+    def destroy(self, key: Key) -> None:
+        """Begin to end it; one that is not there counts as ended."""
+
+    def poll(self) -> Sequence[DriverEvent]:
+        """What happened since the last call, in order."""
+
+    def next_event_s(self) -> float:
+        """Seconds until `poll` is expected to have something; infinity when nothing is under way."""
+
+
+@dataclass(frozen=True)
+class DriverSettings:
+    """What every driver is given. `failure_rate` is 0 to 1; `seed` chooses which builds of the rate fail."""
+
+    build_seconds: float = 0.0
+    failure_rate: float = 0.0
+    seed: str = ""
+
+
+class DriverFactory(Protocol):
+    """A driver's class, or a function that makes one."""
+
+    def __call__(self, settings: DriverSettings, clock: Clock) -> Driver: ...
+
+
+def load_driver(connection_type: str) -> DriverFactory:
+    """The factory of an entry point's name or of `package.module:Name`. Raises DriverUnknown."""
+    found = entry_points(group=ENTRY_POINT_GROUP)
+    if connection_type in found.names:
+        return cast(DriverFactory, found[connection_type].load())
+    module, separator, name = connection_type.partition(":")
+    if not separator:
+        raise DriverUnknown(
+            f"connection_type {connection_type!r} does not exist. Accepted: {', '.join(sorted(found.names))},"
+            " or package.module:Name."
+        )
+    try:
+        return cast(DriverFactory, getattr(importlib.import_module(module), name))
+    except (ImportError, AttributeError) as error:
+        raise DriverUnknown(f"connection_type {connection_type!r} cannot be loaded: {error}") from error

@@ -1,0 +1,120 @@
+"""The rows of an inventory file, each with the line it begins on; what they say is checked in `inventory`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from zonesched.compute.inventory_fields import CLASS_NAME, FACTS, RATIO, WHOLE_PARTS, InventoryError
+
+Row = tuple[int, Mapping[str, Any]]
+
+PARTS = (*WHOLE_PARTS[1:], RATIO)
+
+
+def json_rows(text: str) -> Iterator[Row]:
+    """The objects of the array, which is walked so that their lines are known. Raises InventoryError."""
+    decoder = json.JSONDecoder()
+    at = _skip(text, 0, "")
+    if text[at : at + 1] != "[":
+        raise InventoryError("line 1: a JSON inventory is an array of hosts")
+    at = _skip(text, at + 1, "")
+    while text[at : at + 1] != "]":
+        line = text.count("\n", 0, at) + 1
+        try:
+            row, at = decoder.raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            raise InventoryError(f"line {error.lineno}: {error.msg}") from None
+        if not isinstance(row, dict):
+            raise InventoryError(f"line {line}: a host is a JSON object")
+        yield line, row
+        at = _skip(text, at, ",")
+
+
+def _skip(text: str, at: int, separator: str) -> int:
+    while at < len(text) and (text[at].isspace() or text[at] == separator):
+        at += 1
+    return at
+
+
+def csv_rows(text: str) -> Iterator[Row]:
+    """The lines below the header in the form of the JSON objects. Raises InventoryError."""
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if _counts(line)]
+    if not lines:
+        raise InventoryError("line 1: the header is missing")
+    (header_line, header_text), *rest = lines
+    header = _cells(header_text)
+    try:
+        _check_header(header)
+    except ValueError as error:
+        raise InventoryError(f"line {header_line}: {error}") from None
+    for number, line in rest:
+        cells = _cells(line)
+        if len(cells) != len(header):
+            raise InventoryError(f"line {number}: {len(cells)} cells, the header has {len(header)}")
+        try:
+            yield number, _row(dict(zip(header, cells, strict=True)))
+        except ValueError as error:
+            raise InventoryError(f"line {number}: {error}") from None
+
+
+def _counts(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in next(csv.reader([line]))]
+
+
+def _check_header(header: list[str]) -> None:
+    for column in header:
+        name, _, part = column.partition(".")
+        if column not in FACTS and not (CLASS_NAME.fullmatch(name) and part in ("", *PARTS)):
+            raise ValueError(
+                f"{column}: no such column; there are {', '.join(FACTS)}, resource classes such as VCPU,"
+                f" and VCPU.{', VCPU.'.join(PARTS)}"
+            )
+        if header.count(column) > 1:
+            raise ValueError(f"{column}: stands twice in the header")
+
+
+def _row(cells: Mapping[str, str]) -> dict[str, Any]:
+    row: dict[str, Any] = {"inventories": {}}
+    for column, cell in cells.items():
+        if column == "capabilities":
+            row[column] = dict(_capability(pair) for pair in cell.split(";") if pair.strip())
+        elif column == "traits":
+            row[column] = [trait.strip() for trait in cell.split(";") if trait.strip()]
+        elif column in FACTS:
+            row[column] = cell
+        elif cell:
+            name, _, part = column.partition(".")
+            row["inventories"].setdefault(name, {})[part or "total"] = _number(column, cell)
+    return row
+
+
+def _capability(pair: str) -> tuple[str, int | float | str]:
+    key, separator, value = (text.strip() for text in pair.partition("="))
+    if not key or not separator:
+        raise ValueError(f"capabilities: {pair!r} is not key=value")
+    try:
+        return key, _number(key, value)
+    except ValueError:
+        return key, value
+
+
+def _number(what: str, cell: str) -> int | float:
+    try:
+        return int(cell)
+    except ValueError:
+        pass
+    try:
+        number = float(cell)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{what}: {cell!r} is not a number")
+    return number
