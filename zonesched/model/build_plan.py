@@ -52,6 +52,17 @@ class FunnelStep:
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """A filter that refused hosts below a child which does not tell how many."""
+
+    filter: str
+    code: str
+
+
+Why = FunnelStep | Refusal
+
+
+@dataclass(frozen=True)
 class BuildPlan:
     """The answer of a select, still open: for this zone only, to carry out or to seal.
 
@@ -65,4 +76,4 @@ class BuildPlan:
     bundles: tuple[Bundle, ...]
     complete: bool
     expires_in_s: float
-    why: tuple[FunnelStep, ...]
+    why: tuple[Why, ...]

@@ -63,7 +63,7 @@ class HostTable:
         self.shared_facts = InternedColumn(SharedFacts(), ("", "{}", _NO_TRAITS), _FIRST_ROOM)
 
     def apply(self, changed: Iterable[HostRow], removed: Iterable[str] = ()) -> None:
-        """Forget the hosts `removed` (ids; unknown ones are no error), then take `changed` as they now are."""
+        """Forget the hosts `removed` (ids; unknown ones are no error), then take `changed` as they are."""
         for host_id in removed:
             self._remove(host_id)
         latest = {row.facts.id: row for row in changed}

@@ -140,6 +140,14 @@ class HostView:
         """Asked once per distinct (availability zone, capabilities, traits)."""
         return self.table.shared_facts.flags(self.rows, question)
 
+    def by_representative(self, question: Callable[[HostState], bool]) -> Bools:
+        """As `by_shared_facts`, asked about one host of each group with equal facts."""
+        positions, group = self.table.shared_facts.groups(self.rows)
+        answers = np.zeros(len(positions), dtype=np.bool_)
+        for number, position in enumerate(positions.tolist()):
+            answers[number] = question(self.state(position))
+        return answers[group]
+
     def ties(self) -> Hashes:
         """The hash of (request id, host): among hosts of equal weight the smallest comes first."""
         return mix(self.table.host_hash[self.rows], text_hash(self.spec.request_id))

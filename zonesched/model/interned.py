@@ -62,6 +62,20 @@ class InternedColumn(Generic[V]):
             answers[number] = question(self._values[number])
         return answers[numbers]
 
+    def groups(self, rows: RowSelection) -> tuple[Ints, Ints]:
+        """(positions, group): rows of one group share a value; `positions[group]` is where one of them stands."""
+        numbers = self._numbers[rows]
+        present = self._present(numbers)
+        group_of = np.zeros(len(self._values), dtype=np.int64)
+        group_of[present] = np.arange(len(present))
+        position_of = np.zeros(len(self._values), dtype=np.int64)
+        position_of[numbers] = np.arange(len(numbers))
+        return position_of[present], group_of[numbers]
+
+    def distinct(self) -> list[V]:
+        """Every value that some row holds, and the default."""
+        return [value for value, users in zip(self._values, self._users, strict=True) if users]
+
     def _present(self, numbers: npt.NDArray[np.int32]) -> Ints:
         present = np.zeros(len(self._values), dtype=np.bool_)
         present[numbers] = True

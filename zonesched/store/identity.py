@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.store import tables as t
 
 
-def zone_uuid(tx: Connection, new_uuid: str) -> str:
-    """This zone's uuid; `new_uuid` becomes it at the first start. Needs a write transaction."""
-    found = tx.execute(sa.select(t.identity.c.zone_uuid)).scalar()
+@dataclass(frozen=True)
+class Identity:
+    """The zone's uuid, and the secret (hex) under which its tenants' host ids are made."""
+
+    zone_uuid: str
+    host_id_secret: str = field(repr=False)
+
+
+def identity(tx: Connection, new: Identity) -> Identity:
+    """Who this zone is; `new` becomes it at the first start. Needs a write transaction."""
+    found = tx.execute(sa.select(t.identity)).first()
     if found is not None:
-        return str(found)
-    tx.execute(sa.insert(t.identity).values(id=1, zone_uuid=new_uuid))
+        return Identity(found.zone_uuid, found.host_id_secret)
+    tx.execute(sa.insert(t.identity).values(id=1, zone_uuid=new.zone_uuid, host_id_secret=new.host_id_secret))
     tx.execute(sa.insert(t.counters).values(name="changes", value=0))
-    return new_uuid
+    return new
 
 
 def next_change(tx: Connection) -> int:

@@ -45,7 +45,7 @@ def insert(tx: Connection, change: int, instances: Sequence[Instance]) -> None:
 def read(tx: Connection, *conditions: Any) -> list[Instance]:
     """Instances that meet all conditions, in order of their position in the reservation."""
     statement = sa.select(t.instances).where(*conditions).order_by(COLUMNS.reservation_id, COLUMNS.position)
-    return [_from_row(row) for row in tx.execute(statement)]
+    return [from_row(row) for row in tx.execute(statement)]
 
 
 def read_by_uuid(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Instance]:
@@ -117,7 +117,8 @@ def _to_row(i: Instance) -> dict[str, Any]:
     }
 
 
-def _from_row(row: Any) -> Instance:
+def from_row(row: Any) -> Instance:
+    """The instance that a row of the table says."""
     return Instance(
         uuid=row.uuid,
         caller_id=row.caller_id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,13 +142,13 @@ def move_all(
     return int(tx.execute(statement, rows).rowcount)
 
 
-def postpone(tx: Connection, placements: Sequence[Placement], next_call_at: Mapping[int, float]) -> None:
-    """Count one more unanswered call; `next_call_at` says for each count when the next one is due."""
+def postpone(tx: Connection, placements: Sequence[Placement], due_after: Callable[[int], float]) -> None:
+    """Count one more unanswered call; `due_after` says for a count when the next one is due (epoch seconds)."""
     for p in placements:
         tx.execute(
             sa.update(t.placements)
             .where(COLUMNS.uuid == p.uuid, COLUMNS.number == p.number, COLUMNS.state == p.state.value)
-            .values(calls=COLUMNS.calls + 1, next_call_at=next_call_at[p.calls + 1])
+            .values(calls=p.calls + 1, next_call_at=due_after(p.calls + 1))
         )
 
 

@@ -170,8 +170,10 @@ def poke(tx: Connection, caller_id: str, reservation_id: str) -> None:
     )
 
 
-def note_select(tx: Connection, lease: Lease, why: Sequence[dict[str, Any]], spec: RequestSpec) -> None:
-    """Count one more select, and keep its weighing and its reasons."""
+def note_select(
+    tx: Connection, lease: Lease, why: Sequence[dict[str, Any]], spec: RequestSpec, reason: str
+) -> None:
+    """Count one more select; keep its weighing, why hosts were refused, and the code for what is not placed."""
     tx.execute(
         sa.update(t.reservations)
         .where(COLUMNS.id == lease.reservation_id, COLUMNS.caller_id == lease.caller_id)
@@ -179,16 +181,8 @@ def note_select(tx: Connection, lease: Lease, why: Sequence[dict[str, Any]], spe
             selects=COLUMNS.selects + 1,
             why=orjson.dumps(list(why)).decode(),
             spec=orjson.dumps(spec_to_wire(spec)).decode(),
+            reason=reason,
         )
-    )
-
-
-def set_reason(tx: Connection, lease: Lease, reason: str) -> None:
-    """Note why the reservation could not be met (a stable code)."""
-    tx.execute(
-        sa.update(t.reservations)
-        .where(COLUMNS.id == lease.reservation_id, COLUMNS.caller_id == lease.caller_id)
-        .values(reason=reason)
     )
 
 
@@ -209,4 +203,14 @@ def _from_row(row: Any) -> Reservation:
         fingerprint=row.fingerprint,
         created_at=row.created_at,
         pokes=row.pokes,
+    )
+
+
+def postpone(tx: Connection, lease: Lease, next_work_at: float) -> None:
+    """End the lease after a fault; the work is due again later."""
+    tx.execute(
+        sa.update(t.reservations)
+        .where(COLUMNS.id == lease.reservation_id, COLUMNS.caller_id == lease.caller_id)
+        .where(COLUMNS.lease_number == lease.number)
+        .values(lease_expires_at=0.0, next_work_at=next_work_at)
     )

@@ -38,6 +38,7 @@ identity = Table(
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("zone_uuid", UUID, nullable=False),
+    Column("host_id_secret", String(64), nullable=False),
 )
 
 counters = Table(

@@ -44,6 +44,7 @@ def upgrade() -> None:
         "identity",
         sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("zone_uuid", sa.String(length=36), nullable=False),
+        sa.Column("host_id_secret", sa.String(length=64), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_identity")),
     )
     op.create_table(

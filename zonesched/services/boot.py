@@ -1,0 +1,141 @@
+"""Boot: a user's request is checked, written down, and answered; the work goes on from the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy.engine import Connection
+
+from zonesched.errors import BadRequest, Conflict
+from zonesched.model.boot_form import BootForm
+from zonesched.model.caller import Caller
+from zonesched.model.placement import InstanceStatus
+from zonesched.model.request_spec import Flavor, Image, Policy, RequestSpec
+from zonesched.model.views import Accepted
+from zonesched.services import flavors, images
+from zonesched.services.zone import Zone
+from zonesched.store import identity, instances, reservations
+from zonesched.store.instances import Instance
+from zonesched.store.reservations import Reservation, ReservationState
+
+
+@dataclass(frozen=True)
+class _Stored:
+    accepted: Accepted
+    is_new: bool
+
+
+def accept(zone: Zone, caller: Caller, form: BootForm) -> Accepted:
+    """Write a user's boot down and return its reservation; all else follows in the background.
+
+    A repeat under the same idempotency key returns the first answer. Raises BadRequest for what cannot be
+    asked, Conflict when the key was used for another request.
+    """
+    spec = _spec_of(zone, caller, form)
+    stored = zone.store.write(lambda tx: _write(zone, tx, caller, form, spec))
+    if stored.is_new:
+        zone.wake_workers()
+    return stored.accepted
+
+
+def _spec_of(zone: Zone, caller: Caller, form: BootForm) -> RequestSpec:
+    limit = zone.conf.max_instances_per_request
+    if form.num_instances > limit:
+        raise BadRequest(
+            f"num_instances is {form.num_instances}; this zone takes 1 to {limit}.",
+            code="too_many_instances",
+            field="num_instances",
+        )
+    flavor: Flavor = flavors.resolve(zone, form.flavor_ref)
+    image: Image = images.resolve(zone, form.image_ref)
+    spec = RequestSpec(
+        request_id=zone.clock.new_uuid(),
+        project_id=caller.project_id,
+        num_instances=form.num_instances,
+        flavor=flavor,
+        image=image,
+        alternates=zone.conf.select_alternates,
+        policy=form.policy,
+        availability_zone=form.availability_zone,
+        hints=form.hints,
+        filters=form.filters,
+        filter_query=form.filter_query,
+        time_budget_s=zone.conf.select_timeout,
+    )
+    if not spec.resources:
+        raise BadRequest(
+            f"Flavor {flavor.name} asks for no resources at all.", code="flavor_empty", field="flavorRef"
+        )
+    zone.schedulers.check(spec)
+    return spec
+
+
+def _write(zone: Zone, tx: Connection, caller: Caller, form: BootForm, spec: RequestSpec) -> _Stored:
+    if form.idempotency_key:
+        row = reservations.COLUMNS
+        for earlier in reservations.read(
+            tx,
+            row.caller_id == zone.uuid,
+            row.project_id == caller.project_id,
+            row.idempotency_key == form.idempotency_key,
+        ):
+            if earlier.fingerprint != form.fingerprint:
+                raise Conflict(
+                    "This Idempotency-Key was used for another request.",
+                    code="idempotency_key_reused",
+                    field="Idempotency-Key",
+                )
+            return _Stored(Accepted(earlier.id, _uuids_of(zone, tx, earlier.id)), is_new=False)
+    now = zone.clock.now()
+    reservations.insert(tx, _reservation(zone, caller, form, spec, now))
+    made = [_instance(zone, caller, form, spec, position, now) for position in range(form.num_instances)]
+    instances.insert(tx, identity.next_change(tx), made)
+    return _Stored(Accepted(spec.request_id, tuple(i.uuid for i in made)), is_new=True)
+
+
+def _uuids_of(zone: Zone, tx: Connection, reservation_id: str) -> tuple[str, ...]:
+    column = instances.COLUMNS
+    found = instances.read(tx, column.reservation_id == reservation_id, column.caller_id == zone.uuid)
+    return tuple(i.uuid for i in found)
+
+
+def _reservation(zone: Zone, caller: Caller, form: BootForm, spec: RequestSpec, now: float) -> Reservation:
+    whole = form.policy is Policy.AFFINITY
+    return Reservation(
+        id=spec.request_id,
+        caller_id=zone.uuid,
+        project_id=caller.project_id,
+        user_id=caller.user_id,
+        spec=spec,
+        num_instances=form.num_instances,
+        min_count=form.num_instances if whole else form.min_count,
+        state=ReservationState.OPEN,
+        reason="",
+        why=[],
+        selects=0,
+        idempotency_key=form.idempotency_key,
+        fingerprint=form.fingerprint,
+        created_at=now,
+    )
+
+
+def _instance(
+    zone: Zone, caller: Caller, form: BootForm, spec: RequestSpec, position: int, now: float
+) -> Instance:
+    alone = form.num_instances == 1
+    return Instance(
+        uuid=zone.clock.new_uuid(),
+        caller_id=zone.uuid,
+        project_id=caller.project_id,
+        user_id=caller.user_id,
+        reservation_id=spec.request_id,
+        position=position,
+        # As OpenStack names the servers of one call.
+        name=form.name if alone else f"{form.name}-{position + 1}",
+        kept=form.kept,
+        status=InstanceStatus.BUILD,
+        reason="",
+        attempt=0,
+        created_at=now,
+        updated_at=now,
+    )

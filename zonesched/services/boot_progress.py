@@ -1,0 +1,113 @@
+"""Where a boot stands and what its worker does next: pure, rows in, a step out.
+
+Send      calls went out in an earlier life, or were just decided: ask the children (again)
+Place     instances without a place: take the next offers, or select
+Wait      a hold that may still be somewhere: nothing to do until it is over
+GiveUp    fewer than min_count can be had: let everything go
+DropHeld  a group that lost a part: let the rest go, it is placed again as a whole
+DropLate  holds too short to confirm: let them go and place again
+Confirm   enough is held: say so to everybody
+Close     nothing more can be had for the rest: they end with the reason
+Finish    all has ended, or only confirms are out, which are repeated elsewhere
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.store.instances import Instance
+from zonesched.store.placements import Placement
+
+State = PlacementState
+WANTED = frozenset({InstanceStatus.BUILD, InstanceStatus.ACTIVE, InstanceStatus.UNKNOWN})
+
+
+class Step(enum.Enum):
+    SEND = "send"
+    PLACE = "place"
+    WAIT = "wait"
+    GIVE_UP = "give_up"
+    DROP_HELD = "drop_held"
+    DROP_LATE = "drop_late"
+    CONFIRM = "confirm"
+    CLOSE = "close"
+    FINISH = "finish"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The wanted instances of a reservation, sorted by where their present placement stands."""
+
+    needing: tuple[Instance, ...]
+    unanswered: tuple[Placement, ...]
+    waiting: tuple[Placement, ...]
+    held: tuple[Placement, ...]
+    confirming: tuple[Placement, ...]
+    confirmed: tuple[Placement, ...]
+
+    @property
+    def promised(self) -> int:
+        """Instances that have a place now."""
+        return len(self.held) + len(self.confirming) + len(self.confirmed)
+
+    def late(self, now: float, hold_margin_s: float) -> tuple[Placement, ...]:
+        """Holds that would be over too soon after a confirm."""
+        return tuple(p for p in self.held if p.hold_expires_at < now + hold_margin_s)
+
+
+def progress(instances: Sequence[Instance], placements: Sequence[Placement]) -> Progress:
+    """Sort the wanted instances by their present placement; ended instances do not count."""
+    by_key = {p.key: p for p in placements}
+    needing: list[Instance] = []
+    groups: dict[PlacementState, list[Placement]] = {state: [] for state in State}
+    for instance in instances:
+        if instance.status not in WANTED:
+            continue
+        placement = by_key.get((instance.uuid, instance.attempt))
+        if placement is None or placement.state in _OVER:
+            needing.append(instance)
+        else:
+            groups[placement.state].append(placement)
+    return Progress(
+        needing=tuple(needing),
+        unanswered=tuple(groups[State.INTENDED]),
+        waiting=tuple(groups[State.CANCELLING]),
+        held=tuple(groups[State.HELD]),
+        confirming=tuple(groups[State.CONFIRMING]),
+        confirmed=tuple(groups[State.CONFIRMED]),
+    )
+
+
+_OVER = frozenset({State.GONE, State.FAILED, State.RELEASING, State.RELEASED})
+
+
+def next_step(
+    at: Progress, *, min_count: int, whole: bool, can_place: bool, now: float, hold_margin_s: float
+) -> Step:
+    """What the worker does next; `can_place` is false once neither offers nor selects are left.
+
+    `min_count` is what is still wanted of it: instances that their user has deleted do not count. `whole`:
+    the instances go to one place together (affinity).
+    """
+    if at.unanswered:
+        return Step.SEND
+    if whole and at.needing and (at.held or at.waiting or at.confirming or at.confirmed):
+        return _regroup(at)
+    if at.needing and can_place:
+        return Step.PLACE
+    if at.waiting:
+        return Step.WAIT
+    if at.promised < min_count:
+        return Step.GIVE_UP
+    if at.held:
+        return Step.DROP_LATE if at.late(now, hold_margin_s) else Step.CONFIRM
+    return Step.CLOSE if at.needing else Step.FINISH
+
+
+def _regroup(at: Progress) -> Step:
+    if at.confirming or at.confirmed:
+        return Step.GIVE_UP
+    return Step.DROP_HELD if at.held else Step.WAIT

@@ -1,0 +1,183 @@
+"""What a zone tells its children about placements, and how their answers move the rows.
+
+Each call names (uuid, attempt) and can be repeated: the row says what was decided before the call went out,
+and moves only from the state it was read in. A child that does not answer leaves the row as it is, its next
+call after a growing pause.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.engine import Connection
+
+from zonesched.model.placement import Attempt, Build, BuildAnswer, BuildState, InstanceStatus, PlacementState
+from zonesched.model.request_spec import RequestSpec
+from zonesched.seams import Done
+from zonesched.services.placement_moves import advance
+from zonesched.services.zone import Zone
+from zonesched.store import identity, instances, placements, reservations
+from zonesched.store.placements import InChild, Placement
+from zonesched.store.reservations import Lease
+from zonesched.zones.client import ChildClient
+
+log = logging.getLogger(__name__)
+
+State = PlacementState
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """The placements of one reservation in one child."""
+
+    child_id: str
+    caller_id: str
+    reservation_id: str
+    placements: tuple[Placement, ...]
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        return [Attempt(p.uuid, p.number) for p in self.placements]
+
+
+def send_builds(
+    zone: Zone, sent: Sequence[Placement], spec: RequestSpec, hold_s: float, lease: Lease | None = None
+) -> None:
+    """Ask children to hold these INTENDED placements, for longer than this zone holds them itself."""
+    sent_at = zone.clock.now()
+    asked_s = hold_s + zone.conf.hold_margin
+
+    def call(client: ChildClient, batch: _Batch) -> Sequence[BuildAnswer]:
+        builds = [
+            Build(p.uuid, p.number, p.where.blobs) for p in batch.placements if isinstance(p.where, InChild)
+        ]
+        return client.build(batch.reservation_id, spec, builds, asked_s, spec.time_budget_s)
+
+    def expiry(answer: BuildAnswer) -> float:
+        return sent_at + min(hold_s, max(0.0, answer.hold_s - zone.conf.hold_margin))
+
+    _call_children(zone, sent, call, lease, expiry)
+
+
+def send_confirms(zone: Zone, confirming: Sequence[Placement], lease: Lease | None = None) -> None:
+    """Tell children to build these CONFIRMING placements; unanswered ones make their instances UNKNOWN."""
+
+    def call(client: ChildClient, batch: _Batch) -> Sequence[BuildAnswer]:
+        return client.confirm(batch.reservation_id, batch.attempts, zone.conf.build_timeout)
+
+    unanswered = _call_children(zone, confirming, call, lease)
+    if unanswered:
+        uuids = [p.uuid for p in unanswered]
+        now = zone.clock.now()
+        zone.store.write(
+            lambda tx: instances.set_status(
+                tx,
+                identity.next_change(tx),
+                uuids,
+                InstanceStatus.UNKNOWN,
+                now,
+                only_from=[InstanceStatus.BUILD],
+            )
+        )
+
+
+def send_cancels(zone: Zone, cancelling: Sequence[Placement]) -> None:
+    """Tell children to let go of these CANCELLING placements."""
+
+    def call(client: ChildClient, batch: _Batch) -> Sequence[BuildAnswer]:
+        return client.cancel(batch.reservation_id, batch.attempts, zone.conf.build_timeout)
+
+    _call_children(zone, cancelling, call, None)
+
+
+def send_deletes(zone: Zone, releasing: Sequence[Placement]) -> None:
+    """Tell children to delete the instances of these RELEASING placements; one already gone is deleted."""
+
+    def call(client: ChildClient, batch: _Batch) -> Sequence[BuildAnswer]:
+        for p in batch.placements:
+            client.delete_server(p.uuid, zone.conf.build_timeout)
+        return [BuildAnswer(p.uuid, p.number, BuildState.GONE) for p in batch.placements]
+
+    _call_children(zone, releasing, call, None)
+
+
+def _call_children(
+    zone: Zone,
+    sent: Sequence[Placement],
+    call: Callable[[ChildClient, _Batch], Sequence[BuildAnswer]],
+    lease: Lease | None,
+    expiry: Callable[[BuildAnswer], float] = lambda answer: 0.0,
+) -> list[Placement]:
+    """One call per child and reservation, side by side; the placements that got no answer that ends the call."""
+    batches = _batches(sent)
+    outcomes = zone.children.call(
+        [(batch.child_id, lambda client, b=batch: call(client, b)) for batch in batches],
+        timeout_s=zone.conf.build_timeout,
+    )
+    unanswered: list[Placement] = []
+    for batch, outcome in zip(batches, outcomes, strict=True):
+        answers = outcome.value if isinstance(outcome, Done) else []
+        by_key = {(a.uuid, a.attempt): a for a in answers}
+        open_ones = zone.store.write(lambda tx, b=batch, k=by_key: _record(zone, tx, b, k, lease, expiry))
+        unanswered += open_ones
+    return unanswered
+
+
+def _batches(sent: Sequence[Placement]) -> list[_Batch]:
+    groups: dict[tuple[str, str, str], list[Placement]] = defaultdict(list)
+    for p in sent:
+        if isinstance(p.where, InChild):
+            groups[p.where.child_id, p.caller_id, p.reservation_id].append(p)
+    return [_Batch(*key, tuple(found)) for key, found in sorted(groups.items())]
+
+
+def _record(
+    zone: Zone,
+    tx: Connection,
+    batch: _Batch,
+    answers: Mapping[tuple[str, int], BuildAnswer],
+    lease: Lease | None,
+    expiry: Callable[[BuildAnswer], float],
+) -> list[Placement]:
+    now = zone.clock.now()
+    if lease is not None:
+        reservations.keep_lease(tx, lease, now)
+    change = identity.next_change(tx)
+    unanswered: list[Placement] = []
+    for p in batch.placements:
+        answer = answers.get(p.key)
+        to = p.state if answer is None else next_state(p.state, answer.state)
+        if answer is None or to is p.state:
+            unanswered.append(p)
+            continue
+        advance(tx, change, zone.uuid, p, to, now, reason=answer.reason, hold_expires_at=expiry(answer))
+    placements.postpone(tx, unanswered, lambda calls: now + pause_s(zone, calls))
+    return unanswered
+
+
+def pause_s(zone: Zone, calls: int) -> float:
+    """Seconds until the next repeat after this many unanswered calls: twice as long each time, up to a limit."""
+    return float(min(zone.conf.retry_pause_max, zone.conf.retry_pause * 2 ** min(calls, 30)))
+
+
+def next_state(state: PlacementState, answer: BuildState) -> PlacementState:
+    """Where a child's answer moves a placement; the same state when the answer does not end the call."""
+    return _NEXT.get((state, answer), state)
+
+
+_NEXT = {
+    (State.INTENDED, BuildState.HELD): State.HELD,
+    (State.INTENDED, BuildState.FAILED): State.FAILED,
+    (State.INTENDED, BuildState.GONE): State.GONE,
+    (State.CONFIRMING, BuildState.CONFIRMED): State.CONFIRMED,
+    (State.CONFIRMING, BuildState.FAILED): State.FAILED,
+    (State.CONFIRMING, BuildState.GONE): State.GONE,
+    (State.CANCELLING, BuildState.GONE): State.GONE,
+    (State.CANCELLING, BuildState.FAILED): State.FAILED,
+    # A confirm that was sent before and arrived first: the instance exists, so it has to be deleted.
+    (State.CANCELLING, BuildState.CONFIRMED): State.RELEASING,
+    (State.RELEASING, BuildState.GONE): State.RELEASED,
+}

@@ -1,0 +1,30 @@
+"""Why an instance is in ERROR, in words for its owner: reasons, never hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+MESSAGES = {
+    "no_valid_host": "No zone has room for this request.",
+    "no_valid_host_incomplete": "No zone that answered in time has room for this request.",
+    "build_failed": "The host could not build the instance.",
+    "lost_by_host": "The host no longer has the instance.",
+    "deleted_below": "The zone that had the instance has deleted it.",
+    "zone_lost": "The zone that had the instance is no longer part of this cloud.",
+    "filter_failed": "A filter of this zone failed.",
+    "weigher_failed": "A weigher of this zone failed.",
+}
+"""The stable reason codes of an ERROR instance."""
+
+
+def message(reason: str, why: Sequence[Mapping[str, Any]]) -> str:
+    """One or two sentences: what happened, and the codes of what refused hosts."""
+    text = MESSAGES.get(reason, "The instance could not be built.")
+    codes = refusals(why) if reason.startswith("no_valid_host") else []
+    return f"{text} Refused by: {', '.join(codes)}." if codes else text
+
+
+def refusals(why: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The codes of the filters that refused any host, each once, in the order in which they were told."""
+    return list(dict.fromkeys(line["code"] for line in why if line.get("after", 0) < line.get("before", 1)))

@@ -1,0 +1,85 @@
+"""Boots as their owners see them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from sqlalchemy.engine import Connection
+
+from zonesched.errors import NotFound
+from zonesched.model.caller import Caller
+from zonesched.model.placement import InstanceStatus
+from zonesched.model.views import ReservationView
+from zonesched.services.faults import refusals
+from zonesched.services.servers import scope_of
+from zonesched.services.zone import Zone
+from zonesched.store import instances
+from zonesched.store import reservations as rows
+from zonesched.store.instances import Instance
+from zonesched.store.reservations import Reservation
+from zonesched.store.server_list import Everybody, OfCaller, OfProject
+
+
+def show(zone: Zone, caller: Caller, reservation_id: str) -> ReservationView:
+    """How a boot stands. Raises NotFound for one that does not exist or that the caller may not see."""
+    scope = scope_of(zone, caller, all_tenants=True)
+
+    def fn(tx: Connection) -> tuple[Reservation, list[Instance]]:
+        found = [r for r in rows.read(tx, rows.COLUMNS.id == reservation_id) if _visible(r, scope)]
+        if not found:
+            raise NotFound("There is no such reservation.", code="reservation_not_found")
+        (reservation, *_) = found
+        column = instances.COLUMNS
+        return reservation, instances.read(
+            tx, column.reservation_id == reservation.id, column.caller_id == reservation.caller_id
+        )
+
+    reservation, members = zone.store.read(fn)
+    return ReservationView(
+        id=reservation.id,
+        state=_state(reservation, members),
+        num_instances=reservation.num_instances,
+        min_count=reservation.min_count,
+        counts={status.value: count for status, count in _counts(members)},
+        reasons=_reasons(reservation, members),
+        instances=[(i.uuid, i.status.value) for i in members],
+        created_at=reservation.created_at,
+    )
+
+
+def _visible(reservation: Reservation, scope: Everybody | OfCaller | OfProject) -> bool:
+    match scope:
+        case Everybody():
+            return True
+        case OfCaller(caller_id):
+            return reservation.caller_id == caller_id
+        case OfProject(caller_id, project_id):
+            return (reservation.caller_id, reservation.project_id) == (caller_id, project_id)
+
+
+def _counts(members: Sequence[Instance]) -> list[tuple[InstanceStatus, int]]:
+    counted = Counter(i.status for i in members)
+    return [(status, counted[status]) for status in InstanceStatus if counted[status]]
+
+
+def _state(reservation: Reservation, members: Sequence[Instance]) -> str:
+    """BUILD while anything is unfinished, then ACTIVE, PARTIAL, ERROR or DELETED by what came of it."""
+    statuses = {i.status for i in members}
+    if statuses & {InstanceStatus.BUILD, InstanceStatus.UNKNOWN}:
+        return "BUILD"
+    if statuses <= {InstanceStatus.DELETED}:
+        return "DELETED"
+    if InstanceStatus.ERROR not in statuses:
+        return "ACTIVE"
+    return "PARTIAL" if InstanceStatus.ACTIVE in statuses else "ERROR"
+
+
+def _reasons(reservation: Reservation, members: Sequence[Instance]) -> list[dict[str, object]]:
+    """Each reason code of ERROR instances with their number, and which filters refused hosts where that is it."""
+    counted = Counter(i.reason for i in members if i.status is InstanceStatus.ERROR)
+    lines: list[dict[str, object]] = []
+    for code, count in sorted(counted.items()):
+        refused_by = refusals(reservation.why) if code.startswith("no_valid_host") else []
+        lines.append({"code": code, "count": count, "refused_by": refused_by})
+    return lines

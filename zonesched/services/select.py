@@ -1,0 +1,261 @@
+"""Select: the best places in this zone and below it. Writes nothing and holds nothing.
+
+own hosts -> scheduler.offer ----+
+                                 +-> merge by best head -> build plan -> sealed, for a parent
+children -> POST /zones/select --+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+from zonesched.errors import BadRequest, Forbidden, Unavailable, WeighingUnknown
+from zonesched.model.build_plan import (
+    BuildPlan,
+    Bundle,
+    ChildPlace,
+    Entry,
+    FunnelStep,
+    LocalPlace,
+    Refusal,
+    Why,
+)
+from zonesched.model.caller import Caller
+from zonesched.model.placement import PlacementState
+from zonesched.model.request_spec import Policy, RequestSpec, Unweighed, spec_for_child
+from zonesched.model.views import SealedOffer
+from zonesched.scheduler.merge import adjust, merge_heads
+from zonesched.scheduler.offer import Offer, OfferRequest, Pick
+from zonesched.seal.envelope import Bound, ChildContent, Content, HostContent
+from zonesched.seams import Done
+from zonesched.services.zone import Zone
+from zonesched.store import placements
+from zonesched.zones.child import Child, ChildOffer
+
+MAX_PATH = 16
+HINTS_OF_ADDRESSES = ("force_hosts", "force_nodes", "ignore_hosts", "build_near_host_ip", "cidr")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A plan, and the spec as it was asked everywhere (its weighing chosen)."""
+
+    plan: BuildPlan
+    spec: RequestSpec
+
+
+@dataclass(frozen=True)
+class _ChildAnswers:
+    offers: Sequence[tuple[Child, ChildOffer]]
+    complete: bool
+
+
+def decide(zone: Zone, spec: RequestSpec, caller_id: str) -> Decision:
+    """The open plan of this zone and all below it, for this zone's own use."""
+    if zone.uuid in spec.path or len(spec.path) >= MAX_PATH:
+        empty = BuildPlan((), (), (), complete=True, expires_in_s=zone.conf.build_plan_ttl, why=())
+        return Decision(empty, spec)
+    started_at = zone.clock.monotonic()
+    spec, own = _own_offer(zone, spec, caller_id)
+    answers = _ask_children(zone, spec, started_at)
+    plan = _merge(zone, spec, own, answers)
+    return Decision(plan, spec)
+
+
+def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> SealedOffer:
+    """What this zone and all below it offer, sealed for this caller, project and request.
+
+    Raises Unavailable for a zone without a key of its own, Forbidden for hints that name hosts or addresses.
+    """
+    if not zone.keyring.can_seal:
+        raise Unavailable("This zone cannot offer anything: it has no key.", code="zone_has_no_key")
+    for hint in HINTS_OF_ADDRESSES:
+        if hint in unverified_spec.hints:
+            raise Forbidden(
+                f"Hint {hint} is not taken from a parent zone.", code="hint_forbidden", field=f"hints.{hint}"
+            )
+    asked = min(unverified_spec.num_instances, zone.conf.max_entries_per_select)
+    alternates = min(unverified_spec.alternates, zone.conf.max_entries_per_select)
+    whole = unverified_spec.policy is Policy.AFFINITY
+    if whole and asked < unverified_spec.num_instances:
+        raise BadRequest(
+            f"An affinity request may have at most {asked} instances here.",
+            code="too_many_instances",
+            field="num_instances",
+        )
+    spec = replace(unverified_spec, num_instances=asked, alternates=alternates)
+    try:
+        decision = decide(zone, spec, caller.user_id)
+    except WeighingUnknown:
+        why = (Refusal("weighing", "weighing_unknown"),)
+        none = BuildPlan((), (), (), complete=False, expires_in_s=zone.conf.build_plan_ttl, why=why)
+        decision = Decision(none, spec)
+    return _seal(zone, caller, unverified_spec, decision.plan)
+
+
+def _own_offer(zone: Zone, spec: RequestSpec, caller_id: str) -> tuple[RequestSpec, Offer]:
+    with zone.hosts.current() as table:
+        if isinstance(spec.weighing, Unweighed):
+            scheduler = zone.schedulers.default
+            ranges = zone.children.ranges()
+            weighing = scheduler.choose_weighing(
+                table, spec, ranges, has_children=bool(zone.children.snapshot())
+            )
+            spec = replace(spec, weighing=weighing)
+        scheduler = zone.schedulers.for_weighing(spec.weighing)
+        return spec, scheduler.offer(
+            OfferRequest(
+                table=table,
+                spec=spec,
+                owner=f"{caller_id}:{spec.project_id}",
+                excluded=_hosts_that_failed(zone, spec),
+                zone_capabilities=own_capabilities(zone),
+            )
+        )
+
+
+def own_capabilities(zone: Zone) -> Mapping[str, frozenset[str]]:
+    """What this zone's own configuration says it offers, by key."""
+    pairs = (text.partition("=") for text in zone.conf.zone_capabilities)
+    return {key.strip(): frozenset(v.strip() for v in values.split(";")) for key, _, values in pairs}
+
+
+def _hosts_that_failed(zone: Zone, spec: RequestSpec) -> frozenset[str]:
+    """Own hosts whose claim or build failed for this very request, by this zone's own rows."""
+    column = placements.COLUMNS
+    found = zone.store.read(
+        lambda tx: placements.read(
+            tx,
+            column.reservation_id == spec.request_id,
+            column.kind == "host",
+            column.state == PlacementState.FAILED.value,
+        )
+    )
+    return frozenset(p.where.host_id for p in found if isinstance(p.where, placements.OnHost))
+
+
+def _ask_children(zone: Zone, spec: RequestSpec, started_at: float) -> _ChildAnswers:
+    asked = zone.children.askable(spec)
+    if not asked.to_ask:
+        return _ChildAnswers((), asked.complete)
+    left_s = spec.time_budget_s - (zone.clock.monotonic() - started_at)
+    reserve_s = min(zone.conf.select_reserve, spec.time_budget_s / 5)
+    budget_s = left_s - reserve_s
+    if budget_s <= 0:
+        return _ChildAnswers((), complete=False)
+    child_spec = spec_for_child(spec, zone.uuid, budget_s)
+    outcomes = zone.children.ask(
+        asked.to_ask, lambda client: client.select(child_spec, budget_s), timeout_s=budget_s
+    )
+    offers = [
+        (child, outcome.value)
+        for child, outcome in zip(asked.to_ask, outcomes, strict=True)
+        if isinstance(outcome, Done)
+    ]
+    complete = asked.complete and len(offers) == len(outcomes) and all(o.complete for _, o in offers)
+    return _ChildAnswers(offers, complete)
+
+
+def _merge(zone: Zone, spec: RequestSpec, own: Offer, answers: _ChildAnswers) -> BuildPlan:
+    """One plan of all offers: always the best head next, so that each sequence keeps its order."""
+    picked, rests = merge_heads(
+        [_entries_of(own.picks)] + [_adjusted(child, offer.entries) for child, offer in answers.offers],
+        spec.num_instances,
+    )
+    spare = [_entries_of(own.alternates)] + [
+        _adjusted(child, offer.alternates) for child, offer in answers.offers
+    ]
+    alternates, _ = merge_heads(
+        [[*rest, *more] for rest, more in zip(rests, spare, strict=True)], spec.alternates
+    )
+    bundles, _ = merge_heads(
+        [_own_bundles(own.bundles, spec.num_instances)]
+        + [_child_bundles(child, offer) for child, offer in answers.offers],
+        1 + spec.alternates,
+    )
+    return BuildPlan(
+        entries=tuple(picked),
+        alternates=tuple(alternates),
+        bundles=tuple(bundles),
+        complete=answers.complete,
+        expires_in_s=min([zone.conf.build_plan_ttl, *(o.expires_in_s for _, o in answers.offers)]),
+        why=tuple(chain(own.why, *(offer.why for _, offer in answers.offers))),
+    )
+
+
+def _entries_of(picks: Iterable[Pick]) -> list[Entry]:
+    return [Entry(pick.weight, LocalPlace(pick.host_id)) for pick in picks]
+
+
+def _adjusted(child: Child, offers: Iterable[tuple[int, str]]) -> list[Entry]:
+    return [Entry(_weight_here(child, weight), ChildPlace(child.id, blob)) for weight, blob in offers]
+
+
+def _own_bundles(picks: Iterable[Pick], size: int) -> list[Bundle]:
+    return [Bundle(p.weight, (Entry(p.weight, LocalPlace(p.host_id)),) * size) for p in picks]
+
+
+def _child_bundles(child: Child, offer: ChildOffer) -> list[Bundle]:
+    return [
+        Bundle(_weight_here(child, weight), tuple(_adjusted(child, ((weight, blob) for blob in blobs))))
+        for weight, blobs in offer.bundles
+    ]
+
+
+def _weight_here(child: Child, weight: int) -> int:
+    return adjust(weight, child.weight_offset, child.weight_scale)
+
+
+def _seal(zone: Zone, caller: Caller, spec: RequestSpec, plan: BuildPlan) -> SealedOffer:
+    bound = Bound(zone.uuid, caller.user_id, spec.project_id, spec.digest())
+    entries = [*plan.entries, *plan.alternates, *(e for b in plan.bundles for e in b.entries)]
+    blobs = iter(zone.envelope.seal(bound, [_content(e) for e in entries], plan.expires_in_s))
+    return SealedOffer(
+        weights=[(entry.weight, next(blobs)) for entry in plan.entries],
+        alternates=[(entry.weight, next(blobs)) for entry in plan.alternates],
+        bundles=[(bundle.weight, [next(blobs) for _ in bundle.entries]) for bundle in plan.bundles],
+        complete=plan.complete,
+        expires_in_s=plan.expires_in_s,
+        why=explain(plan.why, zone.conf.explain_to_parent),
+    )
+
+
+def _content(entry: Entry) -> Content:
+    match entry.place:
+        case LocalPlace(host_id):
+            return HostContent(host_id)
+        case ChildPlace(child_id, blob):
+            return ChildContent(child_id, blob)
+
+
+def explain(why: Iterable[Why], how_much: str) -> Sequence[Mapping[str, Any]]:
+    """Why hosts were refused, summed up over this zone and all below it, in order of filter and code.
+
+    `how_much`: none, reasons (filter and code of what refused any), or counts (before and after as well, as
+    far as they are known).
+    """
+    if how_much == "none":
+        return []
+    sums: dict[tuple[str, str], tuple[int, int]] = {}
+    refusals: set[tuple[str, str]] = set()
+    for step in why:
+        key = (step.filter, step.code)
+        match step:
+            case FunnelStep(before=before, after=after):
+                old_before, old_after = sums.get(key, (0, 0))
+                sums[key] = (old_before + before, old_after + after)
+                if after < before:
+                    refusals.add(key)
+            case Refusal():
+                refusals.add(key)
+    if how_much == "reasons":
+        return [{"filter": name, "code": code} for name, code in sorted(refusals)]
+    counted = [
+        {"filter": name, "code": code, "before": before, "after": after}
+        for (name, code), (before, after) in sorted(sums.items())
+    ]
+    uncounted = [{"filter": name, "code": code} for name, code in sorted(refusals - sums.keys())]
+    return [*counted, *uncounted]

@@ -1,0 +1,115 @@
+"""One zone, put together: its rows, its keys, its hosts in memory, its children and its background work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from zonesched.conf import Conf
+from zonesched.seal.entry_form import blob_size_for
+from zonesched.seal.envelope import Envelope
+from zonesched.seal.keyring import Keyring
+from zonesched.seal.passwords import VerifiedCache
+from zonesched.seal.secrets import SecretBox, host_id_for_tenant
+from zonesched.seams import Clock, Executor, Loop, SystemClock, ThreadExecutor
+from zonesched.scheduler.schedulers import Schedulers
+from zonesched.services.child_rows import StoredChildren
+from zonesched.services.host_view import HostView
+from zonesched.store import identity, schema
+from zonesched.store.identity import Identity
+from zonesched.store.store import Store
+from zonesched.zones.client import ChildClient
+from zonesched.zones.transport import HttpTransport, Transport
+from zonesched.zones.zone_manager import ZoneManager
+
+
+@dataclass
+class Zone:
+    """What the services of one zone work with; the four seams are `clock`, `executor`, `store`, `transport`."""
+
+    conf: Conf
+    uuid: str
+    host_id_secret: str = field(repr=False)
+    clock: Clock
+    executor: Executor
+    store: Store
+    transport: Transport
+    keyring: Keyring
+    secret_box: SecretBox
+    verified: VerifiedCache
+    schedulers: Schedulers
+    hosts: HostView
+    children: ZoneManager
+    boot_loops: list[Loop] = field(default_factory=list)
+    call_loops: list[Loop] = field(default_factory=list)
+
+    @classmethod
+    def open(
+        cls,
+        conf: Conf,
+        *,
+        clock: Clock | None = None,
+        executor: Executor | None = None,
+        transport: Transport | None = None,
+        store: Store | None = None,
+    ) -> Zone:
+        """The zone of a configuration, its schema brought up to date; background work waits for `start`."""
+        clock = clock or SystemClock()
+        executor = executor or ThreadExecutor()
+        transport = transport or HttpTransport.from_conf(conf, clock)
+        store = store or Store.open(conf.database_url)
+        schema.upgrade(store)
+        new = Identity(clock.new_uuid(), clock.random_bytes(32).hex())
+        me = store.write(lambda tx: identity.identity(tx, new))
+        uuid = me.zone_uuid
+        secret_box = SecretBox(conf.secret_encryption_key, uuid, clock)
+        return cls(
+            conf=conf,
+            uuid=uuid,
+            host_id_secret=me.host_id_secret,
+            clock=clock,
+            executor=executor,
+            store=store,
+            transport=transport,
+            keyring=Keyring.from_conf(conf.build_plan_encryption_key),
+            secret_box=secret_box,
+            verified=VerifiedCache(clock),
+            schedulers=Schedulers.from_conf(conf),
+            hosts=HostView(store, clock, conf.service_down_time),
+            children=ZoneManager.from_conf(
+                conf, StoredChildren(store, secret_box), uuid, clock, executor, transport
+            ),
+        )
+
+    @property
+    def envelope(self) -> Envelope:
+        """What seals and opens this zone's entries, as large as its present children need."""
+        size = blob_size_for(self.children.blob_sizes(), self.conf.build_plan_blob_size)
+        return Envelope(self.keyring, self.clock, ttl_s=self.conf.build_plan_ttl, blob_size=size)
+
+    def tenant_host_id(self, project_id: str, host_id: str) -> str:
+        """What a tenant sees of a host: the same for its instances on one host, and nothing else."""
+        return host_id_for_tenant(self.host_id_secret, project_id, host_id)
+
+    def child_client(self, child_id: str) -> ChildClient:
+        """How to call one child. Raises ChildUnreachable for one that is no longer registered."""
+        return self.children.client(child_id)
+
+    def wake_workers(self) -> None:
+        """There is a boot to carry on."""
+        wake(self.boot_loops)
+
+    def wake_callers(self) -> None:
+        """There is a child to be told something."""
+        wake(self.call_loops)
+
+    def stop(self) -> None:
+        """Let the background work end and give the store back."""
+        self.executor.stop()
+        self.store.close()
+
+
+def wake(loops: Sequence[Loop]) -> None:
+    """Start the loops' next step now."""
+    for loop in loops:
+        loop.wake()

@@ -1,0 +1,93 @@
+"""Pages of instances, newest first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from zonesched.model.placement import InstanceStatus
+from zonesched.store import instances
+from zonesched.store import tables as t
+from zonesched.store.instances import Instance
+
+COLUMNS = t.instances.c
+
+
+@dataclass(frozen=True)
+class Everybody:
+    """All instances of the zone, whoever sent them."""
+
+
+@dataclass(frozen=True)
+class OfCaller:
+    """What one caller sent: a parent's user, or this zone's own uuid for all its own users."""
+
+    caller_id: str
+
+
+@dataclass(frozen=True)
+class OfProject:
+    """One project of one caller."""
+
+    caller_id: str
+    project_id: str
+
+
+Scope = Everybody | OfCaller | OfProject
+
+
+def in_scope(scope: Scope) -> list[sa.ColumnElement[bool]]:
+    """The conditions that keep to a scope."""
+    match scope:
+        case Everybody():
+            return []
+        case OfCaller(caller_id):
+            return [COLUMNS.caller_id == caller_id]
+        case OfProject(caller_id, project_id):
+            return [COLUMNS.caller_id == caller_id, COLUMNS.project_id == project_id]
+
+
+@dataclass(frozen=True)
+class Page:
+    """Which instances, and which part of them; "" leaves a filter out."""
+
+    scope: Scope
+    reservation_id: str
+    status: str
+    name: str
+    marker: str
+    limit: int
+
+
+def page(tx: Connection, wanted: Page) -> list[Instance]:
+    """Instances newest first, after the marker; deleted ones only where that status is asked for."""
+    conditions = in_scope(wanted.scope)
+    if wanted.reservation_id:
+        conditions.append(COLUMNS.reservation_id == wanted.reservation_id)
+    if wanted.name:
+        conditions.append(COLUMNS.name.contains(wanted.name, autoescape=True))
+    if wanted.status:
+        conditions.append(COLUMNS.status == wanted.status)
+    else:
+        conditions.append(COLUMNS.status != InstanceStatus.DELETED.value)
+    if wanted.marker:
+        conditions.append(_after(tx, wanted.marker))
+    statement = (
+        sa.select(t.instances)
+        .where(*conditions)
+        .order_by(COLUMNS.created_at.desc(), COLUMNS.uuid.desc())
+        .limit(wanted.limit)
+    )
+    return [instances.from_row(row) for row in tx.execute(statement)]
+
+
+def _after(tx: Connection, marker: str) -> sa.ColumnElement[bool]:
+    created_at = tx.execute(sa.select(COLUMNS.created_at).where(COLUMNS.uuid == marker)).scalar()
+    if created_at is None:
+        raise LookupError(marker)
+    return sa.or_(
+        COLUMNS.created_at < created_at,
+        sa.and_(COLUMNS.created_at == created_at, COLUMNS.uuid < marker),
+    )
