@@ -50,6 +50,11 @@ def replace(tx: Connection, child: ChildRow) -> None:
     tx.execute(sa.update(t.children).where(COLUMNS.id == child.id).values(values))
 
 
+def cursors(tx: Connection) -> Mapping[str, str]:
+    """How far what changed has been read, by child id."""
+    return {row.id: row.cursor for row in tx.execute(sa.select(COLUMNS.id, COLUMNS.cursor))}
+
+
 def set_cursor(tx: Connection, child_id: str, cursor: str) -> None:
     """Note how far what changed there has been read."""
     tx.execute(sa.update(t.children).where(COLUMNS.id == child_id).values(cursor=cursor))

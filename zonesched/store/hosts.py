@@ -8,7 +8,7 @@ numbers become visible in their order, and a reader that has seen one has missed
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -18,6 +18,7 @@ from sqlalchemy.engine import Connection
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_row import HostFacts, HostRow
 from zonesched.model.placement import CLAIMING
+from zonesched.store import claims
 from zonesched.store import tables as t
 
 COLUMNS = t.hosts.c
@@ -53,6 +54,15 @@ def page(tx: Connection, after_id: str, limit: int) -> list[HostRow]:
 def read_one(tx: Connection, host_id: str) -> HostRow | None:
     """One host by id."""
     return next(iter(_rows(tx, COLUMNS.id == host_id)), None)
+
+
+def names(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, str]:
+    """Names of hosts by id."""
+    found: dict[str, str] = {}
+    for some in claims.chunks(host_ids):
+        rows = tx.execute(sa.select(COLUMNS.id, COLUMNS.name).where(COLUMNS.id.in_(some)))
+        found |= {row.id: row.name for row in rows}
+    return found
 
 
 def _rows(tx: Connection, which: Any) -> list[HostRow]:

@@ -15,6 +15,9 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 T = TypeVar("T")
+Transaction = Connection
+"""What a function given to `read` or `write` gets: the open transaction."""
+
 log = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = 30_000

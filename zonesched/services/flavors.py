@@ -1,0 +1,138 @@
+"""Flavors: what this zone's users may ask for by name. A request carries its flavor whole to other zones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from zonesched.errors import BadRequest, Conflict, NotFound
+from zonesched.model.request_spec import RESOURCES_SCOPE, TRAIT_SCOPE, TRAITS_ANY_OF, Flavor
+from zonesched.services.zone import Zone
+from zonesched.store import flavors as rows
+from zonesched.store.store import Transaction
+
+MOST = 2**31 - 1
+MOST_EXTRA_SPECS = 128
+LONGEST = 255
+_CLASS = re.compile(r"[A-Z0-9_]{1,64}")
+_TRAIT = re.compile(r"[A-Za-z0-9_]{1,255}")
+_AMOUNT = re.compile(r"[0-9]{1,10}")
+
+
+def list_flavors(zone: Zone) -> list[Flavor]:
+    """All flavors, by name."""
+    return zone.store.read(rows.read_all)
+
+
+def show(zone: Zone, flavor_id: str) -> Flavor:
+    """One flavor. Raises NotFound."""
+    return zone.store.read(lambda tx: _existing(tx, flavor_id))
+
+
+def create(zone: Zone, flavor: Flavor) -> Flavor:
+    """Add a flavor. Raises BadRequest for extra specs that mean nothing, Conflict for an id or name in use."""
+    _check(flavor)
+
+    def fn(tx: Transaction) -> None:
+        if rows.read_one(tx, flavor.id) or rows.read_by_name(tx, flavor.name):
+            raise Conflict("There is a flavor of that id or name.", code="flavor_exists", field="flavor")
+        rows.insert(tx, flavor)
+
+    zone.store.write(fn)
+    return flavor
+
+
+def delete(zone: Zone, flavor_id: str) -> None:
+    """Remove a flavor. Raises NotFound."""
+
+    def fn(tx: Transaction) -> None:
+        _existing(tx, flavor_id)
+        rows.delete(tx, flavor_id)
+
+    zone.store.write(fn)
+
+
+def set_extra_specs(zone: Zone, flavor_id: str, extra_specs: Mapping[str, str]) -> Flavor:
+    """Add or change extra specs, the others stay. Raises NotFound, BadRequest."""
+
+    def fn(tx: Transaction) -> Flavor:
+        found = _existing(tx, flavor_id)
+        changed = replace(found, extra_specs={**found.extra_specs, **extra_specs})
+        _check(changed)
+        rows.set_extra_specs(tx, flavor_id, changed.extra_specs)
+        return changed
+
+    return zone.store.write(fn)
+
+
+def delete_extra_spec(zone: Zone, flavor_id: str, key: str) -> None:
+    """Remove one extra spec. Raises NotFound."""
+
+    def fn(tx: Transaction) -> None:
+        specs = dict(_existing(tx, flavor_id).extra_specs)
+        if specs.pop(key, None) is None:
+            raise NotFound("The flavor has no such extra spec.", code="extra_spec_unknown", field="key")
+        rows.set_extra_specs(tx, flavor_id, specs)
+
+    zone.store.write(fn)
+
+
+def resolve(zone: Zone, ref: str) -> Flavor:
+    """The flavor that a request names by id, by name, or by a link that ends in its id. Raises BadRequest."""
+
+    def fn(tx: Transaction) -> Flavor | None:
+        return (
+            rows.read_one(tx, ref) or rows.read_by_name(tx, ref) or rows.read_one(tx, ref.rpartition("/")[2])
+        )
+
+    found = zone.store.read(fn)
+    if found is None:
+        raise BadRequest(
+            "flavorRef names no flavor of this zone by id, name or link.",
+            code="flavor_unknown",
+            field="flavorRef",
+        )
+    return found
+
+
+def _existing(tx: Transaction, flavor_id: str) -> Flavor:
+    found = rows.read_one(tx, flavor_id)
+    if found is None:
+        raise NotFound("There is no such flavor.", code="flavor_not_found", field="id")
+    return found
+
+
+def _check(flavor: Flavor) -> None:
+    for field, amount in (("vcpus", flavor.vcpus), ("ram", flavor.ram_mb), ("disk", flavor.disk_gb)):
+        if not 0 <= amount <= MOST:
+            raise BadRequest(f"flavor.{field} must be from 0 to {MOST}.", field=f"flavor.{field}")
+    if len(flavor.extra_specs) > MOST_EXTRA_SPECS:
+        raise BadRequest(
+            f"A flavor has at most {MOST_EXTRA_SPECS} extra specs.", code="too_long", field="extra_specs"
+        )
+    for key, value in flavor.extra_specs.items():
+        fault = _fault_of(key, value)
+        if fault:
+            raise BadRequest(f"extra_specs.{key} {fault}.", field=f"extra_specs.{key}")
+
+
+def _fault_of(key: str, value: str) -> str:
+    """What is wrong with an extra spec; "" if nothing is."""
+    if len(key) > LONGEST or len(value) > LONGEST:
+        return f"is longer than {LONGEST} characters"
+    if key.startswith(RESOURCES_SCOPE):
+        if not _CLASS.fullmatch(key.removeprefix(RESOURCES_SCOPE)):
+            return "must name a resource class: 1 to 64 of A-Z, 0-9 and _"
+        if not _AMOUNT.fullmatch(value) or int(value) > MOST:
+            return f"must be a whole number from 0 to {MOST}"
+    if key.startswith(TRAIT_SCOPE):
+        if not _TRAIT.fullmatch(key.removeprefix(TRAIT_SCOPE)):
+            return "must name a trait: 1 to 255 letters, digits and _"
+        if value not in ("required", "forbidden"):
+            return "must be required or forbidden"
+    if key == TRAITS_ANY_OF:
+        groups = [[name.strip() for name in group.split(",")] for group in value.split(";")]
+        if not all(_TRAIT.fullmatch(name) for group in groups for name in group):
+            return "must be groups of traits, as in A,B;C,D"
+    return ""

@@ -1,0 +1,111 @@
+"""Users of this zone: people with a password; agents and parent zones with a generated secret."""
+
+from __future__ import annotations
+
+import re
+
+from zonesched.errors import BadRequest, Conflict, NotFound, Unauthorized
+from zonesched.model.caller import Caller, Role
+from zonesched.model.views import NewUser, UserView
+from zonesched.seal import passwords
+from zonesched.services.zone import Zone
+from zonesched.store import users as rows
+from zonesched.store.store import Transaction
+from zonesched.store.users import User
+
+FIRST_ADMIN = "admin"
+FIRST_PROJECT = "admin"
+LONGEST_PASSWORD = 1024
+MACHINES = frozenset({Role.COMPUTE, Role.PARENT})
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,254}")
+
+
+def list_users(zone: Zone) -> list[UserView]:
+    """All users, by name."""
+    return [_view(user) for user in zone.store.read(rows.read_all)]
+
+
+def create(zone: Zone, name: str, role: Role, project_id: str, password: str = "") -> NewUser:
+    """Add a user; without a password it gets a secret of 256 bits, which is told here and never again.
+
+    Raises BadRequest for a name that HTTP Basic cannot carry and for a chosen password of an agent or a
+    parent, Conflict for a name in use.
+    """
+    new = _new_user(zone, name, role, project_id, password)
+
+    def fn(tx: Transaction) -> None:
+        if rows.read_by_name(tx, name):
+            raise Conflict(f"There is a user {name}.", code="user_exists", field="user.name")
+        rows.insert(tx, new[0])
+
+    zone.store.write(fn)
+    return NewUser(_view(new[0]), new[1])
+
+
+def delete(zone: Zone, name: str) -> None:
+    """Remove a user. Raises NotFound, and Conflict for the last admin."""
+
+    def fn(tx: Transaction) -> User:
+        admins = rows.lock_admins(tx)
+        user = rows.read_by_name(tx, name)
+        if user is None:
+            raise NotFound("There is no such user.", code="user_not_found", field="name")
+        if [admin.id for admin in admins] == [user.id]:
+            raise Conflict("The last admin stays.", code="last_admin", field="name")
+        rows.delete(tx, user.id)
+        return user
+
+    zone.verified.drop(zone.store.write(fn).id)
+
+
+def authenticate(zone: Zone, name: str, password: str) -> Caller:
+    """The user of that name and password. Raises Unauthorized, which takes as long for every reason."""
+    user = zone.store.read(lambda tx: rows.read_by_name(tx, name))
+    # What is longer than any password is not hashed.
+    presented = password if len(password) <= LONGEST_PASSWORD else ""
+    if user is not None and zone.verified.verify(user.id, presented, user.secret):
+        return Caller(user.id, user.name, user.role, user.project_id)
+    if user is None or not user.secret.startswith("scrypt$"):
+        passwords.verify(presented, passwords.UNKNOWN_USER)
+    raise Unauthorized("The credentials are not valid.")
+
+
+def create_first_admin(zone: Zone) -> NewUser | None:
+    """The admin of a zone that has no users yet, with its secret; None for one that has some."""
+    user, secret = _new_user(zone, FIRST_ADMIN, Role.ADMIN, FIRST_PROJECT, "")
+
+    def fn(tx: Transaction) -> bool:
+        if rows.read_all(tx):
+            return False
+        rows.insert(tx, user)
+        return True
+
+    return NewUser(_view(user), secret) if zone.store.write(fn) else None
+
+
+def _new_user(zone: Zone, name: str, role: Role, project_id: str, password: str) -> tuple[User, str]:
+    if not _NAME.fullmatch(name):
+        raise BadRequest(
+            "user.name must be 1 to 255 letters, digits and ._@-, the first a letter or a digit.",
+            field="user.name",
+        )
+    if len(password) > LONGEST_PASSWORD:
+        raise BadRequest(
+            f"user.password must have at most {LONGEST_PASSWORD} characters.",
+            code="too_long",
+            field="user.password",
+        )
+    if password and role in MACHINES:
+        raise BadRequest(
+            f"A user of role {role.value} gets a generated secret: leave the password out.",
+            code="password_not_allowed",
+            field="user.password",
+        )
+    secret = "" if password else passwords.new_secret(zone.clock)
+    stored = passwords.hash_password(password, zone.clock) if password else passwords.hash_secret(secret)
+    user = User(zone.clock.new_uuid(), name, role, project_id, stored, zone.clock.now())
+    return user, secret
+
+
+def _view(user: User) -> UserView:
+    return UserView(user.id, user.name, user.role, user.project_id)
