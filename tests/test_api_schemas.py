@@ -1,0 +1,588 @@
+"""What a request may say: each limit, each type, and the field that a refusal names."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zonesched.api.schemas.builds import AttemptsBody, BuildBody
+from zonesched.api.schemas.fields import Limits, Schema
+from zonesched.api.schemas.flavors import ExtraSpecsBody, FlavorBody
+from zonesched.api.schemas.hosts import RegisterBody, ReportsBody
+from zonesched.api.schemas.images import ImageBody
+from zonesched.api.schemas.select import SelectBody
+from zonesched.api.schemas.servers import BootBody, CreateBody, ListQuery
+from zonesched.api.schemas.users import UserBody
+from zonesched.api.schemas.zones import AddZoneBody, ChangeZoneBody
+from zonesched.api.validation import validate
+from zonesched.errors import BadRequest, Forbidden, ZoneschedError
+from zonesched.model.placement import InstanceStatus
+from zonesched.model.request_spec import (
+    CostFunction,
+    CostWeighing,
+    Flavor,
+    Image,
+    Policy,
+    RequestSpec,
+    ScoreWeighing,
+    WeigherScale,
+    spec_to_wire,
+)
+from zonesched.model.views import ChildChange
+
+LIMITS = Limits(max_instances=500)
+UUID = "00000000-0000-4000-8000-000000000001"
+OTHER_UUID = "00000000-0000-4000-8000-000000000002"
+
+
+def a_server(**changes: Any) -> dict[str, Any]:
+    return {"name": "web", "flavorRef": "m1", "imageRef": "linux", **changes}
+
+
+def a_body(hints: Any = None, **changes: Any) -> dict[str, Any]:
+    beside = {} if hints is None else {"os:scheduler_hints": hints}
+    return {"server": a_server(**changes), **beside}
+
+
+def a_spec(**changes: Any) -> RequestSpec:
+    parts: dict[str, Any] = {
+        "request_id": "req",
+        "project_id": "p",
+        "num_instances": 2,
+        "flavor": Flavor("1", "m1", 1, 512, 10, {"resources:CUSTOM_X": "3", "trait:SSD": "required"}),
+        "image": Image("i", "linux", {"architecture": "x86_64"}),
+        "weighing": ScoreWeighing((WeigherScale("RAMWeigher", 0.0, 8192.0, 1.0),)),
+        **changes,
+    }
+    return RequestSpec(**parts)
+
+
+def a_select(**changes: Any) -> dict[str, Any]:
+    return {"version": 1, "request_spec": {**spec_to_wire(a_spec()), **changes}}
+
+
+def a_build_call(**server: Any) -> dict[str, Any]:
+    item = {"uuid": UUID, "attempt": 1, "blobs": ["AAAA"]}
+    return {
+        "server": {"reservation_id": UUID, "hold_s": 30.0, "builds": [item], **server},
+        "request_spec": spec_to_wire(a_spec()),
+    }
+
+
+def changed(body: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    result = copy.deepcopy(body)
+    here: Any = result
+    *parents, last = path.split(".")
+    for part in parents:
+        here = here[int(part) if part.isdigit() else part]
+    here[int(last) if last.isdigit() else last] = value
+    return result
+
+
+def refusal_of(schema: type[Schema], body: dict[str, Any]) -> ZoneschedError:
+    with pytest.raises(ZoneschedError) as refused:
+        made: Any = validate(schema, body, LIMITS)
+        for step in ("to_form", "to_spec", "to_builds", "checked"):
+            if hasattr(made, step):
+                getattr(made, step)("", "") if step == "to_form" else getattr(made, step)()
+        if isinstance(made, SelectBody):
+            made.request_spec.to_spec()
+        if isinstance(made, BuildBody):
+            made.server.to_builds(OTHER_UUID)
+    return refused.value
+
+
+def form_of(schema: type[CreateBody], body: dict[str, Any]) -> Any:
+    return validate(schema, body, LIMITS).to_form("key", "print")
+
+
+# -- how many ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [0, -1, 501, 10**9, 2**70, 1.0, 1.5, "3", True, None, [3], {"n": 3}])
+@pytest.mark.parametrize("key", ["num_instances", "min_count", "max_count"])
+def test_a_number_of_instances_is_a_whole_one_within_limits(key: str, number: Any) -> None:
+    refusal = refusal_of(BootBody, a_body(**{key: number}))
+    assert refusal.field == f"server.{key}"
+    assert refusal.code in {"out_of_range", "wrong_type"}
+
+
+@pytest.mark.parametrize(
+    ("given_counts", "expected"),
+    [
+        ({}, (1, 1)),
+        ({"num_instances": 5}, (5, 5)),
+        ({"num_instances": 5, "min_count": 2}, (2, 5)),
+        ({"num_instances": 5, "max_count": 7}, (5, 7)),
+        ({"min_count": 1, "max_count": 3}, (1, 3)),
+    ],
+)
+def test_boot_counts_default_to_num_instances(
+    given_counts: dict[str, int], expected: tuple[int, int]
+) -> None:
+    form = form_of(BootBody, a_body(**given_counts))
+    assert (form.min_count, form.num_instances) == expected
+
+
+@pytest.mark.parametrize(
+    ("given_counts", "expected"),
+    [
+        ({}, (1, 1)),
+        ({"min_count": 2}, (2, 2)),
+        ({"max_count": 3}, (1, 3)),
+        ({"min_count": 2, "max_count": 3}, (2, 3)),
+    ],
+)
+def test_server_counts_default_to_one(given_counts: dict[str, int], expected: tuple[int, int]) -> None:
+    form = form_of(CreateBody, a_body(**given_counts))
+    assert (form.min_count, form.num_instances) == expected
+
+
+def test_a_minimum_above_the_number_is_refused() -> None:
+    refusal = refusal_of(BootBody, a_body(num_instances=3, min_count=4))
+    assert (refusal.code, refusal.field) == ("out_of_range", "server.min_count")
+    refusal = refusal_of(CreateBody, a_body(max_count=3, min_count=4))
+    assert (refusal.code, refusal.field) == ("out_of_range", "server.min_count")
+
+
+def test_num_instances_belongs_to_boot_only() -> None:
+    refusal = refusal_of(CreateBody, a_body(num_instances=2))
+    assert (refusal.code, refusal.field) == ("unknown_field", "server.num_instances")
+
+
+def test_a_name_leaves_room_for_the_numbers_of_a_batch() -> None:
+    assert form_of(BootBody, a_body(name="x" * 255)).name == "x" * 255
+    assert refusal_of(BootBody, a_body(name="x" * 255, num_instances=2)).field == "server.name"
+
+
+# -- a user's server ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["name", "flavorRef", "imageRef"])
+def test_what_a_server_must_have(key: str) -> None:
+    server = a_server()
+    del server[key]
+    refusal = refusal_of(CreateBody, {"server": server})
+    assert (refusal.code, refusal.field) == ("missing_field", f"server.{key}")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("name", ""),
+        ("name", "x" * 256),
+        ("name", "a\nb"),
+        ("name", 5),
+        ("flavorRef", 1),
+        ("imageRef", None),
+        ("metadata", {"k": 1}),
+        ("metadata", {"k": "v" * 256}),
+        ("metadata", {"": "v"}),
+        ("metadata", {str(n): "v" for n in range(129)}),
+        ("metadata", []),
+        ("networks", "all"),
+        ("networks", 3),
+        ("networks", [{"uuid": 3}]),
+        ("networks", [{"subnet": "a"}]),
+        ("networks", [{}] * 65),
+        ("user_data", "not base64!"),
+        ("user_data", "A" * 65_540),
+        ("security_groups", ["default"]),
+        ("security_groups", [{"name": ""}]),
+        ("config_drive", "maybe"),
+        ("tags", ["a,b"]),
+        ("tags", ["t"] * 51),
+        ("description", 1),
+        ("availability_zone", {}),
+        ("return_reservation_id", 1),
+        ("block_device_mapping_v2", []),
+        ("personality", []),
+        ("adminPass", "x"),
+        ("blob", "AAAA"),
+        ("builds", []),
+        ("key_name", ""),
+    ],
+)
+def test_what_cannot_be_honoured_names_its_field(key: str, value: Any) -> None:
+    refusal = refusal_of(CreateBody, a_body(**{key: value}))
+    assert isinstance(refusal, BadRequest)
+    assert refusal.field.startswith(f"server.{key}")
+    assert "[" not in refusal.field
+
+
+def test_what_is_kept_is_kept_as_it_came() -> None:
+    kept = {
+        "metadata": {"role": "web"},
+        "networks": [{"uuid": "n1", "fixed_ip": "10.0.0.1"}],
+        "key_name": "k",
+        "user_data": "aGVsbG8=",
+        "security_groups": [{"name": "default"}],
+        "config_drive": True,
+        "description": "a web server",
+        "tags": ["blue"],
+    }
+    form = form_of(CreateBody, a_body(availability_zone="az1", **kept))
+    assert form.kept == kept
+    assert form.availability_zone == "az1"
+
+
+@pytest.mark.parametrize("networks", ["auto", "none"])
+def test_networks_may_be_a_word(networks: str) -> None:
+    assert form_of(CreateBody, a_body(networks=networks)).kept == {"networks": networks}
+
+
+@pytest.mark.parametrize("reference", ["m1", "http://zone/v2.1/flavors/m1", "http://zone/flavors/m1/"])
+def test_a_link_stands_for_its_id(reference: str) -> None:
+    assert form_of(CreateBody, a_body(flavorRef=reference)).flavor_ref == "m1"
+
+
+def test_an_unknown_key_beside_server_is_refused() -> None:
+    assert refusal_of(CreateBody, {**a_body(), "servers": {}}).field == "servers"
+
+
+def test_a_very_long_unknown_key_is_cut() -> None:
+    assert len(refusal_of(CreateBody, {**a_body(), "x" * 100_000: 1}).field) == 255
+
+
+def test_requested_filters_come_once_and_in_order() -> None:
+    body = a_body(filter="JSONFilter", filters=["AllHostsFilter", "JSONFilter"])
+    assert form_of(BootBody, body).filters == ("JSONFilter", "AllHostsFilter")
+
+
+@pytest.mark.parametrize("value", ["os; rm", "a/b", "", 5, ["JSONFilter"]])
+def test_a_filter_is_named_by_a_word(value: Any) -> None:
+    assert refusal_of(BootBody, a_body(filter=value)).field == "server.filter"
+
+
+# -- hints -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("hint", "value"),
+    [
+        ("query", 5),
+        ("query", "not json"),
+        ("query", '{"a": 1}'),
+        ("group_policy", "near"),
+        ("group_policy", ["affinity"]),
+        ("group", 7),
+        ("same_host", 7),
+        ("different_host", [7]),
+    ],
+)
+def test_a_known_hint_has_its_type(hint: str, value: Any) -> None:
+    refusal = refusal_of(CreateBody, a_body(hints={hint: value}))
+    assert isinstance(refusal, BadRequest)
+    assert refusal.field.startswith(f"os:scheduler_hints.{hint}")
+
+
+@pytest.mark.parametrize("hints", [[], "text", 5, None])
+def test_hints_are_an_object(hints: Any) -> None:
+    assert refusal_of(CreateBody, {**a_body(), "os:scheduler_hints": hints}).field == "os:scheduler_hints"
+
+
+def test_hints_have_a_limit_in_all() -> None:
+    refusal = refusal_of(CreateBody, a_body(hints={"note": "x" * 65_536}))
+    assert (refusal.code, refusal.field) == ("too_long", "os:scheduler_hints")
+
+
+def test_an_unknown_hint_is_kept() -> None:
+    form = form_of(CreateBody, a_body(hints={"colour": {"deep": [1, 2.5]}, "same_host": UUID}))
+    assert form.hints == {"colour": {"deep": [1, 2.5]}, "same_host": [UUID]}
+
+
+def test_a_policy_and_a_query_become_part_of_the_form() -> None:
+    form = form_of(CreateBody, a_body(hints={"group_policy": "affinity", "query": '["=", "$x", 1]'}))
+    assert (form.policy, form.filter_query, form.hints) == (Policy.AFFINITY, '["=", "$x", 1]', {})
+
+
+def test_hints_stand_under_either_name() -> None:
+    body = {**a_body(), "OS-SCH-HNT:scheduler_hints": {"group_policy": "affinity"}}
+    assert form_of(CreateBody, body).policy is Policy.AFFINITY
+    assert refusal_of(CreateBody, {**body, "os:scheduler_hints": {}}).field == "os:scheduler_hints"
+
+
+PLACES = ["force_hosts", "force_nodes", "ignore_hosts", "build_near_host_ip", "cidr"]
+
+
+@pytest.mark.parametrize("hint", PLACES)
+def test_a_user_cannot_choose_by_host_or_address(hint: str) -> None:
+    refusal = refusal_of(CreateBody, a_body(hints={hint: "10.0.0.1"}))
+    assert isinstance(refusal, BadRequest)
+    assert refusal.field == f"os:scheduler_hints.{hint}"
+
+
+@pytest.mark.parametrize("hint", PLACES)
+def test_a_parent_may_not_choose_by_host_or_address(hint: str) -> None:
+    refusal = refusal_of(SelectBody, a_select(hints={hint: ["h1"]}))
+    assert isinstance(refusal, Forbidden)
+    assert refusal.field == f"request_spec.hints.{hint}"
+
+
+# -- a parent's request spec -------------------------------------------------------------------------------
+
+COST = CostWeighing("LeastCostScheduler", (CostFunction("fill_first_cost", -1.0),))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        a_spec(),
+        a_spec(weighing=COST, policy=Policy.AFFINITY, path=("z1", "z2"), time_budget_s=0.25),
+        a_spec(hints={"colour": "red", "same_host": [UUID]}, filters=("JSONFilter",), filter_query='["="]'),
+    ],
+)
+def test_a_spec_arrives_as_it_was_sent(spec: RequestSpec) -> None:
+    body = validate(SelectBody, {"version": 1, "request_spec": spec_to_wire(spec)}, LIMITS)
+    arrived = body.request_spec.to_spec()
+    assert arrived == spec
+    assert arrived.digest() == spec.digest()
+
+
+@pytest.mark.parametrize("key", sorted(spec_to_wire(a_spec())))
+def test_every_member_of_a_spec_is_needed(key: str) -> None:
+    body = a_select()
+    del body["request_spec"][key]
+    refusal = refusal_of(SelectBody, body)
+    assert (refusal.code, refusal.field) == ("missing_field", f"request_spec.{key}")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("version", 2),
+        ("request_spec.num_instances", 501),
+        ("request_spec.num_instances", 0),
+        ("request_spec.alternates", -1),
+        ("request_spec.policy", "anti"),
+        ("request_spec.flavor.vcpus", -1),
+        ("request_spec.flavor.ram", 1.5),
+        ("request_spec.flavor.disk", 2**31),
+        ("request_spec.flavor.extra_specs", {"resources:VCPU": "many"}),
+        ("request_spec.flavor.extra_specs", {"resources:VCPU": "-1"}),
+        ("request_spec.flavor.extra_specs", {"resources:VCPU": "99999999999"}),
+        ("request_spec.flavor.extra_specs", {"resources:vcpu!": "1"}),
+        ("request_spec.flavor.extra_specs", {"trait:SSD": "perhaps"}),
+        ("request_spec.flavor.extra_specs", {"k": 1}),
+        ("request_spec.image.properties", {"k": None}),
+        ("request_spec.filters", ["F"] * 33),
+        ("request_spec.filter_query", "$"),
+        ("request_spec.weighing", {"name": "unweighed"}),
+        ("request_spec.weighing", {"name": "score"}),
+        ("request_spec.weighing", {"scales": []}),
+        ("request_spec.weighing", []),
+        ("request_spec.weighing.scales.0.low", float("inf")),
+        ("request_spec.weighing.scales.0.high", "1"),
+        ("request_spec.weighing.scales.0.multiplier", None),
+        ("request_spec.path", ["z"] * 17),
+        ("request_spec.time_budget_s", 0),
+        ("request_spec.time_budget_s", -1.0),
+        ("request_spec.time_budget_s", float("inf")),
+        ("request_spec.hints", {"note": "x" * 65_536}),
+        ("request_spec.extra", 1),
+    ],
+)
+def test_a_spec_outside_its_limits_is_refused(path: str, value: Any) -> None:
+    refusal = refusal_of(SelectBody, changed(a_select(), path, value))
+    assert isinstance(refusal, BadRequest)
+    assert refusal.field.startswith(path)
+
+
+# -- a parent's builds -------------------------------------------------------------------------------------
+
+
+def test_builds_keep_their_order_and_entries() -> None:
+    body = a_build_call(
+        builds=[
+            {"uuid": OTHER_UUID, "attempt": 0, "blobs": ["B", "C"]},
+            {"uuid": UUID, "attempt": 3, "blobs": ["D"]},
+        ]
+    )
+    builds = validate(BuildBody, body, LIMITS).server.to_builds("unused")
+    assert [(b.uuid, b.attempt, b.blobs) for b in builds] == [
+        (OTHER_UUID, 0, ("B", "C")),
+        (UUID, 3, ("D",)),
+    ]
+
+
+def test_the_users_form_with_one_blob_is_a_build() -> None:
+    server = a_server(blob="B")
+    body = {"server": server, "request_spec": spec_to_wire(a_spec())}
+    (build,) = validate(BuildBody, body, LIMITS).server.to_builds(UUID)
+    assert (build.uuid, build.blobs) == (UUID, ("B",))
+
+
+@pytest.mark.parametrize("blob", ["", "A", "no base64 at all", "A" * 200_000])
+def test_a_spoilt_blob_is_left_to_the_seal(blob: str) -> None:
+    body = a_build_call(builds=[{"uuid": UUID, "attempt": 1, "blobs": [blob]}])
+    assert validate(BuildBody, body, LIMITS).server.to_builds("")[0].blobs == (blob,)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("server.builds", []),
+        ("server.builds", [{"uuid": UUID, "attempt": 1, "blobs": ["A"]}] * 2),
+        ("server.builds", [{"uuid": UUID, "attempt": 1, "blobs": ["A"]}] * 501),
+        ("server.builds.0.uuid", "x"),
+        ("server.builds.0.uuid", UUID.replace("0001", "000A")),
+        ("server.builds.0.attempt", -1),
+        ("server.builds.0.attempt", "1"),
+        ("server.builds.0.blobs", []),
+        ("server.builds.0.blobs", ["A"] * 17),
+        ("server.builds.0.blobs.0", 5),
+        ("server.hold_s", 0),
+        ("server.hold_s", 3601),
+        ("server.hold_s", "30"),
+        ("server.reservation_id", "r1"),
+        ("server.num_instances", 1),
+    ],
+)
+def test_builds_outside_their_limits_are_refused(path: str, value: Any) -> None:
+    refusal = refusal_of(BuildBody, changed(a_build_call(), path, value))
+    assert refusal.field.startswith(path)
+
+
+def test_builds_and_a_blob_exclude_each_other() -> None:
+    assert refusal_of(BuildBody, a_build_call(blob="B")).field == "server.builds"
+    body = a_build_call()
+    del body["server"]["builds"]
+    assert refusal_of(BuildBody, body).field == "server.builds"
+
+
+def test_builds_need_a_reservation() -> None:
+    body = a_build_call()
+    del body["server"]["reservation_id"]
+    assert refusal_of(BuildBody, body).field == "server.reservation_id"
+
+
+def test_attempts_are_named_in_full() -> None:
+    refusal = refusal_of(AttemptsBody, {"builds": [{"uuid": UUID}]})
+    assert (refusal.code, refusal.field) == ("missing_field", "builds.0.attempt")
+
+
+# -- the rest ----------------------------------------------------------------------------------------------
+
+A_ZONE = {"name": "z", "api_url": "https://z.example/v2.1", "username": "u", "password": "p"}
+A_FLAVOR = {"name": "m1", "vcpus": 1, "ram": 512, "disk": 1}
+A_HOST = {"name": "h", "inventories": {"VCPU": {"total": 8}}}
+A_REPORT = {"uuid": UUID, "attempt": 1, "state": "active"}
+A_USER = {"name": "u", "role": "member", "project_id": "p"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "body", "path", "value"),
+    [
+        (AddZoneBody, {"zone": A_ZONE}, "zone.name", ""),
+        (AddZoneBody, {"zone": A_ZONE}, "zone.api_url", "x" * 2049),
+        (AddZoneBody, {"zone": A_ZONE}, "zone.password", ""),
+        (AddZoneBody, {"zone": A_ZONE}, "zone.weight_scale", 0),
+        (AddZoneBody, {"zone": A_ZONE}, "zone.weight_scale", float("inf")),
+        (AddZoneBody, {"zone": A_ZONE}, "zone.weight_offset", "1"),
+        (AddZoneBody, {"zone": A_ZONE}, "zone.weight_offset", 1e300),
+        (AddZoneBody, {"zone": A_ZONE}, "zone.id", UUID),
+        (ChangeZoneBody, {"zone": {}}, "zone.name", None),
+        (FlavorBody, {"flavor": A_FLAVOR}, "flavor.vcpus", True),
+        (FlavorBody, {"flavor": A_FLAVOR}, "flavor.ram", -1),
+        (FlavorBody, {"flavor": A_FLAVOR}, "flavor.id", "a/b"),
+        (FlavorBody, {"flavor": A_FLAVOR}, "flavor.swap", 5),
+        (FlavorBody, {"flavor": A_FLAVOR}, "flavor.extra_specs", {"resources:VCPU": "1.5"}),
+        (ExtraSpecsBody, {"extra_specs": {}}, "extra_specs", {"trait:X": ""}),
+        (ImageBody, {"image": {"name": "i"}}, "image.properties", {"k": []}),
+        (ImageBody, {"image": {"name": "i"}}, "image.id", "../etc"),
+        (RegisterBody, {"service": "s", "hosts": [A_HOST]}, "hosts.0.inventories", {"vcpu": {"total": 1}}),
+        (RegisterBody, {"service": "s", "hosts": [A_HOST]}, "hosts.0.inventories.VCPU.total", -1),
+        (RegisterBody, {"service": "s", "hosts": [A_HOST]}, "hosts.0.inventories.VCPU.step_size", 0),
+        (RegisterBody, {"service": "s", "hosts": [A_HOST]}, "hosts.0.inventories.VCPU.allocation_ratio", -1),
+        (RegisterBody, {"service": "s", "hosts": [A_HOST]}, "hosts.0.traits", ["has space"]),
+        (RegisterBody, {"service": "s", "hosts": [A_HOST]}, "hosts.0.capabilities", {"x": "y" * 65_536}),
+        (ReportsBody, {"service": "s", "reports": [A_REPORT]}, "reports.0.state", "running"),
+        (ReportsBody, {"service": "s", "reports": [A_REPORT]}, "reports.0.reason", "Not A Code"),
+        (UserBody, {"user": A_USER}, "user.role", "root"),
+        (UserBody, {"user": A_USER}, "user.name", "a:b"),
+        (UserBody, {"user": A_USER}, "user.password", ""),
+        (UserBody, {"user": A_USER}, "user.project_id", ""),
+        (ListQuery, {}, "limit", "0"),
+        (ListQuery, {}, "limit", "1001"),
+        (ListQuery, {}, "limit", "1e3"),
+        (ListQuery, {}, "limit", "-5"),
+        (ListQuery, {}, "limit", "٣"),
+        (ListQuery, {}, "status", "PAUSED"),
+        (ListQuery, {}, "all_tenants", "perhaps"),
+        (ListQuery, {}, "deleted", "true"),
+        (ListQuery, {}, "flavor", "m1"),
+    ],
+)
+def test_other_bodies_name_what_is_wrong(
+    schema: type[Schema], body: dict[str, Any], path: str, value: Any
+) -> None:
+    refusal = refusal_of(schema, changed(body, path, value))
+    assert isinstance(refusal, BadRequest)
+    assert refusal.field.startswith(path)
+
+
+def test_what_openstacks_clients_add_to_a_flavor_is_accepted() -> None:
+    extras = {
+        "OS-FLV-EXT-DATA:ephemeral": 0,
+        "swap": 0,
+        "rxtx_factor": 1.0,
+        "os-flavor-access:is_public": True,
+        "id": None,
+    }
+    flavor = validate(FlavorBody, {"flavor": {**A_FLAVOR, **extras}}, LIMITS).to_flavor("new")
+    assert flavor == Flavor("new", "m1", 1, 512, 1)
+
+
+def test_a_change_of_a_zone_holds_only_what_was_said() -> None:
+    change = validate(ChangeZoneBody, {"zone": {"weight_offset": 5}}, LIMITS).to_change()
+    assert change == ChildChange(weight_offset=5.0)
+
+
+@pytest.mark.parametrize(("text", "truth"), [("1", True), ("", True), ("True", True), ("0", False)])
+def test_a_truth_of_a_query_has_many_spellings(text: str, truth: bool) -> None:
+    assert validate(ListQuery, {"all_tenants": text}, LIMITS).all_tenants is truth
+
+
+@pytest.mark.parametrize("status", list(InstanceStatus))
+def test_a_list_can_be_of_any_status(status: InstanceStatus) -> None:
+    query = validate(ListQuery, {"status": status.value.lower()}, LIMITS).to_query()
+    assert query.status == status.value
+
+
+def test_credentials_are_not_in_what_is_printed() -> None:
+    zone = validate(AddZoneBody, {"zone": {**A_ZONE, "password": "hush-hush"}}, LIMITS)
+    user = validate(UserBody, {"user": {**A_USER, "password": "hush-hush"}}, LIMITS)
+    assert "hush-hush" not in f"{zone!r}{zone.to_form()!r}{user!r}"
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["", "a", UUID, "1", "\x01"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab", max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+PATHS = [
+    "server",
+    "server.builds",
+    "server.builds.0",
+    "server.builds.0.blobs",
+    "request_spec",
+    "request_spec.flavor",
+    "request_spec.weighing",
+    "request_spec.weighing.scales.0",
+    "request_spec.hints",
+    "request_spec.path",
+]
+
+
+@given(st.sampled_from(PATHS), ANYTHING)
+def test_whatever_stands_anywhere_is_read_or_refused_by_name(path: str, value: Any) -> None:
+    try:
+        body = validate(BuildBody, changed(a_build_call(), path, value), LIMITS)
+        body.server.to_builds(UUID)
+        body.request_spec.to_spec()
+    except BadRequest as refusal:
+        assert refusal.field.startswith(path)

@@ -1,0 +1,64 @@
+"""Faults to answers: the one place that knows OpenStack's error bodies.
+
+{"badRequest": {"code": 400, "message": "...", "error_code": "invalid_value", "field": "server.name"}}
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any
+
+from werkzeug.exceptions import HTTPException
+
+from zonesched.api.answer import Answer
+from zonesched.errors import BlobRefused, Kind, ZoneschedError
+
+log = logging.getLogger(__name__)
+
+CHALLENGE = 'Basic realm="zonesched", charset="UTF-8"'
+
+_KIND_OF_STATUS = {
+    400: (Kind.BAD_REQUEST, "request_invalid", "The request cannot be understood."),
+    404: (Kind.ITEM_NOT_FOUND, "url_unknown", "There is no such URL."),
+    405: (Kind.BAD_METHOD, "method_unknown", "This URL does not take that method."),
+    413: (Kind.TOO_LARGE, "body_too_large", "The body is too large."),
+}
+
+
+def answer_to(fault: ZoneschedError) -> Answer:
+    """The answer that a fault stands for. A refused blob's own reason goes to the log only."""
+    if isinstance(fault, BlobRefused):
+        log.warning("a build plan entry was refused: %s", fault.reason)
+    return _answer(fault.kind, fault.message, fault.code, fault.field, fault.retry_after_s)
+
+
+def answer_to_http(error: HTTPException, request_id: str) -> Answer:
+    """The answer to what the router refused; nothing of the request is repeated in it."""
+    status = error.code or 500
+    if status not in _KIND_OF_STATUS:
+        return answer_to_crash(error, request_id)
+    kind, code, message = _KIND_OF_STATUS[status]
+    answer = _answer(kind, message, code)
+    allowed = getattr(error, "valid_methods", None)
+    if allowed:
+        answer.headers["Allow"] = ", ".join(sorted(allowed))
+    return answer
+
+
+def answer_to_crash(error: Exception, request_id: str) -> Answer:
+    """The answer to a fault of ours: what happened is in the log, under the request id, and only there."""
+    log.error("%s failed: %s", request_id, type(error).__name__, exc_info=error)
+    return _answer(Kind.COMPUTE_FAULT, "The zone failed to answer this request.", "internal_error")
+
+
+def _answer(kind: Kind, message: str, code: str, field: str = "", retry_after_s: float = 0.0) -> Answer:
+    content: dict[str, Any] = {"code": kind.status, "message": message, "error_code": code, "field": field}
+    headers: dict[str, str] = {}
+    if kind is Kind.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = CHALLENGE
+    if kind is Kind.OVER_LIMIT or retry_after_s > 0:
+        retry_after = str(max(1, math.ceil(retry_after_s)))
+        content["retryAfter"] = retry_after
+        headers["Retry-After"] = retry_after
+    return Answer(kind.status, {kind.body_name: content}, headers)

@@ -1,0 +1,36 @@
+"""Links and times in OpenStack's form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+PREFIX = "/v2.1"
+
+
+@dataclass(frozen=True)
+class Links:
+    """Links of answers, as seen by whoever asked: `base` is scheme and host, the rest the request's own."""
+
+    base: str
+    path: str
+    query: Mapping[str, str]
+
+    def of(self, noun: str, id: str) -> list[dict[str, str]]:
+        """An item's two links."""
+        return [
+            {"rel": "self", "href": f"{self.base}{PREFIX}/{noun}/{id}"},
+            {"rel": "bookmark", "href": f"{self.base}/{noun}/{id}"},
+        ]
+
+    def next_page(self, marker: str) -> list[dict[str, str]]:
+        """The link to the page after this one."""
+        query = urlencode({**self.query, "marker": marker})
+        return [{"rel": "next", "href": f"{self.base}{self.path}?{query}"}]
+
+
+def iso_time(epoch_s: float) -> str:
+    """UTC, to the second: 2011-07-27T13:05:00Z."""
+    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,125 @@
+"""The types that all schemas are made of, with their limits.
+
+Everything is strict: an integer is a JSON integer, never a string, a boolean or 3.0; a key that is not named
+is refused, since silently leaving it out would build something else than was asked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic_core import PydanticCustomError
+
+from zonesched.model.request_spec import RESOURCES_SCOPE, TRAIT_SCOPE
+
+MAX_INT = 2**31 - 1
+MOST_INSTANCES = 100_000
+MOST_ITEMS = 128
+MOST_HOSTS = 100_000
+FREE_JSON_BYTES = 64 * 1024
+CLASS_NAME = r"^[A-Z][A-Z0-9_]{0,63}$"
+PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits that the zone's options set, given to a validation as its context."""
+
+    max_instances: int = MOST_INSTANCES
+
+
+class Schema(BaseModel):
+    """A JSON object with known keys and strict types."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def refusal(code: str, message: str) -> PydanticCustomError:
+    """What a validator raises; the field is added by the place it stands at."""
+    return PydanticCustomError(code, "{message}", {"message": message})
+
+
+def _most_instances(info: ValidationInfo) -> int:
+    return info.context.max_instances if isinstance(info.context, Limits) else MOST_INSTANCES
+
+
+def _within_request(value: int, info: ValidationInfo) -> int:
+    most = _most_instances(info)
+    if value > most:
+        raise refusal("out_of_range", f"must be from 1 to {most}")
+    return value
+
+
+def _no_longer_than_request(items: list[Any], info: ValidationInfo) -> list[Any]:
+    most = _most_instances(info)
+    if len(items) > most:
+        raise refusal("too_long", f"must have at most {most} items")
+    return items
+
+
+def _free_json(value: dict[str, Any]) -> dict[str, Any]:
+    if len(json.dumps(value, allow_nan=False)) > FREE_JSON_BYTES:
+        raise refusal("too_long", f"must be at most {FREE_JSON_BYTES} bytes of JSON")
+    return value
+
+
+def _extra_specs(specs: dict[str, str]) -> dict[str, str]:
+    for key, value in specs.items():
+        if key.startswith(RESOURCES_SCOPE) and not re.match(CLASS_NAME, key.removeprefix(RESOURCES_SCOPE)):
+            raise refusal("invalid_value", f"{key} must name a resource class such as CUSTOM_GPU")
+        if key.startswith(RESOURCES_SCOPE) and not _is_amount(value):
+            raise refusal("invalid_value", f"{key} must be a whole number from 0 to {MAX_INT}")
+        if key.startswith(TRAIT_SCOPE) and value not in ("required", "forbidden"):
+            raise refusal("invalid_value", f"{key} must be required or forbidden")
+    return specs
+
+
+def _is_amount(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= MAX_INT
+
+
+def _digits(text: object) -> object:
+    is_number = isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= 10
+    return int(text) if is_number and isinstance(text, str) else text
+
+
+_TRUTH: Mapping[str, bool] = {
+    **dict.fromkeys(("", "1", "true", "yes", "on"), True),
+    **dict.fromkeys(("0", "false", "no", "off"), False),
+}
+
+
+def _truth(text: object) -> object:
+    return _TRUTH.get(text.lower(), text) if isinstance(text, str) else text
+
+
+Name = Annotated[str, Field(min_length=1, max_length=255, pattern=PRINTABLE)]
+Text = Annotated[str, Field(max_length=255, pattern=PRINTABLE)]
+Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+ItemId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$")]
+FilterName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]{0,254}$")]
+ResourceClass = Annotated[str, Field(pattern=CLASS_NAME)]
+Trait = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,255}$")]
+ReasonCode = Annotated[str, Field(pattern=r"^[a-z0-9_]{0,64}$")]
+Amount = Annotated[int, Field(ge=0, le=MAX_INT)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+InstanceCount = Annotated[int, Field(ge=1, le=MOST_INSTANCES), AfterValidator(_within_request)]
+"""1 up to the zone's max_instances_per_request."""
+PerInstance = AfterValidator(_no_longer_than_request)
+"""Marks a list that has at most max_instances_per_request items."""
+
+TextMap = Annotated[dict[Name, Text], Field(max_length=MOST_ITEMS)]
+ExtraSpecs = Annotated[TextMap, AfterValidator(_extra_specs)]
+FreeJson = Annotated[dict[str, Any], AfterValidator(_free_json)]
+"""Any JSON object of at most 64 KiB."""
+
+QueryInt = Annotated[int, BeforeValidator(_digits, json_schema_input_type=int)]
+"""An integer of a query string: ASCII digits."""
+QueryBool = Annotated[bool, BeforeValidator(_truth, json_schema_input_type=bool)]
+"""A truth of a query string: 1, true, yes, on or nothing; 0, false, no, off."""

@@ -1,0 +1,88 @@
+"""What a compute agent says of its hosts and their instances."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from zonesched.api.schemas.fields import (
+    MAX_INT,
+    MOST_HOSTS,
+    Amount,
+    FreeJson,
+    Name,
+    ReasonCode,
+    ResourceClass,
+    Schema,
+    Text,
+    Trait,
+    Uuid,
+)
+from zonesched.model.views import AgentReport, AgentState, HostForm, InventoryForm
+
+Unit = Annotated[int, Field(ge=1, le=MAX_INT)]
+
+
+class InventoryItem(Schema):
+    """One resource class of a host; without a ratio, the zone's default counts."""
+
+    total: Amount
+    reserved: Amount = 0
+    allocation_ratio: float | None = Field(default=None, ge=0, le=1_000_000)
+    min_unit: Unit = 1
+    max_unit: Unit = MAX_INT
+    step_size: Unit = 1
+
+
+class HostItem(Schema):
+    """A host; its name is unique in the zone."""
+
+    name: Name
+    address: Text = ""
+    availability_zone: Text = ""
+    inventories: dict[ResourceClass, InventoryItem] = Field(max_length=64)
+    capabilities: FreeJson = Field(default_factory=dict)
+    traits: list[Trait] = Field(default_factory=list, max_length=512)
+
+    def to_form(self) -> HostForm:
+        return HostForm(
+            name=self.name,
+            address=self.address,
+            availability_zone=self.availability_zone,
+            inventories={name: InventoryForm(**dict(item)) for name, item in self.inventories.items()},
+            capabilities=self.capabilities,
+            traits=frozenset(self.traits),
+        )
+
+
+class RegisterBody(Schema):
+    """All hosts that the agent named `service` has."""
+
+    service: Name
+    hosts: list[HostItem] = Field(max_length=MOST_HOSTS)
+
+
+class BeatBody(Schema):
+    service: Name
+
+
+class InstancesQuery(Schema):
+    service: Name
+
+
+class ReportItem(Schema):
+    """One instance as the agent found it; `reason` is a stable code where the state is error."""
+
+    uuid: Uuid
+    attempt: Amount
+    state: Literal["active", "error", "gone"]
+    reason: ReasonCode = ""
+
+
+class ReportsBody(Schema):
+    service: Name
+    reports: list[ReportItem] = Field(max_length=MOST_HOSTS)
+
+    def to_reports(self) -> list[AgentReport]:
+        return [AgentReport(r.uuid, r.attempt, AgentState(r.state), r.reason) for r in self.reports]

@@ -1,0 +1,23 @@
+"""Bodies of /images."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from zonesched.api.schemas.fields import ItemId, Name, Schema, TextMap
+from zonesched.model.request_spec import Image
+
+
+class NewImage(Schema):
+    """An image's id, name and the properties that filters read; without an id it gets one."""
+
+    id: ItemId = ""
+    name: Name
+    properties: TextMap = Field(default_factory=dict)
+
+
+class ImageBody(Schema):
+    image: NewImage
+
+    def to_image(self, new_id: str) -> Image:
+        return Image(self.image.id or new_id, self.image.name, self.image.properties)

@@ -1,0 +1,11 @@
+"""The query of GET /reservations; confirm and cancel name attempts as in schemas/servers.py."""
+
+from __future__ import annotations
+
+from zonesched.api.schemas.fields import Schema, Text
+
+
+class ChangesQuery(Schema):
+    """`cursor`: what the last answer gave; without one, from the beginning."""
+
+    cursor: Text = ""

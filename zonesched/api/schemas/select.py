@@ -1,0 +1,107 @@
+"""`request_spec` as it comes from a parent zone: all of it, and within limits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from zonesched.api.schemas.fields import (
+    Amount,
+    ExtraSpecs,
+    FilterName,
+    Finite,
+    InstanceCount,
+    Name,
+    Schema,
+    Text,
+    TextMap,
+)
+from zonesched.api.schemas.hints import QueryText, SchedulerHints
+from zonesched.errors import Forbidden
+from zonesched.model.request_spec import RequestSpec, spec_from_wire
+
+LONGEST_PATH = 16
+MOST_WEIGHERS = 64
+
+
+class FlavorOfSpec(Schema):
+    """The flavor, inline: zones share no definitions."""
+
+    id: Name
+    name: Name
+    vcpus: Amount
+    ram: Amount
+    disk: Amount
+    extra_specs: ExtraSpecs
+
+
+class ImageOfSpec(Schema):
+    """The image, inline."""
+
+    id: Name
+    name: Text
+    properties: TextMap
+
+
+class Scale(Schema):
+    """One weigher's part of the scale of the whole request."""
+
+    weigher: Name
+    low: Finite
+    high: Finite
+    multiplier: Finite
+
+
+class Score(Schema):
+    """Weighing by the sum of scaled weighers."""
+
+    name: Literal["score"]
+    scales: list[Scale] = Field(max_length=MOST_WEIGHERS)
+
+
+class Function(Schema):
+    """A cost function and its factor."""
+
+    name: Name
+    weight: Finite
+
+
+class Cost(Schema):
+    """Weighing by a driver that gives integer costs."""
+
+    name: Literal["cost"]
+    driver: Name
+    functions: list[Function] = Field(max_length=MOST_WEIGHERS)
+
+
+class RequestSpecBody(Schema):
+    """What `zonesched.model.request_spec.RequestSpec` is on the wire."""
+
+    request_id: Name
+    project_id: Name
+    num_instances: InstanceCount
+    alternates: int = Field(ge=0, le=1000)
+    policy: Literal["each", "affinity"]
+    flavor: FlavorOfSpec
+    image: ImageOfSpec
+    availability_zone: Text
+    hints: SchedulerHints
+    filters: list[FilterName] = Field(max_length=32)
+    filter_query: Literal[""] | QueryText
+    weighing: Annotated[Score | Cost, Field(discriminator="name")]
+    path: list[Name] = Field(max_length=LONGEST_PATH)
+    time_budget_s: float = Field(gt=0, le=3600)
+
+    def to_spec(self) -> RequestSpec:
+        """The spec; raises Forbidden for hints that name hosts or addresses."""
+        self.hints.refuse_places(Forbidden, "request_spec.hints")
+        hints = self.hints.model_dump(exclude_unset=True)
+        return spec_from_wire({**self.model_dump(), "hints": hints})
+
+
+class SelectBody(Schema):
+    """A parent asks what this zone and the zones below it would offer."""
+
+    version: Literal[1]
+    request_spec: RequestSpecBody

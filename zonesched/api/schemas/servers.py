@@ -1,0 +1,229 @@
+"""Bodies and queries of /servers and /zones/boot."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from zonesched.api.schemas.fields import (
+    FilterName,
+    InstanceCount,
+    Name,
+    QueryBool,
+    QueryInt,
+    Schema,
+    Text,
+    TextMap,
+    refusal,
+)
+from zonesched.api.schemas.hints import SchedulerHints
+from zonesched.errors import BadRequest
+from zonesched.model.boot_form import BootForm
+from zonesched.model.views import ServerQuery
+
+KEPT = {
+    "metadata",
+    "networks",
+    "key_name",
+    "user_data",
+    "security_groups",
+    "config_drive",
+    "description",
+    "tags",
+}
+"""Keys of a user's `server` that are accepted and kept with the instance."""
+
+
+NAME_LENGTH = 255
+NUMBER_LENGTH = len("-100000")
+
+
+def _base64(text: str) -> str:
+    try:
+        base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise refusal("invalid_value", "must be base64") from None
+    return text
+
+
+def _networks(value: Any) -> Any:
+    if isinstance(value, str) and value not in ("auto", "none"):
+        raise refusal("invalid_value", "must be auto, none or a list of networks")
+    return value
+
+
+def _not_deleted(value: bool) -> bool:
+    if value:
+        raise refusal("invalid_value", "must be false; status=DELETED lists what was deleted")
+    return value
+
+
+def _status(value: object) -> object:
+    return value.upper() if isinstance(value, str) else value
+
+
+class Network(Schema):
+    """A network that is kept with the instance."""
+
+    uuid: Name = ""
+    port: Name = ""
+    fixed_ip: Name = ""
+    tag: Name = ""
+
+
+class SecurityGroup(Schema):
+    """A security group that is kept with the instance."""
+
+    name: Name
+
+
+NetworkList = Annotated[list[Network], Field(max_length=64)]
+Networks = Annotated[Literal["auto", "none"] | NetworkList, BeforeValidator(_networks)]
+Tag = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[^,/\x00-\x1f]*$")]
+
+
+class Server(Schema):
+    """An instance that a user asks for; several with min_count and max_count."""
+
+    name: Name
+    flavor_ref: Name = Field(alias="flavorRef")
+    image_ref: Name = Field(alias="imageRef")
+    min_count: InstanceCount = 1
+    max_count: InstanceCount = 1
+    return_reservation_id: bool = False
+    availability_zone: Text = ""
+    metadata: TextMap = Field(default_factory=dict)
+    networks: Networks = "auto"
+    key_name: Name = ""
+    user_data: Annotated[str, Field(max_length=65_535), AfterValidator(_base64)] = ""
+    security_groups: list[SecurityGroup] = Field(default_factory=list, max_length=64)
+    config_drive: bool = False
+    description: Text = ""
+    tags: list[Tag] = Field(default_factory=list, max_length=50)
+
+    def security_group_names(self) -> list[str]:
+        return [group.name for group in self.security_groups] or ["default"]
+
+    def counts(self) -> tuple[int, int]:
+        """(min_count, max_count): 1 each, and max_count where only min_count is given, as in OpenStack."""
+        return self.min_count, self.max_count if "max_count" in self.model_fields_set else self.min_count
+
+    def checked_counts(self) -> tuple[int, int]:
+        """The counts; raises BadRequest for ones that contradict each other or the name's length."""
+        least, most = self.counts()
+        if least > most:
+            raise BadRequest(
+                f"server.min_count: {least} is more than the {most} asked for.",
+                code="out_of_range",
+                field="server.min_count",
+            )
+        if most > 1 and len(self.name) + NUMBER_LENGTH > NAME_LENGTH:
+            raise BadRequest(
+                f"server.name: at most {NAME_LENGTH - NUMBER_LENGTH} characters, with room for a number.",
+                code="too_long",
+                field="server.name",
+            )
+        return least, most
+
+    def requested_filters(self) -> tuple[str, ...]:
+        """Filters to add to the zone's own."""
+        return ()
+
+
+class BootServer(Server):
+    """As for /servers, and how many; `filter` and `filters` are added to the zone's own."""
+
+    num_instances: InstanceCount = 1
+    filter: FilterName = ""
+    filters: list[FilterName] = Field(default_factory=list, max_length=32)
+
+    def counts(self) -> tuple[int, int]:
+        """(min_count, max_count), each num_instances where it is not given."""
+        given = self.model_fields_set
+        least = self.min_count if "min_count" in given else self.num_instances
+        return least, self.max_count if "max_count" in given else self.num_instances
+
+    def requested_filters(self) -> tuple[str, ...]:
+        first = (self.filter,) if self.filter else ()
+        return tuple(dict.fromkeys((*first, *self.filters)))
+
+
+class CreateBody(Schema):
+    """A user's POST /servers; hints stand beside `server`, under one of their two names."""
+
+    server: Server
+    hints: SchedulerHints = Field(default_factory=SchedulerHints, alias="os:scheduler_hints")
+    ext_hints: SchedulerHints = Field(default_factory=SchedulerHints, alias="OS-SCH-HNT:scheduler_hints")
+
+    def to_form(self, idempotency_key: str, fingerprint: str) -> BootForm:
+        """What the user asks for; raises BadRequest that names the field."""
+        server, hints = self.server, self._hints()
+        min_count, num_instances = server.checked_counts()
+        return BootForm(
+            name=server.name,
+            flavor_ref=_id_of(server.flavor_ref),
+            image_ref=_id_of(server.image_ref),
+            num_instances=num_instances,
+            min_count=min_count,
+            availability_zone=server.availability_zone,
+            hints=hints.kept(),
+            policy=hints.policy(),
+            filters=server.requested_filters(),
+            filter_query=hints.query,
+            kept=server.model_dump(include=KEPT, exclude_unset=True),
+            idempotency_key=idempotency_key,
+            fingerprint=fingerprint,
+        )
+
+    def _hints(self) -> SchedulerHints:
+        field = "os:scheduler_hints"
+        if "ext_hints" not in self.model_fields_set:
+            hints = self.hints
+        elif "hints" not in self.model_fields_set:
+            field, hints = "OS-SCH-HNT:scheduler_hints", self.ext_hints
+        else:
+            raise BadRequest(f"{field}: hints are given twice.", field=field)
+        hints.refuse_places(BadRequest, field)
+        return hints
+
+
+class BootBody(CreateBody):
+    """A user's POST /zones/boot."""
+
+    server: BootServer
+
+
+StatusName = Annotated[
+    Literal["BUILD", "ACTIVE", "ERROR", "DELETED", "UNKNOWN"],
+    BeforeValidator(_status, json_schema_input_type=str),
+]
+
+
+class ListQuery(Schema):
+    """Which instances to list."""
+
+    reservation_id: Text = ""
+    status: StatusName | Literal[""] = ""
+    name: Text = ""
+    limit: QueryInt = Field(default=1000, ge=1, le=1000)
+    marker: Text = ""
+    all_tenants: QueryBool = False
+    deleted: Annotated[QueryBool, AfterValidator(_not_deleted)] = False
+
+    def to_query(self) -> ServerQuery:
+        return ServerQuery(
+            reservation_id=self.reservation_id,
+            status=self.status,
+            name=self.name,
+            limit=self.limit,
+            marker=self.marker,
+            all_tenants=self.all_tenants,
+        )
+
+
+def _id_of(reference: str) -> str:
+    """The id that an OpenStack reference names: itself, or the end of a link."""
+    return reference.rstrip("/").rpartition("/")[2]

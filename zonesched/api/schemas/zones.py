@@ -1,0 +1,57 @@
+"""Bodies of /zones, except select and boot."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from zonesched.api.schemas.fields import Finite, Name, QueryBool, Schema
+from zonesched.model.views import ChildChange, ChildForm
+
+Url = Annotated[str, Field(min_length=1, max_length=2048)]
+Secret = Annotated[str, Field(min_length=1, max_length=1024)]
+Offset = Annotated[Finite, Field(ge=-(2**53), le=2**53)]
+Factor = Annotated[Finite, Field(gt=0, le=2**53)]
+
+
+class NewZone(Schema):
+    """A child zone: where it is, and this zone's credential there. The credential never comes out again."""
+
+    name: Name
+    api_url: Url
+    username: Name
+    password: Secret = Field(repr=False)
+    weight_offset: Offset = 0.0
+    weight_scale: Factor = 1.0
+
+
+class AddZoneBody(Schema):
+    zone: NewZone
+
+    def to_form(self) -> ChildForm:
+        return ChildForm(**self.zone.model_dump())
+
+
+class ZoneChange(Schema):
+    """What to change; what is left out stays."""
+
+    name: Name = ""
+    api_url: Url = ""
+    username: Name = ""
+    password: Secret = Field(default="", repr=False)
+    weight_offset: Offset = 0.0
+    weight_scale: Factor = 1.0
+
+
+class ChangeZoneBody(Schema):
+    zone: ZoneChange
+
+    def to_change(self) -> ChildChange:
+        return ChildChange(**self.zone.model_dump(exclude_unset=True))
+
+
+class RemoveQuery(Schema):
+    """`force`: remove the child although instances are there; they become ERROR `zone_lost`."""
+
+    force: QueryBool = False

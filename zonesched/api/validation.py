@@ -1,0 +1,68 @@
+"""Unverified input against its schema: a value of the schema, or one BadRequest that names the field."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from zonesched.api.schemas.fields import Limits, Schema
+from zonesched.errors import BadRequest
+
+S = TypeVar("S", bound=Schema)
+
+LONGEST_FIELD = 255
+
+_CODES = {
+    "missing": "missing_field",
+    "extra_forbidden": "unknown_field",
+    "too_long": "too_long",
+    "string_too_long": "too_long",
+    "out_of_range": "out_of_range",
+    "greater_than": "out_of_range",
+    "greater_than_equal": "out_of_range",
+    "less_than": "out_of_range",
+    "less_than_equal": "out_of_range",
+    "finite_number": "out_of_range",
+}
+
+
+def validate(schema: type[S], unverified: Any, limits: Limits) -> S:
+    """The input as a value of the schema.
+
+    Raises BadRequest with one of the codes missing_field, unknown_field, wrong_type, out_of_range, too_long,
+    invalid_value.
+    """
+    try:
+        return schema.model_validate(unverified, context=limits)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise _refusal(first, unverified) from None
+
+
+def _refusal(error: ErrorDetails, unverified: Any) -> BadRequest:
+    field = _field(error["loc"], unverified)
+    kind = error["type"]
+    code = _CODES.get(kind, "wrong_type" if kind.endswith("_type") else "invalid_value")
+    return BadRequest(f"{field}: {error['msg']}", code=code, field=field)
+
+
+def _field(loc: Sequence[int | str], unverified: Any) -> str:
+    """The place as a path such as server.builds.0.uuid, without the names that a schema gives to variants."""
+    parts: list[str] = []
+    here = unverified
+    for position, part in enumerate(loc):
+        is_last = position == len(loc) - 1
+        match here:
+            case dict() if part in here:
+                here = here[part]
+            case list() if isinstance(part, int) and part < len(here):
+                here = here[part]
+            case dict() if is_last:
+                here = None
+            case _:
+                continue
+        parts.append(str(part))
+    return ".".join(parts)[:LONGEST_FIELD] or "body"
