@@ -1,4 +1,4 @@
-"""What a zone does without being asked: each function is one step, and returns the pause until its next one."""
+"""What a zone does unasked: each function is one step, and returns the pause until its next one."""
 
 from __future__ import annotations
 

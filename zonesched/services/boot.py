@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy.engine import Connection
-
 from zonesched.errors import BadRequest, Conflict
 from zonesched.model.boot_form import BootForm
 from zonesched.model.caller import Caller
@@ -17,6 +15,7 @@ from zonesched.services.zone import Zone
 from zonesched.store import identity, instances, reservations
 from zonesched.store.instances import Instance
 from zonesched.store.reservations import Reservation, ReservationState
+from zonesched.store.store import Transaction
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ def _spec_of(zone: Zone, caller: Caller, form: BootForm) -> RequestSpec:
     return spec
 
 
-def _write(zone: Zone, tx: Connection, caller: Caller, form: BootForm, spec: RequestSpec) -> _Stored:
+def _write(zone: Zone, tx: Transaction, caller: Caller, form: BootForm, spec: RequestSpec) -> _Stored:
     if form.idempotency_key:
         row = reservations.COLUMNS
         for earlier in reservations.read(
@@ -93,7 +92,7 @@ def _write(zone: Zone, tx: Connection, caller: Caller, form: BootForm, spec: Req
     return _Stored(Accepted(spec.request_id, tuple(i.uuid for i in made)), is_new=True)
 
 
-def _uuids_of(zone: Zone, tx: Connection, reservation_id: str) -> tuple[str, ...]:
+def _uuids_of(zone: Zone, tx: Transaction, reservation_id: str) -> tuple[str, ...]:
     column = instances.COLUMNS
     found = instances.read(tx, column.reservation_id == reservation_id, column.caller_id == zone.uuid)
     return tuple(i.uuid for i in found)

@@ -12,8 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy.engine import Connection
-
 from zonesched.model.placement import Attempt, Build, BuildAnswer, BuildState, InstanceStatus, PlacementState
 from zonesched.model.request_spec import RequestSpec
 from zonesched.seams import Done
@@ -22,6 +20,7 @@ from zonesched.services.zone import Zone
 from zonesched.store import identity, instances, placements, reservations
 from zonesched.store.placements import InChild, Placement
 from zonesched.store.reservations import Lease
+from zonesched.store.store import Transaction
 from zonesched.zones.client import ChildClient
 
 log = logging.getLogger(__name__)
@@ -111,7 +110,7 @@ def _call_children(
     lease: Lease | None,
     expiry: Callable[[BuildAnswer], float] = lambda answer: 0.0,
 ) -> list[Placement]:
-    """One call per child and reservation, side by side; the placements that got no answer that ends the call."""
+    """One call per child and reservation, side by side; what got no answer that ends its call."""
     batches = _batches(sent)
     outcomes = zone.children.call(
         [(batch.child_id, lambda client, b=batch: call(client, b)) for batch in batches],
@@ -136,7 +135,7 @@ def _batches(sent: Sequence[Placement]) -> list[_Batch]:
 
 def _record(
     zone: Zone,
-    tx: Connection,
+    tx: Transaction,
     batch: _Batch,
     answers: Mapping[tuple[str, int], BuildAnswer],
     lease: Lease | None,
@@ -159,7 +158,7 @@ def _record(
 
 
 def pause_s(zone: Zone, calls: int) -> float:
-    """Seconds until the next repeat after this many unanswered calls: twice as long each time, up to a limit."""
+    """Seconds until the next repeat after so many unanswered calls: doubled each time, up to a limit."""
     return float(min(zone.conf.retry_pause_max, zone.conf.retry_pause * 2 ** min(calls, 30)))
 
 

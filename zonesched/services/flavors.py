@@ -31,7 +31,7 @@ def show(zone: Zone, flavor_id: str) -> Flavor:
 
 
 def create(zone: Zone, flavor: Flavor) -> Flavor:
-    """Add a flavor. Raises BadRequest for extra specs that mean nothing, Conflict for an id or name in use."""
+    """Add a flavor. Raises BadRequest for senseless extra specs, Conflict for an id or name in use."""
     _check(flavor)
 
     def fn(tx: Transaction) -> None:

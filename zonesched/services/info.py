@@ -15,8 +15,8 @@ from zonesched.zones.child import Ready
 def report(zone: Zone) -> Mapping[str, Any]:
     """The `zone` object of GET /zones/info.
 
-    `services.compute` has the smallest and largest capacity of one host by resource class, `weighers` the range
-    of each weigher's raw value, both as "min,max" over the subtree. `complete` is false while a child of this
+    `services.compute` has the smallest and largest capacity of one host by resource class; `weighers` the
+    range of each weigher's raw value; both as "min,max" over the subtree. `complete` is false while a child
     zone has not been heard of: what is not listed may still be there.
     """
     known = zone.children.snapshot()

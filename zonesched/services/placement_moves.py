@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from sqlalchemy.engine import Connection
-
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.store import instances, placements, reservations
 from zonesched.store.placements import InChild, Placement
+from zonesched.store.store import Transaction
 
 State = PlacementState
 UNENDED = (InstanceStatus.BUILD, InstanceStatus.UNKNOWN)
 
 
 def advance(
-    tx: Connection,
+    tx: Transaction,
     change: int,
     zone_uuid: str,
     placement: Placement,
@@ -23,7 +22,7 @@ def advance(
     reason: str = "",
     hold_expires_at: float = 0.0,
 ) -> bool:
-    """Move a placement that is not built yet; False, and nothing done, when it has moved on since it was read.
+    """Move a placement that is not built yet; False, and nothing done, when it has moved since it was read.
 
     A place that came to nothing pokes the worker of an own reservation, which finds another; for a parent's
     the instance ends here, and the parent finds another.
@@ -53,7 +52,7 @@ def advance(
     return True
 
 
-def let_go(tx: Connection, change: int, placement: Placement, now: float, reason: str) -> bool:
+def let_go(tx: Transaction, change: int, placement: Placement, now: float, reason: str) -> bool:
     """End a placement that is not wanted any more, built or not; True when a child has to be told.
 
     An own host's resources are given back here and now; a child is called until it has answered.

@@ -13,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy.engine import Connection
-
 from zonesched.errors import ZoneschedError
 from zonesched.model.build_plan import BuildPlan, ChildPlace, Entry, LocalPlace, Place
 from zonesched.model.placement import InstanceStatus, PlacementState
@@ -27,6 +25,7 @@ from zonesched.store import claims, identity, instances, placements, reservation
 from zonesched.store.instances import Instance
 from zonesched.store.placements import InChild, OnHost, Placement, Where
 from zonesched.store.reservations import Lease, Reservation, ReservationState
+from zonesched.store.store import Transaction
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +94,7 @@ class _Boot:
     def _read(self) -> tuple[Progress, Reservation, int]:
         lease = self._lease
 
-        def fn(tx: Connection) -> tuple[Progress, Reservation, int]:
+        def fn(tx: Transaction) -> tuple[Progress, Reservation, int]:
             row = reservations.COLUMNS
             (reservation,) = reservations.read(
                 tx, row.id == lease.reservation_id, row.caller_id == lease.caller_id
@@ -139,13 +138,13 @@ class _Boot:
         pokes = self._reservation.pokes
         self._zone.store.write(lambda tx: reservations.give_back(tx, self._lease, state, due_at, pokes))
 
-    def _fenced(self, tx: Connection) -> tuple[int, float]:
+    def _fenced(self, tx: Transaction) -> tuple[int, float]:
         now = self._zone.clock.now()
         reservations.keep_lease(tx, self._lease, now)
         return identity.next_change(tx), now
 
     def _send(self) -> None:
-        """Send what is INTENDED; what gets no answer is cancelled, and its instance moves once that is sure."""
+        """Send what is INTENDED; what gets no answer is cancelled: its instance moves once that is sure."""
         zone, at = self._zone, self._at
         spec = replace(self._reservation.spec, time_budget_s=zone.conf.build_timeout)
         child_calls.send_builds(zone, at.unanswered, spec, zone.conf.hold, self._lease)
@@ -160,7 +159,7 @@ class _Boot:
     def _drop(self, dropped: Sequence[Placement], reason: str) -> None:
         zone = self._zone
 
-        def fn(tx: Connection) -> None:
+        def fn(tx: Transaction) -> None:
             change, now = self._fenced(tx)
             for p in dropped:
                 let_go(tx, change, p, now, reason)
@@ -227,13 +226,13 @@ class _Boot:
         return True
 
     def _note_select(self, spec: RequestSpec, why: Sequence[dict[str, Any]], reason: str) -> None:
-        def fn(tx: Connection) -> None:
+        def fn(tx: Transaction) -> None:
             self._fenced(tx)
             reservations.note_select(tx, self._lease, why, spec, reason)
 
         self._zone.store.write(fn)
 
-    def _write_places(self, tx: Connection, entry_of: Mapping[str, Entry]) -> None:
+    def _write_places(self, tx: Transaction, entry_of: Mapping[str, Entry]) -> None:
         """Claim own hosts, and write down what children will be asked, before anybody is asked.
 
         When all of it is on own hosts and nothing is open elsewhere, that is the confirm as well.
@@ -276,7 +275,7 @@ class _Boot:
         placements.insert(tx, made)
         instances.set_attempts(tx, change, {p.uuid: p.number for p in made}, InstanceStatus.BUILD, now)
 
-    def _claim_own_hosts(self, tx: Connection, change: int, places: Mapping[str, Place]) -> frozenset[str]:
+    def _claim_own_hosts(self, tx: Transaction, change: int, places: Mapping[str, Place]) -> frozenset[str]:
         """The instances whose own host had room, first come first served; of a group all or none."""
         host_of = {uuid: p.host_id for uuid, p in places.items() if isinstance(p, LocalPlace)}
         resources = self._reservation.spec.resources
@@ -297,7 +296,7 @@ class _Boot:
         """Decide for what is held: own hosts at once, children as soon as they answer."""
         zone, held = self._zone, self._at.held
 
-        def fn(tx: Connection) -> None:
+        def fn(tx: Transaction) -> None:
             change, now = self._fenced(tx)
             for p in held:
                 if p.hold_expires_at > now:
@@ -323,7 +322,7 @@ class _Boot:
     def _end(self, unplaced: Sequence[Instance], placed: Sequence[Placement]) -> None:
         reason = self._reservation.reason or "no_valid_host"
 
-        def fn(tx: Connection) -> bool:
+        def fn(tx: Transaction) -> bool:
             change, now = self._fenced(tx)
             told = [let_go(tx, change, p, now, reason) for p in placed]
             uuids = [i.uuid for i in unplaced] + [p.uuid for p in placed]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy.engine import Connection
-
 from zonesched.model.placement import PlacementState
 from zonesched.services.placement_moves import advance
 from zonesched.services.zone import Zone
 from zonesched.store import identity, inbound, placements
 from zonesched.store.placements import InChild, Placement
+from zonesched.store.store import Transaction
 
 State = PlacementState
 BATCH = 1000
@@ -21,7 +20,7 @@ def reap(zone: Zone) -> None:
     zone.wake_callers()
 
 
-def _end_overdue(zone: Zone, tx: Connection) -> None:
+def _end_overdue(zone: Zone, tx: Transaction) -> None:
     now = zone.clock.now()
     column = placements.COLUMNS
     unconfirmed = [s.value for s in (State.INTENDED, State.HELD, State.CANCELLING)]

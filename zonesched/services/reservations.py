@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from sqlalchemy.engine import Connection
-
 from zonesched.errors import NotFound
 from zonesched.model.caller import Caller
 from zonesched.model.placement import InstanceStatus
@@ -19,13 +17,14 @@ from zonesched.store import reservations as rows
 from zonesched.store.instances import Instance
 from zonesched.store.reservations import Reservation
 from zonesched.store.server_list import Everybody, OfCaller, OfProject
+from zonesched.store.store import Transaction
 
 
 def show(zone: Zone, caller: Caller, reservation_id: str) -> ReservationView:
     """How a boot stands. Raises NotFound for one that does not exist or that the caller may not see."""
     scope = scope_of(zone, caller, all_tenants=True)
 
-    def fn(tx: Connection) -> tuple[Reservation, list[Instance]]:
+    def fn(tx: Transaction) -> tuple[Reservation, list[Instance]]:
         found = [r for r in rows.read(tx, rows.COLUMNS.id == reservation_id) if _visible(r, scope)]
         if not found:
             raise NotFound("There is no such reservation.", code="reservation_not_found")
@@ -76,7 +75,7 @@ def _state(reservation: Reservation, members: Sequence[Instance]) -> str:
 
 
 def _reasons(reservation: Reservation, members: Sequence[Instance]) -> list[dict[str, object]]:
-    """Each reason code of ERROR instances with their number, and which filters refused hosts where that is it."""
+    """Each reason code of ERROR instances with their number, and which filters refused hosts."""
     counted = Counter(i.reason for i in members if i.status is InstanceStatus.ERROR)
     lines: list[dict[str, object]] = []
     for code, count in sorted(counted.items()):

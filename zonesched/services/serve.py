@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy.engine import Connection
-
 from zonesched.errors import BlobRefused
 from zonesched.model.caller import Caller
 from zonesched.model.placement import (
@@ -34,6 +32,7 @@ from zonesched.store.inbound import InboundBuild, RestEntry
 from zonesched.store.instances import Instance
 from zonesched.store.placements import InChild, OnHost, Placement, Where
 from zonesched.store.reservations import Reservation, ReservationState
+from zonesched.store.store import Transaction
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +89,7 @@ def confirm(
 ) -> list[BuildAnswer]:
     """Build what is held; a child's is CONFIRMED here only once that child has said so itself."""
 
-    def decide(tx: Connection) -> list[Placement]:
+    def decide(tx: Transaction) -> list[Placement]:
         now, change = zone.clock.now(), identity.next_change(tx)
         for p in _placed(tx, caller, reservation_id, attempts):
             if p.state is State.HELD:
@@ -113,7 +112,7 @@ _LOST = (State.GONE, State.CANCELLING)
 def cancel(zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]) -> list[BuildAnswer]:
     """Let go of what is held. An attempt never heard of is remembered, so that it is not built afterwards."""
 
-    def decide(tx: Connection) -> list[Placement]:
+    def decide(tx: Transaction) -> list[Placement]:
         now, change = zone.clock.now(), identity.next_change(tx)
         _leave_tombstones(zone, tx, caller, reservation_id, attempts, now)
         for p in _placed(tx, caller, reservation_id, attempts):
@@ -160,12 +159,12 @@ def _rest_entry(entry: OpenedEntry) -> RestEntry:
 
 def _admit(
     zone: Zone,
-    tx: Connection,
+    tx: Transaction,
     call: _Call,
     builds: Sequence[Build],
     opened: Mapping[Attempt, tuple[RestEntry, ...]],
 ) -> bool:
-    """Write down the new builds that can be used and claim for them; whether any build of the call is known."""
+    """Write down the new builds that can be used and claim for them; false when no build is known."""
     now = zone.clock.now()
     uuids = [b.uuid for b in builds]
     known = inbound.read(tx, call.caller.user_id, uuids)
@@ -196,7 +195,7 @@ def _admit(
     return True
 
 
-def _has_place(tx: Connection, instance: Instance | None) -> bool:
+def _has_place(tx: Transaction, instance: Instance | None) -> bool:
     if instance is None or instance.attempt == 0:
         return False
     column = placements.COLUMNS
@@ -204,12 +203,12 @@ def _has_place(tx: Connection, instance: Instance | None) -> bool:
     return present.state not in (State.GONE, State.FAILED, State.CANCELLING)
 
 
-def _same_request(tx: Connection, call: _Call) -> bool:
+def _same_request(tx: Transaction, call: _Call) -> bool:
     stored = reservations.read_ids(tx, [call.reservation_id]).get((call.caller.user_id, call.reservation_id))
     return stored is None or stored.spec.digest() == call.spec.digest()
 
 
-def _try_next(zone: Zone, tx: Connection, call: _Call, builds: Sequence[Build]) -> bool:
+def _try_next(zone: Zone, tx: Transaction, call: _Call, builds: Sequence[Build]) -> bool:
     """Give builds whose place failed their next entry; whether there was any."""
     now = zone.clock.now()
     known = inbound.read(tx, call.caller.user_id, [b.uuid for b in builds])
@@ -222,7 +221,7 @@ def _try_next(zone: Zone, tx: Connection, call: _Call, builds: Sequence[Build]) 
     return bool(again)
 
 
-def _place(zone: Zone, tx: Connection, change: int, call: _Call, tries: Sequence[_Try], now: float) -> None:
+def _place(zone: Zone, tx: Transaction, change: int, call: _Call, tries: Sequence[_Try], now: float) -> None:
     """Claim own hosts and write down what children will be asked, each with the first entry not used up."""
     used = set(placements.used_entry_keys(tx, [e.key for t in tries for e in t.entries]))
     rows = instances.read_by_uuid(tx, [t.build.uuid for t in tries])
@@ -281,7 +280,7 @@ def _send_intended(zone: Zone, call: _Call, builds: Sequence[Build], left_s: flo
         child_calls.send_builds(zone, intended, spec, call.hold_s)
 
 
-def _write_reservation(tx: Connection, call: _Call, now: float) -> None:
+def _write_reservation(tx: Transaction, call: _Call, now: float) -> None:
     if (call.caller.user_id, call.reservation_id) in reservations.read_ids(tx, [call.reservation_id]):
         return
     reservations.insert(
@@ -327,7 +326,7 @@ def _instance(call: _Call, uuid: str, position: int, now: float) -> Instance:
 
 
 def _placed(
-    tx: Connection, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]
+    tx: Transaction, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]
 ) -> list[Placement]:
     """The placements that stand for these attempts now."""
     known = inbound.read(tx, caller.user_id, [a.uuid for a in attempts])
@@ -339,7 +338,7 @@ def _placed(
 def _answers(
     zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[Attempt], unknown_reason: str
 ) -> list[BuildAnswer]:
-    def read(tx: Connection) -> tuple[Mapping[Attempt, InboundBuild], list[Placement]]:
+    def read(tx: Transaction) -> tuple[Mapping[Attempt, InboundBuild], list[Placement]]:
         known = inbound.read(tx, caller.user_id, [a.uuid for a in attempts])
         return known, _placed(tx, caller, reservation_id, attempts)
 
@@ -363,7 +362,7 @@ def _answers(
 
 def _leave_tombstones(
     zone: Zone,
-    tx: Connection,
+    tx: Transaction,
     caller: Caller,
     reservation_id: str,
     attempts: Sequence[Attempt],

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-from sqlalchemy.engine import Connection
+from dataclasses import dataclass, replace
 
 from zonesched.errors import BadRequest, ChildUnreachable, Conflict, NotFound
 from zonesched.model.caller import Caller, Role
-from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.model.placement import InstanceChange, InstanceStatus, PlacementState
 from zonesched.model.views import ServerQuery, ServerView
 from zonesched.services import child_calls, faults
 from zonesched.services.placement_moves import let_go
@@ -20,6 +18,7 @@ from zonesched.store.instances import Instance
 from zonesched.store.placements import InChild, OnHost, Placement
 from zonesched.store.reservations import Reservation
 from zonesched.store.server_list import Everybody, OfCaller, OfProject, Page, Scope
+from zonesched.store.store import Transaction
 
 State = PlacementState
 SHOW_TIMEOUT_S = 5.0
@@ -41,7 +40,7 @@ class _Found:
 
 
 def scope_of(zone: Zone, caller: Caller, *, all_tenants: bool) -> Scope:
-    """Whose instances a caller may see: a parent what it sent, an admin everything, others their project's."""
+    """Whose instances a caller may see: a parent's own, for an admin all, for others their project's."""
     if caller.role is Role.PARENT:
         return OfCaller(caller.user_id)
     if caller.role is Role.ADMIN and all_tenants:
@@ -91,9 +90,11 @@ def show(zone: Zone, caller: Caller, uuid: str) -> ServerView:
 def _refresh(zone: Zone, place: Placement, child_id: str) -> bool:
     """Read one instance anew from its child; False when the child gives no usable answer."""
     try:
-        told = zone.child_client(child_id).show_server(place.uuid, place.number, SHOW_TIMEOUT_S)
+        found = zone.child_client(child_id).show_server(place.uuid, SHOW_TIMEOUT_S)
     except ChildUnreachable:
         return False
+    gone = InstanceChange(place.uuid, place.number, InstanceStatus.DELETED)
+    told = replace(found, attempt=place.number) if found is not None else gone
     now = zone.clock.now()
     zone.store.write(lambda tx: apply_changes(tx, identity.next_change(tx), child_id, [told], now))
     return True
@@ -110,7 +111,7 @@ def delete(zone: Zone, caller: Caller, uuid: str) -> None:
     if place is not None and isinstance(place.where, InChild) and not zone.conf.enable_zone_routing:
         raise Conflict("This zone passes no calls on to its child zones.", code="zone_routing_disabled")
 
-    def fn(tx: Connection) -> list[Placement]:
+    def fn(tx: Transaction) -> list[Placement]:
         rows = instances.read_by_uuid(tx, [uuid])
         if uuid not in rows or rows[uuid].status is InstanceStatus.DELETED:
             raise NotFound("There is no such instance.", code="instance_not_found")
@@ -129,7 +130,7 @@ def _find(zone: Zone, caller: Caller, uuid: str) -> _Found:
     scope = scope_of(zone, caller, all_tenants=True)
     column = instances.COLUMNS
 
-    def fn(tx: Connection) -> list[_Found]:
+    def fn(tx: Transaction) -> list[_Found]:
         return _load(tx, instances.read(tx, column.uuid == uuid, *server_list.in_scope(scope)))
 
     found = zone.store.read(fn)
@@ -138,7 +139,7 @@ def _find(zone: Zone, caller: Caller, uuid: str) -> _Found:
     return found[0]
 
 
-def _load(tx: Connection, rows: Sequence[Instance]) -> list[_Found]:
+def _load(tx: Transaction, rows: Sequence[Instance]) -> list[_Found]:
     places: dict[str, list[Placement]] = {}
     for p in placements.read_by_uuid(tx, [row.uuid for row in rows]):
         places.setdefault(p.uuid, []).append(p)

@@ -6,8 +6,6 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy.engine import Connection
-
 from zonesched.errors import BadRequest
 from zonesched.model.caller import Caller
 from zonesched.model.placement import InstanceChange, InstanceStatus, PlacementState
@@ -16,7 +14,8 @@ from zonesched.services.zone import Zone
 from zonesched.store import children as child_rows
 from zonesched.store import feed, identity, instances, placements
 from zonesched.store.placements import InChild
-from zonesched.zones.client import Changes
+from zonesched.store.store import Transaction
+from zonesched.zones.child import Changes, Ready
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +26,8 @@ PAGES_PER_STEP = 20
 
 def step(zone: Zone) -> float:
     """Ask each child what has changed; soon again while anything is unfinished."""
-    known = zone.children.active()
-    cursors = zone.store.read(child_rows.cursors)
+    known = [k.child for k in zone.children.snapshot() if isinstance(k.status, Ready)]
+    cursors = {row.id: row.cursor for row in zone.store.read(child_rows.read_all)}
     outcomes = zone.children.call(
         [
             (child.id, lambda client, c=child.id: client.changes(cursors.get(c, ""), zone.conf.build_timeout))
@@ -48,7 +47,7 @@ def step(zone: Zone) -> float:
     return float(zone.conf.retry_pause if unfinished else zone.conf.instance_sync_interval)
 
 
-def _apply(zone: Zone, tx: Connection, child_id: str, changes: Changes) -> None:
+def _apply(zone: Zone, tx: Transaction, child_id: str, changes: Changes) -> None:
     now = zone.clock.now()
     change = identity.next_change(tx)
     apply_changes(tx, change, child_id, changes.items, now)
@@ -56,7 +55,7 @@ def _apply(zone: Zone, tx: Connection, child_id: str, changes: Changes) -> None:
 
 
 def apply_changes(
-    tx: Connection, change: int, child_id: str, items: Sequence[InstanceChange], now: float
+    tx: Transaction, change: int, child_id: str, items: Sequence[InstanceChange], now: float
 ) -> None:
     """Bring instances to what their child says, as far as their present placement is the one it speaks of."""
     places = {p.key: p for p in placements.read_by_uuid(tx, [item.uuid for item in items])}

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from zonesched.conf import Conf
+from zonesched.scheduler.schedulers import Schedulers
 from zonesched.seal.entry_form import blob_size_for
 from zonesched.seal.envelope import Envelope
 from zonesched.seal.keyring import Keyring
 from zonesched.seal.passwords import VerifiedCache
 from zonesched.seal.secrets import SecretBox, host_id_for_tenant
 from zonesched.seams import Clock, Executor, Loop, SystemClock, ThreadExecutor
-from zonesched.scheduler.schedulers import Schedulers
 from zonesched.services.child_rows import StoredChildren
 from zonesched.services.host_view import HostView
 from zonesched.store import identity, schema
@@ -25,7 +25,7 @@ from zonesched.zones.zone_manager import ZoneManager
 
 @dataclass
 class Zone:
-    """What the services of one zone work with; the four seams are `clock`, `executor`, `store`, `transport`."""
+    """What the services of one zone work with; its seams are `clock`, `executor`, `store`, `transport`."""
 
     conf: Conf
     uuid: str
