@@ -37,9 +37,9 @@ class FlavorOfSpec(Schema):
 
 
 class ImageOfSpec(Schema):
-    """The image, inline."""
+    """The image, inline; an id of "" where none is booted from."""
 
-    id: Name
+    id: Text
     name: Text
     properties: TextMap
 

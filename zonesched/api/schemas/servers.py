@@ -90,7 +90,7 @@ class Server(Schema):
 
     name: Name
     flavor_ref: Name = Field(alias="flavorRef")
-    image_ref: Name = Field(alias="imageRef")
+    image_ref: Text = Field(default="", alias="imageRef")
     min_count: InstanceCount = 1
     max_count: InstanceCount = 1
     return_reservation_id: bool = False
@@ -164,8 +164,8 @@ class CreateBody(Schema):
         min_count, num_instances = server.checked_counts()
         return BootForm(
             name=server.name,
-            flavor_ref=_id_of(server.flavor_ref),
-            image_ref=_id_of(server.image_ref),
+            flavor_ref=server.flavor_ref,
+            image_ref=server.image_ref,
             num_instances=num_instances,
             min_count=min_count,
             availability_zone=server.availability_zone,
@@ -222,8 +222,3 @@ class ListQuery(Schema):
             marker=self.marker,
             all_tenants=self.all_tenants,
         )
-
-
-def _id_of(reference: str) -> str:
-    """The id that an OpenStack reference names: itself, or the end of a link."""
-    return reference.rstrip("/").rpartition("/")[2]
