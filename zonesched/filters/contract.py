@@ -65,7 +65,9 @@ class BaseHostFilter:
         raise NotImplementedError(f"{self.name} has no host_passes")
 
     def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
-        """One answer per host of the view; this form asks `host_passes` about each."""
+        """One answer per host of the view; this form asks `host_passes`."""
+        if self.shared_facts_only:
+            return hosts.by_representative(lambda state: bool(self.host_passes(state, spec)))
         answers = (bool(self.host_passes(state, spec)) for state in hosts.states())
         return np.fromiter(answers, dtype=np.bool_, count=len(hosts))
 

@@ -58,11 +58,14 @@ class HostFilters:
     def for_request(self, spec: RequestSpec) -> tuple[BaseHostFilter, ...]:
         """The default filters, then those the request adds; each once.
 
-        A query brings its own filter along. Raises BadRequest for a name that this zone does not know.
+        A query brings its own filter along. Raises as `added_by`.
         """
-        added = (*spec.filters, JSONFilter.__name__) if spec.filter_query else spec.filters
-        chosen = [*self.default, *(self._named(name) for name in added)]
-        return tuple(dict.fromkeys(chosen))
+        return tuple(dict.fromkeys((*self.default, *self.added_by(spec))))
+
+    def added_by(self, spec: RequestSpec) -> tuple[BaseHostFilter, ...]:
+        """Only those the request adds. Raises BadRequest for a name that this zone does not know."""
+        names = (*spec.filters, JSONFilter.__name__) if spec.filter_query else spec.filters
+        return tuple(self._named(name) for name in names)
 
     def _named(self, name: str) -> BaseHostFilter:
         if name not in self.known:

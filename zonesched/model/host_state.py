@@ -34,6 +34,11 @@ class HostState:
             self._taken[resource_class] = self._taken.get(resource_class, 0) + copies * amount
         self._added += copies
 
+    @property
+    def placed(self) -> int:
+        """Instances of the request that are virtually on this host."""
+        return self._added
+
     def total(self, resource_class: str) -> int:
         return self._cell(resource_class, "total")
 

@@ -63,7 +63,7 @@ class InternedColumn(Generic[V]):
         return answers[numbers]
 
     def groups(self, rows: RowSelection) -> tuple[Ints, Ints]:
-        """(positions, group): rows of one group share a value; `positions[group]` is where one of them stands."""
+        """(positions, group): rows of one group share a value; `positions[group]` is one of them."""
         numbers = self._numbers[rows]
         present = self._present(numbers)
         group_of = np.zeros(len(self._values), dtype=np.int64)

@@ -1,0 +1,16 @@
+"""The scheduler that chooses by chance inside the availability zone asked for."""
+
+from __future__ import annotations
+
+from zonesched.filters.availability_zone_filter import AvailabilityZoneFilter
+from zonesched.filters.contract import BaseHostFilter
+from zonesched.model.request_spec import RequestSpec
+from zonesched.scheduler.chance import ChanceScheduler
+
+
+class AvailabilityZoneScheduler(ChanceScheduler):
+    """ChanceScheduler that keeps to the request's availability zone whatever filters are configured."""
+
+    def _filters(self, spec: RequestSpec) -> tuple[BaseHostFilter, ...]:
+        own = self.plugins.filters.known[AvailabilityZoneFilter.__name__]
+        return tuple(dict.fromkeys((own, *super()._filters(spec))))

@@ -1,0 +1,136 @@
+"""The scheduler that all others are made from: filter, weigh, pick greedily.
+
+It decides which of a zone's own hosts a request gets, and never asks a child or writes anything. By itself it
+weighs every host 1, so it fills one host after the other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from zonesched.errors import BadRequest
+from zonesched.filters.contract import BaseHostFilter
+from zonesched.filters.host_list_filter import HostListFilter
+from zonesched.model.arrays import Ints
+from zonesched.model.build_plan import MAX_WEIGHT
+from zonesched.model.host_state import HostTuple, host_tuple
+from zonesched.model.host_table import HostTable
+from zonesched.model.host_view import HostView
+from zonesched.model.request_spec import CostWeighing, RequestSpec, Weighing
+from zonesched.scheduler.funnel import run_funnel
+from zonesched.scheduler.greedy import REFUSED
+from zonesched.scheduler.offer import Offer, OfferRequest, Pick
+from zonesched.scheduler.plugins import Plugins
+from zonesched.scheduler.scale import Range
+from zonesched.scheduler.score import observed_ranges
+from zonesched.scheduler.selection import HostWeighing, Selection
+from zonesched.weights.contract import WeigherFailed
+
+__all__ = ["BaseScheduler", "Offer", "OfferRequest", "Pick", "Range"]
+
+log = logging.getLogger(__name__)
+
+
+class BaseScheduler:
+    """One way to choose hosts.
+
+    A subclass overrides `weigh`, or what the original document names, with plain lists: `filter_hosts` and
+    `weigh_hosts`.
+    """
+
+    def __init__(self, plugins: Plugins, name: str = "") -> None:
+        """`name`: how the zone's configuration calls this driver; by default its class name."""
+        self.plugins = plugins
+        self.name = name or type(self).__name__
+
+    def check(self, spec: RequestSpec) -> None:
+        """Raise BadRequest, naming the field, for what no zone with this configuration can read."""
+        for host_filter in self._filters(spec):
+            host_filter.check(spec)
+        try:
+            spec.resources  # noqa: B018
+        except ValueError as error:
+            raise BadRequest(f"flavor.extra_specs: {error}", field="flavor.extra_specs") from error
+
+    def choose_weighing(
+        self, table: HostTable, spec: RequestSpec, child_ranges: Mapping[str, Range], has_children: bool
+    ) -> Weighing:
+        """How every zone of the tree shall weigh this request."""
+        return CostWeighing(self.name)
+
+    def ranges(self, table: HostTable) -> dict[str, Range]:
+        """The raw range of each configured weigher over the hosts that live; empty if none does."""
+        return observed_ranges(self.plugins.weighers.configured, table)
+
+    def offer(self, request: OfferRequest) -> Offer:
+        """What this zone's own hosts offer. Raises BadRequest, FilterFailed, WeigherFailed."""
+        self.check(request.spec)
+        filters = self._filters(request.spec)
+        survivors = run_funnel(request, filters)
+        if len(survivors.hosts) == 0:
+            return Offer((), (), (), survivors.steps)
+        spec = self.settle(survivors.hosts, request.spec)
+        weighing = HostWeighing(
+            self.name, lambda hosts: self._weights(hosts, spec), one_by_one=self._weighs_lists
+        )
+        return Selection(survivors, filters, weighing).offer()
+
+    def settle(self, hosts: HostView, spec: RequestSpec) -> RequestSpec:
+        """The spec with a weighing, chosen from the filtered hosts if nobody chose one before."""
+        return spec
+
+    def weigh(self, hosts: HostView, spec: RequestSpec) -> Ints:
+        """The integer weight of each host of the view, 0..2**53-1, lower is better."""
+        return np.ones(len(hosts), dtype=np.int64)
+
+    def filter_hosts(self, spec: RequestSpec, hosts: list[HostTuple]) -> list[HostTuple]:
+        """Those (host name, report) tuples that the request's filters pass."""
+        filters = self.plugins.filters.for_request(spec)
+        return [host for host in hosts if all(f.host_passes(host[1].state, spec) for f in filters)]
+
+    def weigh_hosts(self, spec: RequestSpec, hosts: list[HostTuple]) -> list[dict[str, Any]]:
+        """A dict with `weight` (integer, lower is better) and `hostname` for each host, in any order.
+
+        An override is asked about all hosts once, then about each picked one again; a host it leaves out is
+        not offered.
+        """
+        if not hosts:
+            return []
+        states = [report.state for _, report in hosts]
+        rows = np.array([state.row for state in states], dtype=np.int64)
+        placed = np.array([state.placed for state in states], dtype=np.int64)
+        view = HostView(states[0].table, rows, spec, states[0].owner, placed)
+        weights = self.weigh(view, spec).tolist()
+        pairs = zip(weights, hosts, strict=True)
+        return [{"weight": weight, "hostname": name} for weight, (name, _) in pairs]
+
+    @property
+    def _weighs_lists(self) -> bool:
+        return type(self).weigh_hosts is not BaseScheduler.weigh_hosts
+
+    def _weights(self, hosts: HostView, spec: RequestSpec) -> Ints:
+        if not self._weighs_lists:
+            return self.weigh(hosts, spec)
+        tuples = [host_tuple(state) for state in hosts.states()]
+        return self._read_weights([name for name, _ in tuples], self.weigh_hosts(spec, tuples))
+
+    def _filters(self, spec: RequestSpec) -> tuple[BaseHostFilter, ...]:
+        if type(self).filter_hosts is BaseScheduler.filter_hosts:
+            return self.plugins.filters.for_request(spec)
+        own = HostListFilter(type(self).__name__, "refused_by_scheduler", self.filter_hosts)
+        return (own, *self.plugins.filters.added_by(spec))
+
+    def _read_weights(self, names: Sequence[str], answer: Sequence[Mapping[str, Any]]) -> Ints:
+        weights = np.full(len(names), REFUSED, dtype=np.int64)
+        index_of = {name: index for index, name in enumerate(names)}
+        for line in answer:
+            weight, index = line.get("weight"), index_of.get(line.get("hostname", ""))
+            if index is None or not isinstance(weight, int) or isinstance(weight, bool):
+                log.error("weigh_hosts of %s gave %r", self.name, line)
+                raise WeigherFailed(self.name)
+            weights[index] = min(max(weight, 0), MAX_WEIGHT)
+        return weights

@@ -1,0 +1,51 @@
+"""The original document's scheduler of costs: a host's weight is the weighted sum of its costs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import numpy as np
+
+from zonesched.errors import ZoneschedError
+from zonesched.model.arrays import Floats, Ints
+from zonesched.model.build_plan import MAX_WEIGHT
+from zonesched.model.host_table import HostTable
+from zonesched.model.host_view import HostView
+from zonesched.model.request_spec import CostFunction, CostWeighing, RequestSpec, Weighing
+from zonesched.scheduler.base_scheduler import BaseScheduler
+from zonesched.scheduler.scale import Range
+from zonesched.weights.contract import WeigherFailed
+
+log = logging.getLogger(__name__)
+
+
+class LeastCostScheduler(BaseScheduler):
+    """Weighs by the request's cost functions; without any, by the configured ones."""
+
+    def choose_weighing(
+        self, table: HostTable, spec: RequestSpec, child_ranges: Mapping[str, Range], has_children: bool
+    ) -> Weighing:
+        return CostWeighing(self.name, self.plugins.costs.configured)
+
+    def weigh(self, hosts: HostView, spec: RequestSpec) -> Ints:
+        weighing = spec.weighing
+        own = self.plugins.costs.configured
+        functions = weighing.functions if isinstance(weighing, CostWeighing) else own
+        total = np.zeros(len(hosts))
+        for function in functions:
+            total += function.weight * self._costs(function, hosts, spec)
+        return np.clip(np.rint(total), 0.0, float(MAX_WEIGHT)).astype(np.int64)
+
+    def _costs(self, function: CostFunction, hosts: HostView, spec: RequestSpec) -> Floats:
+        try:
+            costs = self.plugins.costs.named(function.name).costs(hosts, spec)
+        except ZoneschedError:
+            raise
+        except Exception as error:
+            log.exception("cost function %s failed", function.name)
+            raise WeigherFailed(function.name) from error
+        if costs.shape != (len(hosts),) or not np.isfinite(costs).all():
+            log.error("cost function %s gave no finite number per host", function.name)
+            raise WeigherFailed(function.name)
+        return costs

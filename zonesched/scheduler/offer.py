@@ -1,0 +1,48 @@
+"""What a scheduler is asked for its own hosts, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from zonesched.model.build_plan import FunnelStep
+from zonesched.model.host_table import HostTable
+from zonesched.model.request_spec import RequestSpec
+
+
+@dataclass(frozen=True)
+class OfferRequest:
+    """Room for a request on the hosts of `table`.
+
+    `owner` is the owner key that instances of this request get; `excluded` are ids of hosts to leave out;
+    `zone_capabilities` are the values this zone has of each capability of its own.
+    """
+
+    table: HostTable
+    spec: RequestSpec
+    owner: str = ""
+    excluded: frozenset[str] = frozenset()
+    zone_capabilities: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pick:
+    """A host for one instance (in a bundle: for all). `weight` is from 0 to 2**53-1, lower is better."""
+
+    host_id: str
+    weight: int
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The answer of a zone's own hosts.
+
+    `picks` is the greedy sequence, at most as long as the instances asked for; `alternates` are the best
+    hosts that are not among the picks; `bundles` take the place of both for an affinity request. `why` is the
+    ordered funnel from all hosts to those with room.
+    """
+
+    picks: tuple[Pick, ...]
+    alternates: tuple[Pick, ...]
+    bundles: tuple[Pick, ...]
+    why: tuple[FunnelStep, ...]

@@ -1,0 +1,83 @@
+"""Scores of hosts: raw values of weighers, checked, brought to scale and added in the scale's order."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import numpy as np
+
+from zonesched.errors import ZoneschedError
+from zonesched.model.arrays import Floats
+from zonesched.model.host_table import HostTable
+from zonesched.model.host_view import HostView
+from zonesched.model.request_spec import Flavor, Image, RequestSpec, ScoreWeighing
+from zonesched.scheduler.scale import Range, choose_scale, range_of, scaled
+from zonesched.weights.contract import BaseHostWeigher, WeigherFailed
+from zonesched.weights.registry import HostWeighers
+
+log = logging.getLogger(__name__)
+
+NOTHING_ASKED = RequestSpec("", "", 1, Flavor("", "", 0, 0, 0), Image("", ""))
+"""The request that a zone's ranges are measured with: their weighers do not look at it."""
+
+
+def raw_values(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: RequestSpec) -> Floats:
+    """What a weigher says of each host; WeigherFailed if it raises or says what is no finite number."""
+    try:
+        raw = weigher.weigh(hosts, spec)
+    except ZoneschedError:
+        raise
+    except Exception as error:
+        log.exception("weigher %s failed", name)
+        raise WeigherFailed(name) from error
+    if raw.shape != (len(hosts),) or not np.isfinite(raw).all():
+        log.error("weigher %s gave no finite number per host", name)
+        raise WeigherFailed(name)
+    return raw
+
+
+def scores(weighers: HostWeighers, weighing: ScoreWeighing, hosts: HostView, spec: RequestSpec) -> Floats:
+    """The sum of the scaled raw values. Raises WeighingUnknown for a weigher that is not here."""
+    total = np.zeros(len(hosts))
+    for scale in weighing.scales:
+        raw = raw_values(scale.weigher, weighers.named(scale.weigher), hosts, spec)
+        total += scaled(raw, scale)
+    return total
+
+
+def scale_of_hosts(weighers: HostWeighers, hosts: HostView, spec: RequestSpec) -> ScoreWeighing:
+    """The scale that the configured weighers have over these hosts."""
+    scales = []
+    for name, weigher in weighers.configured.items():
+        raw = raw_values(name, weigher, hosts, spec)
+        scales.append(choose_scale(name, weigher, range_of(raw) if len(raw) else Range(0.0, 0.0)))
+    return ScoreWeighing(tuple(scales))
+
+
+def scale_of_ranges(weighers: HostWeighers, ranges: Mapping[str, Range]) -> ScoreWeighing:
+    """The scale that the configured weighers have over hosts of which only the ranges are known."""
+    return ScoreWeighing(
+        tuple(
+            choose_scale(name, weigher, ranges.get(name, Range(0.0, 0.0)))
+            for name, weigher in weighers.configured.items()
+        )
+    )
+
+
+def observed_ranges(weighers: Mapping[str, BaseHostWeigher], table: HostTable) -> dict[str, Range]:
+    """The raw range of each weigher over hosts that are enabled and up.
+
+    Without such a host none has one. A weigher that declares both bounds has those.
+    """
+    rows = np.flatnonzero(table.alive & table.enabled & table.up)
+    if len(rows) == 0:
+        return {}
+    hosts = HostView(table, rows, NOTHING_ASKED)
+    found = {}
+    for name, weigher in weighers.items():
+        if weigher.minval is not None and weigher.maxval is not None:
+            found[name] = Range(weigher.minval, weigher.maxval)
+        else:
+            found[name] = range_of(raw_values(name, weigher, hosts, NOTHING_ASKED))
+    return found

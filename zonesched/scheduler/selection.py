@@ -1,0 +1,142 @@
+"""From hosts that a request may go to, to picks, alternates and bundles."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from zonesched.errors import ZoneschedError
+from zonesched.filters.contract import BaseHostFilter
+from zonesched.model.arrays import Bools, Hashes, Ints
+from zonesched.model.build_plan import FunnelStep
+from zonesched.model.host_view import HostView
+from zonesched.model.request_spec import Policy
+from zonesched.scheduler.best import best
+from zonesched.scheduler.funnel import Survivors, answers_of
+from zonesched.scheduler.greedy import REFUSED, Candidates, Picks, pick_in_blocks, pick_one_by_one
+from zonesched.scheduler.offer import Offer, Pick
+from zonesched.weights.contract import WeigherFailed
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class HostWeighing:
+    """How hosts are weighed for one request. REFUSED in place of a weight leaves a host out.
+
+    `one_by_one`: after the first time, `weigh` is only asked about the host that was just picked.
+    """
+
+    scheduler_name: str
+    weigh: Callable[[HostView], Ints]
+    one_by_one: bool
+
+    def weights(self, hosts: HostView) -> Ints:
+        """Raises WeigherFailed, with the trace in the log, if the scheduler's own code fails."""
+        try:
+            return self.weigh(hosts)
+        except ZoneschedError:
+            raise
+        except Exception as error:
+            log.exception("scheduler %s failed to weigh", self.scheduler_name)
+            raise WeigherFailed(self.scheduler_name) from error
+
+
+class Selection:
+    """One offer. `filters` are those that the survivors have passed."""
+
+    def __init__(
+        self, survivors: Survivors, filters: Sequence[BaseHostFilter], weighing: HostWeighing
+    ) -> None:
+        self._weighing = weighing
+        self._again = tuple(f for f in filters if _depends_on_picks(f))
+        weights = weighing.weights(survivors.hosts)
+        weighed = np.flatnonzero(weights != REFUSED)
+        self._spec = survivors.hosts.spec
+        self._hosts = survivors.hosts.pick(survivors.hosts.row_numbers[weighed])
+        self._room = survivors.room[weighed]
+        self._weights = weights[weighed]
+        self._steps = survivors.steps
+        if len(weighed) < len(weights):
+            step = FunnelStep(weighing.scheduler_name, "not_weighed", len(weights), len(weighed))
+            self._steps = (*self._steps, step)
+
+    def offer(self) -> Offer:
+        """Bundles for an affinity request, else picks and alternates."""
+        if self._spec.policy is Policy.AFFINITY:
+            return Offer((), (), self._bundles(), self._steps)
+        count = self._spec.num_instances
+        order = best(self._weights, self._ties, count + self._spec.alternates)
+        picks = self._pick(order, count)
+        picked = np.zeros(len(order), dtype=np.bool_)
+        picked[picks.indices] = True
+        others = order[~picked][: self._spec.alternates]
+        return Offer(
+            self._named(order[picks.indices], picks.weights),
+            self._named(others, self._weights[others]),
+            (),
+            self._steps,
+        )
+
+    def _pick(self, order: Ints, count: int) -> Picks:
+        def weigh_many(indices: Ints, placed: Ints) -> Ints:
+            hosts = self._hosts.pick(self._hosts.row_numbers[order[indices]], placed)
+            passing = np.flatnonzero(self._pass_again(hosts))
+            weights = np.full(len(hosts), REFUSED, dtype=np.int64)
+            if len(passing):
+                weights[passing] = self._weighing.weights(
+                    hosts.pick(hosts.row_numbers[passing], placed[passing])
+                )
+            return weights
+
+        def weigh_one(index: int, placed: int) -> int:
+            return int(weigh_many(np.array([index]), np.array([placed]))[0])
+
+        candidates = Candidates(self._weights[order], self._ties(order), self._room[order])
+        if self._weighing.one_by_one:
+            return pick_one_by_one(candidates, count, weigh_one)
+        return pick_in_blocks(candidates, count, weigh_many)
+
+    def _bundles(self) -> tuple[Pick, ...]:
+        wanted = 1 + self._spec.alternates
+        if not self._again or self._spec.num_instances == 1:
+            order = best(self._weights, self._ties, wanted)
+            return self._named(order, self._weights[order])
+        chosen: list[int] = []
+        for index in best(self._weights, self._ties, len(self._weights)).tolist():
+            if self._takes_all(index):
+                chosen.append(index)
+            if len(chosen) == wanted:
+                break
+        order = np.array(chosen, dtype=np.int64)
+        return self._named(order, self._weights[order])
+
+    def _takes_all(self, index: int) -> bool:
+        placed = np.arange(1, self._spec.num_instances, dtype=np.int64)
+        row = np.full(len(placed), self._hosts.row_numbers[index])
+        return bool(self._pass_again(self._hosts.pick(row, placed)).all())
+
+    def _pass_again(self, hosts: HostView) -> Bools:
+        passed = np.ones(len(hosts), dtype=np.bool_)
+        for host_filter in self._again:
+            passed &= answers_of(host_filter, hosts, self._spec)
+        return passed
+
+    def _ties(self, indices: Ints) -> Hashes:
+        return self._hosts.pick(self._hosts.row_numbers[indices]).ties()
+
+    def _named(self, indices: Ints, weights: Ints) -> tuple[Pick, ...]:
+        table, rows = self._hosts.table, self._hosts.row_numbers[indices]
+        pairs = zip(rows.tolist(), weights.tolist(), strict=True)
+        return tuple(Pick(table.host_id(row), weight) for row, weight in pairs)
+
+
+def _depends_on_picks(host_filter: BaseHostFilter) -> bool:
+    return not (
+        host_filter.run_filter_once_per_request
+        or host_filter.shared_facts_only
+        or host_filter.implied_by_room
+    )
