@@ -1,0 +1,152 @@
+"""Where a child may be: which URLs are taken, and which addresses may be connected to.
+
+A registered URL is a request that we make on someone's word. So a URL has one plain spelling, a literal
+address is judged at once, and of a name every address it resolves to is judged each time a connection is
+made; the connection then goes to an address that was judged. Pure: names are resolved elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from zonesched.conf import Conf
+from zonesched.zones.networks import Address, Networks, real_address
+
+MAX_URL_CHARS = 1024
+_MAX_NAME_CHARS = 253
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_PRINTABLE = re.compile(r"[!-\[\]-~]+")
+_URL = re.compile(
+    r"(?P<scheme>[A-Za-z]+)://"
+    r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)"
+    r"(?::(?P<port>[1-9][0-9]{0,4}))?"
+    r"(?P<path>(?:/[A-Za-z0-9._~-]+)*)/?"
+)
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_NUMBER_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+
+class AddressRefused(ValueError):
+    """No child may be there; the text says why in general words."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a connection goes. `host` is a name, or the text of the address that `literal` holds."""
+
+    scheme: str
+    host: str
+    port: int
+    literal: Address | None
+
+    @property
+    def text(self) -> str:
+        """The URL up to its path."""
+        host = f"[{self.host}]" if isinstance(self.literal, IPv6Address) else self.host
+        default = self.port == _DEFAULT_PORTS[self.scheme]
+        return f"{self.scheme}://{host}" if default else f"{self.scheme}://{host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class ApiUrl:
+    """A child's URL in its one spelling; `path` is "" or starts with a slash and does not end with one."""
+
+    endpoint: Endpoint
+    path: str
+
+    @property
+    def text(self) -> str:
+        return self.endpoint.text + self.path
+
+
+class AddressGuard:
+    """The addresses that this zone's configuration allows its children to be at."""
+
+    def __init__(self, networks: Networks, *, allow_plain_http: bool = False) -> None:
+        self._networks = networks
+        self._allow_plain_http = allow_plain_http
+
+    @classmethod
+    def from_conf(cls, conf: Conf) -> AddressGuard:
+        """By child_networks and allow_plain_http. Raises ConfigError."""
+        return cls(Networks.from_words(conf.child_networks), allow_plain_http=conf.allow_plain_http)
+
+    def admit(self, endpoint: Endpoint, resolved: Sequence[str]) -> list[str]:
+        """The addresses to connect to, as numbers. `resolved` is not looked at for a literal address.
+
+        Raises AddressRefused if there is none, or if any of them is where no child may be.
+        """
+        addresses = [endpoint.literal] if endpoint.literal else [_resolved(text) for text in resolved]
+        if not addresses:
+            raise AddressRefused("its host has no address")
+        for address in addresses:
+            self._judge(endpoint.scheme, address)
+        return [str(address) for address in addresses]
+
+    def _judge(self, scheme: str, address: Address) -> None:
+        if not self._networks.admit(address):
+            raise AddressRefused("its host is in a network where no child may be (option child_networks)")
+        if scheme == "http" and not self._allow_plain_http and not real_address(address).is_loopback:
+            raise AddressRefused("it must be https: plain http is for loopback (option allow_plain_http)")
+
+
+def parse_api_url(text: str) -> ApiUrl:
+    """A child's URL. Raises AddressRefused for every spelling but the plain one."""
+    if len(text) > MAX_URL_CHARS:
+        raise AddressRefused(f"it is longer than {MAX_URL_CHARS} characters")
+    if not _PRINTABLE.fullmatch(text):
+        raise AddressRefused("it has characters other than printable ASCII, or a backslash")
+    if "?" in text or "#" in text:
+        raise AddressRefused("it has a query or a fragment")
+    if "@" in text:
+        raise AddressRefused("it carries credentials")
+    parts = _URL.fullmatch(text)
+    if not parts:
+        raise AddressRefused("it is not of the form https://host:port/path")
+    scheme = parts["scheme"].lower()
+    if scheme not in _DEFAULT_PORTS:
+        raise AddressRefused("its scheme is neither https nor http")
+    port = int(parts["port"] or _DEFAULT_PORTS[scheme])
+    if port > 65_535:
+        raise AddressRefused("its port is above 65535")
+    if any(segment in (".", "..") for segment in parts["path"].split("/")):
+        raise AddressRefused("its path has dot segments")
+    literal = _literal(parts["host"].lower())
+    host = str(literal) if literal else _name(parts["host"].lower())
+    return ApiUrl(Endpoint(scheme, host, port, literal), parts["path"])
+
+
+def _literal(host: str) -> Address | None:
+    """The address that a host spells out, None for a name. Refuses all spellings but the canonical ones."""
+    if host.startswith("["):
+        try:
+            # The real one, so that no later reader of the URL can take it for something else.
+            return real_address(IPv6Address(host[1:-1]))
+        except ValueError:
+            raise AddressRefused("its host is not an IPv6 address") from None
+    if not _NUMBER_LABEL.fullmatch(host.rstrip(".").rpartition(".")[2]):
+        return None
+    try:
+        return IPv4Address(host)
+    except ValueError:
+        raise AddressRefused("its host is not an IPv4 address in four plain decimal numbers") from None
+
+
+def _name(host: str) -> str:
+    if len(host) > _MAX_NAME_CHARS or not all(_LABEL.fullmatch(label) for label in host.split(".")):
+        raise AddressRefused("its host is not a name of letters, digits, hyphens and inner dots")
+    return host
+
+
+def _resolved(text: str) -> Address:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        raise AddressRefused("its host has no usable address") from None
+    if isinstance(address, IPv6Address) and address.scope_id:
+        raise AddressRefused("its host has an address that is good on one link only")
+    return real_address(address)

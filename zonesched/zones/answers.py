@@ -1,0 +1,240 @@
+"""What a child answered, made into values: every body is unverified until it has passed here whole.
+
+Raises ChildUnreachable child_invalid_answer for anything else than docs/wire.md says, without a word of what
+it was. Members that are not known are skipped; the known ones have one type, one form and a limit each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from zonesched.errors import ChildUnreachable
+from zonesched.model.build_plan import MAX_WEIGHT, FunnelStep, Refusal, Why
+from zonesched.model.placement import Attempt, BuildAnswer, BuildState, InstanceChange, InstanceStatus
+from zonesched.model.request_spec import Policy, RequestSpec
+from zonesched.scheduler.scale import Range
+from zonesched.seal.entry_form import MAX_BLOB_BYTES, MIN_BLOB_BYTES
+from zonesched.zones.child import Changes, ChildInfo, ChildOffer, OfferedBundle, OfferedEntry
+from zonesched.zones.unverified import Invalid, Unverified, blob_bytes
+
+MAX_WHY = 64
+MAX_HOLD_S = 3600.0
+MAX_EXPIRY_S = 3600.0
+MAX_COUNT = 10**9
+MAX_ATTEMPT = 2**31 - 1
+MAX_CHANGES = 10_000
+MAX_INFO_ITEMS = 10_000
+MAX_CAPABILITIES = 256
+MAX_RAW_VALUE = 1e18
+
+_CODE = re.compile(r"[a-z0-9_]{1,64}")
+_REASON = re.compile(r"[a-z0-9_]{0,64}")
+_NAME = re.compile(r"[A-Za-z0-9_.]{1,128}")
+_WORD = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_CURSOR = re.compile(r"[A-Za-z0-9._~:+/=-]{0,256}")
+_CAPABILITY = re.compile(r"[^\x00-\x1f\x7f=;]{1,255}=[^\x00-\x1f\x7f=]{0,4096}")
+_NUMBER = r"-?[0-9]{1,25}(?:\.[0-9]{1,25})?(?:e[+-]?[0-9]{1,3})?"
+_RANGE = re.compile(f"{_NUMBER},{_NUMBER}")
+
+T = TypeVar("T")
+
+
+def read_info(body: bytes) -> ChildInfo:
+    """The answer of GET /zones/info."""
+    return _read(body, _info)
+
+
+def read_offer(body: bytes, spec: RequestSpec, max_blob_bytes: int) -> ChildOffer:
+    """The answer of POST /zones/select to this request."""
+    return _read(body, lambda answer: _offer(answer, spec, max_blob_bytes))
+
+
+def read_builds(body: bytes, attempts: Sequence[Attempt]) -> list[BuildAnswer]:
+    """The answer to a build, confirm or cancel of these attempts: one each, in their order."""
+
+    def read(answer: Unverified) -> list[BuildAnswer]:
+        found = [_build(item) for item in answer.objects("builds", len(attempts))]
+        by_key = {(build.uuid, build.attempt): build for build in found}
+        if len(by_key) != len(found) or by_key.keys() != {(a.uuid, a.attempt) for a in attempts}:
+            raise Invalid
+        return [by_key[a.uuid, a.attempt] for a in attempts]
+
+    return _read(body, read)
+
+
+def read_server(body: bytes, uuid: str) -> InstanceChange:
+    """The answer of GET /servers/{uuid} to a parent, in OpenStack's form, which names no attempt: it is 0."""
+
+    def read(answer: Unverified) -> InstanceChange:
+        server = answer.object("server")
+        if server.text("id", _UUID) != uuid:
+            raise Invalid
+        reason = server.object("fault").text("error_code", _CODE) if server.has("fault") else ""
+        return InstanceChange(uuid, 0, _member(InstanceStatus, server.text("status", _NAME)), reason)
+
+    return _read(body, read)
+
+
+def read_changes(body: bytes) -> Changes:
+    """The answer of GET /reservations?cursor= to a parent."""
+
+    def read(answer: Unverified) -> Changes:
+        items = answer.objects("instances", MAX_CHANGES)
+        return Changes(
+            items=tuple(_change(item.text("uuid", _UUID), item) for item in items),
+            cursor=answer.text("cursor", _CURSOR),
+            more=answer.flag("more"),
+        )
+
+    return _read(body, read)
+
+
+def error_kind(body: bytes) -> str:
+    """OpenStack's name of an error body, "" for what is none."""
+    return _error(body)[0]
+
+
+def error_code(body: bytes) -> str:
+    """The code in an error body, "" for what is none."""
+    return _error(body)[1]
+
+
+def _read(body: bytes, read: Callable[[Unverified], T]) -> T:
+    try:
+        return read(Unverified.parse(body))
+    except Invalid:
+        raise ChildUnreachable(
+            "The answer of the child zone is not a valid one.", code="child_invalid_answer"
+        ) from None
+
+
+def _info(answer: Unverified) -> ChildInfo:
+    zone = answer.object("zone")
+    return ChildInfo(
+        uuid=zone.text("uuid", _UUID),
+        blob_size=zone.whole("blob_size", MIN_BLOB_BYTES, MAX_BLOB_BYTES),
+        can_seal=zone.flag("can_seal"),
+        complete=zone.flag("complete"),
+        ranges=_ranges(zone.object("weighers")),
+        capacities=_ranges(zone.object("services").object("compute")),
+        traits=frozenset(zone.texts("traits", _WORD, MAX_INFO_ITEMS)),
+        availability_zones=frozenset(zone.texts("availability_zones", _WORD, MAX_INFO_ITEMS)),
+        zone_capabilities=_capabilities(zone.texts("zone_capabilities", _CAPABILITY, MAX_CAPABILITIES)),
+    )
+
+
+def _ranges(unverified: Unverified) -> dict[str, Range]:
+    """{"name": "min,max"} as numbers."""
+    names = unverified.names()
+    if len(names) > MAX_INFO_ITEMS or not all(_NAME.fullmatch(name) for name in names):
+        raise Invalid
+    return {name: _range(unverified.text(name, _RANGE)) for name in names}
+
+
+def _range(text: str) -> Range:
+    low, high = map(float, text.split(","))
+    if not -MAX_RAW_VALUE <= low <= high <= MAX_RAW_VALUE:
+        raise Invalid
+    return Range(low, high)
+
+
+def _capabilities(texts: Sequence[str]) -> dict[str, frozenset[str]]:
+    """["key=value;value"] by key; a key given twice has all its values."""
+    found: dict[str, frozenset[str]] = {}
+    for text in texts:
+        key, _, values = text.partition("=")
+        found[key] = found.get(key, frozenset()) | frozenset(values.split(";"))
+    return found
+
+
+def _offer(answer: Unverified, spec: RequestSpec, max_blob_bytes: int) -> ChildOffer:
+    answer.whole("version", 1, 1)
+    whole = spec.policy is Policy.AFFINITY
+    entries = _entries(answer.array("weights", 0 if whole else spec.num_instances, optional=whole))
+    alternates = _entries(answer.array("alternates", 0 if whole else spec.alternates, optional=True))
+    bundles = [
+        _bundle(item, spec.num_instances)
+        for item in answer.objects("bundles", 1 + spec.alternates if whole else 0, optional=not whole)
+    ]
+    blobs = [e.blob for e in entries] + [e.blob for e in alternates] + [b for u in bundles for b in u.blobs]
+    if blobs and blob_bytes(blobs) > max_blob_bytes:
+        raise Invalid
+    return ChildOffer(
+        entries=tuple(entries),
+        alternates=tuple(alternates),
+        bundles=tuple(bundles),
+        complete=answer.flag("complete"),
+        expires_in_s=answer.number("expires_in", 0.0, MAX_EXPIRY_S),
+        why=tuple(_why(item) for item in answer.objects("why", MAX_WHY, optional=True)),
+    )
+
+
+def _entries(items: list[Any]) -> list[OfferedEntry]:
+    """A thousand of them are normal, so they are checked as columns."""
+    try:
+        weights = [item["weight"] for item in items]
+        blobs = [item["blob"] for item in items]
+    except (TypeError, KeyError):
+        raise Invalid from None
+    if not items:
+        return []
+    if set(map(type, weights)) != {int} or set(map(type, blobs)) != {str}:
+        raise Invalid
+    if min(weights) < 0 or max(weights) > MAX_WEIGHT:
+        raise Invalid
+    return list(map(OfferedEntry, weights, blobs))
+
+
+def _bundle(item: Unverified, size: int) -> OfferedBundle:
+    blobs = item.array("blobs", size)
+    if len(blobs) != size or set(map(type, blobs)) != {str}:
+        raise Invalid
+    return OfferedBundle(item.whole("weight", 0, MAX_WEIGHT), tuple(blobs))
+
+
+def _why(item: Unverified) -> Why:
+    name, code = item.text("filter", _NAME), item.text("code", _CODE)
+    if item.has("before") or item.has("after"):
+        return FunnelStep(name, code, item.whole("before", 0, MAX_COUNT), item.whole("after", 0, MAX_COUNT))
+    return Refusal(name, code)
+
+
+def _build(item: Unverified) -> BuildAnswer:
+    return BuildAnswer(
+        uuid=item.text("uuid", _UUID),
+        attempt=item.whole("attempt", 0, MAX_ATTEMPT),
+        state=_member(BuildState, item.text("state", _CODE)),
+        hold_s=item.number("hold_s", 0.0, MAX_HOLD_S, default=0.0),
+        reason=item.text("reason", _REASON, default=""),
+    )
+
+
+def _change(uuid: str, item: Unverified) -> InstanceChange:
+    return InstanceChange(
+        uuid=uuid,
+        attempt=item.whole("attempt", 0, MAX_ATTEMPT),
+        status=_member(InstanceStatus, item.text("status", _NAME)),
+        reason=item.text("reason", _REASON, default=""),
+    )
+
+
+E = TypeVar("E", BuildState, InstanceStatus)
+
+
+def _member(kind: type[E], text: str) -> E:
+    try:
+        return kind(text)
+    except ValueError:
+        raise Invalid from None
+
+
+def _error(body: bytes) -> tuple[str, str]:
+    try:
+        answer = Unverified.parse(body)
+        (kind,) = answer.names()
+        return kind, answer.object(kind).text("error_code", _REASON, default="")
+    except ValueError:
+        return "", ""

@@ -1,0 +1,117 @@
+"""A child zone as its parent knows it: how to reach it, what it said of itself, and what it offers.
+
+Everything but `Child` came from the child and has been validated; blobs and cursors stay opaque.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from zonesched.model.build_plan import Why
+from zonesched.model.placement import InstanceChange
+from zonesched.scheduler.scale import Range
+
+
+@dataclass(frozen=True)
+class Child:
+    """A registered child: where it is, as whom we call it, and how its weights are adjusted.
+
+    `id` is a UUID in canonical text form. `weight_scale` is above 0.
+    """
+
+    id: str
+    name: str
+    api_url: str
+    username: str
+    password: str = field(repr=False)
+    weight_offset: float = 0.0
+    weight_scale: float = 1.0
+
+    def same_endpoint(self, other: Child) -> bool:
+        """Whether calls to both go to the same place as the same user."""
+        return (self.id, self.api_url, self.username, self.password) == (
+            other.id,
+            other.api_url,
+            other.username,
+            other.password,
+        )
+
+
+@dataclass(frozen=True)
+class ChildInfo:
+    """What a child says of itself and all below it.
+
+    `ranges` of raw values by weigher; `capacities` by resource class, of the smallest and the largest host.
+    `complete` is false while the child lacks word from a child of its own: what it does not list may still be
+    there. `blob_size` in bytes.
+    """
+
+    uuid: str
+    blob_size: int
+    can_seal: bool
+    complete: bool
+    ranges: Mapping[str, Range]
+    capacities: Mapping[str, Range]
+    traits: frozenset[str]
+    availability_zones: frozenset[str]
+    zone_capabilities: Mapping[str, frozenset[str]]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Its first good answer has not come yet; it takes no part until then."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """It answers, and this is what it said last."""
+
+    info: ChildInfo
+
+
+@dataclass(frozen=True)
+class Offline:
+    """It takes no part until it answers well again. `seen_at`: UTC epoch seconds, None for never."""
+
+    error: str
+    seen_at: float | None
+
+
+ChildStatus = Waiting | Ready | Offline
+
+
+class OfferedEntry(NamedTuple):
+    """Room for one instance below a child. `weight` as the child gave it, lower is better."""
+
+    weight: int
+    blob: str
+
+
+class OfferedBundle(NamedTuple):
+    """Room for all instances of an affinity request on one host below a child."""
+
+    weight: int
+    blobs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ChildOffer:
+    """A child's answer to a select, in its own greedy order; an affinity request has only `bundles`."""
+
+    entries: tuple[OfferedEntry, ...]
+    alternates: tuple[OfferedEntry, ...]
+    bundles: tuple[OfferedBundle, ...]
+    complete: bool
+    expires_in_s: float
+    why: tuple[Why, ...]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What changed in a child's reservations of ours since a cursor; ask again at once if there is `more`."""
+
+    items: tuple[InstanceChange, ...]
+    cursor: str
+    more: bool

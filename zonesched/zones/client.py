@@ -1,0 +1,160 @@
+"""What a parent says to one child: each method is one call of docs/wire.md, its answer validated.
+
+Every method raises ChildUnreachable (child_timeout, child_unreachable, child_refused, child_invalid_answer)
+and may be called again with the same arguments. Nothing of a child's reply goes into an error.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import orjson
+
+from zonesched.errors import BlobRefused, ChildUnreachable
+from zonesched.model.placement import Attempt, Build, BuildAnswer, BuildState, InstanceChange
+from zonesched.model.request_spec import RequestSpec, spec_to_wire
+from zonesched.seal.entry_form import MAX_BLOB_BYTES
+from zonesched.seams import Clock
+from zonesched.zones import answers
+from zonesched.zones.child import Changes, Child, ChildInfo, ChildOffer
+from zonesched.zones.transport import Call, Reply, Transport
+
+ANSWER_BYTES = 64 * 2**20
+_SMALL_ANSWER_BYTES = 4 * 2**20
+_VERSION = 1
+
+
+class ChildClient:
+    """Calls to one child. None of them lasts beyond `ends_at`, in the clock's monotonic seconds.
+
+    `answer_bytes` is the largest answer that is read, `blob_bytes` the largest sealed entry that is taken.
+    """
+
+    def __init__(
+        self,
+        child: Child,
+        transport: Transport,
+        clock: Clock,
+        *,
+        answer_bytes: int = ANSWER_BYTES,
+        blob_bytes: int = MAX_BLOB_BYTES,
+        ends_at: float = float("inf"),
+    ) -> None:
+        self.child = child
+        self._transport = transport
+        self._clock = clock
+        self._answer_bytes = answer_bytes
+        self._blob_bytes = blob_bytes
+        self._ends_at = ends_at
+        credentials = f"{child.username}:{child.password}".encode()
+        self._headers = {
+            "Authorization": "Basic " + base64.b64encode(credentials).decode("ascii"),
+            "Content-Type": "application/json",
+        }
+
+    def within(self, ends_at: float) -> ChildClient:
+        """The same client, for calls that end by then."""
+        return ChildClient(
+            self.child,
+            self._transport,
+            self._clock,
+            answer_bytes=self._answer_bytes,
+            blob_bytes=self._blob_bytes,
+            ends_at=min(ends_at, self._ends_at),
+        )
+
+    def info(self, timeout_s: float) -> ChildInfo:
+        """What the child says of itself and all below it."""
+        reply = self._send("GET", "/zones/info", timeout_s, max_bytes=_SMALL_ANSWER_BYTES)
+        return answers.read_info(_expect(reply, 200))
+
+    def select(self, spec: RequestSpec, timeout_s: float) -> ChildOffer:
+        """What the child and all below it offer for this request."""
+        body = {"version": _VERSION, "request_spec": spec_to_wire(spec)}
+        reply = self._send("POST", "/zones/select", timeout_s, body)
+        return answers.read_offer(_expect(reply, 200), spec, self._blob_bytes)
+
+    def build(
+        self, reservation_id: str, spec: RequestSpec, builds: Sequence[Build], hold_s: float, timeout_s: float
+    ) -> list[BuildAnswer]:
+        """Hold places for `hold_s` seconds; one answer per build, in their order.
+
+        A child that opens none of the blobs answers `blob_refused`: all of them are FAILED with that reason.
+        """
+        server = {
+            "reservation_id": reservation_id,
+            "hold_s": hold_s,
+            "builds": [{"uuid": b.uuid, "attempt": b.attempt, "blobs": list(b.blobs)} for b in builds],
+        }
+        body = {"server": server, "request_spec": spec_to_wire(spec)}
+        reply = self._send("POST", "/servers", timeout_s, body)
+        if reply.status == 400 and answers.error_code(reply.body) == BlobRefused.code:
+            return [
+                BuildAnswer(b.uuid, b.attempt, BuildState.FAILED, reason=BlobRefused.code) for b in builds
+            ]
+        return answers.read_builds(_expect(reply, 202), [Attempt(b.uuid, b.attempt) for b in builds])
+
+    def confirm(
+        self, reservation_id: str, attempts: Sequence[Attempt], timeout_s: float
+    ) -> list[BuildAnswer]:
+        """Build what is held; one answer per attempt, in their order."""
+        return self._settle("confirm", reservation_id, attempts, timeout_s)
+
+    def cancel(self, reservation_id: str, attempts: Sequence[Attempt], timeout_s: float) -> list[BuildAnswer]:
+        """Let go of what is held; one answer per attempt, in their order."""
+        return self._settle("cancel", reservation_id, attempts, timeout_s)
+
+    def delete_server(self, uuid: str, timeout_s: float) -> bool:
+        """Delete an instance; false if the child has none of this uuid, or no more."""
+        reply = self._send("DELETE", f"/servers/{quote(uuid, safe='')}", timeout_s)
+        if _is_not_found(reply):
+            return False
+        _expect(reply, 204)
+        return True
+
+    def show_server(self, uuid: str, timeout_s: float) -> InstanceChange | None:
+        """Where an instance stands (its attempt is not told: 0); None if the child has none of this uuid."""
+        reply = self._send("GET", f"/servers/{quote(uuid, safe='')}", timeout_s)
+        return None if _is_not_found(reply) else answers.read_server(_expect(reply, 200), uuid)
+
+    def changes(self, cursor: str, timeout_s: float) -> Changes:
+        """What changed in our reservations there since a cursor ("" for all of them)."""
+        reply = self._send("GET", "/reservations?" + urlencode({"cursor": cursor}), timeout_s)
+        return answers.read_changes(_expect(reply, 200))
+
+    def _settle(
+        self, step: str, reservation_id: str, attempts: Sequence[Attempt], timeout_s: float
+    ) -> list[BuildAnswer]:
+        body = {"builds": [{"uuid": a.uuid, "attempt": a.attempt} for a in attempts]}
+        path = f"/reservations/{quote(reservation_id, safe='')}/{step}"
+        return answers.read_builds(_expect(self._send("POST", path, timeout_s, body), 200), attempts)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        timeout_s: float,
+        body: Mapping[str, Any] | None = None,
+        *,
+        max_bytes: int | None = None,
+    ) -> Reply:
+        left_s = min(timeout_s, self._ends_at - self._clock.monotonic())
+        if left_s <= 0:
+            raise ChildUnreachable("There was no time left to ask the child zone.", code="child_timeout")
+        content = b"" if body is None else orjson.dumps(body)
+        call = Call(method, self.child.api_url + path, self._headers, content)
+        return self._transport.send(call, left_s, min(max_bytes or self._answer_bytes, self._answer_bytes))
+
+
+def _expect(reply: Reply, status: int) -> bytes:
+    if reply.status != status:
+        raise ChildUnreachable("The child zone refused the call.", code="child_refused")
+    return reply.body
+
+
+def _is_not_found(reply: Reply) -> bool:
+    # Any proxy answers 404; only a zone that has looked says so in its own form.
+    return reply.status == 404 and answers.error_kind(reply.body) == "itemNotFound"

@@ -1,0 +1,191 @@
+"""Kept-alive connections to children, behind the adapter interface of requests.
+
+requests' own pool spends more time on a small call than the call itself, and resolves names by itself; this
+one connects to nothing but addresses that the guard has admitted, in the look-up of that very connection.
+"""
+
+from __future__ import annotations
+
+import http.client
+import select
+import ssl
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import requests
+from requests.adapters import DEFAULT_CA_BUNDLE_PATH, BaseAdapter
+from requests.structures import CaseInsensitiveDict
+
+from zonesched.errors import ConfigError
+from zonesched.seams import Clock
+from zonesched.zones.address import AddressGuard, AddressRefused, Endpoint, parse_api_url
+from zonesched.zones.deadline_socket import Deadline, DeadlineSocket, DeadlineTlsSocket, connect, secure
+from zonesched.zones.resolver import Resolver
+
+MAX_IDLE = 8
+"""Connections kept open to one endpoint while nobody uses them."""
+
+
+class CheckedAdapter(BaseAdapter):
+    """Sends requests over connections to admitted addresses; `timeout` covers the whole exchange."""
+
+    def __init__(self, guard: AddressGuard, resolver: Resolver, clock: Clock, *, ca_file: str = "") -> None:
+        super().__init__()
+        self._guard = guard
+        self._resolver = resolver
+        self._clock = clock
+        self._tls = _tls_context(ca_file)
+        self._lock = threading.Lock()
+        self._idle: dict[Endpoint, list[_Channel]] = defaultdict(list)
+
+    def send(
+        self,
+        request: requests.PreparedRequest,
+        stream: bool = False,
+        timeout: Any = None,
+        verify: Any = True,
+        cert: Any = None,
+        proxies: Mapping[str, str] | None = None,
+    ) -> requests.Response:
+        """Status and headers; the body is then read from `raw`, within the same time.
+
+        `timeout` is a number of seconds; `verify`, `cert` and `proxies` are not looked at. Raises
+        AddressRefused, OSError and http.client.HTTPException.
+        """
+        deadline = Deadline(self._clock, timeout)
+        endpoint, path = _split(str(request.url))
+        kept = self._take(endpoint)
+        if kept is not None:
+            try:
+                return self._exchange(kept, request, path, deadline)
+            except OSError as error:
+                # The child closed it meanwhile and answered nothing: the call goes out once more.
+                if isinstance(error, TimeoutError) or kept.sock.received:
+                    raise
+        return self._exchange(self._open(endpoint, deadline), request, path, deadline)
+
+    def close(self) -> None:
+        """Close all idle connections."""
+        with self._lock:
+            idle = [channel for kept in self._idle.values() for channel in kept]
+            self._idle.clear()
+        for channel in idle:
+            channel.close()
+
+    def _exchange(
+        self, channel: _Channel, request: requests.PreparedRequest, path: str, deadline: Deadline
+    ) -> requests.Response:
+        try:
+            answer = channel.ask(request, path, deadline)
+        except BaseException:
+            channel.close()
+            raise
+        response = requests.Response()
+        response.status_code = answer.status
+        response.headers = CaseInsensitiveDict(answer.headers.items())
+        response.raw = _Body(answer, channel, self._give)
+        response.request = request
+        return response
+
+    def _open(self, endpoint: Endpoint, deadline: Deadline) -> _Channel:
+        resolved = () if endpoint.literal else self._resolver(endpoint.host, deadline.left_s())
+        addresses = self._guard.admit(endpoint, resolved)
+        sock = connect(addresses, endpoint.port, deadline)
+        if endpoint.scheme == "http":
+            return _Channel(endpoint, sock)
+        return _Channel(endpoint, secure(sock, self._tls, endpoint.host))
+
+    def _take(self, endpoint: Endpoint) -> _Channel | None:
+        while True:
+            with self._lock:
+                kept = self._idle.get(endpoint)
+                channel = kept.pop() if kept else None
+            if channel is None or not channel.is_stale():
+                return channel
+            channel.close()
+
+    def _give(self, channel: _Channel) -> None:
+        with self._lock:
+            kept = self._idle[channel.endpoint]
+            if len(kept) < MAX_IDLE:
+                kept.append(channel)
+                return
+        channel.close()
+
+
+class _Channel:
+    """One open connection to an endpoint."""
+
+    def __init__(self, endpoint: Endpoint, sock: DeadlineSocket | DeadlineTlsSocket) -> None:
+        self.endpoint = endpoint
+        self.sock = sock
+        self._http = http.client.HTTPConnection(endpoint.host, endpoint.port)
+        self._http.default_port = 443 if endpoint.scheme == "https" else 80
+        self._http.auto_open = 0
+        self._http.sock = sock
+
+    def ask(
+        self, request: requests.PreparedRequest, path: str, deadline: Deadline
+    ) -> http.client.HTTPResponse:
+        self.sock.deadline = deadline
+        self.sock.received = 0
+        self._http.request(str(request.method), path, request.body, dict(request.headers))
+        return self._http.getresponse()
+
+    def is_stale(self) -> bool:
+        """Whether the child has closed it, or sent what nobody asked for."""
+        poll = select.poll()
+        poll.register(self.sock, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def close(self) -> None:
+        self._http.close()
+        self.sock.close()
+
+
+class _Body:
+    """The body of an answer; once all of it was read, its connection can be used again."""
+
+    def __init__(
+        self, answer: http.client.HTTPResponse, channel: _Channel, give: Callable[[_Channel], None]
+    ) -> None:
+        self._answer = answer
+        self._channel = channel
+        self._give = give
+
+    def read(self, amount: int) -> bytes:
+        """At most `amount` bytes, none at the end. Raises IncompleteRead for a body that is cut short."""
+        piece = self._answer.read(amount)
+        if not piece and self._answer.length:
+            raise http.client.IncompleteRead(b"", self._answer.length)
+        return piece
+
+    def close(self) -> None:
+        whole = self._answer.isclosed() and not self._answer.length
+        if whole and not self._answer.will_close:
+            self._give(self._channel)
+            return
+        self._answer.close()
+        self._channel.close()
+
+
+def _split(url: str) -> tuple[Endpoint, str]:
+    """Where a call goes, read by the same reader that admitted the registered URL; then path and query."""
+    start = url.find("/", len("https://"))
+    if start < 0:
+        raise AddressRefused("the call has no path")
+    return parse_api_url(url[:start]).endpoint, url[start:]
+
+
+def _tls_context(ca_file: str) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=ca_file or DEFAULT_CA_BUNDLE_PATH)
+    except OSError as error:
+        raise ConfigError(
+            f"Option child_ca_file is {ca_file}; it must be a readable file of CA certificates in PEM form.",
+            field="child_ca_file",
+        ) from error
+    context.sslsocket_class = DeadlineTlsSocket
+    return context

@@ -1,0 +1,64 @@
+"""What is known of a child, and how each poll changes it: pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from zonesched.errors import ConfigError
+from zonesched.seal.entry_form import blob_size_for
+from zonesched.zones.child import Child, ChildInfo, ChildStatus, Offline, Ready, Waiting
+
+
+@dataclass(frozen=True)
+class KnownChild:
+    """A registered child, and how it fared. `failures` counts polls in a row; `last_error` is "" without one.
+
+    `seen_at`: when it last answered well, UTC epoch seconds; None for never.
+    """
+
+    child: Child
+    status: ChildStatus = field(default_factory=Waiting)
+    failures: int = 0
+    last_error: str = ""
+    seen_at: float | None = None
+
+
+@dataclass(frozen=True)
+class PollRules:
+    """What a poll is judged by: this zone's uuid, its configured blob size (0: as needed), its patience."""
+
+    zone_uuid: str
+    blob_size: int
+    failures_to_offline: int
+
+
+def after_answer(known: KnownChild, info: ChildInfo, now: float, rules: PollRules) -> KnownChild:
+    """The child has answered well; it may still be one that cannot be used."""
+    error = _unusable(info, rules)
+    if error:
+        return replace(
+            known,
+            status=Offline(error, now),
+            failures=known.failures + 1,
+            last_error=error,
+            seen_at=now,
+        )
+    return KnownChild(known.child, Ready(info), seen_at=now)
+
+
+def after_failure(known: KnownChild, error: str, rules: PollRules) -> KnownChild:
+    """The child has not answered, or not well; what it said before holds until this was often enough."""
+    failures = known.failures + 1
+    offline = failures >= rules.failures_to_offline or isinstance(known.status, Offline)
+    status = Offline(error, known.seen_at) if offline else known.status
+    return replace(known, status=status, failures=failures, last_error=error)
+
+
+def _unusable(info: ChildInfo, rules: PollRules) -> str:
+    if info.uuid == rules.zone_uuid:
+        return "child_is_self"
+    try:
+        blob_size_for([info.blob_size], rules.blob_size)
+    except ConfigError:
+        return "child_blob_too_large"
+    return ""

@@ -1,0 +1,63 @@
+"""Looking up names, within a time limit that the system's own call does not know."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from zonesched.errors import BadRequest
+from zonesched.zones.address import AddressGuard, AddressRefused, parse_api_url
+
+Resolver = Callable[[str, float], Sequence[str]]
+"""(name, timeout in seconds) -> addresses as text. Raises OSError, of which TimeoutError is one."""
+
+
+class SystemResolver:
+    """The machine's own look-up; a name that hangs ties up one thread, however many ask for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[str, Future[list[str]]] = {}
+
+    def __call__(self, name: str, timeout_s: float) -> list[str]:
+        with self._lock:
+            future = self._running.get(name)
+            if future is None:
+                future = self._running[name] = Future()
+                threading.Thread(target=self._look_up, args=(name, future), daemon=True).start()
+        return future.result(timeout=max(0.0, timeout_s))
+
+    def _look_up(self, name: str, future: Future[list[str]]) -> None:
+        try:
+            found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+            addresses, error = [str(address[0]) for *_, address in found], None
+        except Exception as raised:
+            addresses, error = [], OSError("the name cannot be resolved") if raised else None
+        with self._lock:
+            del self._running[name]
+        if error:
+            future.set_exception(error)
+        else:
+            future.set_result(addresses)
+
+
+def check_api_url(text: str, guard: AddressGuard, resolver: Resolver, timeout_s: float) -> str:
+    """The one spelling of a URL that a child may be registered with.
+
+    Raises BadRequest api_url_refused: a wrong spelling, an address where no child may be, or a name that
+    cannot be resolved now.
+    """
+    try:
+        url = parse_api_url(text)
+        guard.admit(url.endpoint, () if url.endpoint.literal else resolver(url.endpoint.host, timeout_s))
+    except AddressRefused as refused:
+        raise _refused(str(refused)) from None
+    except OSError:
+        raise _refused("its host cannot be resolved") from None
+    return url.text
+
+
+def _refused(why: str) -> BadRequest:
+    return BadRequest(f"api_url cannot be used: {why}.", code="api_url_refused", field="api_url")

@@ -1,0 +1,200 @@
+"""The children of a zone: who they are, how they are, and how to ask them.
+
+Rows say who is registered; polls say how they are. A request goes to the children that are ready and could
+hold it; one that could not counts as answered, one that is not ready makes the answer incomplete.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol, TypeVar
+
+from zonesched.conf import Conf
+from zonesched.errors import ChildUnreachable
+from zonesched.model.request_spec import RequestSpec
+from zonesched.scheduler.scale import Range, merge_ranges
+from zonesched.seal.entry_form import MAX_BLOB_BYTES
+from zonesched.seams import Clock, Done, Executor, Failed, Late
+from zonesched.zones.askable import Askable, askable
+from zonesched.zones.child import Child, ChildInfo, Ready
+from zonesched.zones.client import ANSWER_BYTES, ChildClient
+from zonesched.zones.fan_out import FanOut, Question
+from zonesched.zones.known_child import KnownChild, PollRules, after_answer, after_failure
+from zonesched.zones.transport import Transport
+
+T = TypeVar("T")
+
+
+class ChildRows(Protocol):
+    """Where the registered children are kept."""
+
+    def list_children(self) -> Sequence[Child]:
+        """All of them, in one fixed order, with their passwords in the clear."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How children are polled and read: `rules` judge each poll, no answer above `answer_bytes` is read."""
+
+    rules: PollRules
+    poll_timeout_s: float = 5.0
+    answer_bytes: int = ANSWER_BYTES
+
+    @classmethod
+    def from_conf(cls, conf: Conf, zone_uuid: str) -> Settings:
+        return cls(
+            rules=PollRules(zone_uuid, conf.build_plan_blob_size, conf.zone_failures_to_offline),
+            poll_timeout_s=conf.zone_poll_timeout,
+            answer_bytes=conf.child_answer_bytes,
+        )
+
+
+class ZoneManager:
+    """The children of one zone; used by all its threads."""
+
+    def __init__(
+        self, rows: ChildRows, clock: Clock, executor: Executor, transport: Transport, settings: Settings
+    ) -> None:
+        self._rows = rows
+        self._clock = clock
+        self._transport = transport
+        self._settings = settings
+        self._fan_out = FanOut(executor, clock)
+        # Polls have a thread of their own: a busy child is not a dead one.
+        self._polls = FanOut(executor, clock, max_calls_per_child=1)
+        self._lock = threading.Lock()
+        self._known: Mapping[str, KnownChild] = {}
+        self._rereads = 0
+        self._newest_reread = 0
+
+    @classmethod
+    def from_conf(
+        cls,
+        conf: Conf,
+        rows: ChildRows,
+        zone_uuid: str,
+        clock: Clock,
+        executor: Executor,
+        transport: Transport,
+    ) -> ZoneManager:
+        """The children of the zone with this configuration and uuid."""
+        return cls(rows, clock, executor, transport, Settings.from_conf(conf, zone_uuid))
+
+    def refresh(self) -> None:
+        """Take over added, changed and removed children now; new ones wait for their first poll."""
+        self._reread()
+
+    def poll(self) -> None:
+        """Reread the rows and ask each child once how it is, side by side."""
+        polled = self._reread()
+        timeout_s = self._settings.poll_timeout_s
+        questions = [
+            Question(known.child.id, partial(_info, self._client(known), timeout_s)) for known in polled
+        ]
+        outcomes = self._polls.ask(questions, timeout_s)
+        with self._lock:
+            known_now = dict(self._known)
+            for asked, outcome in zip(polled, outcomes, strict=True):
+                now = known_now.get(asked.child.id)
+                # One that was removed or moved meanwhile is not judged by what it answered before.
+                if now is not None and now.child.same_endpoint(asked.child):
+                    known_now[now.child.id] = self._judged(now, outcome)
+            self._known = known_now
+
+    def snapshot(self) -> tuple[KnownChild, ...]:
+        """All registered children, in the order of their rows."""
+        return tuple(self._known.values())
+
+    def askable(self, spec: RequestSpec) -> Askable:
+        """Whom to ask for this request."""
+        return askable(self.snapshot(), spec)
+
+    def ask(
+        self, children: Sequence[Child], question: Callable[[ChildClient], T], timeout_s: float
+    ) -> list[Done[T] | Failed | Late]:
+        """Ask all of them the same, side by side; one outcome each, in order, after at most `timeout_s`."""
+        return self.call([(child.id, question) for child in children], timeout_s)
+
+    def call(
+        self, calls: Sequence[tuple[str, Callable[[ChildClient], T]]], timeout_s: float
+    ) -> list[Done[T] | Failed | Late]:
+        """Call children by their ids, side by side, as `ask` does; several calls may go to one child.
+
+        A client ends its calls when the time is over, whatever time-outs they are made with.
+        """
+
+        def asked_by(child_id: str, call: Callable[[ChildClient], T], ends_at: float) -> T:
+            return call(self.client(child_id).within(ends_at))
+
+        return self._fan_out.ask(
+            [Question(child_id, partial(asked_by, child_id, call)) for child_id, call in calls], timeout_s
+        )
+
+    def client(self, child_id: str) -> ChildClient:
+        """How to call one child. Raises ChildUnreachable for one that is not registered."""
+        known = self._known.get(child_id)
+        if known is None:
+            raise ChildUnreachable("There is no such child zone.", code="child_unreachable")
+        return self._client(known)
+
+    def active(self) -> list[Child]:
+        """The children that are ready."""
+        return [known.child for known, _ in self._ready()]
+
+    def ranges(self) -> dict[str, Range]:
+        """By weigher, lowest and highest raw value below the children that are ready."""
+        return merge_ranges(*(info.ranges for _, info in self._ready()))
+
+    def blob_sizes(self) -> list[int]:
+        """Bytes of a blob of each child that is ready."""
+        return [info.blob_size for _, info in self._ready()]
+
+    def _ready(self) -> list[tuple[KnownChild, ChildInfo]]:
+        return [(known, known.status.info) for known in self.snapshot() if isinstance(known.status, Ready)]
+
+    def _client(self, known: KnownChild) -> ChildClient:
+        # Larger blobs than it has told of would not fit into this zone's own.
+        blob_bytes = known.status.info.blob_size if isinstance(known.status, Ready) else MAX_BLOB_BYTES
+        return ChildClient(
+            known.child,
+            self._transport,
+            self._clock,
+            answer_bytes=self._settings.answer_bytes,
+            blob_bytes=blob_bytes,
+        )
+
+    def _reread(self) -> list[KnownChild]:
+        with self._lock:
+            self._rereads += 1
+            number = self._rereads
+        children = self._rows.list_children()
+        with self._lock:
+            # What was read before a change must not take the place of what was read after it.
+            if number > self._newest_reread:
+                self._newest_reread = number
+                self._known = {c.id: _carried_over(self._known.get(c.id), c) for c in children}
+            return list(self._known.values())
+
+    def _judged(self, known: KnownChild, outcome: Done[ChildInfo] | Failed | Late) -> KnownChild:
+        rules = self._settings.rules
+        match outcome:
+            case Done(info):
+                return after_answer(known, info, self._clock.now(), rules)
+            case Failed(ChildUnreachable(code=code)):
+                return after_failure(known, code, rules)
+            case _:
+                return after_failure(known, "child_timeout", rules)
+
+
+def _info(client: ChildClient, timeout_s: float, ends_at: float) -> ChildInfo:
+    return client.within(ends_at).info(timeout_s)
+
+
+def _carried_over(known: KnownChild | None, child: Child) -> KnownChild:
+    """What is known of a child after its row was read; another endpoint is another child."""
+    if known is None or not known.child.same_endpoint(child):
+        return KnownChild(child)
+    return replace(known, child=child)
