@@ -1,17 +1,19 @@
-"""A clock that stands still until it is told to move."""
+"""A clock that tests set: time stands still until it is told to go on, and randomness repeats."""
 
 from __future__ import annotations
 
 import random
 import uuid
 
+START = 1_700_000_000.0
+
 
 class FakeClock:
-    """Time moves by `advance` only; randomness and ids follow from the seed."""
+    """`zonesched.seams.Clock` with both times in the test's hand; equal seeds give equal bytes and ids."""
 
-    def __init__(self, now: float = 1_700_000_000.0, seed: int = 0) -> None:
+    def __init__(self, now: float = START, seed: int = 0) -> None:
         self._now = now
-        self._monotonic = 1000.0
+        self._monotonic = 1_000.0
         self._random = random.Random(seed)
 
     def now(self) -> float:
@@ -27,9 +29,12 @@ class FakeClock:
         return str(uuid.UUID(bytes=self._random.randbytes(16), version=4))
 
     def advance(self, seconds: float) -> None:
+        """Time goes by, on both clocks."""
+        if seconds < 0:
+            raise ValueError("time does not go back; set_back does")
         self._now += seconds
         self._monotonic += seconds
 
-    def jump(self, seconds: float) -> None:
-        """The wall clock is set; monotonic time goes on as before."""
-        self._now += seconds
+    def set_to(self, now: float) -> None:
+        """Someone sets the wall clock, forward or back; monotonic time stays."""
+        self._now = now

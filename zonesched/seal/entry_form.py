@@ -1,0 +1,127 @@
+"""The bytes of an entry: its size, its text on the wire, and what stands inside.
+
+    content   1 kind = 1 | 36 host id                 | zeros up to the zone's blob size
+              1 kind = 2 | 36 child id | 4 n | n blob | zeros
+
+A child's blob stands inside as the bytes it is, not as text, so that a layer adds at most 128 bytes and not a
+third. On the wire a blob is base64url without padding; of its bytes' spellings, only that one is read.
+"""
+
+from __future__ import annotations
+
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zonesched.errors import ConfigError
+
+MIN_BLOB_BYTES = 256
+MAX_BLOB_BYTES = 65_536
+LAYER_BYTES = 128
+"""What a parent's blob has over the child's blob that it holds, at least."""
+
+_STEP_BYTES = 256
+_HOST_KIND = 1
+_CHILD_KIND = 2
+_HOST_START = bytes([_HOST_KIND])
+_CHILD_START = bytes([_CHILD_KIND])
+_ID_BYTES = 36
+_LENGTH_AT = 1 + _ID_BYTES
+_LENGTH_BYTES = 4
+_BLOB_AT = _LENGTH_AT + _LENGTH_BYTES
+_MAX_TEXT = -(-MAX_BLOB_BYTES * 4 // 3)
+_TO_URL = bytes.maketrans(b"+/", b"-_")
+_FROM_URL = bytes.maketrans(b"-_+/=", b"+/!!!")
+_LAST_CHARACTERS = {0: "", 2: "AQgw", 3: "AEIMQUYcgkosw048"}
+
+
+@dataclass(frozen=True, slots=True)
+class HostContent:
+    """A host of the sealing zone; its id is a UUID in text form."""
+
+    host_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChildContent:
+    """What a child of the sealing zone offered, as it came; `child_id` is a UUID in text form."""
+
+    child_id: str
+    blob: str
+
+
+Content = HostContent | ChildContent
+
+
+def blob_size_for(child_blob_sizes: Sequence[int], configured: int) -> int:
+    """The size in bytes of every blob of a zone with these children; `configured` 0 leaves it to them.
+
+    Raises ConfigError where a child's blobs do not fit, or the configured size is out of bounds.
+    """
+    needed = max((size + LAYER_BYTES for size in child_blob_sizes), default=MIN_BLOB_BYTES)
+    if configured and not MIN_BLOB_BYTES <= configured <= MAX_BLOB_BYTES:
+        raise ConfigError(
+            f"Option build_plan_blob_size is {configured}; it must be 0, or from {MIN_BLOB_BYTES} to"
+            f" {MAX_BLOB_BYTES}.",
+            field="build_plan_blob_size",
+        )
+    size = configured or -(-needed // _STEP_BYTES) * _STEP_BYTES
+    if needed > size or size > MAX_BLOB_BYTES:
+        raise ConfigError(
+            f"The blobs of a child need build_plan_blob_size = {needed}; here it is at most"
+            f" {configured or MAX_BLOB_BYTES}.",
+            field="build_plan_blob_size",
+        )
+    return size
+
+
+def blob_to_text(blob: bytes) -> str:
+    """A blob as it stands on the wire."""
+    return b2a_base64(blob, newline=False).translate(_TO_URL).rstrip(b"=").decode("ascii")
+
+
+def blob_from_text(text: str) -> bytes:
+    """The bytes of a blob from the wire.
+
+    Raises ValueError for every text that `blob_to_text` does not make: other alphabets, padding, white space,
+    stray bits in the last character, more than 64 KiB.
+    """
+    left_over = len(text) % 4
+    if len(text) > _MAX_TEXT or left_over == 1:
+        raise ValueError("no blob has this length")
+    # The strict decoder does not look at the bits of the last character that encode nothing.
+    if left_over and text[-1] not in _LAST_CHARACTERS[left_over]:
+        raise ValueError("the last character has stray bits")
+    padding = b"=" * (-left_over % 4)
+    return a2b_base64(text.encode("ascii").translate(_FROM_URL) + padding, strict_mode=True)
+
+
+def pack_content(content: Content, size: int) -> bytes:
+    """Content in exactly `size` bytes. Raises ValueError for what does not fit or is no blob or UUID."""
+    if isinstance(content, HostContent):
+        return (_HOST_START + _id_bytes(content.host_id)).ljust(size, b"\0")
+    blob = blob_from_text(content.blob)
+    if _BLOB_AT + len(blob) > size:
+        raise ValueError(f"a child's blob of {len(blob)} bytes does not fit into {size}")
+    length = len(blob).to_bytes(_LENGTH_BYTES, "big")
+    return (_CHILD_START + _id_bytes(content.child_id) + length + blob).ljust(size, b"\0")
+
+
+def unpack_content(packed: bytes) -> Content:
+    """The inverse of `pack_content`. Raises ValueError for what it does not make."""
+    item_id = packed[1:_LENGTH_AT].decode("ascii")
+    if packed[0] == _HOST_KIND:
+        return HostContent(item_id)
+    if packed[0] != _CHILD_KIND:
+        raise ValueError("the content is of no known kind")
+    end = _BLOB_AT + int.from_bytes(packed[_LENGTH_AT:_BLOB_AT], "big")
+    if end > len(packed):
+        raise ValueError("the content is longer than its blob")
+    return ChildContent(item_id, blob_to_text(packed[_BLOB_AT:end]))
+
+
+def _id_bytes(text: str) -> bytes:
+    packed = text.encode("ascii")
+    if len(packed) != _ID_BYTES:
+        raise ValueError("an id is a UUID in text form, 36 characters")
+    return packed

@@ -1,0 +1,107 @@
+"""What a zone keeps to itself: credentials, encrypted in its database; host ids, hidden from tenants.
+
+A ciphertext is bound to its place, so one that is copied to another row, column, table or zone does not
+decrypt:
+
+    text     base64url of 1 version | 8 key id | 12 nonce | ciphertext | 16 tag
+    AAD      version, key id | label, zone uuid, table, row, column: each after its own length, 4 bytes
+
+Encrypting is rare (a credential is written when a child is added), so that random nonces never run out.
+"""
+
+from __future__ import annotations
+
+import hmac
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from zonesched.errors import Unavailable
+from zonesched.seal.entry_form import blob_from_text, blob_to_text
+from zonesched.seal.keyring import KEY_ID_BYTES, derive, key_from_hex
+from zonesched.seams import Clock
+
+_OPTION = "secret_encryption_key"
+_VERSION = b"\x01"
+_NONCE_BYTES = 12
+_NONCE_AT = len(_VERSION) + KEY_ID_BYTES
+_CIPHERTEXT_AT = _NONCE_AT + _NONCE_BYTES
+_LABEL = "zonesched/secret"
+_HOST_ID_LABEL = "zonesched/host-id"
+
+
+class SecretBox:
+    """Encrypts texts of one zone's rows; with an empty key it can do neither way, and says so."""
+
+    def __init__(self, key_hex: str, zone_uuid: str, clock: Clock) -> None:
+        """Raises ConfigError for a key that is neither empty nor 64 hex digits."""
+        key = key_from_hex(_OPTION, key_hex) if key_hex else b""
+        self.can_encrypt = bool(key)
+        self._cipher = AESGCM(derive(key, b"", b"zonesched/secret/v1"))
+        self._start = _VERSION + derive(key, b"", b"zonesched/secret-key-id/v1", KEY_ID_BYTES)
+        self._zone_uuid = zone_uuid
+        self._clock = clock
+
+    def encrypt(self, table: str, row: str, column: str, text: str) -> str:
+        """The text as it may stand in that place of the database.
+
+        Raises Unavailable (zone_has_no_secret_key).
+        """
+        self._check_key()
+        nonce = self._clock.random_bytes(_NONCE_BYTES)
+        ciphertext = self._cipher.encrypt(nonce, _utf8(text), self._associated(table, row, column))
+        return blob_to_text(self._start + nonce + ciphertext)
+
+    def decrypt(self, table: str, row: str, column: str, encrypted: str) -> str:
+        """The text that was encrypted for that very place.
+
+        Raises Unavailable: zone_has_no_secret_key, secret_of_other_key (the zone's key was changed), or
+        secret_damaged (changed, or moved from another place).
+        """
+        self._check_key()
+        try:
+            sealed = blob_from_text(encrypted)
+        except ValueError:
+            sealed = b""
+        if len(sealed) <= _CIPHERTEXT_AT or sealed[:1] != _VERSION:
+            raise _damaged()
+        if sealed[:_NONCE_AT] != self._start:
+            raise Unavailable(
+                f"A stored secret was encrypted with another {_OPTION} than this zone has now.",
+                code="secret_of_other_key",
+            )
+        nonce, ciphertext = sealed[_NONCE_AT:_CIPHERTEXT_AT], sealed[_CIPHERTEXT_AT:]
+        try:
+            plain = self._cipher.decrypt(nonce, ciphertext, self._associated(table, row, column))
+        except InvalidTag:
+            raise _damaged() from None
+        return plain.decode("utf-8", "surrogatepass")
+
+    def _associated(self, table: str, row: str, column: str) -> bytes:
+        return self._start + _fields(_LABEL, self._zone_uuid, table, row, column)
+
+    def _check_key(self) -> None:
+        if not self.can_encrypt:
+            raise Unavailable(f"This zone has no {_OPTION}.", code="zone_has_no_secret_key")
+
+
+def host_id_for_tenant(secret_hex: str, project_id: str, host_id: str) -> str:
+    """A host's id as one project sees it, 56 hex digits: another one in each project, and no way back.
+
+    HMAC-SHA224 under a secret of the zone (64 hex digits). Raises ConfigError for another form of secret.
+    """
+    key = key_from_hex("host_id_secret", secret_hex)
+    return hmac.digest(key, _fields(_HOST_ID_LABEL, project_id, host_id), "sha224").hex()
+
+
+def _damaged() -> Unavailable:
+    return Unavailable("A stored secret is damaged.", code="secret_damaged")
+
+
+def _fields(*texts: str) -> bytes:
+    fields = [_utf8(text) for text in texts]
+    return b"".join(len(field).to_bytes(4, "big") + field for field in fields)
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
