@@ -29,7 +29,7 @@ class ResourceClassFilter(BaseHostFilter):
     def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
         passed = np.ones(len(hosts), dtype=np.bool_)
         for name, amount in spec.resources.items():
-            passed &= hosts.admits(name, amount)
+            passed &= hosts.admits(name)
             if name not in _OF_OTHER_FILTERS:
                 passed &= hosts.left(name) >= amount
         return passed

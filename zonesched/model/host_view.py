@@ -36,6 +36,7 @@ class HostView:
         self.owner = owner
         self.copies = copies
         self._kept: dict[tuple[str, str], Floats] = {}
+        self._admitted: dict[str, Bools] = {}
 
     @classmethod
     def whole(cls, table: HostTable, spec: RequestSpec, owner: str = "") -> HostView:
@@ -98,8 +99,15 @@ class HostView:
             "left", resource_class, lambda: self.capacity(resource_class) - self.used(resource_class)
         )
 
-    def admits(self, resource_class: str, amount: int) -> Bools:
-        """Whether one instance may take `amount`, as far as the inventories' units say."""
+    def admits(self, resource_class: str) -> Bools:
+        """Whether one instance may take what the request asks of a class, as far as the units say."""
+        admitted = self._admitted.get(resource_class)
+        if admitted is None:
+            amount = self.spec.resources.get(resource_class, 0)
+            admitted = self._admitted[resource_class] = self._admits(resource_class, amount)
+        return admitted
+
+    def _admits(self, resource_class: str, amount: int) -> Bools:
         admitted: Bools = (self.min_unit(resource_class) <= amount) & (
             amount <= self.max_unit(resource_class)
         )

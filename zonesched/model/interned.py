@@ -5,13 +5,13 @@ A question about such a value is answered once per distinct value, not once per 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from zonesched.model.arrays import Bools, Floats, Ints, RowSelection
+from zonesched.model.arrays import Bools, Ints, RowSelection
 
 V = TypeVar("V")
 
@@ -47,20 +47,18 @@ class InternedColumn(Generic[V]):
         self.set(row, self._keys[0], self._values[0])
 
     def flags(self, rows: RowSelection, question: Callable[[V], bool]) -> Bools:
-        """The answer for each of `rows`; asked once per distinct value among them."""
+        """The answer for each of `rows`; asked at most once per distinct value of the column."""
         numbers = self._numbers[rows]
         answers = np.zeros(len(self._values), dtype=np.bool_)
-        for number in self._present(numbers):
+        for number in self._worth_asking(numbers):
             answers[number] = question(self._values[number])
         return answers[numbers]
 
-    def numbers(self, rows: RowSelection, question: Callable[[V], float]) -> Floats:
-        """The answer for each of `rows`; asked once per distinct value among them."""
-        numbers = self._numbers[rows]
-        answers = np.zeros(len(self._values))
-        for number in self._present(numbers):
-            answers[number] = question(self._values[number])
-        return answers[numbers]
+    def _worth_asking(self, numbers: npt.NDArray[np.int32]) -> Iterable[int]:
+        # To find out which values stand in many rows costs more than to ask about each of a few values.
+        if len(self._values) <= 64:
+            return range(len(self._values))
+        return [int(number) for number in self._present(numbers)]
 
     def groups(self, rows: RowSelection) -> tuple[Ints, Ints]:
         """(positions, group): rows of one group share a value; `positions[group]` is one of them."""

@@ -10,12 +10,12 @@ import numpy as np
 
 from zonesched.errors import ZoneschedError
 from zonesched.filters.contract import BaseHostFilter, FilterFailed
-from zonesched.model.arrays import Bools, Ints
+from zonesched.model.arrays import Bools
 from zonesched.model.build_plan import FunnelStep
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.scheduler.offer import OfferRequest
-from zonesched.scheduler.room import room_for
+from zonesched.scheduler.room import have_room
 
 log = logging.getLogger(__name__)
 
@@ -25,10 +25,9 @@ DENSE = 0.25
 
 @dataclass(frozen=True)
 class Survivors:
-    """The hosts a request may go to, how many instances each takes (at least 1), and how it came to that."""
+    """The hosts a request may go to, and how it came to that."""
 
     hosts: HostView
-    room: Ints
     steps: tuple[FunnelStep, ...]
 
 
@@ -49,11 +48,9 @@ def run_funnel(request: OfferRequest, filters: Sequence[BaseHostFilter]) -> Surv
         funnel.narrow("excluded_hosts", "excluded", allowed)
     for host_filter in filters:
         funnel.narrow(host_filter.name, host_filter.code, funnel.answers(host_filter, spec))
-    room = room_for(funnel.whole, spec.num_instances)
     needed = spec.num_instances if spec.policy is Policy.AFFINITY else 1
-    funnel.narrow("room", "no_room", room >= needed)
-    rows = np.flatnonzero(funnel.remaining)
-    return Survivors(funnel.whole.pick(rows), room[rows], tuple(funnel.steps))
+    funnel.narrow("room", "no_room", have_room(funnel.whole, needed))
+    return Survivors(funnel.whole.pick(np.flatnonzero(funnel.remaining)), tuple(funnel.steps))
 
 
 def answers_of(host_filter: BaseHostFilter, hosts: HostView, spec: RequestSpec) -> Bools:

@@ -1,24 +1,30 @@
-"""How many instances of a request a host takes: by the numbers that the claim is checked with."""
+"""How many instances of a request a host takes: by the numbers that the claim is checked with.
+
+Every class asked for limits it, by the capacity left and by the inventory's units.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from zonesched.model.arrays import Ints
+from zonesched.model.arrays import Bools, Ints
 from zonesched.model.host_view import HostView
 
 
-def room_for(hosts: HostView, most: int) -> Ints:
-    """Instances of the view's request that each host takes, at most `most`.
+def have_room(hosts: HostView, count: int) -> Bools:
+    """Whether each host takes `count` instances of the view's request."""
+    fits = np.ones(len(hosts), dtype=np.bool_)
+    for resource_class, amount in hosts.spec.resources.items():
+        fits &= hosts.left(resource_class) >= amount * count
+        fits &= hosts.admits(resource_class)
+    return fits
 
-    Every class asked for limits it, by the capacity left and by the inventory's units.
-    """
+
+def room_for(hosts: HostView, most: int) -> Ints:
+    """Instances of the view's request that each host takes, at most `most`."""
     room = np.full(len(hosts), float(most))
     for resource_class, amount in hosts.spec.resources.items():
-        left = hosts.left(resource_class)
-        if most > 1:
-            np.minimum(room, np.floor_divide(left, amount), out=room)
-        fits = hosts.admits(resource_class, amount)
-        fits &= left >= amount
-        room *= fits
+        np.minimum(room, np.floor(hosts.left(resource_class) / amount), out=room)
+        room *= hosts.admits(resource_class)
+    np.maximum(room, 0.0, out=room)
     return room.astype(np.int64)

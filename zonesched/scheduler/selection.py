@@ -18,6 +18,7 @@ from zonesched.scheduler.best import best
 from zonesched.scheduler.funnel import Survivors, answers_of
 from zonesched.scheduler.greedy import REFUSED, Candidates, Picks, pick_in_blocks, pick_one_by_one
 from zonesched.scheduler.offer import Offer, Pick
+from zonesched.scheduler.room import room_for
 from zonesched.weights.contract import WeigherFailed
 
 log = logging.getLogger(__name__)
@@ -57,7 +58,6 @@ class Selection:
         weighed = np.flatnonzero(weights != REFUSED)
         self._spec = survivors.hosts.spec
         self._hosts = survivors.hosts.pick(survivors.hosts.row_numbers[weighed])
-        self._room = survivors.room[weighed]
         self._weights = weights[weighed]
         self._steps = survivors.steps
         if len(weighed) < len(weights):
@@ -95,7 +95,8 @@ class Selection:
         def weigh_one(index: int, placed: int) -> int:
             return int(weigh_many(np.array([index]), np.array([placed]))[0])
 
-        candidates = Candidates(self._weights[order], self._ties(order), self._room[order])
+        room = room_for(self._hosts.pick(self._hosts.row_numbers[order]), count)
+        candidates = Candidates(self._weights[order], self._ties(order), room)
         if self._weighing.one_by_one:
             return pick_one_by_one(candidates, count, weigh_one)
         return pick_in_blocks(candidates, count, weigh_many)
