@@ -1,0 +1,50 @@
+"""The registered children as the zone manager calls them, with their credentials in the clear."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from zonesched.errors import Unavailable
+from zonesched.seal.secrets import SecretBox
+from zonesched.store import children as rows
+from zonesched.store.children import ChildRow
+from zonesched.store.store import Store
+from zonesched.zones.child import Child
+
+log = logging.getLogger(__name__)
+
+
+class StoredChildren:
+    """`zonesched.zones.zone_manager.ChildRows` over the zone's database."""
+
+    def __init__(self, store: Store, secret_box: SecretBox) -> None:
+        self._store = store
+        self._secret_box = secret_box
+
+    def list_children(self) -> Sequence[Child]:
+        """All of them, in the order in which they were added.
+
+        One whose credential cannot be decrypted has an empty one: it refuses our calls, so it is offline.
+        """
+        return [self._child(row) for row in self._store.read(rows.read_all)]
+
+    def encrypt(self, child_id: str, password: str) -> str:
+        """A child's credential as its row keeps it. Raises Unavailable for a zone without a key for it."""
+        return self._secret_box.encrypt("children", child_id, "password", password)
+
+    def _child(self, row: ChildRow) -> Child:
+        try:
+            password = self._secret_box.decrypt("children", row.id, "password", row.encrypted_password)
+        except Unavailable as error:
+            log.warning("the credential of child zone %s cannot be used: %s", row.id, error.message)
+            password = ""
+        return Child(
+            id=row.id,
+            name=row.name,
+            api_url=row.api_url,
+            username=row.username,
+            password=password,
+            weight_offset=row.weight_offset,
+            weight_scale=row.weight_scale,
+        )

@@ -1,0 +1,78 @@
+"""An agent's report of its hosts, checked and turned into rows."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from zonesched.errors import BadRequest
+from zonesched.model.capacity import Inventory
+from zonesched.model.host_row import HostFacts, HostRow
+from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU
+from zonesched.model.views import HostForm, InventoryForm
+from zonesched.services.zone import Zone
+
+MOST = 2**31 - 1
+_CLASS = re.compile(r"[A-Z0-9_]{1,64}")
+
+
+def host_rows(zone: Zone, hosts: Sequence[HostForm]) -> list[HostRow]:
+    """A row per host, with the id it gets if it is new. Raises BadRequest, which names the field."""
+    _check_names(hosts)
+    defaults = _default_ratios(zone)
+    return [_host_row(zone, form, defaults) for form in hosts]
+
+
+def _check_names(hosts: Sequence[HostForm]) -> None:
+    seen: set[str] = set()
+    for position, form in enumerate(hosts):
+        if not form.name or form.name in seen:
+            raise BadRequest(
+                f"hosts[{position}].name must be there, and once.",
+                code="duplicate_host",
+                field=f"hosts[{position}].name",
+            )
+        seen.add(form.name)
+
+
+def _default_ratios(zone: Zone) -> Mapping[str, float]:
+    return {
+        VCPU: zone.conf.cpu_allocation_ratio,
+        MEMORY_MB: zone.conf.ram_allocation_ratio,
+        DISK_GB: zone.conf.disk_allocation_ratio,
+    }
+
+
+def _host_row(zone: Zone, form: HostForm, defaults: Mapping[str, float]) -> HostRow:
+    facts = HostFacts(
+        id=zone.clock.new_uuid(),
+        name=form.name,
+        address=form.address,
+        availability_zone=form.availability_zone,
+        capabilities=form.capabilities,
+        traits=form.traits,
+    )
+    return HostRow(
+        facts,
+        {
+            name: _inventory(f"hosts.{form.name}.inventories.{name}", name, reported, defaults)
+            for name, reported in form.inventories.items()
+        },
+    )
+
+
+def _inventory(field: str, name: str, form: InventoryForm, defaults: Mapping[str, float]) -> Inventory:
+    ratio = defaults.get(name, 1.0) if form.allocation_ratio is None else form.allocation_ratio
+    rules = [
+        (bool(_CLASS.fullmatch(name)), "must be named by 1 to 64 of A-Z, 0-9 and _"),
+        (0 <= form.total <= MOST, f"total must be from 0 to {MOST}"),
+        (0 <= form.reserved <= MOST, f"reserved must be from 0 to {MOST}"),
+        (math.isfinite(ratio) and 0 <= ratio <= 1_000_000, "allocation_ratio must be from 0 to 1000000"),
+        (1 <= form.min_unit <= form.max_unit <= MOST, f"must have 1 <= min_unit <= max_unit <= {MOST}"),
+        (1 <= form.step_size <= MOST, f"step_size must be from 1 to {MOST}"),
+    ]
+    for holds, rule in rules:
+        if not holds:
+            raise BadRequest(f"{field}: {rule}.", field=field)
+    return Inventory(form.total, form.reserved, ratio, form.min_unit, form.max_unit, form.step_size)

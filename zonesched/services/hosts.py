@@ -1,0 +1,115 @@
+"""What compute agents say and ask: which hosts they have, that they live, what should run and what does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from zonesched.errors import NotFound
+from zonesched.model.caller import Caller
+from zonesched.model.host_row import HostRow
+from zonesched.model.views import AgentReport, DesiredInstance, HostForm, HypervisorView, ResourceUse
+from zonesched.services import instance_reports
+from zonesched.services.host_forms import host_rows
+from zonesched.services.zone import Zone
+from zonesched.store import agent_work, claims, host_registry, services
+from zonesched.store import hosts as rows
+from zonesched.store.services import Service
+from zonesched.store.store import Transaction
+
+REPORTS_PER_WRITE = 500
+PAGE = 2000
+
+
+def register(zone: Zone, caller: Caller, service: str, hosts: Sequence[HostForm]) -> list[tuple[str, str]]:
+    """Store an agent's report of its hosts; (id, name) of each, in order. A repeat changes nothing.
+
+    A service belongs to the user that registered it first. Raises BadRequest for a report that cannot be,
+    Forbidden for another user's service, Conflict for a host of another user's service.
+    """
+    offered = host_rows(zone, hosts)
+    now, new_id = zone.clock.now(), zone.clock.new_uuid()
+
+    def fn(tx: Transaction) -> Mapping[str, str]:
+        registered = services.register(tx, service, caller.user_id, now, new_id)
+        return host_registry.register(tx, registered, offered)
+
+    ids = zone.store.write(fn)
+    return [(ids[form.name], form.name) for form in hosts]
+
+
+def beat(zone: Zone, caller: Caller, service: str) -> None:
+    """Say that an agent lives. Raises NotFound, and Forbidden for another user's service."""
+    now = zone.clock.now()
+    zone.store.write(lambda tx: services.beat(tx, service, caller.user_id, now))
+
+
+def desired(zone: Zone, caller: Caller, service: str) -> list[DesiredInstance]:
+    """All that should run on the service's hosts. Raises NotFound, Forbidden."""
+    return zone.store.read(lambda tx: agent_work.desired(tx, services.own(tx, service, caller.user_id).id))
+
+
+def report(zone: Zone, caller: Caller, service: str, reports: Sequence[AgentReport]) -> None:
+    """Take over what an agent found. A report of what is not, or no longer, to run there changes nothing.
+
+    Raises NotFound, Forbidden.
+    """
+    own = zone.store.read(lambda tx: services.own(tx, service, caller.user_id))
+    any_ended = False
+    for some in claims.chunks(reports, REPORTS_PER_WRITE):
+        ended = _take(zone, own, some)
+        any_ended = any_ended or ended
+    if any_ended:
+        zone.wake_workers()
+
+
+def list_hypervisors(zone: Zone) -> list[HypervisorView]:
+    """All hosts of this zone, by id."""
+    views: list[HypervisorView] = []
+    after = ""
+    while page := _page(zone, after):
+        views += page
+        after = page[-1].id
+    return views
+
+
+def show_hypervisor(zone: Zone, host_id: str) -> HypervisorView:
+    """One host of this zone. Raises NotFound."""
+    known, found = zone.store.read(lambda tx: (services.read_all(tx), rows.read_one(tx, host_id)))
+    if found is None:
+        raise NotFound("There is no such host.", code="host_not_found", field="id")
+    return _view(zone, found, known)
+
+
+def _take(zone: Zone, service: Service, reports: Sequence[AgentReport]) -> bool:
+    return zone.store.write(lambda tx: instance_reports.take(zone, tx, service, reports))
+
+
+def _page(zone: Zone, after: str) -> list[HypervisorView]:
+    known, found = zone.store.read(lambda tx: (services.read_all(tx), rows.page(tx, after, PAGE)))
+    return [_view(zone, row, known) for row in found]
+
+
+def _view(zone: Zone, row: HostRow, known: Mapping[str, Service]) -> HypervisorView:
+    facts, service = row.facts, known[row.facts.service_id]
+    return HypervisorView(
+        id=facts.id,
+        name=facts.name,
+        address=facts.address,
+        availability_zone=facts.availability_zone,
+        service=service.name,
+        is_up=zone.clock.now() - service.last_seen_at <= zone.conf.service_down_time,
+        is_enabled=facts.enabled,
+        num_instances=sum(row.owners.values()),
+        resources={
+            name: ResourceUse(
+                total=inventory.total,
+                reserved=inventory.reserved,
+                allocation_ratio=inventory.allocation_ratio,
+                capacity=inventory.capacity,
+                used=row.used[name],
+            )
+            for name, inventory in sorted(row.inventories.items())
+        },
+        capabilities=facts.capabilities,
+        traits=facts.traits,
+    )

@@ -1,0 +1,85 @@
+"""What agents report of instances: it counts only for the place where an instance is to run now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.model.views import AgentReport, AgentState
+from zonesched.services.zone import Zone
+from zonesched.store import agent_work, identity, instances, placements, reservations
+from zonesched.store.instances import Instance
+from zonesched.store.placements import OnHost, Placement
+from zonesched.store.services import Service
+from zonesched.store.store import Transaction
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """An instance that should run and does not, and why."""
+
+    placement: Placement
+    to: PlacementState
+    reason: str
+
+
+def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentReport]) -> bool:
+    """Write down what a service found on its hosts; whether any instance ended."""
+    running = _should_run(tx, service, reports)
+    active: list[str] = []
+    ended: list[_Ended] = []
+    for told in reports:
+        if (told.uuid, told.attempt) not in running:
+            continue
+        instance, place = running[told.uuid, told.attempt]
+        match told.state:
+            case AgentState.ACTIVE if instance.status is InstanceStatus.BUILD:
+                active.append(told.uuid)
+            case AgentState.ERROR:
+                ended.append(_Ended(place, PlacementState.FAILED, told.reason or "build_failed"))
+            case AgentState.GONE:
+                ended.append(_Ended(place, PlacementState.RELEASED, "lost_by_host"))
+            case _:
+                pass
+    if active or ended:
+        _write_reports(tx, identity.next_change(tx), active, ended, zone.clock.now())
+    return bool(ended)
+
+
+def _should_run(
+    tx: Transaction, service: Service, reports: Sequence[AgentReport]
+) -> Mapping[tuple[str, int], tuple[Instance, Placement]]:
+    """By (uuid, attempt), those reported ones whose present, confirmed place is on a host of the service."""
+    uuids = sorted({told.uuid for told in reports})
+    living = {i.uuid: i for i in instances.read_by_uuid(tx, uuids).values() if i.status in agent_work.LIVING}
+    here = [
+        (p, p.where.host_id)
+        for p in placements.read_by_uuid(tx, list(living))
+        if isinstance(p.where, OnHost)
+        and p.state is PlacementState.CONFIRMED
+        and p.number == living[p.uuid].attempt
+    ]
+    own_hosts = agent_work.hosts_of(tx, service.id, sorted({host_id for _, host_id in here}))
+    return {p.key: (living[p.uuid], p) for p, host_id in here if host_id in own_hosts}
+
+
+def _write_reports(
+    tx: Transaction, change: int, active: Sequence[str], ended: Sequence[_Ended], now: float
+) -> None:
+    build = [InstanceStatus.BUILD]
+    instances.set_status(tx, change, active, InstanceStatus.ACTIVE, now, only_from=build)
+    for end in ended:
+        p = end.placement
+        # A second report of the same in one call finds it moved on.
+        if placements.move(tx, change, p, end.to, reason=end.reason):
+            instances.set_status(
+                tx,
+                change,
+                [p.uuid],
+                InstanceStatus.ERROR,
+                now,
+                reason=end.reason,
+                only_from=agent_work.LIVING,
+            )
+            reservations.poke(tx, p.caller_id, p.reservation_id)
