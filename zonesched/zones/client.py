@@ -116,7 +116,7 @@ class ChildClient:
         return True
 
     def show_server(self, uuid: str, timeout_s: float) -> InstanceChange | None:
-        """Where an instance stands (its attempt is not told: 0); None if the child has none of this uuid."""
+        """Where an instance stands; None if the child has none of this uuid."""
         reply = self._send("GET", f"/servers/{quote(uuid, safe='')}", timeout_s)
         return None if _is_not_found(reply) else answers.read_server(_expect(reply, 200), uuid)
 

@@ -72,11 +72,15 @@ class HttpTransport:
         self._clock = clock
 
     @classmethod
-    def from_conf(cls, conf: Conf, clock: Clock, *, resolver: Resolver | None = None) -> HttpTransport:
+    def from_conf(
+        cls, conf: Conf, clock: Clock, *, adapter: BaseAdapter | None = None, resolver: Resolver | None = None
+    ) -> HttpTransport:
         """A transport that goes only where `child_networks` allows. Raises ConfigError."""
         guard = AddressGuard.from_conf(conf)
-        adapter = CheckedAdapter(guard, resolver or SystemResolver(), clock, ca_file=conf.child_ca_file)
-        return cls(adapter, clock)
+        ca_file = conf.child_ca_file
+        return cls(
+            adapter or CheckedAdapter(guard, resolver or SystemResolver(), clock, ca_file=ca_file), clock
+        )
 
     def close(self) -> None:
         """Close all idle connections."""

@@ -21,7 +21,7 @@ from zonesched.seams import Clock, Done, Executor, Failed, Late
 from zonesched.zones.askable import Askable, askable
 from zonesched.zones.child import Child, ChildInfo, Ready
 from zonesched.zones.client import ANSWER_BYTES, ChildClient
-from zonesched.zones.fan_out import FanOut, Question
+from zonesched.zones.fan_out import Question, fan_out
 from zonesched.zones.known_child import KnownChild, PollRules, after_answer, after_failure
 from zonesched.zones.transport import Transport
 
@@ -62,9 +62,7 @@ class ZoneManager:
         self._clock = clock
         self._transport = transport
         self._settings = settings
-        self._fan_out = FanOut(executor, clock)
-        # Polls have a thread of their own: a busy child is not a dead one.
-        self._polls = FanOut(executor, clock, max_calls_per_child=1)
+        self._executor = executor
         self._lock = threading.Lock()
         self._known: Mapping[str, KnownChild] = {}
         self._rereads = 0
@@ -94,7 +92,7 @@ class ZoneManager:
         questions = [
             Question(known.child.id, partial(_info, self._client(known), timeout_s)) for known in polled
         ]
-        outcomes = self._polls.ask(questions, timeout_s)
+        outcomes = fan_out(self._executor, self._clock, questions, timeout_s)
         with self._lock:
             known_now = dict(self._known)
             for asked, outcome in zip(polled, outcomes, strict=True):
@@ -129,9 +127,8 @@ class ZoneManager:
         def asked_by(child_id: str, call: Callable[[ChildClient], T], ends_at: float) -> T:
             return call(self.client(child_id).within(ends_at))
 
-        return self._fan_out.ask(
-            [Question(child_id, partial(asked_by, child_id, call)) for child_id, call in calls], timeout_s
-        )
+        questions = [Question(child_id, partial(asked_by, child_id, call)) for child_id, call in calls]
+        return fan_out(self._executor, self._clock, questions, timeout_s)
 
     def client(self, child_id: str) -> ChildClient:
         """How to call one child. Raises ChildUnreachable for one that is not registered."""
