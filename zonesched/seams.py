@@ -66,8 +66,14 @@ class Loop(Protocol):
 class Executor(Protocol):
     """Threads and pauses."""
 
-    def gather(self, calls: Sequence[Callable[[], T]], timeout_s: float) -> list[Done[T] | Failed | Late]:
-        """Run the calls side by side; one outcome each, in the calls' order, after at most `timeout_s`."""
+    def gather(
+        self, calls: Sequence[tuple[str, Callable[[], T]]], timeout_s: float
+    ) -> list[Done[T] | Failed | Late]:
+        """Run (lane, call) pairs side by side; one outcome each, in their order, after at most `timeout_s`.
+
+        A lane has few threads (LANE_THREADS), shared by all who use it: what is slow in one lane holds up
+        nothing but that lane. A call that could not start in time is Late and never starts.
+        """
 
     def start_loop(self, name: str, step: Callable[[], float]) -> Loop:
         """Repeat `step` in the background; what it returns is the pause in seconds until the next one."""
@@ -124,17 +130,29 @@ class ThreadLoop:
             self._wake.wait(pause_s)
 
 
-class ThreadExecutor:
-    """Real threads: a bounded pool for calls, one thread per loop."""
+LANE_THREADS = 4
 
-    def __init__(self, max_threads: int = 128) -> None:
-        self._pool = ThreadPoolExecutor(max_threads, thread_name_prefix="call")
+
+class ThreadExecutor:
+    """Real threads: a small pool per lane, one thread per loop."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lanes: dict[str, ThreadPoolExecutor] = {}
         self._loops: list[ThreadLoop] = []
 
-    def gather(self, calls: Sequence[Callable[[], T]], timeout_s: float) -> list[Done[T] | Failed | Late]:
-        futures = [self._pool.submit(call) for call in calls]
+    def gather(
+        self, calls: Sequence[tuple[str, Callable[[], T]]], timeout_s: float
+    ) -> list[Done[T] | Failed | Late]:
+        futures = [self._lane(lane).submit(call) for lane, call in calls]
         wait(futures, timeout=max(0.0, timeout_s))
         return [self._outcome(future) for future in futures]
+
+    def _lane(self, name: str) -> ThreadPoolExecutor:
+        with self._lock:
+            if name not in self._lanes:
+                self._lanes[name] = ThreadPoolExecutor(LANE_THREADS, thread_name_prefix=f"lane-{name}")
+            return self._lanes[name]
 
     @staticmethod
     def _outcome(future: Future[T]) -> Done[T] | Failed | Late:
@@ -158,4 +176,5 @@ class ThreadExecutor:
             loop.stop()
         for loop in self._loops:
             loop.thread.join(timeout=10)
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in self._lanes.values():
+            pool.shutdown(wait=False, cancel_futures=True)

@@ -9,16 +9,28 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
-from zonesched.model.build_plan import MAX_WEIGHT, Entry
+from zonesched.model.build_plan import MAX_WEIGHT
 
 
-def merge_heads(sequences: Sequence[Sequence[Entry]], count: int) -> tuple[list[Entry], list[list[Entry]]]:
+class Weighted(Protocol):
+    """An entry or a bundle."""
+
+    @property
+    def weight(self) -> int:
+        """Lower is better."""
+
+
+W = TypeVar("W", bound=Weighted)
+
+
+def merge_heads(sequences: Sequence[Sequence[W]], count: int) -> tuple[list[W], list[list[W]]]:
     """(the `count` first picks, what is left of each sequence); equal heads in order of the sequences."""
     heads = [(sequence[0].weight, number) for number, sequence in enumerate(sequences) if sequence]
     heapq.heapify(heads)
     taken = [0] * len(sequences)
-    picked: list[Entry] = []
+    picked: list[W] = []
     while heads and len(picked) < count:
         number = heads[0][1]
         sequence = sequences[number]

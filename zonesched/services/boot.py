@@ -65,7 +65,7 @@ def _spec_of(zone: Zone, caller: Caller, form: BootForm) -> RequestSpec:
         raise BadRequest(
             f"Flavor {flavor.name} asks for no resources at all.", code="flavor_empty", field="flavorRef"
         )
-    zone.schedulers.check(spec)
+    zone.schedulers.default.check(spec)
     return spec
 
 

@@ -11,6 +11,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from zonesched.model.placement import Attempt, Build, BuildAnswer, BuildState, InstanceStatus, PlacementState
 from zonesched.model.request_spec import RequestSpec
@@ -49,14 +50,15 @@ def send_builds(
     sent_at = zone.clock.now()
     asked_s = hold_s + zone.conf.hold_margin
 
-    def call(client: ChildClient, batch: _Batch) -> Sequence[BuildAnswer]:
+    def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
         builds = [
             Build(p.uuid, p.number, p.where.blobs) for p in batch.placements if isinstance(p.where, InChild)
         ]
         return client.build(batch.reservation_id, spec, builds, asked_s, spec.time_budget_s)
 
     def expiry(answer: BuildAnswer) -> float:
-        return sent_at + min(hold_s, max(0.0, answer.hold_s - zone.conf.hold_margin))
+        own_hold_s = min(hold_s, max(0.0, answer.hold_s - zone.conf.hold_margin))
+        return float(sent_at + own_hold_s)
 
     _call_children(zone, sent, call, lease, expiry)
 
@@ -64,7 +66,7 @@ def send_builds(
 def send_confirms(zone: Zone, confirming: Sequence[Placement], lease: Lease | None = None) -> None:
     """Tell children to build these CONFIRMING placements; unanswered ones make their instances UNKNOWN."""
 
-    def call(client: ChildClient, batch: _Batch) -> Sequence[BuildAnswer]:
+    def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
         return client.confirm(batch.reservation_id, batch.attempts, zone.conf.build_timeout)
 
     unanswered = _call_children(zone, confirming, call, lease)
@@ -86,7 +88,7 @@ def send_confirms(zone: Zone, confirming: Sequence[Placement], lease: Lease | No
 def send_cancels(zone: Zone, cancelling: Sequence[Placement]) -> None:
     """Tell children to let go of these CANCELLING placements."""
 
-    def call(client: ChildClient, batch: _Batch) -> Sequence[BuildAnswer]:
+    def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
         return client.cancel(batch.reservation_id, batch.attempts, zone.conf.build_timeout)
 
     _call_children(zone, cancelling, call, None)
@@ -95,7 +97,7 @@ def send_cancels(zone: Zone, cancelling: Sequence[Placement]) -> None:
 def send_deletes(zone: Zone, releasing: Sequence[Placement]) -> None:
     """Tell children to delete the instances of these RELEASING placements; one already gone is deleted."""
 
-    def call(client: ChildClient, batch: _Batch) -> Sequence[BuildAnswer]:
+    def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
         for p in batch.placements:
             client.delete_server(p.uuid, zone.conf.build_timeout)
         return [BuildAnswer(p.uuid, p.number, BuildState.GONE) for p in batch.placements]
@@ -106,22 +108,21 @@ def send_deletes(zone: Zone, releasing: Sequence[Placement]) -> None:
 def _call_children(
     zone: Zone,
     sent: Sequence[Placement],
-    call: Callable[[ChildClient, _Batch], Sequence[BuildAnswer]],
+    call: Callable[[_Batch, ChildClient], Sequence[BuildAnswer]],
     lease: Lease | None,
     expiry: Callable[[BuildAnswer], float] = lambda answer: 0.0,
 ) -> list[Placement]:
     """One call per child and reservation, side by side; what got no answer that ends its call."""
     batches = _batches(sent)
     outcomes = zone.children.call(
-        [(batch.child_id, lambda client, b=batch: call(client, b)) for batch in batches],
+        [(batch.child_id, partial(call, batch)) for batch in batches],
         timeout_s=zone.conf.build_timeout,
     )
     unanswered: list[Placement] = []
     for batch, outcome in zip(batches, outcomes, strict=True):
         answers = outcome.value if isinstance(outcome, Done) else []
         by_key = {(a.uuid, a.attempt): a for a in answers}
-        open_ones = zone.store.write(lambda tx, b=batch, k=by_key: _record(zone, tx, b, k, lease, expiry))
-        unanswered += open_ones
+        unanswered += zone.store.write(partial(_record, zone, batch, by_key, lease, expiry))
     return unanswered
 
 
@@ -135,11 +136,11 @@ def _batches(sent: Sequence[Placement]) -> list[_Batch]:
 
 def _record(
     zone: Zone,
-    tx: Transaction,
     batch: _Batch,
     answers: Mapping[tuple[str, int], BuildAnswer],
     lease: Lease | None,
     expiry: Callable[[BuildAnswer], float],
+    tx: Transaction,
 ) -> list[Placement]:
     now = zone.clock.now()
     if lease is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,7 +10,21 @@ from zonesched.model.host_table import HostTable
 from zonesched.scheduler.scale import Range
 from zonesched.services.select import own_capabilities
 from zonesched.services.zone import Zone
+from zonesched.store import schema
+from zonesched.store.schema import SchemaState
+from zonesched.store.store import StoreError
 from zonesched.zones.child import Ready
+
+log = logging.getLogger(__name__)
+
+
+def is_ready(zone: Zone) -> bool:
+    """Whether the zone's rows can be read; a zone that is not ready takes no requests."""
+    try:
+        return schema.state(zone.store) is SchemaState.CURRENT
+    except StoreError:
+        log.exception("the database cannot be read")
+        return False
 
 
 def report(zone: Zone) -> Mapping[str, Any]:

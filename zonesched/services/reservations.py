@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from zonesched.errors import NotFound
+from zonesched.errors import BadRequest, NotFound
 from zonesched.model.caller import Caller
-from zonesched.model.placement import InstanceStatus
+from zonesched.model.placement import InstanceChange, InstanceStatus
 from zonesched.model.views import ReservationView
 from zonesched.services.faults import refusals
 from zonesched.services.servers import scope_of
 from zonesched.services.zone import Zone
-from zonesched.store import instances
+from zonesched.store import feed, instances
 from zonesched.store import reservations as rows
 from zonesched.store.instances import Instance
 from zonesched.store.reservations import Reservation
@@ -82,3 +82,25 @@ def _reasons(reservation: Reservation, members: Sequence[Instance]) -> list[dict
         refused_by = refusals(reservation.why) if code.startswith("no_valid_host") else []
         lines.append({"code": code, "count": count, "refused_by": refused_by})
     return lines
+
+
+PAGE = 1000
+
+
+def changes(zone: Zone, caller: Caller, cursor: str) -> tuple[Sequence[InstanceChange], str, bool]:
+    """What has changed of this parent's instances since `cursor` ("" for all): a page, its cursor, more.
+
+    The cursor is opaque to the parent. Raises BadRequest for one that this zone did not give.
+    """
+    seq, uuid = _read_cursor(cursor)
+    found = zone.store.read(lambda tx: feed.changes(tx, caller.user_id, seq, uuid, PAGE + 1))
+    page = found[:PAGE]
+    last = (page[-1].seq, page[-1].change.uuid) if page else (seq, uuid)
+    return [line.change for line in page], f"{last[0]}.{last[1]}", len(found) > PAGE
+
+
+def _read_cursor(cursor: str) -> tuple[int, str]:
+    seq, _, uuid = cursor.partition(".")
+    if cursor and not (seq.isascii() and seq.isdigit() and len(cursor) <= 64):
+        raise BadRequest("cursor is not one that this zone gave.", code="cursor_invalid", field="cursor")
+    return int(seq or 0), uuid

@@ -20,7 +20,7 @@ class ChangeLine:
 
 
 def changes(tx: Connection, caller_id: str, after_seq: int, after_uuid: str, limit: int) -> list[ChangeLine]:
-    """A caller's instances that changed after (seq, uuid), in that order, with the attempt it knows them by."""
+    """A caller's instances that changed after (seq, uuid), in that order, with the attempt it knows."""
     instance, build = t.instances.c, t.inbound_builds.c
     later = sa.or_(
         instance.changed_seq > after_seq,

@@ -143,7 +143,7 @@ def move_all(
 
 
 def postpone(tx: Connection, placements: Sequence[Placement], due_after: Callable[[int], float]) -> None:
-    """Count one more unanswered call; `due_after` says for a count when the next one is due (epoch seconds)."""
+    """Count one more unanswered call; `due_after` says for a count when the next one is due."""
     for p in placements:
         tx.execute(
             sa.update(t.placements)

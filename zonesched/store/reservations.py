@@ -173,7 +173,7 @@ def poke(tx: Connection, caller_id: str, reservation_id: str) -> None:
 def note_select(
     tx: Connection, lease: Lease, why: Sequence[dict[str, Any]], spec: RequestSpec, reason: str
 ) -> None:
-    """Count one more select; keep its weighing, why hosts were refused, and the code for what is not placed."""
+    """Count one more select; keep its weighing, why hosts were refused, and the code of the outcome."""
     tx.execute(
         sa.update(t.reservations)
         .where(COLUMNS.id == lease.reservation_id, COLUMNS.caller_id == lease.caller_id)

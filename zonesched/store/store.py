@@ -18,6 +18,9 @@ T = TypeVar("T")
 Transaction = Connection
 """What a function given to `read` or `write` gets: the open transaction."""
 
+StoreError = DBAPIError
+"""What `read` and `write` raise when the database itself fails."""
+
 log = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = 30_000

@@ -1,0 +1,244 @@
+"""What must never be so in a zone's rows, each kind as one question to the database.
+
+Live holds, leased work and calls that wait for an answer are states of passage and no differences.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import orjson
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from zonesched.model.capacity import capacity
+from zonesched.model.placement import CLAIMING, LIVING, InstanceStatus, PlacementState
+from zonesched.model.views import Difference
+from zonesched.store import tables as t
+from zonesched.store.reservations import ReservationState
+
+State = PlacementState
+RUNNING = (InstanceStatus.BUILD, InstanceStatus.ACTIVE, InstanceStatus.UNKNOWN)
+ENDED = (InstanceStatus.ERROR, InstanceStatus.DELETED)
+_place, _instance, _reservation = t.placements.c, t.instances.c, t.reservations.c
+
+
+@dataclass(frozen=True)
+class Limits:
+    """This zone's uuid, and the moments (epoch seconds) before which a hold or a work is overdue."""
+
+    zone_uuid: str
+    holds_overdue_before: float
+    work_overdue_before: float
+
+
+def differences(tx: Connection, limits: Limits) -> list[Difference]:
+    """Everything that is wrong, in order of kind and subject."""
+    found = [
+        *used_differs(tx),
+        *over_capacity(tx),
+        *claim_without_instance(tx),
+        *instance_without_place(tx),
+        *two_places(tx),
+        *entry_used_twice(tx),
+        *hold_overdue(tx, limits.holds_overdue_before),
+        *reservation_overdue(tx, limits.work_overdue_before),
+        *reservation_counts(tx, limits.zone_uuid),
+    ]
+    return sorted(found, key=lambda d: (d.kind, d.subject, d.detail))
+
+
+def used_differs(tx: Connection) -> list[Difference]:
+    """`inventories.used` is what the claims on the host take together, and nothing else."""
+    claimed: Counter[tuple[str, str]] = Counter()
+    statement = (
+        sa.select(_place.host_id, _place.resources, sa.func.count())
+        .where(_place.kind == "host", _place.state.in_(_values(CLAIMING)))
+        .group_by(_place.host_id, _place.resources)
+    )
+    for host_id, resources, copies in tx.execute(statement):
+        for name, amount in orjson.loads(resources).items():
+            claimed[host_id, name] += amount * copies
+    row = t.inventories.c
+    used = {
+        (host_id, name): amount
+        for host_id, name, amount in tx.execute(sa.select(row.host_id, row.resource_class, row.used))
+    }
+    return [
+        Difference(
+            "used_differs",
+            f"host {host_id} {name}",
+            f"used is {used.get((host_id, name), 0)}, claims take {claimed[host_id, name]}",
+        )
+        for host_id, name in used.keys() | claimed.keys()
+        if used.get((host_id, name), 0) != claimed[host_id, name]
+    ]
+
+
+def over_capacity(tx: Connection) -> list[Difference]:
+    """Claims never take more than the capacity, or than they took when the host shrank below that."""
+    found: list[Difference] = []
+    for row in tx.execute(sa.select(t.inventories)):
+        subject = f"host {row.host_id} {row.resource_class}"
+        real = capacity(row.total, row.reserved, row.allocation_ratio)
+        if row.capacity != real:
+            found.append(Difference("capacity_differs", subject, f"stored is {row.capacity}, rightly {real}"))
+        if row.used > max(real, row.shrunk_used):
+            found.append(Difference("over_capacity", subject, f"used is {row.used} of {real}"))
+    return found
+
+
+def claim_without_instance(tx: Connection) -> list[Difference]:
+    """Every claim belongs to an instance that has not ended, and is its present place.
+
+    In a child zone an instance in ERROR keeps its place until it is deleted.
+    """
+    here = sa.and_(_place.kind == "host", _place.state.in_(_values(CLAIMING)))
+    below = sa.and_(_place.kind == "child", _place.state.in_(_values((State.CONFIRMING, State.CONFIRMED))))
+    ended_here = sa.and_(_place.kind == "host", _instance.status.in_(_values(ENDED)))
+    statement = (
+        sa.select(_place.uuid, _place.number, _place.state, _instance.status, _instance.attempt)
+        .outerjoin(t.instances, _instance.uuid == _place.uuid)
+        .where(
+            sa.or_(here, below),
+            sa.or_(
+                _instance.uuid.is_(None),
+                _instance.status == InstanceStatus.DELETED.value,
+                ended_here,
+                _instance.attempt != _place.number,
+            ),
+        )
+    )
+    return [
+        Difference(
+            "claim_without_instance",
+            f"instance {row.uuid} place {row.number}",
+            f"place is {row.state}, instance is {row.status or 'missing'} at place {row.attempt}",
+        )
+        for row in tx.execute(statement)
+    ]
+
+
+def instance_without_place(tx: Connection) -> list[Difference]:
+    """An instance that is or will be there has a place, unless a worker still looks for one."""
+    statement = (
+        sa.select(_instance.uuid, _instance.status, _instance.attempt, _place.state)
+        .join(
+            t.reservations,
+            sa.and_(
+                _reservation.id == _instance.reservation_id, _reservation.caller_id == _instance.caller_id
+            ),
+        )
+        .outerjoin(t.placements, sa.and_(_place.uuid == _instance.uuid, _place.number == _instance.attempt))
+        .where(_instance.status.in_(_values(RUNNING)))
+        .where(_reservation.state != ReservationState.OPEN.value)
+        .where(sa.or_(_place.uuid.is_(None), _place.state.not_in(_values((*LIVING, State.CANCELLING)))))
+    )
+    return [
+        Difference(
+            "instance_without_place",
+            f"instance {row.uuid}",
+            f"instance is {row.status}, place {row.attempt} is {row.state or 'missing'}",
+        )
+        for row in tx.execute(statement)
+    ]
+
+
+def two_places(tx: Connection) -> list[Difference]:
+    """An instance is built in one place only, and once its boot is settled nothing else is kept for it."""
+    built = sa.case((_place.state.in_(_values((State.CONFIRMING, State.CONFIRMED))), 1), else_=0)
+    settled = sa.case((_reservation.state == ReservationState.SETTLED.value, 1), else_=0)
+    statement = (
+        sa.select(_place.uuid, sa.func.sum(built).label("built"), sa.func.count().label("living"))
+        .join(
+            t.reservations,
+            sa.and_(_reservation.id == _place.reservation_id, _reservation.caller_id == _place.caller_id),
+        )
+        .where(_place.state.in_(_values(LIVING)))
+        .group_by(_place.uuid)
+        .having(sa.or_(sa.func.sum(built) > 1, sa.and_(sa.func.max(settled) == 1, sa.func.count() > 1)))
+    )
+    return [
+        Difference("two_places", f"instance {row.uuid}", f"{row.living} places, {row.built} of them built")
+        for row in tx.execute(statement)
+    ]
+
+
+def entry_used_twice(tx: Connection) -> list[Difference]:
+    """A sealed entry builds at most one instance."""
+    statement = (
+        sa.select(_place.entry_key, sa.func.count().label("times"))
+        .where(_place.entry_key.is_not(None))
+        .group_by(_place.entry_key)
+        .having(sa.func.count() > 1)
+    )
+    return [
+        Difference("entry_used_twice", f"entry {row.entry_key}", f"used by {row.times} places")
+        for row in tx.execute(statement)
+    ]
+
+
+def hold_overdue(tx: Connection, overdue_before: float) -> list[Difference]:
+    """A hold that nobody confirmed ends soon after its time."""
+    statement = sa.select(_place.uuid, _place.number, _place.state, _place.hold_expires_at).where(
+        _place.state.in_(_values((State.INTENDED, State.HELD))), _place.hold_expires_at < overdue_before
+    )
+    return [
+        Difference(
+            "hold_overdue",
+            f"instance {row.uuid} place {row.number}",
+            f"still {row.state}, its hold was over at {row.hold_expires_at:.0f}",
+        )
+        for row in tx.execute(statement)
+    ]
+
+
+def reservation_overdue(tx: Connection, overdue_before: float) -> list[Difference]:
+    """A boot that is not settled has a worker, or waits for a moment that is still to come."""
+    statement = sa.select(_reservation.id, _reservation.next_work_at, _reservation.lease_expires_at).where(
+        _reservation.state == ReservationState.OPEN.value,
+        _reservation.next_work_at < overdue_before,
+        _reservation.lease_expires_at < overdue_before,
+        _reservation.created_at < overdue_before,
+    )
+    return [
+        Difference(
+            "reservation_overdue",
+            f"reservation {row.id}",
+            f"due since {max(row.next_work_at, row.lease_expires_at):.0f}, nobody works on it",
+        )
+        for row in tx.execute(statement)
+    ]
+
+
+def reservation_counts(tx: Connection, zone_uuid: str) -> list[Difference]:
+    """A user's boot has as many instances as were asked for, and every instance has a reservation."""
+    joined = sa.and_(
+        _reservation.id == _instance.reservation_id, _reservation.caller_id == _instance.caller_id
+    )
+    counted = (
+        sa.select(
+            _reservation.id, _reservation.num_instances, sa.func.count(_instance.uuid).label("instances")
+        )
+        .outerjoin(t.instances, joined)
+        .where(_reservation.caller_id == zone_uuid)
+        .group_by(_reservation.id, _reservation.num_instances)
+        .having(sa.func.count(_instance.uuid) != _reservation.num_instances)
+    )
+    stray = sa.select(_instance.uuid).outerjoin(t.reservations, joined).where(_reservation.id.is_(None))
+    return [
+        Difference(
+            "reservation_counts", f"reservation {row.id}", f"{row.instances} instances of {row.num_instances}"
+        )
+        for row in tx.execute(counted)
+    ] + [
+        Difference("reservation_counts", f"instance {row.uuid}", "its reservation is missing")
+        for row in tx.execute(stray)
+    ]
+
+
+def _values(states: Iterable[Enum]) -> Sequence[str]:
+    return sorted(state.value for state in states)
