@@ -1,1 +1,1 @@
-"""The zonesched command and the launcher of a zone."""
+"""The command line: `zonesched` for people and scripts, the launcher of a zone, and the demo."""

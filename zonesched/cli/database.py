@@ -1,0 +1,37 @@
+"""`zonesched db`: a zone's database."""
+
+from __future__ import annotations
+
+import click
+
+from zonesched import conf
+from zonesched.errors import ConfigError
+from zonesched.store import schema
+from zonesched.store.schema import SchemaState
+from zonesched.store.store import Store
+
+
+@click.group()
+def db() -> None:
+    """A zone's database."""
+
+
+@db.command()
+@click.option(
+    "--config-file", "files", multiple=True, type=click.Path(), help="Repeatable; a later one wins."
+)
+def upgrade(files: tuple[str, ...]) -> None:
+    """Bring the database of a configuration to this version's schema; running zones may go on."""
+    store = Store.open(conf.load(files).database_url)
+    try:
+        before = schema.state(store)
+        if before is SchemaState.AHEAD:
+            raise ConfigError("The database is of a later version of zonesched: nothing was changed.")
+        schema.upgrade(store)
+    finally:
+        store.close()
+    click.echo(
+        "the schema was current"
+        if before is SchemaState.CURRENT
+        else f"the schema was {before.value}; upgraded"
+    )

@@ -1,0 +1,104 @@
+"""`zonesched`: one command, a group per noun. Exit codes:
+
+0 done; 1 the zone said no, or what was checked is not right; 2 the command line is wrong; 3 the zone cannot
+be reached or fails; 4 there is no such thing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from zonesched.cli.session import Session, zone_options
+from zonesched.compute.connection import ZoneAway, ZoneRefused
+from zonesched.compute.credentials import CredentialsError
+from zonesched.errors import ZoneschedError
+
+NOUNS = {
+    "zone": "zonesched.cli.zone:zone",
+    "server": "zonesched.cli.server:server",
+    "reservation": "zonesched.cli.reservation:reservation",
+    "flavor": "zonesched.cli.flavor:flavor",
+    "image": "zonesched.cli.image:image",
+    "host": "zonesched.cli.host:host",
+    "user": "zonesched.cli.user:user",
+    "audit": "zonesched.cli.audit:audit",
+    "key": "zonesched.cli.key:key",
+    "config": "zonesched.cli.config:config",
+    "db": "zonesched.cli.database:db",
+}
+
+REFUSED, USAGE, AWAY, MISSING = 1, 2, 3, 4
+
+
+class Nouns(click.Group):
+    """Imports a noun's module when it is used, so that one command does not wait for all others."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(NOUNS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in NOUNS:
+            return None
+        module, _, name = NOUNS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+
+@click.command(cls=Nouns)
+@zone_options
+@click.version_option(package_name="zonesched")
+def zonesched() -> None:
+    """Ask a zone, and run the tree below it.
+
+    The zone and the user come from options, from ZONESCHED_URL, ZONESCHED_USERNAME and ZONESCHED_PASSWORD,
+    or from a file (--credentials, ZONESCHED_CREDENTIALS) with url, username and password in its section
+    [zonesched]. Options stand anywhere after the command's name.
+
+    Exit codes: 0 done; 1 the zone said no, or a check found something; 2 wrong usage; 3 the zone cannot be
+    reached; 4 not found.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and exit."""
+    sys.exit(run(arguments, Session()))
+
+
+def run(arguments: Sequence[str] | None, session: Session) -> int:
+    """Run one command; its exit code. Errors are one line on standard error."""
+    try:
+        code = zonesched.main(arguments, prog_name="zonesched", standalone_mode=False, obj=session)
+        return code if isinstance(code, int) else 0
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else REFUSED
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "zonesched"
+        return _say(f"{error.format_message()} Try '{path} --help'.", "", USAGE)
+    except click.Abort:
+        return _say("stopped", "", 130)
+    except CredentialsError as error:
+        return _say(str(error), "", USAGE)
+    except ZoneAway as error:
+        return _say(str(error), "zone_unreachable", AWAY)
+    except ZoneRefused as error:
+        return _say(error.message, error.code or str(error.status), _code_of(error))
+    except ZoneschedError as error:
+        return _say(error.message, error.code, REFUSED)
+    except OSError as error:
+        return _say(str(error), "", REFUSED)
+
+
+def _code_of(error: ZoneRefused) -> int:
+    if error.status == 404:
+        return MISSING
+    return AWAY if error.status >= 500 else REFUSED
+
+
+def _say(message: str, code: str, exit_code: int) -> int:
+    text = " ".join(message.split())
+    click.echo(f"zonesched: {text} ({code})" if code else f"zonesched: {text}", err=True)
+    return exit_code

@@ -1,0 +1,87 @@
+"""`zonesched reservation`: how a boot stands."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import click
+from rich.console import Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.text import Text
+
+from zonesched.cli.output import cell, console, print_item, print_json, table
+from zonesched.cli.session import Session, pass_session, zone_options
+
+UNFINISHED = "BUILD"
+SETTLED = ("ACTIVE", "ERROR", "DELETED")
+BAD_ENDS = ("ERROR", "PARTIAL")
+
+
+@click.group()
+def reservation() -> None:
+    """How a boot stands."""
+
+
+@reservation.command()
+@click.argument("id")
+@click.option(
+    "--watch", "watching", is_flag=True, help="Stay until it has ended; exit 1 if not all is ACTIVE."
+)
+@click.option("--instances", is_flag=True, help="List its instances too.")
+@zone_options
+@pass_session
+def show(session: Session, id: str, watching: bool, instances: bool) -> None:
+    """State, counts and reasons of one boot."""
+    if watching:
+        watch(session, id)
+        return
+    answer = session.call("GET", f"/reservations/{id}")
+    if session.as_json:
+        print_json(answer)
+    else:
+        _print(answer["reservation"], instances)
+
+
+def _print(found: Mapping[str, Any], with_instances: bool) -> None:
+    print_item({key: value for key, value in found.items() if key not in ("instances", "reasons")})
+    if found["reasons"]:
+        console().print()
+        console().print(_reasons(found["reasons"]))
+    if with_instances:
+        console().print()
+        console().print(table(("uuid", "status"), [(i["uuid"], i["status"]) for i in found["instances"]]))
+
+
+def watch(session: Session, id: str, pause_s: float = 0.5) -> None:
+    """Show a boot live until it has ended. Exits 1 if it did not all become ACTIVE."""
+    found = _read(session, id)
+    with Live(_progress(found), console=console(), transient=session.as_json) as live:
+        while found["state"] == UNFINISHED:
+            session.pause(pause_s)
+            found = _read(session, id)
+            live.update(_progress(found))
+    if session.as_json:
+        print_json({"reservation": found})
+    if found["state"] in BAD_ENDS:
+        sys.exit(1)
+
+
+def _read(session: Session, id: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = session.call("GET", f"/reservations/{id}")["reservation"]
+    return found
+
+
+def _progress(found: Mapping[str, Any]) -> Group:
+    counts, total = found["counts"], found["num_instances"]
+    settled = sum(counts.get(status, 0) for status in SETTLED)
+    line = Text(f"{found['id']}  {found['state']}  {cell(counts)}")
+    bar = ProgressBar(total=max(1, total), completed=settled, width=60)
+    return Group(line, bar, *([_reasons(found["reasons"])] if found["reasons"] else []))
+
+
+def _reasons(reasons: list[Mapping[str, Any]]) -> Any:
+    columns = ("reason", "instances", "refused by")
+    return table(columns, [(r["code"], r["count"], r.get("refused_by", [])) for r in reasons])

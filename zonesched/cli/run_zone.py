@@ -1,0 +1,136 @@
+"""`zonesched-zone`: serve one zone from its configuration, until SIGTERM.
+
+One process of threads serves; it is forked after the configuration was checked, the database brought up to
+date and, in a zone without users, a first admin made.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+from pathlib import Path
+from typing import Any
+
+import click
+from gunicorn.app.base import BaseApplication
+
+from zonesched import conf as options
+from zonesched.api.app import create_app
+from zonesched.cli.shortcomings import shortcomings
+from zonesched.compute.credentials import Credentials, write_credentials
+from zonesched.conf import Conf
+from zonesched.errors import ConfigError
+from zonesched.services import background, users
+from zonesched.services.zone import Zone
+
+GRACEFUL_S = 30
+IDLE_CONNECTION_S = 75
+"""Longer than callers keep a connection that is not used, so that it is theirs to close."""
+
+NO_ADDRESS = ("0.0.0.0", "::", "")
+
+
+@click.command()
+@click.option(
+    "--config-file", "files", multiple=True, type=click.Path(), help="Repeatable; a later one wins."
+)
+@click.version_option(package_name="zonesched")
+def main(files: tuple[str, ...]) -> None:
+    """Serve one zone until SIGTERM, which lets what is in flight end."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        conf = options.load(files)
+        check_port_is_free(conf.bind_host, conf.bind_port)
+        prepare(conf)
+    except ConfigError as error:
+        raise click.ClickException(error.message) from error
+    except OSError as error:
+        raise click.ClickException(str(error)) from error
+    for line in shortcomings(conf):
+        say(line)
+    say(f"Zone {conf.zone_name} listens on {zone_url(conf)}.")
+    Server(conf).run()
+
+
+def say(line: str) -> None:
+    """A line for the operator."""
+    click.echo(f"zonesched-zone: {line}", err=True)
+
+
+def zone_url(conf: Conf) -> str:
+    """Where this machine reaches the zone."""
+    host = "127.0.0.1" if conf.bind_host in NO_ADDRESS else conf.bind_host
+    return f"http://[{host}]:{conf.bind_port}" if ":" in host else f"http://{host}:{conf.bind_port}"
+
+
+def check_port_is_free(host: str, port: int) -> None:
+    """Raises ConfigError that says what to do when the zone could not listen there."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise ConfigError(f"Cannot listen on {host}: {error.strerror}.", field="bind_host") from error
+            raise ConfigError(
+                f"Port {port} of {host} is in use: stop what listens there, or set another bind_port.",
+                field="bind_port",
+            ) from error
+
+
+def prepare(conf: Conf) -> None:
+    """Open the zone once: check what it names, migrate its database, make a first admin."""
+    state = Path(conf.state_path)
+    state.mkdir(parents=True, exist_ok=True)
+    zone = Zone.open(conf)
+    try:
+        made = users.create_first_admin(zone) if conf.auth_strategy == "http_basic" else None
+    finally:
+        zone.stop()
+    if made:
+        path = state / "admin.credentials"
+        write_credentials(path, Credentials(zone_url(conf), made.user.name, made.secret))
+        say(f"Made the first user, {made.user.name}; its password is in {path}.")
+
+
+class Server(BaseApplication):  # type: ignore[misc]
+    """gunicorn with one process of threads, set up from the zone's own configuration."""
+
+    def __init__(self, conf: Conf) -> None:
+        self._conf = conf
+        self._zone: Zone | None = None
+        super().__init__()
+
+    def load_config(self) -> None:
+        host = f"[{self._conf.bind_host}]" if ":" in self._conf.bind_host else self._conf.bind_host
+        settings = {
+            "bind": f"{host}:{self._conf.bind_port}",
+            "workers": 1,
+            "worker_class": "gthread",
+            "threads": self._conf.api_threads,
+            "graceful_timeout": GRACEFUL_S,
+            "keepalive": IDLE_CONNECTION_S,
+            "control_socket_disable": True,
+            "loglevel": "warning",
+            "worker_exit": self._stop_zone,
+        }
+        for name, value in settings.items():
+            if name in self.cfg.settings:
+                self.cfg.set(name, value)
+
+    def load(self) -> Any:
+        """The application; called in the serving process, where the zone's threads start too."""
+        self._zone = Zone.open(self._conf)
+        app = create_app(self._zone)
+        background.start(self._zone)
+        return app
+
+    def _stop_zone(self, server: Any, worker: Any) -> None:
+        if self._zone is not None:
+            self._zone.stop()
+
+
+if __name__ == "__main__":
+    main()

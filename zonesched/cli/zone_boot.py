@@ -1,0 +1,73 @@
+"""`zonesched zone boot`: N instances over the whole tree with one call."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from zonesched.cli.lookup import find_id
+from zonesched.cli.output import print_json
+from zonesched.cli.reservation import watch
+from zonesched.cli.session import Session, pass_session, zone_options
+
+
+@click.command()
+@click.option("--flavor", required=True, help="Name or id.")
+@click.option("--image", required=True, help="Name or id.")
+@click.option("--name", required=True, help="Several instances are numbered: NAME-1, NAME-2.")
+@click.option("--num-instances", "-n", type=int, default=1, show_default=True)
+@click.option("--min-count", type=int, help="Be content with so many; otherwise all or none.")
+@click.option("--availability-zone", help="Only hosts of this availability zone.")
+@click.option("--filter", "filters", multiple=True, help="A host filter beside the zone's own; repeatable.")
+@click.option(
+    "--hint", "hints", multiple=True, metavar="KEY=VALUE", help="Scheduler hint; the value may be JSON."
+)
+@click.option("--idempotency-key", help="The same key again does not boot again.")
+@click.option("--watch", "watching", is_flag=True, help="Stay and show how the instances come to be.")
+@zone_options
+@pass_session
+def boot(
+    session: Session,
+    flavor: str,
+    image: str,
+    name: str,
+    num_instances: int,
+    min_count: int | None,
+    availability_zone: str | None,
+    filters: tuple[str, ...],
+    hints: tuple[str, ...],
+    idempotency_key: str | None,
+    watching: bool,
+) -> None:
+    """Boot instances wherever in the tree they fit best."""
+    server: dict[str, Any] = {
+        "name": name,
+        "flavorRef": find_id(session, "/flavors", "flavors", flavor),
+        "imageRef": find_id(session, "/images", "images", image),
+        "num_instances": num_instances,
+    }
+    given = {"min_count": min_count, "availability_zone": availability_zone, "filters": list(filters) or None}
+    server |= {key: value for key, value in given.items() if value is not None}
+    body: dict[str, Any] = {"server": server}
+    if hints:
+        body["os:scheduler_hints"] = dict(_hint(text) for text in hints)
+    headers = {"Idempotency-Key": idempotency_key} if idempotency_key else None
+    answer = session.call("POST", "/zones/boot", body, headers=headers)
+    if watching:
+        watch(session, answer["reservation_id"])
+    elif session.as_json:
+        print_json(answer)
+    else:
+        click.echo(answer["reservation_id"])
+
+
+def _hint(text: str) -> tuple[str, Any]:
+    key, separator, value = text.partition("=")
+    if not key or not separator:
+        raise click.UsageError(f"--hint {text!r} is not KEY=VALUE")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
