@@ -146,6 +146,11 @@ class TestSizes:
             blob_size_for(children, configured)
         assert refused.value.field == "build_plan_blob_size"
 
+    @pytest.mark.parametrize("configured", [1, 255, 65_537])
+    def test_a_configured_size_out_of_bounds_is_told_the_accepted_values(self, configured: int) -> None:
+        with pytest.raises(ConfigError, match=f"is {configured}; it must be 0, or from 256 to 65536"):
+            blob_size_for([], configured)
+
     @pytest.mark.parametrize("child_size", [256, 257, 383, 384, 385, 4_096, 65_408])
     def test_a_child_that_fits_can_be_sealed(self, child_size: int) -> None:
         envelope = an_envelope(blob_size=blob_size_for([child_size], 0))
@@ -211,6 +216,11 @@ class TestText:
         except ValueError:
             return
         assert blob_to_text(blob) == text
+
+    def test_a_text_longer_than_any_blob_is_not_decoded(self) -> None:
+        assert len(blob_from_text(blob_to_text(bytes(65_536)))) == 65_536
+        with pytest.raises(ValueError):
+            blob_from_text(blob_to_text(bytes(65_537)))
 
     @given(st.binary(max_size=300))
     def test_all_bytes_have_a_text_that_is_read_back(self, blob: bytes) -> None:

@@ -100,7 +100,7 @@ class VerifiedCache:
 
 
 def _scrypt(password: str, salt: bytes, cost: ScryptCost) -> bytes:
-    # scrypt pads what is short with zeros, so that "x" and "x\\0" are one password; digests have one length.
+    # scrypt pads what is short with zeros, so that "x" and "x\0" are one password; digests have one length.
     digest = hashlib.sha256(_utf8(password)).digest()
     memory = 128 * cost.r * (cost.n + cost.p + 2)
     return hashlib.scrypt(
