@@ -55,8 +55,9 @@ def register(tx: Connection, service: Service, reported: Sequence[HostRow]) -> M
     writes = _Writes()
     ids: dict[str, str] = {}
     for row in sorted(reported, key=lambda row: row.facts.name):
-        host_id = _compare_facts(writes, row.facts, known.get(row.facts.name))
-        ids[row.facts.name] = host_id
+        facts = replace(row.facts, service_id=service.id)
+        host_id = _compare_facts(writes, facts, known.get(facts.name))
+        ids[facts.name] = host_id
         _compare_inventories(writes, host_id, row.inventories, stored.get(host_id, {}))
     _write(tx, writes)
     return ids

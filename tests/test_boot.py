@@ -1,0 +1,34 @@
+"""A boot through a tree: accepted, placed, confirmed, built, deleted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.tree import Tree, a_host
+
+FLAVOR = {"flavor": {"name": "small", "vcpus": 2, "ram": 2048, "disk": 10}}
+
+
+def a_small_tree(folder: Path) -> Tree:
+    tree = Tree(folder)
+    tree.add("root", hosts_=[a_host("r1", vcpus=4)])
+    tree.add("region", parent="root")
+    tree.add("leaf-a", parent="region", hosts_=[a_host("a1"), a_host("a2")])
+    tree.add("leaf-b", parent="root", hosts_=[a_host("b1")])
+    tree.poll()
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+    return tree
+
+
+def test_a_boot_reaches_the_leaves(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    root = tree.nodes["root"].client()
+
+    answer = root.post("/zones/boot", {"server": {"name": "vm", "flavorRef": "small", "num_instances": 20}})
+    assert answer.status == 202, answer.body
+    tree.settle()
+
+    shown = root.get(f"/reservations/{answer.json['reservation_id']}").json["reservation"]
+    print(shown)
+    assert shown["state"] == "BUILD"
+    assert shown["counts"] == {"BUILD": 20}
