@@ -163,13 +163,14 @@ class HostForm:
 
 @dataclass(frozen=True)
 class DesiredInstance:
-    """What should run on a host; `host` is the host's name."""
+    """What should run on a host; `host` is the host's name, `status` what the zone last heard of it."""
 
     uuid: str
     attempt: int
     host: str
     flavor: Flavor
     image: Image
+    status: InstanceStatus = InstanceStatus.BUILD
 
 
 class AgentState(enum.Enum):

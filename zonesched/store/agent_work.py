@@ -21,7 +21,7 @@ def desired(tx: Connection, service_id: str) -> list[DesiredInstance]:
     """All that should run on the service's hosts, by host and instance."""
     host, place, instance = t.hosts.c, t.placements.c, t.instances.c
     statement = (
-        sa.select(place.uuid, place.number, host.name, place.caller_id, place.reservation_id)
+        sa.select(place.uuid, place.number, host.name, place.caller_id, place.reservation_id, instance.status)
         .join(t.hosts, host.id == place.host_id)
         .join(t.instances, sa.and_(instance.uuid == place.uuid, instance.attempt == place.number))
         .where(host.service_id == service_id)
@@ -32,7 +32,7 @@ def desired(tx: Connection, service_id: str) -> list[DesiredInstance]:
     found = tx.execute(statement).all()
     specs = _specs(tx, sorted({row.reservation_id for row in found}))
     return [
-        DesiredInstance(row.uuid, row.number, row.name, spec.flavor, spec.image)
+        DesiredInstance(row.uuid, row.number, row.name, spec.flavor, spec.image, InstanceStatus(row.status))
         for row in found
         if (spec := specs.get((row.caller_id, row.reservation_id))) is not None
     ]
