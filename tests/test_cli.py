@@ -276,12 +276,10 @@ class TestWhoAsks:
 
 
 class TestWhatIsSent:
-    def test_a_boot_names_flavor_and_image_by_id(self, command: Command) -> None:
-        command.stub.answer("GET", "/flavors", (200, {"flavors": [FLAVOR]}))
-        command.stub.answer("GET", "/images", (200, {"images": [IMAGE]}))
+    def test_a_boot_says_what_was_given_and_nothing_else(self, command: Command) -> None:
         command.stub.answer("POST", "/zones/boot", (202, {"reservation_id": "r1"}))
         code = command(
-            *("zone", "boot", "--flavor", "small", "--image", "i1", "--name", "web", "-n", "5"),
+            *("zone", "boot", "--flavor", "small", "--name", "web", "-n", "5"),
             *("--min-count", "3", "--hint", 'query=["<", 1]', "--hint", "group=g", "--filter", "JSONFilter"),
             *("--idempotency-key", "k1"),
         )
@@ -291,8 +289,7 @@ class TestWhatIsSent:
         assert sent.body == {
             "server": {
                 "name": "web",
-                "flavorRef": "f1",
-                "imageRef": "i1",
+                "flavorRef": "small",
                 "num_instances": 5,
                 "min_count": 3,
                 "filters": ["JSONFilter"],

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from zonesched.cli.lookup import find_id
 from zonesched.cli.output import print_json
 from zonesched.cli.reservation import watch
 from zonesched.cli.session import Session, pass_session, zone_options
@@ -15,7 +14,7 @@ from zonesched.cli.session import Session, pass_session, zone_options
 
 @click.command()
 @click.option("--flavor", required=True, help="Name or id.")
-@click.option("--image", required=True, help="Name or id.")
+@click.option("--image", help="Name or id.")
 @click.option("--name", required=True, help="Several instances are numbered: NAME-1, NAME-2.")
 @click.option("--num-instances", "-n", type=int, default=1, show_default=True)
 @click.option("--min-count", type=int, help="Be content with so many; otherwise all or none.")
@@ -31,7 +30,7 @@ from zonesched.cli.session import Session, pass_session, zone_options
 def boot(
     session: Session,
     flavor: str,
-    image: str,
+    image: str | None,
     name: str,
     num_instances: int,
     min_count: int | None,
@@ -44,11 +43,15 @@ def boot(
     """Boot instances wherever in the tree they fit best."""
     server: dict[str, Any] = {
         "name": name,
-        "flavorRef": find_id(session, "/flavors", "flavors", flavor),
-        "imageRef": find_id(session, "/images", "images", image),
+        "flavorRef": flavor,
         "num_instances": num_instances,
     }
-    given = {"min_count": min_count, "availability_zone": availability_zone, "filters": list(filters) or None}
+    given = {
+        "imageRef": image,
+        "min_count": min_count,
+        "availability_zone": availability_zone,
+        "filters": list(filters) or None,
+    }
     server |= {key: value for key, value in given.items() if value is not None}
     body: dict[str, Any] = {"server": server}
     if hints:
