@@ -98,6 +98,17 @@ def parse_api_url(text: str) -> ApiUrl:
     """A child's URL. Raises AddressRefused for every spelling but the plain one."""
     if len(text) > MAX_URL_CHARS:
         raise AddressRefused(f"it is longer than {MAX_URL_CHARS} characters")
+    return _parsed(text)
+
+
+def split_call_url(text: str) -> tuple[Endpoint, str]:
+    """Where a call to a child goes, by the reader that took the child's URL; then its path and query."""
+    base, mark, query = text.partition("?")
+    url = _parsed(base)
+    return url.endpoint, (url.path or "/") + mark + query
+
+
+def _parsed(text: str) -> ApiUrl:
     if not _PRINTABLE.fullmatch(text):
         raise AddressRefused("it has characters other than printable ASCII, or a backslash")
     if "?" in text or "#" in text:

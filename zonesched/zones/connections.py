@@ -20,7 +20,7 @@ from requests.structures import CaseInsensitiveDict
 
 from zonesched.errors import ConfigError
 from zonesched.seams import Clock
-from zonesched.zones.address import AddressGuard, AddressRefused, Endpoint, parse_api_url
+from zonesched.zones.address import AddressGuard, Endpoint, split_call_url
 from zonesched.zones.deadline_socket import Deadline, DeadlineSocket, DeadlineTlsSocket, connect, secure
 from zonesched.zones.resolver import Resolver
 
@@ -55,7 +55,7 @@ class CheckedAdapter(BaseAdapter):
         AddressRefused, OSError and http.client.HTTPException.
         """
         deadline = Deadline(self._clock, timeout)
-        endpoint, path = _split(str(request.url))
+        endpoint, path = split_call_url(str(request.url))
         kept = self._take(endpoint)
         if kept is not None:
             try:
@@ -169,14 +169,6 @@ class _Body:
             return
         self._answer.close()
         self._channel.close()
-
-
-def _split(url: str) -> tuple[Endpoint, str]:
-    """Where a call goes, read by the same reader that admitted the registered URL; then path and query."""
-    start = url.find("/", len("https://"))
-    if start < 0:
-        raise AddressRefused("the call has no path")
-    return parse_api_url(url[:start]).endpoint, url[start:]
 
 
 def _tls_context(ca_file: str) -> ssl.SSLContext:

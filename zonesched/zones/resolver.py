@@ -7,9 +7,6 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-from zonesched.errors import BadRequest
-from zonesched.zones.address import AddressGuard, AddressRefused, parse_api_url
-
 Resolver = Callable[[str, float], Sequence[str]]
 """(name, timeout in seconds) -> addresses as text. Raises OSError, of which TimeoutError is one."""
 
@@ -41,23 +38,3 @@ class SystemResolver:
             future.set_exception(error)
         else:
             future.set_result(addresses)
-
-
-def check_api_url(text: str, guard: AddressGuard, resolver: Resolver, timeout_s: float) -> str:
-    """The one spelling of a URL that a child may be registered with.
-
-    Raises BadRequest api_url_refused: a wrong spelling, an address where no child may be, or a name that
-    cannot be resolved now.
-    """
-    try:
-        url = parse_api_url(text)
-        guard.admit(url.endpoint, () if url.endpoint.literal else resolver(url.endpoint.host, timeout_s))
-    except AddressRefused as refused:
-        raise _refused(str(refused)) from None
-    except OSError:
-        raise _refused("its host cannot be resolved") from None
-    return url.text
-
-
-def _refused(why: str) -> BadRequest:
-    return BadRequest(f"api_url cannot be used: {why}.", code="api_url_refused", field="api_url")

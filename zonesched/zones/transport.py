@@ -18,7 +18,7 @@ from requests.structures import CaseInsensitiveDict
 from zonesched.conf import Conf
 from zonesched.errors import ChildUnreachable
 from zonesched.seams import Clock
-from zonesched.zones.address import AddressGuard, AddressRefused
+from zonesched.zones.address import AddressGuard, AddressRefused, parse_api_url
 from zonesched.zones.connections import CheckedAdapter
 from zonesched.zones.resolver import Resolver, SystemResolver
 
@@ -60,6 +60,13 @@ class Transport(Protocol):
         for what is no HTTP, too large, compressed or a redirect.
         """
 
+    def check_url(self, unverified: str, timeout_s: float) -> str:
+        """The one spelling of a URL that a child may be registered with.
+
+        Raises AddressRefused for a wrong spelling, an address where no child may be, and a name that cannot
+        be resolved now. Nothing is sent there.
+        """
+
 
 class HttpTransport:
     """HTTP/1.1 with kept-alive connections: no redirects, no proxies, no cookies, nothing of the environment.
@@ -67,9 +74,11 @@ class HttpTransport:
     An `adapter` takes the place of real connections in tests.
     """
 
-    def __init__(self, adapter: BaseAdapter, clock: Clock) -> None:
+    def __init__(self, adapter: BaseAdapter, clock: Clock, guard: AddressGuard, resolver: Resolver) -> None:
         self._adapter = adapter
         self._clock = clock
+        self._guard = guard
+        self._resolver = resolver
 
     @classmethod
     def from_conf(
@@ -77,10 +86,9 @@ class HttpTransport:
     ) -> HttpTransport:
         """A transport that goes only where `child_networks` allows. Raises ConfigError."""
         guard = AddressGuard.from_conf(conf)
-        ca_file = conf.child_ca_file
-        return cls(
-            adapter or CheckedAdapter(guard, resolver or SystemResolver(), clock, ca_file=ca_file), clock
-        )
+        resolver = resolver or SystemResolver()
+        adapter = adapter or CheckedAdapter(guard, resolver, clock, ca_file=conf.child_ca_file)
+        return cls(adapter, clock, guard, resolver)
 
     def close(self) -> None:
         """Close all idle connections."""
@@ -107,6 +115,16 @@ class HttpTransport:
         except OSError:
             # Some layers report a timeout as another error; the clock decides.
             raise (_late() if self._clock.monotonic() >= ends_at else _unreachable()) from None
+
+    def check_url(self, unverified: str, timeout_s: float) -> str:
+        """As in `Transport`."""
+        url = parse_api_url(unverified)
+        try:
+            resolved = () if url.endpoint.literal else self._resolver(url.endpoint.host, timeout_s)
+        except OSError:
+            raise AddressRefused("its host cannot be resolved") from None
+        self._guard.admit(url.endpoint, resolved)
+        return url.text
 
 
 def _prepared(call: Call) -> requests.PreparedRequest:

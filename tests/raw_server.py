@@ -1,0 +1,170 @@
+"""A TCP server that says exactly what a test tells it to, byte for byte, over TLS if wanted."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+Talk = Callable[["Conversation"], None]
+
+
+class Conversation:
+    """One connection that was accepted; `number` counts them from 1."""
+
+    def __init__(self, sock: socket.socket, number: int, over: threading.Event) -> None:
+        self.number = number
+        self._sock = sock
+        self._over = over
+
+    def read_request(self) -> bytes:
+        """The next whole request, b"" if the peer has closed."""
+        head = b""
+        while b"\r\n\r\n" not in head:
+            piece = self._sock.recv(65536)
+            if not piece:
+                return b""
+            head += piece
+        start, _, body = head.partition(b"\r\n\r\n")
+        length = next(
+            (int(line[15:]) for line in start.split(b"\r\n") if line.lower().startswith(b"content-length:")),
+            0,
+        )
+        while len(body) < length:
+            body += self._sock.recv(65536)
+        return start + b"\r\n\r\n" + body
+
+    def say(self, content: bytes) -> None:
+        self._sock.sendall(content)
+
+    def drip(self, content: bytes, pause_s: float) -> None:
+        """One byte at a time, until the test is over."""
+        for byte in content:
+            if self._over.wait(pause_s):
+                return
+            self._sock.sendall(bytes([byte]))
+
+    def hang(self) -> None:
+        """Say nothing until the test is over."""
+        self._over.wait(30)
+
+
+class RawServer:
+    """Listens on loopback and gives each connection to `talk`, on a thread of its own."""
+
+    def __init__(self, talk: Talk, tls: ssl.SSLContext | None = None) -> None:
+        self.accepted = 0
+        self._accepted: list[socket.socket] = []
+        self._talk = talk
+        self._tls = tls
+        self._over = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def __enter__(self) -> RawServer:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._over.set()
+        for sock in [self._listener, *self._accepted]:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for thread in self._threads:
+            thread.join(5)
+
+    @property
+    def url(self) -> str:
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            self.accepted += 1
+            self._accepted.append(sock)
+            thread = threading.Thread(target=self._serve, args=(sock, self.accepted), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, sock: socket.socket, number: int) -> None:
+        with sock:
+            sock.settimeout(10)
+            try:
+                if self._tls is None:
+                    self._talk(Conversation(sock, number, self._over))
+                    return
+                with self._tls.wrap_socket(sock, server_side=True) as secured:
+                    self._accepted.append(secured)
+                    self._talk(Conversation(secured, number, self._over))
+            except OSError:
+                return
+
+
+def answer(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
+    """A plain HTTP answer with its right length."""
+    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+class Authority:
+    """A CA made for one test; `ca_file` is what a client trusts."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a test's own CA")])
+        self._certificate = self._sign(self._name, self._key.public_key(), ca=True, names=[])
+        self.ca_file = folder / "ca.pem"
+        self.ca_file.write_bytes(self._certificate.public_bytes(serialization.Encoding.PEM))
+
+    def server_context(self, *names: x509.GeneralName) -> ssl.SSLContext:
+        """A server's TLS with a certificate for these names."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a child")])
+        certificate = self._sign(subject, key.public_key(), ca=False, names=list(names))
+        path = self._folder / "server.pem"
+        path.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+            + certificate.public_bytes(serialization.Encoding.PEM)
+        )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(path)
+        return context
+
+    def _sign(
+        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, *, ca: bool, names: list[x509.GeneralName]
+    ) -> x509.Certificate:
+        now = datetime.datetime.now(datetime.UTC)
+        usage = x509.KeyUsage(True, False, False, False, False, ca, ca, False, False)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(hours=1))
+            .not_valid_after(now + datetime.timedelta(hours=1))
+            .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+            .add_extension(usage, critical=True)
+        )
+        if names:
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        return builder.sign(self._key, hashes.SHA256())
