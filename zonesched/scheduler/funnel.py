@@ -56,7 +56,7 @@ def run_funnel(request: OfferRequest, filters: Sequence[BaseHostFilter]) -> Surv
 def answers_of(host_filter: BaseHostFilter, hosts: HostView, spec: RequestSpec) -> Bools:
     """What a filter says of each host; FilterFailed, and the trace in the log, if it cannot say."""
     try:
-        answers = host_filter.passes(hosts, spec)
+        answers = np.asarray(host_filter.passes(hosts, spec))
     except ZoneschedError:
         raise
     except Exception as error:

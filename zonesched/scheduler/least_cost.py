@@ -39,7 +39,7 @@ class LeastCostScheduler(BaseScheduler):
 
     def _costs(self, function: CostFunction, hosts: HostView, spec: RequestSpec) -> Floats:
         try:
-            costs = self.plugins.costs.named(function.name).costs(hosts, spec)
+            costs = np.asarray(self.plugins.costs.named(function.name).costs(hosts, spec), dtype=np.float64)
         except ZoneschedError:
             raise
         except Exception as error:

@@ -25,7 +25,7 @@ NOTHING_ASKED = RequestSpec("", "", 1, Flavor("", "", 0, 0, 0), Image("", ""))
 def raw_values(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: RequestSpec) -> Floats:
     """What a weigher says of each host; WeigherFailed if it raises or says what is no finite number."""
     try:
-        raw = weigher.weigh(hosts, spec)
+        raw = np.asarray(weigher.weigh(hosts, spec), dtype=np.float64)
     except ZoneschedError:
         raise
     except Exception as error:
@@ -38,11 +38,15 @@ def raw_values(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: Reque
 
 
 def scores(weighers: HostWeighers, weighing: ScoreWeighing, hosts: HostView, spec: RequestSpec) -> Floats:
-    """The sum of the scaled raw values. Raises WeighingUnknown for a weigher that is not here."""
+    """The sum of the scaled raw values. Raises WeighingUnknown, WeigherFailed."""
     total = np.zeros(len(hosts))
-    for scale in weighing.scales:
-        raw = raw_values(scale.weigher, weighers.named(scale.weigher), hosts, spec)
-        total += scaled(raw, scale)
+    # What leaves float64 becomes infinite and still has a place in the order; only inf - inf has none.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for scale in weighing.scales:
+            raw = raw_values(scale.weigher, weighers.named(scale.weigher), hosts, spec)
+            total += scaled(raw, scale)
+    if np.isnan(total).any():
+        raise WeigherFailed(" + ".join(scale.weigher for scale in weighing.scales))
     return total
 
 

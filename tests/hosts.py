@@ -1,0 +1,166 @@
+"""Builders of hosts, tables and requests with defaults, and hypothesis strategies of them."""
+
+from __future__ import annotations
+
+import functools
+import json
+import random
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from hypothesis import strategies as st
+
+from zonesched import conf
+from zonesched.model.capacity import Inventory
+from zonesched.model.host_table import HostFacts, HostRow, HostTable
+from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU, Flavor, Image, Policy, RequestSpec
+from zonesched.scheduler.schedulers import Schedulers
+
+SERVICE = "agent-1"
+GPU = "CUSTOM_GPU"
+
+
+def a_host(
+    host_id: str = "1f",
+    *,
+    vcpus: int | Inventory = 16,
+    ram_mb: int | Inventory = 65_536,
+    disk_gb: int | Inventory = 1_000,
+    more: Mapping[str, Inventory] | None = None,
+    used: Mapping[str, int] | None = None,
+    owners: Mapping[str, int] | None = None,
+    zone: str = "az1",
+    service: str = SERVICE,
+    capabilities: Mapping[str, Any] | None = None,
+    traits: Iterable[str] = (),
+    enabled: bool = True,
+) -> HostRow:
+    """A host named after its id, empty unless `used` says otherwise."""
+    amounts = {VCPU: vcpus, MEMORY_MB: ram_mb, DISK_GB: disk_gb, **(more or {})}
+    return HostRow(
+        HostFacts(
+            id=host_id,
+            name=f"host-{host_id}",
+            address=f"10.0.0.{len(host_id)}",
+            availability_zone=zone,
+            service_id=service,
+            capabilities=capabilities or {},
+            traits=frozenset(traits),
+            enabled=enabled,
+        ),
+        {name: it if isinstance(it, Inventory) else Inventory(it) for name, it in amounts.items()},
+        used or {},
+        owners or {},
+    )
+
+
+def a_table(hosts: Iterable[HostRow], services_up: Mapping[str, bool] | None = None) -> HostTable:
+    """A table of these hosts, whose agents live."""
+    table = HostTable()
+    table.apply(hosts)
+    table.set_services_up({SERVICE: True} if services_up is None else services_up)
+    return table
+
+
+def a_spec(
+    count: int = 1,
+    *,
+    request_id: str = "request-1",
+    vcpus: int = 1,
+    ram_mb: int = 1_024,
+    disk_gb: int = 10,
+    extra: Mapping[str, str] | None = None,
+    **fields: Any,
+) -> RequestSpec:
+    """A request for `count` small instances."""
+    flavor = Flavor("small", "small", vcpus, ram_mb, disk_gb, extra or {})
+    return RequestSpec(request_id, "project-1", count, flavor, Image("image-1", "linux"), **fields)
+
+
+def schedulers(**options: Any) -> Schedulers:
+    """The schedulers of a zone with these options; made once for equal ones, since they keep no state."""
+    return _schedulers(json.dumps(options, sort_keys=True))
+
+
+@functools.lru_cache(maxsize=64)
+def _schedulers(options: str) -> Schedulers:
+    return Schedulers.from_conf(conf.load([], json.loads(options)))
+
+
+def some_inventory(rng: random.Random) -> Inventory:
+    return Inventory(
+        rng.randint(0, 24),
+        reserved=rng.randint(0, 4),
+        allocation_ratio=rng.choice([0.0, 0.5, 1.0, 1.1, 1.5, 16.0]),
+        min_unit=rng.choice([1, 1, 1, 2]),
+        max_unit=rng.choice([24, 24, 2]),
+        step_size=rng.choice([1, 1, 1, 2, 3]),
+    )
+
+
+def some_host(rng: random.Random, host_id: str) -> HostRow:
+    """A host with any inventories, over-committed ones and ones that lack a class included."""
+    classes = [name for name in (VCPU, MEMORY_MB, DISK_GB, GPU) if rng.random() < 0.9]
+    names = [name for name in ("gpu", "cores", "special") if rng.random() < 0.5]
+    return HostRow(
+        HostFacts(
+            id=host_id,
+            name=f"host-{host_id}",
+            availability_zone=rng.choice(["", "az1", "az1", "az2"]),
+            service_id=rng.choice([SERVICE, "agent-2"]),
+            capabilities={
+                name: rng.choice([0, 1, 2, "a100", "true", "no", "", True, False]) for name in names
+            },
+            traits=frozenset(name for name in ("SSD", "AVX", "SGX") if rng.random() < 0.5),
+            enabled=rng.random() < 0.8,
+        ),
+        {name: some_inventory(rng) for name in classes},
+        {name: rng.randint(0, 12) for name in classes},
+        {name: rng.randint(0, 3) for name in ("owner-1", "owner-2") if rng.random() < 0.5},
+    )
+
+
+def some_table(seed: int, size: int) -> HostTable:
+    rng = random.Random(seed)
+    return a_table(
+        [some_host(rng, f"{number:x}f") for number in range(size)],
+        {SERVICE: True, "agent-2": rng.random() < 0.7},
+    )
+
+
+QUERIES = (
+    "",
+    '[">=", "$free_ram_mb", 5]',
+    '["and", ["<", "$vcpus_used", 4, 9], ["not", ["=", "$capabilities.gpu", "a100"]]]',
+    '["or", ["in", "$gpu", "a100", 1, true], [">", "$free_disk_mb", "$cores"], ["<=", "$num_instances", 2]]',
+    '["not", ["=", "$special", true], ["<", "$vcpus_total", "x"]]',
+    '[">=", "$disk_mb_used", "$total_usable_disk_gb", "$total_usable_ram_mb"]',
+)
+
+
+def some_spec(seed: int, count: int) -> RequestSpec:
+    rng = random.Random(seed)
+    extra = {
+        f"resources:{GPU}": str(rng.randint(0, 3)),
+        "trait:SSD": rng.choice(["required", "forbidden"]),
+        "trait:AVX": rng.choice(["required", "forbidden"]),
+        "traits:any_of": rng.choice(["SSD,AVX", "SSD;AVX,SGX"]),
+        "special": "true",
+    }
+    return a_spec(
+        count,
+        request_id=f"request-{seed}",
+        vcpus=rng.randint(0, 3),
+        ram_mb=rng.randint(0, 3),
+        disk_gb=rng.randint(0, 2),
+        extra={name: value for name, value in extra.items() if rng.random() < 0.2},
+        availability_zone=rng.choice(["", "", "az1"]),
+        filter_query=rng.choice(QUERIES),
+        alternates=rng.randint(0, 3),
+        policy=rng.choice([Policy.EACH, Policy.EACH, Policy.AFFINITY]),
+    )
+
+
+SEEDS = st.integers(0, 2**32)
+tables = st.builds(some_table, SEEDS, st.integers(1, 16))
+specs = st.builds(some_spec, SEEDS, st.integers(1, 6))

@@ -1,0 +1,150 @@
+"""Filters, weighers, costs and schedulers as users write them, loaded by dotted path in tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zonesched.filters.contract import AbstractHostFilter, BaseHostFilter
+from zonesched.model.arrays import Bools
+from zonesched.model.host_state import HostState, HostTuple
+from zonesched.model.host_view import HostView
+from zonesched.model.request_spec import RequestSpec
+from zonesched.scheduler.base_scheduler import BaseScheduler
+from zonesched.weights.contract import BaseHostWeigher
+
+
+class OddRamFilter(BaseHostFilter):
+    """Passes hosts with an even number of GB free, and so changes its mind with each instance of one GB."""
+
+    code = "odd_ram"
+
+    def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
+        return host_state.free_ram_mb // 1024 % 2 == 0
+
+
+class GpuKindFilter(BaseHostFilter):
+    """Passes hosts with a GPU; reads capabilities only."""
+
+    code = "no_gpu"
+    shared_facts_only = True
+    asked = 0
+
+    def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
+        type(self).asked += 1
+        return bool(host_state.capabilities.get("gpu"))
+
+
+class BrokenFilter(BaseHostFilter):
+    """Raises, with something in its message that must stay inside."""
+
+    def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
+        raise ZeroDivisionError(f"on {host_state.host}")
+
+
+class WrongShapeFilter(BaseHostFilter):
+    """Gives one answer too many."""
+
+    def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
+        return np.ones(len(hosts) + 1, dtype=np.bool_)
+
+
+class MostlyFreeFilter(AbstractHostFilter):
+    """The document's form: twice the flavor's memory must be free, and the host not be called host-3f."""
+
+    code = "mostly_taken"
+
+    def instance_type_to_filter(self, instance_type: Any) -> Any:
+        return 2 * instance_type["memory_mb"]
+
+    def filter_hosts(self, host_list: list[HostTuple], query: Any) -> list[HostTuple]:
+        return [
+            (name, capabilities)
+            for name, capabilities in host_list
+            if capabilities["free_ram_mb"] >= query and name != "host-3f"
+        ]
+
+
+class _CapabilityWeigher(BaseHostWeigher):
+    def _weigh_object(self, host_state: HostState, spec: RequestSpec) -> float:
+        return float(host_state.capabilities[type(self).__name__])
+
+
+class W1(_CapabilityWeigher):
+    pass
+
+
+class W2(_CapabilityWeigher):
+    def weight_multiplier(self) -> float:
+        return 2.0
+
+
+class W3(_CapabilityWeigher):
+    pass
+
+
+class NanWeigher(BaseHostWeigher):
+    def _weigh_object(self, host_state: HostState, spec: RequestSpec) -> float:
+        return float("nan") if host_state.host == "host-2f" else 1.0
+
+
+class BrokenWeigher(BaseHostWeigher):
+    def _weigh_object(self, host_state: HostState, spec: RequestSpec) -> float:
+        raise KeyError(host_state.host)
+
+
+class BoundedWeigher(BaseHostWeigher):
+    """Depends on the request, so it declares both bounds."""
+
+    minval = 0.0
+    maxval = 10.0
+
+    def _weigh_object(self, host_state: HostState, spec: RequestSpec) -> float:
+        return float(spec.hints["level"])
+
+
+def name_length_cost(host_state: HostState, spec: RequestSpec) -> float:
+    """A plain function as a cost."""
+    return float(len(host_state.host))
+
+
+def infinite_cost(host_state: HostState, spec: RequestSpec) -> float:
+    return float("inf")
+
+
+class ByDiskScheduler(BaseScheduler):
+    """The document's way: a subclass that overrides weigh_hosts with plain dicts."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.calls: list[list[str]] = []
+
+    def weigh_hosts(self, spec: RequestSpec, hosts: list[HostTuple]) -> list[dict[str, Any]]:
+        self.calls.append([name for name, _ in hosts])
+        return [
+            {"weight": report["disk_mb_used"], "hostname": name}
+            for name, report in reversed(hosts)
+            if not report.get("hidden")
+        ]
+
+
+class PickyScheduler(BaseScheduler):
+    """Narrows what the zone's filters pass."""
+
+    def filter_hosts(self, spec: RequestSpec, hosts: list[HostTuple]) -> list[HostTuple]:
+        passed = super().filter_hosts(spec, hosts)
+        return [(name, report) for name, report in passed if report["vcpus_used"] < 2]
+
+
+class WrongWeightScheduler(BaseScheduler):
+    def weigh_hosts(self, spec: RequestSpec, hosts: list[HostTuple]) -> list[dict[str, Any]]:
+        return [{"weight": 0.5, "hostname": name} for name, _ in hosts]
+
+
+class RaisingScheduler(BaseScheduler):
+    def weigh_hosts(self, spec: RequestSpec, hosts: list[HostTuple]) -> list[dict[str, Any]]:
+        raise RuntimeError("on purpose")
+
+
+NOT_A_CLASS = 7
