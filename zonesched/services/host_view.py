@@ -54,12 +54,16 @@ class HostView:
             self._read_page()
         now = self._clock.now()
         # A clock that was set back must not hide the beats that come from now on.
-        heard_since = max(0.0, min(now, self._newest_at) - BEAT_OVERLAP_S)
+        set_back = self._newest_at > now + BEAT_OVERLAP_S
+        heard_since = 0.0 if set_back else self._newest_at - BEAT_OVERLAP_S
         (changed, self._seen_seq), heard = self._store.read(
             lambda tx: (hosts.changed_hosts(tx, self._seen_seq), services.heard_since(tx, heard_since))
         )
         self._table.apply(changed)
-        self._hear(heard, now)
+        self._heard_at |= heard
+        self._newest_at = max(heard.values(), default=self._newest_at)
+        if set_back or now >= self._next_down_at or not all(self._up.get(service) for service in heard):
+            self._judge_services(now)
 
     def _read_everything(self) -> None:
         self._page_after = ""
@@ -85,16 +89,11 @@ class HostView:
         pages = len(self._table) // PAGE + 1
         self._page_due_at = self._clock.monotonic() + REREAD_S / pages
 
-    def _hear(self, heard: Mapping[str, float], now: float) -> None:
-        self._heard_at |= heard
-        self._newest_at = max(heard.values(), default=self._newest_at)
-        if now >= self._next_down_at or not all(self._up.get(service) for service in heard):
-            self._judge_services(now)
-
     def _judge_services(self, now: float) -> None:
-        up = {service: now - at <= self._down_time_s for service, at in self._heard_at.items()}
+        down_time_s = self._down_time_s
+        up = {service: services.is_up(at, now, down_time_s) for service, at in self._heard_at.items()}
         living = [at for service, at in self._heard_at.items() if up[service]]
-        self._next_down_at = min(living, default=now) + self._down_time_s
+        self._next_down_at = min(living, default=now) + down_time_s
         if up != self._up:
             self._table.set_services_up(up)
             self._up = up

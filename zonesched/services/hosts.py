@@ -97,7 +97,7 @@ def _view(zone: Zone, row: HostRow, known: Mapping[str, Service]) -> HypervisorV
         address=facts.address,
         availability_zone=facts.availability_zone,
         service=service.name,
-        is_up=zone.clock.now() - service.last_seen_at <= zone.conf.service_down_time,
+        is_up=services.is_up(service.last_seen_at, zone.clock.now(), zone.conf.service_down_time),
         is_enabled=facts.enabled,
         num_instances=sum(row.owners.values()),
         resources={

@@ -24,6 +24,11 @@ class Service:
     last_seen_at: float
 
 
+def is_up(last_seen_at: float, now: float, down_time_s: float) -> bool:
+    """Whether an agent lives that was last heard of then; a moment far ahead is of a clock since set back."""
+    return abs(now - last_seen_at) <= down_time_s
+
+
 def read_all(tx: Connection) -> Mapping[str, Service]:
     """All services by id."""
     return {row.id: Service(*row) for row in tx.execute(sa.select(t.services).order_by(COLUMNS.name))}
