@@ -6,9 +6,7 @@ date and, in a zone without users, a first admin made.
 
 from __future__ import annotations
 
-import errno
 import logging
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from gunicorn.app.base import BaseApplication
 
 from zonesched import conf as options
 from zonesched.api.app import create_app
+from zonesched.cli.ports import check_port_is_free
 from zonesched.cli.shortcomings import shortcomings
 from zonesched.compute.credentials import Credentials, write_credentials
 from zonesched.conf import Conf
@@ -39,9 +38,10 @@ NO_ADDRESS = ("0.0.0.0", "::", "")
 def main(files: tuple[str, ...]) -> None:
     """Serve one zone until SIGTERM, which lets what is in flight end."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     try:
         conf = options.load(files)
-        check_port_is_free(conf.bind_host, conf.bind_port)
+        check_port_is_free(conf.bind_host, conf.bind_port, "bind_port")
         prepare(conf)
     except ConfigError as error:
         raise click.ClickException(error.message) from error
@@ -64,26 +64,10 @@ def zone_url(conf: Conf) -> str:
     return f"http://[{host}]:{conf.bind_port}" if ":" in host else f"http://{host}:{conf.bind_port}"
 
 
-def check_port_is_free(host: str, port: int) -> None:
-    """Raises ConfigError that says what to do when the zone could not listen there."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise ConfigError(f"Cannot listen on {host}: {error.strerror}.", field="bind_host") from error
-            raise ConfigError(
-                f"Port {port} of {host} is in use: stop what listens there, or set another bind_port.",
-                field="bind_port",
-            ) from error
-
-
 def prepare(conf: Conf) -> None:
     """Open the zone once: check what it names, migrate its database, make a first admin."""
     state = Path(conf.state_path)
-    state.mkdir(parents=True, exist_ok=True)
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
     zone = Zone.open(conf)
     try:
         made = users.create_first_admin(zone) if conf.auth_strategy == "http_basic" else None

@@ -85,7 +85,11 @@ def _run_until_signal(agent: Agent) -> None:
     # Blocked before the first thread starts, so that every thread leaves these to sigwait.
     ends = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)
-    executor = ThreadExecutor(max_threads=1)
+    executor = ThreadExecutor()
     executor.start_loop("agent", agent.step)
     signal.sigwait(ends)
     executor.stop()
+
+
+if __name__ == "__main__":
+    main()
