@@ -43,7 +43,7 @@ class SchedulerHints(Schema):
     model_config = ConfigDict(extra="allow")
 
     group: Name = ""
-    group_policy: Literal["affinity"] = "affinity"
+    group_policy: Literal["", "affinity"] = ""
     query: QueryText = ""
     same_host: Uuids = Field(default_factory=list)
     different_host: Uuids = Field(default_factory=list)
@@ -54,7 +54,7 @@ class SchedulerHints(Schema):
         return _FREE_JSON.validate_python(value) if isinstance(value, dict) else value
 
     def policy(self) -> Policy:
-        return Policy.AFFINITY if "group_policy" in self.model_fields_set else Policy.EACH
+        return Policy.AFFINITY if self.group_policy == "affinity" else Policy.EACH
 
     def kept(self) -> Mapping[str, Any]:
         """What goes to filters as hints: all but what has a field of its own in the request spec."""

@@ -40,8 +40,8 @@ class ZoneChange(Schema):
     api_url: Url = ""
     username: Name = ""
     password: Secret = Field(default="", repr=False)
-    weight_offset: Offset = 0.0
-    weight_scale: Factor = 1.0
+    weight_offset: Offset = Field(default_factory=float)
+    weight_scale: Factor = Field(default_factory=float)
 
 
 class ChangeZoneBody(Schema):

@@ -1,0 +1,109 @@
+"""The Flask application of one zone."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+import orjson
+from flask import Flask, Response, g, request
+from werkzeug.exceptions import HTTPException
+
+from zonesched.api import errors, versions
+from zonesched.api.call import Site
+from zonesched.api.dispatch import serve
+from zonesched.api.metrics import ApiMetrics
+from zonesched.api.openapi import document
+from zonesched.api.schemas.fields import Limits
+from zonesched.api.urls import URLS, Route
+from zonesched.errors import ZoneschedError
+from zonesched.services.zone import Zone
+
+log = logging.getLogger(__name__)
+
+HEADERS = {**versions.HEADERS, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+def create_app(zone: Zone) -> Flask:
+    """The application that serves a zone: every URL of the table at / and under /v2.1."""
+    app = Flask("zonesched", static_folder=None)
+    app.url_map.strict_slashes = False
+    app.url_map.merge_slashes = False
+    site = Site(
+        zone=zone,
+        limits=Limits(max_instances=zone.conf.max_instances_per_request),
+        metrics=ApiMetrics(),
+        document=orjson.dumps(document(URLS)),
+    )
+    _mount(app, site)
+    _answer_faults(app)
+    _follow(app, site)
+    if zone.conf.auth_strategy == "noauth":
+        log.warning("auth_strategy is noauth: everybody who reaches this zone is its admin")
+    return app
+
+
+def _mount(app: Flask, site: Site) -> None:
+    lines: dict[tuple[str, str], list[Route]] = defaultdict(list)
+    for route in URLS:
+        for mount in route.mounts:
+            lines[mount + route.path, route.method].append(route)
+    for (path, method), routes in lines.items():
+        app.add_url_rule(
+            path.replace("{", "<").replace("}", ">"),
+            endpoint=f"{method} {path}",
+            view_func=_view(site, routes),
+            methods=[method],
+            provide_automatic_options=False,
+        )
+
+
+def _view(site: Site, routes: Sequence[Route]) -> Callable[..., Response]:
+    def view(**args: str) -> Response:
+        g.route = routes[0].path
+        return serve(site, routes, request, args).to_response()
+
+    return view
+
+
+def _answer_faults(app: Flask) -> None:
+    @app.errorhandler(ZoneschedError)
+    def _(fault: ZoneschedError) -> Response:
+        return errors.answer_to(fault).to_response()
+
+    @app.errorhandler(HTTPException)
+    def _(error: HTTPException) -> Response:
+        return errors.answer_to_http(error, g.request_id).to_response()
+
+    @app.errorhandler(Exception)
+    def _(error: Exception) -> Response:
+        return errors.answer_to_crash(error, g.request_id).to_response()
+
+
+def _follow(app: Flask, site: Site) -> None:
+    """Give each request an id, and count and log it; log lines hold patterns of URLs, never their parts."""
+    clock = site.zone.clock
+
+    @app.before_request
+    def _() -> None:
+        g.request_id = f"req-{clock.new_uuid()}"
+        g.started_at = clock.monotonic()
+        g.route = ""
+
+    @app.after_request
+    def _(response: Response) -> Response:
+        seconds = clock.monotonic() - g.started_at
+        site.metrics.count(g.route, request.method, response.status_code, seconds)
+        log.info(
+            "%s %s %s %s %.1f ms",
+            g.request_id,
+            request.method,
+            g.route or "(unknown)",
+            response.status_code,
+            seconds * 1000,
+        )
+        response.headers.update(HEADERS)
+        response.headers["x-openstack-request-id"] = g.request_id
+        response.headers["x-compute-request-id"] = g.request_id
+        return response

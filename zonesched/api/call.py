@@ -1,0 +1,48 @@
+"""One call as a handler sees it: who asks, what for, all of it checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from zonesched.api.answer import Answer
+from zonesched.api.links import Links
+from zonesched.api.metrics import ApiMetrics
+from zonesched.api.schemas.fields import Limits
+from zonesched.model.caller import Caller
+from zonesched.services.zone import Zone
+
+
+@dataclass(frozen=True)
+class Site:
+    """What all calls of one application share. `document` is the OpenAPI description as JSON."""
+
+    zone: Zone
+    limits: Limits
+    metrics: ApiMetrics
+    document: bytes
+
+
+@dataclass(frozen=True)
+class Call:
+    """`body` and `query` are values of the route's schemas; `args` are the parts of the URL's path.
+
+    `headers` has the request's own, by lower-case name; `fingerprint` is a hash of the body.
+    """
+
+    site: Site
+    caller: Caller
+    args: Mapping[str, str]
+    body: Any
+    query: Any
+    headers: Mapping[str, str]
+    fingerprint: str
+    links: Links
+
+    @property
+    def zone(self) -> Zone:
+        return self.site.zone
+
+
+Handler = Callable[[Call], Answer]

@@ -1,0 +1,54 @@
+"""What compute agents call: register hosts, beat, ask what should run, report what runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zonesched.api.answer import Answer, no_content, ok
+from zonesched.api.call import Call
+from zonesched.model.views import DesiredInstance
+from zonesched.services import hosts
+
+
+def register(call: Call) -> Answer:
+    """Say which hosts this agent has, and what they offer."""
+    forms = [host.to_form() for host in call.body.hosts]
+    made = hosts.register(call.zone, call.caller, call.body.service, forms)
+    return ok({"hosts": [{"id": id, "name": name} for id, name in made]})
+
+
+def beat(call: Call) -> Answer:
+    """Say that this agent lives."""
+    hosts.beat(call.zone, call.caller, call.body.service)
+    return no_content()
+
+
+def instances(call: Call) -> Answer:
+    """All that should run on this agent's hosts."""
+    found = hosts.desired(call.zone, call.caller, call.query.service)
+    return ok({"instances": [_instance_json(instance) for instance in found]})
+
+
+def report(call: Call) -> Answer:
+    """Say what runs, what failed and what is gone."""
+    hosts.report(call.zone, call.caller, call.body.service, call.body.to_reports())
+    return no_content()
+
+
+def _instance_json(instance: DesiredInstance) -> dict[str, Any]:
+    flavor, image = instance.flavor, instance.image
+    return {
+        "uuid": instance.uuid,
+        "attempt": instance.attempt,
+        "host": instance.host,
+        "status": instance.status.value,
+        "flavor": {
+            "id": flavor.id,
+            "name": flavor.name,
+            "vcpus": flavor.vcpus,
+            "ram": flavor.ram_mb,
+            "disk": flavor.disk_gb,
+            "extra_specs": dict(flavor.extra_specs),
+        },
+        "image": {"id": image.id, "name": image.name, "properties": dict(image.properties)},
+    }

@@ -1,0 +1,135 @@
+"""The OpenAPI 3.1 description of a zone, made from the URL table and the schemas that validate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
+from pydantic_core import core_schema
+
+from zonesched import __version__
+from zonesched.api.links import PREFIX
+from zonesched.api.schemas.fields import Schema
+from zonesched.api.urls import Route
+from zonesched.errors import Kind
+
+SCHEMAS = "#/components/schemas/"
+_PARAMETER = re.compile(r"{(\w+)}")
+
+
+class _JsonSchemas(GenerateJsonSchema):
+    """An empty text as default stands for "left out", which is no value of the field."""
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        made = super().default_schema(schema)
+        if made.get("default") == "":
+            del made["default"]
+        return made
+
+
+@cache
+def document(routes: tuple[Route, ...]) -> dict[str, Any]:
+    """The description of these calls."""
+    bodies = sorted({r.body for r in routes if r.body is not None}, key=lambda body: body.__name__)
+    _, definitions = models_json_schema(
+        [(body, "validation") for body in bodies],
+        ref_template=SCHEMAS + "{model}",
+        schema_generator=_JsonSchemas,
+    )
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "zonesched",
+            "version": __version__,
+            "description": "One zone of a tree of zones. Every URL is served at / and under /v2.1.",
+        },
+        "servers": [{"url": PREFIX}, {"url": "/"}],
+        "security": [{"basic": []}],
+        "paths": _paths(routes),
+        "components": {
+            "schemas": {**definitions.get("$defs", {}), "Fault": _fault_schema()},
+            "responses": {"Fault": _fault_response()},
+            "securitySchemes": {"basic": {"type": "http", "scheme": "basic"}},
+        },
+    }
+
+
+def _paths(routes: Sequence[Route]) -> dict[str, Any]:
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        same = [r for r in routes if (r.path, r.method) == (route.path, route.method)]
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(same)
+    return paths
+
+
+def _operation(routes: Sequence[Route]) -> dict[str, Any]:
+    first = routes[0]
+    roles = sorted({role.value for route in routes for role in route.roles})
+    operation: dict[str, Any] = {
+        "operationId": _operation_id(first),
+        "tags": [first.path.split("/")[1] or "versions"],
+        "summary": " / ".join((route.handler.__doc__ or "").partition("\n")[0] for route in routes),
+        "description": "Open to everybody." if first.is_open else f"Roles: {', '.join(roles)}.",
+        "parameters": [*_path_parameters(first.path), *_query_parameters(first.query)],
+        "responses": {
+            str(first.status): {"description": "; or ".join(route.answer for route in routes)},
+            "default": {"$ref": "#/components/responses/Fault"},
+        },
+    }
+    if first.is_open:
+        operation["security"] = []
+    bodies = [route.body for route in routes if route.body is not None]
+    if bodies:
+        operation["requestBody"] = {"required": True, "content": {"application/json": _one_of(bodies)}}
+    return operation
+
+
+def _operation_id(route: Route) -> str:
+    return f"{route.handler.__module__.rpartition('.')[2]}_{route.handler.__name__}"
+
+
+def _one_of(bodies: Iterable[type[Schema]]) -> dict[str, Any]:
+    references = [{"$ref": SCHEMAS + body.__name__} for body in bodies]
+    return {"schema": references[0] if len(references) == 1 else {"oneOf": references}}
+
+
+def _path_parameters(path: str) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "maxLength": 255}}
+        for name in _PARAMETER.findall(path)
+    ]
+
+
+def _query_parameters(query: type[Schema]) -> list[dict[str, Any]]:
+    schema = query.model_json_schema(schema_generator=_JsonSchemas)
+    required = schema.get("required", [])
+    return [
+        {"name": name, "in": "query", "required": name in required, "schema": content}
+        for name, content in schema.get("properties", {}).items()
+    ]
+
+
+def _fault_schema() -> dict[str, Any]:
+    content = {
+        "type": "object",
+        "required": ["code", "message", "error_code", "field"],
+        "properties": {
+            "code": {"type": "integer", "description": "The HTTP status."},
+            "message": {"type": "string"},
+            "error_code": {"type": "string", "description": "Stable."},
+            "field": {"type": "string", "description": "What of the input it is about; may be empty."},
+            "retryAfter": {"type": "string", "description": "Seconds."},
+        },
+    }
+    names = [kind.body_name for kind in Kind]
+    return {"type": "object", "properties": dict.fromkeys(names, content), "maxProperties": 1}
+
+
+def _fault_response() -> dict[str, Any]:
+    return {
+        "description": "A fault, under OpenStack's name for it.",
+        "content": {"application/json": {"schema": {"$ref": SCHEMAS + "Fault"}}},
+    }

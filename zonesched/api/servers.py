@@ -1,0 +1,101 @@
+"""Instances: a user's boot, a parent's builds, and what became of them."""
+
+from __future__ import annotations
+
+import base64
+import re
+
+from zonesched.api.answer import Answer, accepted, no_content, ok
+from zonesched.api.builds import answers_json
+from zonesched.api.call import Call
+from zonesched.api.server_json import brief_json, parent_json, server_json
+from zonesched.errors import BadRequest, Forbidden
+from zonesched.model.boot_form import BootForm
+from zonesched.model.caller import Role
+from zonesched.model.views import ServerView
+from zonesched.services import boot, serve, servers
+
+PASSWORD_BYTES = 9
+IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+def create(call: Call) -> Answer:
+    """Boot one instance, or several as one batch; answers before they are built."""
+    made = boot.accept(call.zone, call.caller, boot_form(call))
+    if call.body.server.return_reservation_id:
+        return accepted({"reservation_id": made.reservation_id})
+    links = call.links.of("servers", made.uuids[0])
+    server = {
+        "id": made.uuids[0],
+        "links": links,
+        "adminPass": base64.urlsafe_b64encode(call.zone.clock.random_bytes(PASSWORD_BYTES)).decode(),
+        "OS-DCF:diskConfig": "MANUAL",
+        "security_groups": [{"name": name} for name in call.body.server.security_group_names()],
+    }
+    return accepted({"server": server}, Location=links[0]["href"])
+
+
+def build(call: Call) -> Answer:
+    """A parent's: hold the places that its entries seal; each is answered."""
+    server = call.body.server
+    spec = call.body.request_spec.to_spec()
+    builds = server.to_builds(call.zone.clock.new_uuid())
+    reservation_id = server.reservation_id or call.zone.clock.new_uuid()
+    hold_s = server.hold_or(call.zone.conf.hold)
+    answers = serve.build(call.zone, call.caller, reservation_id, builds, hold_s, spec)
+    made_here = {} if server.reservation_id else {"reservation_id": reservation_id}
+    return accepted({**answers_json(answers), **made_here})
+
+
+def list_brief(call: Call) -> Answer:
+    """The caller's instances, with id and name."""
+    found, marker = _list(call)
+    return ok({"servers": [brief_json(view, call.links) for view in found], **_next_page(call, marker)})
+
+
+def list_detail(call: Call) -> Answer:
+    """The caller's instances, in full."""
+    found, marker = _list(call)
+    return ok({"servers": [server_json(view, call.links) for view in found], **_next_page(call, marker)})
+
+
+def show(call: Call) -> Answer:
+    """One instance, wherever in the tree it is."""
+    return ok({"server": server_json(servers.show(call.zone, call.caller, call.args["id"]), call.links)})
+
+
+def list_to_parent(call: Call) -> Answer:
+    """A parent's: the instances that it sent."""
+    found, marker = _list(call)
+    return ok({"servers": [parent_json(view) for view in found], **_next_page(call, marker)})
+
+
+def show_to_parent(call: Call) -> Answer:
+    """A parent's: how one of its instances stands."""
+    return ok({"server": parent_json(servers.show(call.zone, call.caller, call.args["id"]))})
+
+
+def delete(call: Call) -> Answer:
+    """Delete an instance, wherever in the tree it is; its resources are given back once."""
+    servers.delete(call.zone, call.caller, call.args["id"])
+    return no_content()
+
+
+def boot_form(call: Call) -> BootForm:
+    """What the user asks for. Raises BadRequest for an Idempotency-Key of another form."""
+    key = call.headers.get("idempotency-key")
+    if key is not None and not IDEMPOTENCY_KEY.fullmatch(key):
+        raise BadRequest("Idempotency-Key: 1 to 255 visible ASCII characters.", field="Idempotency-Key")
+    form: BootForm = call.body.to_form(key or "", call.fingerprint)
+    return form
+
+
+def _list(call: Call) -> tuple[list[ServerView], str]:
+    if call.query.all_tenants and call.caller.role is not Role.ADMIN:
+        raise Forbidden("all_tenants: only an admin lists other projects.", field="all_tenants")
+    found, marker = servers.list_servers(call.zone, call.caller, call.query.to_query())
+    return list(found), marker
+
+
+def _next_page(call: Call, marker: str) -> dict[str, list[dict[str, str]]]:
+    return {"servers_links": call.links.next_page(marker)} if marker else {}

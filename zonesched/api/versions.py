@@ -1,0 +1,45 @@
+"""Version discovery, as OpenStack's clients ask for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zonesched.api.answer import Answer, ok
+from zonesched.api.call import Call
+from zonesched.api.links import PREFIX
+
+MICROVERSION = "2.1"
+HEADERS = {
+    "OpenStack-API-Version": f"compute {MICROVERSION}",
+    "X-OpenStack-Nova-API-Version": MICROVERSION,
+    "Vary": "OpenStack-API-Version, X-OpenStack-Nova-API-Version",
+}
+"""What every answer says of the version it speaks."""
+
+
+def list_versions(call: Call) -> Answer:
+    """The versions of this API."""
+    return ok({"versions": [_version(call)]})
+
+
+def show(call: Call) -> Answer:
+    """This version of the API."""
+    media = {
+        "base": "application/json",
+        "type": f"application/vnd.openstack.compute+json;version={MICROVERSION}",
+    }
+    return ok({"version": {**_version(call), "media-types": [media]}})
+
+
+def _version(call: Call) -> dict[str, Any]:
+    return {
+        "id": "v2.1",
+        "status": "CURRENT",
+        "version": MICROVERSION,
+        "min_version": MICROVERSION,
+        "updated": "2013-07-23T11:33:21Z",
+        "links": [
+            {"rel": "self", "href": f"{call.links.base}{PREFIX}/"},
+            {"rel": "describedby", "type": "application/json", "href": f"{call.links.base}/openapi.json"},
+        ],
+    }

@@ -1,0 +1,92 @@
+"""Child zones, what this zone is, and the two calls of the distributed scheduler: select and boot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zonesched.api.answer import Answer, accepted, no_content, ok
+from zonesched.api.call import Call
+from zonesched.api.links import iso_time
+from zonesched.api.servers import boot_form
+from zonesched.model.views import ChildView, SealedOffer
+from zonesched.services import boot as booting
+from zonesched.services import children
+from zonesched.services import info as telling
+from zonesched.services import select as selecting
+
+
+def list_brief(call: Call) -> Answer:
+    """The child zones, with id, name and state."""
+    return ok({"zones": [_brief(child) for child in children.list_children(call.zone)]})
+
+
+def list_detail(call: Call) -> Answer:
+    """The child zones, in full; credentials never come out."""
+    return ok({"zones": [_full(child) for child in children.list_children(call.zone)]})
+
+
+def show(call: Call) -> Answer:
+    """One child zone."""
+    return ok({"zone": _full(children.show(call.zone, call.args["id"]))})
+
+
+def add(call: Call) -> Answer:
+    """Add a child zone; it takes part once its ranges were read."""
+    return Answer(201, {"zone": _full(children.add(call.zone, call.body.to_form()))})
+
+
+def change(call: Call) -> Answer:
+    """Change a child zone."""
+    child = children.change(call.zone, call.args["id"], call.body.to_change())
+    return ok({"zone": _full(child)})
+
+
+def remove(call: Call) -> Answer:
+    """Remove a child zone; 409 while instances are there, unless forced."""
+    children.remove(call.zone, call.args["id"], call.query.force)
+    return no_content()
+
+
+def info(call: Call) -> Answer:
+    """Name and capabilities of this zone, and min,max of what all hosts below it offer."""
+    return ok({"zone": dict(telling.report(call.zone))})
+
+
+def select(call: Call) -> Answer:
+    """What this zone and the zones below it would offer for a request; writes and holds nothing."""
+    offer = selecting.answer_parent(call.zone, call.caller, call.body.request_spec.to_spec())
+    return ok(_offer_json(offer))
+
+
+def boot(call: Call) -> Answer:
+    """Boot `num_instances` at once over the whole tree; the answer is a reservation to follow."""
+    made = booting.accept(call.zone, call.caller, boot_form(call))
+    return accepted({"reservation_id": made.reservation_id})
+
+
+def _offer_json(offer: SealedOffer) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "weights": [{"weight": weight, "blob": blob} for weight, blob in offer.weights],
+        "alternates": [{"weight": weight, "blob": blob} for weight, blob in offer.alternates],
+        "bundles": [{"weight": weight, "blobs": list(blobs)} for weight, blobs in offer.bundles],
+        "complete": offer.complete,
+        "expires_in": offer.expires_in_s,
+        "why": [dict(line) for line in offer.why],
+    }
+
+
+def _brief(child: ChildView) -> dict[str, Any]:
+    return {"id": child.id, "name": child.name, "is_active": child.is_active, "state": child.state}
+
+
+def _full(child: ChildView) -> dict[str, Any]:
+    return {
+        **_brief(child),
+        "api_url": child.api_url,
+        "username": child.username,
+        "weight_offset": child.weight_offset,
+        "weight_scale": child.weight_scale,
+        "last_error": child.last_error,
+        "seen_at": iso_time(child.seen_at) if child.seen_at else None,
+    }
