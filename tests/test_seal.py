@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.clock import START, FakeClock
@@ -78,6 +78,7 @@ class TestRoundTrip:
         assert middle.open_entry(at_middle, from_middle).content == ChildContent(CHILD_ID, from_leaf)
         assert leaf.open_entry(at_leaf, from_leaf).content == HOST
 
+    @settings(deadline=None)
     @given(child_bytes=st.binary(max_size=138), texts=st.lists(st.text(), min_size=3, max_size=3))
     def test_any_child_blob_and_any_context(self, child_bytes: bytes, texts: list[str]) -> None:
         envelope, bound = an_envelope(), Bound(*texts, request_digest=child_bytes)
@@ -209,6 +210,7 @@ class TestText:
         assert spelling(text) != text
         assert reason(envelope, spelling(text)) == "malformed"
 
+    @settings(deadline=None)
     @given(st.text(alphabet="AQgwBZaz09-_+/= \n!", max_size=24))
     def test_no_two_texts_are_read_as_the_same_bytes(self, text: str) -> None:
         try:
@@ -222,6 +224,7 @@ class TestText:
         with pytest.raises(ValueError):
             blob_from_text(blob_to_text(bytes(65_537)))
 
+    @settings(deadline=None)
     @given(st.binary(max_size=300))
     def test_all_bytes_have_a_text_that_is_read_back(self, blob: bytes) -> None:
         assert blob_to_text(blob) == base64.urlsafe_b64encode(blob).decode().rstrip("=")
@@ -330,6 +333,7 @@ class TestRefused:
         looks = {(e.message, str(e), e.code, e.field, e.kind) for e in refused if isinstance(e, BlobRefused)}
         assert len(looks) == 1
 
+    @pytest.mark.slow
     def test_an_unknown_key_costs_the_work_of_a_known_one(self) -> None:
         envelope = an_envelope()
         [good] = envelope.seal(BOUND, [HOST])
