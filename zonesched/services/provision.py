@@ -104,8 +104,7 @@ class _Boot:
                 tx, own.reservation_id == lease.reservation_id, own.caller_id == lease.caller_id
             )
             places = placements.read_by_uuid(tx, [i.uuid for i in found])
-            # ERROR counts as wanted: the user has not taken it back, it could not be had.
-            wanted = sum(i.status is not InstanceStatus.DELETED for i in found)
+            wanted = sum(i.status in WANTED for i in found)
             return progress(found, places), reservation, wanted
 
         return self._zone.store.read(fn)
@@ -193,9 +192,10 @@ class _Boot:
                 entries = self._offers.take_bundle(missing)
             return entries
         entries = self._offers.take(missing)
+        # A new select offers the same room again, so what is left of an older one is never added to it.
         while len(entries) < missing and self._select():
-            entries += self._offers.take(missing - len(entries))
-            if self._offers.complete and len(entries) < missing:
+            entries = self._offers.take(missing)
+            if self._offers.complete:
                 break
         possible = self._at.promised + len(self._at.waiting) + len(entries)
         # Fewer than the user can use: nothing of it is placed.
