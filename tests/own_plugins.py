@@ -89,6 +89,11 @@ class NanWeigher(BaseHostWeigher):
         return float("nan") if host_state.host == "host-2f" else 1.0
 
 
+class NanMultiplierWeigher(BaseHostWeigher):
+    def weight_multiplier(self) -> float:
+        return float("nan")
+
+
 class BrokenWeigher(BaseHostWeigher):
     def _weigh_object(self, host_state: HostState, spec: RequestSpec) -> float:
         raise KeyError(host_state.host)

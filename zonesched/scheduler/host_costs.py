@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self
@@ -154,14 +153,8 @@ class HostCosts:
 
 
 def _read(text: str) -> CostFunction:
-    name, _, weight = text.partition("=")
-    try:
-        factor = float(weight or "1")
-    except ValueError:
-        factor = math.nan
-    if not math.isfinite(factor):
-        raise ConfigError(f"Option {OPTION}: the weight in {text!r} is no finite number.", field=OPTION)
-    return CostFunction(name.strip(), factor)
+    name, _, weight = text.rpartition("=")
+    return CostFunction(name.strip(), float(weight))
 
 
 def _load(path: str, conf: Conf) -> BaseHostCost:
