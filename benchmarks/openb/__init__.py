@@ -1,0 +1,1 @@
+"""Replay of a recorded GPU cluster through a tree of real zones."""
