@@ -12,6 +12,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -123,9 +124,10 @@ def _members(value: Any) -> int:
     level = [value]
     while level:
         objects = [item for item in level if type(item) is dict]
+        lists = [item for item in level if type(item) is list]
         count += sum(map(len, objects))
-        inner = [list(item.values()) for item in objects] + [item for item in level if type(item) is list]
-        level = [item for items in inner for item in items if type(item) is dict or type(item) is list]
+        inner = chain(chain.from_iterable(map(dict.values, objects)), chain.from_iterable(lists))
+        level = [item for item in inner if type(item) is dict or type(item) is list]
     return count
 
 
