@@ -87,7 +87,8 @@ def _run(run: DemoRun, instances: int, processes: Processes, once: bool) -> int:
     click.echo("\nAll of it stays until Ctrl-C.")
     while True:
         time.sleep(WATCH_S)
-        processes.check()
+        for said in processes.ended():
+            click.echo(f"{said}\nThe others go on.", err=True)
 
 
 def _interrupt(number: int, frame: Any) -> None:

@@ -22,11 +22,11 @@ class ProcessEnded(Exception):
 
 @dataclass(frozen=True)
 class Started:
-    """A process, under the name that people know it by; `log` has its standard error, or is None."""
+    """A process, under the name that people know it by; what it prints is in `log`."""
 
     name: str
     process: subprocess.Popen[bytes]
-    log: Path | None
+    log: Path
 
 
 class Processes:
@@ -35,30 +35,29 @@ class Processes:
     def __init__(self) -> None:
         self._started: list[Started] = []
 
-    def start(self, name: str, module: str, arguments: Sequence[str], log: Path | None) -> None:
-        """Run `python -m module`; with a log, all it prints goes there."""
-        command = [sys.executable, "-m", module, *arguments]
-        tie = _end_with_parent(os.getpid())
-        if log is None:
-            process = subprocess.Popen(command, start_new_session=True, preexec_fn=tie)
-        else:
-            with log.open("ab") as file:
-                process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=file,
-                    stderr=file,
-                    start_new_session=True,
-                    preexec_fn=tie,
-                )
+    def start(self, name: str, module: str, arguments: Sequence[str], log: Path) -> None:
+        """Run `python -m module`; all it prints is added to `log`."""
+        with log.open("ab") as file:
+            process = subprocess.Popen(
+                [sys.executable, "-m", module, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+                preexec_fn=_end_with_parent(os.getpid()),
+            )
         self._started.append(Started(name, process, log))
+
+    def ended(self) -> list[str]:
+        """What is to be said of each that has ended since the last call: its name, code and last words."""
+        ended = [(started, started.process.poll()) for started in self._started]
+        self._started = [started for started, code in ended if code is None]
+        return [_obituary(started, code) for started, code in ended if code is not None]
 
     def check(self) -> None:
         """Raises ProcessEnded if any of them has."""
-        for started in self._started:
-            code = started.process.poll()
-            if code is not None:
-                raise ProcessEnded(_obituary(started, code))
+        for said in self.ended():
+            raise ProcessEnded(said)
 
     def stop(self) -> None:
         """Ask all to end, last started first; kill those that do not."""
@@ -80,8 +79,6 @@ def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> N
 
 def _obituary(started: Started, code: int) -> str:
     said = f"{started.name} ended with code {code}"
-    if started.log is None:
-        return said
     lines = started.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:]
     return "\n".join((f"{said}; its log {started.log} ends:", *(f"    {line}" for line in lines)))
 

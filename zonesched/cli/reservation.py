@@ -65,6 +65,8 @@ def watch(session: Session, id: str, pause_s: float = 0.5) -> None:
             live.update(_progress(found))
     if session.as_json:
         print_json({"reservation": found})
+    elif not sys.stdout.isatty():
+        click.echo()
     if found["state"] in BAD_ENDS:
         sys.exit(1)
 
