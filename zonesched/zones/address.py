@@ -19,7 +19,6 @@ MAX_URL_CHARS = 1024
 _MAX_NAME_CHARS = 253
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
-_PRINTABLE = re.compile(r"[!-\[\]-~]+")
 _URL = re.compile(
     r"(?P<scheme>[A-Za-z]+)://"
     r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)"
@@ -109,8 +108,6 @@ def split_call_url(text: str) -> tuple[Endpoint, str]:
 
 
 def _parsed(text: str) -> ApiUrl:
-    if not _PRINTABLE.fullmatch(text):
-        raise AddressRefused("it has characters other than printable ASCII, or a backslash")
     if "?" in text or "#" in text:
         raise AddressRefused("it has a query or a fragment")
     if "@" in text:

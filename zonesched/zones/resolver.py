@@ -27,14 +27,16 @@ class SystemResolver:
         return future.result(timeout=max(0.0, timeout_s))
 
     def _look_up(self, name: str, future: Future[list[str]]) -> None:
+        found: list[str] | OSError
         try:
-            found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
-            addresses, error = [str(address[0]) for *_, address in found], None
-        except Exception as raised:
-            addresses, error = [], OSError("the name cannot be resolved") if raised else None
+            found = [
+                str(address[0]) for *_, address in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+            ]
+        except Exception:
+            found = OSError("the name cannot be resolved")
         with self._lock:
             del self._running[name]
-        if error:
-            future.set_exception(error)
+        if isinstance(found, OSError):
+            future.set_exception(found)
         else:
-            future.set_result(addresses)
+            future.set_result(found)
