@@ -319,6 +319,27 @@ def test_plain_http_beyond_loopback_has_to_be_allowed() -> None:
         check("http://10.0.0.1:8774", a_guard(*DEFAULT_WORDS, "loopback"))
 
 
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("https://user:secret@zone.example.org/", "carries credentials"),
+        ("https://zone.example.org/#top", "a query or a fragment"),
+        ("ftp://zone.example.org/", "neither https nor http"),
+        ("https://zone.example.org:65536/", "port is above 65535"),
+        ("https://0x7f.1/", "four plain decimal numbers"),
+        ("https://zone.example.org./", "letters, digits, hyphens and inner dots"),
+        ("https://unknown.example.org/", "cannot be resolved"),
+        ("https://nothing.example.org/", "has no address"),
+        ("not a url", "not of the form https://host:port/path"),
+    ],
+)
+def test_each_refusal_has_its_reason(url: str, why: str) -> None:
+    with pytest.raises(AddressRefused, match=why) as refused:
+        check(url)
+
+    assert "secret" not in str(refused.value)
+
+
 def test_a_refusal_says_what_is_wrong_but_not_what_was_found() -> None:
     with pytest.raises(AddressRefused) as refused:
         check("https://half.example.org/")
