@@ -67,7 +67,7 @@ install_environment() {
     if ! "$python" -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
         "$base" -m venv --clear "$venv"
     fi
-    if ! "$python" -m pip install --quiet --disable-pip-version-check -e "$root$extras" 9>&-; then
+    if ! "$python" -m pip install -qq --disable-pip-version-check -e "$root$extras" 9>&-; then
         say "the packages could not be installed: is a package index in reach?"
         exit 1
     fi

@@ -18,7 +18,7 @@ from zonesched.cli.processes import ProcessEnded, Processes
 from zonesched.cli.sample import SAMPLE
 from zonesched.cli.shortcomings import shortcomings
 from zonesched.cli.waiting import TookTooLong, Waiter
-from zonesched.compute.connection import ZoneConnection, ZoneRefused
+from zonesched.compute.connection import ZoneCallError, ZoneConnection, ZoneRefused
 from zonesched.compute.credentials import Credentials, read_credentials, write_credentials
 from zonesched.errors import ConfigError
 from zonesched.seams import SystemClock
@@ -45,7 +45,7 @@ def main(checkout: Path) -> None:
         _run(Path(conf.state_path), processes)
     except KeyboardInterrupt:
         click.echo("\nstopping the zone and its agent")
-    except (ConfigError, ProcessEnded, TookTooLong, ZoneRefused) as error:
+    except (ConfigError, ProcessEnded, TookTooLong, ZoneCallError) as error:
         raise click.ClickException(str(error)) from error
     finally:
         processes.stop()
