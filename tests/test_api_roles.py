@@ -76,7 +76,14 @@ def test_the_roles_are_those_of_the_design() -> None:
     }
     of_agent = {path for method, path, role in table if role == "compute"}
     assert of_agent == {"/hosts", "/hosts/beat", "/hosts/instances", "/hosts/reports"}
-    assert all(method == "GET" for method, _, role in table if role == "reader")
+    of_reader = {(method, path.split("/")[1]) for method, path, role in table if role == "reader"}
+    assert of_reader == {("GET", noun) for noun in ("servers", "reservations", "flavors", "images")}
+    of_member = {line[:2] for line in table if line[2] == "member"}
+    assert of_member - {line[:2] for line in table if line[2] == "reader"} == {
+        ("POST", "/zones/boot"),
+        ("POST", "/servers"),
+        ("DELETE", "/servers/{id}"),
+    }
     of_boot = {role for method, path, role in table if path == "/zones/boot"}
     assert of_boot == {"admin", "member"}
     rest = {role for _, path, role in table if path.startswith("/zones")} - of_boot

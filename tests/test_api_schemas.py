@@ -423,7 +423,6 @@ def test_a_spoilt_blob_is_left_to_the_seal(blob: str) -> None:
     [
         ("server.builds", []),
         ("server.builds", [{"uuid": UUID, "attempt": 1, "blobs": ["A"]}] * 2),
-        ("server.builds", [{"uuid": UUID, "attempt": 1, "blobs": ["A"]}] * 501),
         ("server.builds.0.uuid", "x"),
         ("server.builds.0.uuid", UUID.replace("0001", "000A")),
         ("server.builds.0.attempt", -1),
@@ -441,6 +440,13 @@ def test_a_spoilt_blob_is_left_to_the_seal(blob: str) -> None:
 def test_builds_outside_their_limits_are_refused(path: str, value: Any) -> None:
     refusal = refusal_of(BuildBody, changed(a_build_call(), path, value))
     assert refusal.field.startswith(path)
+
+
+def test_a_call_has_no_more_builds_than_a_boot_has_instances() -> None:
+    builds = [{"uuid": f"{UUID[:-3]}{n:03x}", "attempt": 1, "blobs": ["A"]} for n in range(501)]
+    assert len(validate(BuildBody, a_build_call(builds=builds[1:]), LIMITS).server.to_builds("")) == 500
+    refusal = refusal_of(BuildBody, a_build_call(builds=builds))
+    assert (refusal.code, refusal.field) == ("too_long", "server.builds")
 
 
 def test_builds_and_a_blob_exclude_each_other() -> None:
