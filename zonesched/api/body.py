@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -109,6 +109,6 @@ def read_query(request: Request) -> dict[str, str]:
     return found
 
 
-def fingerprint(value: dict[str, Any]) -> str:
+def fingerprint(value: Mapping[str, Any]) -> str:
     """A hash of a body's content, the same whatever the order of its keys; 64 hex digits."""
-    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return hashlib.sha256(orjson.dumps(dict(value), option=orjson.OPT_SORT_KEYS)).hexdigest()

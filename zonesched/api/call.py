@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from werkzeug.datastructures import Headers
+
 from zonesched.api.answer import Answer
 from zonesched.api.links import Links
 from zonesched.api.metrics import ApiMetrics
@@ -28,7 +30,7 @@ class Site:
 class Call:
     """`body` and `query` are values of the route's schemas; `args` are the parts of the URL's path.
 
-    `headers` has the request's own, by lower-case name; `fingerprint` is a hash of the body.
+    `unverified_body` is the JSON object as it came, for its fingerprint.
     """
 
     site: Site
@@ -36,8 +38,8 @@ class Call:
     args: Mapping[str, str]
     body: Any
     query: Any
-    headers: Mapping[str, str]
-    fingerprint: str
+    unverified_body: Mapping[str, Any]
+    headers: Headers
     links: Links
 
     @property

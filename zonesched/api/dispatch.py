@@ -13,7 +13,7 @@ from flask import Request
 
 from zonesched.api.answer import Answer
 from zonesched.api.auth import EVERYBODY, authenticate
-from zonesched.api.body import fingerprint, read_object, read_query
+from zonesched.api.body import read_object, read_query
 from zonesched.api.call import Call, Site
 from zonesched.api.links import Links
 from zonesched.api.urls import Route
@@ -34,11 +34,10 @@ def serve(site: Site, routes: Sequence[Route], request: Request, args: Mapping[s
         raise NotFound("There is no such item.")
     unverified_query = read_query(request)
     query = validate(route.query, unverified_query, site.limits)
-    body, content_hash = None, ""
+    body, unverified_body = None, {}
     if route.body is not None:
         unverified_body = read_object(request, site.zone.conf.max_body_bytes)
         body = validate(route.body, unverified_body, site.limits)
-        content_hash = fingerprint(unverified_body)
     return route.handler(
         Call(
             site=site,
@@ -46,8 +45,8 @@ def serve(site: Site, routes: Sequence[Route], request: Request, args: Mapping[s
             args=args,
             body=body,
             query=query,
-            headers={name.lower(): value for name, value in request.headers.items()},
-            fingerprint=content_hash,
+            unverified_body=unverified_body,
+            headers=request.headers,
             links=Links(request.host_url.rstrip("/"), request.path, unverified_query),
         )
     )

@@ -6,6 +6,7 @@ import base64
 import re
 
 from zonesched.api.answer import Answer, accepted, no_content, ok
+from zonesched.api.body import fingerprint
 from zonesched.api.builds import answers_json
 from zonesched.api.call import Call
 from zonesched.api.server_json import brief_json, parent_json, server_json
@@ -83,10 +84,10 @@ def delete(call: Call) -> Answer:
 
 def boot_form(call: Call) -> BootForm:
     """What the user asks for. Raises BadRequest for an Idempotency-Key of another form."""
-    key = call.headers.get("idempotency-key")
+    key = call.headers.get("Idempotency-Key")
     if key is not None and not IDEMPOTENCY_KEY.fullmatch(key):
         raise BadRequest("Idempotency-Key: 1 to 255 visible ASCII characters.", field="Idempotency-Key")
-    form: BootForm = call.body.to_form(key or "", call.fingerprint)
+    form: BootForm = call.body.to_form(key or "", fingerprint(call.unverified_body))
     return form
 
 
