@@ -149,6 +149,12 @@ def test_a_server_is_shown_in_openstacks_shape(tree: Tree, node: Node) -> None:
     assert server["created"].endswith("Z")
 
 
+def test_a_server_without_an_image_is_shown_so(node: Node) -> None:
+    made = node.client("member").post("/servers", {"server": {"name": "w", "flavorRef": "small"}})
+    shown = node.client("member").get(f"/servers/{made.json['server']['id']}").json["server"]
+    assert (shown["image"], shown["flavor"]["id"]) == ("", "f1")
+
+
 def test_only_the_zones_admin_sees_the_host(tree: Tree, node: Node) -> None:
     made = node.client("member").post("/servers", a_body()).json["server"]
     tree.settle()

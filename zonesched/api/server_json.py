@@ -48,7 +48,7 @@ def server_json(view: ServerView, links: Links) -> dict[str, Any]:
         "created": iso_time(view.created_at),
         "updated": iso_time(view.updated_at),
         "flavor": {"id": view.flavor.id, "links": links.of("flavors", view.flavor.id)[1:]},
-        "image": {"id": view.image.id, "links": links.of("images", view.image.id)[1:]},
+        "image": _image(view, links),
         "progress": 100 if view.status is InstanceStatus.ACTIVE else 0,
         "reservation_id": view.reservation_id,
         "stale": view.stale,
@@ -57,6 +57,11 @@ def server_json(view: ServerView, links: Links) -> dict[str, Any]:
         **_host(view),
         **_fault(view),
     }
+
+
+def _image(view: ServerView, links: Links) -> dict[str, Any] | str:
+    """OpenStack shows an empty text where no image was booted from."""
+    return {"id": view.image.id, "links": links.of("images", view.image.id)[1:]} if view.image.id else ""
 
 
 def _kept(view: ServerView) -> dict[str, Any]:
