@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.hosts import SEEDS, a_host, a_spec, a_table, schedulers
-from zonesched.model.build_plan import MAX_WEIGHT, Entry, LocalPlace
+from zonesched.model.build_plan import MAX_WEIGHT, Entry, FunnelStep, LocalPlace
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_table import HostRow, HostTable
 from zonesched.model.request_spec import (
@@ -265,5 +265,7 @@ def test_an_affinity_filter_must_hold_for_every_instance_of_a_bundle(count: int)
     table = a_table([a_host("1f", ram_mb=8 * 1_024), a_host("2f", ram_mb=9 * 1_024)])
     query = '[">=", "$free_ram_mb", 5120]'
     spec = a_spec(count, policy=Policy.AFFINITY, alternates=3, filter_query=query)
-    bundles = schedulers().default.offer(OfferRequest(table, spec)).bundles
-    assert [bundle.host_id for bundle in bundles] == (["2f", "1f"] if count == 1 else ["2f"])
+    offer = schedulers().default.offer(OfferRequest(table, spec))
+    assert [bundle.host_id for bundle in offer.bundles] == (["2f", "1f"] if count == 1 else ["2f"])
+    if count > 1:
+        assert offer.why[-1] == FunnelStep("affinity", "not_for_all_instances", 2, 1)

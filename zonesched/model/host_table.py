@@ -266,5 +266,6 @@ class HostTable:
         return columns
 
     def _refresh_up(self, rows: Ints) -> None:
-        lives = self.services.flags(rows, lambda service: bool(self._services_up.get(service, False)))
-        self._up[rows] = lives & self._alive[rows]
+        self._up[rows] = self.services.flags(
+            rows, lambda service: bool(self._services_up.get(service, False))
+        )

@@ -98,7 +98,7 @@ class _Rows:
             limit = np.partition(self._peaks, count - 1)[count - 1]
             tied = np.sort(self._ties[self._indices[self._peaks == limit]])
             last_tie = tied[count - 1 - np.count_nonzero(self._peaks < limit)]
-            at_limit = (self._last_peak == limit) & (self._ties <= last_tie)
+            at_limit = (self._last_peak == limit) & (self._ties < last_tie)
             self._open &= (self._last_peak < limit) | at_limit
         return bool(self._open.any())
 

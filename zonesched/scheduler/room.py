@@ -21,10 +21,8 @@ def have_room(hosts: HostView, count: int) -> Bools:
 
 
 def room_for(hosts: HostView, most: int) -> Ints:
-    """Instances of the view's request that each host takes, at most `most`."""
+    """Instances that each host takes, at most `most`; of hosts that have room for one."""
     room = np.full(len(hosts), float(most))
     for resource_class, amount in hosts.spec.resources.items():
         np.minimum(room, np.floor(hosts.left(resource_class) / amount), out=room)
-        room *= hosts.admits(resource_class)
-    np.maximum(room, 0.0, out=room)
     return room.astype(np.int64)

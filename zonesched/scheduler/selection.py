@@ -67,7 +67,8 @@ class Selection:
     def offer(self) -> Offer:
         """Bundles for an affinity request, else picks and alternates."""
         if self._spec.policy is Policy.AFFINITY:
-            return Offer((), (), self._bundles(), self._steps)
+            bundles = self._bundles()
+            return Offer((), (), bundles, self._steps)
         count = self._spec.num_instances
         order = best(self._weights, self._ties, count + self._spec.alternates)
         picks = self._pick(order, count)
@@ -112,6 +113,9 @@ class Selection:
                 chosen.append(index)
             if len(chosen) == wanted:
                 break
+        if len(chosen) < min(wanted, len(self._weights)):
+            step = FunnelStep("affinity", "not_for_all_instances", len(self._weights), len(chosen))
+            self._steps = (*self._steps, step)
         order = np.array(chosen, dtype=np.int64)
         return self._named(order, self._weights[order])
 
