@@ -128,6 +128,7 @@ def test_a_clock_that_is_set_back_hides_no_beat(tmp_path: Path) -> None:
     zone = a_zone(tmp_path, clock, service_down_time=60.0)
     (one,) = add_hosts(zone, a_form("h1"))
     (two,) = add_hosts(zone, a_form("h2"), service="other")
+    (dead,) = add_hosts(zone, a_form("h3"), service="dead")
     assert is_up(zone.hosts, one)
 
     clock.set_to(clock.now() - 3600)
@@ -136,6 +137,7 @@ def test_a_clock_that_is_set_back_hides_no_beat(tmp_path: Path) -> None:
     hosts.beat(zone, AGENT, "other")
 
     assert (is_up(zone.hosts, one), is_up(zone.hosts, two)) == (False, True)
+    assert not is_up(zone.hosts, dead)
 
 
 @pytest.mark.parametrize("page", [2, 1000])

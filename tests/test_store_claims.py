@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.one_zone import a_form, a_zone, add_hosts, put_instance, put_reservation, sql, used_on
+from tests.one_zone import a_form, a_zone, add_hosts, put_instance, put_place, put_reservation, sql, used_on
 from zonesched.model.placement import CLAIMING, PlacementState
 from zonesched.model.views import HostForm, InventoryForm
 from zonesched.services.zone import Zone
@@ -171,6 +171,18 @@ def test_a_place_that_is_left_gives_back_once(tmp_path: Path) -> None:
 
     assert (first, second) == (True, False)
     assert used_on(zone, host_id) == {"VCPU": 0}
+
+
+def test_a_place_that_never_had_a_claim_gives_nothing_back(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    (host_id,) = add_hosts(zone, a_form("h1", VCPU=8))
+    put_reservation(zone)
+    _place(zone, host_id, {"VCPU": 2})
+    where = OnHost(host_id, {"VCPU": 2})
+    lost = put_place(zone, put_instance(zone), where, state=State.FAILED, claimed=False)
+
+    assert move(zone, lost, State.GONE)
+    assert used_on(zone, host_id) == {"VCPU": 2}
 
 
 def test_a_confirm_keeps_the_claim(tmp_path: Path) -> None:

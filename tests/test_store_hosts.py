@@ -78,10 +78,12 @@ def test_a_report_of_nothing_new_changes_nothing(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     add_hosts(zone, a_form("h1"), a_form("h2"))
     _, seq = changed_since(zone, 0)
+    before = sql(zone, "select value from counters")
 
     add_hosts(zone, a_form("h1"), a_form("h2"))
 
     assert changed_since(zone, seq) == ([], seq)
+    assert sql(zone, "select value from counters") == before
 
 
 def test_what_claims_use_survives_a_new_report(tmp_path: Path) -> None:
@@ -228,6 +230,16 @@ def test_the_service_of_a_deleted_user_passes_to_the_next(tmp_path: Path) -> Non
 
     hosts.beat(zone, successor, "agent")
     assert len(hosts.list_hypervisors(zone)) == 2
+
+
+def test_the_hosts_of_a_deleted_user_pass_to_another_service(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    hosts.register(zone, a_compute_user(zone, "one"), "agent-one", [a_form("h1")])
+    users.delete(zone, "one")
+
+    hosts.register(zone, a_compute_user(zone, "two"), "agent-two", [a_form("h1")])
+
+    assert [h.service for h in hosts.list_hypervisors(zone)] == ["agent-two"]
 
 
 def test_a_service_that_never_registered_is_not_found(tmp_path: Path) -> None:
