@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import click
 from zonesched.cli.demo_folder import clear_folder, hold_folder
 from zonesched.cli.demo_report import print_audits, print_commands, print_outcome, print_tree
 from zonesched.cli.demo_run import DemoRun
-from zonesched.cli.demo_tree import SHAPE, plan_tree
+from zonesched.cli.demo_tree import SHAPE, DemoZone, plan_tree
 from zonesched.cli.ports import check_port_is_free
 from zonesched.cli.processes import ProcessEnded, Processes
 from zonesched.cli.waiting import TookTooLong, Waiter
@@ -21,7 +22,6 @@ from zonesched.compute.connection import ZoneCallError
 from zonesched.errors import ConfigError
 from zonesched.seams import SystemClock
 
-WATCH_S = 0.5
 LAST_BASE_PORT = 65_536 - len(SHAPE)
 
 
@@ -49,28 +49,31 @@ def main(once: bool, hosts: int, instances: int, base_port: int, folder: Path | 
     """Start a tree of seven zones on this machine, boot instances over it, and stay until Ctrl-C."""
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, _interrupt)
-    processes = Processes()
+    home = (folder or checkout / "demo-state").absolute()
     try:
-        zones = plan_tree(hosts, base_port)
-        home = (folder or checkout / "demo-state").absolute()
         with hold_folder(home):
-            for zone in zones:
-                check_port_is_free("127.0.0.1", zone.port, "--base-port")
-            if clear_folder(home):
-                click.echo(f"The state of an earlier demo in {home} is replaced.")
-            clock = SystemClock()
-            waiter = Waiter(clock, time.sleep, processes.check)
-            sys.exit(_run(DemoRun(zones, home, clock, processes, waiter), instances, processes, once))
+            sys.exit(_run_in(home, plan_tree(hosts, base_port), instances, once))
     except KeyboardInterrupt:
-        click.echo("\nstopping all zones and agents")
         sys.exit(130 if once else 0)
     except (ConfigError, ProcessEnded, TookTooLong, ZoneCallError) as error:
         raise click.ClickException(str(error)) from error
+
+
+def _run_in(home: Path, zones: Sequence[DemoZone], instances: int, once: bool) -> int:
+    for zone in zones:
+        check_port_is_free("127.0.0.1", zone.port, "--base-port")
+    if clear_folder(home):
+        click.echo(f"The state of an earlier demo in {home} is replaced.")
+    clock, processes = SystemClock(), Processes()
+    waiter = Waiter(clock, time.sleep, processes.check)
+    try:
+        return _run(DemoRun(zones, home, clock, processes, waiter), instances, processes, waiter, once)
     finally:
+        click.echo("\nStopping all zones and agents.")
         processes.stop()
 
 
-def _run(run: DemoRun, instances: int, processes: Processes, once: bool) -> int:
+def _run(run: DemoRun, instances: int, processes: Processes, waiter: Waiter, once: bool) -> int:
     run.start_zones()
     run.start_agents()
     run.join()
@@ -85,10 +88,13 @@ def _run(run: DemoRun, instances: int, processes: Processes, once: bool) -> int:
         return 0 if is_good else 1
     print_commands(run, found["id"])
     click.echo("\nAll of it stays until Ctrl-C.")
-    while True:
-        time.sleep(WATCH_S)
-        for said in processes.ended():
-            click.echo(f"{said}\nThe others go on.", err=True)
+    waiter.forever(lambda: _tell_of_ended(processes))
+    return 0
+
+
+def _tell_of_ended(processes: Processes) -> None:
+    for said in processes.ended():
+        click.echo(f"{said}\nThe others go on.", err=True)
 
 
 def _interrupt(number: int, frame: Any) -> None:

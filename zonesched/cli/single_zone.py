@@ -26,7 +26,6 @@ from zonesched.seams import SystemClock
 INVENTORY = Path("etc/zonesched/hosts.csv")
 AGENT = "agent"
 START_S = 60.0
-WATCH_S = 0.5
 
 
 @click.command()
@@ -62,9 +61,7 @@ def _run(state: Path, processes: Processes) -> None:
     arguments = ["--credentials", str(agent_file), "--inventory", str(INVENTORY), "--service", AGENT]
     processes.start("the agent", "zonesched.compute.main", arguments, state / "agent.log")
     _print_commands(state, admin_file)
-    while True:
-        time.sleep(WATCH_S)
-        processes.check()
+    waiter.forever(processes.check)
 
 
 def _print_commands(state: Path, admin_file: Path) -> None:

@@ -61,6 +61,12 @@ class Waiter:
         finally:
             self.progress.end()
 
+    def forever(self, look: Callable[[], None], pause_s: float = 0.5) -> None:
+        """Look again and again, until `look` raises."""
+        while True:
+            look()
+            self._pause(pause_s)
+
     @staticmethod
     def _lacks(missing: Callable[[], str]) -> str:
         try:
