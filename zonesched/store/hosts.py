@@ -89,13 +89,14 @@ def _facts(tx: Connection, which: Any) -> list[HostFacts]:
     capabilities: dict[str, Mapping[str, Any]] = {}
     traits: dict[str, frozenset[str]] = {}
     found = []
-    for row in tx.execute(statement.where(which).order_by(COLUMNS.id)):
+    for row in tx.execute(statement.where(which)):
         if row[5] not in capabilities:
             capabilities[row[5]] = orjson.loads(row[5])
         if row[6] not in traits:
             traits[row[6]] = frozenset(orjson.loads(row[6]))
         found.append(HostFacts(*row[:5], capabilities[row[5]], traits[row[6]], row[7]))
-    return found
+    # Sorted here: asked to, a planner may walk through all hosts in order to find a few.
+    return sorted(found, key=lambda facts: facts.id)
 
 
 def _inventories(
@@ -112,11 +113,13 @@ def _inventories(
         column.min_unit,
         column.max_unit,
         column.step_size,
-    ).join(t.hosts, COLUMNS.id == column.host_id)
+    )
     inventories: defaultdict[str, dict[str, Inventory]] = defaultdict(dict)
     used: defaultdict[str, dict[str, int]] = defaultdict(dict)
     alike: dict[tuple[Any, ...], Inventory] = {}
-    for host_id, name, amount, *form in tx.execute(statement.where(which)):
+    # As a list of ids, since a planner that joins may read all inventories to find a few hosts.
+    some_hosts = sa.select(COLUMNS.id).where(which)
+    for host_id, name, amount, *form in tx.execute(statement.where(column.host_id.in_(some_hosts))):
         key = tuple(form)
         if key not in alike:
             alike[key] = Inventory(*form)
@@ -129,9 +132,9 @@ def _owners(tx: Connection, which: Any) -> Mapping[str, Mapping[str, int]]:
     placed, instance = t.placements.c, t.instances.c
     statement = (
         sa.select(placed.host_id, instance.caller_id, instance.project_id, sa.func.count())
-        .join(t.hosts, COLUMNS.id == placed.host_id)
         .join(t.instances, instance.uuid == placed.uuid)
-        .where(which, placed.state.in_(sorted(state.value for state in CLAIMING)))
+        .where(placed.host_id.in_(sa.select(COLUMNS.id).where(which)))
+        .where(placed.state.in_(sorted(state.value for state in CLAIMING)))
         .group_by(placed.host_id, instance.caller_id, instance.project_id)
     )
     owners: defaultdict[str, dict[str, int]] = defaultdict(dict)
