@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -420,14 +421,32 @@ def test_a_wrong_word_in_the_configuration_names_the_option(word: str) -> None:
     assert refused.value.field == "child_networks"
 
 
-def test_the_system_knows_localhost_and_gives_up_on_what_is_no_name() -> None:
-    resolver = SystemResolver()
-
-    found = resolver("localhost", 5.0)
+def test_the_system_knows_localhost() -> None:
+    found = SystemResolver()("localhost", 5.0)
 
     assert set(found) <= {"127.0.0.1", "::1"} and found
+
+
+@pytest.mark.parametrize(
+    "error", [socket.gaierror(-2, "unknown"), UnicodeError("label too long"), ValueError()]
+)
+def test_a_look_up_that_fails_leaves_nothing_behind(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([error, [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 0))]])
+
+    def look_up_once(*args: object, **kwargs: object) -> object:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr("socket.getaddrinfo", look_up_once)
+    resolver = SystemResolver()
+
     with pytest.raises(OSError):
-        resolver("no-such-name.invalid", 5.0)
+        resolver("zone.example.org", 5.0)
+    assert resolver("zone.example.org", 5.0) == ["93.184.216.34"]
 
 
 def test_a_look_up_that_hangs_takes_one_thread_and_no_more_time_than_given(
