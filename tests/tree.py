@@ -1,4 +1,4 @@
-"""Trees of real zones in one process: real apps, real databases, real keys; time and network in the test's hand."""
+"""Trees of real zones in one process: real apps, databases and keys; time and network in the test's hand."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy as sa
 from flask import Flask
 from flask.testing import FlaskClient
 
@@ -112,6 +113,8 @@ class Tree:
         self.clock = clock or FakeClock()
         self.network = WsgiAdapter()
         self.nodes: dict[str, Node] = {}
+        # Compiled once for all zones: every engine would compile the same statements again.
+        self._statements: dict[Any, Any] = {}
 
     def add(
         self,
@@ -198,7 +201,7 @@ class Tree:
                 **overrides,
             }
         )
-        zone = self._open(conf, Store.open(self._database(name)))
+        zone = self._open(conf, _unsynced(self._store(name)))
         app = create_app(zone)
         self.network.mount(url, app)
         node = Node(name, url, zone, app)
@@ -210,9 +213,12 @@ class Tree:
 
     def _open(self, conf: options.Conf, store: Store) -> Zone:
         transport = HttpTransport.from_conf(conf, self.clock, adapter=self.network)
-        return Zone.open(
-            conf, clock=self.clock, executor=InlineExecutor(), transport=transport, store=store
-        )
+        return Zone.open(conf, clock=self.clock, executor=InlineExecutor(), transport=transport, store=store)
+
+    def _store(self, name: str) -> Store:
+        store = Store.open(self._database(name))
+        store.engine = store.engine.execution_options(compiled_cache=self._statements)
+        return store
 
     def _database(self, name: str) -> str:
         """A database of the present schema, copied from one that was migrated once per folder."""
@@ -224,3 +230,13 @@ class Tree:
         path = self.folder / f"{name}.sqlite"
         shutil.copy(template, path)
         return f"sqlite:///{path}"
+
+
+def _unsynced(store: Store) -> Store:
+    """Processes die in tests, machines do not: nothing waits for the disk, most of a write's time."""
+
+    @sa.event.listens_for(store.engine, "connect")
+    def _(connection: Any, _record: Any) -> None:
+        connection.execute("PRAGMA synchronous=OFF")
+
+    return store

@@ -1,0 +1,136 @@
+"""What a choice of hosts must come to, worked out host by host in plain Python.
+
+It shares no code with the scheduler, only the formula: raw values, brought to the request's scale, times
+their multipliers, added; 4*10**15 - round(10**9 * score).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+MAX_WEIGHT = 2**53 - 1
+WEIGHERS = ("RAMWeigher", "CPUWeigher", "DiskWeigher")
+
+
+@dataclass(frozen=True)
+class FlatHost:
+    """A host of the one flat zone; `placed` is how many instances of the request were put on it by now."""
+
+    name: str
+    vcpus: int
+    ram_mb: int
+    disk_gb: int
+    reserved_mb: int = 0
+    cpu_ratio: float = 1.0
+    ram_ratio: float = 1.0
+    traits: frozenset[str] = frozenset()
+    used: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def capacity(self) -> dict[str, int]:
+        return {
+            "VCPU": math.floor(self.vcpus * self.cpu_ratio + 1e-9),
+            "MEMORY_MB": max(0, math.floor((self.ram_mb - self.reserved_mb) * self.ram_ratio + 1e-9)),
+            "DISK_GB": self.disk_gb,
+        }
+
+    def left(self, name: str) -> int:
+        return self.capacity[name] - self.used.get(name, 0)
+
+    def takes(self, asked: Asked, count: int = 1) -> bool:
+        has_room = all(self.left(name) >= amount * count for name, amount in asked.amounts.items())
+        return has_room and asked.traits <= self.traits
+
+    def with_one(self, asked: Asked) -> FlatHost:
+        used = {name: self.used.get(name, 0) + amount for name, amount in asked.amounts.items()}
+        return replace(self, used={**self.used, **used})
+
+    def raw(self, weigher: str) -> float:
+        match weigher:
+            case "RAMWeigher":
+                return float(self.ram_mb - self.reserved_mb - self.used.get("MEMORY_MB", 0))
+            case "CPUWeigher":
+                return float(self.left("VCPU"))
+            case _:
+                return float((self.disk_gb - self.used.get("DISK_GB", 0)) * 1024)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one instance takes and needs; amounts of 0 are left out."""
+
+    amounts: Mapping[str, int]
+    traits: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Line:
+    """One weigher's part of the scale."""
+
+    weigher: str
+    high: float
+    multiplier: float
+
+
+def scale_over(hosts: Iterable[FlatHost], multipliers: Mapping[str, float]) -> list[Line]:
+    """The scale of a request over these hosts: from 0, as the three weighers declare, to the highest."""
+    known = list(hosts)
+    return [
+        Line(name, max((host.raw(name) for host in known), default=0.0), multipliers[name])
+        for name in WEIGHERS
+    ]
+
+
+def weight(host: FlatHost, scale: Sequence[Line]) -> int:
+    """The integer that a host is chosen by; lower is better."""
+    score = 0.0
+    for line in scale:
+        if line.high > 0.0:
+            score += host.raw(line.weigher) / line.high * line.multiplier
+    return min(MAX_WEIGHT, max(0, 4 * 10**15 - round(1e9 * score)))
+
+
+class FlatZone:
+    """One zone that has all hosts of a tree, and follows its choice."""
+
+    def __init__(self, hosts: Iterable[FlatHost], asked: Asked, scale: Sequence[Line]) -> None:
+        self._asked = asked
+        self._scale = scale
+        self.hosts = {host.name: host for host in hosts}
+        self._weights = {h.name: weight(h, scale) for h in self.hosts.values() if h.takes(asked)}
+
+    @property
+    def best(self) -> int | None:
+        """The best weight that any host offers now; None when none has room."""
+        return min(self._weights.values(), default=None)
+
+    def weight_of(self, name: str) -> int | None:
+        """What a host offers now; None without room."""
+        return self._weights.get(name)
+
+    def take(self, name: str) -> None:
+        """Put one instance on a host."""
+        host = self.hosts[name] = self.hosts[name].with_one(self._asked)
+        del self._weights[name]
+        if host.takes(self._asked):
+            self._weights[name] = weight(host, self._scale)
+
+    def replay(self, picks: Sequence[tuple[str, int]], wanted: int) -> None:
+        """Take (host, weight) picks in order; each must be a best one, and none may be missing at the end."""
+        for number, (name, claimed) in enumerate(picks):
+            assert self.weight_of(name) == claimed, f"pick {number}: {name} does not weigh {claimed}"
+            assert claimed == self.best, f"pick {number}: {name} has {claimed}, the best is {self.best}"
+            self.take(name)
+        assert len(picks) == wanted or (len(picks) < wanted and self.best is None)
+
+    def untouched(self, picked: Iterable[str]) -> list[int]:
+        """The weights of hosts with room that are not among the picks, best first."""
+        return sorted(w for name, w in self._weights.items() if name not in set(picked))
+
+    def whole(self, count: int) -> list[int]:
+        """The weights of hosts with room for `count` instances together, best first."""
+        return sorted(
+            weight(host, self._scale) for host in self.hosts.values() if host.takes(self._asked, count)
+        )
