@@ -94,6 +94,17 @@ def test_live_holds_and_leased_work_are_right(tmp_path: Path) -> None:
     assert kinds(zone) == []
 
 
+def test_a_boot_under_way_may_still_let_go_of_an_older_hold(tmp_path: Path) -> None:
+    zone, host_id = a_busy_zone(tmp_path)
+    put_reservation(zone, state=ReservationState.OPEN)
+    uuid = put_instance(zone, status=BUILD, attempt=2)
+
+    put_place(zone, uuid, InChild("child-1", ()), number=1, state=State.INTENDED)
+    put_place(zone, uuid, OnHost(host_id, ONE_VCPU), number=2, state=State.HELD)
+
+    assert kinds(zone) == []
+
+
 def test_an_instance_in_error_below_keeps_its_place_until_it_is_deleted(tmp_path: Path) -> None:
     zone, _ = a_busy_zone(tmp_path)
     boot_below(zone, "child-1", status=InstanceStatus.ERROR)

@@ -293,7 +293,7 @@ def test_by_force_a_deletion_under_way_is_done(tmp_path: Path) -> None:
 def test_by_force_an_instance_that_moved_on_is_not_touched(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     child_id, other_id = children.add(zone, NORTH).id, children.add(zone, NORTH).id
-    uuid = boot_below(zone, child_id, State.RELEASING, attempt=2)
+    uuid = boot_below(zone, child_id, State.CONFIRMED, attempt=2)
     reservation_id = instance_of(zone, uuid).reservation_id
     put_place(zone, uuid, InChild(other_id, ()), number=2, reservation_id=reservation_id)
 

@@ -155,6 +155,18 @@ def test_another_attempt_than_the_present_one_says_nothing(tmp_path: Path, state
 
 
 @pytest.mark.parametrize("state", list(AgentState))
+def test_a_place_that_an_instance_has_left_says_nothing(tmp_path: Path, state: AgentState) -> None:
+    zone = a_zone(tmp_path)
+    (host_id,) = add_hosts(zone, a_form("h1"))
+    uuid = boot_on(zone, host_id, status=BUILD, attempt=2)
+
+    tell(zone, uuid, state, attempt=1)
+
+    assert instance_of(zone, uuid).status is BUILD
+    assert used_on(zone, host_id)["VCPU"] == 1
+
+
+@pytest.mark.parametrize("state", list(AgentState))
 def test_an_agent_speaks_for_its_own_hosts_only(tmp_path: Path, state: AgentState) -> None:
     zone = a_zone(tmp_path)
     add_hosts(zone, a_form("h1"))

@@ -84,10 +84,9 @@ def change(zone: Zone, child_id: str, wanted: ChildChange) -> ChildView:
         before = _existing(tx, child_id)
         after = replace(before, **given)
         _check_weights(after)
-        rows.replace(tx, after)
-        if after.api_url != before.api_url:
-            # What was read of the one says nothing of the other.
-            rows.set_cursor(tx, child_id, "")
+        # What was read at one place says nothing of another.
+        moved = after.api_url != before.api_url
+        rows.replace(tx, replace(after, cursor="") if moved else after)
 
     zone.store.write(fn)
     zone.children.refresh()

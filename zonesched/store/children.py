@@ -45,9 +45,8 @@ def read_one(tx: Connection, child_id: str) -> ChildRow | None:
 
 
 def replace(tx: Connection, child: ChildRow) -> None:
-    """Store a child anew; its place in the order and its cursor stay."""
-    values = {name: value for name, value in _to_row(child).items() if name != "cursor"}
-    tx.execute(sa.update(t.children).where(COLUMNS.id == child.id).values(values))
+    """Store a child anew; its place in the order stays."""
+    tx.execute(sa.update(t.children).where(COLUMNS.id == child.id).values(**_to_row(child)))
 
 
 def cursors(tx: Connection) -> Mapping[str, str]:
