@@ -24,7 +24,6 @@ from zonesched.model.build_plan import (
     Why,
 )
 from zonesched.model.caller import Caller
-from zonesched.model.placement import PlacementState
 from zonesched.model.request_spec import Policy, RequestSpec, Unweighed, spec_for_child
 from zonesched.model.views import SealedOffer
 from zonesched.scheduler.merge import adjust, merge_heads
@@ -125,16 +124,7 @@ def own_capabilities(zone: Zone) -> Mapping[str, frozenset[str]]:
 
 def _hosts_that_failed(zone: Zone, spec: RequestSpec) -> frozenset[str]:
     """Own hosts whose claim or build failed for this very request, by this zone's own rows."""
-    column = placements.COLUMNS
-    found = zone.store.read(
-        lambda tx: placements.read(
-            tx,
-            column.reservation_id == spec.request_id,
-            column.kind == "host",
-            column.state == PlacementState.FAILED.value,
-        )
-    )
-    return frozenset(p.where.host_id for p in found if isinstance(p.where, placements.OnHost))
+    return zone.store.read(lambda tx: placements.failed_hosts(tx, spec.request_id))
 
 
 def _ask_children(zone: Zone, spec: RequestSpec, started_at: float) -> _ChildAnswers:

@@ -22,6 +22,7 @@ from zonesched.store import claims
 from zonesched.store import tables as t
 
 COLUMNS = t.hosts.c
+_LAST_CHANGE = sa.select(sa.func.max(COLUMNS.changed_seq))
 
 
 def owner_key(caller_id: str, project_id: str) -> str:
@@ -31,7 +32,7 @@ def owner_key(caller_id: str, project_id: str) -> str:
 
 def last_change(tx: Connection) -> int:
     """The highest number that any host's change bears; 0 without hosts."""
-    return int(tx.execute(sa.select(sa.func.max(COLUMNS.changed_seq))).scalar() or 0)
+    return int(tx.execute(_LAST_CHANGE).scalar() or 0)
 
 
 def changed_hosts(tx: Connection, since_seq: int) -> tuple[list[HostRow], int]:

@@ -9,6 +9,13 @@ from sqlalchemy.engine import Connection
 
 from zonesched.store import tables as t
 
+_NEXT_CHANGE = (
+    sa.update(t.counters)
+    .where(t.counters.c.name == "changes")
+    .values(value=t.counters.c.value + 1)
+    .returning(t.counters.c.value)
+)
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -30,10 +37,4 @@ def identity(tx: Connection, new: Identity) -> Identity:
 
 def next_change(tx: Connection) -> int:
     """The number that this transaction's changes bear."""
-    statement = (
-        sa.update(t.counters)
-        .where(t.counters.c.name == "changes")
-        .values(value=t.counters.c.value + 1)
-        .returning(t.counters.c.value)
-    )
-    return int(tx.execute(statement).scalar_one())
+    return int(tx.execute(_NEXT_CHANGE).scalar_one())

@@ -15,6 +15,9 @@ from zonesched.store import claims
 from zonesched.store import tables as t
 
 COLUMNS = t.inbound_builds.c
+_OF_INSTANCES = sa.select(t.inbound_builds).where(
+    COLUMNS.caller_id == sa.bindparam("caller"), COLUMNS.uuid.in_(sa.bindparam("uuids", expanding=True))
+)
 
 
 @dataclass(frozen=True)
@@ -78,9 +81,7 @@ def read(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[Attemp
     """All builds that this caller sent for these instances, by attempt."""
     found: dict[Attempt, InboundBuild] = {}
     for some in claims.chunks(uuids):
-        rows = tx.execute(
-            sa.select(t.inbound_builds).where(COLUMNS.caller_id == caller_id, COLUMNS.uuid.in_(some))
-        )
+        rows = tx.execute(_OF_INSTANCES, {"caller": caller_id, "uuids": some})
         found |= {build.key: build for build in map(_from_row, rows)}
     return found
 

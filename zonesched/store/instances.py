@@ -15,6 +15,11 @@ from zonesched.store import claims
 from zonesched.store import tables as t
 
 COLUMNS = t.instances.c
+_BY_UUID = (
+    sa.select(t.instances)
+    .where(COLUMNS.uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .order_by(COLUMNS.reservation_id, COLUMNS.position)
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,8 @@ def read_by_uuid(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Instance]
     """The instances that exist of these, by uuid."""
     found: dict[str, Instance] = {}
     for some in claims.chunks(uuids):
-        found |= {i.uuid: i for i in read(tx, COLUMNS.uuid.in_(some))}
+        rows = tx.execute(_BY_UUID, {"uuids": some})
+        found |= {i.uuid: i for i in map(from_row, rows)}
     return found
 
 

@@ -15,6 +15,16 @@ from zonesched.store import claims
 from zonesched.store import tables as t
 
 COLUMNS = t.placements.c
+_OF_INSTANCES = (
+    sa.select(t.placements)
+    .where(COLUMNS.uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .order_by(COLUMNS.uuid, COLUMNS.number)
+)
+_FAILED_HOSTS = sa.select(COLUMNS.host_id).where(
+    COLUMNS.reservation_id == sa.bindparam("reservation"),
+    COLUMNS.kind == "host",
+    COLUMNS.state == PlacementState.FAILED.value,
+)
 
 
 @dataclass(frozen=True)
@@ -75,8 +85,13 @@ def read_by_uuid(tx: Connection, uuids: Sequence[str]) -> list[Placement]:
     """All placements of these instances, in order of instance and number."""
     found: list[Placement] = []
     for some in claims.chunks(sorted(uuids)):
-        found += read(tx, COLUMNS.uuid.in_(some))
+        found += [_from_row(row) for row in tx.execute(_OF_INSTANCES, {"uuids": some})]
     return found
+
+
+def failed_hosts(tx: Connection, reservation_id: str) -> frozenset[str]:
+    """Own hosts whose claim or build failed for this reservation, whoever sent it."""
+    return frozenset(tx.execute(_FAILED_HOSTS, {"reservation": reservation_id}).scalars())
 
 
 def used_entry_keys(tx: Connection, keys: Sequence[str]) -> frozenset[str]:

@@ -12,6 +12,9 @@ from zonesched.errors import Forbidden, NotFound
 from zonesched.store import tables as t
 
 COLUMNS = t.services.c
+_HEARD_SINCE = sa.select(COLUMNS.id, COLUMNS.last_seen_at).where(
+    COLUMNS.last_seen_at >= sa.bindparam("moment")
+)
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ def read_all(tx: Connection) -> Mapping[str, Service]:
 
 def heard_since(tx: Connection, moment: float) -> Mapping[str, float]:
     """When the services that were heard of at `moment` or later were last heard of, by id."""
-    rows = tx.execute(sa.select(COLUMNS.id, COLUMNS.last_seen_at).where(COLUMNS.last_seen_at >= moment))
+    rows = tx.execute(_HEARD_SINCE, {"moment": moment})
     return {row.id: row.last_seen_at for row in rows}
 
 

@@ -11,6 +11,7 @@ from zonesched.model.caller import Role
 from zonesched.store import tables as t
 
 COLUMNS = t.users.c
+_BY_NAME = sa.select(t.users).where(COLUMNS.name == sa.bindparam("name"))
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ def read_all(tx: Connection) -> list[User]:
 
 def read_by_name(tx: Connection, name: str) -> User | None:
     """The user of that name."""
-    return next(iter(_read(tx, COLUMNS.name == name)), None)
+    row = tx.execute(_BY_NAME, {"name": name}).first()
+    return None if row is None else _from_row(row)
 
 
 def read_one(tx: Connection, user_id: str) -> User | None:
