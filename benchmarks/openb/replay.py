@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
@@ -15,6 +16,9 @@ from .order import Check, Create, Delete, Step, Trim
 from .trace import Shape, Task
 
 POLL_S = 0.004
+FIRST_POLL = 0.7
+"""Share of the median of the last boots after which is asked first: each question costs the root time."""
+RECENT = 51
 DECIDED_WITHIN_S = 120.0
 CLAIMED = "spawning"
 """The task_state of an instance whose place is confirmed: it waits for the agent of its host."""
@@ -132,7 +136,12 @@ class Replay:
             if not 400 <= fault.status < 500:
                 raise
             return Refused(fault.code)
+        time.sleep(self._first_poll_s())
         return self._outcome_of(str(made["reservation_id"]))
+
+    def _first_poll_s(self) -> float:
+        recent = self.record.seconds[-RECENT:]
+        return FIRST_POLL * statistics.median(recent) if recent else 0.0
 
     def _outcome_of(self, reservation_id: str) -> Outcome:
         path = f"/servers/detail?limit=1&reservation_id={quote(reservation_id, safe='')}"
