@@ -50,12 +50,12 @@ class Store:
             Path(url.database).parent.mkdir(parents=True, exist_ok=True)
         engine = sa.create_engine(url, pool_size=16, max_overflow=112, pool_reset_on_return="rollback")
         event.listen(engine, "connect", _prepare_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
         return cls(engine)
 
     def read(self, fn: Callable[[Connection], T]) -> T:
         """What `fn` finds in one consistent snapshot."""
         with self.engine.connect() as tx, tx.begin():
+            self._begin(tx, "BEGIN")
             return fn(tx)
 
     def write(self, fn: Callable[[Connection], T]) -> T:
@@ -75,10 +75,14 @@ class Store:
         return self._write_once(fn)
 
     def _write_once(self, fn: Callable[[Connection], T]) -> T:
-        with self._writer, self.engine.connect() as connection:
-            tx = connection.execution_options(zonesched_write=True)
-            with tx.begin():
-                return fn(tx)
+        with self._writer, self.engine.connect() as tx, tx.begin():
+            self._begin(tx, "BEGIN IMMEDIATE")
+            return fn(tx)
+
+    def _begin(self, tx: Connection, statement: str) -> None:
+        # By hand, and not by an event of the engine: those cost each statement after it as well.
+        if self._is_sqlite:
+            tx.exec_driver_sql(statement)
 
     def close(self) -> None:
         """Give all connections back."""
@@ -94,11 +98,6 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
     cursor.close()
-
-
-def _begin_sqlite(connection: Connection) -> None:
-    writes = connection.get_execution_options().get("zonesched_write", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def _is_conflict(error: DBAPIError) -> bool:
