@@ -10,6 +10,7 @@ import pytest
 
 from zonesched import conf
 from zonesched.cli.sample import SAMPLE, sample_text
+from zonesched.conf_checks import refused_value
 from zonesched.errors import ConfigError
 
 CHECKOUT = Path(__file__).parent.parent
@@ -144,6 +145,8 @@ def test_an_error_never_holds_a_key(tmp_path: Path, secret: str) -> None:
         load(tmp_path, f"{secret} hunter2")
     assert "hunter2" not in str(wrong.value) + str(broken.value)
     assert "line 2" in str(broken.value)
+    [option] = [option for option in conf.ALL if option.name == secret]
+    assert "hunter2" not in str(refused_value(option, "hunter2"))
 
 
 def test_a_file_that_is_not_there_or_of_another_form_is_named(tmp_path: Path) -> None:

@@ -180,12 +180,20 @@ class TestProcesses:
         assert "No such option" in said[0]
         processes.check()
 
-    def test_all_are_stopped(self, tmp_path: Path) -> None:
+    def test_all_are_asked_to_end(self, tmp_path: Path) -> None:
         processes = Processes()
         processes.start("a server", "http.server", ["--bind", "127.0.0.1", "0"], tmp_path / "log")
         processes.check()
-        processes.stop()
+        assert processes.stop() == [-signal.SIGTERM]
         assert processes.ended() == []
+
+    def test_an_agent_ends_well_when_asked(self, tmp_path: Path) -> None:
+        (tmp_path / "hosts.csv").write_text("name,VCPU\nh1,4\n")
+        arguments = ["--zone-url", "http://127.0.0.1:1", "--inventory", str(tmp_path / "hosts.csv")]
+        processes = Processes()
+        processes.start("the agent", "zonesched.compute.main", arguments, tmp_path / "log")
+        eventually("the agent tries", lambda: "cannot be reached" in (tmp_path / "log").read_text())
+        assert processes.stop() == [0]
 
 
 @contextmanager

@@ -59,8 +59,8 @@ class Processes:
         for said in self.ended():
             raise ProcessEnded(said)
 
-    def stop(self) -> None:
-        """Ask all to end, last started first; kill those that do not."""
+    def stop(self) -> list[int]:
+        """Ask all to end, last started first, and kill those that do not; their codes, in order of start."""
         for started in reversed(self._started):
             _signal_group(started.process, signal.SIGTERM)
         for started in self._started:
@@ -69,7 +69,9 @@ class Processes:
             except subprocess.TimeoutExpired:
                 _signal_group(started.process, signal.SIGKILL)
                 started.process.wait()
+        codes = [int(started.process.returncode) for started in self._started]
         self._started.clear()
+        return codes
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
