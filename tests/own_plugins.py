@@ -142,9 +142,11 @@ class PickyScheduler(BaseScheduler):
         return [(name, report) for name, report in passed if report["vcpus_used"] < 2]
 
 
-class WrongWeightScheduler(BaseScheduler):
+class HintedScheduler(BaseScheduler):
+    """Says of each host what the request's hints say."""
+
     def weigh_hosts(self, spec: RequestSpec, hosts: list[HostTuple]) -> list[dict[str, Any]]:
-        return [{"weight": 0.5, "hostname": name} for name, _ in hosts]
+        return [{"weight": 1, "hostname": name} | dict(spec.hints) for name, _ in hosts]
 
 
 class RaisingScheduler(BaseScheduler):

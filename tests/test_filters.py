@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import own_plugins
-from tests.hosts import GPU, QUERIES, a_host, a_spec, a_table, schedulers, specs, tables
+from tests.hosts import GPU, QUERIES, a_host, a_spec, a_table, schedulers, specs, tables, unhurried
 from zonesched.errors import BadRequest, ConfigError
 from zonesched.filters.contract import FilterFailed
 from zonesched.filters.json_query import parse_query
@@ -154,6 +154,7 @@ def test_a_malformed_query_is_refused_and_its_field_named(query: str) -> None:
     assert (refused.value.code, refused.value.field) == ("filter_query_invalid", "filter_query")
 
 
+@unhurried
 @given(
     st.text(max_size=60) | st.sampled_from(QUERIES).flatmap(lambda q: st.integers(0, 99).map(lambda n: q[:n]))
 )
@@ -165,6 +166,7 @@ def test_any_text_is_a_query_or_refused(text: str) -> None:
     assert query.holds(HostState(a_table([FULL_HOST]), 0)) in (True, False)
 
 
+@unhurried
 @given(tables, specs, st.lists(st.integers(0, 99), max_size=20), st.none() | st.integers(0, 4))
 def test_both_forms_of_each_filter_agree(
     table: HostTable, spec: RequestSpec, numbers: list[int], placed: int | None
@@ -177,6 +179,7 @@ def test_both_forms_of_each_filter_agree(
         assert built_in().passes(view, spec).tolist() == scalar, name
 
 
+@unhurried
 @given(tables, specs)
 def test_each_filter_keeps_what_it_declares(table: HostTable, spec: RequestSpec) -> None:
     before = HostView.whole(table, spec)
@@ -197,6 +200,7 @@ def offered(table: HostTable, spec: RequestSpec, *filters: str, **request: Any) 
     return scheduler.offer(OfferRequest(table, spec, **request))
 
 
+@unhurried
 @given(tables, specs, st.permutations(sorted(BUILT_IN)))
 def test_the_order_of_filters_changes_no_choice(
     table: HostTable, spec: RequestSpec, names: list[str]
@@ -205,6 +209,7 @@ def test_the_order_of_filters_changes_no_choice(
     assert (first.picks, first.alternates, first.bundles) == (second.picks, second.alternates, second.bundles)
 
 
+@unhurried
 @given(tables, specs)
 def test_the_numbers_of_a_funnel_add_up(table: HostTable, spec: RequestSpec) -> None:
     steps = offered(table, spec, *sorted(BUILT_IN), excluded=frozenset({"0f"})).why
@@ -230,7 +235,13 @@ def test_a_funnel_says_which_filter_removed_how_many() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "left"),
-    [({}, 1), ({"zone:os": "linux"}, 1), ({"zone:os": "bsd"}, 0), ({"zone:net": "fast"}, 0)],
+    [
+        ({}, 1),
+        ({"zone:os": "linux"}, 1),
+        ({"zone:os": "bsd"}, 0),
+        ({"zone:net": "fast"}, 0),
+        ({"zone:os": "linux", "zone:net": "fast"}, 0),
+    ],
 )
 def test_a_zone_without_the_capability_asked_for_offers_nothing(asked: Mapping[str, str], left: int) -> None:
     capabilities = {"os": frozenset({"linux", "windows"})}

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.hosts import SEEDS
+from tests.hosts import SEEDS, unhurried
 from zonesched.model.arrays import Ints
 from zonesched.scheduler.best import best
 from zonesched.scheduler.greedy import REFUSED, Candidates, Picks, pick_in_blocks, pick_one_by_one
@@ -79,6 +79,7 @@ def some_rows(seed: int, hosts: int) -> tuple[Rows, list[int]]:
     return rows, rng.sample(range(1_000), hosts)
 
 
+@unhurried
 @given(SEEDS, st.integers(1, 30), st.integers(1, 120))
 def test_both_ways_pick_as_the_definition_says(seed: int, hosts: int, count: int) -> None:
     rows, ties = some_rows(seed, hosts)
@@ -87,6 +88,7 @@ def test_both_ways_pick_as_the_definition_says(seed: int, hosts: int, count: int
     assert picked(rows, ties, count, in_blocks=False)[:2] == expected
 
 
+@unhurried
 @given(SEEDS, st.integers(1, 30), st.integers(1, 120))
 def test_one_by_one_asks_for_no_weight_twice_nor_after_the_last_pick(
     seed: int, hosts: int, count: int
@@ -96,6 +98,7 @@ def test_one_by_one_asks_for_no_weight_twice_nor_after_the_last_pick(
     assert asked <= max(0, len(indices) - (len(indices) == count))
 
 
+@unhurried
 @given(SEEDS, st.integers(1, 80))
 def test_blocks_ask_for_few_weights_however_much_room_there_is(seed: int, count: int) -> None:
     rng = random.Random(seed)
@@ -105,6 +108,7 @@ def test_blocks_ask_for_few_weights_however_much_room_there_is(seed: int, count:
     assert asked <= 2 * count * (1 + count.bit_length())
 
 
+@unhurried
 @given(SEEDS, st.integers(1, 3_000), st.integers(1, 40), st.sampled_from([2, 100, 10**9]))
 def test_the_best_few_are_those_that_sorting_all_gives(seed: int, size: int, count: int, levels: int) -> None:
     rng = np.random.default_rng(seed)

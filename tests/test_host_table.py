@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.hosts import GPU, SEEDS, a_host, a_spec, a_table, some_host, specs, tables
+from tests.hosts import GPU, SEEDS, a_host, a_spec, a_table, some_host, specs, tables, unhurried
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_row import SharedFacts
 from zonesched.model.host_state import RESOURCE_NUMBERS, HostReport, HostState, host_tuple
@@ -108,6 +108,7 @@ def test_ids_that_are_not_here_have_no_rows() -> None:
     assert table.rows_of([]).dtype == np.int64
 
 
+@unhurried
 @given(SEEDS, st.integers(1, 8))
 def test_a_table_kept_current_is_the_table_made_anew(seed: int, rounds: int) -> None:
     rng = random.Random(seed)
@@ -126,6 +127,7 @@ def test_a_table_kept_current_is_the_table_made_anew(seed: int, rounds: int) -> 
     assert described(table) == described(anew)
 
 
+@unhurried
 @given(tables, specs, st.integers(0, 5))
 def test_a_host_state_says_what_the_columns_say(table: HostTable, spec: RequestSpec, placed: int) -> None:
     rows = np.arange(table.size, dtype=np.int64)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.hosts import unhurried
 from zonesched.model.build_plan import MAX_WEIGHT, ChildPlace, Entry
 from zonesched.scheduler.merge import adjust, merge_heads
 
@@ -21,6 +22,7 @@ def entries(sequences: list[list[int]]) -> list[list[Entry]]:
     ]
 
 
+@unhurried
 @given(SEQUENCES, st.integers(0, 40))
 def test_each_pick_is_the_best_head_at_that_moment(weights: list[list[int]], count: int) -> None:
     sequences = entries(weights)
@@ -37,6 +39,7 @@ def test_a_sequence_that_gets_better_is_not_sorted() -> None:
     assert [[entry.weight for entry in rest] for rest in rests] == [[1], [6]]
 
 
+@unhurried
 @given(SEQUENCES, st.integers(0, 40))
 def test_merging_level_by_level_is_merging_at_once(weights: list[list[int]], count: int) -> None:
     sequences = entries(weights)
@@ -45,6 +48,7 @@ def test_merging_level_by_level_is_merging_at_once(weights: list[list[int]], cou
     assert [e.weight for e in stepwise] == [e.weight for e in merge_heads(sequences, count)[0]]
 
 
+@unhurried
 @given(st.integers(0, MAX_WEIGHT))
 def test_by_default_a_childs_weight_stays_as_it_is(weight: int) -> None:
     assert adjust(weight, 0.0, 1.0) == weight

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.hosts import a_host, a_spec, a_table, schedulers, specs, tables
+from tests.hosts import a_host, a_spec, a_table, schedulers, specs, tables, unhurried
 from tests.own_plugins import ByDiskScheduler
 from zonesched.errors import BadRequest, ConfigError, WeighingUnknown
 from zonesched.filters.contract import BaseHostFilter
@@ -114,6 +114,7 @@ def test_the_special_capability_is_the_configured_one(value: object, cost: int) 
     assert offer_of("LeastCostScheduler", table, a_spec(), **options).picks[0].weight == cost
 
 
+@unhurried
 @given(tables, specs, st.integers(0, 3))
 def test_both_forms_of_each_cost_give_the_same_bits(table: HostTable, spec: RequestSpec, placed: int) -> None:
     rows = HostView.whole(table, spec).row_numbers
@@ -240,10 +241,34 @@ def test_a_subclass_that_narrows_still_obeys_the_requests_own_filters() -> None:
     assert offer.picks == ()
 
 
-@pytest.mark.parametrize("name", ["WrongWeightScheduler", "RaisingScheduler"])
-def test_a_subclass_that_fails_refuses_the_request_in_its_own_name(name: str) -> None:
-    with pytest.raises(WeigherFailed, match=name):
-        own_scheduler(name).default.offer(OfferRequest(three_hosts(), a_spec()))
+def test_a_subclass_that_raises_refuses_the_request_in_its_own_name() -> None:
+    with pytest.raises(WeigherFailed, match="RaisingScheduler"):
+        own_scheduler("RaisingScheduler").default.offer(OfferRequest(three_hosts(), a_spec()))
+
+
+@pytest.mark.parametrize(
+    "line", [{"weight": 0.5}, {"weight": True}, {"weight": "1"}, {"weight": None}, {"hostname": "elsewhere"}]
+)
+def test_a_subclass_that_gives_no_weight_of_a_host_refuses_the_request(line: dict[str, object]) -> None:
+    with pytest.raises(WeigherFailed, match="HintedScheduler"):
+        own_scheduler("HintedScheduler").default.offer(OfferRequest(three_hosts(), a_spec(hints=line)))
+
+
+@pytest.mark.parametrize(("said", "kept"), [(-5, 0), (2**60, MAX_WEIGHT), (10**30, MAX_WEIGHT)])
+def test_a_weight_of_a_subclass_is_kept_within_the_limits(said: int, kept: int) -> None:
+    spec = a_spec(hints={"weight": said})
+    offer = own_scheduler("HintedScheduler").default.offer(OfferRequest(three_hosts(), spec))
+    assert offer.picks[0].weight == kept
+
+
+def test_a_row_without_a_host_is_never_offered() -> None:
+    table = a_table([a_host("1f"), a_host("2f")])
+    table.apply([], removed=["1f"])
+    offer = offer_of(
+        "FilterScheduler", table, a_spec(vcpus=0, ram_mb=0, disk_gb=0, alternates=3), default_host_filters=[]
+    )
+    assert (hosts_of(offer), offer.alternates) == (["2f"], ())
+    assert offer.why == (FunnelStep("room", "no_room", 1, 1),)
 
 
 @pytest.mark.parametrize("name", ["FilterSchedular", "no.such.Driver", "tests.own_plugins.W1"])

@@ -10,10 +10,10 @@ import random
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.hosts import SEEDS, a_host, a_spec, a_table, schedulers
+from tests.hosts import SEEDS, a_host, a_spec, a_table, schedulers, unhurried
 from zonesched.model.build_plan import MAX_WEIGHT, Entry, FunnelStep, LocalPlace
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_table import HostRow, HostTable
@@ -152,7 +152,7 @@ def replay(books: Books, picks: list[Entry], count: int) -> None:
 MULTIPLIERS = st.sampled_from([-2.5, -1.0, 0.0, 0.3, 1.0, 4.0])
 
 
-@settings(deadline=None)
+@unhurried
 @given(
     SEEDS, st.integers(1, 30), st.integers(1, 40), st.integers(1, 300), MULTIPLIERS, MULTIPLIERS, MULTIPLIERS
 )
@@ -171,7 +171,7 @@ def test_each_pick_of_a_tree_is_the_best_of_all_its_hosts(
 COSTS = ("fill_first_cost", "spread_first_cost", "owner_on_host_cost", "plain_on_special_cost")
 
 
-@settings(deadline=None)
+@unhurried
 @given(
     SEEDS,
     st.integers(1, 10),
@@ -188,7 +188,7 @@ def test_each_pick_of_a_tree_of_costs_has_the_least_cost(
     replay(Books(zones, spec), zones[0].entries(chosen, spec), count)
 
 
-@settings(deadline=None)
+@unhurried
 @given(SEEDS, st.integers(1, 10), st.integers(1, 8), MULTIPLIERS, st.integers(0, 4))
 def test_each_bundle_of_a_tree_is_on_the_best_host_with_room_for_all(
     seed: int, size: int, count: int, ram: float, alternates: int
@@ -211,7 +211,7 @@ def test_each_bundle_of_a_tree_is_on_the_best_host_with_room_for_all(
     assert not any(offer.picks or offer.alternates for offer in offers)
 
 
-@settings(deadline=None)
+@unhurried
 @given(SEEDS, st.integers(1, 40), st.integers(1, 60), st.integers(0, 8))
 def test_alternates_are_the_best_hosts_that_were_not_picked(
     seed: int, hosts: int, count: int, asked: int
@@ -229,6 +229,7 @@ def test_alternates_are_the_best_hosts_that_were_not_picked(
     assert all(unpicked[pick.host_id] == pick.weight for pick in offer.alternates)
 
 
+@unhurried
 @given(SEEDS, st.integers(1, 30), st.randoms(use_true_random=False))
 def test_the_order_in_which_hosts_came_changes_nothing(seed: int, count: int, rng: random.Random) -> None:
     rows = some_tree(random.Random(seed), 1, 20)[0].rows

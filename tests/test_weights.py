@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.hosts import a_host, a_spec, a_table, schedulers, specs, tables
+from tests.hosts import a_host, a_spec, a_table, schedulers, specs, tables, unhurried
 from zonesched.errors import ConfigError
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_state import HostState
@@ -35,6 +35,7 @@ def test_a_weigher_gives_the_raw_value_it_documents(name: str, host: HostRow, ra
     assert BUILT_IN[name]()._weigh_object(HostState(a_table([host]), 0), a_spec()) == raw
 
 
+@unhurried
 @given(tables, specs, st.integers(0, 4))
 def test_both_forms_of_each_weigher_give_the_same_bits(
     table: HostTable, spec: RequestSpec, placed: int
