@@ -138,6 +138,40 @@ def test_a_call_under_way_is_no_difference(tmp_path: Path, state: str) -> None:
     assert kinds(tree) == []
 
 
+@pytest.mark.parametrize("state", ["intended", "held", "confirming", "cancelling", "releasing", "gone"])
+def test_the_child_need_not_know_what_is_not_confirmed(tmp_path: Path, state: str) -> None:
+    tree = a_booted_tree(tmp_path)
+
+    plant(tree, "leaf", "delete from inbound_builds")
+    plant(tree, "root", f"update placements set state = '{state}'")
+
+    assert kinds(tree) == []
+
+
+def test_the_child_need_not_know_what_has_ended_here(tmp_path: Path) -> None:
+    tree = a_booted_tree(tmp_path)
+
+    plant(tree, "leaf", "delete from inbound_builds")
+    plant(tree, "root", "update instances set status = 'ERROR'")
+
+    assert kinds(tree) == []
+
+
+def test_each_child_is_compared_with_what_is_there(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    tree.add("root")
+    for name in ("leaf-a", "leaf-b"):
+        tree.add(name, parent="root", hosts_=[a_host("h1", vcpus=4)])
+    tree.poll()
+    root = tree.nodes["root"].client()
+    root.post("/flavors", FLAVOR)
+    root.post("/zones/boot", {"server": {"name": "vm", "flavorRef": "small", "num_instances": 4}})
+    tree.settle()
+
+    assert sql(root_of(tree), "select count(distinct child_id) from placements") == [(2,)]
+    assert kinds(tree) == []
+
+
 def test_another_status_below_is_found(tmp_path: Path) -> None:
     tree = a_booted_tree(tmp_path, count=1)
 
