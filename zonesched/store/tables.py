@@ -165,7 +165,7 @@ instances = Table(
     Column("caller_id", UUID, nullable=False),
     Column("project_id", NAME, nullable=False),
     Column("user_id", UUID, nullable=False),
-    Column("reservation_id", UUID, nullable=False, index=True),
+    Column("reservation_id", UUID, nullable=False),
     Column("position", Integer, nullable=False),
     Column("name", NAME, nullable=False),
     Column("kept", Text, nullable=False),
@@ -177,6 +177,8 @@ instances = Table(
     Column("changed_seq", BigInteger, nullable=False),
     Index("ix_instances_changes", "caller_id", "changed_seq"),
     Index("ix_instances_listing", "caller_id", "project_id", "created_at", "uuid"),
+    # As long as the listing's own: SQLite would walk the whole project to list one reservation otherwise.
+    Index("ix_instances_reservation", "reservation_id", "caller_id", "project_id", "created_at", "uuid"),
 )
 
 placements = Table(

@@ -87,7 +87,12 @@ def upgrade() -> None:
     op.create_index(
         "ix_instances_listing", "instances", ["caller_id", "project_id", "created_at", "uuid"], unique=False
     )
-    op.create_index(op.f("ix_instances_reservation_id"), "instances", ["reservation_id"], unique=False)
+    op.create_index(
+        "ix_instances_reservation",
+        "instances",
+        ["reservation_id", "caller_id", "project_id", "created_at", "uuid"],
+        unique=False,
+    )
     op.create_table(
         "reservations",
         sa.Column("id", sa.String(length=36), nullable=False),
