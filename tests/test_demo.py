@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.clock import FakeClock
+from tests.real_processes import are_free, eventually, free_ports
 from zonesched import conf
 from zonesched.cli.demo_folder import MARK, clear_folder, hold_folder
 from zonesched.cli.demo_tree import SHAPE, config_text, inventory, plan_tree
@@ -140,35 +140,6 @@ class TestWaiter:
             Waiter(clock, clock.advance, die).until("zones", lambda: "root", 10)
 
 
-def eventually(what: str, holds: object, timeout_s: float = 30.0) -> None:
-    """Waits for another process: real time is all there is to wait by."""
-    end = time.monotonic() + timeout_s
-    while not holds():  # type: ignore[operator]
-        assert time.monotonic() < end, what
-        time.sleep(0.05)
-
-
-def free_base_port() -> int:
-    """The first of as many free ports in a row as the demo needs."""
-    for base in range(21_000 + os.getpid() % 500 * 20, 60_000, len(SHAPE)):
-        try:
-            for port in range(base, base + len(SHAPE)):
-                check_port_is_free("127.0.0.1", port, "")
-        except ConfigError:
-            continue
-        return base
-    raise AssertionError("no free ports")
-
-
-def all_ports_free(base: int) -> bool:
-    try:
-        for port in range(base, base + len(SHAPE)):
-            check_port_is_free("127.0.0.1", port, "")
-    except ConfigError:
-        return False
-    return True
-
-
 @pytest.mark.slow
 class TestProcesses:
     def test_one_that_ends_is_told_with_its_last_words(self, tmp_path: Path) -> None:
@@ -228,7 +199,7 @@ def said_until(process: subprocess.Popen[str], last: str) -> str:
 @pytest.mark.slow
 class TestDemo:
     def test_it_stays_takes_the_commands_it_prints_and_stops_everything(self, tmp_path: Path) -> None:
-        base = free_base_port()
+        base = free_ports(len(SHAPE))
         with demo(tmp_path / "d", base) as running:
             out = said_until(running, "stays until Ctrl-C")
             assert "state ACTIVE; ACTIVE=6" in out
@@ -246,7 +217,7 @@ class TestDemo:
             running.send_signal(signal.SIGINT)
             rest, _ = running.communicate(timeout=60)
             assert running.returncode == 0, rest
-        assert all_ports_free(base)
+        assert are_free(base, len(SHAPE))
 
     def refused(self, folder: Path, base: int, why: str) -> None:
         with demo(folder, base) as second:
@@ -255,11 +226,11 @@ class TestDemo:
             assert why in out
 
     def test_killed_it_leaves_nothing_running_and_is_replaced(self, tmp_path: Path) -> None:
-        base = free_base_port()
+        base = free_ports(len(SHAPE))
         with demo(tmp_path / "d", base) as running:
             said_until(running, "hosts coming up")
             running.kill()
-        eventually("all zones end", lambda: all_ports_free(base))
+        eventually("all zones end", lambda: are_free(base, len(SHAPE)))
         with demo(tmp_path / "d", base, "--once") as again:
             out, _ = again.communicate(timeout=120)
         assert again.returncode == 0, out
