@@ -36,6 +36,6 @@ def are_free(base: int, count: int) -> bool:
 
 
 def free_ports(count: int) -> int:
-    """The first of `count` free ports in a row; processes that ask at the same time look in different places."""
+    """The first of `count` free ports in a row; two processes that ask at once look in different places."""
     first = 21_000 + os.getpid() % 500 * 20
     return next(base for base in range(first, 60_000, count) if are_free(base, count))
