@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -52,6 +53,16 @@ class Conversation:
             if self._over.wait(pause_s):
                 return
             self._sock.sendall(bytes([byte]))
+
+    def reset(self, after_s: float) -> None:
+        """Break the connection off, once what was said has had time to arrive."""
+        self._over.wait(after_s)
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._sock.close()
+
+    def say_later(self, content: bytes, after_s: float) -> None:
+        self._over.wait(after_s)
+        self.say(content)
 
     def hang(self) -> None:
         """Say nothing until the test is over."""

@@ -260,6 +260,7 @@ GARBAGE = [
     b"[" * 100_000 + b"]" * 100_000,
     b'{"weights":' * 100_000 + b"1" + b"}" * 100_000,
     b'{"a":"\\ud800"}',
+    b'{"a:b":' * 1000 + b"1" + b"}" * 1000,
 ]
 
 
@@ -347,6 +348,8 @@ def test_an_info_is_read() -> None:
     assert info.ranges == {"RAMWeigher": Range(-1.5, 1e16), "own.module.Weigher": Range(0, 0)}
     assert info.capacities == {"MEMORY_MB": Range(1024, 4096), "CUSTOM_GPU": Range(1, 8)}
     assert info.zone_capabilities == {"tier": {"gold", "silver"}, "gpu": {"yes"}}
+    both = answers.read_info(orjson.dumps({"zone": an_info(zone_capabilities=["tier=gold", "tier=silver"])}))
+    assert both.zone_capabilities == {"tier": {"gold", "silver"}}
     assert (info.traits, info.availability_zones) == ({"HW_CPU_X86_AVX2"}, {"az1"})
 
 

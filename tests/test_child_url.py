@@ -156,6 +156,7 @@ REFUSED_PLACES = [
     "https://255.255.255.255/",
     "https://[2001:db8::1]/",
     "https://[3fff::1]/",
+    "https://[2001:20::1]/",
     "https://[100::1]/",
     "https://[4000::1]/",
     "https://[::ffff:127.0.0.1]/",
@@ -215,6 +216,10 @@ def look_up(name: str, timeout_s: float) -> Sequence[str]:
     return NAMES[name]
 
 
+def look_up_anything(name: str, timeout_s: float) -> Sequence[str]:
+    return ["93.184.216.34"]
+
+
 def a_guard(*words: str, allow_plain_http: bool = False) -> AddressGuard:
     return AddressGuard(Networks.from_words(words or DEFAULT_WORDS), allow_plain_http=allow_plain_http)
 
@@ -241,11 +246,14 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     return made
 
 
-@pytest.mark.parametrize("url", REFUSED_SPELLINGS + REFUSED_PLACES)
+@pytest.mark.parametrize(
+    ("url", "resolver"),
+    [(url, look_up_anything) for url in REFUSED_SPELLINGS] + [(url, look_up) for url in REFUSED_PLACES],
+)
 def test_a_url_that_may_not_be_is_refused_and_never_connected_to(
-    url: str, connections: list[Sequence[str]]
+    url: str, resolver: Resolver, connections: list[Sequence[str]]
 ) -> None:
-    transport = a_transport()
+    transport = a_transport(resolver=resolver)
 
     with pytest.raises(AddressRefused):
         transport.check_url(url, timeout_s=1.0)
@@ -303,6 +311,9 @@ def test_a_kind_or_network_that_is_listed_admits_what_is_in_it(words: list[str],
         (["10.1.0.0/16"], "https://inside.example.org"),
         (["2002::/16"], "https://[2002:7f00:1::1]"),
         (["::/0"], "https://[::ffff:127.0.0.1]"),
+        (["2001::/32", "public"], "https://[2001:0:5db8:d822:0:0:80ff:fffe]"),
+        (["::/96"], "https://[::127.0.0.1]"),
+        (["link-local"], "https://link.example.org"),
         (["public", "private", "loopback", "link-local"], "https://224.0.0.1"),
         (["public", "private", "loopback", "link-local"], "https://0.0.0.0"),
     ],

@@ -161,6 +161,41 @@ def test_a_kept_connection_that_breaks_within_an_answer_is_not_tried_again(trans
         assert server.accepted == 1
 
 
+def test_a_kept_connection_that_is_reset_within_an_answer_is_not_tried_again(
+    transport: HttpTransport,
+) -> None:
+    def talk(peer: Conversation) -> None:
+        peer.read_request()
+        peer.say(answer(b"1"))
+        peer.read_request()
+        peer.say(b"HTTP/1.1 200 OK\r\n")
+        peer.reset(after_s=0.1)
+
+    with RawServer(talk) as server:
+        get(transport, server.url)
+
+        assert failure(transport, server.url) == "child_unreachable"
+        assert server.accepted == 1
+
+
+def test_what_comes_before_it_was_asked_for_is_not_taken_for_an_answer(transport: HttpTransport) -> None:
+    said = threading.Event()
+
+    def talk(peer: Conversation) -> None:
+        peer.read_request()
+        peer.say(answer(b"1"))
+        peer.say_later(answer(b"smuggled"), after_s=0.05)
+        said.set()
+        peer.hang()
+
+    with RawServer(talk) as server:
+        get(transport, server.url)
+        said.wait(5)
+
+        assert get(transport, server.url).body == b"1"
+        assert server.accepted == 2
+
+
 @pytest.mark.parametrize(
     "status", ["301 Moved", "302 Found", "303 See Other", "307 Again", "308 There", "304 Same"]
 )
@@ -314,6 +349,26 @@ def test_a_call_ends_in_time_however_slowly_the_child_answers(
 
 def test_a_call_ends_in_time_when_the_child_does_not_read(transport: HttpTransport) -> None:
     with RawServer(Conversation.hang) as server:
+        call = Call("POST", f"{server.url}/zones/select", {}, bytes(32 * 2**20))
+        started = time.monotonic()
+
+        with pytest.raises(ChildUnreachable) as failed:
+            transport.send(call, SHORT_S, MAX_BYTES)
+
+        assert failed.value.code == "child_timeout"
+        assert time.monotonic() - started < SHORT_S + 1.0
+
+
+def test_a_call_on_a_kept_connection_ends_in_time_when_the_child_does_not_read(
+    transport: HttpTransport,
+) -> None:
+    def talk(peer: Conversation) -> None:
+        peer.read_request()
+        peer.say(answer(b"1"))
+        peer.hang()
+
+    with RawServer(talk) as server:
+        get(transport, server.url)
         call = Call("POST", f"{server.url}/zones/select", {}, bytes(32 * 2**20))
         started = time.monotonic()
 

@@ -230,6 +230,17 @@ def test_a_child_that_is_this_very_zone_takes_no_part() -> None:
     assert scene.manager.askable(a_spec()).complete is False
 
 
+def test_a_child_that_takes_no_part_and_then_dies_is_told_by_its_last_error() -> None:
+    scene = Scene()
+    scene.says(uuid=OWN_UUID)
+    scene.poll()
+
+    scene.network.fault(url(), Dead())
+    scene.poll()
+
+    assert scene.status() == Offline("child_unreachable", START)
+
+
 @pytest.mark.parametrize(
     ("configured", "told", "fits"),
     [(0, 256, True), (0, 65_280, True), (0, 65_536, False), (512, 384, True), (512, 385, False)],

@@ -136,7 +136,7 @@ def _literal(host: str) -> Address | None:
             return real_address(IPv6Address(host[1:-1]))
         except ValueError:
             raise AddressRefused("its host is not an IPv6 address") from None
-    if not _NUMBER_LABEL.fullmatch(host.rstrip(".").rpartition(".")[2]):
+    if not _NUMBER_LABEL.fullmatch(host.rpartition(".")[2]):
         return None
     try:
         return IPv4Address(host)

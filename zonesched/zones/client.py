@@ -63,7 +63,7 @@ class ChildClient:
             self._clock,
             answer_bytes=self._answer_bytes,
             blob_bytes=self._blob_bytes,
-            ends_at=min(ends_at, self._ends_at),
+            ends_at=ends_at,
         )
 
     def info(self, timeout_s: float) -> ChildInfo:

@@ -60,9 +60,9 @@ class CheckedAdapter(BaseAdapter):
         if kept is not None:
             try:
                 return self._exchange(kept, request, path, deadline)
-            except OSError as error:
-                # The child closed it meanwhile and answered nothing: the call goes out once more.
-                if isinstance(error, TimeoutError) or kept.sock.received:
+            except OSError:
+                # The child closed it meanwhile and answered nothing: the call goes out once more, in time.
+                if kept.sock.received:
                     raise
         return self._exchange(self._open(endpoint, deadline), request, path, deadline)
 
@@ -95,7 +95,7 @@ class CheckedAdapter(BaseAdapter):
         sock = connect(addresses, endpoint.port, deadline)
         if endpoint.scheme == "http":
             return _Channel(endpoint, sock)
-        return _Channel(endpoint, secure(sock, self._tls, endpoint.host))
+        return _Channel(endpoint, secure(sock, self._tls, endpoint.host, deadline))
 
     def _take(self, endpoint: Endpoint) -> _Channel | None:
         while True:
@@ -163,8 +163,7 @@ class _Body:
         return piece
 
     def close(self) -> None:
-        whole = self._answer.isclosed() and not self._answer.length
-        if whole and not self._answer.will_close:
+        if self._answer.isclosed() and not self._answer.will_close:
             self._give(self._channel)
             return
         self._answer.close()

@@ -76,7 +76,6 @@ def connect(addresses: Sequence[str], port: int, deadline: Deadline) -> Deadline
             sock.connect((address, port))
             # Head and body go out in two writes; with Nagle's algorithm the second would wait for an ACK.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.deadline = deadline
             return sock
         except OSError as raised:
             sock.close()
@@ -84,16 +83,13 @@ def connect(addresses: Sequence[str], port: int, deadline: Deadline) -> Deadline
     raise error
 
 
-def secure(sock: DeadlineSocket, context: ssl.SSLContext, name: str) -> DeadlineTlsSocket:
+def secure(sock: DeadlineSocket, context: ssl.SSLContext, name: str, deadline: Deadline) -> DeadlineTlsSocket:
     """TLS over a connection; the certificate has to be for `name`. Raises OSError, ssl.SSLError included."""
-    deadline = sock.deadline
     try:
-        if deadline is not None:
-            sock.settimeout(deadline.left_s())
+        sock.settimeout(deadline.left_s())
         tls = context.wrap_socket(sock, server_hostname=name)
     except BaseException:
         sock.close()
         raise
     assert isinstance(tls, DeadlineTlsSocket)
-    tls.deadline = deadline
     return tls

@@ -99,7 +99,7 @@ def _network(word: str) -> Network:
 
 def _kind(address: Address) -> str:
     """One of KINDS, or "" for what only a listed network admits."""
-    if address in METADATA or address.is_multicast or address.is_unspecified:
+    if address in METADATA or address.is_multicast:
         return ""
     if address.is_loopback:
         return "loopback"
@@ -109,7 +109,7 @@ def _kind(address: Address) -> str:
         return "private"
     if isinstance(address, IPv6Address) and address not in _GLOBAL_V6:
         return ""
-    if not address.is_global or address.is_reserved or any(address in network for network in _NOT_PUBLIC):
+    if not address.is_global or any(address in network for network in _NOT_PUBLIC):
         return ""
     return "public"
 
