@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Run the whole test suite, or with --fast what takes no second; other arguments go to pytest.
+# ./run_tests.sh           the whole suite: what takes no second side by side, then the rest one by one
+# ./run_tests.sh --fast    only what takes no second
+# Other arguments go to pytest: ./run_tests.sh tests/test_seal.py -k expiry
 set -euo pipefail
 
 # shellcheck source=.ci/environment.sh
@@ -7,7 +9,11 @@ set -euo pipefail
 make_environment test
 cd "$root"
 
-if [ "${1:-}" = --fast ]; then
-    exec "$python" -m pytest -m "not slow" "${@:2}"
-fi
-exec "$python" -m pytest "$@"
+case ${1:-} in
+    "")
+        "$python" -m pytest -q -n auto -m "not slow"
+        exec "$python" -m pytest -q -m slow --durations=10
+        ;;
+    --fast) exec "$python" -m pytest -q -n auto -m "not slow" "${@:2}" ;;
+    *) exec "$python" -m pytest "$@" ;;
+esac
