@@ -21,7 +21,7 @@ from .history import retrace
 from .order import AsRecorded, KeepAll, KeepSome, Live, steps
 from .processes import StartFailed
 from .replay import Replay
-from .report import report
+from .report import faults, report
 from .trace import Node, Task, TraceError, read_nodes, read_tasks
 from .tree import Tree, running_tree
 from .watch import Watch
@@ -84,7 +84,7 @@ def main(
 ) -> None:
     """Replay a recorded cluster through a tree of real zones; one line of JSON says how it went.
 
-    Exit code 1 when something was over-committed, lost or placed twice, or an audit found a difference.
+    Exit code 1 when anything was over-committed, lost or placed twice, or an audit found a difference.
     """
     try:
         nodes, tasks = read_nodes(node_file), read_tasks(task_file)[:limit]
@@ -96,6 +96,9 @@ def main(
             line, found = _run(tree, nodes, tasks, live)
     except (StartFailed, ZoneFault) as error:
         raise click.ClickException(str(error)) from error
+    except KeyboardInterrupt:
+        _say("stopped, and all zones with it")
+        raise SystemExit(128 + signal.SIGINT) from None
     for text in found[:MOST_LINES]:
         _say(text)
     click.echo(json.dumps({"benchmark": "replay_openb", "zones": sum(sizes), **line}))
@@ -121,13 +124,7 @@ def _run(
         "seconds": round(time.monotonic() - began_at, 1),
         "durability": DURABILITY,
     }
-    found = [
-        *history.over_committed,
-        *watch.findings.lines,
-        *(f"neither claimed nor refused: {name}" for name in record.undecided),
-        *(f"audit: {' '.join(difference)}" for difference in sorted(watch.differences)),
-    ]
-    return line | more, found
+    return line | more, faults(record, history, watch.findings, watch.differences)
 
 
 def _say(line: str) -> None:

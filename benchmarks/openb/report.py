@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from .checker import Findings
@@ -34,6 +34,18 @@ def report(
         "stray_claims": len(findings.stray),
         "deleted": record.deleted,
     }
+
+
+def faults(
+    record: Record, history: History, findings: Findings, differences: Set[tuple[str, ...]]
+) -> list[str]:
+    """Everything that must not be, in words; nothing for a good run."""
+    return [
+        *history.over_committed,
+        *findings.lines,
+        *(f"neither claimed nor refused: {name}" for name in record.undecided),
+        *(f"audit: {' '.join(difference)}" for difference in sorted(differences)),
+    ]
 
 
 def milliseconds(seconds: Sequence[float], share: float) -> float:
