@@ -11,8 +11,10 @@ cd "$root"
 
 case ${1:-} in
     "")
-        "$python" -m pytest -q -n auto -m "not slow"
-        exec "$python" -m pytest -q -m slow --durations=10
+        status=0
+        "$python" -m pytest -q -n auto -m "not slow" || status=1
+        "$python" -m pytest -q -m slow --durations=10 || status=1
+        exit "$status"
         ;;
     --fast) exec "$python" -m pytest -q -n auto -m "not slow" "${@:2}" ;;
     *) exec "$python" -m pytest "$@" ;;
