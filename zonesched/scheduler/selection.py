@@ -54,15 +54,12 @@ class Selection:
     ) -> None:
         self._weighing = weighing
         self._again = tuple(f for f in filters if _depends_on_picks(f))
-        weights = weighing.weights(survivors.hosts)
-        weighed = np.flatnonzero(weights != REFUSED)
         self._spec = survivors.hosts.spec
-        self._hosts = survivors.hosts.pick(survivors.hosts.row_numbers[weighed])
-        self._weights = weights[weighed]
+        self._hosts = survivors.hosts
+        self._weights = weighing.weights(survivors.hosts)
         self._steps = survivors.steps
-        if len(weighed) < len(weights):
-            step = FunnelStep(weighing.scheduler_name, "not_weighed", len(weights), len(weighed))
-            self._steps = (*self._steps, step)
+        if (self._weights == REFUSED).any():
+            self._leave_out_refused()
 
     def offer(self) -> Offer:
         """Bundles for an affinity request, else picks and alternates."""
@@ -81,6 +78,13 @@ class Selection:
             (),
             self._steps,
         )
+
+    def _leave_out_refused(self) -> None:
+        weighed = np.flatnonzero(self._weights != REFUSED)
+        step = FunnelStep(self._weighing.scheduler_name, "not_weighed", len(self._weights), len(weighed))
+        self._steps = (*self._steps, step)
+        self._hosts = self._hosts.pick(self._hosts.row_numbers[weighed])
+        self._weights = self._weights[weighed]
 
     def _pick(self, order: Ints, count: int) -> Picks:
         def weigh_many(indices: Ints, placed: Ints) -> Ints:
