@@ -24,6 +24,9 @@ from zonesched.services import background, users
 from zonesched.services.zone import Zone
 
 GRACEFUL_S = 30
+START_S = 300
+"""The serving process is taken for dead after so long without a sign: reading many hosts takes a while."""
+
 IDLE_CONNECTION_S = 75
 """Longer than callers keep a connection that is not used, so that it is theirs to close."""
 
@@ -94,6 +97,7 @@ class Server(BaseApplication):  # type: ignore[misc]
             "workers": 1,
             "worker_class": "gthread",
             "threads": self._conf.api_threads,
+            "timeout": START_S,
             "graceful_timeout": GRACEFUL_S,
             "keepalive": IDLE_CONNECTION_S,
             "control_socket_disable": True,
