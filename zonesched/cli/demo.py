@@ -102,4 +102,4 @@ def _interrupt(number: int, frame: Any) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(prog_name="run_zone.sh demo")

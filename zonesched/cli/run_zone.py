@@ -121,4 +121,4 @@ class Server(BaseApplication):  # type: ignore[misc]
 
 
 if __name__ == "__main__":
-    main()
+    main(prog_name="zonesched-zone")

@@ -92,4 +92,4 @@ def _run_until_signal(agent: Agent) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(prog_name="zonesched-compute")
