@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
+import orjson
 import pytest
 
 from tests.child_app import Asked, ChildApp, a_child, a_transport, an_info, url
@@ -212,6 +213,15 @@ def test_changes_are_asked_for_since_a_cursor(scene: Scene) -> None:
 
     assert found.items == (InstanceChange(ONE, 1, InstanceStatus.ERROR, "no_room"),)
     assert (found.cursor, scene.last().query) == ("18.b", "cursor=17.a%26more%3D1")
+
+
+def test_a_child_that_does_not_know_the_cursor_is_asked_for_everything(scene: Scene) -> None:
+    scene.app.answers("GET", "/v2.1/reservations", 200, {"instances": [], "cursor": "new", "more": False})
+    unknown = {"badRequest": {"code": 400, "message": "x", "error_code": "cursor_invalid", "field": "cursor"}}
+    scene.network.fault(url(), Replace(times=1, status=400, body=orjson.dumps(unknown)))
+
+    assert scene.client.changes("old", SOME_S).cursor == "new"
+    assert scene.last().query == "cursor="
 
 
 @pytest.mark.parametrize("status", [201, 206, 400, 401, 403, 409, 413, 418, 429, 500, 502, 503, 504])

@@ -87,6 +87,8 @@ def test_the_environment_sets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         ("ram_weight_multiplier = x", "ram_weight_multiplier", "'x' is not accepted. Accepted: a number."),
         ("ram_weight_multiplier = nan", "ram_weight_multiplier", "'nan' is not accepted."),
         ("ram_weight_multiplier = inf", "ram_weight_multiplier", "'inf' is not accepted."),
+        ("build_plan_blob_size = 255", "build_plan_blob_size", "Accepted: 0, or a whole number from 256"),
+        ("select_timeout = 3601", "select_timeout", "Accepted: a number from 0.1 to 3600.0."),
         ("max_attempts = 0", "max_attempts", "Accepted: a whole number from 1 up."),
         ("auth_strategy = keystone", "auth_strategy", "Accepted: one of http_basic, noauth."),
         ("allow_admin_api = perhaps", "allow_admin_api", "Accepted: true or false."),

@@ -148,7 +148,11 @@ SCHEDULER = [
 
 SELECT = [
     cfg.FloatOpt(
-        "select_timeout", default=10.0, min=0.1, help="Time budget in seconds of a select made here."
+        "select_timeout",
+        default=10.0,
+        min=0.1,
+        max=3600.0,
+        help="Time budget in seconds of a select made here.",
     ),
     cfg.FloatOpt(
         "select_reserve",
@@ -200,7 +204,11 @@ BOOT = [
         "boot_poll_interval", default=2.0, min=0.05, help="Seconds between two looks for boots left over."
     ),
     cfg.FloatOpt(
-        "build_timeout", default=30.0, min=0.1, help="Seconds that one call of a boot to a child may take."
+        "build_timeout",
+        default=30.0,
+        min=0.1,
+        max=3600.0,
+        help="Seconds that one call of a boot to a child may take.",
     ),
     cfg.FloatOpt(
         "hold", default=30.0, min=1.0, max=600.0, help="Seconds that a claim is held without a confirm."

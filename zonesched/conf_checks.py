@@ -16,6 +16,9 @@ from zonesched.errors import ConfigError
 SAMPLE_KEY = "c286696d887c9aa0611bbb3e2025a45b"
 """The key printed in the original documents: known to everybody, so never used to seal."""
 
+SMALLEST_BLOB = 256
+"""Bytes that the smallest sealed entry has, `seal.entry_form.MIN_BLOB_BYTES`."""
+
 NAMED_NETWORKS = ("public", "private", "loopback", "link-local")
 """The words that child_networks takes beside networks such as 10.1.0.0/16."""
 
@@ -61,6 +64,7 @@ def refused_value(option: Any, shown: str) -> ConfigError:
 def check_together(conf: cfg.ConfigOpts) -> None:
     """Raises ConfigError for values that each pass alone and cannot be used in this zone."""
     _check_keys(conf)
+    _check_blob_size(conf.build_plan_blob_size)
     _check_zone_capabilities(conf.zone_capabilities)
     _check_child_networks(conf.child_networks)
     _check_cost_functions(conf.least_cost_functions)
@@ -95,6 +99,15 @@ def _check_hex(option: str, key: str) -> None:
         bytes.fromhex(key)
     except ValueError:
         raise ConfigError(f"Option {option}: a key is 64 hex digits.", field=option) from None
+
+
+def _check_blob_size(size: int) -> None:
+    if 0 < size < SMALLEST_BLOB:
+        raise ConfigError(
+            f"Option build_plan_blob_size: {size} is not accepted. Accepted: 0, or a whole number from"
+            f" {SMALLEST_BLOB} to 65536.",
+            field="build_plan_blob_size",
+        )
 
 
 def _check_zone_capabilities(items: list[str]) -> None:

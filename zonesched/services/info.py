@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from zonesched.model.host_table import HostTable
 from zonesched.scheduler.scale import Range
+from zonesched.services import subtree
 from zonesched.services.select import own_capabilities
 from zonesched.services.zone import Zone
 from zonesched.store import schema
@@ -32,28 +33,31 @@ def report(zone: Zone) -> Mapping[str, Any]:
 
     `services.compute` has the smallest and largest capacity of one host by resource class; `weighers` the
     range of each weigher's raw value; both as "min,max" over the subtree. `complete` is false while a child
-    zone has not been heard of: what is not listed may still be there.
+    zone has not been heard of, or has said more than a parent reads: what is not listed may still be there.
     """
     known = zone.children.snapshot()
     below = [k.status.info for k in known if isinstance(k.status, Ready)]
-    complete = len(below) == len(known) and all(info.complete for info in below)
     with zone.hosts.current() as table:
-        ranges = [zone.schedulers.default.ranges(table), *(info.ranges for info in below)]
-        capacities = [_own_capacities(table), *(info.capacities for info in below)]
-        traits = _traits(table).union(*(info.traits for info in below))
-        zones = _availability_zones(table).union(*(info.availability_zones for info in below))
-    capabilities = _merged_sets([own_capabilities(zone), *(info.zone_capabilities for info in below)])
+        own_ranges = zone.schedulers.default.ranges(table)
+        own_capacities = _own_capacities(table)
+        own_traits, own_zones = _traits(table), _availability_zones(table)
+    ranges = subtree.ranges(own_ranges, [info.ranges for info in below])
+    capacities = subtree.ranges(own_capacities, [info.capacities for info in below])
+    traits = subtree.texts(own_traits, [info.traits for info in below])
+    zones = subtree.texts(own_zones, [info.availability_zones for info in below])
+    capabilities = subtree.capabilities(own_capabilities(zone), [info.zone_capabilities for info in below])
+    heard = len(below) == len(known) and all(info.complete for info in below)
     return {
         "name": zone.conf.zone_name,
         "uuid": zone.uuid,
-        "zone_capabilities": [f"{key}={';'.join(sorted(found))}" for key, found in capabilities.items()],
-        "services": {"compute": _min_max_texts(capacities)},
-        "weighers": _min_max_texts(ranges),
-        "traits": sorted(traits),
-        "availability_zones": sorted(zones),
+        "zone_capabilities": capabilities.part,
+        "services": {"compute": capacities.part},
+        "weighers": ranges.part,
+        "traits": traits.part,
+        "availability_zones": zones.part,
         "blob_size": zone.envelope.blob_size,
         "can_seal": zone.keyring.can_seal,
-        "complete": complete,
+        "complete": heard and all(told.whole for told in (ranges, capacities, traits, zones, capabilities)),
     }
 
 
@@ -74,21 +78,3 @@ def _traits(table: HostTable) -> frozenset[str]:
 
 def _availability_zones(table: HostTable) -> frozenset[str]:
     return frozenset(name for name in table.availability_zones.distinct() if name)
-
-
-def _min_max_texts(found: Iterable[Mapping[str, Range]]) -> dict[str, str]:
-    """The documents' form of a range: "min,max" over all that were found, by name."""
-    texts: dict[str, str] = {}
-    everything = list(found)
-    for name in sorted(set().union(*everything)):
-        ranges = [one[name] for one in everything if name in one]
-        texts[name] = f"{min(r.low for r in ranges)!r},{max(r.high for r in ranges)!r}"
-    return texts
-
-
-def _merged_sets(found: Iterable[Mapping[str, frozenset[str]]]) -> dict[str, frozenset[str]]:
-    merged: dict[str, frozenset[str]] = {}
-    for one in found:
-        for key, values in one.items():
-            merged[key] = merged.get(key, frozenset()) | values
-    return dict(sorted(merged.items()))

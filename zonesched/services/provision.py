@@ -19,6 +19,7 @@ from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.services import child_calls, select
 from zonesched.services.boot_progress import WANTED, Progress, Step, next_step, progress
+from zonesched.services.explain import explain
 from zonesched.services.placement_moves import advance, let_go
 from zonesched.services.zone import Zone
 from zonesched.store import claims, identity, instances, placements, reservations
@@ -220,7 +221,7 @@ class _Boot:
         plan = decision.plan
         reason = "no_valid_host" if plan.complete else "no_valid_host_incomplete"
         weighed = replace(reservation.spec, weighing=decision.spec.weighing)
-        self._note_select(weighed, [dict(line) for line in select.explain(plan.why, "counts")], reason)
+        self._note_select(weighed, [dict(line) for line in explain(plan.why, "counts")], reason)
         self._reservation = replace(reservation, selects=reservation.selects + 1, spec=weighed)
         self._offers = _Offers(plan)
         return True

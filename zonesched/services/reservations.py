@@ -9,6 +9,7 @@ from zonesched.errors import BadRequest, NotFound
 from zonesched.model.caller import Caller
 from zonesched.model.placement import InstanceChange, InstanceStatus
 from zonesched.model.views import ReservationView
+from zonesched.seal.cursors import CursorBox
 from zonesched.services.faults import refusals
 from zonesched.services.servers import scope_of
 from zonesched.services.zone import Zone
@@ -92,15 +93,14 @@ def changes(zone: Zone, caller: Caller, cursor: str) -> tuple[Sequence[InstanceC
 
     The cursor is opaque to the parent. Raises BadRequest for one that this zone did not give.
     """
-    seq, uuid = _read_cursor(cursor)
+    cursors = CursorBox(zone.host_id_secret)
+    try:
+        seq, uuid = cursors.read(caller.user_id, cursor) if cursor else (0, "")
+    except ValueError:
+        raise BadRequest(
+            "cursor is not one that this zone gave.", code="cursor_invalid", field="cursor"
+        ) from None
     found = zone.store.read(lambda tx: feed.changes(tx, caller.user_id, seq, uuid, PAGE + 1))
     page = found[:PAGE]
     last = (page[-1].seq, page[-1].change.uuid) if page else (seq, uuid)
-    return [line.change for line in page], f"{last[0]}.{last[1]}", len(found) > PAGE
-
-
-def _read_cursor(cursor: str) -> tuple[int, str]:
-    seq, _, uuid = cursor.partition(".")
-    if cursor and not (seq.isascii() and seq.isdigit() and len(cursor) <= 64):
-        raise BadRequest("cursor is not one that this zone gave.", code="cursor_invalid", field="cursor")
-    return int(seq or 0), uuid
+    return [line.change for line in page], cursors.write(caller.user_id, *last), len(found) > PAGE

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
 
-from zonesched.errors import BadRequest, Forbidden, Unavailable, WeighingUnknown
+from zonesched.errors import BadRequest, Unavailable, WeighingUnknown
 from zonesched.model.build_plan import (
     BuildPlan,
     Bundle,
     ChildPlace,
     Entry,
-    FunnelStep,
     LocalPlace,
     Refusal,
     Why,
@@ -30,12 +28,12 @@ from zonesched.scheduler.merge import adjust, merge_heads
 from zonesched.scheduler.offer import Offer, OfferRequest, Pick
 from zonesched.seal.envelope import Bound, ChildContent, Content, HostContent
 from zonesched.seams import Done
+from zonesched.services.explain import explain
 from zonesched.services.zone import Zone
 from zonesched.store import placements
 from zonesched.zones.child import Child, ChildOffer
 
 MAX_PATH = 16
-HINTS_OF_ADDRESSES = ("force_hosts", "force_nodes", "ignore_hosts", "build_near_host_ip", "cidr")
 
 
 @dataclass(frozen=True)
@@ -54,9 +52,11 @@ class _ChildAnswers:
 
 def decide(zone: Zone, spec: RequestSpec, caller_id: str) -> Decision:
     """The open plan of this zone and all below it, for this zone's own use."""
-    if zone.uuid in spec.path or len(spec.path) >= MAX_PATH:
-        empty = BuildPlan((), (), (), complete=True, expires_in_s=zone.conf.build_plan_ttl, why=())
-        return Decision(empty, spec)
+    if zone.uuid in spec.path:
+        # Its offers come to the parent by the shorter way.
+        return Decision(_no_offer(zone, complete=True), spec)
+    if len(spec.path) >= MAX_PATH:
+        return Decision(_no_offer(zone, Refusal("path", "path_too_long"), complete=False), spec)
     started_at = zone.clock.monotonic()
     spec, own = _own_offer(zone, spec, caller_id)
     answers = _ask_children(zone, spec, started_at)
@@ -67,32 +67,35 @@ def decide(zone: Zone, spec: RequestSpec, caller_id: str) -> Decision:
 def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> SealedOffer:
     """What this zone and all below it offer, sealed for this caller, project and request.
 
-    Raises Unavailable for a zone without a key of its own, Forbidden for hints that name hosts or addresses.
+    At most `max_entries_per_select` entries, alternates included. Raises Unavailable for a zone without a key
+    of its own, BadRequest for an affinity request of more instances than that.
     """
     if not zone.keyring.can_seal:
         raise Unavailable("This zone cannot offer anything: it has no key.", code="zone_has_no_key")
-    for hint in HINTS_OF_ADDRESSES:
-        if hint in unverified_spec.hints:
-            raise Forbidden(
-                f"Hint {hint} is not taken from a parent zone.", code="hint_forbidden", field=f"hints.{hint}"
-            )
-    asked = min(unverified_spec.num_instances, zone.conf.max_entries_per_select)
-    alternates = min(unverified_spec.alternates, zone.conf.max_entries_per_select)
-    whole = unverified_spec.policy is Policy.AFFINITY
-    if whole and asked < unverified_spec.num_instances:
-        raise BadRequest(
-            f"An affinity request may have at most {asked} instances here.",
-            code="too_many_instances",
-            field="num_instances",
-        )
-    spec = replace(unverified_spec, num_instances=asked, alternates=alternates)
+    spec = _capped(unverified_spec, zone.conf.max_entries_per_select)
     try:
-        decision = decide(zone, spec, caller.user_id)
+        plan = decide(zone, spec, caller.user_id).plan
     except WeighingUnknown:
-        why = (Refusal("weighing", "weighing_unknown"),)
-        none = BuildPlan((), (), (), complete=False, expires_in_s=zone.conf.build_plan_ttl, why=why)
-        decision = Decision(none, spec)
-    return _seal(zone, caller, unverified_spec, decision.plan)
+        plan = _no_offer(zone, Refusal("weighing", "weighing_unknown"), complete=False)
+    return _seal(zone, caller, unverified_spec, plan)
+
+
+def _capped(spec: RequestSpec, most: int) -> RequestSpec:
+    """The spec, asking for no more entries than one answer may have."""
+    if spec.policy is Policy.AFFINITY:
+        if spec.num_instances > most:
+            raise BadRequest(
+                f"An affinity request may have at most {most} instances here.",
+                code="too_many_instances",
+                field="num_instances",
+            )
+        return replace(spec, alternates=min(spec.alternates, most // spec.num_instances - 1))
+    count = min(spec.num_instances, most)
+    return replace(spec, num_instances=count, alternates=min(spec.alternates, most - count))
+
+
+def _no_offer(zone: Zone, *why: Why, complete: bool) -> BuildPlan:
+    return BuildPlan((), (), (), complete=complete, expires_in_s=zone.conf.build_plan_ttl, why=why)
 
 
 def _own_offer(zone: Zone, spec: RequestSpec, caller_id: str) -> tuple[RequestSpec, Offer]:
@@ -202,7 +205,8 @@ def _weight_here(child: Child, weight: int) -> int:
 def _seal(zone: Zone, caller: Caller, spec: RequestSpec, plan: BuildPlan) -> SealedOffer:
     bound = Bound(zone.uuid, caller.user_id, spec.project_id, spec.digest())
     entries = [*plan.entries, *plan.alternates, *(e for b in plan.bundles for e in b.entries)]
-    blobs = iter(zone.envelope.seal(bound, [_content(e) for e in entries], plan.expires_in_s))
+    # For as long as this zone's own offers last: a child that says less spoils none but its own.
+    blobs = iter(zone.envelope.seal(bound, [_content(e) for e in entries]))
     return SealedOffer(
         weights=[(entry.weight, next(blobs)) for entry in plan.entries],
         alternates=[(entry.weight, next(blobs)) for entry in plan.alternates],
@@ -219,33 +223,3 @@ def _content(entry: Entry) -> Content:
             return HostContent(host_id)
         case ChildPlace(child_id, blob):
             return ChildContent(child_id, blob)
-
-
-def explain(why: Iterable[Why], how_much: str) -> Sequence[Mapping[str, Any]]:
-    """Why hosts were refused, summed up over this zone and all below it, in order of filter and code.
-
-    `how_much`: none, reasons (filter and code of what refused any), or counts (before and after as well, as
-    far as they are known).
-    """
-    if how_much == "none":
-        return []
-    sums: dict[tuple[str, str], tuple[int, int]] = {}
-    refusals: set[tuple[str, str]] = set()
-    for step in why:
-        key = (step.filter, step.code)
-        match step:
-            case FunnelStep(before=before, after=after):
-                old_before, old_after = sums.get(key, (0, 0))
-                sums[key] = (old_before + before, old_after + after)
-                if after < before:
-                    refusals.add(key)
-            case Refusal():
-                refusals.add(key)
-    if how_much == "reasons":
-        return [{"filter": name, "code": code} for name, code in sorted(refusals)]
-    counted = [
-        {"filter": name, "code": code, "before": before, "after": after}
-        for (name, code), (before, after) in sorted(sums.items())
-    ]
-    uncounted = [{"filter": name, "code": code} for name, code in sorted(refusals - sums.keys())]
-    return [*counted, *uncounted]

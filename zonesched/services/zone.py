@@ -83,8 +83,8 @@ class Zone:
 
     @property
     def envelope(self) -> Envelope:
-        """What seals and opens this zone's entries, as large as its present children need."""
-        size = blob_size_for(self.children.blob_sizes(), self.conf.build_plan_blob_size)
+        """What seals and opens this zone's entries, as large as configured, else as its children need."""
+        size = self.conf.build_plan_blob_size or blob_size_for(self.children.blob_sizes(), 0)
         return Envelope(self.keyring, self.clock, ttl_s=self.conf.build_plan_ttl, blob_size=size)
 
     def tenant_host_id(self, project_id: str, host_id: str) -> str:

@@ -121,8 +121,13 @@ class ChildClient:
         return None if _is_not_found(reply) else answers.read_server(_expect(reply, 200), uuid)
 
     def changes(self, cursor: str, timeout_s: float) -> Changes:
-        """What changed in our reservations there since a cursor ("" for all of them)."""
+        """What changed in our reservations there since a cursor ("" for all of them).
+
+        A child that does not know the cursor, such as one with another database, is asked for all.
+        """
         reply = self._send("GET", "/reservations?" + urlencode({"cursor": cursor}), timeout_s)
+        if cursor and reply.status == 400 and answers.error_code(reply.body) == "cursor_invalid":
+            return self.changes("", timeout_s)
         return answers.read_changes(_expect(reply, 200))
 
     def _settle(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from zonesched.errors import ConfigError
-from zonesched.seal.entry_form import blob_size_for
+from zonesched.seal.entry_form import MIN_BLOB_BYTES, blob_size_for
 from zonesched.zones.child import Child, ChildInfo, ChildStatus, Offline, Ready, Waiting
 
 
@@ -13,7 +13,9 @@ from zonesched.zones.child import Child, ChildInfo, ChildStatus, Offline, Ready,
 class KnownChild:
     """A registered child, and how it fared. `failures` counts polls in a row; `last_error` is "" without one.
 
-    `seen_at`: when it last answered well, UTC epoch seconds; None for never.
+    `seen_at`: when it last answered well, UTC epoch seconds; None for never. `blob_size`: bytes of its blobs
+    when it last took part, and the smallest there are before that: what holds them keeps its own size while
+    the child is away.
     """
 
     child: Child
@@ -21,6 +23,7 @@ class KnownChild:
     failures: int = 0
     last_error: str = ""
     seen_at: float | None = None
+    blob_size: int = MIN_BLOB_BYTES
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ def after_answer(known: KnownChild, info: ChildInfo, now: float, rules: PollRule
             last_error=error,
             seen_at=now,
         )
-    return KnownChild(known.child, Ready(info), seen_at=now)
+    return KnownChild(known.child, Ready(info), seen_at=now, blob_size=info.blob_size)
 
 
 def after_failure(known: KnownChild, error: str, rules: PollRules) -> KnownChild:

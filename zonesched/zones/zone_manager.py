@@ -146,8 +146,8 @@ class ZoneManager:
         return merge_ranges(*(info.ranges for _, info in self._ready()))
 
     def blob_sizes(self) -> list[int]:
-        """Bytes of a blob of each child that is ready."""
-        return [info.blob_size for _, info in self._ready()]
+        """Bytes of a blob of each child, away or not."""
+        return [known.blob_size for known in self.snapshot()]
 
     def _ready(self) -> list[tuple[KnownChild, ChildInfo]]:
         return [(known, known.status.info) for known in self.snapshot() if isinstance(known.status, Ready)]

@@ -1,0 +1,55 @@
+"""What a parent is told instead of a place in the zone's own count of transactions."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zonesched.errors import ConfigError
+from zonesched.seal.cursors import CursorBox
+
+BOX = CursorBox("ab" * 32)
+UUIDS = st.uuids().map(str) | st.just("")
+
+
+@given(number=st.integers(0, 2**63), uuid=UUIDS)
+def test_a_place_is_read_back_and_always_told_in_80_characters(number: int, uuid: str) -> None:
+    cursor = BOX.write("parent-1", number, uuid)
+
+    assert BOX.read("parent-1", cursor) == (number, uuid)
+    assert len(cursor) == 80
+    assert BOX.write("parent-1", number, uuid) == cursor
+
+
+@given(number=st.integers(0, 2**63), uuid=UUIDS)
+def test_another_caller_or_another_zone_cannot_read_it(number: int, uuid: str) -> None:
+    cursor = BOX.write("parent-1", number, uuid)
+
+    for box, caller in ((BOX, "parent-2"), (CursorBox("cd" * 32), "parent-1")):
+        with pytest.raises(ValueError):
+            box.read(caller, cursor)
+        assert box.write(caller, number, uuid) != cursor
+
+
+@given(at=st.integers(0, 79), to=st.sampled_from("AZaz09-_.=+ "))
+def test_a_changed_one_is_not_read(at: int, to: str) -> None:
+    cursor = BOX.write("parent-1", 7, "11111111-1111-4111-8111-111111111111")
+    changed = cursor[:at] + to + cursor[at + 1 :]
+
+    if changed != cursor:
+        with pytest.raises(ValueError):
+            BOX.read("parent-1", changed)
+
+
+@pytest.mark.parametrize(
+    "text", ["x", "17.11111111-1111-4111-8111-111111111111", "A" * 79, "A" * 80, "é" * 80]
+)
+def test_what_is_no_cursor_is_not_read(text: str) -> None:
+    with pytest.raises(ValueError):
+        BOX.read("parent-1", text)
+
+
+def test_a_secret_of_another_form_is_refused() -> None:
+    with pytest.raises(ConfigError):
+        CursorBox("ab" * 31)

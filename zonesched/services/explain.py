@@ -1,0 +1,47 @@
+"""Why hosts were refused, as one is told who may not see the hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from zonesched.model.build_plan import FunnelStep, Refusal, Why
+from zonesched.zones.answers import MAX_COUNT, MAX_WHY
+
+_Key = tuple[str, str]
+"""Filter and code."""
+
+
+def explain(why: Iterable[Why], how_much: str) -> Sequence[Mapping[str, Any]]:
+    """What refused hosts in a zone and all below it, summed up, in order of filter and code.
+
+    `how_much`: none, reasons (filter and code of what refused any), or counts (before and after as well, as
+    far as they are known). No more lines and no higher counts than a parent takes, the zone's own first:
+    what a child makes up spoils no answer but its own.
+    """
+    if how_much == "none":
+        return []
+    steps = [step for step in why if how_much == "counts" or _refuses(step)]
+    told = list(dict.fromkeys(map(_key, steps)))[:MAX_WHY]
+    if how_much == "reasons":
+        return [_line(key) for key in sorted(told)]
+    sums: dict[_Key, tuple[int, int]] = {}
+    for step in steps:
+        if isinstance(step, FunnelStep):
+            before, after = sums.get(_key(step), (0, 0))
+            sums[_key(step)] = min(MAX_COUNT, before + step.before), min(MAX_COUNT, after + step.after)
+    counted = [_line(key, before=sums[key][0], after=sums[key][1]) for key in sorted(told) if key in sums]
+    return [*counted, *(_line(key) for key in sorted(told) if key not in sums)]
+
+
+def _key(step: Why) -> _Key:
+    return step.filter, step.code
+
+
+def _refuses(step: Why) -> bool:
+    return isinstance(step, Refusal) or step.after < step.before
+
+
+def _line(key: _Key, **counts: int) -> dict[str, Any]:
+    name, code = key
+    return {"filter": name, "code": code, **counts}
