@@ -215,10 +215,16 @@ def _try_next(zone: Zone, tx: Transaction, call: _Call, builds: Sequence[Build])
     keys = [Attempt(b.uuid, b.attempt) for b in builds]
     failed = {p.key for p in _placed(tx, call.caller, call.reservation_id, keys) if p.state is State.FAILED}
     rows = [known[key] for key in keys if key in known]
-    again = [_Try(row, row.rest) for row in rows if row.rest and (row.uuid, row.number) in failed]
+    # Once held, a build has its place: a repeat never tries another entry.
+    inbound.update(tx, [replace(row, rest=()) for row in rows if row.rest and _key(row) not in failed])
+    again = [_Try(row, row.rest) for row in rows if row.rest and _key(row) in failed]
     if again:
         _place(zone, tx, identity.next_change(tx), call, again, now)
     return bool(again)
+
+
+def _key(row: InboundBuild) -> tuple[str, int]:
+    return (row.uuid, row.number)
 
 
 def _place(zone: Zone, tx: Transaction, change: int, call: _Call, tries: Sequence[_Try], now: float) -> None:
@@ -263,11 +269,14 @@ def _place(zone: Zone, tx: Transaction, change: int, call: _Call, tries: Sequenc
             )
         )
         later = one.entries[one.entries.index(entry) + 1 :]
-        # Once held, the build has its place: a repeat never tries another one.
-        updated.append(replace(one.build, number=number, rest=() if state is State.HELD else later))
+        updated.append(replace(one.build, number=number, rest=later))
     placements.insert(tx, made)
     inbound.update(tx, updated)
-    instances.set_attempts(tx, change, {p.uuid: p.number for p in made}, InstanceStatus.BUILD, now)
+    lost = {p.uuid: p.number for p in made if p.state is State.FAILED}
+    placed = {p.uuid: p.number for p in made if p.state is not State.FAILED}
+    instances.set_attempts(tx, change, placed, InstanceStatus.BUILD, now)
+    # Ended here unless another entry is tried: the parent, which hears of it, finds another place.
+    instances.set_attempts(tx, change, lost, InstanceStatus.DELETED, now)
 
 
 def _send_intended(zone: Zone, call: _Call, builds: Sequence[Build], left_s: float) -> None:

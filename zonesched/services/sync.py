@@ -34,33 +34,42 @@ def step(zone: Zone) -> float:
     more = False
     for child, outcome in zip(known, outcomes, strict=True):
         if isinstance(outcome, Done):
-            zone.store.write(partial(_apply, zone, child.id, outcome.value))
-            more = more or outcome.value.more
+            taken = zone.store.write(partial(_apply, zone, child.id, outcome.value))
+            more = more or (taken and outcome.value.more)
     if more:
         return 0.0
     unfinished = zone.store.read(feed.has_unfinished_below)
     return float(zone.conf.retry_pause if unfinished else zone.conf.instance_sync_interval)
 
 
-def _apply(zone: Zone, child_id: str, changes: Changes, tx: Transaction) -> None:
-    now = zone.clock.now()
-    change = identity.next_change(tx)
-    apply_changes(tx, change, child_id, changes.items, now)
-    child_rows.set_cursor(tx, child_id, changes.cursor)
+def _apply(zone: Zone, child_id: str, changes: Changes, tx: Transaction) -> bool:
+    """Take a page over; false when a part of it has to be read again later."""
+    taken = apply_changes(tx, identity.next_change(tx), child_id, changes.items, zone.clock.now())
+    if taken:
+        child_rows.set_cursor(tx, child_id, changes.cursor)
+    return taken
 
 
 def apply_changes(
     tx: Transaction, change: int, child_id: str, items: Sequence[InstanceChange], now: float
-) -> None:
-    """Bring instances to what their child says, as far as their present placement is the one it speaks of."""
+) -> bool:
+    """Bring instances to what their child says, as far as their present placement is the one it speaks of.
+
+    False when an end was told of an instance whose confirm has not been answered: it cannot be understood
+    before that answer, and has to be told again.
+    """
+    all_taken = True
     places = {p.key: p for p in placements.read_by_uuid(tx, [item.uuid for item in items])}
     rows = instances.read_by_uuid(tx, [item.uuid for item in items])
     for item in items:
         place = places.get((item.uuid, item.attempt))
         if place is None or not isinstance(place.where, InChild) or place.where.child_id != child_id:
             continue
-        if place.state is State.CONFIRMING and item.status is InstanceStatus.ACTIVE:
-            # Only a confirmed instance runs: this is the answer that the confirm has not got yet.
+        if place.state is State.CONFIRMING and item.status is InstanceStatus.DELETED:
+            all_taken = False
+            continue
+        if place.state is State.CONFIRMING and item.status in _ONLY_IF_CONFIRMED:
+            # This is the answer that the confirm has not got yet.
             placements.move(tx, change, place, State.CONFIRMED)
         elif place.state is not State.CONFIRMED:
             continue
@@ -75,3 +84,7 @@ def apply_changes(
             status, reason = item.status, item.reason
         if (status, reason) != (row.status, row.reason):
             instances.set_status(tx, change, [item.uuid], status, now, reason=reason)
+    return all_taken
+
+
+_ONLY_IF_CONFIRMED = (InstanceStatus.ACTIVE, InstanceStatus.ERROR)

@@ -45,18 +45,24 @@ class Store:
         """The store at an SQLAlchemy URL; SQLite runs in WAL mode with synchronous=FULL."""
         url = sa.make_url(database_url)
         if url.get_backend_name() != "sqlite":
-            return cls(sa.create_engine(url, pool_size=16, max_overflow=48, pool_pre_ping=True))
+            return cls(sa.create_engine(
+                url, pool_size=16, max_overflow=48, pool_pre_ping=True, hide_parameters=True
+            ))
         if url.database and url.database != ":memory:":
             Path(url.database).parent.mkdir(parents=True, exist_ok=True)
-        engine = sa.create_engine(url, pool_size=16, max_overflow=112, pool_reset_on_return="rollback")
+        engine = sa.create_engine(url, pool_size=16, max_overflow=112, hide_parameters=True)
         event.listen(engine, "connect", _prepare_sqlite)
         return cls(engine)
 
     def read(self, fn: Callable[[Connection], T]) -> T:
         """What `fn` finds in one consistent snapshot."""
-        with self.engine.connect() as tx, tx.begin():
-            self._begin(tx, "BEGIN")
-            return fn(tx)
+        with self.engine.connect() as connection:
+            # SQLite's own transactions are snapshots; PostgreSQL's are only from this level on.
+            level = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
+            tx = connection.execution_options(**level)
+            with tx.begin():
+                self._begin(tx, "BEGIN")
+                return fn(tx)
 
     def write(self, fn: Callable[[Connection], T]) -> T:
         """What `fn` returns, once all it wrote is durable; after an exception nothing is written.
