@@ -18,7 +18,7 @@ class Killed(BaseException):
 
 
 class Seams:
-    """Counts what a zone does at its seams (before and after each commit and each call), and kills it there."""
+    """Counts what a zone does at its seams (before and after each commit and call), and kills it there."""
 
     def __init__(self, tree: Tree, name: str, kill_at: int) -> None:
         self.touched = 0
@@ -102,7 +102,7 @@ def differences(tree: Tree) -> list[str]:
         for (state,) in rows.execute("SELECT state FROM reservations WHERE state = 'open'"):
             found.append(f"{node.name}: a reservation is {state}")
         for (state,) in rows.execute(
-            "SELECT state FROM placements WHERE state IN ('intended','held','confirming','cancelling','releasing')"
+            "SELECT state FROM placements WHERE state NOT IN ('confirmed', 'gone', 'failed', 'released')"
         ):
             found.append(f"{node.name}: a placement is {state}")
         rows.close()
@@ -111,7 +111,9 @@ def differences(tree: Tree) -> list[str]:
             found.append(f"{uuid} is placed {count} times")
         if status.get(uuid) not in ("BUILD", "ACTIVE"):
             found.append(f"{uuid} is placed and {status.get(uuid)}")
-    found += [f"{u} is {s} and not placed" for u, s in status.items() if s in ("BUILD", "ACTIVE") and not placed[u]]
+    found += [
+        f"{u} is {s} and not placed" for u, s in status.items() if s in ("BUILD", "ACTIVE") and not placed[u]
+    ]
     found += [f"{u} is {s}" for u, s in status.items() if s == "UNKNOWN"]
     return found
 

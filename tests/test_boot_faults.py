@@ -1,4 +1,4 @@
-"""P2 and P6 in boots: calls between zones that are lost, doubled, late or refused; users who change their mind."""
+"""P2 and P6 in boots: calls between zones lost, doubled, late or refused; users who change their mind."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from zonesched.model.request_spec import Policy
 
 @dataclass(frozen=True)
 class BootForm:
-    """A user's boot. `kept` is what is accepted and given back as it came (metadata, networks, key_name, ...).
+    """A user's boot. `kept` is accepted and given back as it came (metadata, networks, key_name, ...).
 
     `fingerprint` is a hash of the body: a repeat under the same idempotency key must have the same one.
     An `idempotency_key` of "" means that each request is a new one.

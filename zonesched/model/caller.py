@@ -18,7 +18,7 @@ class Role(enum.Enum):
 
 @dataclass(frozen=True)
 class Caller:
-    """An authenticated user of this zone. For a parent zone, `project_id` is not used: its specs name theirs."""
+    """An authenticated user of this zone. A parent zone's `project_id` is not used: its specs name theirs."""
 
     user_id: str
     name: str

@@ -5,8 +5,8 @@
         +-- CANCELLING ------+-> GONE     +-> FAILED (the build failed)
         +-> FAILED (no room, or the entry does not open)
 
-A place on an own host knows neither INTENDED, CONFIRMING, CANCELLING nor RELEASING: each of its changes is one
-transaction here. For a child's place they say that a call was decided and its answer is not known yet.
+A place on an own host knows neither INTENDED, CONFIRMING, CANCELLING nor RELEASING: each of its changes is
+one transaction here. For a child's place they say that a call was decided and its answer is not known yet.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class BuildAnswer:
-    """Where one attempt stands. `hold_s`: how much longer it is held (0 unless HELD); `reason`: a stable code."""
+    """Where one attempt stands. `hold_s`: how long it is still held (0 unless HELD); `reason`: a code."""
 
     uuid: str
     attempt: int

@@ -33,7 +33,7 @@ class Policy(enum.Enum):
 
 @dataclass(frozen=True)
 class Flavor:
-    """A size: resource amounts and extra specs (`resources:CLASS`, `trait:NAME`, `traits:any_of`, `zone:KEY`)."""
+    """A size: amounts and extra specs (`resources:CLASS`, `trait:NAME`, `traits:any_of`, `zone:KEY`)."""
 
     id: str
     name: str
@@ -219,7 +219,7 @@ def spec_to_wire(spec: RequestSpec) -> dict[str, Any]:
 
 
 def spec_from_wire(wire: Mapping[str, Any]) -> RequestSpec:
-    """The spec that a validated `request_spec` object says (types and limits are checked by the API's schema)."""
+    """The spec that a validated `request_spec` object says; the API's schema checks types and limits."""
     flavor, image = wire["flavor"], wire["image"]
     return RequestSpec(
         request_id=wire["request_id"],

@@ -17,7 +17,7 @@ from zonesched.store import identity, instances, placements, reservations
 from zonesched.store.children import ChildRow
 from zonesched.store.placements import Placement
 from zonesched.store.store import Transaction
-from zonesched.zones.address import AddressGuard, AddressRefused, parse_api_url
+from zonesched.zones.address import AddressRefused
 from zonesched.zones.child import Offline, Ready, Waiting
 from zonesched.zones.known_child import KnownChild
 
@@ -142,16 +142,13 @@ def _stored(zone: Zone) -> StoredChildren:
 
 
 def _checked_url(zone: Zone, unverified: str) -> str:
-    """The URL in its one spelling; of a name, the addresses are judged at each connection."""
+    """The URL in its one spelling. A name is resolved and judged here, and again at each connection."""
     try:
-        url = parse_api_url(unverified)
-        if url.endpoint.literal is not None:
-            AddressGuard.from_conf(zone.conf).admit(url.endpoint, [])
+        return zone.transport.check_url(unverified, zone.conf.zone_poll_timeout)
     except AddressRefused as error:
         raise BadRequest(
             f"zone.api_url cannot be used: {error}.", code="child_url_refused", field="zone.api_url"
         ) from error
-    return url.text
 
 
 def _check_weights(row: ChildRow) -> None:

@@ -7,6 +7,7 @@ children -> POST /zones/select --+
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -33,6 +34,8 @@ from zonesched.services.zone import Zone
 from zonesched.store import placements
 from zonesched.zones.child import Child, ChildOffer
 
+log = logging.getLogger(__name__)
+
 MAX_PATH = 16
 
 
@@ -53,7 +56,8 @@ class _ChildAnswers:
 def decide(zone: Zone, spec: RequestSpec, caller_id: str) -> Decision:
     """The open plan of this zone and all below it, for this zone's own use."""
     if zone.uuid in spec.path:
-        # Its offers come to the parent by the shorter way.
+        # Its offers are with the first zone of the loop, which is this one.
+        log.warning("request %s came back to this zone: zones are registered in a loop", spec.request_id)
         return Decision(_no_offer(zone, complete=True), spec)
     if len(spec.path) >= MAX_PATH:
         return Decision(_no_offer(zone, Refusal("path", "path_too_long"), complete=False), spec)

@@ -45,9 +45,9 @@ class Store:
         """The store at an SQLAlchemy URL; SQLite runs in WAL mode with synchronous=FULL."""
         url = sa.make_url(database_url)
         if url.get_backend_name() != "sqlite":
-            return cls(sa.create_engine(
-                url, pool_size=16, max_overflow=48, pool_pre_ping=True, hide_parameters=True
-            ))
+            return cls(
+                sa.create_engine(url, pool_size=16, max_overflow=48, pool_pre_ping=True, hide_parameters=True)
+            )
         if url.database and url.database != ":memory:":
             Path(url.database).parent.mkdir(parents=True, exist_ok=True)
         engine = sa.create_engine(url, pool_size=16, max_overflow=112, hide_parameters=True)
