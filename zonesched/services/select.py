@@ -8,7 +8,7 @@ children -> POST /zones/select --+
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -24,10 +24,11 @@ from zonesched.model.build_plan import (
 )
 from zonesched.model.caller import Caller
 from zonesched.model.request_spec import Policy, RequestSpec, Unweighed, spec_for_child
+from zonesched.model.tie_break import text_hash
 from zonesched.model.views import SealedOffer
 from zonesched.scheduler.merge import adjust, merge_heads
 from zonesched.scheduler.offer import Offer, OfferRequest, Pick
-from zonesched.seal.envelope import Bound, ChildContent, Content, HostContent
+from zonesched.seal.envelope import Bound, ChildContent, Content, Envelope, HostContent
 from zonesched.seams import Done
 from zonesched.services.explain import explain
 from zonesched.services.zone import Zone
@@ -77,11 +78,14 @@ def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> S
     if not zone.keyring.can_seal:
         raise Unavailable("This zone cannot offer anything: it has no key.", code="zone_has_no_key")
     spec = _capped(unverified_spec, zone.conf.max_entries_per_select)
+    envelope = zone.envelope
     try:
         plan = decide(zone, spec, caller.user_id).plan
     except WeighingUnknown:
         plan = _no_offer(zone, Refusal("weighing", "weighing_unknown"), complete=False)
-    return _seal(zone, caller, unverified_spec, plan)
+    # A child that came or went meanwhile may have changed the size: the larger one holds what either offered.
+    envelope = max(envelope, zone.envelope, key=lambda one: one.blob_size)
+    return _seal(zone, envelope, caller, unverified_spec, plan)
 
 
 def _capped(spec: RequestSpec, most: int) -> RequestSpec:
@@ -157,22 +161,16 @@ def _ask_children(zone: Zone, spec: RequestSpec, started_at: float) -> _ChildAns
 
 
 def _merge(zone: Zone, spec: RequestSpec, own: Offer, answers: _ChildAnswers) -> BuildPlan:
-    """One plan of all offers: always the best head next, so that each sequence keeps its order."""
-    picked, rests = merge_heads(
-        [_entries_of(own.picks)] + [_adjusted(child, offer.entries) for child, offer in answers.offers],
-        spec.num_instances,
-    )
-    spare = [_entries_of(own.alternates)] + [
-        _adjusted(child, offer.alternates) for child, offer in answers.offers
-    ]
-    alternates, _ = merge_heads(
-        [[*rest, *more] for rest, more in zip(rests, spare, strict=True)], spec.alternates
-    )
-    bundles, _ = merge_heads(
-        [_own_bundles(own.bundles, spec.num_instances)]
-        + [_child_bundles(child, offer) for child, offer in answers.offers],
-        1 + spec.alternates,
-    )
+    """One plan of all offers: always the best head next, so that each sequence keeps its order.
+
+    Equal heads go in an order of zones that differs from request to request, so that alike zones fill alike.
+    """
+    sources = [_own_source(zone, spec, own), *(_child_source(*answer) for answer in answers.offers)]
+    sources.sort(key=lambda source: text_hash(f"{spec.request_id}:{source.id}"))
+    picked, rests = merge_heads([source.entries for source in sources], spec.num_instances)
+    spare = [[*rest, *source.alternates] for rest, source in zip(rests, sources, strict=True)]
+    alternates, _ = merge_heads(spare, spec.alternates)
+    bundles, _ = merge_heads([source.bundles for source in sources], 1 + spec.alternates)
     return BuildPlan(
         entries=tuple(picked),
         alternates=tuple(alternates),
@@ -183,34 +181,52 @@ def _merge(zone: Zone, spec: RequestSpec, own: Offer, answers: _ChildAnswers) ->
     )
 
 
-def _entries_of(picks: Iterable[Pick]) -> list[Entry]:
-    return [Entry(pick.weight, LocalPlace(pick.host_id)) for pick in picks]
+@dataclass(frozen=True)
+class _Source:
+    """What one zone offers, as this one weighs it: itself, or a child."""
+
+    id: str
+    entries: Sequence[Entry]
+    alternates: Sequence[Entry]
+    bundles: Sequence[Bundle]
 
 
-def _adjusted(child: Child, offers: Iterable[tuple[int, str]]) -> list[Entry]:
-    return [Entry(_weight_here(child, weight), ChildPlace(child.id, blob)) for weight, blob in offers]
+def _own_source(zone: Zone, spec: RequestSpec, own: Offer) -> _Source:
+    def entry(pick: Pick) -> Entry:
+        return Entry(pick.weight, LocalPlace(pick.host_id))
+
+    return _Source(
+        id=zone.uuid,
+        entries=[entry(pick) for pick in own.picks],
+        alternates=[entry(pick) for pick in own.alternates],
+        bundles=[Bundle(pick.weight, (entry(pick),) * spec.num_instances) for pick in own.bundles],
+    )
 
 
-def _own_bundles(picks: Iterable[Pick], size: int) -> list[Bundle]:
-    return [Bundle(p.weight, (Entry(p.weight, LocalPlace(p.host_id)),) * size) for p in picks]
+def _child_source(child: Child, offer: ChildOffer) -> _Source:
+    def entry(weight: int, blob: str) -> Entry:
+        return Entry(_weight_here(child, weight), ChildPlace(child.id, blob))
 
-
-def _child_bundles(child: Child, offer: ChildOffer) -> list[Bundle]:
-    return [
-        Bundle(_weight_here(child, weight), tuple(_adjusted(child, ((weight, blob) for blob in blobs))))
-        for weight, blobs in offer.bundles
-    ]
+    return _Source(
+        id=child.id,
+        entries=[entry(weight, blob) for weight, blob in offer.entries],
+        alternates=[entry(weight, blob) for weight, blob in offer.alternates],
+        bundles=[
+            Bundle(_weight_here(child, weight), tuple(entry(weight, blob) for blob in blobs))
+            for weight, blobs in offer.bundles
+        ],
+    )
 
 
 def _weight_here(child: Child, weight: int) -> int:
     return adjust(weight, child.weight_offset, child.weight_scale)
 
 
-def _seal(zone: Zone, caller: Caller, spec: RequestSpec, plan: BuildPlan) -> SealedOffer:
+def _seal(zone: Zone, envelope: Envelope, caller: Caller, spec: RequestSpec, plan: BuildPlan) -> SealedOffer:
     bound = Bound(zone.uuid, caller.user_id, spec.project_id, spec.digest())
     entries = [*plan.entries, *plan.alternates, *(e for b in plan.bundles for e in b.entries)]
     # For as long as this zone's own offers last: a child that says less spoils none but its own.
-    blobs = iter(zone.envelope.seal(bound, [_content(e) for e in entries]))
+    blobs = iter(envelope.seal(bound, [_content(e) for e in entries]))
     return SealedOffer(
         weights=[(entry.weight, next(blobs)) for entry in plan.entries],
         alternates=[(entry.weight, next(blobs)) for entry in plan.alternates],
