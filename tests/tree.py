@@ -20,6 +20,7 @@ from zonesched import conf as options
 from zonesched.api.app import create_app
 from zonesched.model.caller import Caller, Role
 from zonesched.model.views import ChildForm, HostForm, InventoryForm
+from zonesched.seams import Executor
 from zonesched.services import background, children, hosts, users
 from zonesched.services.zone import Zone
 from zonesched.store import schema
@@ -108,10 +109,18 @@ class Client:
 class Tree:
     """Zones under one clock; edges between them go through `network`, which can be told to fail."""
 
-    def __init__(self, folder: Path, clock: FakeClock | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        clock: FakeClock | None = None,
+        *,
+        network: WsgiAdapter | None = None,
+        executor: Executor | None = None,
+    ) -> None:
         self.folder = folder
         self.clock = clock or FakeClock()
-        self.network = WsgiAdapter()
+        self.network = network or WsgiAdapter()
+        self.executor = executor or InlineExecutor()
         self.nodes: dict[str, Node] = {}
         # Compiled once for all zones: every engine would compile the same statements again.
         self._statements: dict[Any, Any] = {}
@@ -213,7 +222,7 @@ class Tree:
 
     def _open(self, conf: options.Conf, store: Store) -> Zone:
         transport = HttpTransport.from_conf(conf, self.clock, adapter=self.network)
-        return Zone.open(conf, clock=self.clock, executor=InlineExecutor(), transport=transport, store=store)
+        return Zone.open(conf, clock=self.clock, executor=self.executor, transport=transport, store=store)
 
     def _store(self, name: str) -> Store:
         store = Store.open(self._database(name))

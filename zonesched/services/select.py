@@ -145,8 +145,6 @@ def _ask_children(zone: Zone, spec: RequestSpec, started_at: float) -> _ChildAns
     left_s = spec.time_budget_s - (zone.clock.monotonic() - started_at)
     reserve_s = min(zone.conf.select_reserve, spec.time_budget_s / 5)
     budget_s = left_s - reserve_s
-    if budget_s <= 0:
-        return _ChildAnswers((), complete=False)
     child_spec = spec_for_child(spec, zone.uuid, budget_s)
     outcomes = zone.children.ask(
         asked.to_ask, lambda client: client.select(child_spec, budget_s), timeout_s=budget_s
