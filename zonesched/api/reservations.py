@@ -9,7 +9,7 @@ from zonesched.api.builds import answers_json
 from zonesched.api.call import Call
 from zonesched.api.links import iso_time
 from zonesched.model.placement import InstanceChange
-from zonesched.services import reservations, serve
+from zonesched.services import reservations, settle
 
 
 def show(call: Call) -> Answer:
@@ -30,13 +30,13 @@ def show(call: Call) -> Answer:
 
 def confirm(call: Call) -> Answer:
     """A parent's: build what is held."""
-    answers = serve.confirm(call.zone, call.caller, call.args["id"], call.body.to_attempts())
+    answers = settle.confirm(call.zone, call.caller, call.args["id"], call.body.to_attempts())
     return ok(answers_json(answers))
 
 
 def cancel(call: Call) -> Answer:
     """A parent's: let go of what is held and not confirmed."""
-    answers = serve.cancel(call.zone, call.caller, call.args["id"], call.body.to_attempts())
+    answers = settle.cancel(call.zone, call.caller, call.args["id"], call.body.to_attempts())
     return ok(answers_json(answers))
 
 

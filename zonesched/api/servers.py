@@ -14,7 +14,7 @@ from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.boot_form import BootForm
 from zonesched.model.caller import Role
 from zonesched.model.views import ServerView
-from zonesched.services import boot, serve, servers
+from zonesched.services import boot, hold, servers
 
 PASSWORD_BYTES = 9
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
@@ -43,7 +43,7 @@ def build(call: Call) -> Answer:
     builds = server.to_builds(call.zone.clock.new_uuid())
     reservation_id = server.reservation_id or call.zone.clock.new_uuid()
     hold_s = server.hold_or(call.zone.conf.hold)
-    answers = serve.build(call.zone, call.caller, reservation_id, builds, hold_s, spec)
+    answers = hold.hold_builds(call.zone, call.caller, reservation_id, builds, hold_s, spec)
     made_here = {} if server.reservation_id else {"reservation_id": reservation_id}
     return accepted({**answers_json(answers), **made_here})
 

@@ -14,7 +14,7 @@ from zonesched.seal.passwords import VerifiedCache
 from zonesched.seal.secrets import SecretBox, host_id_for_tenant
 from zonesched.seams import Clock, Executor, Loop, SystemClock, ThreadExecutor
 from zonesched.services.child_rows import StoredChildren
-from zonesched.services.host_view import HostView
+from zonesched.services.host_cache import HostCache
 from zonesched.store import identity, schema
 from zonesched.store.identity import Identity
 from zonesched.store.store import Store
@@ -38,7 +38,7 @@ class Zone:
     secret_box: SecretBox
     verified: VerifiedCache
     schedulers: Schedulers
-    hosts: HostView
+    hosts: HostCache
     children: ZoneManager
     boot_loops: list[Loop] = field(default_factory=list)
     call_loops: list[Loop] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Zone:
             secret_box=secret_box,
             verified=VerifiedCache(clock),
             schedulers=Schedulers.from_conf(conf),
-            hosts=HostView(store, clock, conf.service_down_time),
+            hosts=HostCache(store, clock, conf.service_down_time),
             children=ZoneManager.from_conf(
                 conf, StoredChildren(store, secret_box), uuid, clock, executor, transport
             ),

@@ -23,7 +23,7 @@ BEAT_OVERLAP_S = 2.0
 """How far the clocks of two processes of one zone may differ without a heartbeat being overlooked."""
 
 
-class HostView:
+class HostCache:
     """One HostTable that reads what changed whenever it is used, and a share of all hosts now and then."""
 
     def __init__(self, store: Store, clock: Clock, service_down_time_s: float) -> None:

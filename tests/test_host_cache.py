@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from tests.clock import FakeClock
 from tests.one_zone import AGENT, a_form, a_zone, add_hosts, boot_on, sql
-from zonesched.services import host_view, hosts
-from zonesched.services.host_view import HostView
+from zonesched.services import host_cache, hosts
+from zonesched.services.host_cache import HostCache
 from zonesched.services.zone import Zone
 from zonesched.store.store import Store
 
@@ -33,13 +33,13 @@ class CountingStore(Store):
         return super().read(counted)
 
 
-def free(view: HostView, host_id: str) -> float:
+def free(view: HostCache, host_id: str) -> float:
     with view.current() as table:
         row = table.row_of(host_id)
         return float(table.capacity("VCPU")[row] - table.used("VCPU")[row])
 
 
-def is_up(view: HostView, host_id: str) -> bool:
+def is_up(view: HostCache, host_id: str) -> bool:
     with view.current() as table:
         return bool(table.up[table.row_of(host_id)])
 
@@ -83,7 +83,7 @@ def test_only_what_changed_is_read(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     ids = add_hosts(zone, *(a_form(f"h{n}") for n in range(50)))
     store = CountingStore.open(str(zone.store.engine.url))
-    view = HostView(store, zone.clock, 60.0)
+    view = HostCache(store, zone.clock, 60.0)
     free(view, ids[0])
     boot_on(zone, ids[7])
     store.host_rows = 0
@@ -117,7 +117,7 @@ def test_a_beat_written_with_an_earlier_time_by_another_process_counts(tmp_path:
     hosts.beat(zone, AGENT, "other")
     assert not is_up(zone.hosts, one)
 
-    late = zone.clock.now() - host_view.BEAT_OVERLAP_S
+    late = zone.clock.now() - host_cache.BEAT_OVERLAP_S
     sql(zone, "update services set last_seen_at = :late where name = 'agent'", late=late)
 
     assert is_up(zone.hosts, one)
@@ -144,7 +144,7 @@ def test_a_clock_that_is_set_back_hides_no_beat(tmp_path: Path) -> None:
 def test_a_change_that_was_missed_is_mended_within_ten_minutes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: int
 ) -> None:
-    monkeypatch.setattr(host_view, "PAGE", page)
+    monkeypatch.setattr(host_cache, "PAGE", page)
     zone = a_zone(tmp_path, service_down_time=1e6)
     ids = add_hosts(zone, *(a_form(f"h{n}") for n in range(7)))
     free(zone.hosts, ids[0])
@@ -152,9 +152,9 @@ def test_a_change_that_was_missed_is_mended_within_ten_minutes(
     stale = [free(zone.hosts, host_id) for host_id in ids]
 
     for _ in range(12):
-        zone.clock.advance(host_view.REREAD_S / 12)
+        zone.clock.advance(host_cache.REREAD_S / 12)
         free(zone.hosts, ids[0])
-    zone.clock.advance(host_view.REREAD_S / 12)
+    zone.clock.advance(host_cache.REREAD_S / 12)
 
     assert stale == [8] * 7
     assert [free(zone.hosts, host_id) for host_id in ids] == [4] * 7
@@ -164,14 +164,14 @@ def test_a_change_that_was_missed_is_mended_within_ten_minutes(
 def test_a_host_that_is_no_more_goes_and_the_others_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: int
 ) -> None:
-    monkeypatch.setattr(host_view, "PAGE", page)
+    monkeypatch.setattr(host_cache, "PAGE", page)
     zone = a_zone(tmp_path)
     ids = sorted(add_hosts(zone, *(a_form(f"h{n}") for n in range(6))))
     free(zone.hosts, ids[0])
 
     sql(zone, "delete from hosts where id in (:a, :b)", a=ids[0], b=ids[5])
     for _ in range(6):
-        zone.clock.advance(host_view.REREAD_S)
+        zone.clock.advance(host_cache.REREAD_S)
         free(zone.hosts, ids[1])
 
     with zone.hosts.current() as table:
@@ -180,12 +180,12 @@ def test_a_host_that_is_no_more_goes_and_the_others_stay(
 
 
 def test_a_view_that_failed_to_read_starts_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_view, "PAGE", 2)
+    monkeypatch.setattr(host_cache, "PAGE", 2)
     zone = a_zone(tmp_path)
     ids = add_hosts(zone, *(a_form(f"h{n}") for n in range(5)))
     store = FailingStore.open(str(zone.store.engine.url))
     store.fail_at = 3
-    view = HostView(store, zone.clock, 60.0)
+    view = HostCache(store, zone.clock, 60.0)
     with pytest.raises(RuntimeError), view.current():
         pass
 

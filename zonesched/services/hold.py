@@ -1,7 +1,7 @@
-"""What a parent asks of this zone: hold builds it was offered, then confirm or cancel them.
+"""Hold what a parent builds here: open its entries, claim or pass on, answer each.
 
-Each step names (uuid, attempt). A known one is answered with what is stored, whatever the entry's age; a new
-one must open, and uses its entry up in the same transaction that claims.
+A build that is known is answered with what is stored, whatever the entry's age; a new one must open, and uses
+its entry up in the same transaction that claims.
 """
 
 from __future__ import annotations
@@ -14,18 +14,16 @@ from dataclasses import dataclass, replace
 from zonesched.errors import BlobRefused
 from zonesched.model.caller import Caller
 from zonesched.model.placement import (
-    BUILD_STATE_OF,
     Attempt,
     Build,
     BuildAnswer,
-    BuildState,
     InstanceStatus,
     PlacementState,
 )
 from zonesched.model.request_spec import RequestSpec
 from zonesched.seal.envelope import Bound, ChildContent, HostContent, OpenedEntry
 from zonesched.services import child_calls
-from zonesched.services.placement_moves import advance
+from zonesched.services.build_answers import REFUSED, answers, placed
 from zonesched.services.zone import Zone
 from zonesched.store import claims, identity, inbound, instances, placements, reservations
 from zonesched.store.inbound import InboundBuild, RestEntry
@@ -37,7 +35,6 @@ from zonesched.store.store import Transaction
 log = logging.getLogger(__name__)
 
 State = PlacementState
-REFUSED = BlobRefused.code
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class _Try:
     entries: tuple[RestEntry, ...]
 
 
-def build(
+def hold_builds(
     zone: Zone,
     caller: Caller,
     reservation_id: str,
@@ -81,49 +78,7 @@ def build(
         _send_intended(zone, call, builds, left_s)
         if not zone.store.write(lambda tx: _try_next(zone, tx, call, builds)):
             break
-    return _answers(zone, caller, reservation_id, [Attempt(b.uuid, b.attempt) for b in builds], REFUSED)
-
-
-def confirm(
-    zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]
-) -> list[BuildAnswer]:
-    """Build what is held; a child's is CONFIRMED here only once that child has said so itself."""
-
-    def decide(tx: Transaction) -> list[Placement]:
-        now, change = zone.clock.now(), identity.next_change(tx)
-        for p in _placed(tx, caller, reservation_id, attempts):
-            if p.state is State.HELD:
-                if p.hold_expires_at <= now:
-                    to = State.CANCELLING if isinstance(p.where, InChild) else State.GONE
-                else:
-                    to = State.CONFIRMING if isinstance(p.where, InChild) else State.CONFIRMED
-                advance(tx, change, zone.uuid, p, to, now, reason="hold_expired" if to in _LOST else "")
-        return _placed(tx, caller, reservation_id, attempts)
-
-    decided = zone.store.write(decide)
-    child_calls.send_confirms(zone, [p for p in decided if p.state is State.CONFIRMING])
-    child_calls.send_cancels(zone, [p for p in decided if p.state is State.CANCELLING])
-    return _answers(zone, caller, reservation_id, attempts, "hold_gone")
-
-
-_LOST = (State.GONE, State.CANCELLING)
-
-
-def cancel(zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]) -> list[BuildAnswer]:
-    """Let go of what is held. An attempt never heard of is remembered, so that it is not built afterwards."""
-
-    def decide(tx: Transaction) -> list[Placement]:
-        now, change = zone.clock.now(), identity.next_change(tx)
-        _leave_tombstones(zone, tx, caller, reservation_id, attempts, now)
-        for p in _placed(tx, caller, reservation_id, attempts):
-            if p.state in (State.HELD, State.INTENDED):
-                to = State.CANCELLING if isinstance(p.where, InChild) else State.GONE
-                advance(tx, change, zone.uuid, p, to, now, reason="cancelled")
-        return _placed(tx, caller, reservation_id, attempts)
-
-    decided = zone.store.write(decide)
-    child_calls.send_cancels(zone, [p for p in decided if p.state is State.CANCELLING])
-    return _answers(zone, caller, reservation_id, attempts, "cancelled")
+    return answers(zone, caller, reservation_id, [Attempt(b.uuid, b.attempt) for b in builds], REFUSED)
 
 
 # -- opening -----------------------------------------------------------------------------------------------
@@ -213,7 +168,7 @@ def _try_next(zone: Zone, tx: Transaction, call: _Call, builds: Sequence[Build])
     now = zone.clock.now()
     known = inbound.read(tx, call.caller.user_id, [b.uuid for b in builds])
     keys = [Attempt(b.uuid, b.attempt) for b in builds]
-    failed = {p.key for p in _placed(tx, call.caller, call.reservation_id, keys) if p.state is State.FAILED}
+    failed = {p.key for p in placed(tx, call.caller, call.reservation_id, keys) if p.state is State.FAILED}
     rows = [known[key] for key in keys if key in known]
     # Once held, a build has its place: a repeat never tries another entry.
     inbound.update(tx, [replace(row, rest=()) for row in rows if row.rest and _key(row) not in failed])
@@ -273,16 +228,16 @@ def _place(zone: Zone, tx: Transaction, change: int, call: _Call, tries: Sequenc
     placements.insert(tx, made)
     inbound.update(tx, updated)
     lost = {p.uuid: p.number for p in made if p.state is State.FAILED}
-    placed = {p.uuid: p.number for p in made if p.state is not State.FAILED}
-    instances.set_attempts(tx, change, placed, InstanceStatus.BUILD, now)
+    hopeful = {p.uuid: p.number for p in made if p.state is not State.FAILED}
+    instances.set_attempts(tx, change, hopeful, InstanceStatus.BUILD, now)
     # Ended here unless another entry is tried: the parent, which hears of it, finds another place.
     instances.set_attempts(tx, change, lost, InstanceStatus.DELETED, now)
 
 
 def _send_intended(zone: Zone, call: _Call, builds: Sequence[Build], left_s: float) -> None:
     keys = [Attempt(b.uuid, b.attempt) for b in builds]
-    placed = zone.store.read(lambda tx: _placed(tx, call.caller, call.reservation_id, keys))
-    intended = [p for p in placed if p.state is State.INTENDED]
+    places = zone.store.read(lambda tx: placed(tx, call.caller, call.reservation_id, keys))
+    intended = [p for p in places if p.state is State.INTENDED]
     if intended:
         budget_s = left_s - min(zone.conf.select_reserve, call.spec.time_budget_s / 5)
         spec = replace(call.spec, time_budget_s=max(0.05, budget_s))
@@ -328,62 +283,4 @@ def _instance(call: _Call, uuid: str, position: int, now: float) -> Instance:
         attempt=0,
         created_at=now,
         updated_at=now,
-    )
-
-
-# -- answering ---------------------------------------------------------------------------------------------
-
-
-def _placed(
-    tx: Transaction, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]
-) -> list[Placement]:
-    """The placements that stand for these attempts now."""
-    known = inbound.read(tx, caller.user_id, [a.uuid for a in attempts])
-    rows = [known[a] for a in attempts if a in known and known[a].reservation_id == reservation_id]
-    wanted = {(row.uuid, row.number) for row in rows}
-    return [p for p in placements.read_by_uuid(tx, [row.uuid for row in rows]) if p.key in wanted]
-
-
-def _answers(
-    zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[Attempt], unknown_reason: str
-) -> list[BuildAnswer]:
-    def read(tx: Transaction) -> tuple[Mapping[Attempt, InboundBuild], list[Placement]]:
-        known = inbound.read(tx, caller.user_id, [a.uuid for a in attempts])
-        return known, _placed(tx, caller, reservation_id, attempts)
-
-    known, placed = zone.store.read(read)
-    by_key = {p.key: p for p in placed}
-    now = zone.clock.now()
-    unknown_state = BuildState.FAILED if unknown_reason == REFUSED else BuildState.GONE
-    answers: list[BuildAnswer] = []
-    for a in attempts:
-        row = known.get(a)
-        p = by_key.get((row.uuid, row.number)) if row is not None else None
-        if p is None:
-            state = unknown_state if row is None else BuildState.GONE
-            answers.append(BuildAnswer(a.uuid, a.attempt, state, reason=unknown_reason))
-            continue
-        state = BUILD_STATE_OF[p.state]
-        hold_s = max(0.0, p.hold_expires_at - now) if state is BuildState.HELD else 0.0
-        answers.append(BuildAnswer(a.uuid, a.attempt, state, hold_s, p.reason))
-    return answers
-
-
-def _leave_tombstones(
-    zone: Zone,
-    tx: Transaction,
-    caller: Caller,
-    reservation_id: str,
-    attempts: Sequence[Attempt],
-    now: float,
-) -> None:
-    known = inbound.read(tx, caller.user_id, [a.uuid for a in attempts])
-    retained_until = now + zone.conf.build_plan_ttl + zone.conf.retry_window
-    inbound.insert(
-        tx,
-        [
-            InboundBuild(a.uuid, caller.user_id, a.attempt, reservation_id, 0, (), retained_until)
-            for a in attempts
-            if a not in known
-        ],
     )
