@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from tests.child_app import ChildApp, an_info
 from tests.one_zone import put_instance, put_place, put_reservation
 from tests.tree import Answer, Node, Tree, a_host
-from zonesched.model.build_plan import FunnelStep, LocalPlace
+from zonesched.model.build_plan import FunnelStep, LocalPlace, Refusal
 from zonesched.model.placement import PlacementState
 from zonesched.model.request_spec import (
     CostFunction,
@@ -434,6 +434,16 @@ def test_reasons_that_a_child_makes_up_leave_the_answer_one_that_is_taken(tree: 
     assert len(why) == MAX_WHY
     assert vcpus_missing.items() <= {**next(line for line in why if line["filter"] == "CoreFilter")}.items()
     assert (len(plan.entries), plan.complete) == (40, True)
+
+
+def test_a_reason_without_counts_is_not_hidden_by_counts_of_a_zone_that_refused_none() -> None:
+    bare = {"filter": "F", "code": "c"}
+
+    assert explain([FunnelStep("F", "c", 0, 0), Refusal("F", "c")], "counts") == [bare]
+    assert explain([FunnelStep("F", "c", 4, 4), Refusal("F", "c")], "counts") == [bare]
+    assert explain([FunnelStep("F", "c", 4, 1), Refusal("F", "c")], "counts") == [
+        {**bare, "before": 4, "after": 1}
+    ]
 
 
 def test_counts_stay_within_what_a_parent_takes() -> None:

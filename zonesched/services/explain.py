@@ -30,8 +30,17 @@ def explain(why: Iterable[Why], how_much: str) -> Sequence[Mapping[str, Any]]:
         if isinstance(step, FunnelStep):
             before, after = sums.get(_key(step), (0, 0))
             sums[_key(step)] = min(MAX_COUNT, before + step.before), min(MAX_COUNT, after + step.after)
-    counted = [_line(key, before=sums[key][0], after=sums[key][1]) for key in sorted(told) if key in sums]
-    return [*counted, *(_line(key) for key in sorted(told) if key not in sums)]
+    # Where only a zone that tells no counts refused any, the counts of the others would hide it.
+    hidden = {_key(s) for s in steps if isinstance(s, Refusal) and not _differ(sums.get(_key(s), (0, 0)))}
+    counted = sorted(key for key in told if key in sums and key not in hidden)
+    return [
+        *(_line(key, before=sums[key][0], after=sums[key][1]) for key in counted),
+        *(_line(key) for key in sorted(set(told).difference(counted))),
+    ]
+
+
+def _differ(counts: tuple[int, int]) -> bool:
+    return counts[1] < counts[0]
 
 
 def _key(step: Why) -> _Key:
