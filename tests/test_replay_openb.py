@@ -438,6 +438,7 @@ def test_a_small_trace_goes_through_a_real_tree(tmp_path: Path) -> None:
     line = json.loads(out)
     assert (line["placed"], line["deleted"]) == (5, 5)
     assert line["refused"] == {"no_valid_host": 2}
+    assert line["refused_by"]["not_enough_resources"] >= 1
     assert line["peak_used"][GPU] == {"amount": 2000, "capacity": 2000, "fraction": 1.0}
     assert line["no_single_card"] == 1
     assert (line["audit_differences"], line["lost"], line["over_committed"]) == (0, 0, 0)
