@@ -96,14 +96,8 @@ class _Boot:
         lease = self._lease
 
         def fn(tx: Transaction) -> tuple[Progress, Reservation, int]:
-            row = reservations.COLUMNS
-            (reservation,) = reservations.read(
-                tx, row.id == lease.reservation_id, row.caller_id == lease.caller_id
-            )
-            own = instances.COLUMNS
-            found = instances.read(
-                tx, own.reservation_id == lease.reservation_id, own.caller_id == lease.caller_id
-            )
+            reservation = reservations.read_one(tx, lease.caller_id, lease.reservation_id)
+            found = instances.read_reservation(tx, lease.caller_id, lease.reservation_id)
             places = placements.read_by_uuid(tx, [i.uuid for i in found])
             wanted = sum(i.status in WANTED for i in found)
             return progress(found, places), reservation, wanted

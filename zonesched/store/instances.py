@@ -20,6 +20,12 @@ _BY_UUID = (
     .where(COLUMNS.uuid.in_(sa.bindparam("uuids", expanding=True)))
     .order_by(COLUMNS.reservation_id, COLUMNS.position)
 )
+_OF_RESERVATION = (
+    sa.select(t.instances)
+    .where(COLUMNS.reservation_id == sa.bindparam("reservation"))
+    .where(COLUMNS.caller_id == sa.bindparam("caller"))
+    .order_by(COLUMNS.position)
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,12 @@ def read(tx: Connection, *conditions: Any) -> list[Instance]:
     """Instances that meet all conditions, in order of their position in the reservation."""
     statement = sa.select(t.instances).where(*conditions).order_by(COLUMNS.reservation_id, COLUMNS.position)
     return [from_row(row) for row in tx.execute(statement)]
+
+
+def read_reservation(tx: Connection, caller_id: str, reservation_id: str) -> list[Instance]:
+    """The instances of a caller's reservation, in order of their position."""
+    rows = tx.execute(_OF_RESERVATION, {"reservation": reservation_id, "caller": caller_id})
+    return [from_row(row) for row in rows]
 
 
 def read_by_uuid(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Instance]:

@@ -26,6 +26,38 @@ class ReservationState(enum.Enum):
     SERVED = "served"
 
 
+_ONE = sa.select(t.reservations).where(
+    COLUMNS.id == sa.bindparam("reservation"), COLUMNS.caller_id == sa.bindparam("caller")
+)
+_OF_IDS = (
+    sa.select(t.reservations)
+    .where(COLUMNS.id.in_(sa.bindparam("ids", expanding=True)))
+    .order_by(COLUMNS.created_at, COLUMNS.id)
+)
+_DUE = (
+    sa.select(COLUMNS.id, COLUMNS.caller_id, COLUMNS.lease_number)
+    .where(COLUMNS.state == ReservationState.OPEN.value)
+    .where(COLUMNS.next_work_at <= sa.bindparam("now"), COLUMNS.lease_expires_at <= sa.bindparam("now"))
+    .order_by(COLUMNS.next_work_at, COLUMNS.created_at, COLUMNS.id)
+    .limit(1)
+    .with_for_update(skip_locked=True)
+)
+_NEXT_DUE = sa.select(
+    sa.func.min(
+        sa.case(
+            (COLUMNS.lease_expires_at > COLUMNS.next_work_at, COLUMNS.lease_expires_at),
+            else_=COLUMNS.next_work_at,
+        )
+    )
+).where(COLUMNS.state == ReservationState.OPEN.value)
+_KEEP_LEASE = (
+    sa.update(t.reservations)
+    .where(COLUMNS.id == sa.bindparam("reservation"), COLUMNS.caller_id == sa.bindparam("caller"))
+    .where(COLUMNS.lease_number == sa.bindparam("number"))
+    .values(lease_expires_at=sa.bindparam("expires_at"))
+)
+
+
 @dataclass(frozen=True)
 class Reservation:
     """One row. `reasons` are the stable codes of why not, for whoever asked."""
@@ -59,28 +91,27 @@ class Lease:
 
 def insert(tx: Connection, r: Reservation) -> None:
     """Add a row; raises IntegrityError for an id or an idempotency key that exists."""
-    tx.execute(
-        sa.insert(t.reservations).values(
-            id=r.id,
-            caller_id=r.caller_id,
-            project_id=r.project_id,
-            user_id=r.user_id,
-            spec=orjson.dumps(spec_to_wire(r.spec)).decode(),
-            num_instances=r.num_instances,
-            min_count=r.min_count,
-            state=r.state.value,
-            reason=r.reason,
-            why=orjson.dumps(list(r.why)).decode(),
-            selects=r.selects,
-            idempotency_key=r.idempotency_key or None,
-            fingerprint=r.fingerprint,
-            lease_number=0,
-            lease_expires_at=0.0,
-            next_work_at=0.0,
-            pokes=0,
-            created_at=r.created_at,
-        )
-    )
+    row = {
+        "id": r.id,
+        "caller_id": r.caller_id,
+        "project_id": r.project_id,
+        "user_id": r.user_id,
+        "spec": orjson.dumps(spec_to_wire(r.spec)).decode(),
+        "num_instances": r.num_instances,
+        "min_count": r.min_count,
+        "state": r.state.value,
+        "reason": r.reason,
+        "why": orjson.dumps(list(r.why)).decode(),
+        "selects": r.selects,
+        "idempotency_key": r.idempotency_key or None,
+        "fingerprint": r.fingerprint,
+        "lease_number": 0,
+        "lease_expires_at": 0.0,
+        "next_work_at": 0.0,
+        "pokes": 0,
+        "created_at": r.created_at,
+    }
+    tx.execute(sa.insert(t.reservations), row)
 
 
 def read(tx: Connection, *conditions: Any) -> list[Reservation]:
@@ -91,20 +122,18 @@ def read(tx: Connection, *conditions: Any) -> list[Reservation]:
 
 def read_ids(tx: Connection, ids: Sequence[str]) -> dict[tuple[str, str], Reservation]:
     """The reservations of these ids, by (caller id, id)."""
-    return {(r.caller_id, r.id): r for r in read(tx, COLUMNS.id.in_(list(ids)))}
+    found = map(_from_row, tx.execute(_OF_IDS, {"ids": list(ids)}))
+    return {(r.caller_id, r.id): r for r in found}
+
+
+def read_one(tx: Connection, caller_id: str, reservation_id: str) -> Reservation:
+    """A caller's reservation, which exists."""
+    return _from_row(tx.execute(_ONE, {"reservation": reservation_id, "caller": caller_id}).one())
 
 
 def take_lease(tx: Connection, now: float, duration_s: float) -> Lease | None:
     """The lease of the reservation whose turn it is; None when there is no work now."""
-    due = (
-        sa.select(COLUMNS.id, COLUMNS.caller_id, COLUMNS.lease_number)
-        .where(COLUMNS.state == ReservationState.OPEN.value)
-        .where(COLUMNS.next_work_at <= now, COLUMNS.lease_expires_at <= now)
-        .order_by(COLUMNS.next_work_at, COLUMNS.created_at, COLUMNS.id)
-        .limit(1)
-        .with_for_update(skip_locked=True)
-    )
-    row = tx.execute(due).first()
+    row = tx.execute(_DUE, {"now": now}).first()
     if row is None:
         return None
     lease = Lease(row.id, row.caller_id, row.lease_number + 1, duration_s)
@@ -118,24 +147,19 @@ def take_lease(tx: Connection, now: float, duration_s: float) -> Lease | None:
 
 def next_due(tx: Connection) -> float:
     """When the next open reservation is due (epoch seconds; infinity when there is none)."""
-    due = sa.case(
-        (COLUMNS.lease_expires_at > COLUMNS.next_work_at, COLUMNS.lease_expires_at),
-        else_=COLUMNS.next_work_at,
-    )
-    found = tx.execute(
-        sa.select(sa.func.min(due)).where(COLUMNS.state == ReservationState.OPEN.value)
-    ).scalar()
+    found = tx.execute(_NEXT_DUE).scalar()
     return float("inf") if found is None else float(found)
 
 
 def keep_lease(tx: Connection, lease: Lease, now: float) -> None:
     """Renew the lease: the first statement of every write of a worker. Raises LeaseLost."""
-    kept = tx.execute(
-        sa.update(t.reservations)
-        .where(COLUMNS.id == lease.reservation_id, COLUMNS.caller_id == lease.caller_id)
-        .where(COLUMNS.lease_number == lease.number)
-        .values(lease_expires_at=now + lease.duration_s)
-    ).rowcount
+    values = {
+        "reservation": lease.reservation_id,
+        "caller": lease.caller_id,
+        "number": lease.number,
+        "expires_at": now + lease.duration_s,
+    }
+    kept = tx.execute(_KEEP_LEASE, values).rowcount
     if not kept:
         raise LeaseLost(f"Lease {lease.number} of reservation {lease.reservation_id} is over.")
 
