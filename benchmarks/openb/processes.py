@@ -144,6 +144,6 @@ def _configuration(site: ZoneSite) -> str:
         "build_plan_encryption_key": os.urandom(32).hex(),
         "secret_encryption_key": os.urandom(32).hex(),
         "child_networks": "loopback",
-        "zone_db_check_interval": 2.0,
+        "zone_db_check_interval": 5.0,
     }
     return "\n".join(["[DEFAULT]", *(f"{name} = {value}" for name, value in options.items()), ""])

@@ -16,7 +16,7 @@ from .order import Check, Create, Delete, Step, Trim
 from .trace import Shape, Task
 
 POLL_S = 0.004
-FIRST_POLL = 0.7
+FIRST_POLL = 0.8
 """Share of the median of the last boots after which is asked first: each question costs the root time."""
 RECENT = 51
 DECIDED_WITHIN_S = 120.0
