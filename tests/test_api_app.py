@@ -147,7 +147,7 @@ def test_a_zone_says_that_it_lives_and_is_ready(node: Node, monkeypatch: pytest.
 def test_calls_are_counted_by_route(node: Node) -> None:
     node.client().get(f"/servers/{UUID}")
     node.client().call("BREW", "/coffee-of-project-7")
-    text = node.client("").get("/metrics").body.decode()
+    text = node.client().get("/metrics").body.decode()
     line = 'zonesched_api_requests_total{method="GET",route="/servers/{id}",status="404"}'
     assert line in text
     assert 'method="other",route=""' in text
@@ -155,7 +155,7 @@ def test_calls_are_counted_by_route(node: Node) -> None:
 
 
 def test_metrics_name_nobody(node: Node) -> None:
-    text = node.client("").get("/metrics").body.decode()
+    text = node.client().get("/metrics").body.decode()
     assert UUID not in text
     assert "coffee" not in text
     assert "project" not in text
@@ -165,7 +165,7 @@ def test_two_zones_count_for_themselves(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     first, second = tree.add("first"), tree.add("second")
     first.client().get("/servers")
-    assert 'route="/servers"' not in second.client("").get("/metrics").body.decode()
+    assert 'route="/servers"' not in second.client().get("/metrics").body.decode()
 
 
 def test_log_lines_hold_no_names_and_no_secrets(node: Node, caplog: pytest.LogCaptureFixture) -> None:

@@ -505,7 +505,7 @@ def a_server(**changes: Any) -> dict[str, Any]:
         "attempt": 2,
         "status": "ERROR",
         "name": "x",
-        "fault": {"error_code": "no_room"},
+        "reason": "no_room",
         **changes,
     }
 
@@ -513,7 +513,7 @@ def a_server(**changes: Any) -> dict[str, Any]:
 def test_a_server_is_read() -> None:
     failed = answers.read_server(orjson.dumps({"server": a_server()}), UUID)
     content = a_server(status="ACTIVE")
-    del content["fault"]
+    del content["reason"]
     active = answers.read_server(orjson.dumps({"server": content}), UUID)
 
     assert failed == InstanceChange(UUID, 2, InstanceStatus.ERROR, "no_room")
@@ -521,7 +521,7 @@ def test_a_server_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"id": OTHER_UUID}, {"status": "SHUTOFF"}, {"fault": {}}, {"attempt": None}], ids=str
+    "changes", [{"id": OTHER_UUID}, {"status": "SHUTOFF"}, {"reason": "No Room"}, {"attempt": None}], ids=str
 )
 def test_a_server_out_of_form_is_refused(changes: dict[str, Any]) -> None:
     body = orjson.dumps({"server": a_server(**changes)})

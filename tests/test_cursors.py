@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tree import Tree, a_host
 from zonesched.errors import ConfigError
 from zonesched.seal.cursors import CursorBox
 
@@ -53,3 +56,22 @@ def test_what_is_no_cursor_is_not_read(text: str) -> None:
 def test_a_secret_of_another_form_is_refused() -> None:
     with pytest.raises(ConfigError):
         CursorBox("ab" * 31)
+
+
+def test_the_zone_tells_nothing_of_what_it_does_for_others(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    tree.add("root")
+    tree.add("other")
+    leaf = tree.add("leaf", parent="root", hosts_=[a_host("l1")])
+    tree.join("other", "leaf")
+    ours, theirs = leaf.client("parent-root"), leaf.client("parent-other")
+
+    first = ours.get("/reservations?cursor=").json["cursor"]
+    tree.register("leaf", [a_host("l2")])
+    again = ours.get(f"/reservations?cursor={first}").json["cursor"]
+
+    assert (len(first), again) == (80, first)
+    assert theirs.get("/reservations?cursor=").json["cursor"] != first
+    for cursor in (first, "17.x", "17.11111111-1111-4111-8111-111111111111"):
+        refused = theirs.get(f"/reservations?cursor={cursor}")
+        assert (refused.status, refused.json["badRequest"]["error_code"]) == (400, "cursor_invalid")

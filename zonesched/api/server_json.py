@@ -7,6 +7,7 @@ from typing import Any
 from zonesched.api.links import Links, iso_time
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.views import ServerView
+from zonesched.services.faults import for_parent
 
 RUNNING, NO_STATE = 1, 0
 
@@ -30,7 +31,7 @@ def parent_json(view: ServerView) -> dict[str, Any]:
         "id": view.uuid,
         "status": view.status.value,
         "attempt": view.attempt,
-        "reason": view.fault_code,
+        "reason": view.fault_code and for_parent(view.fault_code),
         "reservation_id": view.reservation_id,
         "created": iso_time(view.created_at),
         "updated": iso_time(view.updated_at),

@@ -79,7 +79,7 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/", versions.show, OPEN, "version", mounts=(PREFIX,)),
     Route("GET", "/health", health.health, OPEN, "status"),
     Route("GET", "/readiness", health.readiness, OPEN, "status; 503 when not ready"),
-    Route("GET", "/metrics", health.metrics, OPEN, "Prometheus text"),
+    Route("GET", "/metrics", health.metrics, ADMIN, "Prometheus text"),
     Route("GET", "/openapi.json", health.openapi, OPEN, "OpenAPI 3.1 document"),
 
     Route("GET", "/zones", zones.list_brief, ADMIN, "zones"),

@@ -25,6 +25,11 @@ def message(reason: str, why: Sequence[Mapping[str, Any]]) -> str:
     return f"{text} Refused by: {', '.join(codes)}." if codes else text
 
 
+def for_parent(reason: str) -> str:
+    """The reason of an ERROR instance as a parent is told it: an agent's own words stay in this zone."""
+    return reason if reason in MESSAGES else "build_failed"
+
+
 def refusals(why: Sequence[Mapping[str, Any]]) -> list[str]:
     """The codes of the filters that refused any host, each once, in the order in which they were told."""
     return list(dict.fromkeys(line["code"] for line in why if line.get("after", 0) < line.get("before", 1)))

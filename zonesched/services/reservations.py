@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from zonesched.errors import BadRequest, NotFound
-from zonesched.model.caller import Caller
+from zonesched.model.caller import Caller, Role
 from zonesched.model.placement import InstanceChange, InstanceStatus
 from zonesched.model.views import ReservationView
 from zonesched.seal.cursors import CursorBox
-from zonesched.services.faults import refusals
+from zonesched.services.faults import for_parent, refusals
 from zonesched.services.servers import scope_of
 from zonesched.services.zone import Zone
 from zonesched.store import feed, instances
@@ -42,7 +43,7 @@ def show(zone: Zone, caller: Caller, reservation_id: str) -> ReservationView:
         num_instances=reservation.num_instances,
         min_count=reservation.min_count,
         counts={status.value: count for status, count in _counts(members)},
-        reasons=_reasons(reservation, members),
+        reasons=_reasons(reservation, members, caller.role),
         instances=[(i.uuid, i.status.value) for i in members],
         created_at=reservation.created_at,
     )
@@ -75,9 +76,10 @@ def _state(reservation: Reservation, members: Sequence[Instance]) -> str:
     return "PARTIAL" if InstanceStatus.ACTIVE in statuses else "ERROR"
 
 
-def _reasons(reservation: Reservation, members: Sequence[Instance]) -> list[dict[str, object]]:
+def _reasons(reservation: Reservation, members: Sequence[Instance], reader: Role) -> list[dict[str, object]]:
     """Each reason code of ERROR instances with their number, and which filters refused hosts."""
-    counted = Counter(i.reason for i in members if i.status is InstanceStatus.ERROR)
+    found = [i.reason for i in members if i.status is InstanceStatus.ERROR]
+    counted = Counter(map(for_parent, found) if reader is Role.PARENT else found)
     lines: list[dict[str, object]] = []
     for code, count in sorted(counted.items()):
         refused_by = refusals(reservation.why) if code.startswith("no_valid_host") else []
@@ -103,4 +105,14 @@ def changes(zone: Zone, caller: Caller, cursor: str) -> tuple[Sequence[InstanceC
     found = zone.store.read(lambda tx: feed.changes(tx, caller.user_id, seq, uuid, PAGE + 1))
     page = found[:PAGE]
     last = (page[-1].seq, page[-1].change.uuid) if page else (seq, uuid)
-    return [line.change for line in page], cursors.write(caller.user_id, *last), len(found) > PAGE
+    return (
+        [_for_parent(line.change) for line in page],
+        cursors.write(caller.user_id, *last),
+        len(found) > PAGE,
+    )
+
+
+def _for_parent(change: InstanceChange) -> InstanceChange:
+    if change.status is not InstanceStatus.ERROR:
+        return change
+    return replace(change, reason=for_parent(change.reason))

@@ -66,13 +66,13 @@ def read_builds(body: bytes, attempts: Sequence[Attempt]) -> list[BuildAnswer]:
 
 
 def read_server(body: bytes, uuid: str) -> InstanceChange:
-    """The answer of GET /servers/{uuid} to a parent, in OpenStack's form with the attempt added."""
+    """The answer of GET /servers/{uuid} to a parent."""
 
     def read(answer: Unverified) -> InstanceChange:
         server = answer.object("server")
         if server.text("id", _UUID) != uuid:
             raise Invalid
-        reason = server.object("fault").text("error_code", _CODE) if server.has("fault") else ""
+        reason = server.text("reason", _REASON, default="")
         status = _member(InstanceStatus, server.text("status", _NAME))
         return InstanceChange(uuid, server.whole("attempt", 0, MAX_ATTEMPT), status, reason)
 
