@@ -138,7 +138,7 @@ def _admit(
             )
             tries.append(_Try(row, usable))
     if not tries:
-        return bool(known)
+        return any(Attempt(b.uuid, b.attempt) in known for b in builds)
     if not _same_request(tx, call):
         return False
     _write_reservation(tx, call, now)

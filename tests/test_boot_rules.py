@@ -1,0 +1,212 @@
+"""The single rules that a boot rests on, each seen alone."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crashes import differences, heal
+from tests.test_boot import a_small_tree
+from tests.test_boot_faults import boot, counts
+from tests.test_sealed_builds import UUID, Attempted, Stage, larger, offered, stage
+from tests.tree import Tree
+from tests.wsgi_transport import Dead, Tamper
+from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.services import background
+from zonesched.services.boot_progress import Progress, Step, next_step
+from zonesched.store.instances import Instance
+from zonesched.store.placements import OnHost, Placement
+
+__all__ = ["stage"]
+
+EVERYTHING = "SELECT uuid, number, state, hold_expires_at FROM placements ORDER BY uuid, number"
+
+
+def rows(tree: Tree, name: str, statement: str = EVERYTHING) -> list[Any]:
+    with sqlite3.connect(tree.folder / f"{name}.sqlite") as connection:
+        found = connection.execute(statement).fetchall()
+    connection.close()
+    return found
+
+
+def test_a_batch_that_cannot_be_whole_is_placed_nowhere(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+
+    boot(tree, num_instances=27)
+    tree.settle()
+
+    assert [rows(tree, name) for name in tree.nodes] == [[], [], [], []]
+
+
+def test_a_child_holds_longer_than_its_parent(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    for name in ("region", "leaf-a", "leaf-b"):
+        tree.network.fault(tree.nodes[name].url, Dead(path="/confirm"))
+    boot(tree)
+    tree.settle(1)
+
+    root = {uuid: expires_at for uuid, _, _, expires_at in rows(tree, "root")}
+    region = {uuid: expires_at for uuid, _, _, expires_at in rows(tree, "region")}
+    leaf = {uuid: expires_at for uuid, _, _, expires_at in rows(tree, "leaf-a")}
+
+    assert region
+    assert all(root[uuid] < expires_at for uuid, expires_at in region.items())
+    assert all(region[uuid] < expires_at for uuid, expires_at in leaf.items())
+
+
+def test_a_hold_that_is_gone_when_it_is_confirmed_is_replaced(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    leaf = tree.nodes["leaf-b"]
+    cancelled: list[str] = []
+
+    def cancel_after_hold(body: bytes) -> bytes:
+        """The child loses its holds after it has told of them."""
+        for uuid, number, state, _ in rows(tree, "leaf-b"):
+            if state == "held":
+                cancelled.append(uuid)
+                leaf.client("parent-root").post(
+                    f"/reservations/{reservation_id}/cancel", {"builds": [{"uuid": uuid, "attempt": number}]}
+                )
+        return body
+
+    tree.network.fault(leaf.url, Tamper(cancel_after_hold, times=1, path="/servers"))
+    reservation_id = boot(tree)
+    tree.settle()
+    heal(tree)
+
+    assert cancelled
+    assert counts(tree, reservation_id) == {"BUILD": 12}
+    assert differences(tree) == []
+
+
+def test_what_nobody_confirms_is_given_back(stage: Stage) -> None:
+    assert stage.send(stage.good()).json["builds"][0]["state"] == "held"
+    used = "SELECT sum(used) FROM inventories"
+    assert rows(stage.tree, "leaf", used) != [(0,)]
+
+    stage.tree.clock.advance(31)
+    background.reap(stage.tree.nodes["leaf"].zone)
+
+    assert rows(stage.tree, "leaf", used) == [(0,)]
+    assert [state for _, _, state, _ in rows(stage.tree, "leaf")] == ["gone"]
+
+
+def test_a_reservation_is_for_one_request(stage: Stage) -> None:
+    assert stage.send(stage.good()).status == 202
+    other = larger(stage.spec)
+    blob = offered(stage.tree, "leaf", "parent-root", other)[0]
+
+    answer = stage.send(Attempted(blob, other, uuid=UUID.format(2)))
+
+    assert (answer.status, answer.json["badRequest"]["error_code"]) == (400, "blob_refused")
+
+
+def test_an_instance_of_another_parent_takes_no_build(stage: Stage) -> None:
+    first = stage.send(stage.good())
+    assert first.json["builds"][0]["state"] == "held"
+    blob = offered(stage.tree, "leaf", "stranger", stage.spec)[0]
+
+    answer = stage.send(Attempted(blob, stage.spec, attempt=2, user="stranger"))
+
+    assert (answer.status, answer.json["badRequest"]["error_code"]) == (400, "blob_refused")
+    assert stage.send(stage.good()).json["builds"][0]["state"] == "held"
+
+
+def test_a_later_attempt_waits_for_the_end_of_the_earlier_one(stage: Stage) -> None:
+    stage.send(stage.good())
+
+    answer = stage.send(replace(stage.good(number=1), attempt=2))
+
+    assert answer.status == 400
+    assert [state for _, _, state, _ in rows(stage.tree, "leaf")] == ["held"]
+
+
+@pytest.mark.slow
+def test_an_instance_deleted_before_any_write_of_the_worker(tmp_path: Path) -> None:
+    at, happened = 1, True
+    while happened:
+        at += 1
+        (tmp_path / str(at)).mkdir()
+        tree = a_small_tree(tmp_path / str(at))
+        reservation_id = boot(tree)
+        root = tree.nodes["root"]
+        uuid = root.client().get("/servers").json["servers"][0]["id"]
+        happened = before_write(tree, at, partial(root.client().delete, f"/servers/{uuid}"))
+
+        heal(tree)
+
+        assert differences(tree) == [], f"deleted before write {at}"
+        assert counts(tree, reservation_id)["BUILD"] == (11 if happened else 12)
+    assert at > 4
+
+
+def before_write(tree: Tree, at: int, act: Callable[[], Any]) -> bool:
+    """Run one worker of the root; `act` comes before its n-th write. Whether there was such a write."""
+    store = tree.nodes["root"].zone.store
+    write = store.write
+    writes: list[int] = []
+
+    def counted(fn: Callable[[Any], Any]) -> Any:
+        writes.append(1)
+        if len(writes) == at:
+            store.write = write  # type: ignore[method-assign]
+            act()
+        return write(fn)
+
+    store.write = counted  # type: ignore[method-assign]
+    background.work_on_boots(tree.nodes["root"].zone)
+    store.write = write  # type: ignore[method-assign]
+    return len(writes) >= at
+
+
+NOW = 1000.0
+
+
+def a_place(state: PlacementState, hold_expires_at: float = NOW + 30) -> Placement:
+    return Placement("u", 1, "z", "r", OnHost("h", {}), state, "", hold_expires_at, 0.0)
+
+
+def an_instance() -> Instance:
+    return Instance("u", "z", "p", "u", "r", 0, "n", {}, InstanceStatus.BUILD, "", 0, 0.0, 0.0)
+
+
+def at_(needing: int = 0, late: int = 0, **places: int) -> Progress:
+    groups = {name: (a_place(PlacementState.HELD),) * count for name, count in places.items()}
+    groups["held"] = groups.get("held", ()) + (a_place(PlacementState.HELD, NOW + 4),) * late
+    names = ("unanswered", "waiting", "held", "confirming", "confirmed")
+    return Progress(needing=(an_instance(),) * needing, **{n: groups.get(n, ()) for n in names})
+
+
+STEPS = [
+    # what there is of 3 instances, whole, can_place -> step
+    (at_(needing=3), False, True, Step.PLACE),
+    (at_(needing=3), False, False, Step.GIVE_UP),
+    (at_(needing=1, unanswered=2), False, True, Step.SEND),
+    (at_(waiting=1, held=2), False, True, Step.WAIT),
+    (at_(needing=1, waiting=1, held=1), False, False, Step.WAIT),
+    (at_(held=3), False, True, Step.CONFIRM),
+    (at_(held=2, late=1), False, True, Step.DROP_LATE),
+    (at_(needing=1, held=2), False, False, Step.GIVE_UP),
+    (at_(needing=1, held=2), True, True, Step.DROP_HELD),
+    (at_(needing=1, waiting=2), True, True, Step.WAIT),
+    (at_(needing=1, confirmed=2), True, True, Step.GIVE_UP),
+    (at_(needing=1, confirmed=2), False, True, Step.PLACE),
+    (at_(needing=1, confirmed=2), False, False, Step.GIVE_UP),
+    (at_(confirming=1, confirmed=2), False, True, Step.FINISH),
+]
+
+
+@pytest.mark.parametrize(("at", "whole", "can_place", "step"), STEPS)
+def test_the_next_step_follows_from_the_rows(at: Progress, whole: bool, can_place: bool, step: Step) -> None:
+    assert next_step(at, min_count=3, whole=whole, can_place=can_place, now=NOW, hold_margin_s=5.0) is step
+
+
+def test_with_less_than_all_wanted_the_rest_is_closed() -> None:
+    at = at_(needing=1, confirmed=2)
+    assert next_step(at, min_count=2, whole=False, can_place=False, now=NOW, hold_margin_s=5.0) is Step.CLOSE
