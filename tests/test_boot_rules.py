@@ -110,12 +110,14 @@ def test_a_reservation_is_for_one_request(stage: Stage) -> None:
 def test_an_instance_of_another_parent_takes_no_build(stage: Stage) -> None:
     first = stage.send(stage.good())
     assert first.json["builds"][0]["state"] == "held"
+    stage.tree.clock.advance(31)
+    background.reap(stage.tree.nodes["leaf"].zone)
     blob = offered(stage.tree, "leaf", "stranger", stage.spec)[0]
 
     answer = stage.send(Attempted(blob, stage.spec, attempt=2, user="stranger"))
 
     assert (answer.status, answer.json["badRequest"]["error_code"]) == (400, "blob_refused")
-    assert stage.send(stage.good()).json["builds"][0]["state"] == "held"
+    assert stage.send(stage.good()).json["builds"][0]["state"] == "gone"
 
 
 def test_a_later_attempt_waits_for_the_end_of_the_earlier_one(stage: Stage) -> None:
