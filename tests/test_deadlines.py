@@ -382,6 +382,35 @@ def test_a_chain_that_is_too_long_ends_with_its_sixteenth_zone(tree: TimedTree) 
     assert asked == names[1:17]
 
 
+# -- a zone that has just started --------------------------------------------------------------------------
+
+
+def test_children_that_were_not_heard_yet_are_missing(tree: TimedTree) -> None:
+    tree.grow({"root": "", "a": "root"})
+    tree.restart("root")
+
+    plan, _ = tree.decide()
+
+    assert (tree.offers(plan), plan.complete) == (Counter(root=1), False)
+
+
+def test_boots_from_before_a_restart_wait_for_the_children(tree: TimedTree) -> None:
+    tree.grow({"root": "", "a": "root", "b": "a"})
+    user = tree.nodes["root"].client()
+    user.post("/flavors", {"flavor": {"name": "small", "vcpus": 1, "ram": 1024, "disk": 1}})
+    server = {"name": "vm", "flavorRef": "small", "num_instances": 3}
+    booted = user.post("/zones/boot", {"server": server}).json["reservation_id"]
+    tree.restart("root")
+
+    tree.settle(1)
+    assert "root: a reservation is open" in differences(tree)
+    tree.poll(1)
+    tree.settle(1)
+
+    shown = tree.nodes["root"].client().get(f"/reservations/{booted}").json["reservation"]
+    assert (shown["counts"], differences(tree)) == ({"BUILD": 3}, [])
+
+
 # -- real threads, real sockets ----------------------------------------------------------------------------
 
 

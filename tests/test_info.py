@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.child_app import ChildApp, an_info
 from tests.tree import Tree, a_host
+from tests.wsgi_transport import Dead
 from zonesched.model.views import ChildForm
 from zonesched.scheduler.scale import Range
 from zonesched.services import children, subtree
@@ -54,6 +55,18 @@ def test_it_is_incomplete_while_any_child_below_has_not_been_heard_of(tmp_path: 
     tree.poll(1)
 
     assert [info_of(tree, name)["complete"] for name in ("leaf", "region", "root")] == [True, False, False]
+
+
+def test_entries_keep_their_size_while_a_child_is_away(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path)
+    tree.network.fault(tree.nodes["leaf"].url, Dead())
+    tree.poll(5)
+
+    assert info_of(tree, "region")["complete"] is False
+    assert [info_of(tree, name)["blob_size"] for name in ("region", "root")] == [512, 768]
+    tree.restart("region")
+    tree.nodes["region"].zone.children.refresh()
+    assert info_of(tree, "region")["blob_size"] == 512
 
 
 def test_what_is_claimed_shows_in_the_weighers_and_never_in_the_capacities(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ log = logging.getLogger(__name__)
 State = PlacementState
 CALLS_PER_STEP = 2000
 REAPER_PAUSE_S = 2.0
+FIRST_POLL_PAUSE_S = 0.1
 
 
 def start(zone: Zone) -> None:
@@ -36,7 +37,12 @@ def poll_children(zone: Zone) -> float:
 
 
 def work_on_boots(zone: Zone) -> float:
-    """Lease the reservation whose turn it is and carry it on; 0 when there may be another."""
+    """Lease the reservation whose turn it is and carry it on; 0 when there may be another.
+
+    Boots that were left over wait for the first poll: before it, no child would be asked.
+    """
+    if zone.children.awaits_first_poll:
+        return FIRST_POLL_PAUSE_S
     now = zone.clock.now()
     lease = zone.store.write(lambda tx: reservations.take_lease(tx, now, zone.conf.boot_lease))
     if lease is None:

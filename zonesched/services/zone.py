@@ -63,7 +63,7 @@ class Zone:
         me = store.write(lambda tx: identity.identity(tx, new))
         uuid = me.zone_uuid
         secret_box = SecretBox(conf.secret_encryption_key, uuid, clock)
-        return cls(
+        zone = cls(
             conf=conf,
             uuid=uuid,
             host_id_secret=me.host_id_secret,
@@ -80,6 +80,9 @@ class Zone:
                 conf, StoredChildren(store, secret_box), uuid, clock, executor, transport
             ),
         )
+        # Known from the first request on: until they have been heard, what they have is missing.
+        zone.children.refresh()
+        return zone
 
     @property
     def envelope(self) -> Envelope:

@@ -65,6 +65,7 @@ class ZoneManager:
         self._executor = executor
         self._lock = threading.Lock()
         self._known: Mapping[str, KnownChild] = {}
+        self._has_polled = False
         self._rereads = 0
         self._newest_reread = 0
 
@@ -101,10 +102,16 @@ class ZoneManager:
                 if now is not None and now.child.same_endpoint(asked.child):
                     known_now[now.child.id] = self._judged(now, outcome)
             self._known = known_now
+            self._has_polled = True
 
     def snapshot(self) -> tuple[KnownChild, ...]:
         """All registered children, in the order of their rows."""
         return tuple(self._known.values())
+
+    @property
+    def awaits_first_poll(self) -> bool:
+        """Whether there are children, and nobody has been asked anything since this manager was made."""
+        return bool(self._known) and not self._has_polled
 
     def askable(self, spec: RequestSpec) -> Askable:
         """Whom to ask for this request."""
