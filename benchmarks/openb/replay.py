@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
@@ -16,9 +15,12 @@ from .order import Check, Create, Delete, Step, Trim
 from .trace import Shape, Task
 
 POLL_S = 0.004
-FIRST_POLL = 0.8
-"""Share of the median of the last boots after which is asked first: each question costs the root time."""
-RECENT = 51
+FIRST_POLL = 0.75
+"""Share of the shortest of the last boots after which is asked first: each question costs the root time.
+
+Well below 1, or no boot could be found to be shorter than the last.
+"""
+RECENT = 20
 DECIDED_WITHIN_S = 120.0
 CLAIMED = "spawning"
 """The task_state of an instance whose place is confirmed: it waits for the agent of its host."""
@@ -129,6 +131,7 @@ class Replay:
         return self._flavors[shape]
 
     def _boot(self, task: Task, flavor_id: str) -> Outcome:
+        first_poll_at = time.monotonic() + self._first_poll_after_s()
         server = {"name": task.name, "flavorRef": flavor_id, "num_instances": 1}
         try:
             made = self._tenant.call("POST", "/zones/boot", {"server": server})
@@ -136,12 +139,12 @@ class Replay:
             if not 400 <= fault.status < 500:
                 raise
             return Refused(fault.code)
-        time.sleep(self._first_poll_s())
+        time.sleep(max(0.0, first_poll_at - time.monotonic()))
         return self._outcome_of(str(made["reservation_id"]))
 
-    def _first_poll_s(self) -> float:
+    def _first_poll_after_s(self) -> float:
         recent = self.record.seconds[-RECENT:]
-        return FIRST_POLL * statistics.median(recent) if recent else 0.0
+        return FIRST_POLL * min(recent) if recent else 0.0
 
     def _outcome_of(self, reservation_id: str) -> Outcome:
         path = f"/servers/detail?limit=1&reservation_id={quote(reservation_id, safe='')}"
