@@ -264,9 +264,6 @@ def test_a_filter_is_named_by_a_word(value: Any) -> None:
         ("query", '{"a": 1}'),
         ("group_policy", "near"),
         ("group_policy", ["affinity"]),
-        ("group", 7),
-        ("same_host", 7),
-        ("different_host", [7]),
     ],
 )
 def test_a_known_hint_has_its_type(hint: str, value: Any) -> None:
@@ -286,8 +283,8 @@ def test_hints_have_a_limit_in_all() -> None:
 
 
 def test_an_unknown_hint_is_kept() -> None:
-    form = form_of(CreateBody, a_body(hints={"colour": {"deep": [1, 2.5]}, "same_host": UUID}))
-    assert form.hints == {"colour": {"deep": [1, 2.5]}, "same_host": [UUID]}
+    form = form_of(CreateBody, a_body(hints={"colour": {"deep": [1, 2.5]}}))
+    assert form.hints == {"colour": {"deep": [1, 2.5]}}
 
 
 def test_a_policy_and_a_query_become_part_of_the_form() -> None:
@@ -318,6 +315,21 @@ def test_a_parent_may_not_choose_by_host_or_address(hint: str) -> None:
     assert refusal.field == f"request_spec.hints.{hint}"
 
 
+UNSUPPORTED = ["group", "same_host", "different_host", "target_cell", "different_cell"]
+
+
+@pytest.mark.parametrize("value", [UUID, [UUID], "", None])
+@pytest.mark.parametrize("hint", UNSUPPORTED)
+def test_a_hint_that_nothing_honours_is_refused(hint: str, value: Any) -> None:
+    for name in ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints"):
+        refusal = refusal_of(CreateBody, {**a_body(), name: {hint: value}})
+        assert isinstance(refusal, BadRequest)
+        assert (refusal.code, refusal.field) == ("hint_unsupported", f"{name}.{hint}")
+    refusal = refusal_of(SelectBody, a_select(hints={hint: value}))
+    assert isinstance(refusal, BadRequest)
+    assert (refusal.code, refusal.field) == ("hint_unsupported", f"request_spec.hints.{hint}")
+
+
 # -- a parent's request spec -------------------------------------------------------------------------------
 
 COST = CostWeighing("LeastCostScheduler", (CostFunction("fill_first_cost", -1.0),))
@@ -329,7 +341,7 @@ COST = CostWeighing("LeastCostScheduler", (CostFunction("fill_first_cost", -1.0)
         a_spec(),
         a_spec(image=Image("", "")),
         a_spec(weighing=COST, policy=Policy.AFFINITY, path=("z1", "z2"), time_budget_s=0.25),
-        a_spec(hints={"colour": "red", "same_host": [UUID]}, filters=("JSONFilter",), filter_query='["="]'),
+        a_spec(hints={"colour": "red"}, filters=("JSONFilter",), filter_query='["="]'),
     ],
 )
 def test_a_spec_arrives_as_it_was_sent(spec: RequestSpec) -> None:

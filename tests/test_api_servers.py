@@ -132,17 +132,31 @@ def test_a_hint_of_the_wrong_type_creates_nothing(node: Node) -> None:
     assert count(node) == 0
 
 
+@pytest.mark.parametrize("hint", ["group", "same_host", "different_host"])
+def test_a_hint_that_nothing_honours_creates_nothing(node: Node, hint: str) -> None:
+    reply = node.client("member").post("/servers", {**a_body(), "os:scheduler_hints": {hint: UUID}})
+    assert (reply.status, reply.json["badRequest"]["field"]) == (400, f"os:scheduler_hints.{hint}")
+    assert count(node) == 0
+
+
 # -- list, show, delete ------------------------------------------------------------------------------------
 
 
 def test_a_server_is_shown_in_openstacks_shape(tree: Tree, node: Node) -> None:
-    kept = {"metadata": {"role": "web"}, "key_name": "k", "tags": ["blue"]}
-    made = node.client("member").post("/servers", a_body(**kept)).json["server"]
+    kept = {
+        "metadata": {"role": "web"},
+        "key_name": "k",
+        "tags": ["blue"],
+        "description": "a web server",
+        "security_groups": [{"name": "web"}],
+    }
+    made = node.client("member").post("/servers", a_body(config_drive=True, **kept)).json["server"]
     tree.settle()
     server = node.client("member").get(f"/servers/{made['id']}").json["server"]
     assert server["status"] in ("BUILD", "ACTIVE")
     assert server["tenant_id"] == "project-1"
-    assert (server["metadata"], server["key_name"], server["tags"]) == ({"role": "web"}, "k", ["blue"])
+    assert {key: server[key] for key in kept} == kept
+    assert server["config_drive"] == "True"
     assert (server["flavor"]["id"], server["image"]["id"]) == ("f1", "i1")
     assert len(server["hostId"]) == 56
     assert {"OS-EXT-STS:vm_state", "OS-EXT-STS:task_state", "OS-EXT-STS:power_state"} <= set(server)

@@ -280,7 +280,16 @@ class TestWhatIsSent:
         command.stub.answer("POST", "/zones/boot", (202, {"reservation_id": "r1"}))
         code = command(
             *("zone", "boot", "--flavor", "small", "--name", "web", "-n", "5"),
-            *("--min-count", "3", "--hint", 'query=["<", 1]', "--hint", "group=g", "--filter", "JSONFilter"),
+            *(
+                "--min-count",
+                "3",
+                "--hint",
+                'query=["<", 1]',
+                "--hint",
+                "colour=red",
+                "--filter",
+                "JSONFilter",
+            ),
             *("--idempotency-key", "k1"),
         )
         sent = command.stub.asked[-1]
@@ -294,7 +303,7 @@ class TestWhatIsSent:
                 "min_count": 3,
                 "filters": ["JSONFilter"],
             },
-            "os:scheduler_hints": {"query": ["<", 1], "group": "g"},
+            "os:scheduler_hints": {"query": ["<", 1], "colour": "red"},
         }
 
     def test_a_name_that_several_bear_asks_for_an_id(self, command: Command) -> None:

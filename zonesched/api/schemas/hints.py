@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, model_validator
 
-from zonesched.api.schemas.fields import MOST_ITEMS, FreeJson, Name, Schema, refusal
-from zonesched.errors import ZoneschedError
+from zonesched.api.schemas.fields import FreeJson, Schema, refusal
+from zonesched.errors import BadRequest, ZoneschedError
 from zonesched.model.request_spec import Policy
 
 PLACE_HINTS = ("force_hosts", "force_nodes", "ignore_hosts", "build_near_host_ip", "cidr")
 """Hints that name hosts or addresses, which no request from outside may choose by."""
+
+UNSUPPORTED_HINTS = ("group", "same_host", "different_host", "target_cell", "different_cell")
+"""OpenStack's hints that nothing here can honour."""
 
 _CONSUMED = {"group_policy", "query"}
 
@@ -28,25 +31,17 @@ def _json_text(text: str) -> str:
     return text
 
 
-def _one_or_many(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
 _FREE_JSON = TypeAdapter(FreeJson)
 QueryText = Annotated[str, Field(max_length=16_384), AfterValidator(_json_text)]
-Uuids = Annotated[list[Name], Field(max_length=MOST_ITEMS), BeforeValidator(_one_or_many)]
 
 
 class SchedulerHints(Schema):
-    """Hints beside `server`: known ones are checked, others are kept; 64 KiB of JSON in all."""
+    """Hints beside `server`: known ones are checked, others are kept for filters; 64 KiB of JSON in all."""
 
     model_config = ConfigDict(extra="allow")
 
-    group: Name = ""
     group_policy: Literal["", "affinity"] = ""
     query: QueryText = ""
-    same_host: Uuids = Field(default_factory=list)
-    different_host: Uuids = Field(default_factory=list)
 
     @model_validator(mode="before")
     @classmethod
@@ -60,10 +55,18 @@ class SchedulerHints(Schema):
         """What goes to filters as hints: all but what has a field of its own in the request spec."""
         return self.model_dump(exclude_unset=True, exclude=_CONSUMED)
 
-    def refuse_places(self, error: type[ZoneschedError], field: str) -> None:
-        """Raises `error` for a hint that names hosts or addresses."""
+    def refuse_unheeded(self, error: type[ZoneschedError], field: str) -> None:
+        """Raises `error` for a hint of hosts or addresses, BadRequest for one that nothing honours."""
+        given = self.model_extra or {}
+        for name in UNSUPPORTED_HINTS:
+            if name in given:
+                raise BadRequest(
+                    f"{field}.{name}: this hint is not supported.",
+                    code="hint_unsupported",
+                    field=f"{field}.{name}",
+                )
         for name in PLACE_HINTS:
-            if name in (self.model_extra or {}):
+            if name in given:
                 raise error(
                     f"{field}.{name}: hosts and addresses cannot be chosen.",
                     code="hint_refused",

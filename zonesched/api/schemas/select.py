@@ -94,8 +94,8 @@ class RequestSpecBody(Schema):
     time_budget_s: float = Field(gt=0, le=3600)
 
     def to_spec(self) -> RequestSpec:
-        """The spec; raises Forbidden for hints that name hosts or addresses."""
-        self.hints.refuse_places(Forbidden, "request_spec.hints")
+        """The spec; raises Forbidden for hints of hosts or addresses, BadRequest for ones nothing honours."""
+        self.hints.refuse_unheeded(Forbidden, "request_spec.hints")
         hints = self.hints.model_dump(exclude_unset=True)
         return spec_from_wire({**self.model_dump(), "hints": hints})
 

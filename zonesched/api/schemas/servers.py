@@ -186,7 +186,7 @@ class CreateBody(Schema):
             field, hints = "OS-SCH-HNT:scheduler_hints", self.ext_hints
         else:
             raise BadRequest(f"{field}: hints are given twice.", field=field)
-        hints.refuse_places(BadRequest, field)
+        hints.refuse_unheeded(BadRequest, field)
         return hints
 
 
