@@ -268,7 +268,7 @@ NONSENSE = {
     "too-many-alternates": offer(alternates=blobs(1)),
     "bundles-nobody-asked-for": offer(bundles=[{"weight": 0, "blobs": [A_BLOB]}]),
     "two-lengths": offer(weights=[entry(), entry(blob=blob_to_text(bytes(255)))]),
-    "long-blob": offer(weights=[entry(blob=blob_to_text(bytes(257)))]),
+    "long-blob": offer(weights=[entry(blob=blob_to_text(bytes(8065)))]),
     "twice-the-same": offer(weights=[entry(), entry()]),
     "no-base64url": offer(weights=[entry(blob="!" * 342)]),
     "other-version": offer(version=2),

@@ -130,7 +130,8 @@ class TestSizes:
             ([384], 0, 512),
             ([385], 0, 768),
             ([256], 384, 384),
-            ([65_408], 0, 65_536),
+            ([8_064], 0, 8_192),
+            ([65_408], 65_536, 65_536),
             ([], 65_536, 65_536),
         ],
     )
@@ -140,7 +141,8 @@ class TestSizes:
         assert blob_size_for(children, configured) == size
 
     @pytest.mark.parametrize(
-        ("children", "configured"), [([256], 383), ([65_409], 0), ([], 255), ([], 65_537), ([], -1)]
+        ("children", "configured"),
+        [([256], 383), ([8_065], 0), ([65_409], 65_536), ([], 255), ([], 65_537), ([], -1)],
     )
     def test_a_size_that_does_not_fit_is_refused(self, children: list[int], configured: int) -> None:
         with pytest.raises(ConfigError) as refused:
@@ -152,9 +154,12 @@ class TestSizes:
         with pytest.raises(ConfigError, match=f"is {configured}; it must be 0, or from 256 to 65536"):
             blob_size_for([], configured)
 
-    @pytest.mark.parametrize("child_size", [256, 257, 383, 384, 385, 4_096, 65_408])
-    def test_a_child_that_fits_can_be_sealed(self, child_size: int) -> None:
-        envelope = an_envelope(blob_size=blob_size_for([child_size], 0))
+    @pytest.mark.parametrize(
+        ("child_size", "configured"),
+        [(256, 0), (257, 0), (383, 0), (384, 0), (385, 0), (8_064, 0), (65_408, 65_536)],
+    )
+    def test_a_child_that_fits_can_be_sealed(self, child_size: int, configured: int) -> None:
+        envelope = an_envelope(blob_size=blob_size_for([child_size], configured))
         content = a_child(child_size, fill=255)
         [blob] = envelope.seal(BOUND, [content])
         assert envelope.open_entry(BOUND, blob).content == content

@@ -409,7 +409,7 @@ def test_offers_outlive_a_childs_offers_that_expire_at_once(tree: Tree) -> None:
     answer = ask(region, spec)
     tree.clock.advance(30)
 
-    assert len(app.asked) == 2
+    assert [asked.method for asked in app.asked].count("POST") == 1
     assert answer.json["expires_in"] == 0.0
     caller_id = next(u.id for u in users.list_users(region.zone) if u.name == "parent-root")
     bound = Bound(region.zone.uuid, caller_id, spec.project_id, spec.digest())

@@ -15,6 +15,7 @@ from zonesched import conf as options
 from zonesched.errors import ChildUnreachable
 from zonesched.model.request_spec import Flavor, Image, RequestSpec
 from zonesched.scheduler.scale import Range
+from zonesched.seal.entry_form import blob_to_text, largest_child_blob
 from zonesched.seams import Done, Failed
 from zonesched.zones.child import Child, Offline, Ready, Waiting
 from zonesched.zones.zone_manager import ZoneManager
@@ -243,7 +244,7 @@ def test_a_child_that_takes_no_part_and_then_dies_is_told_by_its_last_error() ->
 
 @pytest.mark.parametrize(
     ("configured", "told", "fits"),
-    [(0, 256, True), (0, 65_280, True), (0, 65_536, False), (512, 384, True), (512, 385, False)],
+    [(0, 256, True), (0, 8_064, True), (0, 8_065, False), (512, 384, True), (512, 385, False)],
 )
 def test_a_child_whose_blobs_do_not_fit_takes_no_part(configured: int, told: int, fits: bool) -> None:
     scene = Scene(build_plan_blob_size=configured)
@@ -391,12 +392,32 @@ def test_calls_end_with_the_time_of_the_whole_whatever_they_ask_for() -> None:
     assert isinstance(outcome, Failed) and outcome.error.code == "child_timeout"  # type: ignore[attr-defined]
 
 
-def test_a_select_takes_no_blobs_beyond_what_the_child_told_at_its_poll() -> None:
-    scene = Scene()
+@pytest.mark.parametrize("configured", [0, 512])
+@pytest.mark.parametrize("too_much", [0, 1])
+def test_a_select_takes_blobs_of_any_size_that_this_zone_can_hold(configured: int, too_much: int) -> None:
+    scene = Scene(build_plan_blob_size=configured)
     scene.poll()
-    offer = {"version": 1, "weights": [{"weight": 1, "blob": "A" * 512}], "complete": True, "expires_in": 60}
+    blob = blob_to_text(bytes(largest_child_blob(configured) + too_much))
+    offer = {"version": 1, "weights": [{"weight": 1, "blob": blob}], "complete": True, "expires_in": 60}
     scene.apps[1].answers("POST", "/v2.1/zones/select", 200, offer)
 
     (outcome,) = scene.manager.ask(scene.rows, lambda client: client.select(a_spec(), 5.0), timeout_s=5.0)
 
-    assert isinstance(outcome, Failed) and outcome.error.code == "child_invalid_answer"  # type: ignore[attr-defined]
+    if too_much:
+        assert isinstance(outcome, Failed) and outcome.error.code == "child_invalid_answer"  # type: ignore[attr-defined]
+    else:
+        assert isinstance(outcome, Done) and outcome.value.blob_size == largest_child_blob(configured)
+
+
+def test_a_child_counts_with_the_blobs_that_it_offered_until_its_next_poll() -> None:
+    scene = Scene()
+    scene.poll()
+
+    scene.manager.offered(UUID.format(1), 512)
+    scene.manager.offered(UUID.format(1), 256)
+    scene.manager.offered(UUID.format(2), 768)
+    offered = scene.manager.blob_sizes()
+    scene.poll()
+
+    assert offered == [512]
+    assert scene.manager.blob_sizes() == [256]

@@ -82,7 +82,7 @@ SEAL = [
         min=0,
         max=65_536,
         help="Bytes of every sealed entry. 0: 256 without children, else the largest child's + 128, rounded"
-        " up to 256.",
+        " up to 256, at most 8192.",
     ),
     cfg.FloatOpt(
         "build_plan_ttl", default=60.0, min=1.0, max=300.0, help="Seconds until a sealed entry expires."

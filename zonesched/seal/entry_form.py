@@ -17,6 +17,10 @@ from zonesched.errors import ConfigError
 
 MIN_BLOB_BYTES = 256
 MAX_BLOB_BYTES = 65_536
+MAX_GROWN_BYTES = 8192
+"""What blobs grow to by themselves: twice what the 16 zones above one another need that a request passes, so
+that a tree that is too high loses its lowest zones, not its highest."""
+
 LAYER_BYTES = 128
 """What a parent's blob has over the child's blob that it holds, at least."""
 
@@ -56,7 +60,8 @@ Content = HostContent | ChildContent
 def blob_size_for(child_blob_sizes: Sequence[int], configured: int) -> int:
     """The size in bytes of every blob of a zone with these children; `configured` 0 leaves it to them.
 
-    Raises ConfigError where a child's blobs do not fit, or the configured size is out of bounds.
+    Left to them it is at most MAX_GROWN_BYTES. Raises ConfigError where a child's blobs do not fit, or the
+    configured size is out of bounds.
     """
     needed = max((size + LAYER_BYTES for size in child_blob_sizes), default=MIN_BLOB_BYTES)
     if configured and not MIN_BLOB_BYTES <= configured <= MAX_BLOB_BYTES:
@@ -66,13 +71,18 @@ def blob_size_for(child_blob_sizes: Sequence[int], configured: int) -> int:
             field="build_plan_blob_size",
         )
     size = configured or -(-needed // _STEP_BYTES) * _STEP_BYTES
-    if needed > size or size > MAX_BLOB_BYTES:
+    if needed > size or size > (configured or MAX_GROWN_BYTES):
         raise ConfigError(
             f"The blobs of a child need build_plan_blob_size = {needed}; here it is at most"
-            f" {configured or MAX_BLOB_BYTES}.",
+            f" {configured or MAX_GROWN_BYTES}.",
             field="build_plan_blob_size",
         )
     return size
+
+
+def largest_child_blob(configured: int) -> int:
+    """The bytes of the largest blob of a child that a zone of this configured size can hold."""
+    return (configured or MAX_GROWN_BYTES) - LAYER_BYTES
 
 
 def blob_to_text(blob: bytes) -> str:

@@ -27,13 +27,14 @@ class StoredChildren:
 
         One whose credential cannot be decrypted has an empty one: it refuses our calls, so it is offline.
         """
-        return [self._child(row) for row in self._store.read(rows.read_all)]
+        return [self.child(row) for row in self._store.read(rows.read_all)]
 
     def encrypt(self, child_id: str, password: str) -> str:
         """A child's credential as its row keeps it. Raises Unavailable for a zone without a key for it."""
         return self._secret_box.encrypt("children", child_id, "password", password)
 
-    def _child(self, row: ChildRow) -> Child:
+    def child(self, row: ChildRow) -> Child:
+        """A row as the child that is called."""
         try:
             password = self._secret_box.decrypt("children", row.id, "password", row.encrypted_password)
         except Unavailable as error:

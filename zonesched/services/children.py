@@ -49,8 +49,10 @@ def show(zone: Zone, child_id: str) -> ChildView:
 def add(zone: Zone, form: ChildForm) -> ChildView:
     """Add a child zone; it takes part once it has answered a poll.
 
-    Raises BadRequest for a URL that may not be called or a weight that is none, Unavailable for a zone that
-    cannot keep a credential (option secret_encryption_key).
+    It is asked once how it is: one that answers and can take no part is refused; one that does not answer is
+    added all the same, and polled later. Raises BadRequest for a URL that may not be called, a child that can
+    take no part or a weight that is none, Unavailable for a zone that cannot keep a credential (option
+    secret_encryption_key).
     """
     child_id = zone.clock.new_uuid()
     row = ChildRow(
@@ -63,6 +65,7 @@ def add(zone: Zone, form: ChildForm) -> ChildView:
         weight_scale=form.weight_scale,
     )
     _check_weights(row)
+    _probe(zone, row)
     zone.store.write(lambda tx: rows.insert(tx, row))
     zone.children.refresh()
     return show(zone, child_id)
@@ -80,10 +83,15 @@ def change(zone: Zone, child_id: str, wanted: ChildChange) -> ChildView:
     if wanted.password is not None:
         given["encrypted_password"] = _stored(zone).encrypt(child_id, wanted.password)
 
+    present = zone.store.read(lambda tx: _existing(tx, child_id))
+    wanted_row = replace(present, **given)
+    _check_weights(wanted_row)
+    if given.keys() & {"api_url", "username", "encrypted_password"}:
+        _probe(zone, wanted_row)
+
     def fn(tx: Transaction) -> None:
         before = _existing(tx, child_id)
         after = replace(before, **given)
-        _check_weights(after)
         # What was read at one place says nothing of another.
         moved = after.api_url != before.api_url
         rows.replace(tx, replace(after, cursor="") if moved else after)
@@ -149,6 +157,20 @@ def _checked_url(zone: Zone, unverified: str) -> str:
         raise BadRequest(
             f"zone.api_url cannot be used: {error}.", code="child_url_refused", field="zone.api_url"
         ) from error
+
+
+def _probe(zone: Zone, row: ChildRow) -> None:
+    """Ask a child how it is, as it would be called; nothing is learnt from one that does not answer well."""
+    error = zone.children.probe(_stored(zone).child(row))
+    if error:
+        raise BadRequest(_REFUSED[error], code=error, field="zone.api_url")
+
+
+_REFUSED = {
+    "child_is_self": "zone.api_url leads to this very zone.",
+    "child_blob_too_large": "zone.api_url leads to a zone whose sealed entries do not fit into this zone's:"
+    " its option build_plan_blob_size must be at least 128 more than the child's.",
+}
 
 
 def _check_weights(row: ChildRow) -> None:

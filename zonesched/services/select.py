@@ -28,7 +28,7 @@ from zonesched.model.tie_break import text_hash
 from zonesched.model.views import SealedOffer
 from zonesched.scheduler.merge import adjust, merge_heads
 from zonesched.scheduler.offer import Offer, OfferRequest, Pick
-from zonesched.seal.envelope import Bound, ChildContent, Content, Envelope, HostContent
+from zonesched.seal.envelope import Bound, ChildContent, Content, HostContent
 from zonesched.seams import Done
 from zonesched.services.explain import explain
 from zonesched.services.zone import Zone
@@ -42,10 +42,14 @@ MAX_PATH = 16
 
 @dataclass(frozen=True)
 class Decision:
-    """A plan, and the spec as it was asked everywhere (its weighing chosen)."""
+    """A plan, and the spec as it was asked everywhere (its weighing chosen).
+
+    `child_blob_sizes`: bytes of the blobs that children have offered for it.
+    """
 
     plan: BuildPlan
     spec: RequestSpec
+    child_blob_sizes: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ def decide(zone: Zone, spec: RequestSpec, caller_id: str) -> Decision:
     spec, own = _own_offer(zone, spec, caller_id)
     answers = _ask_children(zone, spec, started_at)
     plan = _merge(zone, spec, own, answers)
-    return Decision(plan, spec)
+    return Decision(plan, spec, [offer.blob_size for _, offer in answers.offers])
 
 
 def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> SealedOffer:
@@ -78,14 +82,12 @@ def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> S
     if not zone.keyring.can_seal:
         raise Unavailable("This zone cannot offer anything: it has no key.", code="zone_has_no_key")
     spec = _capped(unverified_spec, zone.conf.max_entries_per_select)
-    envelope = zone.envelope
     try:
-        plan = decide(zone, spec, caller.user_id).plan
+        decision = decide(zone, spec, caller.user_id)
     except WeighingUnknown:
         plan = _no_offer(zone, Refusal("weighing", "weighing_unknown"), complete=False)
-    # A child that came or went meanwhile may have changed the size: the larger one holds what either offered.
-    envelope = max(envelope, zone.envelope, key=lambda one: one.blob_size)
-    return _seal(zone, envelope, caller, unverified_spec, plan)
+        decision = Decision(plan, spec)
+    return _seal(zone, caller, unverified_spec, decision)
 
 
 def _capped(spec: RequestSpec, most: int) -> RequestSpec:
@@ -154,6 +156,8 @@ def _ask_children(zone: Zone, spec: RequestSpec, started_at: float) -> _ChildAns
         for child, outcome in zip(asked.to_ask, outcomes, strict=True)
         if isinstance(outcome, Done)
     ]
+    for child, offer in offers:
+        zone.children.offered(child.id, offer.blob_size)
     complete = asked.complete and len(offers) == len(outcomes) and all(o.complete for _, o in offers)
     return _ChildAnswers(offers, complete)
 
@@ -220,7 +224,10 @@ def _weight_here(child: Child, weight: int) -> int:
     return adjust(weight, child.weight_offset, child.weight_scale)
 
 
-def _seal(zone: Zone, envelope: Envelope, caller: Caller, spec: RequestSpec, plan: BuildPlan) -> SealedOffer:
+def _seal(zone: Zone, caller: Caller, spec: RequestSpec, decision: Decision) -> SealedOffer:
+    plan = decision.plan
+    # A child that came, grew or went meanwhile may have changed the size: this one holds what was offered.
+    envelope = zone.envelope_for(decision.child_blob_sizes)
     bound = Bound(zone.uuid, caller.user_id, spec.project_id, spec.digest())
     entries = [*plan.entries, *plan.alternates, *(e for b in plan.bundles for e in b.entries)]
     # For as long as this zone's own offers last: a child that says less spoils none but its own.

@@ -87,7 +87,12 @@ class Zone:
     @property
     def envelope(self) -> Envelope:
         """What seals and opens this zone's entries, as large as configured, else as its children need."""
-        size = self.conf.build_plan_blob_size or blob_size_for(self.children.blob_sizes(), 0)
+        return self.envelope_for(())
+
+    def envelope_for(self, child_blob_sizes: Sequence[int]) -> Envelope:
+        """The same, also large enough for child blobs of these sizes, which `zones.client` has let pass."""
+        sizes = (*self.children.blob_sizes(), *child_blob_sizes)
+        size = self.conf.build_plan_blob_size or blob_size_for(sizes, 0)
         return Envelope(self.keyring, self.clock, ttl_s=self.conf.build_plan_ttl, blob_size=size)
 
     def tenant_host_id(self, project_id: str, host_id: str) -> str:

@@ -161,12 +161,14 @@ def _offer(answer: Unverified, spec: RequestSpec, max_blob_bytes: int) -> ChildO
         for item in answer.objects("bundles", 1 + spec.alternates if whole else 0, optional=not whole)
     ]
     blobs = [e.blob for e in entries] + [e.blob for e in alternates] + [b for u in bundles for b in u.blobs]
-    if blobs and blob_bytes(blobs) > max_blob_bytes:
+    blob_size = blob_bytes(blobs) if blobs else 0
+    if blob_size > max_blob_bytes:
         raise Invalid
     return ChildOffer(
         entries=tuple(entries),
         alternates=tuple(alternates),
         bundles=tuple(bundles),
+        blob_size=blob_size,
         complete=answer.flag("complete"),
         expires_in_s=answer.number("expires_in", 0.0, MAX_EXPIRY_S),
         why=tuple(_why(item) for item in answer.objects("why", MAX_WHY, optional=True)),

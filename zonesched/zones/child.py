@@ -98,11 +98,15 @@ class OfferedBundle(NamedTuple):
 
 @dataclass(frozen=True)
 class ChildOffer:
-    """A child's answer to a select, in its own greedy order; an affinity request has only `bundles`."""
+    """A child's answer to a select, in its own greedy order; an affinity request has only `bundles`.
+
+    `blob_size`: bytes of each blob in it, 0 where it has none.
+    """
 
     entries: tuple[OfferedEntry, ...]
     alternates: tuple[OfferedEntry, ...]
     bundles: tuple[OfferedBundle, ...]
+    blob_size: int
     complete: bool
     expires_in_s: float
     why: tuple[Why, ...]

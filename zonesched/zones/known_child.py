@@ -14,8 +14,8 @@ class KnownChild:
     """A registered child, and how it fared. `failures` counts polls in a row; `last_error` is "" without one.
 
     `seen_at`: when it last answered well, UTC epoch seconds; None for never. `blob_size`: bytes of its blobs
-    when it last took part, and the smallest there are before that: what holds them keeps its own size while
-    the child is away.
+    as it told or offered them last, and the smallest there are before that: what holds them keeps its own
+    size while the child is away.
     """
 
     child: Child
@@ -37,7 +37,7 @@ class PollRules:
 
 def after_answer(known: KnownChild, info: ChildInfo, now: float, rules: PollRules) -> KnownChild:
     """The child has answered well; it may still be one that cannot be used."""
-    error = _unusable(info, rules)
+    error = unusable(info, rules)
     if error:
         return replace(
             known,
@@ -57,7 +57,13 @@ def after_failure(known: KnownChild, error: str, rules: PollRules) -> KnownChild
     return replace(known, status=status, failures=failures, last_error=error)
 
 
-def _unusable(info: ChildInfo, rules: PollRules) -> str:
+def after_offer(known: KnownChild, blob_size: int) -> KnownChild:
+    """The child has offered blobs of this size: it may have got a child of its own since its last poll."""
+    return replace(known, blob_size=max(known.blob_size, blob_size))
+
+
+def unusable(info: ChildInfo, rules: PollRules) -> str:
+    """Why a child that says this of itself can take no part, as a code; "" for one that can."""
     if info.uuid == rules.zone_uuid:
         return "child_is_self"
     try:

@@ -16,13 +16,20 @@ from zonesched.conf import Conf
 from zonesched.errors import ChildUnreachable
 from zonesched.model.request_spec import RequestSpec
 from zonesched.scheduler.scale import Range, merge_ranges
-from zonesched.seal.entry_form import MAX_BLOB_BYTES
+from zonesched.seal.entry_form import largest_child_blob
 from zonesched.seams import Clock, Done, Executor, Failed, Late
 from zonesched.zones.askable import Askable, askable
 from zonesched.zones.child import Child, ChildInfo, Ready
 from zonesched.zones.client import ANSWER_BYTES, ChildClient
 from zonesched.zones.fan_out import Question, fan_out
-from zonesched.zones.known_child import KnownChild, PollRules, after_answer, after_failure
+from zonesched.zones.known_child import (
+    KnownChild,
+    PollRules,
+    after_answer,
+    after_failure,
+    after_offer,
+    unusable,
+)
 from zonesched.zones.transport import Transport
 
 T = TypeVar("T")
@@ -91,7 +98,7 @@ class ZoneManager:
         polled = self._reread()
         timeout_s = self._settings.poll_timeout_s
         questions = [
-            Question(known.child.id, partial(_info, self._client(known), timeout_s)) for known in polled
+            Question(known.child.id, partial(_info, self._client(known.child), timeout_s)) for known in polled
         ]
         outcomes = fan_out(self._executor, self._clock, questions, timeout_s)
         with self._lock:
@@ -103,6 +110,23 @@ class ZoneManager:
                     known_now[now.child.id] = self._judged(now, outcome)
             self._known = known_now
             self._has_polled = True
+
+    def probe(self, child: Child) -> str:
+        """Why a child that is about to be added or changed can take no part, as a code; it is asked once.
+
+        "" for one that can, and for one that does not answer well now: it may not have been started yet.
+        """
+        timeout_s = self._settings.poll_timeout_s
+        question = Question(child.id, partial(_info, self._client(child), timeout_s))
+        (outcome,) = fan_out(self._executor, self._clock, [question], timeout_s)
+        return unusable(outcome.value, self._settings.rules) if isinstance(outcome, Done) else ""
+
+    def offered(self, child_id: str, blob_size: int) -> None:
+        """Take note that a child has offered blobs of this size."""
+        with self._lock:
+            known = self._known.get(child_id)
+            if known is not None and known.blob_size < blob_size:
+                self._known = {**self._known, child_id: after_offer(known, blob_size)}
 
     def snapshot(self) -> tuple[KnownChild, ...]:
         """All registered children, in the order of their rows."""
@@ -142,7 +166,7 @@ class ZoneManager:
         known = self._known.get(child_id)
         if known is None:
             raise ChildUnreachable("There is no such child zone.", code="child_unreachable")
-        return self._client(known)
+        return self._client(known.child)
 
     def active(self) -> list[Child]:
         """The children that are ready."""
@@ -159,15 +183,13 @@ class ZoneManager:
     def _ready(self) -> list[tuple[KnownChild, ChildInfo]]:
         return [(known, known.status.info) for known in self.snapshot() if isinstance(known.status, Ready)]
 
-    def _client(self, known: KnownChild) -> ChildClient:
-        # Larger blobs than it has told of would not fit into this zone's own.
-        blob_bytes = known.status.info.blob_size if isinstance(known.status, Ready) else MAX_BLOB_BYTES
+    def _client(self, child: Child) -> ChildClient:
         return ChildClient(
-            known.child,
+            child,
             self._transport,
             self._clock,
             answer_bytes=self._settings.answer_bytes,
-            blob_bytes=blob_bytes,
+            blob_bytes=largest_child_blob(self._settings.rules.blob_size),
         )
 
     def _reread(self) -> list[KnownChild]:
