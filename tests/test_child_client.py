@@ -88,7 +88,8 @@ def test_info_is_asked_for_with_our_credentials_and_nothing_else(scene: Scene) -
     assert info.blob_size == 256
     sent = scene.network.sent[-1]
     assert (sent.method, sent.url, sent.body) == ("GET", url() + "/v2.1/zones/info", b"")
-    assert sent.headers.keys() == {"Authorization", "Content-Type"}
+    assert sent.headers.keys() == {"Authorization", "Content-Type", "X-Zonesched-Role"}
+    assert sent.headers["X-Zonesched-Role"] == "parent"
     assert sent.headers["Content-Type"] == "application/json"
     pair = base64.b64decode(sent.headers["Authorization"].removeprefix("Basic ")).decode()
     assert pair == "parent-root:s3cret:\N{SNOWMAN}"

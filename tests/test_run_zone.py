@@ -9,8 +9,8 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -161,13 +161,13 @@ class TestLauncher:
 class Story:
     """Commands as the admin of one zone; what a command prints is its JSON."""
 
-    def __init__(self, credentials: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self._credentials = credentials
+    def __init__(self, options: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
+        self._options = options
         self._capsys = capsys
 
     def __call__(self, *arguments: str, code: int = 0) -> str:
         session = Session(pause=lambda _: time.sleep(0.05))
-        found = run(["--credentials", str(self._credentials), *arguments], session)
+        found = run([*self._options, *arguments], session)
         out, err = self._capsys.readouterr()
         assert found == code, (arguments, out, err)
         return out + err
@@ -193,13 +193,45 @@ def test_every_command_works_on_a_real_zone(tmp_path: Path, capsys: pytest.Captu
     ]
     with launched("zonesched.cli.run_zone", "--config-file", str(path)):
         eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"))
-        ask = Story(tmp_path / "state/admin.credentials", capsys)
+        ask = Story(["--credentials", str(tmp_path / "state/admin.credentials")], capsys)
         ask("user", "create", "agent", "--role", "compute", "--save", str(agent_file))
         with launched("zonesched.compute.main", *agent):
             eventually("the hosts are up", lambda: ask("host", "list").count(" up ") == 5)
             hosts_and_flavors(ask)
             boots_and_servers(ask)
             children_and_users(ask, tmp_path)
+        assert "no differences" in ask("audit")
+
+
+@pytest.mark.slow
+def test_a_tree_without_authentication_boots_on_real_zones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ports = {name: free_port() for name in ("root", "child")}
+    urls = {name: f"http://127.0.0.1:{port}" for name, port in ports.items()}
+    agent = ["--inventory", "etc/zonesched/hosts.csv", "--poll-seconds", "0.2"]
+    lines = [
+        "auth_strategy = noauth",
+        f"build_plan_encryption_key = {KEY}",
+        f"secret_encryption_key = {KEY}",
+        "child_networks = loopback",
+        "zone_db_check_interval = 0.2",
+        "instance_sync_interval = 1",
+    ]
+    with ExitStack() as running:
+        for name, port in ports.items():
+            (tmp_path / name).mkdir()
+            path = write_conf(tmp_path / name, port, *lines)
+            running.enter_context(launched("zonesched.cli.run_zone", "--config-file", str(path)))
+            eventually("the zone answers", lambda url=urls[name]: answers(url))
+        running.enter_context(launched("zonesched.compute.main", "--zone-url", urls["child"], *agent))
+        ask = Story(["--zone-url", urls["root"]], capsys)
+        (tmp_path / "secret").write_text("whatever")
+        there = ["--child-username", "whoever", "--child-password-file", str(tmp_path / "secret")]
+        ask("zone", "add", "child", urls["child"], *there)
+        eventually("the child's hosts are known", lambda: "VCPU" in ask("zone", "info"))
+        ask("flavor", "create", "small", "--vcpus", "1", "--ram", "256")
+        assert "ACTIVE=7" in ask("zone", "boot", "--flavor", "small", "--name", "w", "-n", "7", "--watch")
         assert "no differences" in ask("audit")
 
 

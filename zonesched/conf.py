@@ -44,7 +44,7 @@ API = [
         "auth_strategy",
         default="http_basic",
         choices=["http_basic", "noauth"],
-        help="http_basic: users of this zone's own database. noauth: everybody is admin; loopback only.",
+        help="http_basic: users of this zone's own database. noauth: all may do everything; loopback only.",
     ),
     cfg.BoolOpt("noauth_force", default=False, help="Allow noauth on an address that is not loopback."),
     cfg.BoolOpt("allow_admin_api", default=True, help="False: every call below /zones answers 403."),

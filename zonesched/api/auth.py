@@ -1,22 +1,47 @@
-"""Who asks: HTTP Basic against the zone's own users, or everybody as admin without authentication."""
+"""Who asks: HTTP Basic against the zone's own users, or without authentication whoever they say they are."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
+
 from flask import Request
 
-from zonesched.errors import Unauthorized
+from zonesched.errors import BadRequest, Unauthorized
 from zonesched.model.caller import Caller, Role
 from zonesched.services import users
 from zonesched.services.zone import Zone
+from zonesched.zones.client import ROLE_HEADER
 
 EVERYBODY = Caller(user_id="noauth", name="noauth", role=Role.ADMIN, project_id="noauth")
+"""The one user of a zone without authentication: an admin, unless a call is another role's."""
 
 
-def authenticate(zone: Zone, request: Request) -> Caller:
-    """The user whose credentials came with the request. Raises Unauthorized, the same for all reasons."""
+def authenticate(zone: Zone, request: Request, may_call: Collection[Role]) -> Caller:
+    """The user whose credentials came with the request. Raises Unauthorized, the same for all reasons.
+
+    Without authentication it is everybody, in the role that they name, else in one that may make the call.
+    """
     if zone.conf.auth_strategy == "noauth":
-        return EVERYBODY
+        return replace(EVERYBODY, role=_unverified_role(request) or _own_role(may_call))
     given = request.authorization
     if given is None or given.type != "basic" or not given.username or given.password is None:
         raise Unauthorized("Credentials are needed (HTTP Basic).")
     return users.authenticate(zone, given.username, given.password)
+
+
+def _unverified_role(request: Request) -> Role | None:
+    """The role that the caller names, if any. Raises BadRequest for one that there is not."""
+    name = request.headers.get(ROLE_HEADER)
+    if name is None:
+        return None
+    try:
+        return Role(name)
+    except ValueError:
+        accepted = ", ".join(role.value for role in Role)
+        raise BadRequest(f"{ROLE_HEADER}: one of {accepted}.", field=ROLE_HEADER) from None
+
+
+def _own_role(may_call: Collection[Role]) -> Role:
+    """Admin where an admin may make the call, else the role that it is for."""
+    return next(role for role in Role if role in may_call)

@@ -55,7 +55,7 @@ def serve(site: Site, routes: Sequence[Route], request: Request, args: Mapping[s
 def _admit(site: Site, routes: Sequence[Route], request: Request) -> tuple[Route, Caller]:
     if routes[0].is_open:
         return routes[0], EVERYBODY
-    caller = authenticate(site.zone, request)
+    caller = authenticate(site.zone, request, {role for route in routes for role in route.roles})
     if routes[0].is_admin_api and not site.zone.conf.allow_admin_api:
         raise Forbidden("This zone does not serve /zones.", code="admin_api_off")
     for route in routes:

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 import orjson
 
 from zonesched.errors import BlobRefused, ChildUnreachable
+from zonesched.model.caller import Role
 from zonesched.model.placement import Attempt, Build, BuildAnswer, BuildState, InstanceChange
 from zonesched.model.request_spec import RequestSpec, spec_to_wire
 from zonesched.seal.entry_form import MAX_BLOB_BYTES
@@ -25,6 +26,9 @@ from zonesched.zones.transport import Call, Reply, Transport
 ANSWER_BYTES = 64 * 2**20
 _SMALL_ANSWER_BYTES = 4 * 2**20
 _VERSION = 1
+
+ROLE_HEADER = "X-Zonesched-Role"
+"""Says as whom a zone without authentication is called: several calls differ for parents and others."""
 
 
 class ChildClient:
@@ -53,6 +57,7 @@ class ChildClient:
         self._headers = {
             "Authorization": "Basic " + base64.b64encode(credentials).decode("ascii"),
             "Content-Type": "application/json",
+            ROLE_HEADER: Role.PARENT.value,
         }
 
     def within(self, ends_at: float) -> ChildClient:
