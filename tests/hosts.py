@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from zonesched import conf
+from zonesched.model.aggregate import Aggregate
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_table import HostFacts, HostRow, HostTable
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU, Flavor, Image, Policy, RequestSpec
@@ -35,8 +36,10 @@ def a_host(
     capabilities: Mapping[str, Any] | None = None,
     traits: Iterable[str] = (),
     enabled: bool = True,
+    aggregates: Iterable[Aggregate] = (),
+    **counts: Any,
 ) -> HostRow:
-    """A host named after its id, empty unless `used` says otherwise."""
+    """A host named after its id, empty unless `used` says otherwise; `counts` are fields of a HostRow."""
     amounts = {VCPU: vcpus, MEMORY_MB: ram_mb, DISK_GB: disk_gb, **(more or {})}
     return HostRow(
         HostFacts(
@@ -48,10 +51,12 @@ def a_host(
             capabilities=capabilities or {},
             traits=frozenset(traits),
             enabled=enabled,
+            aggregates=tuple(aggregates),
         ),
         {name: it if isinstance(it, Inventory) else Inventory(it) for name, it in amounts.items()},
         used or {},
         owners or {},
+        **counts,
     )
 
 
@@ -88,6 +93,19 @@ def _schedulers(options: str) -> Schedulers:
     return Schedulers.from_conf(conf.load([], json.loads(options)))
 
 
+IMAGE_KEYS = ("{}", '{"os_distro":"fedora"}', '{"os_distro":"debian","os_type":"linux"}')
+
+
+def some_aggregate(rng: random.Random, name: str) -> Aggregate:
+    """An aggregate that says one of a few things; of equal names, not all say the same."""
+    metadata = {
+        key: value
+        for key, value in (("kind", rng.choice(["ssd", "hdd", "ssd,hdd"])), ("limit", rng.choice("123x")))
+        if rng.random() < 0.7
+    }
+    return Aggregate(f"id-of-{name}", name, metadata)
+
+
 def some_inventory(rng: random.Random) -> Inventory:
     return Inventory(
         rng.randint(0, 24),
@@ -114,10 +132,17 @@ def some_host(rng: random.Random, host_id: str) -> HostRow:
             },
             traits=frozenset(name for name in ("SSD", "AVX", "SGX") if rng.random() < 0.5),
             enabled=rng.random() < 0.8,
+            aggregates=tuple(some_aggregate(rng, name) for name in ("a1", "a2") if rng.random() < 0.4),
         ),
         {name: some_inventory(rng) for name in classes},
         {name: rng.randint(0, 12) for name in classes},
         {name: rng.randint(0, 3) for name in ("owner-1", "owner-2") if rng.random() < 0.5},
+        flavors={name: rng.randint(0, 2) for name in ("small", "large") if rng.random() < 0.4},
+        images={name: rng.randint(0, 2) for name in IMAGE_KEYS if rng.random() < 0.4},
+        groups={name: rng.randint(0, 2) for name in ("group-1", "group-2") if rng.random() < 0.4},
+        num_building=rng.randint(0, 3),
+        failed_builds=rng.randint(0, 2),
+        metrics={name: rng.uniform(-5, 5) for name in ("load", "heat") if rng.random() < 0.6},
     )
 
 

@@ -106,6 +106,7 @@ def put_instance(
     attempt: int = 1,
     caller_id: str = "",
     reservation_id: str = RESERVATION,
+    group_id: str = "",
 ) -> str:
     """An instance of a reservation; its uuid."""
     row = Instance(
@@ -117,6 +118,9 @@ def put_instance(
         position=0,
         name="vm",
         kept={},
+        flavor_id="small",
+        image_key="{}",
+        group_id=group_id,
         status=status,
         reason="",
         attempt=attempt,

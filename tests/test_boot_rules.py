@@ -175,7 +175,7 @@ def a_place(state: PlacementState, hold_expires_at: float = NOW + 30) -> Placeme
 
 
 def an_instance() -> Instance:
-    return Instance("u", "z", "p", "u", "r", 0, "n", {}, InstanceStatus.BUILD, "", 0, 0.0, 0.0)
+    return Instance("u", "z", "p", "u", "r", 0, "n", {}, "f", "{}", "", InstanceStatus.BUILD, "", 0, 0.0, 0.0)
 
 
 def at_(needing: int = 0, late: int = 0, **places: int) -> Progress:

@@ -23,6 +23,7 @@ from zonesched.model.capacity import Inventory
 from zonesched.model.host_state import HostState
 from zonesched.model.host_table import HostRow, HostTable
 from zonesched.model.host_view import HostView
+from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU, Policy, RequestSpec
 from zonesched.scheduler.base_scheduler import Offer, OfferRequest
 
@@ -173,7 +174,7 @@ def test_both_forms_of_each_filter_agree(
 ) -> None:
     rows = np.array(numbers, dtype=np.int64) % table.size
     copies = None if placed is None else (np.arange(len(rows), dtype=np.int64) + placed) % 5
-    view = HostView(table, rows, spec, "owner-1", copies)
+    view = HostView(table, rows, spec, RequestContext("owner-1"), copies)
     for name, built_in in BUILT_IN.items():
         scalar = [built_in().host_passes(state, spec) for state in view.states()]
         assert built_in().passes(view, spec).tolist() == scalar, name
@@ -212,7 +213,7 @@ def test_the_order_of_filters_changes_no_choice(
 @unhurried
 @given(tables, specs)
 def test_the_numbers_of_a_funnel_add_up(table: HostTable, spec: RequestSpec) -> None:
-    steps = offered(table, spec, *sorted(BUILT_IN), excluded=frozenset({"0f"})).why
+    steps = offered(table, spec, *sorted(BUILT_IN), context=RequestContext(tried_hosts=frozenset({"0f"}))).why
     assert steps[0].before == len(table)
     assert all(step.after == following.before for step, following in itertools.pairwise(steps))
     assert all(step.before >= step.after >= 0 for step in steps)
@@ -226,9 +227,10 @@ def test_a_funnel_says_which_filter_removed_how_many() -> None:
     table = a_table(
         [a_host("1f", ram_mb=8), a_host("2f", enabled=False), a_host("3f"), a_host("4f", vcpus=0)]
     )
-    offer = offered(table, a_spec(), "ComputeFilter", "RamFilter", excluded=frozenset({"3f", "9f"}))
+    context = RequestContext(tried_hosts=frozenset({"3f", "9f"}))
+    offer = offered(table, a_spec(), "ComputeFilter", "RamFilter", context=context)
     assert offer.why == (
-        FunnelStep("excluded_hosts", "excluded", 4, 3),
+        FunnelStep("RetryFilter", "refused_before", 4, 3),
         FunnelStep("ComputeFilter", "host_not_available", 3, 2),
         FunnelStep("RamFilter", "not_enough_ram", 2, 1),
         FunnelStep("room", "no_room", 1, 0),

@@ -76,7 +76,7 @@ def test_owners_are_counted(tmp_path: Path) -> None:
     boot_on(zone, one)
 
     with zone.hosts.current() as table:
-        assert table.owner_count(table.row_of(one), f"{zone.uuid}:project-1") == 1
+        assert table.owners.count(table.row_of(one), f"{zone.uuid}:project-1") == 1
 
 
 def test_only_what_changed_is_read(tmp_path: Path) -> None:

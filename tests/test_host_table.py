@@ -15,6 +15,7 @@ from zonesched.model.host_row import SharedFacts
 from zonesched.model.host_state import RESOURCE_NUMBERS, HostReport, HostState, host_tuple
 from zonesched.model.host_table import HostRow, HostTable
 from zonesched.model.host_view import HostView
+from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU, RequestSpec
 from zonesched.model.tie_break import draw, mix, text_hash
 
@@ -23,7 +24,7 @@ CLASSES = (VCPU, MEMORY_MB, DISK_GB, GPU)
 
 def described(table: HostTable) -> dict[str, object]:
     """All that a table says, by host id, whatever row each host has."""
-    whole = HostView.whole(table, a_spec(), "owner-1")
+    whole = HostView.whole(table, a_spec(), RequestContext("owner-1"))
     columns = {
         f"{name} {resource_class}": getattr(table, name)(resource_class)
         for resource_class in CLASSES
@@ -39,7 +40,9 @@ def described(table: HostTable) -> dict[str, object]:
     said: dict[str, object] = {}
     for row in np.flatnonzero(table.alive).tolist():
         state = HostState(table, row)
-        shared = (state.host, state.availability_zone, dict(state.capabilities), state.traits)
+        facts = (state.availability_zone, dict(state.capabilities), state.traits, state.aggregates)
+        counts = [tally.of_row(row) for tally in (table.owners, table.flavors, table.images, table.groups)]
+        shared = (state.host, facts, counts, state.num_io_ops, state.failed_builds, state.metrics)
         said[table.host_id(row)] = (shared, {name: column[row] for name, column in columns.items()})
     return said
 
@@ -73,7 +76,7 @@ def test_a_removed_host_leaves_nothing_behind_in_the_row_that_is_taken_again() -
     row = table.row_of("1f")
     table.apply([], removed=["1f", "no such host"])
     assert (len(table), table.alive[row], table.up[row], table.capacity(VCPU)[row]) == (1, False, False, 0)
-    assert (table.owner_instances("owner-1")[row], table.num_instances[row]) == (0, 0)
+    assert (table.owners.count(row, "owner-1"), table.num_instances[row]) == (0, 0)
     table.apply([a_host("3f")])
     assert table.row_of("3f") == row
     assert described(table) == described(a_table([a_host("2f"), a_host("3f")]))
@@ -97,9 +100,9 @@ def test_a_host_is_up_while_its_own_agent_is_named_as_living() -> None:
 def test_instances_are_counted_by_owner_and_together() -> None:
     table = a_table([a_host("1f", owners={"me": 2, "you": 1, "they": 0}), a_host("2f")])
     assert table.num_instances.tolist() == [3, 0]
-    assert table.owner_instances("me").tolist() == [2, 0]
+    assert table.owners.column("me", table.size).tolist() == [2, 0]
     table.apply([a_host("1f", owners={"you": 1})])
-    assert table.owner_instances("me").tolist() == [0, 0]
+    assert table.owners.column("me", table.size).tolist() == [0, 0]
 
 
 def test_ids_that_are_not_here_have_no_rows() -> None:
@@ -131,7 +134,9 @@ def test_a_table_kept_current_is_the_table_made_anew(seed: int, rounds: int) -> 
 @given(tables, specs, st.integers(0, 5))
 def test_a_host_state_says_what_the_columns_say(table: HostTable, spec: RequestSpec, placed: int) -> None:
     rows = np.arange(table.size, dtype=np.int64)
-    view = HostView(table, rows, spec, "owner-1", np.full(len(rows), placed, dtype=np.int64))
+    view = HostView(
+        table, rows, spec, RequestContext("owner-1", "group-1"), np.full(len(rows), placed, dtype=np.int64)
+    )
     for index, state in enumerate(view.states()):
         for name in CLASSES:
             scalar = (state.capacity(name), state.used(name), state.total(name), state.reserved(name))
@@ -140,6 +145,13 @@ def test_a_host_state_says_what_the_columns_say(table: HostTable, spec: RequestS
         assert state.free_ram_mb == view.free(MEMORY_MB)[index]
         assert state.num_instances == view.num_instances[index]
         assert state.owner_instances == view.owner_instances[index]
+        assert state.group_instances == view.group_instances[index]
+        assert state.flavor_instances("small") == view.flavor_instances[index]
+        assert (state.num_io_ops, state.failed_builds) == (view.num_io_ops[index], view.failed_builds[index])
+        metrics = {name: float(view.metric(name)[index]) for name in ("heat", "load", "unknown")}
+        assert state.metrics == {name: value for name, value in metrics.items() if value == value}
+        shared = view.numbers_by_shared_facts(lambda facts: len(facts.aggregates))
+        assert len(state.aggregates) == shared[index]
         assert (state.enabled, state.up) == (view.enabled[index], view.up[index])
         for name, amount in spec.resources.items():
             assert state.admits(name, amount) == view.admits(name)[index]

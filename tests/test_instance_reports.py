@@ -18,6 +18,7 @@ from tests.one_zone import (
     sql,
     used_on,
 )
+from zonesched.model.host_state import HostState
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.request_spec import Flavor, Image
 from zonesched.model.views import AgentReport, AgentState, DesiredInstance
@@ -199,3 +200,26 @@ def test_many_reports_are_taken_in_parts(tmp_path: Path) -> None:
     hosts.report(zone, AGENT, "agent", [*noise, *(AgentReport(uuid, 1, AgentState.ACTIVE) for uuid in uuids)])
 
     assert {instance_of(zone, uuid).status for uuid in uuids} == {ACTIVE}
+
+
+def counted(zone: Zone) -> tuple[int, int]:
+    with zone.hosts.current() as table:
+        state = HostState(table, 0)
+        return state.num_io_ops, state.failed_builds
+
+
+def test_a_host_counts_what_it_builds_and_the_builds_that_failed_since_the_last_that_did_not(
+    tmp_path: Path,
+) -> None:
+    zone = a_zone(tmp_path)
+    (host_id,) = add_hosts(zone, a_form("h1"))
+    failing = [boot_on(zone, host_id, status=BUILD) for _ in range(2)]
+    built = boot_on(zone, host_id, status=BUILD)
+    assert counted(zone) == (3, 0)
+
+    for uuid in failing:
+        tell(zone, uuid, AgentState.ERROR)
+    assert counted(zone) == (1, 2)
+
+    tell(zone, built, AgentState.ACTIVE)
+    assert counted(zone) == (0, 0)

@@ -16,6 +16,7 @@ from zonesched.model.build_plan import MAX_WEIGHT, FunnelStep
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
+from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import (
     DISK_GB,
     MEMORY_MB,
@@ -37,7 +38,7 @@ from zonesched.weights.contract import WeigherFailed
 
 def offer_of(driver: str, table: HostTable, spec: RequestSpec, owner: str = "", **options: object) -> Offer:
     scheduler = schedulers(scheduler_driver=driver, **options).default
-    return scheduler.offer(OfferRequest(table, spec, owner))
+    return scheduler.offer(OfferRequest(table, spec, RequestContext(owner)))
 
 
 def hosts_of(offer: Offer) -> list[str]:
@@ -118,7 +119,7 @@ def test_the_special_capability_is_the_configured_one(value: object, cost: int) 
 @given(tables, specs, st.integers(0, 3))
 def test_both_forms_of_each_cost_give_the_same_bits(table: HostTable, spec: RequestSpec, placed: int) -> None:
     rows = HostView.whole(table, spec).row_numbers
-    view = HostView(table, rows, spec, "owner-1", (rows + placed) % 4)
+    view = HostView(table, rows, spec, RequestContext("owner-1"), (rows + placed) % 4)
     for name, cost in COSTS.items():
         assert cost().costs(view, spec).tolist() == [cost().host_cost(s, spec) for s in view.states()], name
 

@@ -17,6 +17,7 @@ from tests.hosts import SEEDS, a_host, a_spec, a_table, schedulers, unhurried
 from zonesched.model.build_plan import MAX_WEIGHT, Entry, FunnelStep, LocalPlace
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_table import HostRow, HostTable
+from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import (
     DISK_GB,
     MEMORY_MB,
@@ -47,7 +48,9 @@ class Zone:
         )
 
     def own_offer(self, chosen: Schedulers, spec: RequestSpec) -> Offer:
-        return chosen.for_weighing(spec.weighing).offer(OfferRequest(self.table, spec, "owner-1"))
+        return chosen.for_weighing(spec.weighing).offer(
+            OfferRequest(self.table, spec, RequestContext("owner-1"))
+        )
 
     def entries(self, chosen: Schedulers, spec: RequestSpec) -> list[Entry]:
         """What this zone answers its parent: its own sequence and its children's, merged."""

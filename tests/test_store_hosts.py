@@ -8,16 +8,32 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
-from tests.one_zone import AGENT, a_form, a_zone, add_hosts, boot_on, sql, used_on
+from tests.one_zone import (
+    AGENT,
+    a_form,
+    a_zone,
+    add_hosts,
+    boot_on,
+    put_instance,
+    put_place,
+    put_reservation,
+    sql,
+    used_on,
+)
 from zonesched.errors import BadRequest, Conflict, Forbidden, NotFound
+from zonesched.model.aggregate import Aggregate
 from zonesched.model.caller import Caller, Role
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_row import HostRow
+from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.views import HostForm, InventoryForm
 from zonesched.services import hosts, users
 from zonesched.services.zone import Zone
 from zonesched.store import hosts as rows
+from zonesched.store import tables as t
+from zonesched.store.placements import OnHost
 
 
 def changed_since(zone: Zone, seq: int) -> tuple[list[HostRow], int]:
@@ -121,6 +137,57 @@ def test_a_changed_host_comes_with_its_owners(tmp_path: Path) -> None:
 
     assert row.owners == {f"{zone.uuid}:project-1": 2, "parent-1:project-1": 1}
     assert row.used == {"VCPU": 3, "MEMORY_MB": 0}
+
+
+def test_a_changed_host_comes_with_what_its_living_instances_have_in_common(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    (host_id,) = add_hosts(zone, a_form("h1"))
+    put_reservation(zone)
+    for status, group_id, state in (
+        (InstanceStatus.ACTIVE, "g1", PlacementState.CONFIRMED),
+        (InstanceStatus.BUILD, "g1", PlacementState.HELD),
+        (InstanceStatus.BUILD, "", PlacementState.CONFIRMED),
+        (InstanceStatus.DELETED, "g1", PlacementState.RELEASED),
+    ):
+        uuid = put_instance(zone, status=status, group_id=group_id)
+        put_place(zone, uuid, OnHost(host_id, {}), state=state, claimed=False)
+
+    (row,), _ = changed_since(zone, 0)
+
+    assert (row.flavors, row.images) == ({"small": 3}, {"{}": 3})
+    assert (row.groups, row.num_building) == ({f"{zone.uuid}:g1": 2}, 2)
+
+
+def test_a_host_comes_with_its_aggregates_in_order_of_their_ids(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    one, two = add_hosts(zone, a_form("h1"), a_form("h2"))
+    made = {"created_at": 0.0, "updated_at": 0.0}
+    zone.store.write(
+        lambda tx: tx.execute(
+            sa.insert(t.aggregates),
+            [{"id": i, "name": f"name-{i}", "metadata": f'{{"k":"{i}"}}'} | made for i in ("b", "a", "c")],
+        )
+    )
+    members = [{"aggregate_id": aggregate, "host_id": two} for aggregate in ("b", "a")]
+    zone.store.write(lambda tx: tx.execute(sa.insert(t.aggregate_hosts), members))
+
+    found = {row.facts.id: row.facts.aggregates for row in changed_since(zone, 0)[0]}
+
+    assert found == {
+        one: (),
+        two: (Aggregate("a", "name-a", {"k": "a"}), Aggregate("b", "name-b", {"k": "b"})),
+    }
+
+
+def test_metrics_are_those_of_the_last_report(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    add_hosts(zone, replace(a_form("h1"), metrics={"load": 1.5, "heat": 40.0}))
+    _, seq = changed_since(zone, 0)
+
+    add_hosts(zone, replace(a_form("h1"), metrics={"load": 2.0}))
+
+    (row,), _ = changed_since(zone, seq)
+    assert row.metrics == {"load": 2.0}
 
 
 def test_a_class_that_is_gone_stays_while_it_is_used(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from zonesched.model.capacity import Inventory
 from zonesched.model.host_state import HostState
 from zonesched.model.host_table import HostRow, HostTable
 from zonesched.model.host_view import HostView
+from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU, RequestSpec, ScoreWeighing, WeigherScale
 from zonesched.scheduler.base_scheduler import OfferRequest
 from zonesched.scheduler.scale import Range
@@ -41,7 +42,7 @@ def test_both_forms_of_each_weigher_give_the_same_bits(
     table: HostTable, spec: RequestSpec, placed: int
 ) -> None:
     rows = np.arange(table.size, dtype=np.int64)
-    view = HostView(table, rows, spec, "owner-1", (rows + placed) % 5)
+    view = HostView(table, rows, spec, RequestContext("owner-1"), (rows + placed) % 5)
     for name, built_in in BUILT_IN.items():
         scalar = [built_in()._weigh_object(state, spec) for state in view.states()]
         assert built_in().weigh(view, spec).tolist() == scalar, name

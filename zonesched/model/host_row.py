@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from zonesched.model.aggregate import Aggregate
 from zonesched.model.capacity import Inventory
 
 
@@ -21,16 +22,28 @@ class HostFacts:
     capabilities: Mapping[str, Any] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
     enabled: bool = True
+    aggregates: tuple[Aggregate, ...] = ()
 
 
 @dataclass(frozen=True)
 class HostRow:
-    """A host with its inventories, what is claimed of each class, and its living instances by owner key."""
+    """A host with its inventories, what is claimed of each class, and what is counted of it.
+
+    Living instances by the key of their owner, the id of their flavor, the key of their image's properties
+    (`image_key`), and the key of their server group. `num_building` of them are not built yet;
+    `failed_builds` have failed since the last that did not. `metrics` are finite numbers the agent reports.
+    """
 
     facts: HostFacts
     inventories: Mapping[str, Inventory]
     used: Mapping[str, int] = field(default_factory=dict)
     owners: Mapping[str, int] = field(default_factory=dict)
+    flavors: Mapping[str, int] = field(default_factory=dict)
+    images: Mapping[str, int] = field(default_factory=dict)
+    groups: Mapping[str, int] = field(default_factory=dict)
+    num_building: int = 0
+    failed_builds: int = 0
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -40,3 +53,4 @@ class SharedFacts:
     availability_zone: str = ""
     capabilities: Mapping[str, Any] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
+    aggregates: tuple[Aggregate, ...] = ()

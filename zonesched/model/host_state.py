@@ -5,34 +5,39 @@ It is a view of a row of the host table; what is virtually consumed lies over it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from zonesched.model.aggregate import Aggregate
 from zonesched.model.class_columns import ClassColumns
 from zonesched.model.host_row import SharedFacts
 from zonesched.model.host_table import HostTable
+from zonesched.model.request_context import NOTHING_KNOWN, RequestContext
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU, RequestSpec
 
 MB_PER_GB = 1024
 
 
 class HostState:
-    """A row with `copies` alike instances virtually on it. `owner` is the owner key of the request."""
+    """A row, and what is virtually on it; `context` is what the zone knows about the request."""
 
-    __slots__ = ("_added", "_taken", "owner", "row", "table")
+    __slots__ = ("_added", "_flavor", "_taken", "context", "row", "table")
 
-    def __init__(self, table: HostTable, row: int, owner: str = "") -> None:
+    def __init__(self, table: HostTable, row: int, context: RequestContext = NOTHING_KNOWN) -> None:
         self.table = table
         self.row = row
-        self.owner = owner
+        self.context = context
         self._taken: dict[str, int] = {}
         self._added = 0
+        self._flavor = ""
 
     def consume(self, spec: RequestSpec, copies: int = 1) -> None:
         """Take what `copies` instances of the request take, in this view only."""
         for resource_class, amount in spec.resources.items():
             self._taken[resource_class] = self._taken.get(resource_class, 0) + copies * amount
         self._added += copies
+        self._flavor = spec.flavor.id
 
     @property
     def placed(self) -> int:
@@ -104,13 +109,45 @@ class HostState:
         return self._shared.traits
 
     @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        return self._shared.aggregates
+
+    @property
     def num_instances(self) -> int:
         return int(self.table.num_instances[self.row]) + self._added
 
     @property
     def owner_instances(self) -> int:
         """Living instances of the request's owner on this host."""
-        return self.table.owner_count(self.row, self.owner) + self._added
+        return self.table.owners.count(self.row, self.context.owner) + self._added
+
+    @property
+    def group_instances(self) -> int:
+        """Living instances of the request's server group on this host; 0 for a request without one."""
+        if not self.context.group:
+            return 0
+        return self.table.groups.count(self.row, self.context.group) + self._added
+
+    def flavor_instances(self, flavor_id: str) -> int:
+        """Living instances of a flavor on this host."""
+        added = self._added if flavor_id == self._flavor else 0
+        return self.table.flavors.count(self.row, flavor_id) + added
+
+    @property
+    def num_io_ops(self) -> int:
+        """Instances that are being built: the operations that keep a host's disks busy."""
+        return int(self.table.num_building[self.row]) + self._added
+
+    @property
+    def failed_builds(self) -> int:
+        """Builds that failed since the last that did not."""
+        return int(self.table.failed_builds[self.row])
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """What the host's agent reports, by name; without what it does not report."""
+        cells = {name: float(self.table.metric(name)[self.row]) for name in self.table.metric_names}
+        return {name: value for name, value in cells.items() if not math.isnan(value)}
 
     @property
     def total_usable_ram_mb(self) -> int:
@@ -174,6 +211,7 @@ RESOURCE_NUMBERS = (
     "vcpus_total",
     "vcpus_used",
     "num_instances",
+    "num_io_ops",
 )
 """Attributes of a host state that are numbers and change with what is claimed or inventoried."""
 

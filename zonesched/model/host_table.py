@@ -26,6 +26,7 @@ from zonesched.model.capacity import Inventory
 from zonesched.model.class_columns import ClassColumns
 from zonesched.model.host_row import HostFacts, HostRow, SharedFacts
 from zonesched.model.interned import InternedColumn
+from zonesched.model.tallies import Tallies
 from zonesched.model.tie_break import text_hash
 
 __all__ = ["HostFacts", "HostRow", "HostTable"]
@@ -54,13 +55,18 @@ class HostTable:
         self._up: Bools = np.zeros(_FIRST_ROOM, dtype=np.bool_)
         self._host_hash: Hashes = np.zeros(_FIRST_ROOM, dtype=np.uint64)
         self._num_instances: Floats = np.zeros(_FIRST_ROOM)
+        self._num_building: Floats = np.zeros(_FIRST_ROOM)
+        self._failed_builds: Floats = np.zeros(_FIRST_ROOM)
+        self._metrics: dict[str, Floats] = {}
         self._services_up: Mapping[str, bool] = {}
-        self._owners: dict[int, Mapping[str, int]] = {}
-        self._rows_of_owner: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        self.owners = Tallies()
+        self.flavors = Tallies()
+        self.images = Tallies()
+        self.groups = Tallies()
         self.services = InternedColumn("", "", _FIRST_ROOM)
         self.availability_zones = InternedColumn("", "", _FIRST_ROOM)
         self.trait_sets = InternedColumn(_NO_TRAITS, _NO_TRAITS, _FIRST_ROOM)
-        self.shared_facts = InternedColumn(SharedFacts(), ("", "{}", _NO_TRAITS), _FIRST_ROOM)
+        self.shared_facts = InternedColumn(SharedFacts(), ("", "{}", _NO_TRAITS, ()), _FIRST_ROOM)
 
     def apply(self, changed: Iterable[HostRow], removed: Iterable[str] = ()) -> None:
         """Forget the hosts `removed` (ids; unknown ones are no error), then take `changed` as they are."""
@@ -72,7 +78,7 @@ class HostTable:
         rows = [self._place(host_id) for host_id in latest]
         for number, host in zip(rows, latest.values(), strict=True):
             self._set_facts(number, host.facts)
-            self._set_owners(number, host.owners)
+            self._set_counts(number, host)
         self._set_resources(rows, list(latest.values()))
         self._refresh_up(np.array(rows, dtype=np.int64))
 
@@ -162,16 +168,25 @@ class HostTable:
         """Living instances, of whatever owner."""
         return self._num_instances[: self._size]
 
-    def owner_instances(self, owner: str) -> Floats:
-        """Living instances of one owner key, by row."""
-        counts = np.zeros(self._size)
-        for row, count in self._rows_of_owner.get(owner, {}).items():
-            counts[row] = count
-        return counts
+    @property
+    def num_building(self) -> Floats:
+        """Living instances that are not built yet."""
+        return self._num_building[: self._size]
 
-    def owner_count(self, row: int, owner: str) -> int:
-        """Living instances of one owner key on one host."""
-        return self._owners.get(row, {}).get(owner, 0)
+    @property
+    def failed_builds(self) -> Floats:
+        """Builds that failed since the last that did not."""
+        return self._failed_builds[: self._size]
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """Every metric that some host reports or reported, sorted."""
+        return tuple(sorted(self._metrics))
+
+    def metric(self, name: str) -> Floats:
+        """What hosts report of one metric; NaN where a host does not report it."""
+        column = self._metrics.get(name)
+        return np.full(self._size, np.nan) if column is None else column[: self._size]
 
     def _place(self, host_id: str) -> int:
         row = self._row_of.get(host_id)
@@ -199,6 +214,10 @@ class HostTable:
         self._up = np.concatenate([self._up, np.zeros(more, dtype=np.bool_)])
         self._host_hash = np.concatenate([self._host_hash, np.zeros(more, dtype=np.uint64)])
         self._num_instances = np.concatenate([self._num_instances, np.zeros(more)])
+        self._num_building = np.concatenate([self._num_building, np.zeros(more)])
+        self._failed_builds = np.concatenate([self._failed_builds, np.zeros(more)])
+        for name, column in self._metrics.items():
+            self._metrics[name] = np.concatenate([column, np.full(more, np.nan)])
         for columns in self._classes.values():
             columns.grow(room)
         self.services.grow(room)
@@ -211,8 +230,9 @@ class HostTable:
         row = self._row_of.pop(host_id, None)
         if row is None:
             return
-        self._set_facts(row, HostFacts(id="", name="", enabled=False))
-        self._set_owners(row, {})
+        nobody = HostFacts(id="", name="", enabled=False)
+        self._set_facts(row, nobody)
+        self._set_counts(row, HostRow(nobody, {}))
         for columns in self._classes.values():
             columns.clear(np.array([row], dtype=np.int64))
         self._ids[row] = ""
@@ -227,20 +247,22 @@ class HostTable:
         self.availability_zones.set(row, facts.availability_zone, facts.availability_zone)
         self.trait_sets.set(row, facts.traits, facts.traits)
         text = json.dumps(dict(facts.capabilities), sort_keys=True) if facts.capabilities else "{}"
-        shared = SharedFacts(facts.availability_zone, facts.capabilities, facts.traits)
-        self.shared_facts.set(row, (facts.availability_zone, text, facts.traits), shared)
+        shared = SharedFacts(facts.availability_zone, facts.capabilities, facts.traits, facts.aggregates)
+        key = (facts.availability_zone, text, facts.traits, tuple(a.key for a in facts.aggregates))
+        self.shared_facts.set(row, key, shared)
 
-    def _set_owners(self, row: int, owners: Mapping[str, int]) -> None:
-        for owner in self._owners.pop(row, {}):
-            del self._rows_of_owner[owner][row]
-            if not self._rows_of_owner[owner]:
-                del self._rows_of_owner[owner]
-        living = {owner: count for owner, count in owners.items() if count > 0}
-        for owner, count in living.items():
-            self._rows_of_owner[owner][row] = count
-        if living:
-            self._owners[row] = living
-        self._num_instances[row] = sum(living.values())
+    def _set_counts(self, row: int, host: HostRow) -> None:
+        self.owners.set(row, host.owners)
+        self.flavors.set(row, host.flavors)
+        self.images.set(row, host.images)
+        self.groups.set(row, host.groups)
+        self._num_instances[row] = sum(self.owners.of_row(row).values())
+        self._num_building[row] = host.num_building
+        self._failed_builds[row] = host.failed_builds
+        for name in host.metrics.keys() - self._metrics.keys():
+            self._metrics[name] = np.full(self._room, np.nan)
+        for name, column in self._metrics.items():
+            column[row] = host.metrics.get(name, np.nan)
 
     def _set_resources(self, rows: Sequence[int], hosts: Sequence[HostRow]) -> None:
         inventories: defaultdict[str, tuple[list[int], list[Inventory]]] = defaultdict(lambda: ([], []))

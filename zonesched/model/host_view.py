@@ -14,6 +14,7 @@ from zonesched.model.arrays import Bools, Floats, Hashes, Ints, RowSelection
 from zonesched.model.host_row import SharedFacts
 from zonesched.model.host_state import HostState
 from zonesched.model.host_table import HostTable
+from zonesched.model.request_context import NOTHING_KNOWN, RequestContext
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.tie_break import mix, text_hash
 
@@ -26,26 +27,29 @@ class HostView:
         table: HostTable,
         rows: RowSelection,
         spec: RequestSpec,
-        owner: str = "",
+        context: RequestContext = NOTHING_KNOWN,
         copies: Ints | None = None,
     ) -> None:
-        """`copies`: instances of `spec` that are virtually on each host; None says none anywhere."""
+        """`context`: what the zone knows about the request.
+
+        `copies`: instances of `spec` that are virtually on each host; None says none anywhere.
+        """
         self.table = table
         self.rows = rows
         self.spec = spec
-        self.owner = owner
+        self.context = context
         self.copies = copies
         self._kept: dict[tuple[str, str], Floats] = {}
         self._admitted: dict[str, Bools] = {}
 
     @classmethod
-    def whole(cls, table: HostTable, spec: RequestSpec, owner: str = "") -> HostView:
+    def whole(cls, table: HostTable, spec: RequestSpec, context: RequestContext = NOTHING_KNOWN) -> HostView:
         """Every row of the table, free rows too."""
-        return cls(table, slice(0, table.size), spec, owner)
+        return cls(table, slice(0, table.size), spec, context)
 
     def pick(self, rows: RowSelection, copies: Ints | None = None) -> HostView:
         """Other rows of the same table for the same request."""
-        return HostView(self.table, rows, self.spec, self.owner, copies)
+        return HostView(self.table, rows, self.spec, self.context, copies)
 
     def __len__(self) -> int:
         if isinstance(self.rows, slice):
@@ -136,7 +140,38 @@ class HostView:
     @property
     def owner_instances(self) -> Floats:
         """Living instances of the request's owner."""
-        return self._add_copies(self.table.owner_instances(self.owner)[self.rows], 1)
+        return self._add_copies(self.table.owners.column(self.context.owner, self.table.size)[self.rows], 1)
+
+    @property
+    def group_instances(self) -> Floats:
+        """Living instances of the request's server group; 0 for a request without one."""
+        if not self.context.group:
+            return np.zeros(len(self))
+        return self._add_copies(self.table.groups.column(self.context.group, self.table.size)[self.rows], 1)
+
+    @property
+    def flavor_instances(self) -> Floats:
+        """Living instances of the request's flavor."""
+        return self._add_copies(self.table.flavors.column(self.spec.flavor.id, self.table.size)[self.rows], 1)
+
+    @property
+    def num_io_ops(self) -> Floats:
+        """Instances that are being built."""
+        return self._add_copies(self.table.num_building[self.rows], 1)
+
+    @property
+    def failed_builds(self) -> Floats:
+        return self.table.failed_builds[self.rows]
+
+    def metric(self, name: str) -> Floats:
+        """What the hosts report of one metric; NaN where a host does not report it."""
+        return self.table.metric(name)[self.rows]
+
+    def among(self, host_ids: frozenset[str]) -> Bools:
+        """Which hosts are of these."""
+        named = np.zeros(self.table.size, dtype=np.bool_)
+        named[self.table.rows_of(host_ids)] = True
+        return named[self.rows]
 
     def by_availability_zone(self, question: Callable[[str], bool]) -> Bools:
         return self.table.availability_zones.flags(self.rows, question)
@@ -145,8 +180,12 @@ class HostView:
         return self.table.trait_sets.flags(self.rows, question)
 
     def by_shared_facts(self, question: Callable[[SharedFacts], bool]) -> Bools:
-        """Asked once per distinct (availability zone, capabilities, traits)."""
+        """Asked once per distinct (availability zone, capabilities, traits, aggregates)."""
         return self.table.shared_facts.flags(self.rows, question)
+
+    def numbers_by_shared_facts(self, question: Callable[[SharedFacts], float]) -> Floats:
+        """As `by_shared_facts`, for a question whose answer is a number."""
+        return self.table.shared_facts.numbers(self.rows, question)
 
     def by_representative(self, question: Callable[[HostState], bool]) -> Bools:
         """As `by_shared_facts`, asked about one host of each group with equal facts."""
@@ -162,7 +201,7 @@ class HostView:
 
     def state(self, index: int) -> HostState:
         """The `index`-th host of the view by itself."""
-        state = HostState(self.table, int(self.row_numbers[index]), self.owner)
+        state = HostState(self.table, int(self.row_numbers[index]), self.context)
         if self.copies is not None and self.copies[index]:
             state.consume(self.spec, int(self.copies[index]))
         return state
@@ -170,7 +209,7 @@ class HostView:
     def states(self) -> Iterator[HostState]:
         copies = np.zeros(len(self), dtype=np.int64) if self.copies is None else self.copies
         for row, placed in zip(self.row_numbers.tolist(), copies.tolist(), strict=True):
-            state = HostState(self.table, row, self.owner)
+            state = HostState(self.table, row, self.context)
             if placed:
                 state.consume(self.spec, placed)
             yield state

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from zonesched.model.arrays import Bools, Ints, RowSelection
+from zonesched.model.arrays import Bools, Floats, Ints, RowSelection
 
 V = TypeVar("V")
 
@@ -50,6 +50,14 @@ class InternedColumn(Generic[V]):
         """The answer for each of `rows`; asked at most once per distinct value of the column."""
         numbers = self._numbers[rows]
         answers = np.zeros(len(self._values), dtype=np.bool_)
+        for number in self._worth_asking(numbers):
+            answers[number] = question(self._values[number])
+        return answers[numbers]
+
+    def numbers(self, rows: RowSelection, question: Callable[[V], float]) -> Floats:
+        """As `flags`, for a question whose answer is a number."""
+        numbers = self._numbers[rows]
+        answers = np.zeros(len(self._values))
         for number in self._worth_asking(numbers):
             answers[number] = question(self._values[number])
         return answers[numbers]

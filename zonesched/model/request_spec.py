@@ -31,6 +31,32 @@ class Policy(enum.Enum):
     AFFINITY = "affinity"
 
 
+class GroupPolicy(enum.Enum):
+    """How the members of a server group are spread over hosts, as OpenStack Compute names it."""
+
+    AFFINITY = "affinity"
+    ANTI_AFFINITY = "anti-affinity"
+    SOFT_AFFINITY = "soft-affinity"
+    SOFT_ANTI_AFFINITY = "soft-anti-affinity"
+
+
+@dataclass(frozen=True)
+class ServerGroup:
+    """The group that the request's instances join. `max_server_per_host` counts for anti-affinity alone."""
+
+    id: str
+    policy: GroupPolicy
+    max_server_per_host: int = 1
+
+
+@dataclass(frozen=True)
+class NoGroup:
+    """The request's instances join no server group."""
+
+
+Group = ServerGroup | NoGroup
+
+
 @dataclass(frozen=True)
 class Flavor:
     """A size: amounts and extra specs (`resources:CLASS`, `trait:NAME`, `traits:any_of`, `zone:KEY`)."""
@@ -124,6 +150,7 @@ class RequestSpec:
     image: Image
     alternates: int = 0
     policy: Policy = Policy.EACH
+    group: Group = NoGroup()
     availability_zone: str = ""
     hints: Mapping[str, Any] = field(default_factory=dict)
     filters: tuple[str, ...] = ()
@@ -172,6 +199,16 @@ class RequestSpec:
         specs = self.flavor.extra_specs
         return {k.removeprefix(ZONE_SCOPE): v for k, v in specs.items() if k.startswith(ZONE_SCOPE)}
 
+    @property
+    def group_id(self) -> str:
+        """The id of the server group that the instances join, "" without one."""
+        return self.group.id if isinstance(self.group, ServerGroup) else ""
+
+    @cached_property
+    def image_key(self) -> str:
+        """The image's properties as one text: equal for images that say the same."""
+        return json.dumps(dict(self.image.properties), sort_keys=True, separators=(",", ":"))
+
     def digest(self) -> bytes:
         """SHA-256 of the request's content (resources, image, hints and what else chooses hosts), 32 bytes.
 
@@ -184,7 +221,16 @@ class RequestSpec:
         return hashlib.sha256(text.encode()).digest()
 
 
-_CONTENT_KEYS = ("flavor", "image", "policy", "availability_zone", "hints", "filters", "filter_query")
+_CONTENT_KEYS = (
+    "flavor",
+    "image",
+    "policy",
+    "group",
+    "availability_zone",
+    "hints",
+    "filters",
+    "filter_query",
+)
 
 
 def spec_to_wire(spec: RequestSpec) -> dict[str, Any]:
@@ -195,6 +241,7 @@ def spec_to_wire(spec: RequestSpec) -> dict[str, Any]:
         "num_instances": spec.num_instances,
         "alternates": spec.alternates,
         "policy": spec.policy.value,
+        "group": _group_to_wire(spec.group),
         "flavor": {
             "id": spec.flavor.id,
             "name": spec.flavor.name,
@@ -227,6 +274,7 @@ def spec_from_wire(wire: Mapping[str, Any]) -> RequestSpec:
         num_instances=wire["num_instances"],
         alternates=wire["alternates"],
         policy=Policy(wire["policy"]),
+        group=_group_from_wire(wire["group"]),
         flavor=Flavor(
             id=flavor["id"],
             name=flavor["name"],
@@ -244,6 +292,20 @@ def spec_from_wire(wire: Mapping[str, Any]) -> RequestSpec:
         path=tuple(wire["path"]),
         time_budget_s=wire["time_budget_s"],
     )
+
+
+def _group_to_wire(group: Group) -> dict[str, Any]:
+    match group:
+        case ServerGroup(group_id, policy, most):
+            return {"name": policy.value, "id": group_id, "max_server_per_host": most}
+        case NoGroup():
+            return {"name": "none"}
+
+
+def _group_from_wire(wire: Mapping[str, Any]) -> Group:
+    if wire["name"] == "none":
+        return NoGroup()
+    return ServerGroup(wire["id"], GroupPolicy(wire["name"]), wire["max_server_per_host"])
 
 
 def _weighing_to_wire(weighing: Weighing) -> dict[str, Any]:

@@ -159,6 +159,7 @@ class HostForm:
     inventories: Mapping[str, InventoryForm]
     capabilities: Mapping[str, Any] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ class BaseScheduler:
         states = [report.state for _, report in hosts]
         rows = np.array([state.row for state in states], dtype=np.int64)
         placed = np.array([state.placed for state in states], dtype=np.int64)
-        view = HostView(states[0].table, rows, spec, states[0].owner, placed)
+        view = HostView(states[0].table, rows, spec, states[0].context, placed)
         weights = self.weigh(view, spec).tolist()
         pairs = zip(weights, hosts, strict=True)
         return [{"weight": weight, "hostname": name} for weight, (name, _) in pairs]

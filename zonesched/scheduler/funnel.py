@@ -37,15 +37,14 @@ def run_funnel(request: OfferRequest, filters: Sequence[BaseHostFilter]) -> Surv
     For an affinity request a host needs room for all its instances. Raises FilterFailed.
     """
     spec, table = request.spec, request.table
-    funnel = _Funnel(HostView.whole(table, spec, request.owner))
+    funnel = _Funnel(HostView.whole(table, spec, request.context))
     if spec.zone_capabilities:
         offered = request.zone_capabilities
         met = all(value in offered.get(key, ()) for key, value in spec.zone_capabilities.items())
         funnel.narrow("zone_capabilities", "zone_capability", np.full(table.size, met))
-    if request.excluded:
-        allowed = np.ones(table.size, dtype=np.bool_)
-        allowed[table.rows_of(request.excluded)] = False
-        funnel.narrow("excluded_hosts", "excluded", allowed)
+    if request.context.tried_hosts:
+        tried = funnel.whole.among(request.context.tried_hosts)
+        funnel.narrow("RetryFilter", "refused_before", ~tried)
     for host_filter in filters:
         funnel.narrow(host_filter.name, host_filter.code, funnel.answers(host_filter, spec))
     needed = spec.num_instances if spec.policy is Policy.AFFINITY else 1

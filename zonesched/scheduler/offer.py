@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from zonesched.model.build_plan import FunnelStep
 from zonesched.model.host_table import HostTable
+from zonesched.model.request_context import NOTHING_KNOWN, RequestContext
 from zonesched.model.request_spec import RequestSpec
 
 
@@ -14,14 +15,13 @@ from zonesched.model.request_spec import RequestSpec
 class OfferRequest:
     """Room for a request on the hosts of `table`.
 
-    `owner` is the owner key that instances of this request get; `excluded` are ids of hosts to leave out;
+    `context` is what the zone knows about the request; hosts that have refused it are left out.
     `zone_capabilities` are the values this zone has of each capability of its own.
     """
 
     table: HostTable
     spec: RequestSpec
-    owner: str = ""
-    excluded: frozenset[str] = frozenset()
+    context: RequestContext = NOTHING_KNOWN
     zone_capabilities: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 

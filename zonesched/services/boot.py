@@ -132,6 +132,9 @@ def _instance(
         # As OpenStack names the servers of one call.
         name=form.name if alone else f"{form.name}-{position + 1}",
         kept=form.kept,
+        flavor_id=spec.flavor.id,
+        image_key=spec.image_key,
+        group_id=spec.group_id,
         status=InstanceStatus.BUILD,
         reason="",
         attempt=0,

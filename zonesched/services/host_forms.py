@@ -59,6 +59,7 @@ def _host_row(zone: Zone, form: HostForm, defaults: Mapping[str, float]) -> Host
             name: _inventory(f"hosts.{form.name}.inventories.{name}", name, reported, defaults)
             for name, reported in form.inventories.items()
         },
+        metrics=form.metrics,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.views import AgentReport, AgentState
 from zonesched.services.zone import Zone
-from zonesched.store import agent_work, identity, instances, placements, reservations
+from zonesched.store import agent_work, hosts, identity, instances, placements, reservations
 from zonesched.store.instances import Instance
 from zonesched.store.placements import OnHost, Placement
 from zonesched.store.services import Service
@@ -16,10 +16,19 @@ from zonesched.store.store import Transaction
 
 
 @dataclass(frozen=True)
+class _Built:
+    """An instance that runs as it should."""
+
+    uuid: str
+    host_id: str
+
+
+@dataclass(frozen=True)
 class _Ended:
     """An instance that should run and does not, and why."""
 
     placement: Placement
+    host_id: str
     to: PlacementState
     reason: str
 
@@ -27,30 +36,33 @@ class _Ended:
 def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentReport]) -> bool:
     """Write down what a service found on its hosts; whether any instance ended."""
     running = _should_run(tx, service, reports)
-    active: list[str] = []
+    built: list[_Built] = []
     ended: list[_Ended] = []
     for told in reports:
         if (told.uuid, told.attempt) not in running:
             continue
-        instance, place = running[told.uuid, told.attempt]
+        instance, place, host_id = running[told.uuid, told.attempt]
         match told.state:
             case AgentState.ACTIVE if instance.status is InstanceStatus.BUILD:
-                active.append(told.uuid)
+                built.append(_Built(told.uuid, host_id))
             case AgentState.ERROR:
-                ended.append(_Ended(place, PlacementState.FAILED, told.reason or "build_failed"))
+                ended.append(_Ended(place, host_id, PlacementState.FAILED, told.reason or "build_failed"))
             case AgentState.GONE:
-                ended.append(_Ended(place, PlacementState.RELEASED, "lost_by_host"))
+                ended.append(_Ended(place, host_id, PlacementState.RELEASED, "lost_by_host"))
             case _:
                 pass
-    if active or ended:
-        _write_reports(tx, identity.next_change(tx), active, ended, zone.clock.now())
+    if built or ended:
+        _write_reports(tx, identity.next_change(tx), built, ended, zone.clock.now())
     return bool(ended)
 
 
 def _should_run(
     tx: Transaction, service: Service, reports: Sequence[AgentReport]
-) -> Mapping[tuple[str, int], tuple[Instance, Placement]]:
-    """By (uuid, attempt), those reported ones whose present, confirmed place is on a host of the service."""
+) -> Mapping[tuple[str, int], tuple[Instance, Placement, str]]:
+    """By (uuid, attempt), those reported ones whose present, confirmed place is on a host of the service.
+
+    The host's id stands beside it.
+    """
     uuids = sorted({told.uuid for told in reports})
     living = {i.uuid: i for i in instances.read_by_uuid(tx, uuids).values() if i.status in agent_work.LIVING}
     here = [
@@ -61,14 +73,16 @@ def _should_run(
         and p.number == living[p.uuid].attempt
     ]
     own_hosts = agent_work.hosts_of(tx, service.id, sorted({host_id for _, host_id in here}))
-    return {p.key: (living[p.uuid], p) for p, host_id in here if host_id in own_hosts}
+    return {p.key: (living[p.uuid], p, host_id) for p, host_id in here if host_id in own_hosts}
 
 
 def _write_reports(
-    tx: Transaction, change: int, active: Sequence[str], ended: Sequence[_Ended], now: float
+    tx: Transaction, change: int, built: Sequence[_Built], ended: Sequence[_Ended], now: float
 ) -> None:
     build = [InstanceStatus.BUILD]
+    active = [one.uuid for one in built]
     instances.set_status(tx, change, active, InstanceStatus.ACTIVE, now, only_from=build)
+    hosts.note_builds(tx, change, sorted({one.host_id for one in built}))
     for end in ended:
         p = end.placement
         # A second report of the same in one call finds it moved on.
@@ -82,4 +96,6 @@ def _write_reports(
                 reason=end.reason,
                 only_from=agent_work.LIVING,
             )
+            if end.to is PlacementState.FAILED:
+                hosts.note_failed_build(tx, change, end.host_id)
             reservations.poke(tx, p.caller_id, p.reservation_id)

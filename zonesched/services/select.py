@@ -23,6 +23,7 @@ from zonesched.model.build_plan import (
     Why,
 )
 from zonesched.model.caller import Caller
+from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import Policy, RequestSpec, Unweighed, spec_for_child
 from zonesched.model.tie_break import text_hash
 from zonesched.model.views import SealedOffer
@@ -33,6 +34,7 @@ from zonesched.seams import Done
 from zonesched.services.explain import explain
 from zonesched.services.zone import Zone
 from zonesched.store import placements
+from zonesched.store.hosts import group_key, owner_key
 from zonesched.zones.child import Child, ChildOffer
 
 log = logging.getLogger(__name__)
@@ -122,8 +124,7 @@ def _own_offer(zone: Zone, spec: RequestSpec, caller_id: str) -> tuple[RequestSp
             OfferRequest(
                 table=table,
                 spec=spec,
-                owner=f"{caller_id}:{spec.project_id}",
-                excluded=_hosts_that_failed(zone, spec),
+                context=_context(zone, spec, caller_id),
                 zone_capabilities=own_capabilities(zone),
             )
         )
@@ -135,9 +136,13 @@ def own_capabilities(zone: Zone) -> Mapping[str, frozenset[str]]:
     return {key.strip(): frozenset(v.strip() for v in values.split(";")) for key, _, values in pairs}
 
 
-def _hosts_that_failed(zone: Zone, spec: RequestSpec) -> frozenset[str]:
-    """Own hosts whose claim or build failed for this very request, by this zone's own rows."""
-    return zone.store.read(lambda tx: placements.failed_hosts(tx, spec.request_id))
+def _context(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
+    """Who asks, and the own hosts whose claim or build failed for this very request, by own rows."""
+    return RequestContext(
+        owner=owner_key(caller_id, spec.project_id),
+        group=group_key(caller_id, spec.group_id) if spec.group_id else "",
+        tried_hosts=zone.store.read(lambda tx: placements.failed_hosts(tx, spec.request_id)),
+    )
 
 
 def _ask_children(zone: Zone, spec: RequestSpec, started_at: float) -> _ChildAnswers:

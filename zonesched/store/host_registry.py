@@ -19,7 +19,7 @@ from zonesched.store import tables as t
 from zonesched.store.services import Service, is_user
 
 COLUMNS = t.hosts.c
-FACT_COLUMNS = ("address", "availability_zone", "service_id", "capabilities", "traits")
+FACT_COLUMNS = ("address", "availability_zone", "service_id", "capabilities", "traits", "metrics")
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def register(tx: Connection, service: Service, reported: Sequence[HostRow]) -> M
     ids: dict[str, str] = {}
     for row in sorted(reported, key=lambda row: row.facts.name):
         facts = replace(row.facts, service_id=service.id)
-        host_id = _compare_facts(writes, facts, known.get(facts.name))
+        host_id = _compare_facts(writes, facts, row.metrics, known.get(facts.name))
         ids[facts.name] = host_id
         _compare_inventories(writes, host_id, row.inventories, stored.get(host_id, {}))
     _write(tx, writes)
@@ -98,16 +98,20 @@ def _stored_inventories(tx: Connection, host_ids: Sequence[str]) -> Mapping[str,
     return found
 
 
-def _compare_facts(writes: _Writes, facts: HostFacts, known: Mapping[str, Any] | None) -> str:
+def _compare_facts(
+    writes: _Writes, facts: HostFacts, metrics: Mapping[str, float], known: Mapping[str, Any] | None
+) -> str:
     values = {
         "address": facts.address,
         "availability_zone": facts.availability_zone,
         "service_id": facts.service_id,
         "capabilities": orjson.dumps(dict(facts.capabilities), option=orjson.OPT_SORT_KEYS).decode(),
         "traits": orjson.dumps(sorted(facts.traits)).decode(),
+        "metrics": orjson.dumps(dict(metrics), option=orjson.OPT_SORT_KEYS).decode(),
     }
     if known is None:
-        writes.new_hosts.append(values | {"id": facts.id, "name": facts.name, "enabled": facts.enabled})
+        fresh = {"id": facts.id, "name": facts.name, "enabled": facts.enabled, "failed_builds": 0}
+        writes.new_hosts.append(values | fresh)
         return facts.id
     if any(known[name] != values[name] for name in FACT_COLUMNS):
         writes.changed_hosts.append({f"b_{k}": v for k, v in values.items()} | {"b_id": known["id"]})

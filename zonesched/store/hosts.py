@@ -7,17 +7,19 @@ numbers become visible in their order, and a reader that has seen one has missed
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from zonesched.model.aggregate import Aggregate
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_row import HostFacts, HostRow
-from zonesched.model.placement import CLAIMING
+from zonesched.model.placement import CLAIMING, InstanceStatus
 from zonesched.store import claims
 from zonesched.store import tables as t
 
@@ -25,9 +27,32 @@ COLUMNS = t.hosts.c
 _LAST_CHANGE = sa.select(sa.func.max(COLUMNS.changed_seq))
 
 
+@dataclass(frozen=True)
+class _Reported:
+    facts: HostFacts
+    failed_builds: int
+    metrics: Mapping[str, float]
+
+
+@dataclass
+class _Counts:
+    """The fields of a HostRow that count living instances."""
+
+    owners: Counter[str] = field(default_factory=Counter)
+    flavors: Counter[str] = field(default_factory=Counter)
+    images: Counter[str] = field(default_factory=Counter)
+    groups: Counter[str] = field(default_factory=Counter)
+    num_building: int = 0
+
+
 def owner_key(caller_id: str, project_id: str) -> str:
     """Whose instance it is: a parent's user, or this zone, and the project it named."""
     return f"{caller_id}:{project_id}"
+
+
+def group_key(caller_id: str, group_id: str) -> str:
+    """Which server group it is: a parent's user, or this zone, and the group it named."""
+    return f"{caller_id}:{group_id}"
 
 
 def last_change(tx: Connection) -> int:
@@ -57,6 +82,19 @@ def read_one(tx: Connection, host_id: str) -> HostRow | None:
     return next(iter(_rows(tx, COLUMNS.id == host_id)), None)
 
 
+def note_builds(tx: Connection, change: int, host_ids: Sequence[str]) -> None:
+    """Something was built on each of these hosts: no build has failed since, and one less is going on."""
+    for some in claims.chunks(host_ids):
+        values = {"failed_builds": 0, "changed_seq": change}
+        tx.execute(sa.update(t.hosts).where(COLUMNS.id.in_(some)).values(values))
+
+
+def note_failed_build(tx: Connection, change: int, host_id: str) -> None:
+    """A build failed on this host."""
+    values = {COLUMNS.failed_builds: COLUMNS.failed_builds + 1, COLUMNS.changed_seq: change}
+    tx.execute(sa.update(t.hosts).where(COLUMNS.id == host_id).values(values))
+
+
 def names(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, str]:
     """Names of hosts by id."""
     found: dict[str, str] = {}
@@ -71,11 +109,22 @@ def _rows(tx: Connection, which: Any) -> list[HostRow]:
     if not facts:
         return []
     inventories, used = _inventories(tx, which)
-    owners = _owners(tx, which)
-    return [HostRow(f, inventories.get(f.id, {}), used.get(f.id, {}), owners.get(f.id, {})) for f in facts]
+    counts = _counts(tx, which)
+    nothing = _Counts()
+    return [
+        HostRow(
+            f.facts,
+            inventories.get(f.facts.id, {}),
+            used.get(f.facts.id, {}),
+            **vars(counts.get(f.facts.id, nothing)),
+            failed_builds=f.failed_builds,
+            metrics=f.metrics,
+        )
+        for f in facts
+    ]
 
 
-def _facts(tx: Connection, which: Any) -> list[HostFacts]:
+def _facts(tx: Connection, which: Any) -> list[_Reported]:
     statement = sa.select(
         COLUMNS.id,
         COLUMNS.name,
@@ -85,19 +134,50 @@ def _facts(tx: Connection, which: Any) -> list[HostFacts]:
         COLUMNS.capabilities,
         COLUMNS.traits,
         COLUMNS.enabled,
+        COLUMNS.failed_builds,
+        COLUMNS.metrics,
     )
+    aggregates = _aggregates(tx, which)
     # Most hosts say the same of themselves: each text is read once, and its value shared.
     capabilities: dict[str, Mapping[str, Any]] = {}
     traits: dict[str, frozenset[str]] = {}
     found = []
     for row in tx.execute(statement.where(which)):
-        if row[5] not in capabilities:
-            capabilities[row[5]] = orjson.loads(row[5])
-        if row[6] not in traits:
-            traits[row[6]] = frozenset(orjson.loads(row[6]))
-        found.append(HostFacts(*row[:5], capabilities[row[5]], traits[row[6]], row[7]))
+        if row.capabilities not in capabilities:
+            capabilities[row.capabilities] = orjson.loads(row.capabilities)
+        if row.traits not in traits:
+            traits[row.traits] = frozenset(orjson.loads(row.traits))
+        facts = HostFacts(
+            id=row.id,
+            name=row.name,
+            address=row.address,
+            availability_zone=row.availability_zone,
+            service_id=row.service_id,
+            capabilities=capabilities[row.capabilities],
+            traits=traits[row.traits],
+            enabled=row.enabled,
+            aggregates=aggregates.get(row.id, ()),
+        )
+        found.append(_Reported(facts, row.failed_builds, orjson.loads(row.metrics)))
     # Sorted here: asked to, a planner may walk through all hosts in order to find a few.
-    return sorted(found, key=lambda facts: facts.id)
+    return sorted(found, key=lambda one: one.facts.id)
+
+
+def _aggregates(tx: Connection, which: Any) -> Mapping[str, tuple[Aggregate, ...]]:
+    """The aggregates of each host that is in any, in order of id."""
+    known = {
+        row.id: Aggregate(row.id, row.name, orjson.loads(row.metadata))
+        for row in tx.execute(sa.select(t.aggregates))
+    }
+    if not known:
+        return {}
+    member = t.aggregate_hosts.c
+    some_hosts = sa.select(COLUMNS.id).where(which)
+    statement = sa.select(member.host_id, member.aggregate_id).where(member.host_id.in_(some_hosts))
+    ids: defaultdict[str, list[str]] = defaultdict(list)
+    for host_id, aggregate_id in tx.execute(statement):
+        ids[host_id].append(aggregate_id)
+    return {host_id: tuple(known[i] for i in sorted(found)) for host_id, found in ids.items()}
 
 
 def _inventories(
@@ -129,16 +209,35 @@ def _inventories(
     return inventories, used
 
 
-def _owners(tx: Connection, which: Any) -> Mapping[str, Mapping[str, int]]:
+def _counts(tx: Connection, which: Any) -> Mapping[str, _Counts]:
+    """What is counted of the living instances of each host that has any."""
     placed, instance = t.placements.c, t.instances.c
+    shared = (
+        placed.host_id,
+        instance.caller_id,
+        instance.project_id,
+        instance.flavor_id,
+        instance.image_key,
+        instance.group_id,
+        instance.status,
+    )
     statement = (
-        sa.select(placed.host_id, instance.caller_id, instance.project_id, sa.func.count())
+        sa.select(*shared, sa.func.count())
         .join(t.instances, instance.uuid == placed.uuid)
         .where(placed.host_id.in_(sa.select(COLUMNS.id).where(which)))
         .where(placed.state.in_(sorted(state.value for state in CLAIMING)))
-        .group_by(placed.host_id, instance.caller_id, instance.project_id)
+        .group_by(*shared)
     )
-    owners: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for host_id, caller_id, project_id, count in tx.execute(statement):
-        owners[host_id][owner_key(caller_id, project_id)] = count
-    return owners
+    counts: defaultdict[str, _Counts] = defaultdict(_Counts)
+    for host_id, caller_id, project_id, flavor_id, image_key, group_id, status, count in tx.execute(
+        statement
+    ):
+        of_host = counts[host_id]
+        of_host.owners[owner_key(caller_id, project_id)] += count
+        of_host.flavors[flavor_id] += count
+        of_host.images[image_key] += count
+        if group_id:
+            of_host.groups[group_key(caller_id, group_id)] += count
+        if status == InstanceStatus.BUILD.value:
+            of_host.num_building += count
+    return counts

@@ -30,7 +30,10 @@ _OF_RESERVATION = (
 
 @dataclass(frozen=True)
 class Instance:
-    """One row. `attempt` is the number of its present placement, 0 before the first."""
+    """One row. `attempt` is the number of its present placement, 0 before the first.
+
+    `flavor_id`, `image_key` and `group_id` ("" without a group) say what its request asked for.
+    """
 
     uuid: str
     caller_id: str
@@ -40,6 +43,9 @@ class Instance:
     position: int
     name: str
     kept: Mapping[str, Any]
+    flavor_id: str
+    image_key: str
+    group_id: str
     status: InstanceStatus
     reason: str
     attempt: int
@@ -127,6 +133,9 @@ def _to_row(i: Instance) -> dict[str, Any]:
         "position": i.position,
         "name": i.name,
         "kept": orjson.dumps(dict(i.kept)).decode(),
+        "flavor_id": i.flavor_id,
+        "image_key": i.image_key,
+        "group_id": i.group_id,
         "status": i.status.value,
         "reason": i.reason,
         "attempt": i.attempt,
@@ -146,6 +155,9 @@ def from_row(row: Any) -> Instance:
         position=row.position,
         name=row.name,
         kept=orjson.loads(row.kept),
+        flavor_id=row.flavor_id,
+        image_key=row.image_key,
+        group_id=row.group_id,
         status=InstanceStatus(row.status),
         reason=row.reason,
         attempt=row.attempt,

@@ -111,8 +111,28 @@ hosts = Table(
     Column("service_id", UUID, ForeignKey("services.id"), nullable=False, index=True),
     Column("capabilities", Text, nullable=False),
     Column("traits", Text, nullable=False),
+    Column("metrics", Text, nullable=False),
     Column("enabled", Boolean, nullable=False),
+    # Since the last build that did not fail.
+    Column("failed_builds", Integer, nullable=False),
     Column("changed_seq", BigInteger, nullable=False, index=True),
+)
+
+aggregates = Table(
+    "aggregates",
+    metadata,
+    Column("id", UUID, primary_key=True),
+    Column("name", NAME, nullable=False, unique=True),
+    Column("metadata", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("updated_at", Float, nullable=False),
+)
+
+aggregate_hosts = Table(
+    "aggregate_hosts",
+    metadata,
+    Column("aggregate_id", UUID, ForeignKey("aggregates.id", ondelete="CASCADE"), primary_key=True),
+    Column("host_id", UUID, ForeignKey("hosts.id", ondelete="CASCADE"), primary_key=True, index=True),
 )
 
 inventories = Table(
@@ -169,6 +189,10 @@ instances = Table(
     Column("position", Integer, nullable=False),
     Column("name", NAME, nullable=False),
     Column("kept", Text, nullable=False),
+    # What the host table counts instances by: the flavor, the image's properties, "" or a server group.
+    Column("flavor_id", NAME, nullable=False),
+    Column("image_key", Text, nullable=False),
+    Column("group_id", NAME, nullable=False),
     Column("status", String(16), nullable=False),
     Column("reason", String(64), nullable=False),
     Column("attempt", Integer, nullable=False),

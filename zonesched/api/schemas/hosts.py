@@ -10,6 +10,7 @@ from zonesched.api.schemas.fields import (
     MAX_INT,
     MOST_HOSTS,
     Amount,
+    Finite,
     FreeJson,
     Name,
     ReasonCode,
@@ -44,6 +45,7 @@ class HostItem(Schema):
     inventories: dict[ResourceClass, InventoryItem] = Field(max_length=64)
     capabilities: FreeJson = Field(default_factory=dict)
     traits: list[Trait] = Field(default_factory=list, max_length=512)
+    metrics: dict[Name, Finite] = Field(default_factory=dict, max_length=64)
 
     def to_form(self) -> HostForm:
         return HostForm(
@@ -53,6 +55,7 @@ class HostItem(Schema):
             inventories={name: InventoryForm(**dict(item)) for name, item in self.inventories.items()},
             capabilities=self.capabilities,
             traits=frozenset(self.traits),
+            metrics=self.metrics,
         )
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from zonesched.api.schemas.fields import (
+    MAX_INT,
     Amount,
     ExtraSpecs,
     FilterName,
@@ -75,6 +76,20 @@ class Cost(Schema):
     functions: list[Function] = Field(max_length=MOST_WEIGHERS)
 
 
+class NoGroupOfSpec(Schema):
+    """The instances join no server group."""
+
+    name: Literal["none"]
+
+
+class GroupOfSpec(Schema):
+    """The server group that the instances join; `name` is its policy."""
+
+    name: Literal["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity"]
+    id: Name
+    max_server_per_host: int = Field(ge=1, le=MAX_INT)
+
+
 class RequestSpecBody(Schema):
     """What `zonesched.model.request_spec.RequestSpec` is on the wire."""
 
@@ -83,6 +98,7 @@ class RequestSpecBody(Schema):
     num_instances: InstanceCount
     alternates: int = Field(ge=0, le=1000)
     policy: Literal["each", "affinity"]
+    group: Annotated[NoGroupOfSpec | GroupOfSpec, Field(discriminator="name")]
     flavor: FlavorOfSpec
     image: ImageOfSpec
     availability_zone: Text

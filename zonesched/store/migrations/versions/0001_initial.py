@@ -75,6 +75,9 @@ def upgrade() -> None:
         sa.Column("position", sa.Integer(), nullable=False),
         sa.Column("name", sa.String(length=255), nullable=False),
         sa.Column("kept", sa.Text(), nullable=False),
+        sa.Column("flavor_id", sa.String(length=255), nullable=False),
+        sa.Column("image_key", sa.Text(), nullable=False),
+        sa.Column("group_id", sa.String(length=255), nullable=False),
         sa.Column("status", sa.String(length=16), nullable=False),
         sa.Column("reason", sa.String(length=64), nullable=False),
         sa.Column("attempt", sa.Integer(), nullable=False),
@@ -147,7 +150,9 @@ def upgrade() -> None:
         sa.Column("service_id", sa.String(length=36), nullable=False),
         sa.Column("capabilities", sa.Text(), nullable=False),
         sa.Column("traits", sa.Text(), nullable=False),
+        sa.Column("metrics", sa.Text(), nullable=False),
         sa.Column("enabled", sa.Boolean(), nullable=False),
+        sa.Column("failed_builds", sa.Integer(), nullable=False),
         sa.Column("changed_seq", sa.BigInteger(), nullable=False),
         sa.ForeignKeyConstraint(["service_id"], ["services.id"], name=op.f("fk_hosts_service_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_hosts")),
@@ -180,6 +185,32 @@ def upgrade() -> None:
     op.create_index("ix_placements_host", "placements", ["host_id", "state"], unique=False)
     op.create_index("ix_placements_reservation", "placements", ["reservation_id", "caller_id"], unique=False)
     op.create_index("ix_placements_state", "placements", ["state", "next_call_at"], unique=False)
+    op.create_table(
+        "aggregates",
+        sa.Column("id", sa.String(length=36), nullable=False),
+        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("metadata", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.Float(), nullable=False),
+        sa.Column("updated_at", sa.Float(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_aggregates")),
+        sa.UniqueConstraint("name", name=op.f("uq_aggregates_name")),
+    )
+    op.create_table(
+        "aggregate_hosts",
+        sa.Column("aggregate_id", sa.String(length=36), nullable=False),
+        sa.Column("host_id", sa.String(length=36), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["aggregate_id"],
+            ["aggregates.id"],
+            name=op.f("fk_aggregate_hosts_aggregate_id"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["host_id"], ["hosts.id"], name=op.f("fk_aggregate_hosts_host_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("aggregate_id", "host_id", name=op.f("pk_aggregate_hosts")),
+    )
+    op.create_index(op.f("ix_aggregate_hosts_host_id"), "aggregate_hosts", ["host_id"], unique=False)
     op.create_table(
         "inventories",
         sa.Column("host_id", sa.String(length=36), nullable=False),

@@ -1,0 +1,21 @@
+"""Aggregates: named groups of hosts, with metadata that filters, weighers and capacities read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One aggregate as a host of it shows it. `id` is unique in the zone; a host may be in several."""
+
+    id: str
+    name: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def key(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+        """Equal for aggregates that say the same."""
+        return (self.id, self.name, tuple(sorted(self.metadata.items())))
