@@ -10,12 +10,13 @@ from zonesched.errors import BadRequest, NotFound
 from zonesched.model.caller import Caller, Role
 from zonesched.model.placement import InstanceChange, InstanceStatus
 from zonesched.model.views import ReservationView
-from zonesched.seal.cursors import CursorBox
+from zonesched.seal.cursors import Cursor, CursorBox
 from zonesched.services.faults import for_parent, refusals
 from zonesched.services.servers import scope_of
 from zonesched.services.zone import Zone
-from zonesched.store import feed, instances
+from zonesched.store import feed, identity, instances
 from zonesched.store import reservations as rows
+from zonesched.store.feed import ChangeLine
 from zonesched.store.instances import Instance
 from zonesched.store.reservations import Reservation
 from zonesched.store.server_list import Everybody, OfCaller, OfProject
@@ -93,23 +94,32 @@ PAGE = 1000
 def changes(zone: Zone, caller: Caller, cursor: str) -> tuple[Sequence[InstanceChange], str, bool]:
     """What has changed of this parent's instances since `cursor` ("" for all): a page, its cursor, more.
 
-    The cursor is opaque to the parent. Raises BadRequest for one that this zone did not give.
+    The cursor is opaque to the parent. Raises BadRequest for one that this zone did not give, or gave in a
+    history that its database does not have: put back from a copy, it would keep silent about what is new.
     """
     cursors = CursorBox(zone.host_id_secret)
     try:
-        seq, uuid = cursors.read(caller.user_id, cursor) if cursor else (0, "")
+        since = cursors.read(caller.user_id, cursor) if cursor else Cursor()
     except ValueError:
-        raise BadRequest(
-            "cursor is not one that this zone gave.", code="cursor_invalid", field="cursor"
-        ) from None
-    found = zone.store.read(lambda tx: feed.changes(tx, caller.user_id, seq, uuid, PAGE + 1))
-    page = found[:PAGE]
-    last = (page[-1].seq, page[-1].change.uuid) if page else (seq, uuid)
-    return (
-        [_for_parent(line.change) for line in page],
-        cursors.write(caller.user_id, *last),
-        len(found) > PAGE,
-    )
+        raise _cursor_invalid() from None
+
+    def fn(tx: Transaction) -> tuple[Sequence[ChangeLine], Cursor, bool]:
+        if identity.epoch_of(tx, since.number) != since.epoch:
+            raise _cursor_invalid()
+        found = feed.changes(tx, caller.user_id, since.number, since.uuid, PAGE + 1)
+        page = found[:PAGE]
+        if not page:
+            return page, since, False
+        last = page[-1]
+        reached = Cursor(last.seq, last.change.uuid, identity.epoch_of(tx, last.seq))
+        return page, reached, len(found) > PAGE
+
+    page, reached, more = zone.store.read(fn)
+    return [_for_parent(line.change) for line in page], cursors.write(caller.user_id, reached), more
+
+
+def _cursor_invalid() -> BadRequest:
+    return BadRequest("cursor is not one that this zone gave.", code="cursor_invalid", field="cursor")
 
 
 def _for_parent(change: InstanceChange) -> InstanceChange:

@@ -17,7 +17,7 @@ from zonesched.services.child_rows import StoredChildren
 from zonesched.services.host_cache import HostCache
 from zonesched.store import identity, schema
 from zonesched.store.identity import Identity
-from zonesched.store.store import Store
+from zonesched.store.store import Store, Transaction
 from zonesched.zones.client import ChildClient
 from zonesched.zones.transport import HttpTransport, Transport
 from zonesched.zones.zone_manager import ZoneManager
@@ -60,7 +60,8 @@ class Zone:
         store = store or Store.open(conf.database_url)
         schema.upgrade(store)
         new = Identity(clock.new_uuid(), clock.random_bytes(32).hex())
-        me = store.write(lambda tx: identity.identity(tx, new))
+        epoch_id = clock.random_bytes(16).hex()
+        me = store.write(lambda tx: _begin(tx, new, epoch_id))
         uuid = me.zone_uuid
         secret_box = SecretBox(conf.secret_encryption_key, uuid, clock)
         zone = cls(
@@ -115,6 +116,12 @@ class Zone:
         """Let the background work end and give the store back."""
         self.executor.stop()
         self.store.close()
+
+
+def _begin(tx: Transaction, new: Identity, epoch_id: str) -> Identity:
+    me = identity.identity(tx, new)
+    identity.begin_epoch(tx, epoch_id)
+    return me
 
 
 def wake(loops: Sequence[Loop]) -> None:

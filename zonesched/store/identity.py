@@ -1,4 +1,8 @@
-"""Who this zone is, and the counter that orders its changes."""
+"""Who this zone is, the counter that orders its changes, and the epochs that tell its histories apart.
+
+A database that was put back from a copy counts the same numbers again for other changes. Each start of the
+zone begins an epoch with a random id: number and epoch together name one change, whichever copy it is in.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ _NEXT_CHANGE = (
     .values(value=t.counters.c.value + 1)
     .returning(t.counters.c.value)
 )
+_LAST_CHANGE = sa.select(t.counters.c.value).where(t.counters.c.name == "changes")
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,23 @@ def identity(tx: Connection, new: Identity) -> Identity:
     tx.execute(sa.insert(t.identity).values(id=1, zone_uuid=new.zone_uuid, host_id_secret=new.host_id_secret))
     tx.execute(sa.insert(t.counters).values(name="changes", value=0))
     return new
+
+
+def begin_epoch(tx: Connection, epoch_id: str) -> None:
+    """Numbers from here on belong to this epoch (32 hex digits). One that never got a number ends unseen."""
+    after = tx.execute(_LAST_CHANGE).scalar_one()
+    tx.execute(sa.delete(t.epochs).where(t.epochs.c.after >= after))
+    tx.execute(sa.insert(t.epochs).values(after=after, id=epoch_id))
+
+
+def epoch_of(tx: Connection, number: int) -> str:
+    """The epoch to which a change's number belongs; "" for a number that was not reached."""
+    if number > tx.execute(_LAST_CHANGE).scalar_one():
+        return ""
+    statement = (
+        sa.select(t.epochs.c.id).where(t.epochs.c.after < number).order_by(t.epochs.c.after.desc()).limit(1)
+    )
+    return tx.execute(statement).scalar() or ""
 
 
 def next_change(tx: Connection) -> int:

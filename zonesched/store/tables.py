@@ -48,6 +48,14 @@ counters = Table(
     Column("value", BigInteger, nullable=False),
 )
 
+# Whose are the numbers above `after`: of the process that started then, until the next one's.
+epochs = Table(
+    "epochs",
+    metadata,
+    Column("after", BigInteger, primary_key=True, autoincrement=False),
+    Column("id", String(32), nullable=False),
+)
+
 users = Table(
     "users",
     metadata,
@@ -89,7 +97,7 @@ children = Table(
     Column("password", Text, nullable=False),
     Column("weight_offset", Float, nullable=False),
     Column("weight_scale", Float, nullable=False),
-    Column("cursor", String(64), nullable=False),
+    Column("cursor", String(256), nullable=False),
 )
 
 services = Table(

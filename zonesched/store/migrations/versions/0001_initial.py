@@ -20,7 +20,7 @@ def upgrade() -> None:
         sa.Column("password", sa.Text(), nullable=False),
         sa.Column("weight_offset", sa.Float(), nullable=False),
         sa.Column("weight_scale", sa.Float(), nullable=False),
-        sa.Column("cursor", sa.String(length=64), nullable=False),
+        sa.Column("cursor", sa.String(length=256), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_children")),
     )
     op.create_table(
@@ -28,6 +28,12 @@ def upgrade() -> None:
         sa.Column("name", sa.String(length=32), nullable=False),
         sa.Column("value", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_counters")),
+    )
+    op.create_table(
+        "epochs",
+        sa.Column("after", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("id", sa.String(length=32), nullable=False),
+        sa.PrimaryKeyConstraint("after", name=op.f("pk_epochs")),
     )
     op.create_table(
         "flavors",
