@@ -21,7 +21,7 @@ from zonesched.api.app import create_app
 from zonesched.model.caller import Caller, Role
 from zonesched.model.views import ChildForm, HostForm, InventoryForm
 from zonesched.seams import Executor
-from zonesched.services import background, children, hosts, users
+from zonesched.services import background, children, hosts, sync, users
 from zonesched.services.zone import Zone
 from zonesched.store import schema
 from zonesched.store.store import Store
@@ -194,7 +194,7 @@ class Tree:
             pass
         background.repeat_calls(zone)
         background.reap(zone)
-        while background.sync.step(zone) == 0.0:
+        while sync.ask(zone):
             pass
 
     def _start(self, name: str, overrides: Mapping[str, Any]) -> Node:

@@ -119,9 +119,12 @@ class ThreadLoop:
         self._wake.set()
 
     def _run(self) -> None:
-        while not self._stopped:
-            # Cleared before the step: a wake during the step starts another one.
+        while True:
+            # Cleared before the step: a wake during the step starts another one. Looked at after that: a stop
+            # that came just before was cleared with it.
             self._wake.clear()
+            if self._stopped:
+                return
             try:
                 pause_s = self._step()
             except Exception:

@@ -6,7 +6,8 @@ import logging
 
 from zonesched.errors import LeaseLost
 from zonesched.model.placement import PlacementState
-from zonesched.services import child_calls, provision, reaper, sync
+from zonesched.services import child_calls, provision, reaper
+from zonesched.services.sync import Sync
 from zonesched.services.zone import Zone
 from zonesched.store import placements, reservations
 from zonesched.store.reservations import Lease
@@ -27,7 +28,7 @@ def start(zone: Zone) -> None:
         zone.boot_loops.append(loop(f"boot-{number}", lambda: work_on_boots(zone)))
     zone.call_loops.append(loop("calls", lambda: repeat_calls(zone)))
     loop("reaper", lambda: reap(zone))
-    loop("sync", lambda: sync.step(zone))
+    zone.sync_loops.append(loop("sync", Sync(zone).step))
 
 
 def poll_children(zone: Zone) -> float:

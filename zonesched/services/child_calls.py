@@ -70,6 +70,8 @@ def send_confirms(zone: Zone, confirming: Sequence[Placement], lease: Lease | No
         return client.confirm(batch.reservation_id, batch.attempts, zone.conf.build_timeout)
 
     unanswered = _call_children(zone, confirming, call, lease)
+    if confirming:
+        zone.wake_sync()
     if unanswered:
         uuids = [p.uuid for p in unanswered]
         now = zone.clock.now()

@@ -42,6 +42,7 @@ class Zone:
     children: ZoneManager
     boot_loops: list[Loop] = field(default_factory=list)
     call_loops: list[Loop] = field(default_factory=list)
+    sync_loops: list[Loop] = field(default_factory=list)
 
     @classmethod
     def open(
@@ -111,6 +112,10 @@ class Zone:
     def wake_callers(self) -> None:
         """There is a child to be told something."""
         wake(self.call_loops)
+
+    def wake_sync(self) -> None:
+        """There is a child that has something to build."""
+        wake(self.sync_loops)
 
     def stop(self) -> None:
         """Let the background work end and give the store back."""

@@ -54,6 +54,12 @@ def cursors(tx: Connection) -> Mapping[str, str]:
     return {row.id: row.cursor for row in tx.execute(sa.select(COLUMNS.id, COLUMNS.cursor))}
 
 
+def is_at(tx: Connection, child_id: str, cursor: str) -> bool:
+    """Whether what changed there has been read just so far; it stays so until the transaction ends."""
+    statement = sa.select(COLUMNS.cursor).where(COLUMNS.id == child_id).with_for_update()
+    return tx.execute(statement).scalar() == cursor
+
+
 def set_cursor(tx: Connection, child_id: str, cursor: str) -> None:
     """Note how far what changed there has been read."""
     tx.execute(sa.update(t.children).where(COLUMNS.id == child_id).values(cursor=cursor))

@@ -49,14 +49,20 @@ def changes(tx: Connection, caller_id: str, after_seq: int, after_uuid: str, lim
     ]
 
 
-def has_unfinished_below(tx: Connection) -> bool:
-    """Whether a child still builds anything, or owes an answer."""
-    place, instance = t.placements.c, t.instances.c
-    building = (
-        sa.select(place.uuid)
-        .join(t.instances, sa.and_(instance.uuid == place.uuid, instance.attempt == place.number))
-        .where(place.kind == "child", place.state == PlacementState.CONFIRMED.value)
-        .where(instance.status.in_([InstanceStatus.BUILD.value, InstanceStatus.UNKNOWN.value]))
-        .limit(1)
-    )
-    return tx.execute(building).first() is not None
+_place, _instance = t.placements.c, t.instances.c
+_IN_CHILD = sa.select(_place.uuid).where(
+    _place.uuid == _instance.uuid,
+    _place.number == _instance.attempt,
+    _place.kind == "child",
+    _place.state.in_([PlacementState.CONFIRMING.value, PlacementState.CONFIRMED.value]),
+)
+# From the few that are unfinished to their places, and not from all that is built.
+_NEWEST_UNFINISHED = sa.select(sa.func.max(_instance.updated_at)).where(
+    _instance.status.in_([InstanceStatus.BUILD.value, InstanceStatus.UNKNOWN.value]), _IN_CHILD.exists()
+)
+
+
+def newest_unfinished_below(tx: Connection) -> float:
+    """When the last of what children still build was sent (epoch seconds; -infinity if nothing is)."""
+    found = tx.execute(_NEWEST_UNFINISHED).scalar()
+    return float("-inf") if found is None else float(found)

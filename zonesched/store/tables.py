@@ -208,6 +208,7 @@ instances = Table(
     Column("updated_at", Float, nullable=False),
     Column("changed_seq", BigInteger, nullable=False),
     Index("ix_instances_changes", "caller_id", "changed_seq"),
+    Index("ix_instances_status", "status", "updated_at"),
     Index("ix_instances_listing", "caller_id", "project_id", "created_at", "uuid"),
     # As long as the listing's own: SQLite would walk the whole project to list one reservation otherwise.
     Index("ix_instances_reservation", "reservation_id", "caller_id", "project_id", "created_at", "uuid"),

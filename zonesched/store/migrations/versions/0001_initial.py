@@ -92,6 +92,7 @@ def upgrade() -> None:
         sa.Column("changed_seq", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("uuid", name=op.f("pk_instances")),
     )
+    op.create_index("ix_instances_status", "instances", ["status", "updated_at"], unique=False)
     op.create_index("ix_instances_changes", "instances", ["caller_id", "changed_seq"], unique=False)
     op.create_index(
         "ix_instances_listing", "instances", ["caller_id", "project_id", "created_at", "uuid"], unique=False
