@@ -13,7 +13,7 @@ from tests.test_boot_faults import boot, counts
 from tests.test_sync import report_all
 from tests.tree import Client, Tree, a_host
 from zonesched.model.views import AgentState
-from zonesched.services import background
+from zonesched.services import sync
 
 
 def copy_of(tree: Tree, name: str) -> Path:
@@ -75,7 +75,7 @@ def test_what_changes_after_a_copy_was_put_back_reaches_the_parent(tmp_path: Pat
         do_something(tree, "leaf-b", until=read_to)
     tree.poll()
     tree.clock.advance(60)
-    background.sync.step(tree.nodes["root"].zone)
+    sync.ask(tree.nodes["root"].zone)
 
     assert counts(tree, reservation_id)["ERROR"] == below
 
