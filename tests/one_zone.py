@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from tests.clock import FakeClock
 from tests.inline_executor import InlineExecutor
+from tests.migrated import a_database
 from zonesched import conf as options
 from zonesched.model.caller import Caller, Role
 from zonesched.model.placement import InstanceStatus, PlacementState
@@ -17,7 +18,7 @@ from zonesched.model.request_spec import Flavor, Image, RequestSpec
 from zonesched.model.views import HostForm, InventoryForm
 from zonesched.services import hosts
 from zonesched.services.zone import Zone
-from zonesched.store import claims, identity, instances, placements, reservations, schema
+from zonesched.store import claims, identity, instances, placements, reservations
 from zonesched.store.instances import Instance
 from zonesched.store.placements import InChild, OnHost, Placement, Where
 from zonesched.store.reservations import Reservation, ReservationState
@@ -30,9 +31,7 @@ KEY = "aa" * 32
 
 def a_store(folder: Path) -> Store:
     """An empty database of the present schema."""
-    store = Store.open(f"sqlite:///{folder}/zone.sqlite")
-    schema.upgrade(store)
-    return store
+    return Store.open(a_database(folder / "zone.sqlite"))
 
 
 def a_zone(folder: Path, clock: FakeClock | None = None, **overrides: Any) -> Zone:
@@ -46,6 +45,7 @@ def a_zone(folder: Path, clock: FakeClock | None = None, **overrides: Any) -> Zo
             **overrides,
         }
     )
+    a_database(folder / "zone.sqlite")
     return Zone.open(conf, clock=clock or FakeClock(), executor=InlineExecutor())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from flask.testing import FlaskClient
 
 from tests.clock import FakeClock
 from tests.inline_executor import InlineExecutor
+from tests.migrated import a_database
 from tests.wsgi_transport import WsgiAdapter
 from zonesched import conf as options
 from zonesched.api.app import create_app
@@ -23,7 +23,6 @@ from zonesched.model.views import ChildForm, HostForm, InventoryForm
 from zonesched.seams import Executor
 from zonesched.services import background, children, hosts, sync, users
 from zonesched.services.zone import Zone
-from zonesched.store import schema
 from zonesched.store.store import Store
 from zonesched.zones.transport import HttpTransport
 
@@ -225,20 +224,9 @@ class Tree:
         return Zone.open(conf, clock=self.clock, executor=self.executor, transport=transport, store=store)
 
     def _store(self, name: str) -> Store:
-        store = Store.open(self._database(name))
+        store = Store.open(a_database(self.folder / f"{name}.sqlite"))
         store.engine = store.engine.execution_options(compiled_cache=self._statements)
         return store
-
-    def _database(self, name: str) -> str:
-        """A database of the present schema, copied from one that was migrated once per folder."""
-        template = self.folder / "template.sqlite"
-        if not template.exists():
-            store = Store.open(f"sqlite:///{template}")
-            schema.upgrade(store)
-            store.close()
-        path = self.folder / f"{name}.sqlite"
-        shutil.copy(template, path)
-        return f"sqlite:///{path}"
 
 
 def _unsynced(store: Store) -> Store:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 import orjson
 from flask import Flask, Response, g, request
 from werkzeug.exceptions import HTTPException
+from werkzeug.routing import Map, Rule
 
 from zonesched.api import errors, versions
 from zonesched.api.call import Site
@@ -28,15 +30,14 @@ HEADERS = {**versions.HEADERS, "Cache-Control": "no-store", "X-Content-Type-Opti
 def create_app(zone: Zone) -> Flask:
     """The application that serves a zone: every URL of the table at / and under /v2.1."""
     app = Flask("zonesched", static_folder=None)
-    app.url_map.strict_slashes = False
-    app.url_map.merge_slashes = False
     site = Site(
         zone=zone,
         limits=Limits(max_instances=zone.conf.max_instances_per_request),
         metrics=ApiMetrics(),
-        document=orjson.dumps(document(URLS)),
+        document=_document(),
     )
-    _mount(app, site)
+    app.url_map = _url_map()
+    app.view_functions = {f"{method} {path}": _view(site, r) for (method, path), r in _routes().items()}
     _answer_faults(app)
     _follow(app, site)
     if zone.conf.auth_strategy == "noauth":
@@ -44,19 +45,29 @@ def create_app(zone: Zone) -> Flask:
     return app
 
 
-def _mount(app: Flask, site: Site) -> None:
-    lines: dict[tuple[str, str], list[Route]] = defaultdict(list)
+@cache
+def _routes() -> Mapping[tuple[str, str], Sequence[Route]]:
+    """By method and path, the lines of the table, one per set of roles."""
+    found: defaultdict[tuple[str, str], list[Route]] = defaultdict(list)
     for route in URLS:
         for mount in route.mounts:
-            lines[mount + route.path, route.method].append(route)
-    for (path, method), routes in lines.items():
-        app.add_url_rule(
-            path.replace("{", "<").replace("}", ">"),
-            endpoint=f"{method} {path}",
-            view_func=_view(site, routes),
-            methods=[method],
-            provide_automatic_options=False,
-        )
+            found[route.method, mount + route.path].append(route)
+    return found
+
+
+@cache
+def _url_map() -> Map:
+    # One for all zones of a process: to compile the rules takes longer than all else that an app is made of.
+    rules = [
+        Rule(path.replace("{", "<").replace("}", ">"), methods=[method], endpoint=f"{method} {path}")
+        for method, path in _routes()
+    ]
+    return Map(rules, strict_slashes=False, merge_slashes=False)
+
+
+@cache
+def _document() -> bytes:
+    return orjson.dumps(document(URLS))
 
 
 def _view(site: Site, routes: Sequence[Route]) -> Callable[..., Response]:

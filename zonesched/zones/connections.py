@@ -12,6 +12,7 @@ import ssl
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import requests
@@ -170,6 +171,8 @@ class _Body:
         self._channel.close()
 
 
+# Zones of one process share it: to read the usual certificates takes a zone's start twice as long.
+@cache
 def _tls_context(ca_file: str) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=ca_file or DEFAULT_CA_BUNDLE_PATH)
