@@ -187,7 +187,7 @@ class TestHelp:
             "flavor": {"list", "show", "create", "delete", "set"},
             "image": {"list", "show", "create", "delete"},
             "host": {"list", "show"},
-            "user": {"list", "create", "delete"},
+            "user": {"list", "create", "set", "delete"},
             "audit": set(),
             "key": {"generate"},
             "config": {"check"},
@@ -390,6 +390,30 @@ class TestWhatIsSent:
         assert "s3cret" not in command.out
         assert command("user", "create", "agent", "--role", "compute") == 0
         assert "s3cret" in command.out
+
+    def test_a_new_secret_is_told_once_or_saved(self, command: Command, tmp_path: Path) -> None:
+        changed = {"id": "u1", "name": "root", "role": "parent", "project_id": "", "secret": "s3cret"}
+        command.stub.answer("PUT", "/users/root", (200, {"user": changed}))
+        assert command("user", "set", "root", "--new-secret") == 0
+        assert "s3cret" in command.out
+        assert command.stub.asked[-1].body == {"user": {"new_secret": True}}
+        path = tmp_path / "root.credentials"
+        assert command("user", "set", "root", "--new-secret", "--save", str(path)) == 0
+        assert "s3cret" not in command.out
+        assert read_credentials(path) == Credentials(command.stub.url, "root", "s3cret")
+
+    def test_a_new_password_comes_from_a_file(self, command: Command, tmp_path: Path) -> None:
+        (tmp_path / "pw").write_text("better horse\n")
+        changed = {"id": "u1", "name": "ann", "role": "member", "project_id": "p"}
+        command.stub.answer("PUT", "/users/ann", (200, {"user": changed}))
+        given = ("--new-password-file", str(tmp_path / "pw"))
+        assert command("user", "set", "ann", *given) == 0
+        assert command.stub.asked[-1].body == {"user": {"password": "better horse"}}
+        assert "better horse" not in command.out
+        asked = len(command.stub.asked)
+        assert command("user", "set", "ann") == 2
+        assert command("user", "set", "ann", "--new-secret", *given) == 2
+        assert len(command.stub.asked) == asked
 
 
 class TestWhatIsPrinted:

@@ -277,6 +277,9 @@ def children_and_users(ask: Story, tmp_path: Path) -> None:
     ask("zone", "delete", "eu")
     ask("zone", "show", "eu", code=4)
     assert "parent-root" in ask("user", "create", "parent-root", "--role", "parent") + ask("user", "list")
+    first, second = (ask("user", "set", "parent-root", "--new-secret") for _ in range(2))
+    assert "secret" in first
+    assert first != second
     ask("user", "delete", "parent-root")
     assert "(user_not_found)" in ask("user", "delete", "parent-root", code=4)
     ask("image", "delete", "plain")

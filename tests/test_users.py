@@ -7,12 +7,23 @@ from typing import Any
 
 import pytest
 
-from tests.one_zone import a_zone, sql
+from tests.one_zone import (
+    a_form,
+    a_zone,
+    add_hosts,
+    put_instance,
+    put_place,
+    put_reservation,
+    sql,
+    used_on,
+)
 from zonesched.errors import BadRequest, Conflict, NotFound, Unauthorized
 from zonesched.model.caller import Caller, Role
+from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.seal import passwords
 from zonesched.services import users
 from zonesched.services.zone import Zone
+from zonesched.store.placements import OnHost
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +178,93 @@ def test_a_password_that_may_not_be_is_refused(tmp_path: Path, role: Role, passw
 
     assert (refused.value.code, refused.value.field) == (code, "user.password")
     assert password not in refused.value.message
+    assert users.list_users(zone) == []
+
+
+@pytest.mark.parametrize(
+    ("role", "password"), [(Role.MEMBER, "better horse"), (Role.MEMBER, ""), (Role.PARENT, "")]
+)
+def test_another_secret_ends_the_old_one_at_once_and_the_user_stays(
+    tmp_path: Path, role: Role, password: str
+) -> None:
+    zone = a_zone(tmp_path)
+    first = users.create(zone, "ann", role, "p")
+    users.authenticate(zone, "ann", first.secret)
+
+    changed = users.set_secret(zone, "ann", password)
+
+    assert changed.user == first.user
+    assert bool(changed.secret) is not bool(password)
+    assert users.authenticate(zone, "ann", changed.secret or password).user_id == first.user.id
+    with pytest.raises(Unauthorized):
+        users.authenticate(zone, "ann", first.secret)
+
+
+def test_another_password_is_kept_as_a_hash(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    users.authenticate(zone, "ann", users.create(zone, "ann", Role.MEMBER, "p").secret)
+
+    users.set_secret(zone, "ann", "better horse")
+
+    [(stored,)] = sql(zone, "select secret from users")
+    assert stored.startswith("scrypt$")
+    assert zone.verified._verified == {}
+
+
+@pytest.mark.parametrize(
+    ("role", "password", "code"),
+    [
+        (Role.PARENT, "better horse", "password_not_allowed"),
+        (Role.COMPUTE, "better horse", "password_not_allowed"),
+        (Role.MEMBER, "x" * 1025, "too_long"),
+    ],
+)
+def test_a_refused_change_changes_nothing(tmp_path: Path, role: Role, password: str, code: str) -> None:
+    zone = a_zone(tmp_path)
+    secret = users.create(zone, "someone", role, "p").secret
+
+    with pytest.raises(BadRequest) as refused:
+        users.set_secret(zone, "someone", password)
+
+    assert (refused.value.code, refused.value.field) == (code, "user.password")
+    assert users.authenticate(zone, "someone", secret).name == "someone"
+    with pytest.raises(NotFound):
+        users.set_secret(zone, "nobody")
+
+
+@pytest.mark.parametrize("state", ["INTENDED", "HELD", "CONFIRMING", "CONFIRMED"])
+def test_a_parent_with_instances_here_stays_unless_by_force(tmp_path: Path, state: str) -> None:
+    zone = a_zone(tmp_path)
+    [host_id] = add_hosts(zone, a_form("h"))
+    parent = users.create(zone, "root", Role.PARENT, "").user
+    users.create(zone, "other", Role.PARENT, "")
+    put_reservation(zone, caller_id=parent.id)
+    uuid = put_instance(zone, caller_id=parent.id)
+    put_place(zone, uuid, OnHost(host_id, {"VCPU": 1}), caller_id=parent.id, state=PlacementState[state])
+
+    with pytest.raises(Conflict) as refused:
+        users.delete(zone, "root")
+    users.delete(zone, "other")
+
+    assert (refused.value.code, refused.value.field) == ("user_has_instances", "name")
+    assert [user.name for user in users.list_users(zone)] == ["root"]
+    users.delete(zone, "root", force=True)
+    assert users.list_users(zone) == []
+    assert used_on(zone, host_id)["VCPU"] == 1
+
+
+@pytest.mark.parametrize("state", ["GONE", "FAILED", "RELEASED"])
+def test_a_parent_whose_instances_have_ended_can_go(tmp_path: Path, state: str) -> None:
+    zone = a_zone(tmp_path)
+    [host_id] = add_hosts(zone, a_form("h"))
+    parent = users.create(zone, "root", Role.PARENT, "").user
+    put_reservation(zone, caller_id=parent.id)
+    uuid = put_instance(zone, caller_id=parent.id, status=InstanceStatus.DELETED)
+    where = OnHost(host_id, {"VCPU": 1})
+    put_place(zone, uuid, where, caller_id=parent.id, state=PlacementState[state], claimed=False)
+
+    users.delete(zone, "root")
+
     assert users.list_users(zone) == []
 
 

@@ -31,7 +31,7 @@ from zonesched.api.schemas.images import ImageBody
 from zonesched.api.schemas.reservations import ChangesQuery
 from zonesched.api.schemas.select import SelectBody
 from zonesched.api.schemas.servers import BootBody, CreateBody, ListQuery
-from zonesched.api.schemas.users import UserBody
+from zonesched.api.schemas.users import ChangeUserBody, RemoveUserQuery, UserBody
 from zonesched.api.schemas.zones import AddZoneBody, ChangeZoneBody, RemoveQuery
 from zonesched.model.caller import Role
 
@@ -133,7 +133,8 @@ URLS: tuple[Route, ...] = (
 
     Route("GET", "/users", users.list_users, ADMIN, "users"),
     Route("POST", "/users", users.create, ADMIN, "user, and its secret once", UserBody, status=201),
-    Route("DELETE", "/users/{name}", users.delete, ADMIN, "nothing", status=204),
+    Route("PUT", "/users/{name}", users.change, ADMIN, "user, and its secret once", ChangeUserBody),
+    Route("DELETE", "/users/{name}", users.delete, ADMIN, "nothing", query=RemoveUserQuery, status=204),
     Route("GET", "/audit", audit.run, ADMIN, "differences"),
 )
 # fmt: on

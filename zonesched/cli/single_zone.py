@@ -84,17 +84,17 @@ def _missing(admin_file: Path) -> str:
 
 
 def _make_agent_user(admin_file: Path, agent_file: Path) -> None:
-    """Give the agent a user, anew if its file is lost; an earlier one is taken on."""
+    """Give the agent a user, or an earlier one another secret if its file is lost."""
     if agent_file.is_file():
         return
     who = read_credentials(admin_file)
     zone = ZoneConnection(who.url, who.username, who.password)
     try:
-        zone.call("DELETE", f"/users/{AGENT}")
+        made = zone.call("PUT", f"/users/{AGENT}", {"user": {"new_secret": True}})
     except ZoneRefused as error:
         if error.status != 404:
             raise
-    made = zone.call("POST", "/users", {"user": {"name": AGENT, "role": "compute"}})
+        made = zone.call("POST", "/users", {"user": {"name": AGENT, "role": "compute"}})
     write_credentials(agent_file, Credentials(who.url, AGENT, made["user"]["secret"]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,6 +14,19 @@ from zonesched.compute.credentials import Credentials, write_credentials
 
 COLUMNS = ("id", "name", "role", "project_id")
 ROLES = ("admin", "member", "reader", "compute", "parent")
+
+SAVE = click.option(
+    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Write a credentials file (mode 0600)."
+)
+
+
+def new_password(command: Any) -> Any:
+    """Give a command the options that say where a user's new password is."""
+    of_file = click.option("--new-password-file", type=FILE, help="File with its password.")
+    of_input = click.option(
+        "--new-password-stdin", is_flag=True, help="Read its password from standard input."
+    )
+    return of_file(of_input(command))
 
 
 @click.group()
@@ -36,11 +50,8 @@ def list_(session: Session) -> None:
 @click.argument("name")
 @click.option("--role", type=click.Choice(ROLES), required=True)
 @click.option("--project", default="", help="Its project; people need one.")
-@click.option("--new-password-file", type=FILE, help="File with its password.")
-@click.option("--new-password-stdin", is_flag=True, help="Read its password from standard input.")
-@click.option(
-    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Write a credentials file (mode 0600)."
-)
+@new_password
+@SAVE
 @zone_options
 @pass_session
 def create(
@@ -57,20 +68,51 @@ def create(
     if new_password_file or new_password_stdin:
         form["password"] = given_secret(new_password_file, new_password_stdin, "")
     answer = session.call("POST", "/users", {"user": form})
-    secret = answer["user"].get("secret", "") or form.get("password", "")
-    if save:
-        write_credentials(save, Credentials(session.credentials().url, name, secret))
-        answer["user"].pop("secret", None)
-    if session.as_json:
-        print_json(answer)
-    else:
-        print_item(answer["user"])
+    _tell(session, answer, form.get("password", ""), save)
+
+
+@user.command("set")
+@click.argument("name")
+@click.option("--new-secret", is_flag=True, help="Give it a generated secret, which is told once.")
+@new_password
+@SAVE
+@zone_options
+@pass_session
+def set_(
+    session: Session,
+    name: str,
+    new_secret: bool,
+    new_password_file: Path | None,
+    new_password_stdin: bool,
+    save: Path | None,
+) -> None:
+    """Replace what proves who a user is; the old password or secret ends at once, the user stays."""
+    is_chosen = bool(new_password_file or new_password_stdin)
+    if new_secret is is_chosen:
+        raise click.UsageError("exactly one of --new-secret and a new password is needed")
+    password = given_secret(new_password_file, new_password_stdin, "") if is_chosen else ""
+    form: dict[str, Any] = {"password": password} if is_chosen else {"new_secret": True}
+    answer = session.call("PUT", f"/users/{name}", {"user": form})
+    _tell(session, answer, password, save)
 
 
 @user.command()
 @click.argument("name")
+@click.option("--force", is_flag=True, help="Also a parent that has instances here; they stay.")
 @zone_options
 @pass_session
-def delete(session: Session, name: str) -> None:
+def delete(session: Session, name: str, force: bool) -> None:
     """Remove a user; its credentials end at once."""
-    session.call("DELETE", f"/users/{name}")
+    session.call("DELETE", f"/users/{name}", params={"force": "true"} if force else None)
+
+
+def _tell(session: Session, answer: Any, password: str, save: Path | None) -> None:
+    """Print the user, or save what proves who it is and print the rest."""
+    told = answer["user"]
+    if save:
+        secret = told.pop("secret", password)
+        write_credentials(save, Credentials(session.credentials().url, told["name"], secret))
+    if session.as_json:
+        print_json(answer)
+    else:
+        print_item(told)

@@ -232,7 +232,7 @@ class UserView:
 
 @dataclass(frozen=True)
 class NewUser:
-    """A user just made. `secret` is the generated one, told this once; "" where a password was given."""
+    """A user made or changed. `secret` is the generated one, told this once; "" where there is a password."""
 
     user: UserView
     secret: str = field(default="", repr=False)

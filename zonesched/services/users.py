@@ -6,9 +6,11 @@ import re
 
 from zonesched.errors import BadRequest, Conflict, NotFound, Unauthorized
 from zonesched.model.caller import Caller, Role
+from zonesched.model.placement import PlacementState
 from zonesched.model.views import NewUser, UserView
 from zonesched.seal import passwords
 from zonesched.services.zone import Zone
+from zonesched.store import placements
 from zonesched.store import users as rows
 from zonesched.store.store import Transaction
 from zonesched.store.users import User
@@ -17,6 +19,13 @@ FIRST_ADMIN = "admin"
 FIRST_PROJECT = "admin"
 LONGEST_PASSWORD = 1024
 MACHINES = frozenset({Role.COMPUTE, Role.PARENT})
+_LIVING = (
+    PlacementState.INTENDED,
+    PlacementState.HELD,
+    PlacementState.CONFIRMING,
+    PlacementState.CONFIRMED,
+)
+"""Places of a parent that are or may yet be: only that parent lets go of them."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,254}")
 
 
@@ -42,16 +51,37 @@ def create(zone: Zone, name: str, role: Role, project_id: str, password: str = "
     return NewUser(_view(new[0]), new[1])
 
 
-def delete(zone: Zone, name: str) -> None:
-    """Remove a user. Raises NotFound, and Conflict for the last admin."""
+def set_secret(zone: Zone, name: str, password: str = "") -> NewUser:
+    """Give a user another password, or without one a new secret, told here and never again; the old one ends.
+
+    The user stays who it is, with all that it owns. Raises NotFound, and BadRequest as `create` does.
+    """
+    user = zone.store.read(lambda tx: _existing(tx, name))
+    stored, secret = _proof(zone, user.role, password)
+    if not zone.store.write(lambda tx: rows.set_secret(tx, user.id, stored)):
+        raise NotFound("There is no such user.", code="user_not_found", field="name")
+    zone.verified.drop(user.id)
+    return NewUser(_view(user), secret)
+
+
+def delete(zone: Zone, name: str, force: bool = False) -> None:
+    """Remove a user. Raises NotFound, Conflict for the last admin.
+
+    A parent's instances are its own: nobody else can end them from above. Conflict while it has any, unless
+    `force`, which leaves them to this zone's admin.
+    """
 
     def fn(tx: Transaction) -> User:
         admins = rows.lock_admins(tx)
-        user = rows.read_by_name(tx, name)
-        if user is None:
-            raise NotFound("There is no such user.", code="user_not_found", field="name")
+        user = _existing(tx, name)
         if [admin.id for admin in admins] == [user.id]:
             raise Conflict("The last admin stays.", code="last_admin", field="name")
+        if not force and _has_places(tx, user.id):
+            raise Conflict(
+                "This parent has instances here: let it delete them first, or remove it by force.",
+                code="user_has_instances",
+                field="name",
+            )
         rows.delete(tx, user.id)
         return user
 
@@ -83,12 +113,31 @@ def create_first_admin(zone: Zone) -> NewUser | None:
     return NewUser(_view(user), secret) if zone.store.write(fn) else None
 
 
+def _has_places(tx: Transaction, caller_id: str) -> bool:
+    column = placements.COLUMNS
+    living = column.state.in_([state.value for state in _LIVING])
+    return bool(placements.read(tx, column.caller_id == caller_id, living, limit=1))
+
+
+def _existing(tx: Transaction, name: str) -> User:
+    user = rows.read_by_name(tx, name)
+    if user is None:
+        raise NotFound("There is no such user.", code="user_not_found", field="name")
+    return user
+
+
 def _new_user(zone: Zone, name: str, role: Role, project_id: str, password: str) -> tuple[User, str]:
     if not _NAME.fullmatch(name):
         raise BadRequest(
             "user.name must be 1 to 255 letters, digits and ._@-, the first a letter or a digit.",
             field="user.name",
         )
+    stored, secret = _proof(zone, role, password)
+    return User(zone.clock.new_uuid(), name, role, project_id, stored, zone.clock.now()), secret
+
+
+def _proof(zone: Zone, role: Role, password: str) -> tuple[str, str]:
+    """What to store of a password, or without one of a secret made here, and that secret."""
     if len(password) > LONGEST_PASSWORD:
         raise BadRequest(
             f"user.password must have at most {LONGEST_PASSWORD} characters.",
@@ -101,10 +150,10 @@ def _new_user(zone: Zone, name: str, role: Role, project_id: str, password: str)
             code="password_not_allowed",
             field="user.password",
         )
-    secret = "" if password else passwords.new_secret(zone.clock)
-    stored = passwords.hash_password(password, zone.clock) if password else passwords.hash_secret(secret)
-    user = User(zone.clock.new_uuid(), name, role, project_id, stored, zone.clock.now())
-    return user, secret
+    if password:
+        return passwords.hash_password(password, zone.clock), ""
+    secret = passwords.new_secret(zone.clock)
+    return passwords.hash_secret(secret), secret
 
 
 def _view(user: User) -> UserView:

@@ -62,6 +62,12 @@ def lock_admins(tx: Connection) -> list[User]:
     return [_from_row(row) for row in tx.execute(statement.with_for_update())]
 
 
+def set_secret(tx: Connection, user_id: str, secret: str) -> bool:
+    """Replace what proves who a user is; false when there is no such user."""
+    changed = sa.update(t.users).where(COLUMNS.id == user_id).values(secret=secret)
+    return bool(tx.execute(changed).rowcount)
+
+
 def delete(tx: Connection, user_id: str) -> None:
     """Forget a user."""
     tx.execute(sa.delete(t.users).where(COLUMNS.id == user_id))

@@ -6,10 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from zonesched.api.schemas.fields import Schema, Text
+from zonesched.api.schemas.fields import QueryBool, Schema, Text
 from zonesched.errors import BadRequest
 
 UserName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,254}$")]
+Password = Annotated[str, Field(min_length=1, max_length=1024, repr=False)]
 PEOPLE = ("admin", "member", "reader")
 
 
@@ -19,7 +20,7 @@ class NewUser(Schema):
     name: UserName
     role: Literal["admin", "member", "reader", "compute", "parent"]
     project_id: Text = ""
-    password: str = Field(default="", min_length=1, max_length=1024, repr=False)
+    password: Password = ""
 
 
 class UserBody(Schema):
@@ -34,3 +35,30 @@ class UserBody(Schema):
                 field="user.project_id",
             )
         return self.user
+
+
+class UserChange(Schema):
+    """What shall prove who a user is: a password of its choice, or a secret that the zone makes."""
+
+    password: Password = ""
+    new_secret: bool = False
+
+
+class ChangeUserBody(Schema):
+    user: UserChange
+
+    def checked_password(self) -> str:
+        """The password, "" for a new secret; raises BadRequest unless one of the two is asked for."""
+        if bool(self.user.password) is self.user.new_secret:
+            raise BadRequest(
+                "user.password: exactly one of password and new_secret is needed.",
+                code="missing_field",
+                field="user.password",
+            )
+        return self.user.password
+
+
+class RemoveUserQuery(Schema):
+    """`force`: remove a parent although it has instances here; they stay, for this zone's admin to end."""
+
+    force: QueryBool = False
