@@ -1,4 +1,4 @@
-"""GET /zones/info: the ranges of a whole subtree, no more than a parent reads, and nothing of one host."""
+"""GET /zones/info: the ranges of a whole subtree, no more than a parent reads, and no host by name."""
 
 from __future__ import annotations
 

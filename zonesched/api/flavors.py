@@ -7,7 +7,6 @@ from typing import Any
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
 from zonesched.api.links import Links
-from zonesched.errors import NotFound
 from zonesched.model.request_spec import Flavor
 from zonesched.services import flavors
 
@@ -55,10 +54,7 @@ def set_extra_specs(call: Call) -> Answer:
 def show_extra_spec(call: Call) -> Answer:
     """One extra spec."""
     key = call.args["key"]
-    specs = flavors.show(call.zone, call.args["id"]).extra_specs
-    if key not in specs:
-        raise NotFound("The flavor has no such extra spec.", field="key")
-    return ok({key: specs[key]})
+    return ok({key: flavors.show_extra_spec(call.zone, call.args["id"], key)})
 
 
 def delete_extra_spec(call: Call) -> Answer:

@@ -66,13 +66,21 @@ def set_extra_specs(zone: Zone, flavor_id: str, extra_specs: Mapping[str, str]) 
     return zone.store.write(fn)
 
 
+def show_extra_spec(zone: Zone, flavor_id: str, key: str) -> str:
+    """The value of one extra spec. Raises NotFound."""
+    specs = show(zone, flavor_id).extra_specs
+    if key not in specs:
+        raise _extra_spec_unknown()
+    return specs[key]
+
+
 def delete_extra_spec(zone: Zone, flavor_id: str, key: str) -> None:
     """Remove one extra spec. Raises NotFound."""
 
     def fn(tx: Transaction) -> None:
         specs = dict(_existing(tx, flavor_id).extra_specs)
         if specs.pop(key, None) is None:
-            raise NotFound("The flavor has no such extra spec.", code="extra_spec_unknown", field="key")
+            raise _extra_spec_unknown()
         rows.set_extra_specs(tx, flavor_id, specs)
 
     zone.store.write(fn)
@@ -94,6 +102,10 @@ def resolve(zone: Zone, ref: str) -> Flavor:
             field="flavorRef",
         )
     return found
+
+
+def _extra_spec_unknown() -> NotFound:
+    return NotFound("The flavor has no such extra spec.", code="extra_spec_unknown", field="key")
 
 
 def _existing(tx: Transaction, flavor_id: str) -> Flavor:

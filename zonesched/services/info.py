@@ -1,4 +1,8 @@
-"""What a zone says of itself and all below it: nothing of a single host, and no amount that is free."""
+"""What a zone says of itself and all below it: extremes over hosts, and no host by name.
+
+The ranges of weighers are free amounts as they stand: for the built-in weighers, the least and the most that
+any one host has free. Where a subtree has one host, its range is that host.
+"""
 
 from __future__ import annotations
 
