@@ -22,7 +22,10 @@ from zonesched.cli.main import run
 from zonesched.cli.run_zone import prepare, zone_url
 from zonesched.cli.session import Session
 from zonesched.cli.shortcomings import shortcomings
-from zonesched.compute.credentials import read_credentials
+from zonesched.compute.credentials import Credentials, read_credentials, write_credentials
+from zonesched.model.caller import Role
+from zonesched.services import users
+from zonesched.services.zone import Zone
 
 CHECKOUT = Path(__file__).parent.parent
 KEY = "ab" * 32
@@ -48,6 +51,32 @@ class TestFirstAdmin:
         said = capsys.readouterr()
         assert str(path) in said.err
         assert first.password not in said.out + said.err
+
+    def test_it_is_not_made_where_its_password_cannot_be_kept(self, tmp_path: Path) -> None:
+        path = tmp_path / "state/admin.credentials"
+        path.mkdir(parents=True)
+        with pytest.raises(OSError, match=r"admin\.credentials"):
+            prepare(a_conf(tmp_path))
+        path.rmdir()
+        prepare(a_conf(tmp_path))
+        assert self.is_admin(tmp_path)
+
+    def test_a_password_from_a_start_that_broke_off_is_replaced(self, tmp_path: Path) -> None:
+        path = tmp_path / "state/admin.credentials"
+        path.parent.mkdir()
+        write_credentials(path, Credentials("http://127.0.0.1:8774", "admin", "of nobody"))
+        prepare(a_conf(tmp_path))
+        assert self.is_admin(tmp_path)
+
+    @staticmethod
+    def is_admin(folder: Path) -> bool:
+        """Whether the file of credentials is the zone's admin's."""
+        kept = read_credentials(folder / "state/admin.credentials")
+        zone = Zone.open(a_conf(folder))
+        try:
+            return users.authenticate(zone, kept.username, kept.password).role is Role.ADMIN
+        finally:
+            zone.stop()
 
     def test_a_zone_without_authentication_needs_none(self, tmp_path: Path) -> None:
         prepare(a_conf(tmp_path, auth_strategy="noauth"))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.crashes import Killed
 from tests.one_zone import (
     a_form,
     a_zone,
@@ -20,6 +21,7 @@ from tests.one_zone import (
 from zonesched.errors import BadRequest, Conflict, NotFound, Unauthorized
 from zonesched.model.caller import Caller, Role
 from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.model.views import NewUser
 from zonesched.seal import passwords
 from zonesched.services import users
 from zonesched.services.zone import Zone
@@ -293,19 +295,36 @@ def test_an_unknown_user_is_not_found(tmp_path: Path) -> None:
 def test_a_zone_without_users_gets_its_first_admin_once(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
 
-    first = users.create_first_admin(zone)
-    again = users.create_first_admin(zone)
+    kept: list[NewUser] = []
+    first = users.create_first_admin(zone, kept.append)
+    again = users.create_first_admin(zone, kept.append)
 
     assert first is not None
     assert again is None
+    assert kept == [first]
     assert users.authenticate(zone, first.user.name, first.secret).role is Role.ADMIN
+
+
+def test_an_admin_whom_nobody_could_be_is_not_made(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+
+    def die(admin: NewUser) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        users.create_first_admin(zone, die)
+
+    assert users.list_users(zone) == []
+    assert users.create_first_admin(zone, lambda admin: None) is not None
 
 
 def test_a_zone_with_any_user_gets_no_first_admin(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     users.create(zone, "ann", Role.MEMBER, "p")
 
-    assert users.create_first_admin(zone) is None
+    kept: list[NewUser] = []
+    assert users.create_first_admin(zone, kept.append) is None
+    assert kept == []
     assert sql(zone, "select count(*) from users") == [(1,)]
 
 

@@ -20,6 +20,7 @@ from zonesched.cli.shortcomings import shortcomings
 from zonesched.compute.credentials import Credentials, write_credentials
 from zonesched.conf import Conf
 from zonesched.errors import ConfigError
+from zonesched.model.views import NewUser
 from zonesched.services import background, users
 from zonesched.services.zone import Zone
 
@@ -71,14 +72,17 @@ def prepare(conf: Conf) -> None:
     """Open the zone once: check what it names, migrate its database, make a first admin."""
     state = Path(conf.state_path)
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = state / "admin.credentials"
+
+    def keep(admin: NewUser) -> None:
+        write_credentials(path, Credentials(zone_url(conf), admin.user.name, admin.secret))
+
     zone = Zone.open(conf)
     try:
-        made = users.create_first_admin(zone) if conf.auth_strategy == "http_basic" else None
+        made = users.create_first_admin(zone, keep) if conf.auth_strategy == "http_basic" else None
     finally:
         zone.stop()
     if made:
-        path = state / "admin.credentials"
-        write_credentials(path, Credentials(zone_url(conf), made.user.name, made.secret))
         say(f"Made the first user, {made.user.name}; its password is in {path}.")
 
 

@@ -43,7 +43,7 @@ def read_credentials(path: Path) -> Credentials:
 
 
 def write_credentials(path: Path, credentials: Credentials) -> None:
-    """Write the file anew, readable by its owner only from its first byte on."""
+    """Write the file anew, durably; readable by its owner only from its first byte on."""
     fresh = path.with_name(path.name + ".new")
     fresh.unlink(missing_ok=True)
     with os.fdopen(
@@ -51,4 +51,11 @@ def write_credentials(path: Path, credentials: Credentials) -> None:
     ) as file:
         file.write(f"[{SECTION}]\nurl = {credentials.url}\nusername = {credentials.username}\n")
         file.write(f"password = {credentials.password}\n")
+        file.flush()
+        os.fsync(file.fileno())
     fresh.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from zonesched.errors import BadRequest, Conflict, NotFound, Unauthorized
 from zonesched.model.caller import Caller, Role
@@ -100,17 +101,23 @@ def authenticate(zone: Zone, name: str, password: str) -> Caller:
     raise Unauthorized("The credentials are not valid.")
 
 
-def create_first_admin(zone: Zone) -> NewUser | None:
-    """The admin of a zone that has no users yet, with its secret; None for one that has some."""
+def create_first_admin(zone: Zone, keep: Callable[[NewUser], None]) -> NewUser | None:
+    """Make the admin of a zone that has no users yet; None for a zone that has some.
+
+    `keep` puts its secret where the operator finds it, before anything is durable: a zone has an admin only
+    if somebody can be it. What `keep` raises leaves the zone without users.
+    """
     user, secret = _new_user(zone, FIRST_ADMIN, Role.ADMIN, FIRST_PROJECT, "")
+    made = NewUser(_view(user), secret)
 
     def fn(tx: Transaction) -> bool:
         if rows.read_all(tx):
             return False
         rows.insert(tx, user)
+        keep(made)
         return True
 
-    return NewUser(_view(user), secret) if zone.store.write(fn) else None
+    return made if zone.store.write(fn) else None
 
 
 def _has_places(tx: Transaction, caller_id: str) -> bool:
