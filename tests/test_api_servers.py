@@ -256,9 +256,9 @@ def select(node: Node, **changes: Any) -> Answer:
     return node.client("parent").post("/zones/select", {"version": 1, "request_spec": spec})
 
 
-def build(node: Node, blobs: list[str], uuid: str = UUID, **changes: Any) -> Answer:
+def build(node: Node, blobs: list[str], uuid: str = UUID, attempt: int = 1, **changes: Any) -> Answer:
     spec = {**spec_to_wire(a_spec(flavor=SMALL)), **changes}
-    builds = [{"uuid": uuid, "attempt": 1, "blobs": blobs}]
+    builds = [{"uuid": uuid, "attempt": attempt, "blobs": blobs}]
     server = {"reservation_id": UUID, "hold_s": 30, "builds": builds}
     return node.client("parent").post("/servers", {"server": server, "request_spec": spec})
 
@@ -282,6 +282,16 @@ def test_a_parent_selects_builds_confirms_and_deletes(tree: Tree, node: Node) ->
     assert [s["id"] for s in parent.get("/servers").json["servers"]] == [UUID]
     assert parent.delete(f"/servers/{UUID}").status == 204
     assert node.client("member").get(f"/servers/{UUID}").status == 404
+
+
+def test_a_parent_is_told_which_of_its_attempts_an_instance_is_at(node: Node) -> None:
+    parent = node.client("parent")
+    for attempt in (5, 9):
+        assert build(node, [select(node).json["weights"][0]["blob"]], attempt=attempt).status == 202
+        assert parent.get(f"/servers/{UUID}").json["server"]["attempt"] == attempt
+        assert [s["attempt"] for s in parent.get("/servers").json["servers"]] == [attempt]
+        attempts = {"builds": [{"uuid": UUID, "attempt": attempt}]}
+        assert parent.post(f"/reservations/{UUID}/cancel", attempts).json["builds"][0]["state"] == "gone"
 
 
 def test_a_cancelled_hold_is_gone(node: Node) -> None:

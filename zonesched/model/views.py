@@ -56,7 +56,7 @@ class ServerView:
 
     Times are UTC epoch seconds. `host_name` is "" unless the reader is this zone's admin and the host its
     own. `fault_code` and `fault_message` are "" without a fault. `stale`: the child that has it cannot be
-    reached, and this is what it last told. `attempt` is for a parent: the one that it is at.
+    reached, and this is what it last told. `attempt` is for a parent: its own number of the present try.
     """
 
     uuid: str

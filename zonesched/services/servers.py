@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from zonesched.errors import BadRequest, ChildUnreachable, Conflict, NotFound
 from zonesched.model.caller import Caller, Role
@@ -13,7 +13,7 @@ from zonesched.services import child_calls, faults
 from zonesched.services.placement_moves import let_go
 from zonesched.services.sync import apply_changes
 from zonesched.services.zone import Zone
-from zonesched.store import hosts, identity, instances, placements, reservations, server_list
+from zonesched.store import hosts, identity, inbound, instances, placements, reservations, server_list
 from zonesched.store.instances import Instance
 from zonesched.store.placements import InChild, OnHost, Placement
 from zonesched.store.reservations import Reservation
@@ -32,6 +32,8 @@ class _Found:
     reservation: Reservation
     places: Sequence[Placement]
     host_names: Mapping[str, str]
+    sent_attempt: int
+    """The parent's own number of the try that it is at; 0 for an instance of this zone's users."""
 
     @property
     def place(self) -> Placement | None:
@@ -62,7 +64,7 @@ def list_servers(zone: Zone, caller: Caller, query: ServerQuery) -> tuple[list[S
         limit=query.limit + 1,
     )
     try:
-        found = zone.store.read(lambda tx: _load(tx, server_list.page(tx, wanted)))
+        found = zone.store.read(lambda tx: _load(tx, caller, server_list.page(tx, wanted)))
     except LookupError as error:
         raise BadRequest("marker names no instance.", code="marker_unknown", field="marker") from error
     page = found[: query.limit]
@@ -94,7 +96,7 @@ def _refresh(zone: Zone, place: Placement, child_id: str) -> bool:
     except ChildUnreachable:
         return False
     gone = InstanceChange(place.uuid, place.number, InstanceStatus.DELETED)
-    told = replace(found, attempt=place.number) if found is not None else gone
+    told = found if found is not None else gone
     now = zone.clock.now()
     zone.store.write(lambda tx: apply_changes(tx, identity.next_change(tx), child_id, [told], now))
     return True
@@ -131,7 +133,7 @@ def _find(zone: Zone, caller: Caller, uuid: str) -> _Found:
     column = instances.COLUMNS
 
     def fn(tx: Transaction) -> list[_Found]:
-        return _load(tx, instances.read(tx, column.uuid == uuid, *server_list.in_scope(scope)))
+        return _load(tx, caller, instances.read(tx, column.uuid == uuid, *server_list.in_scope(scope)))
 
     found = zone.store.read(fn)
     if not found or found[0].instance.status is InstanceStatus.DELETED:
@@ -139,15 +141,25 @@ def _find(zone: Zone, caller: Caller, uuid: str) -> _Found:
     return found[0]
 
 
-def _load(tx: Transaction, rows: Sequence[Instance]) -> list[_Found]:
+def _load(tx: Transaction, caller: Caller, rows: Sequence[Instance]) -> list[_Found]:
+    uuids = [row.uuid for row in rows]
+    is_parent = caller.role is Role.PARENT
+    attempts = inbound.present_attempts(tx, caller.user_id, uuids) if is_parent else {}
     places: dict[str, list[Placement]] = {}
-    for p in placements.read_by_uuid(tx, [row.uuid for row in rows]):
+    for p in placements.read_by_uuid(tx, uuids):
         places.setdefault(p.uuid, []).append(p)
     boots = reservations.read_ids(tx, sorted({row.reservation_id for row in rows}))
     host_ids = {p.where.host_id for found in places.values() for p in found if isinstance(p.where, OnHost)}
     names = hosts.names(tx, sorted(host_ids))
     return [
-        _Found(row, boots[row.caller_id, row.reservation_id], places.get(row.uuid, []), names) for row in rows
+        _Found(
+            row,
+            boots[row.caller_id, row.reservation_id],
+            places.get(row.uuid, []),
+            names,
+            attempts.get(row.uuid, 0),
+        )
+        for row in rows
     ]
 
 
@@ -174,6 +186,7 @@ def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerVi
         fault_code=instance.reason if is_error else "",
         fault_message=faults.message(instance.reason, found.reservation.why) if is_error else "",
         stale=stale,
+        attempt=found.sent_attempt,
     )
 
 

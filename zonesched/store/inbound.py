@@ -86,6 +86,21 @@ def read(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[Attemp
     return found
 
 
+def present_attempts(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[str, int]:
+    """Which of the caller's attempts each of these instances is at; those it never sent are left out."""
+    build, instance = COLUMNS, t.instances.c
+    statement = (
+        sa.select(build.uuid, sa.func.max(build.attempt))
+        .join(t.instances, sa.and_(instance.uuid == build.uuid, instance.attempt == build.number))
+        .group_by(build.uuid)
+    )
+    found: dict[str, int] = {}
+    for some in claims.chunks(uuids):
+        rows = tx.execute(statement.where(build.caller_id == caller_id, build.uuid.in_(some)))
+        found |= {row[0]: row[1] for row in rows}
+    return found
+
+
 def prune(tx: Connection, now: float) -> None:
     """Forget builds that never were placed, or whose instance has ended, once nobody can repeat them."""
     tx.execute(sa.delete(t.inbound_builds).where(COLUMNS.retained_until < now, COLUMNS.number == 0))
