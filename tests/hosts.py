@@ -76,11 +76,14 @@ def a_spec(
     ram_mb: int = 1_024,
     disk_gb: int = 10,
     extra: Mapping[str, str] | None = None,
+    image_id: str = "image-1",
+    image: Mapping[str, str] | None = None,
+    project_id: str = "project-1",
     **fields: Any,
 ) -> RequestSpec:
-    """A request for `count` small instances."""
+    """A request for `count` small instances; `image` are its image's properties."""
     flavor = Flavor("small", "small", vcpus, ram_mb, disk_gb, extra or {})
-    return RequestSpec(request_id, "project-1", count, flavor, Image("image-1", "linux"), **fields)
+    return RequestSpec(request_id, project_id, count, flavor, Image(image_id, "linux", image or {}), **fields)
 
 
 def schedulers(**options: Any) -> Schedulers:
@@ -96,6 +99,56 @@ def _schedulers(options: str) -> Schedulers:
 IMAGE_KEYS = ("{}", '{"os_distro":"fedora"}', '{"os_distro":"debian","os_type":"linux"}')
 
 
+HYPERVISORS: tuple[Mapping[str, Any], ...] = (
+    {},
+    {"hypervisor_type": "QEMU", "hypervisor_version": 2_012_000},
+    {
+        "hypervisor_version": "6.2.9200",
+        "supported_instances": [["x86_64", "kvm", "hvm"], ["aarch64", "qemu", "hvm"]],
+        "cpu_info": {"vendor": "Intel", "features": ["aes", "mmx"]},
+    },
+    {"supported_instances": ["odd", ["x86_64", "xen"], ["i686", "xen", "pv"]], "cpu_info": '{"vendor": 5}'},
+)
+
+DEMANDS = {
+    "cores": ("= 1", "2", "<or> 2 <or> no"),
+    "gpu": ("a100", "<in> a", "s!= a100", "true"),
+    "capabilities:cpu_info:features": ("<in> aes", "<all-in> aes mmx", "<or> mmx <or> fpu"),
+    "capabilities:cpu_info:vendor": ("Intel", "== 5"),
+    "capabilities:free_ram_mb": (">= 5", "s== 5"),
+    "capabilities:num_instances": ("<= 2",),
+    "aggregate_instance_extra_specs:kind": ("ssd", "<or> hdd <or> ssd"),
+    "hw:cpu_policy": ("dedicated",),
+}
+"""Extra specs that some filters read, and one that none does."""
+
+PROPERTIES = {
+    "hw_architecture": ("x86_64", "amd64", "aarch64"),
+    "hypervisor_type": ("kvm", "qemu"),
+    "hw_vm_mode": ("hvm", "xen"),
+    "img_hv_requested_version": (">=6.0,<7", "<2013000"),
+    "os_distro": ("debian", "fedora"),
+}
+
+NEARS: tuple[Mapping[str, Any], ...] = (
+    {"build_near_host_ip": "10.0.0.1", "cidr": "/31"},
+    {"build_near_host_ip": "fd00::9:1", "cidr": 120},
+    {"build_near_host_ip": "10.0.0.77"},
+)
+
+
+def said_of_requests(rng: random.Random) -> dict[str, str]:
+    """Metadata of an aggregate that keeps it for some requests."""
+    choices = {
+        "instance_type": ("small", "large,small", "large"),
+        "filter_tenant_id": ("project-1", "project-2"),
+        "filter_tenant_id_more": ("project-2,project-3",),
+        "os_distro": ("debian", "fedora,debian"),
+        "cores": ("1", "2,no"),
+    }
+    return {key: rng.choice(values) for key, values in choices.items() if rng.random() < 0.2}
+
+
 def some_aggregate(rng: random.Random, name: str) -> Aggregate:
     """An aggregate that says one of a few things; of equal names, not all say the same."""
     metadata = {
@@ -103,7 +156,7 @@ def some_aggregate(rng: random.Random, name: str) -> Aggregate:
         for key, value in (("kind", rng.choice(["ssd", "hdd", "ssd,hdd"])), ("limit", rng.choice("123x")))
         if rng.random() < 0.7
     }
-    return Aggregate(f"id-of-{name}", name, metadata)
+    return Aggregate(f"id-of-{name}", name, metadata | said_of_requests(rng))
 
 
 def some_inventory(rng: random.Random) -> Inventory:
@@ -125,10 +178,12 @@ def some_host(rng: random.Random, host_id: str) -> HostRow:
         HostFacts(
             id=host_id,
             name=f"host-{host_id}",
+            address=rng.choice(["", "10.0.0.1", "10.0.0.2", "10.1.0.3", "fd00::9:7", "no address"]),
             availability_zone=rng.choice(["", "az1", "az1", "az2"]),
             service_id=rng.choice([SERVICE, "agent-2"]),
             capabilities={
-                name: rng.choice([0, 1, 2, "a100", "true", "no", "", True, False]) for name in names
+                **{name: rng.choice([0, 1, 2, "a100", "true", "no", "", True, False]) for name in names},
+                **rng.choice(HYPERVISORS),
             },
             traits=frozenset(name for name in ("SSD", "AVX", "SGX") if rng.random() < 0.5),
             enabled=rng.random() < 0.8,
@@ -172,7 +227,9 @@ def some_spec(seed: int, count: int) -> RequestSpec:
         "trait:AVX": rng.choice(["required", "forbidden"]),
         "traits:any_of": rng.choice(["SSD,AVX", "SSD;AVX,SGX"]),
         "special": "true",
+        **{name: rng.choice(values) for name, values in DEMANDS.items() if rng.random() < 0.25},
     }
+    properties = {name: rng.choice(values) for name, values in PROPERTIES.items() if rng.random() < 0.2}
     return a_spec(
         count,
         request_id=f"request-{seed}",
@@ -181,6 +238,10 @@ def some_spec(seed: int, count: int) -> RequestSpec:
         disk_gb=rng.randint(0, 2),
         extra={name: value for name, value in extra.items() if rng.random() < 0.2},
         availability_zone=rng.choice(["", "", "az1"]),
+        image_id=rng.choice(["image-1", "image-2"]),
+        image=properties,
+        project_id=rng.choice(["project-1", "project-2", "project-4"]),
+        hints=rng.choice(NEARS) if rng.random() < 0.2 else {},
         filter_query=rng.choice(QUERIES),
         alternates=rng.randint(0, 3),
         policy=rng.choice([Policy.EACH, Policy.EACH, Policy.AFFINITY]),

@@ -115,6 +115,27 @@ SCHEDULER = [
         ],
         help="Filters that every request passes, in order: names or dotted paths.",
     ),
+    cfg.StrOpt(
+        "aggregate_image_properties_isolation_namespace",
+        default="",
+        help="AggregateImagePropertiesIsolation reads only metadata that starts with this and the separator.",
+    ),
+    cfg.StrOpt(
+        "aggregate_image_properties_isolation_separator",
+        default=".",
+        help="What stands between that namespace and the rest of the key.",
+    ),
+    cfg.ListOpt(
+        "isolated_images", default=[], help="Ids of images that IsolatedHostsFilter keeps to isolated hosts."
+    ),
+    cfg.ListOpt(
+        "isolated_hosts", default=[], help="Names of hosts that IsolatedHostsFilter keeps for those images."
+    ),
+    cfg.BoolOpt(
+        "restrict_isolated_hosts_to_isolated_images",
+        default=True,
+        help="Whether isolated hosts take isolated images only.",
+    ),
     cfg.ListOpt(
         "weight_classes",
         default=["RAMWeigher", "CPUWeigher", "DiskWeigher"],

@@ -32,9 +32,10 @@ class BaseHostFilter:
     """A filter; settings arrive in its constructor, by `from_conf`.
 
     `code` is the stable reason of the hosts it removes. `run_filter_once_per_request`: what is virtually
-    consumed changes no answer. `shared_facts_only`: it reads nothing but availability zone, capabilities and
-    traits, so it is asked once for all hosts that share these. `implied_by_room`: a host with room for the
-    request always passes. A filter with one of the three is not asked again about a host that was picked.
+    consumed changes no answer. `shared_facts_only`: it reads nothing but availability zone, capabilities,
+    traits and aggregates, so it is asked once for all hosts that share these. `implied_by_room`: a host with
+    room for the request always passes. A filter with one of the three is not asked again about a host that
+    was picked.
     """
 
     code = "refused_by_filter"
@@ -59,6 +60,10 @@ class BaseHostFilter:
 
     def check(self, spec: RequestSpec) -> None:
         """Raise BadRequest, naming the field, if the request holds something this filter cannot read."""
+
+    def changes_with_picks(self, spec: RequestSpec) -> bool:
+        """Whether it is asked again about a host after an instance of this request was put there."""
+        return not (self.run_filter_once_per_request or self.shared_facts_only or self.implied_by_room)
 
     def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
         """Whether the request may go to this host."""

@@ -102,6 +102,7 @@ NUMBER_COLUMNS: Mapping[str, Callable[[HostView], Floats]] = {
     "vcpus_total": lambda hosts: hosts.usable(VCPU),
     "vcpus_used": lambda hosts: hosts.used(VCPU),
     "num_instances": lambda hosts: hosts.num_instances,
+    "num_io_ops": lambda hosts: hosts.num_io_ops,
 }
 
 

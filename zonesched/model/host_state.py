@@ -6,7 +6,7 @@ It is a view of a row of the host table; what is virtually consumed lies over it
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from zonesched.model.aggregate import Aggregate
@@ -98,19 +98,45 @@ class HostState:
 
     @property
     def availability_zone(self) -> str:
-        return self._shared.availability_zone
+        return self.shared_facts.availability_zone
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        return self._shared.capabilities
+        return self.shared_facts.capabilities
 
     @property
     def traits(self) -> frozenset[str]:
-        return self._shared.traits
+        return self.shared_facts.traits
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
-        return self._shared.aggregates
+        return self.shared_facts.aggregates
+
+    @property
+    def shared_facts(self) -> SharedFacts:
+        """What this host may have in common with others."""
+        return self.table.shared_facts[self.row]
+
+    @property
+    def hypervisor_type(self) -> str:
+        """As the host's agent reports it; "" where it does not."""
+        return str(self.capabilities.get("hypervisor_type", ""))
+
+    @property
+    def hypervisor_version(self) -> Any:
+        """A number (2012000 for 2.12.0) or a text, as the host's agent reports it; 0 where it does not."""
+        return self.capabilities.get("hypervisor_version", 0)
+
+    @property
+    def cpu_info(self) -> Any:
+        """A mapping, or its JSON text, as the host's agent reports it; empty where it does not."""
+        return self.capabilities.get("cpu_info", {})
+
+    @property
+    def supported_instances(self) -> Sequence[Any]:
+        """Lists of [architecture, hypervisor type, vm mode] that the host's agent reports."""
+        reported = self.capabilities.get("supported_instances")
+        return reported if isinstance(reported, list) else []
 
     @property
     def num_instances(self) -> int:
@@ -190,10 +216,6 @@ class HostState:
     @property
     def disk_allocation_ratio(self) -> float:
         return self.allocation_ratio(DISK_GB)
-
-    @property
-    def _shared(self) -> SharedFacts:
-        return self.table.shared_facts[self.row]
 
     def _columns(self, resource_class: str) -> ClassColumns:
         return self.table.columns(resource_class)

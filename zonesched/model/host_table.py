@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from zonesched.model.addresses import AddressColumn
 from zonesched.model.arrays import Bools, Floats, Hashes, Ints
 from zonesched.model.capacity import Inventory
 from zonesched.model.class_columns import ClassColumns
@@ -48,7 +49,7 @@ class HostTable:
         self._free_rows: list[int] = []
         self._ids: list[str] = []
         self._names: list[str] = []
-        self._addresses: list[str] = []
+        self._row_named: dict[str, int] = {}
         self._classes: dict[str, ClassColumns] = {}
         self._alive: Bools = np.zeros(_FIRST_ROOM, dtype=np.bool_)
         self._enabled: Bools = np.zeros(_FIRST_ROOM, dtype=np.bool_)
@@ -63,6 +64,7 @@ class HostTable:
         self.flavors = Tallies()
         self.images = Tallies()
         self.groups = Tallies()
+        self.addresses = AddressColumn(_FIRST_ROOM)
         self.services = InternedColumn("", "", _FIRST_ROOM)
         self.availability_zones = InternedColumn("", "", _FIRST_ROOM)
         self.trait_sets = InternedColumn(_NO_TRAITS, _NO_TRAITS, _FIRST_ROOM)
@@ -105,6 +107,11 @@ class HostTable:
         known = (self._row_of[host_id] for host_id in host_ids if host_id in self._row_of)
         return np.fromiter(known, dtype=np.int64)
 
+    def rows_named(self, names: Iterable[str]) -> Ints:
+        """The rows of those hosts of these names that are here, in no particular order."""
+        known = (self._row_named[name] for name in names if name in self._row_named)
+        return np.fromiter(known, dtype=np.int64)
+
     def host_id(self, row: int) -> str:
         return self._ids[row]
 
@@ -112,7 +119,7 @@ class HostTable:
         return self._names[row]
 
     def address(self, row: int) -> str:
-        return self._addresses[row]
+        return self.addresses[row]
 
     @property
     def resource_classes(self) -> tuple[str, ...]:
@@ -202,7 +209,7 @@ class HostTable:
     def _append_row(self) -> int:
         if self._size == self._room:
             self._grow(2 * self._room)
-        for texts in (self._ids, self._names, self._addresses):
+        for texts in (self._ids, self._names):
             texts.append("")
         self._size += 1
         return self._size - 1
@@ -220,6 +227,7 @@ class HostTable:
             self._metrics[name] = np.concatenate([column, np.full(more, np.nan)])
         for columns in self._classes.values():
             columns.grow(room)
+        self.addresses.grow(room)
         self.services.grow(room)
         self.availability_zones.grow(room)
         self.trait_sets.grow(room)
@@ -240,8 +248,8 @@ class HostTable:
         self._free_rows.append(row)
 
     def _set_facts(self, row: int, facts: HostFacts) -> None:
-        self._names[row] = facts.name
-        self._addresses[row] = facts.address
+        self._set_name(row, facts.name)
+        self.addresses.set(row, facts.address)
         self._enabled[row] = facts.enabled
         self.services.set(row, facts.service_id, facts.service_id)
         self.availability_zones.set(row, facts.availability_zone, facts.availability_zone)
@@ -250,6 +258,14 @@ class HostTable:
         shared = SharedFacts(facts.availability_zone, facts.capabilities, facts.traits, facts.aggregates)
         key = (facts.availability_zone, text, facts.traits, tuple(a.key for a in facts.aggregates))
         self.shared_facts.set(row, key, shared)
+
+    def _set_name(self, row: int, name: str) -> None:
+        # Another host may have taken the old name already.
+        if self._row_named.get(self._names[row]) == row:
+            del self._row_named[self._names[row]]
+        self._names[row] = name
+        if name:
+            self._row_named[name] = row
 
     def _set_counts(self, row: int, host: HostRow) -> None:
         self.owners.set(row, host.owners)

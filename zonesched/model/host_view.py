@@ -6,10 +6,11 @@ then stand in it several times, with different numbers of them. Nothing is writt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from zonesched.model.addresses import Network
 from zonesched.model.arrays import Bools, Floats, Hashes, Ints, RowSelection
 from zonesched.model.host_row import SharedFacts
 from zonesched.model.host_state import HostState
@@ -172,6 +173,16 @@ class HostView:
         named = np.zeros(self.table.size, dtype=np.bool_)
         named[self.table.rows_of(host_ids)] = True
         return named[self.rows]
+
+    def named(self, names: Iterable[str]) -> Bools:
+        """Which hosts bear one of these names."""
+        named = np.zeros(self.table.size, dtype=np.bool_)
+        named[self.table.rows_named(names)] = True
+        return named[self.rows]
+
+    def inside(self, network: Network) -> Bools:
+        """Which hosts have an address of this network."""
+        return self.table.addresses.inside(self.rows, network)
 
     def by_availability_zone(self, question: Callable[[str], bool]) -> Bools:
         return self.table.availability_zones.flags(self.rows, question)

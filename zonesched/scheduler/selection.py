@@ -53,8 +53,8 @@ class Selection:
         self, survivors: Survivors, filters: Sequence[BaseHostFilter], weighing: HostWeighing
     ) -> None:
         self._weighing = weighing
-        self._again = tuple(f for f in filters if _depends_on_picks(f))
         self._spec = survivors.hosts.spec
+        self._again = tuple(f for f in filters if f.changes_with_picks(self._spec))
         self._hosts = survivors.hosts
         self._weights = weighing.weights(survivors.hosts)
         self._steps = survivors.steps
@@ -141,11 +141,3 @@ class Selection:
         table, rows = self._hosts.table, self._hosts.row_numbers[indices]
         pairs = zip(rows.tolist(), weights.tolist(), strict=True)
         return tuple(Pick(table.host_id(row), weight) for row, weight in pairs)
-
-
-def _depends_on_picks(host_filter: BaseHostFilter) -> bool:
-    return not (
-        host_filter.run_filter_once_per_request
-        or host_filter.shared_facts_only
-        or host_filter.implied_by_room
-    )

@@ -1,0 +1,142 @@
+"""What an extra spec demands of a value that a host reports or an aggregate says: an operator and a text.
+
+    >= 5        a number of at least 5          s== 2.1.0       this very text
+    = 5         the same, as for vcpus          s!= s>= s> s<= s<    texts in order of their characters
+    == 5  != 5  <= 5   as numbers               <in> gcc        the text has this in it
+    a100        without an operator: as s==     <all-in> aes mmx    every one of these is among the values
+                                                <or> fpu <or> gpu   the value is one of these
+
+These are the operators of OpenStack Compute. A space between operator and text may be left out. A value that
+is missing, or no number where one is needed, meets nothing, `!=` included. Of a list, `<in>` and `<or>` need
+one element that meets them, `<all-in>` looks for whole elements, and nothing else holds. true and false are
+matched in any case.
+
+>>> parse_requirement("<or> fpu <or> gpu").met_by("gpu")
+True
+>>> parse_requirement(">= 5").met_by("12.5")
+True
+>>> parse_requirement("> 5")
+Traceback (most recent call last):
+...
+ValueError: '> 5' starts with none of = == != >= <= s== s!= s>= s> s<= s< <in> <all-in> <or>
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+NUMBER_OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
+    "=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+}
+TEXT_OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
+    "s==": operator.eq,
+    "s!=": operator.ne,
+    "s>=": operator.ge,
+    "s>": operator.gt,
+    "s<=": operator.le,
+    "s<": operator.lt,
+}
+IN, ALL_IN, OR = "<in>", "<all-in>", "<or>"
+OPERATORS = (*NUMBER_OPERATORS, *TEXT_OPERATORS, IN, ALL_IN, OR)
+
+_LONGEST_FIRST = sorted(OPERATORS, key=len, reverse=True)
+_SPLIT = re.compile(rf"({'|'.join(map(re.escape, _LONGEST_FIRST))})\s*(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """An operator of OPERATORS and what stands after it: one text, or several for `<all-in>` and `<or>`."""
+
+    operator: str
+    wanted: tuple[str, ...]
+
+    def met_by(self, value: object) -> bool:
+        """Whether a value (text, number, truth, a list of these, or None for a missing one) meets it."""
+        if self.operator in NUMBER_OPERATORS:
+            number = _number(value)
+            return number is not None and NUMBER_OPERATORS[self.operator](number, float(self.wanted[0]))
+        elements = value if isinstance(value, list) else [value]
+        texts = [text for text in map(_text, elements) if text is not None]
+        wanted = [word.lower() for word in self.wanted] if isinstance(value, bool) else self.wanted
+        match self.operator:
+            case "<in>":
+                return any(wanted[0] in text for text in texts)
+            case "<or>":
+                return any(text in wanted for text in texts)
+            case "<all-in>":
+                held = texts if isinstance(value, list) else "".join(texts)
+                return all(word in held for word in wanted)
+            case name:
+                is_list = isinstance(value, list)
+                return not is_list and any(TEXT_OPERATORS[name](text, wanted[0]) for text in texts)
+
+
+def parse_requirement(text: str) -> Requirement:
+    """The requirement that an extra spec's text says. Raises ValueError, which names what is accepted."""
+    text = text.strip()
+    split = _SPLIT.match(text)
+    if split is None:
+        if text[:1] in ("<", ">", "!"):
+            raise ValueError(f"{text!r} starts with none of {' '.join(OPERATORS)}")
+        return Requirement("s==", (text,))
+    name, rest = split[1], split[2].strip()
+    match name:
+        case "<or>":
+            wanted = tuple(word.strip() for word in rest.split(OR))
+        case "<all-in>":
+            wanted = tuple(rest.split())
+        case _:
+            wanted = (rest,)
+    if not wanted or not all(wanted):
+        raise ValueError(f"{text!r} has nothing after {name}")
+    if name in NUMBER_OPERATORS and _number(rest) is None:
+        raise ValueError(f"{text!r} has no finite number after {name}")
+    return Requirement(name, wanted)
+
+
+def follow(value: Any, keys: tuple[str, ...]) -> object:
+    """What stands at a path of keys in nested mappings, or in JSON texts of such; None for nothing."""
+    for key in keys:
+        if isinstance(value, str):
+            value = _mapping_of(value)
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _mapping_of(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _text(value: object) -> str | None:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return value
+        case int() | float():
+            return str(value)
+        case _:
+            return None

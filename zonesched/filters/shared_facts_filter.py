@@ -1,0 +1,43 @@
+"""Filters that read nothing of a host but what many hosts have in common, in one form for both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from zonesched.filters.contract import BaseHostFilter
+from zonesched.model.arrays import Bools
+from zonesched.model.host_row import SharedFacts
+from zonesched.model.host_state import HostState
+from zonesched.model.host_view import HostView
+from zonesched.model.request_spec import RequestSpec
+
+Question = Callable[[SharedFacts], bool]
+
+
+def any_host(facts: SharedFacts) -> bool:
+    """The question of a request that asks nothing."""
+    return True
+
+
+class SharedFactsFilter(BaseHostFilter):
+    """Makes one question of the request, and asks it once for all hosts that share their facts."""
+
+    shared_facts_only = True
+
+    def question(self, spec: RequestSpec) -> Question:
+        """What the request asks of a host; `any_host` if nothing. Raises BadRequest if it cannot be read."""
+        raise NotImplementedError(f"{self.name} has no question")
+
+    def check(self, spec: RequestSpec) -> None:
+        self.question(spec)
+
+    def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
+        return self.question(spec)(host_state.shared_facts)
+
+    def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
+        question = self.question(spec)
+        if question is any_host:
+            return np.ones(len(hosts), dtype=np.bool_)
+        return hosts.by_shared_facts(question)
