@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
-from zonesched.seams import Done, Failed, Late
+from zonesched.seams import Done, Failed, Lane, Late
 
 T = TypeVar("T")
 
@@ -35,9 +35,12 @@ class InlineExecutor:
         self.stopped = False
 
     def gather(
-        self, calls: Sequence[tuple[str, Callable[[], T]]], timeout_s: float
+        self, calls: Sequence[tuple[Lane, Callable[[], T]]], timeout_s: float
     ) -> list[Done[T] | Failed | Late]:
         return [_outcome(call) for _, call in calls]
+
+    def keep_lanes(self, lanes: Collection[Lane]) -> None:
+        """There are no threads to give back."""
 
     def start_loop(self, name: str, step: Callable[[], float]) -> InlineLoop:
         loop = InlineLoop(name, step)

@@ -12,8 +12,15 @@ import pytest
 from tests.clock import FakeClock
 from tests.inline_executor import InlineExecutor
 from zonesched.errors import ChildUnreachable
-from zonesched.seams import LANE_THREADS, Done, Failed, Late, SystemClock, ThreadExecutor
-from zonesched.zones.fan_out import Question, fan_out
+from zonesched.seams import Done, Failed, Late, SystemClock, ThreadExecutor
+from zonesched.zones.fan_out import (
+    HEALTH_THREADS,
+    WORK_THREADS,
+    Question,
+    fan_out,
+    health_lane,
+    work_lane,
+)
 
 SHORT_S = 0.3
 
@@ -26,7 +33,9 @@ def threads() -> Iterator[ThreadExecutor]:
 
 
 def ask(executor: ThreadExecutor, *calls: tuple[str, Callable[[float], str]], timeout_s: float = 5.0) -> list:
-    return fan_out(executor, SystemClock(), [Question(child, call) for child, call in calls], timeout_s)
+    return fan_out(
+        executor, SystemClock(), [Question(work_lane(child), call) for child, call in calls], timeout_s
+    )
 
 
 def says(text: str) -> Callable[[float], str]:
@@ -99,7 +108,9 @@ def test_an_unforeseen_error_is_an_unusable_answer_and_goes_to_the_log(
 def test_every_question_knows_when_it_has_to_end() -> None:
     clock, told = FakeClock(), []
 
-    fan_out(InlineExecutor(), clock, [Question(child, told.append) for child in "ab"], timeout_s=7.0)
+    fan_out(
+        InlineExecutor(), clock, [Question(work_lane(child), told.append) for child in "ab"], timeout_s=7.0
+    )
 
     assert told == [clock.monotonic() + 7.0] * 2
 
@@ -116,7 +127,7 @@ def test_a_child_that_hangs_ties_up_few_threads_and_holds_up_nobody_else(threads
         threading.Thread(
             target=ask, args=(threads, ("stuck", hang), ("healthy", says("1"))), kwargs={"timeout_s": SHORT_S}
         )
-        for _ in range(3 * LANE_THREADS)
+        for _ in range(3 * WORK_THREADS)
     ]
     for caller in callers:
         caller.start()
@@ -126,13 +137,13 @@ def test_a_child_that_hangs_ties_up_few_threads_and_holds_up_nobody_else(threads
     tied_up = len(set(entered))
     over.set()
 
-    assert tied_up == LANE_THREADS
+    assert tied_up == WORK_THREADS
     assert outcomes == [Done("1"), Late()]
 
 
 def test_a_question_that_could_not_start_in_time_is_never_asked(threads: ThreadExecutor) -> None:
     over, asked = threading.Event(), []
-    busy = [("child", lambda ends_at: str(over.wait(10)))] * LANE_THREADS
+    busy = [("child", lambda ends_at: str(over.wait(10)))] * WORK_THREADS
 
     def late(ends_at: float) -> str:
         asked.append("late")
@@ -144,3 +155,46 @@ def test_a_question_that_could_not_start_in_time_is_never_asked(threads: ThreadE
 
     assert outcomes[-1] == Late()
     assert asked == []
+
+
+def lanes_of(child: str) -> list[str]:
+    """The living threads of a child's lanes."""
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith(f"lane-{child}-")]
+
+
+def test_a_child_whose_work_hangs_is_asked_how_it_is_by_a_thread_kept_for_that(
+    threads: ThreadExecutor,
+) -> None:
+    over, all_taken = threading.Event(), threading.Barrier(WORK_THREADS + 1, timeout=5)
+
+    def hang(ends_at: float) -> None:
+        all_taken.wait()
+        over.wait(10)
+
+    hanging = [Question(work_lane("busy"), hang)] * WORK_THREADS
+    caller = threading.Thread(target=fan_out, args=(threads, SystemClock(), hanging, SHORT_S))
+    caller.start()
+    all_taken.wait()
+
+    outcomes = fan_out(threads, SystemClock(), [Question(health_lane("busy"), says("well"))], timeout_s=1.0)
+    tied_up = len(lanes_of("busy"))
+    over.set()
+    caller.join()
+
+    assert outcomes == [Done("well")]
+    assert tied_up <= WORK_THREADS + HEALTH_THREADS == 4
+
+
+def test_threads_of_lanes_that_are_not_kept_end_with_their_calls(threads: ThreadExecutor) -> None:
+    over = threading.Event()
+    ask(threads, ("kept", says("1")), ("gone", lambda ends_at: str(over.wait(10))), timeout_s=SHORT_S)
+
+    threads.keep_lanes([work_lane("kept")])
+    still = len(lanes_of("gone"))
+    leaving = [thread for thread in threading.enumerate() if thread.name.startswith("lane-gone-")]
+    over.set()
+    for thread in leaving:
+        thread.join(timeout=5)
+
+    assert (still, len(lanes_of("gone")), len(lanes_of("kept"))) == (1, 0, 1)
+    assert ask(threads, ("gone", says("again"))) == [Done("again")]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from threading import Barrier, Event, Thread
+from threading import enumerate as enumerate_threads
 from typing import Any
 
 import pytest
@@ -16,8 +19,10 @@ from zonesched.errors import ChildUnreachable
 from zonesched.model.request_spec import Flavor, Image, RequestSpec
 from zonesched.scheduler.scale import Range
 from zonesched.seal.entry_form import blob_to_text, largest_child_blob
-from zonesched.seams import Done, Failed
+from zonesched.seams import Done, Executor, Failed, ThreadExecutor
 from zonesched.zones.child import Child, Offline, Ready, Waiting
+from zonesched.zones.client import ChildClient
+from zonesched.zones.fan_out import WORK_THREADS
 from zonesched.zones.zone_manager import ZoneManager
 
 OWN_UUID = UUID.format(0)
@@ -26,7 +31,7 @@ OWN_UUID = UUID.format(0)
 class Scene:
     """A zone with children that answer well, each with its own application, until told otherwise."""
 
-    def __init__(self, children: int = 1, **settings: Any) -> None:
+    def __init__(self, children: int = 1, executor: Executor | None = None, **settings: Any) -> None:
         self.clock = FakeClock()
         self.network = WsgiAdapter()
         self.apps: dict[int, ChildApp] = {}
@@ -34,7 +39,7 @@ class Scene:
         for number in range(1, children + 1):
             self.add(number)
         conf = options.load(overrides={"zone_failures_to_offline": 3, "zone_poll_timeout": 5.0, **settings})
-        self.executor = InlineExecutor()
+        self.executor = executor or InlineExecutor()
         self.manager = ZoneManager.from_conf(
             conf, self, OWN_UUID, self.clock, self.executor, a_transport(self.network, self.clock)
         )
@@ -421,3 +426,68 @@ def test_a_child_counts_with_the_blobs_that_it_offered_until_its_next_poll() -> 
 
     assert offered == [512]
     assert scene.manager.blob_sizes() == [256]
+
+
+# -- threads -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadExecutor]:
+    executor = ThreadExecutor()
+    yield executor
+    executor.stop()
+
+
+def test_a_child_is_polled_in_time_while_boots_tie_up_the_threads_for_work(threads: ThreadExecutor) -> None:
+    scene = Scene(executor=threads, zone_failures_to_offline=1, zone_poll_timeout=2.0)
+    scene.poll()
+    over, all_taken = Event(), Barrier(WORK_THREADS + 1, timeout=5)
+
+    def hang(client: ChildClient) -> None:
+        all_taken.wait()
+        over.wait(30)
+
+    caller = Thread(target=scene.manager.call, args=([(UUID.format(1), hang)] * WORK_THREADS, 0.5))
+    caller.start()
+    all_taken.wait()
+
+    scene.poll()
+    over.set()
+    caller.join()
+
+    assert isinstance(scene.status(), Ready)
+    assert scene.known().failures == 0
+
+
+def test_a_child_that_was_removed_ties_up_no_threads(threads: ThreadExecutor) -> None:
+    scene = Scene(2, executor=threads)
+    scene.poll()
+    scene.manager.ask(scene.rows, lambda client: client.info(5.0), timeout_s=5.0)
+    before = of_lanes(scene)
+
+    scene.rows.pop()
+    scene.manager.refresh()
+    for thread in of_lanes(scene, 2):
+        thread.join(timeout=5)
+
+    assert {thread.name[:-2] for thread in before} == {
+        f"lane-{UUID.format(n)}-{lane}" for n in (1, 2) for lane in ("work", "health")
+    }
+    assert (len(of_lanes(scene, 1)), of_lanes(scene, 2)) == (2, [])
+
+
+def test_a_child_that_was_only_probed_ties_up_no_threads(threads: ThreadExecutor) -> None:
+    scene = Scene(executor=threads)
+    scene.says(uuid=OWN_UUID)
+
+    error = scene.manager.probe(scene.rows[0])
+    for thread in of_lanes(scene):
+        thread.join(timeout=5)
+
+    assert (error, of_lanes(scene)) == ("child_is_self", [])
+
+
+def of_lanes(scene: Scene, *numbers: int) -> list[Thread]:
+    """The living threads of these children's lanes, of all where none is named."""
+    names = tuple(f"lane-{UUID.format(n)}-" for n in numbers or scene.apps)
+    return [thread for thread in enumerate_threads() if thread.name.startswith(names)]

@@ -14,7 +14,7 @@ import requests
 from tests.clock import FakeClock
 from tests.inline_executor import InlineExecutor
 from tests.wsgi_transport import WsgiAdapter
-from zonesched.seams import Done, Failed, Late
+from zonesched.seams import Done, Failed, Lane, Late
 
 T = TypeVar("T")
 NEVER = float("inf")
@@ -37,7 +37,7 @@ class SideBySide(InlineExecutor):
         self._clock = clock
 
     def gather(
-        self, calls: Sequence[tuple[str, Callable[[], T]]], timeout_s: float
+        self, calls: Sequence[tuple[Lane, Callable[[], T]]], timeout_s: float
     ) -> list[Done[T] | Failed | Late]:
         started = self._clock.monotonic()
         longest_s = 0.0

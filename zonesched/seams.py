@@ -12,10 +12,10 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -63,17 +63,27 @@ class Loop(Protocol):
         """End the present pause: the next step starts at once."""
 
 
+class Lane(NamedTuple):
+    """A name for calls that share so many threads."""
+
+    name: str
+    threads: int
+
+
 class Executor(Protocol):
     """Threads and pauses."""
 
     def gather(
-        self, calls: Sequence[tuple[str, Callable[[], T]]], timeout_s: float
+        self, calls: Sequence[tuple[Lane, Callable[[], T]]], timeout_s: float
     ) -> list[Done[T] | Failed | Late]:
         """Run (lane, call) pairs side by side; one outcome each, in their order, after at most `timeout_s`.
 
-        A lane has few threads (LANE_THREADS), shared by all who use it: what is slow in one lane holds up
-        nothing but that lane. A call that could not start in time is Late and never starts.
+        A lane's threads are shared by all who use it: what is slow in one lane holds up nothing but that
+        lane. A call that could not start in time is Late and never starts.
         """
+
+    def keep_lanes(self, lanes: Collection[Lane]) -> None:
+        """Give the threads of all other lanes back, each once its calls have ended."""
 
     def start_loop(self, name: str, step: Callable[[], float]) -> Loop:
         """Repeat `step` in the background; what it returns is the pause in seconds until the next one."""
@@ -133,29 +143,32 @@ class ThreadLoop:
             self._wake.wait(pause_s)
 
 
-LANE_THREADS = 4
-
-
 class ThreadExecutor:
     """Real threads: a small pool per lane, one thread per loop."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._lanes: dict[str, ThreadPoolExecutor] = {}
+        self._lanes: dict[Lane, ThreadPoolExecutor] = {}
         self._loops: list[ThreadLoop] = []
 
     def gather(
-        self, calls: Sequence[tuple[str, Callable[[], T]]], timeout_s: float
+        self, calls: Sequence[tuple[Lane, Callable[[], T]]], timeout_s: float
     ) -> list[Done[T] | Failed | Late]:
-        futures = [self._lane(lane).submit(call) for lane, call in calls]
+        futures = [self._submit(lane, call) for lane, call in calls]
         wait(futures, timeout=max(0.0, timeout_s))
         return [self._outcome(future) for future in futures]
 
-    def _lane(self, name: str) -> ThreadPoolExecutor:
+    def _submit(self, lane: Lane, call: Callable[[], T]) -> Future[T]:
         with self._lock:
-            if name not in self._lanes:
-                self._lanes[name] = ThreadPoolExecutor(LANE_THREADS, thread_name_prefix=f"lane-{name}")
-            return self._lanes[name]
+            if lane not in self._lanes:
+                self._lanes[lane] = ThreadPoolExecutor(lane.threads, thread_name_prefix=f"lane-{lane.name}")
+            return self._lanes[lane].submit(call)
+
+    def keep_lanes(self, lanes: Collection[Lane]) -> None:
+        with self._lock:
+            ended = [self._lanes.pop(lane) for lane in self._lanes.keys() - set(lanes)]
+        for pool in ended:
+            pool.shutdown(wait=False)
 
     @staticmethod
     def _outcome(future: Future[T]) -> Done[T] | Failed | Late:

@@ -1,7 +1,8 @@
 """Asking several children side by side, under one deadline.
 
-Each child is a lane of the executor: however slow it is and however many callers there are, it ties up the
-few threads of its lane and costs no offers but its own.
+Each child has two lanes of the executor, four threads together: however slow it is and however many callers
+there are, it ties up no more and costs no offers but its own. One of the four is for asking how it is, so
+that no load of boots makes a child look late that is well.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from zonesched.errors import ChildUnreachable
-from zonesched.seams import Clock, Done, Executor, Failed, Late
+from zonesched.seams import Clock, Done, Executor, Failed, Lane, Late
+
+WORK_THREADS = 3
+HEALTH_THREADS = 1
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -23,8 +27,18 @@ log = logging.getLogger(__name__)
 class Question(Generic[T]):
     """One call to one child; `ask` gets the moment, in monotonic seconds, by which it has to end."""
 
-    child_id: str
+    lane: Lane
     ask: Callable[[float], T]
+
+
+def work_lane(child_id: str) -> Lane:
+    """Where a child's part of boots, deletes and the sync goes on."""
+    return Lane(f"{child_id}-work", WORK_THREADS)
+
+
+def health_lane(child_id: str) -> Lane:
+    """Where a child is asked how it is."""
+    return Lane(f"{child_id}-health", HEALTH_THREADS)
 
 
 def fan_out(
@@ -35,7 +49,7 @@ def fan_out(
     A failure is a ChildUnreachable, also where an unforeseen error met a child's answer.
     """
     ends_at = clock.monotonic() + timeout_s
-    calls = [(question.child_id, partial(question.ask, ends_at)) for question in questions]
+    calls = [(question.lane, partial(question.ask, ends_at)) for question in questions]
     return [_foreseen(outcome) for outcome in executor.gather(calls, timeout_s)]
 
 

@@ -21,7 +21,7 @@ from zonesched.seams import Clock, Done, Executor, Failed, Late
 from zonesched.zones.askable import Askable, askable
 from zonesched.zones.child import Child, ChildInfo, Ready
 from zonesched.zones.client import ANSWER_BYTES, ChildClient
-from zonesched.zones.fan_out import Question, fan_out
+from zonesched.zones.fan_out import Question, fan_out, health_lane, work_lane
 from zonesched.zones.known_child import (
     KnownChild,
     PollRules,
@@ -97,9 +97,7 @@ class ZoneManager:
         """Reread the rows and ask each child once how it is, side by side."""
         polled = self._reread()
         timeout_s = self._settings.poll_timeout_s
-        questions = [
-            Question(known.child.id, partial(_info, self._client(known.child), timeout_s)) for known in polled
-        ]
+        questions = [self._how_it_is(known.child) for known in polled]
         outcomes = fan_out(self._executor, self._clock, questions, timeout_s)
         with self._lock:
             known_now = dict(self._known)
@@ -117,8 +115,8 @@ class ZoneManager:
         "" for one that can, and for one that does not answer well now: it may not have been started yet.
         """
         timeout_s = self._settings.poll_timeout_s
-        question = Question(child.id, partial(_info, self._client(child), timeout_s))
-        (outcome,) = fan_out(self._executor, self._clock, [question], timeout_s)
+        (outcome,) = fan_out(self._executor, self._clock, [self._how_it_is(child)], timeout_s)
+        self._free_lanes()
         return unusable(outcome.value, self._settings.rules) if isinstance(outcome, Done) else ""
 
     def offered(self, child_id: str, blob_size: int) -> None:
@@ -158,7 +156,9 @@ class ZoneManager:
         def asked_by(child_id: str, call: Callable[[ChildClient], T], ends_at: float) -> T:
             return call(self.client(child_id).within(ends_at))
 
-        questions = [Question(child_id, partial(asked_by, child_id, call)) for child_id, call in calls]
+        questions = [
+            Question(work_lane(child_id), partial(asked_by, child_id, call)) for child_id, call in calls
+        ]
         return fan_out(self._executor, self._clock, questions, timeout_s)
 
     def client(self, child_id: str) -> ChildClient:
@@ -202,7 +202,18 @@ class ZoneManager:
             if number > self._newest_reread:
                 self._newest_reread = number
                 self._known = {c.id: _carried_over(self._known.get(c.id), c) for c in children}
-            return list(self._known.values())
+            known_now = list(self._known.values())
+        self._free_lanes()
+        return known_now
+
+    def _free_lanes(self) -> None:
+        """A child that is not registered ties up no threads, save for calls that have not ended yet."""
+        ids = list(self._known)
+        self._executor.keep_lanes([lane(child_id) for child_id in ids for lane in (work_lane, health_lane)])
+
+    def _how_it_is(self, child: Child) -> Question[ChildInfo]:
+        timeout_s = self._settings.poll_timeout_s
+        return Question(health_lane(child.id), partial(_info, self._client(child), timeout_s))
 
     def _judged(self, known: KnownChild, outcome: Done[ChildInfo] | Failed | Late) -> KnownChild:
         rules = self._settings.rules
