@@ -89,6 +89,28 @@ class NanWeigher(BaseHostWeigher):
         return float("nan") if host_state.host == "host-2f" else 1.0
 
 
+class InfiniteWeigher(BaseHostWeigher):
+    def _weigh_object(self, host_state: HostState, spec: RequestSpec) -> float:
+        return float("inf") if host_state.host == "host-2f" else 1.0
+
+
+class CountedWeigher(BaseHostWeigher):
+    """Has something to say of requests that ask it, and none but aggregates give it a multiplier."""
+
+    multiplier_key = "counted_weight_multiplier"
+    asked = 0
+
+    def weight_multiplier(self) -> float:
+        return 0.0
+
+    def weighs(self, spec: RequestSpec) -> bool:
+        return bool(spec.hints.get("ask"))
+
+    def _weigh_object(self, host_state: HostState, spec: RequestSpec) -> float:
+        type(self).asked += 1
+        return float(host_state.free_ram_mb)
+
+
 class NanMultiplierWeigher(BaseHostWeigher):
     def weight_multiplier(self) -> float:
         return float("nan")

@@ -27,6 +27,7 @@ class FlatHost:
     ram_ratio: float = 1.0
     traits: frozenset[str] = frozenset()
     used: Mapping[str, int] = field(default_factory=dict)
+    building: int = 0
 
     @property
     def capacity(self) -> dict[str, int]:
@@ -45,7 +46,7 @@ class FlatHost:
 
     def with_one(self, asked: Asked) -> FlatHost:
         used = {name: self.used.get(name, 0) + amount for name, amount in asked.amounts.items()}
-        return replace(self, used={**self.used, **used})
+        return replace(self, used={**self.used, **used}, building=self.building + 1)
 
     def raw(self, weigher: str) -> float:
         match weigher:
@@ -53,6 +54,8 @@ class FlatHost:
                 return float(self.ram_mb - self.reserved_mb - self.used.get("MEMORY_MB", 0))
             case "CPUWeigher":
                 return float(self.left("VCPU"))
+            case "IoOpsWeigher":
+                return float(self.building)
             case _:
                 return float((self.disk_gb - self.used.get("DISK_GB", 0)) * 1024)
 
@@ -75,11 +78,14 @@ class Line:
 
 
 def scale_over(hosts: Iterable[FlatHost], multipliers: Mapping[str, float]) -> list[Line]:
-    """The scale of a request over these hosts: from 0, as the three weighers declare, to the highest."""
-    known = list(hosts)
+    """The scale of a request over these hosts: from 0, as the weighers declare, to the highest.
+
+    Of the weighers that are not named here each says the same of all hosts of these tests.
+    """
+    known, factors = list(hosts), {**{name: multipliers[name] for name in WEIGHERS}, "IoOpsWeigher": -1.0}
     return [
-        Line(name, max((host.raw(name) for host in known), default=0.0), multipliers[name])
-        for name in WEIGHERS
+        Line(name, max((host.raw(name) for host in known), default=0.0), factor)
+        for name, factor in factors.items()
     ]
 
 

@@ -69,17 +69,17 @@ def test_a_better_score_never_gets_a_worse_weight(values: list[float]) -> None:
 
 def test_a_scale_without_extent_gives_zero() -> None:
     for low, high in ((5.0, 5.0), (5.0, 4.0)):
-        assert scaled(np.array([1.0, 5.0, 9.0]), WeigherScale("w", low, high, 2.0)).tolist() == [0, 0, 0]
+        weighing = ScoreWeighing((WeigherScale("RAMWeigher", low, high, 2.0),))
+        table = a_table([a_host("1f", ram_mb=3_000), a_host("2f", ram_mb=2_000)])
+        offer = schedulers().default.offer(OfferRequest(table, a_spec(2, weighing=weighing)))
+        assert [pick.weight for pick in offer.picks] == [4 * 10**15] * 2
 
 
 def test_values_outside_the_scale_extrapolate_so_that_order_is_kept() -> None:
-    assert scaled(np.array([-10.0, 0.0, 5.0, 20.0]), WeigherScale("w", 0.0, 10.0, 2.0)).tolist() == [
-        -2,
-        0,
-        1,
-        4,
-    ]
-    assert scaled(np.array([20.0]), WeigherScale("w", 0.0, 10.0, -1.0)).tolist() == [-2]
+    scale = WeigherScale("w", 0.0, 10.0, 99.0)
+    assert scaled(np.array([-10.0, 0.0, 5.0, 20.0]), scale, 2.0).tolist() == [-2, 0, 1, 4]
+    assert scaled(np.array([20.0]), scale, -1.0).tolist() == [-2]
+    assert scaled(np.array([5.0, 5.0]), scale, np.array([2.0, 4.0])).tolist() == [1, 2]
 
 
 def test_a_zone_without_children_takes_the_scale_of_its_filtered_hosts() -> None:
@@ -114,7 +114,8 @@ def test_a_zone_that_knows_of_no_host_has_a_scale_without_extent() -> None:
     for has_children in (True, False):
         weighing = schedulers().default.choose_weighing(HostTable(), a_spec(), {}, has_children)
         assert isinstance(weighing, ScoreWeighing)
-        assert {(scale.low, scale.high) for scale in weighing.scales} == {(0.0, 0.0)}
+        observed = {scale.weigher: (scale.low, scale.high) for scale in weighing.scales}
+        assert observed["RAMWeigher"] == observed["IoOpsWeigher"] == (0.0, 0.0)
 
 
 def test_a_request_that_comes_with_a_scale_is_weighed_with_it() -> None:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.hosts import SEEDS, a_host, a_spec, a_table, schedulers, unhurried
+from zonesched.model.aggregate import Aggregate
 from zonesched.model.build_plan import MAX_WEIGHT, Entry, FunnelStep, LocalPlace
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_table import HostRow, HostTable
@@ -24,14 +25,35 @@ from zonesched.model.request_spec import (
     VCPU,
     CostFunction,
     CostWeighing,
+    Group,
+    GroupPolicy,
+    NoGroup,
     Policy,
     RequestSpec,
     ScoreWeighing,
+    ServerGroup,
+    WeigherScale,
 )
 from zonesched.scheduler.base_scheduler import Offer, OfferRequest
 from zonesched.scheduler.merge import merge_heads
 from zonesched.scheduler.scale import Range, merge_ranges
 from zonesched.scheduler.schedulers import Schedulers
+from zonesched.weights.registry import BUILT_IN
+
+METADATA: tuple[dict[str, str], ...] = (
+    {},
+    {"ram_weight_multiplier": "-2"},
+    {"ram_weight_multiplier": "0.5", "num_instances_weight_multiplier": "1e1"},
+    {"cpu_weight_multiplier": "0", "cross_zone_weight_multiplier": "many"},
+)
+DEBIAN = {"os_distro": "debian", "os_type": "linux"}
+GROUPS = (
+    NoGroup(),
+    ServerGroup("g", GroupPolicy.SOFT_AFFINITY),
+    ServerGroup("g", GroupPolicy.SOFT_ANTI_AFFINITY),
+)
+CONTEXT = RequestContext("owner-1", group="group-1")
+DEBIAN_KEY = a_spec(image=DEBIAN).image_key
 
 
 @dataclass
@@ -48,16 +70,15 @@ class Zone:
         )
 
     def own_offer(self, chosen: Schedulers, spec: RequestSpec) -> Offer:
-        return chosen.for_weighing(spec.weighing).offer(
-            OfferRequest(self.table, spec, RequestContext("owner-1"))
-        )
+        return chosen.for_weighing(spec.weighing).offer(OfferRequest(self.table, spec, CONTEXT))
 
     def entries(self, chosen: Schedulers, spec: RequestSpec) -> list[Entry]:
         """What this zone answers its parent: its own sequence and its children's, merged."""
         offer = self.own_offer(chosen, spec)
         picks = offer.bundles if spec.policy is Policy.AFFINITY else offer.picks
         own = [Entry(pick.weight, LocalPlace(pick.host_id)) for pick in picks]
-        below = [child.entries(chosen, spec) for child in self.children]
+        passed_on = replace(spec, path=(*spec.path, "above"))
+        below = [child.entries(chosen, passed_on) for child in self.children]
         return merge_heads([own, *below], spec.num_instances)[0]
 
 
@@ -71,8 +92,19 @@ def some_row(rng: random.Random, host_id: str) -> HostRow:
         disk_gb=Inventory(rng.choice([50, 100]), step_size=rng.choice([1, 1, 1, 5])),
         used={VCPU: rng.choice([0, 0, 1, 5]), MEMORY_MB: rng.choice([0, 0, 1_024])},
         owners={"owner-1": rng.choice([0, 0, 1])},
-        capabilities={"special": rng.random() < 0.3},
+        capabilities={
+            "special": rng.random() < 0.3,
+            "hypervisor_version": rng.choice([7_001_123, "7.1.123", "8.2"]),
+        },
         enabled=rng.random() < 0.95,
+        aggregates=[
+            Aggregate(str(n), f"a{n}", rng.choice(METADATA)) for n in range(rng.choice([0, 0, 1, 2]))
+        ],
+        num_building=rng.choice([0, 0, 2]),
+        failed_builds=rng.choice([0, 0, 0, 1]),
+        groups={"group-1": rng.choice([0, 0, 1])},
+        images={DEBIAN_KEY: rng.choice([0, 0, 2])},
+        metrics={"load": rng.uniform(-1, 1)},
     )
 
 
@@ -98,6 +130,8 @@ class Books:
         self.rows = {row.facts.id: row for zone in zones for row in zone.rows}
         self.used = {host_id: dict(row.used) for host_id, row in self.rows.items()}
         self.mine = {host_id: row.owners.get("owner-1", 0) for host_id, row in self.rows.items()}
+        self.placed = dict.fromkeys(self.rows, 0)
+        self.near = {row.facts.id for row in zones[0].rows}
         self.spec = spec
 
     def weights(self, copies: int = 1) -> dict[str, int]:
@@ -108,6 +142,7 @@ class Books:
         for name, amount in self.spec.resources.items():
             self.used[host_id][name] = self.used[host_id].get(name, 0) + amount
         self.mine[host_id] += 1
+        self.placed[host_id] += 1
 
     def _takes(self, row: HostRow, copies: int) -> bool:
         used = self.used[row.facts.id]
@@ -130,16 +165,34 @@ class Books:
             cost = sum(function.weight * costs[function.name] for function in weighing.functions)
             return min(max(round(cost), 0), MAX_WEIGHT)
         assert isinstance(weighing, ScoreWeighing)
+        placed, in_group = self.placed[row.facts.id], row.groups["group-1"] + self.placed[row.facts.id]
         raw = {
             "RAMWeigher": float(free[MEMORY_MB]),
             "CPUWeigher": float(row.inventories[VCPU].capacity - used.get(VCPU, 0)),
             "DiskWeigher": float(free[DISK_GB] * 1024),
+            "IoOpsWeigher": float(row.num_building + placed),
+            "BuildFailureWeigher": -float(row.failed_builds),
+            "MetricsWeigher": row.metrics["load"] * 2.0,
+            "ServerGroupSoftAffinityWeigher": float(in_group),
+            "ServerGroupSoftAntiAffinityWeigher": -float(in_group),
+            "HypervisorVersionWeigher": 8_002_000.0
+            if row.facts.capabilities["hypervisor_version"] == "8.2"
+            else 7_001_123.0,
+            "NumInstancesWeigher": float(row.owners["owner-1"] + placed),
+            "ImagePropertiesWeigher": 5.0 * (row.images[DEBIAN_KEY] + placed),
+            "CrossZoneWeigher": float(row.facts.id in self.near),
         }
         score = 0.0
         for scale in weighing.scales:
             if scale.high > scale.low:
-                score += (raw[scale.weigher] - scale.low) / (scale.high - scale.low) * scale.multiplier
+                part = (raw[scale.weigher] - scale.low) / (scale.high - scale.low)
+                score += part * self._multiplier(row, scale)
         return min(max(4 * 10**15 - round(10**9 * score), 0), MAX_WEIGHT)
+
+    def _multiplier(self, row: HostRow, scale: WeigherScale) -> float:
+        option = OPTIONS[scale.weigher]
+        said = [a.metadata[option] for a in row.facts.aggregates if option in a.metadata]
+        return min(map(float, said), default=scale.multiplier) if "many" not in said else scale.multiplier
 
 
 def replay(books: Books, picks: list[Entry], count: int) -> None:
@@ -152,19 +205,28 @@ def replay(books: Books, picks: list[Entry], count: int) -> None:
     assert len(picks) == count or not books.weights()
 
 
+OPTIONS = {name: weigher.multiplier_key for name, weigher in BUILT_IN.items()}
 MULTIPLIERS = st.sampled_from([-2.5, -1.0, 0.0, 0.3, 1.0, 4.0])
+ALL_MULTIPLIERS = st.fixed_dictionaries(dict.fromkeys(OPTIONS.values(), MULTIPLIERS))
 
 
 @unhurried
 @given(
-    SEEDS, st.integers(1, 30), st.integers(1, 40), st.integers(1, 300), MULTIPLIERS, MULTIPLIERS, MULTIPLIERS
+    SEEDS,
+    st.integers(1, 30),
+    st.integers(1, 40),
+    st.integers(1, 300),
+    ALL_MULTIPLIERS,
+    st.sampled_from(GROUPS),
 )
 def test_each_pick_of_a_tree_is_the_best_of_all_its_hosts(
-    seed: int, size: int, hosts: int, count: int, ram: float, cpu: float, disk: float
+    seed: int, size: int, hosts: int, count: int, multipliers: dict[str, float], group: Group
 ) -> None:
     zones = some_tree(random.Random(seed), size, hosts)
-    chosen = schedulers(ram_weight_multiplier=ram, cpu_weight_multiplier=cpu, disk_weight_multiplier=disk)
-    spec = a_spec(count, request_id=f"request-{seed}", ram_mb=512, disk_gb=5)
+    chosen = schedulers(
+        metrics_weight_setting=["load=2"], image_props_weight_setting=["os_distro=5"], **multipliers
+    )
+    spec = a_spec(count, request_id=f"request-{seed}", ram_mb=512, disk_gb=5, group=group, image=DEBIAN)
     ranges = merge_ranges(*(child.ranges(chosen) for child in zones[0].children))
     weighing = chosen.default.choose_weighing(zones[0].table, spec, ranges, bool(zones[0].children))
     spec = replace(spec, weighing=weighing)
@@ -204,7 +266,10 @@ def test_each_bundle_of_a_tree_is_on_the_best_host_with_room_for_all(
     )
     spec = replace(spec, weighing=weighing)
     best = sorted(Books(zones, spec).weights(copies=count).values())
-    offers = [zone.own_offer(chosen, spec) for zone in zones]
+    paths = [(), *([("above",)] * (len(zones) - 1))]
+    offers = [
+        zone.own_offer(chosen, replace(spec, path=path)) for zone, path in zip(zones, paths, strict=True)
+    ]
     bundles = [[Entry(b.weight, LocalPlace(b.host_id)) for b in offer.bundles] for offer in offers]
     merged, _ = merge_heads(bundles, 1 + alternates)
     assert [bundle.weight for bundle in merged] == best[: 1 + alternates]

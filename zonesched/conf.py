@@ -138,16 +138,76 @@ SCHEDULER = [
     ),
     cfg.ListOpt(
         "weight_classes",
-        default=["RAMWeigher", "CPUWeigher", "DiskWeigher"],
-        help="Weighers of FilterScheduler: names or dotted paths.",
+        default=["all_weighers"],
+        help="Weighers of FilterScheduler: names or dotted paths; all_weighers are the built-in ones.",
     ),
     cfg.FloatOpt("ram_weight_multiplier", default=1.0, help="Factor of RAMWeigher; negative stacks."),
     cfg.FloatOpt("cpu_weight_multiplier", default=1.0, help="Factor of CPUWeigher; negative stacks."),
     cfg.FloatOpt("disk_weight_multiplier", default=1.0, help="Factor of DiskWeigher; negative stacks."),
+    cfg.FloatOpt(
+        "io_ops_weight_multiplier",
+        default=-1.0,
+        help="Factor of IoOpsWeigher; negative prefers hosts with fewer builds under way.",
+    ),
+    cfg.FloatOpt(
+        "num_instances_weight_multiplier",
+        default=0.0,
+        help="Factor of NumInstancesWeigher; negative prefers hosts with fewer instances.",
+    ),
+    cfg.FloatOpt(
+        "build_failure_weight_multiplier",
+        default=1_000_000.0,
+        help="Factor of BuildFailureWeigher; large, so that hosts with failed builds come last.",
+    ),
+    cfg.FloatOpt(
+        "hypervisor_version_weight_multiplier",
+        default=1.0,
+        help="Factor of HypervisorVersionWeigher; negative prefers older ones.",
+    ),
+    cfg.FloatOpt(
+        "soft_affinity_weight_multiplier", default=1.0, help="Factor of ServerGroupSoftAffinityWeigher."
+    ),
+    cfg.FloatOpt(
+        "soft_anti_affinity_weight_multiplier",
+        default=1.0,
+        help="Factor of ServerGroupSoftAntiAffinityWeigher.",
+    ),
+    cfg.FloatOpt(
+        "cross_zone_weight_multiplier",
+        default=0.0,
+        help="Factor of CrossZoneWeigher; positive prefers this zone's own hosts to those of its children.",
+    ),
+    cfg.FloatOpt(
+        "image_props_weight_multiplier",
+        default=0.0,
+        help="Factor of ImagePropertiesWeigher; positive prefers hosts with instances of like images.",
+    ),
+    cfg.ListOpt(
+        "image_props_weight_setting",
+        default=[],
+        help="What each image property counts for ImagePropertiesWeigher, as name=ratio; empty: 1 each.",
+    ),
+    cfg.FloatOpt("metrics_weight_multiplier", default=1.0, help="Factor of MetricsWeigher."),
+    cfg.ListOpt(
+        "metrics_weight_setting",
+        default=[],
+        help="What each metric of a host counts for MetricsWeigher, as name=ratio.",
+    ),
+    cfg.BoolOpt(
+        "metrics_required",
+        default=True,
+        help="True: a host without one of these metrics cannot be weighed, and the request is refused."
+        " False: metrics_weight_of_unavailable is its value.",
+    ),
+    cfg.FloatOpt(
+        "metrics_weight_of_unavailable",
+        default=-10_000.0,
+        help="What MetricsWeigher says of a host without one of its metrics, unless they are required.",
+    ),
     cfg.ListOpt(
         "least_cost_functions",
         default=["noop_cost=1.0"],
-        help="Cost functions of LeastCostScheduler as name=weight: noop_cost, fill_first_cost,"
+        help="Cost functions of LeastCostScheduler as name=number: noop_cost, fill_first_cost,"
         " spread_first_cost, owner_on_host_cost, plain_on_special_cost, or dotted paths.",
     ),
     cfg.StrOpt(

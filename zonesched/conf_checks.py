@@ -6,12 +6,12 @@ Nothing here reads a file: `zonesched.conf.load` does, and calls `check_together
 from __future__ import annotations
 
 import ipaddress
-import math
 from typing import Any
 
 from oslo_config import cfg
 
 from zonesched.errors import ConfigError
+from zonesched.ratios import read_ratios
 
 SAMPLE_KEY = "c286696d887c9aa0611bbb3e2025a45b"
 """The key printed in the original documents: known to everybody, so never used to seal."""
@@ -67,7 +67,8 @@ def check_together(conf: cfg.ConfigOpts) -> None:
     _check_blob_size(conf.build_plan_blob_size)
     _check_zone_capabilities(conf.zone_capabilities)
     _check_child_networks(conf.child_networks)
-    _check_cost_functions(conf.least_cost_functions)
+    for option in ("least_cost_functions", "metrics_weight_setting", "image_props_weight_setting"):
+        _check_ratios(option, conf[option])
     _check_order(conf, "hold_margin", "hold", strict=True)
     _check_order(conf, "hold", "max_hold", strict=False)
     _check_order(conf, "retry_pause", "retry_pause_max", strict=False)
@@ -135,19 +136,15 @@ def _check_child_networks(items: list[str]) -> None:
             ) from None
 
 
-def _check_cost_functions(items: list[str]) -> None:
-    for item in items:
-        name, _, weight = item.rpartition("=")
-        try:
-            usable = bool(name) and math.isfinite(float(weight))
-        except ValueError:
-            usable = False
-        if not usable:
-            raise ConfigError(
-                f"Option least_cost_functions: {item!r} is not accepted. Accepted: name=weight, several"
-                " separated by commas.",
-                field="least_cost_functions",
-            )
+def _check_ratios(option: str, items: list[str]) -> None:
+    try:
+        read_ratios(items)
+    except ValueError as error:
+        raise ConfigError(
+            f"Option {option}: {str(error)!r} is not accepted. Accepted: name=number, each name once, several"
+            " separated by commas.",
+            field=option,
+        ) from None
 
 
 def _check_order(conf: cfg.ConfigOpts, low: str, high: str, *, strict: bool) -> None:

@@ -22,7 +22,7 @@ MB_PER_GB = 1024
 class HostState:
     """A row, and what is virtually on it; `context` is what the zone knows about the request."""
 
-    __slots__ = ("_added", "_flavor", "_taken", "context", "row", "table")
+    __slots__ = ("_added", "_flavor", "_image", "_taken", "context", "row", "table")
 
     def __init__(self, table: HostTable, row: int, context: RequestContext = NOTHING_KNOWN) -> None:
         self.table = table
@@ -31,6 +31,7 @@ class HostState:
         self._taken: dict[str, int] = {}
         self._added = 0
         self._flavor = ""
+        self._image = ""
 
     def consume(self, spec: RequestSpec, copies: int = 1) -> None:
         """Take what `copies` instances of the request take, in this view only."""
@@ -38,6 +39,7 @@ class HostState:
             self._taken[resource_class] = self._taken.get(resource_class, 0) + copies * amount
         self._added += copies
         self._flavor = spec.flavor.id
+        self._image = spec.image_key
 
     @property
     def placed(self) -> int:
@@ -158,6 +160,14 @@ class HostState:
         """Living instances of a flavor on this host."""
         added = self._added if flavor_id == self._flavor else 0
         return self.table.flavors.count(self.row, flavor_id) + added
+
+    def image_score(self, scores: Mapping[str, float]) -> float:
+        """The sum over living instances of the score of their image's properties; `scores` by image key."""
+        counts = self.table.images.of_row(self.row)
+        score = 0.0
+        for key in sorted(counts.keys() & scores.keys()):
+            score += counts[key] * scores[key]
+        return score + self._added * scores.get(self._image, 0.0)
 
     @property
     def num_io_ops(self) -> int:

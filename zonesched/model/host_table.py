@@ -22,10 +22,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from zonesched.model.addresses import AddressColumn
+from zonesched.model.aggregate import Aggregate
 from zonesched.model.arrays import Bools, Floats, Hashes, Ints
 from zonesched.model.capacity import Inventory
 from zonesched.model.class_columns import ClassColumns
 from zonesched.model.host_row import HostFacts, HostRow, SharedFacts
+from zonesched.model.hypervisor_version import version_number
 from zonesched.model.interned import InternedColumn
 from zonesched.model.tallies import Tallies
 from zonesched.model.tie_break import text_hash
@@ -58,6 +60,7 @@ class HostTable:
         self._num_instances: Floats = np.zeros(_FIRST_ROOM)
         self._num_building: Floats = np.zeros(_FIRST_ROOM)
         self._failed_builds: Floats = np.zeros(_FIRST_ROOM)
+        self._hypervisor_versions: Floats = np.zeros(_FIRST_ROOM)
         self._metrics: dict[str, Floats] = {}
         self._services_up: Mapping[str, bool] = {}
         self.owners = Tallies()
@@ -68,6 +71,7 @@ class HostTable:
         self.services = InternedColumn("", "", _FIRST_ROOM)
         self.availability_zones = InternedColumn("", "", _FIRST_ROOM)
         self.trait_sets = InternedColumn(_NO_TRAITS, _NO_TRAITS, _FIRST_ROOM)
+        self.aggregate_sets: InternedColumn[tuple[Aggregate, ...]] = InternedColumn((), (), _FIRST_ROOM)
         self.shared_facts = InternedColumn(SharedFacts(), ("", "{}", _NO_TRAITS, ()), _FIRST_ROOM)
 
     def apply(self, changed: Iterable[HostRow], removed: Iterable[str] = ()) -> None:
@@ -186,6 +190,16 @@ class HostTable:
         return self._failed_builds[: self._size]
 
     @property
+    def hypervisor_versions(self) -> Floats:
+        """`version_number` of the capability `hypervisor_version`."""
+        return self._hypervisor_versions[: self._size]
+
+    def has_metadata(self, key: str) -> bool:
+        """Whether an aggregate of some host has this key in its metadata."""
+        sets = self.aggregate_sets.distinct()
+        return any(key in aggregate.metadata for aggregates in sets for aggregate in aggregates)
+
+    @property
     def metric_names(self) -> tuple[str, ...]:
         """Every metric that some host reports or reported, sorted."""
         return tuple(sorted(self._metrics))
@@ -223,6 +237,7 @@ class HostTable:
         self._num_instances = np.concatenate([self._num_instances, np.zeros(more)])
         self._num_building = np.concatenate([self._num_building, np.zeros(more)])
         self._failed_builds = np.concatenate([self._failed_builds, np.zeros(more)])
+        self._hypervisor_versions = np.concatenate([self._hypervisor_versions, np.zeros(more)])
         for name, column in self._metrics.items():
             self._metrics[name] = np.concatenate([column, np.full(more, np.nan)])
         for columns in self._classes.values():
@@ -231,6 +246,7 @@ class HostTable:
         self.services.grow(room)
         self.availability_zones.grow(room)
         self.trait_sets.grow(room)
+        self.aggregate_sets.grow(room)
         self.shared_facts.grow(room)
         self._room = room
 
@@ -256,7 +272,10 @@ class HostTable:
         self.trait_sets.set(row, facts.traits, facts.traits)
         text = json.dumps(dict(facts.capabilities), sort_keys=True) if facts.capabilities else "{}"
         shared = SharedFacts(facts.availability_zone, facts.capabilities, facts.traits, facts.aggregates)
-        key = (facts.availability_zone, text, facts.traits, tuple(a.key for a in facts.aggregates))
+        aggregates = tuple(aggregate.key for aggregate in facts.aggregates)
+        self.aggregate_sets.set(row, aggregates, facts.aggregates)
+        self._hypervisor_versions[row] = version_number(facts.capabilities.get("hypervisor_version"))
+        key = (facts.availability_zone, text, facts.traits, aggregates)
         self.shared_facts.set(row, key, shared)
 
     def _set_name(self, row: int, name: str) -> None:

@@ -6,11 +6,12 @@ then stand in it several times, with different numbers of them. Nothing is writt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
 from zonesched.model.addresses import Network
+from zonesched.model.aggregate import Aggregate
 from zonesched.model.arrays import Bools, Floats, Hashes, Ints, RowSelection
 from zonesched.model.host_row import SharedFacts
 from zonesched.model.host_state import HostState
@@ -164,6 +165,16 @@ class HostView:
     def failed_builds(self) -> Floats:
         return self.table.failed_builds[self.rows]
 
+    @property
+    def hypervisor_versions(self) -> Floats:
+        """0 where the host's agent reports none."""
+        return self.table.hypervisor_versions[self.rows]
+
+    def image_score(self, scores: Mapping[str, float]) -> Floats:
+        """The sum over living instances of the score of their image's properties; `scores` by image key."""
+        counted = self.table.images.weighed(scores, self.table.size)[self.rows]
+        return self._add_copies(counted, scores.get(self.spec.image_key, 0.0))
+
     def metric(self, name: str) -> Floats:
         """What the hosts report of one metric; NaN where a host does not report it."""
         return self.table.metric(name)[self.rows]
@@ -197,6 +208,10 @@ class HostView:
     def numbers_by_shared_facts(self, question: Callable[[SharedFacts], float]) -> Floats:
         """As `by_shared_facts`, for a question whose answer is a number."""
         return self.table.shared_facts.numbers(self.rows, question)
+
+    def numbers_by_aggregates(self, question: Callable[[tuple[Aggregate, ...]], float]) -> Floats:
+        """Asked once per distinct set of aggregates."""
+        return self.table.aggregate_sets.numbers(self.rows, question)
 
     def by_representative(self, question: Callable[[HostState], bool]) -> Bools:
         """As `by_shared_facts`, asked about one host of each group with equal facts."""
@@ -235,7 +250,7 @@ class HostView:
     def _with_copies(self, resource_class: str, amount: int) -> Floats:
         return self._add_copies(self.table.columns(resource_class).used[self.rows], amount)
 
-    def _add_copies(self, column: Floats, amount: int) -> Floats:
+    def _add_copies(self, column: Floats, amount: float) -> Floats:
         return column if self.copies is None or amount == 0 else column + self.copies * float(amount)
 
     def _keep(self, name: str, resource_class: str, make: Callable[[], Floats]) -> Floats:

@@ -44,6 +44,16 @@ class Tallies:
             counts[list(found)] = list(found.values())
         return counts
 
+    def weighed(self, scores: Mapping[str, float], size: int) -> Floats:
+        """By row, the sum of count times score over the keys, added in their order."""
+        total = np.zeros(size)
+        for key in sorted(scores):
+            found = self._rows_of.get(key)
+            if found and scores[key]:
+                counts = np.fromiter(found.values(), dtype=np.float64, count=len(found))
+                total[np.fromiter(found, dtype=np.int64, count=len(found))] += counts * scores[key]
+        return total
+
     def keys(self) -> Iterator[str]:
         """Every key that some row has, in no particular order."""
         return iter(self._rows_of)

@@ -24,7 +24,8 @@ class FilterScheduler(BaseScheduler):
     ) -> Weighing:
         """The scale: of all hosts below and here where there are children, else of the filtered hosts."""
         if has_children:
-            return scale_of_ranges(self.plugins.weighers, merge_ranges(child_ranges, self.ranges(table)))
+            ranges = merge_ranges(child_ranges, self.ranges(table))
+            return scale_of_ranges(self.plugins.weighers, ranges, spec)
         self.check(spec)
         survivors = run_funnel(OfferRequest(table, spec), self._filters(spec))
         return scale_of_hosts(self.plugins.weighers, survivors.hosts, spec)

@@ -15,6 +15,7 @@ from zonesched.model.host_state import HostState
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import MEMORY_MB, CostFunction, RequestSpec
 from zonesched.plugin import load_dotted
+from zonesched.ratios import read_ratios
 
 OPTION = "least_cost_functions"
 
@@ -140,7 +141,7 @@ class HostCosts:
     @classmethod
     def from_conf(cls, conf: Conf) -> HostCosts:
         """Raises ConfigError that names an unknown cost function and the known ones."""
-        configured = tuple(_read(text) for text in conf[OPTION])
+        configured = tuple(CostFunction(*pair) for pair in read_ratios(conf[OPTION]).items())
         own = {f.name: _load(f.name, conf) for f in configured if f.name not in BUILT_IN}
         built_in = {name: cost.from_conf(conf) for name, cost in BUILT_IN.items()}
         return cls(configured, built_in | own)
@@ -150,11 +151,6 @@ class HostCosts:
         if name not in self.known:
             raise WeighingUnknown(f"There is no cost function {name!r} here.")
         return self.known[name]
-
-
-def _read(text: str) -> CostFunction:
-    name, _, weight = text.rpartition("=")
-    return CostFunction(name.strip(), float(weight))
 
 
 def _load(path: str, conf: Conf) -> BaseHostCost:

@@ -58,14 +58,17 @@ def choose_scale(name: str, weigher: BaseHostWeigher, observed: Range) -> Weighe
     )
 
 
-def scaled(raw: Floats, scale: WeigherScale) -> Floats:
-    """Multiplier times where each raw value lies between low (0) and high (1).
+def has_extent(scale: WeigherScale) -> bool:
+    """Whether hosts can differ by this weigher; without an extent every host's score is 0."""
+    return scale.high > scale.low
 
-    0 where the scale has no extent. Values outside extrapolate, so that order is kept.
+
+def scaled(raw: Floats, scale: WeigherScale, multiplier: float | Floats) -> Floats:
+    """Multiplier times where each raw value lies between low (0) and high (1) of a scale with an extent.
+
+    `multiplier`: one number, or one per host. Values outside extrapolate, so that order is kept.
     """
-    if not scale.high > scale.low:
-        return np.zeros_like(raw)
-    return (raw - scale.low) / (scale.high - scale.low) * scale.multiplier
+    return (raw - scale.low) / (scale.high - scale.low) * multiplier
 
 
 def to_weight(score: Floats) -> Ints:

@@ -12,7 +12,7 @@ from zonesched.model.arrays import Floats
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import Flavor, Image, RequestSpec, ScoreWeighing
-from zonesched.scheduler.scale import Range, choose_scale, range_of, scaled
+from zonesched.scheduler.scale import Range, choose_scale, has_extent, range_of, scaled
 from zonesched.weights.contract import BaseHostWeigher, WeigherFailed
 from zonesched.weights.registry import HostWeighers
 
@@ -24,6 +24,14 @@ NOTHING_ASKED = RequestSpec("", "", 1, Flavor("", "", 0, 0, 0), Image("", ""))
 
 def raw_values(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: RequestSpec) -> Floats:
     """What a weigher says of each host; WeigherFailed if it raises or says what is no finite number."""
+    raw = _asked(name, weigher, hosts, spec)
+    if not np.isfinite(raw).all():
+        log.error("weigher %s gave no finite number for a host", name)
+        raise WeigherFailed(name)
+    return raw
+
+
+def _asked(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: RequestSpec) -> Floats:
     try:
         raw = np.asarray(weigher.weigh(hosts, spec), dtype=np.float64)
     except ZoneschedError:
@@ -31,8 +39,8 @@ def raw_values(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: Reque
     except Exception as error:
         log.exception("weigher %s failed", name)
         raise WeigherFailed(name) from error
-    if raw.shape != (len(hosts),) or not np.isfinite(raw).all():
-        log.error("weigher %s gave no finite number per host", name)
+    if raw.shape != (len(hosts),):
+        log.error("weigher %s gave not one number per host", name)
         raise WeigherFailed(name)
     return raw
 
@@ -43,28 +51,35 @@ def scores(weighers: HostWeighers, weighing: ScoreWeighing, hosts: HostView, spe
     # What leaves float64 becomes infinite and still has a place in the order; only inf - inf has none.
     with np.errstate(over="ignore", invalid="ignore"):
         for scale in weighing.scales:
-            raw = raw_values(scale.weigher, weighers.named(scale.weigher), hosts, spec)
-            total += scaled(raw, scale)
+            weigher = weighers.named(scale.weigher)
+            multiplier = weighers.multipliers(scale.weigher, scale.multiplier, hosts)
+            if has_extent(scale) and np.any(multiplier):
+                total += scaled(raw_values(scale.weigher, weigher, hosts, spec), scale, multiplier)
     if np.isnan(total).any():
         raise WeigherFailed(" + ".join(scale.weigher for scale in weighing.scales))
     return total
 
 
 def scale_of_hosts(weighers: HostWeighers, hosts: HostView, spec: RequestSpec) -> ScoreWeighing:
-    """The scale that the configured weighers have over these hosts."""
+    """The scale that the configured weighers have over these hosts, without those that weigh none of them."""
     scales = []
     for name, weigher in weighers.configured.items():
-        raw = raw_values(name, weigher, hosts, spec)
-        scales.append(choose_scale(name, weigher, range_of(raw) if len(raw) else Range(0.0, 0.0)))
+        if weigher.weighs(spec) and np.any(weighers.multipliers(name, weigher.weight_multiplier(), hosts)):
+            raw = raw_values(name, weigher, hosts, spec)
+            scales.append(choose_scale(name, weigher, range_of(raw) if len(raw) else Range(0.0, 0.0)))
     return ScoreWeighing(tuple(scales))
 
 
-def scale_of_ranges(weighers: HostWeighers, ranges: Mapping[str, Range]) -> ScoreWeighing:
-    """The scale that the configured weighers have over hosts of which only the ranges are known."""
+def scale_of_ranges(weighers: HostWeighers, ranges: Mapping[str, Range], spec: RequestSpec) -> ScoreWeighing:
+    """The scale that the configured weighers have over hosts of which only the ranges are known.
+
+    A multiplier of 0 is no reason to leave a weigher out: an aggregate below may have another one.
+    """
     return ScoreWeighing(
         tuple(
             choose_scale(name, weigher, ranges.get(name, Range(0.0, 0.0)))
             for name, weigher in weighers.configured.items()
+            if weigher.weighs(spec)
         )
     )
 
@@ -72,7 +87,8 @@ def scale_of_ranges(weighers: HostWeighers, ranges: Mapping[str, Range]) -> Scor
 def observed_ranges(weighers: Mapping[str, BaseHostWeigher], table: HostTable) -> dict[str, Range]:
     """The raw range of each weigher over hosts that are enabled and up.
 
-    Without such a host none has one. A weigher that declares both bounds has those.
+    Without such a host none has one. A weigher that declares both bounds has those. A host of which a weigher
+    says no finite number counts for nothing here: only a request that may go there is refused for it.
     """
     rows = np.flatnonzero(table.alive & table.enabled & table.up)
     if len(rows) == 0:
@@ -83,5 +99,8 @@ def observed_ranges(weighers: Mapping[str, BaseHostWeigher], table: HostTable) -
         if weigher.minval is not None and weigher.maxval is not None:
             found[name] = Range(weigher.minval, weigher.maxval)
         else:
-            found[name] = range_of(raw_values(name, weigher, hosts, NOTHING_ASKED))
+            raw = _asked(name, weigher, hosts, NOTHING_ASKED)
+            finite = raw[np.isfinite(raw)]
+            if len(finite):
+                found[name] = range_of(finite)
     return found

@@ -32,9 +32,11 @@ class BaseHostWeigher:
     """A weigher; settings arrive in its constructor, by `from_conf`.
 
     `minval` and `maxval`, where not None, take the place of the lowest and highest raw value in the scale.
-    A weigher whose raw value depends on the request declares both.
+    A weigher whose raw value depends on the request declares both. `multiplier_key`, where not empty, is the
+    key in the metadata of aggregates under which their hosts get another multiplier; of several the smallest.
     """
 
+    multiplier_key = ""
     minval: float | None = None
     maxval: float | None = None
 
@@ -46,6 +48,10 @@ class BaseHostWeigher:
     def weight_multiplier(self) -> float:
         """The factor of this weigher's scaled value; negative turns its order around."""
         return 1.0
+
+    def weighs(self, spec: RequestSpec) -> bool:
+        """Whether the request gives this weigher anything to go by; one that has nothing costs nothing."""
+        return True
 
     def _weigh_object(self, host_state: HostState, spec: RequestSpec) -> float:
         """The raw value of one host; must be finite."""

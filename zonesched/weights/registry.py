@@ -8,41 +8,88 @@ from dataclasses import dataclass
 
 from zonesched.conf import Conf
 from zonesched.errors import ConfigError, WeighingUnknown
+from zonesched.model.arrays import Floats
+from zonesched.model.host_view import HostView
+from zonesched.model.metadata_numbers import MetadataNumbers
 from zonesched.plugin import load_dotted
+from zonesched.weights.affinity import ServerGroupSoftAffinityWeigher, ServerGroupSoftAntiAffinityWeigher
+from zonesched.weights.build_failure import BuildFailureWeigher
 from zonesched.weights.contract import BaseHostWeigher
 from zonesched.weights.cpu import CPUWeigher
+from zonesched.weights.cross_zone import CrossZoneWeigher
 from zonesched.weights.disk import DiskWeigher
+from zonesched.weights.hypervisor_version import HypervisorVersionWeigher
+from zonesched.weights.image_properties import ImagePropertiesWeigher
+from zonesched.weights.io_ops import IoOpsWeigher
+from zonesched.weights.metrics import MetricsWeigher
+from zonesched.weights.num_instances import NumInstancesWeigher
 from zonesched.weights.ram import RAMWeigher
 
 BUILT_IN: Mapping[str, type[BaseHostWeigher]] = {
-    cls.__name__: cls for cls in (CPUWeigher, DiskWeigher, RAMWeigher)
+    cls.__name__: cls
+    for cls in (
+        RAMWeigher,
+        CPUWeigher,
+        DiskWeigher,
+        IoOpsWeigher,
+        BuildFailureWeigher,
+        MetricsWeigher,
+        ServerGroupSoftAffinityWeigher,
+        ServerGroupSoftAntiAffinityWeigher,
+        HypervisorVersionWeigher,
+        NumInstancesWeigher,
+        ImagePropertiesWeigher,
+        CrossZoneWeigher,
+    )
 }
 
 OPTION = "weight_classes"
+ALL_WEIGHERS = ("all_weighers", "nova.scheduler.weights.all_weighers")
+"""What stands for every built-in weigher, here and in the original documents."""
 
 
 @dataclass(frozen=True)
 class HostWeighers:
-    """The weighers that this zone's own requests are weighed with, and all that a parent's scale may name."""
+    """The weighers that this zone's own requests are weighed with, and all that a parent's scale may name.
+
+    `overrides` reads the multipliers that aggregates set, by weigher that lets them.
+    """
 
     configured: Mapping[str, BaseHostWeigher]
     known: Mapping[str, BaseHostWeigher]
+    overrides: Mapping[str, MetadataNumbers]
 
     @classmethod
     def from_conf(cls, conf: Conf) -> HostWeighers:
         """Raises ConfigError that names an unknown weigher and the known ones."""
-        own = {name: _load(name, conf) for name in conf[OPTION] if name not in BUILT_IN}
+        names = [n for name in conf[OPTION] for n in (BUILT_IN if name in ALL_WEIGHERS else [name])]
+        own = {name: _load(name, conf) for name in names if name not in BUILT_IN}
         known = {name: built_in.from_conf(conf) for name, built_in in BUILT_IN.items()} | own
         for name, weigher in known.items():
             if not math.isfinite(weigher.weight_multiplier()):
                 raise ConfigError(f"The multiplier of {name} is no finite number.", field=OPTION)
-        return cls({name: known[name] for name in conf[OPTION]}, known)
+        keys = {name: weigher.multiplier_key for name, weigher in known.items() if weigher.multiplier_key}
+        return cls(
+            configured={name: known[name] for name in names},
+            known=known,
+            overrides={name: MetadataNumbers(key) for name, key in keys.items()},
+        )
 
     def named(self, name: str) -> BaseHostWeigher:
         """Raises WeighingUnknown."""
         if name not in self.known:
             raise WeighingUnknown(f"There is no weigher {name!r} here.")
         return self.known[name]
+
+    def multipliers(self, name: str, of_scale: float, hosts: HostView) -> float | Floats:
+        """What a weigher's scaled value is multiplied with: one number, or one per host.
+
+        A host has what its aggregates say, else the multiplier `of_scale`, which every zone uses.
+        """
+        numbers = self.overrides.get(name)
+        if numbers is None or not hosts.table.has_metadata(numbers.key):
+            return of_scale
+        return hosts.numbers_by_aggregates(lambda aggregates: numbers.smallest(aggregates, of_scale))
 
 
 def _load(path: str, conf: Conf) -> BaseHostWeigher:

@@ -1,0 +1,28 @@
+"""Lists of name=number, as several options have them: metrics, image properties, cost functions.
+
+>>> read_ratios(["load=1.0", "heat = -0.5"])
+{'load': 1.0, 'heat': -0.5}
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+
+def read_ratios(items: Iterable[str]) -> dict[str, float]:
+    """The numbers by name, in order. Raises ValueError with the item that is not accepted as its text."""
+    found: dict[str, float] = {}
+    for item in items:
+        name, _, number = (part.strip() for part in item.rpartition("="))
+        if not name or name in found or not _is_finite(number):
+            raise ValueError(item)
+        found[name] = float(number)
+    return found
+
+
+def _is_finite(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
