@@ -421,7 +421,42 @@ def test_the_users_form_with_one_blob_is_a_build() -> None:
     server = a_server(blob="B")
     body = {"server": server, "request_spec": spec_to_wire(a_spec())}
     (build,) = validate(BuildBody, body, LIMITS).server.to_builds(UUID)
-    assert (build.uuid, build.blobs) == (UUID, ("B",))
+    assert (build.uuid, build.blobs, build.name) == (UUID, ("B",), "web")
+
+
+@pytest.mark.parametrize("flavor", ["1", "m1", "http://root/v2.1/flavors/1"])
+@pytest.mark.parametrize("image", ["i", "linux", "http://root/images/i"])
+def test_the_users_form_may_name_what_the_request_has(flavor: str, image: str) -> None:
+    server = a_server(blob="B", flavorRef=flavor, imageRef=image)
+    body = {"server": server, "request_spec": spec_to_wire(a_spec())}
+    assert validate(BuildBody, body, LIMITS).checked().blob == "B"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("flavorRef", "2"), ("flavorRef", "http://root/flavors/m1"), ("imageRef", "j"), ("imageRef", "")],
+)
+def test_the_users_form_agrees_with_the_request(key: str, value: str) -> None:
+    body = {"server": a_server(blob="B", **{key: value}), "request_spec": spec_to_wire(a_spec())}
+    assert refusal_of(BuildBody, body).field == f"server.{key}"
+
+
+@pytest.mark.parametrize("image", [{"imageRef": ""}, {}])
+def test_the_users_form_may_have_no_image(image: dict[str, str]) -> None:
+    server = {"name": "web", "flavorRef": "m1", "blob": "B", **image}
+    body = {"server": server, "request_spec": spec_to_wire(a_spec(image=Image("", "")))}
+    assert validate(BuildBody, body, LIMITS).checked().blob == "B"
+    body["server"]["imageRef"] = "linux"
+    assert refusal_of(BuildBody, body).field == "server.imageRef"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("uuid", UUID), ("attempt", 1), ("name", "web"), ("flavorRef", "m1"), ("imageRef", "linux")],
+)
+def test_builds_name_their_instances_themselves(key: str, value: Any) -> None:
+    refusal = refusal_of(BuildBody, a_build_call(**{key: value}))
+    assert (refusal.code, refusal.field) == ("unknown_field", f"server.{key}")
 
 
 @pytest.mark.parametrize("blob", ["", "A", "no base64 at all", "A" * 200_000])

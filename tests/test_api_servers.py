@@ -304,10 +304,12 @@ def test_a_cancelled_hold_is_gone(node: Node) -> None:
 
 def test_the_users_form_with_one_blob_is_answered_with_its_ids(node: Node) -> None:
     blob = select(node).json["weights"][0]["blob"]
-    body = {**a_body(blob=blob), "request_spec": spec_to_wire(a_spec(flavor=SMALL))}
+    body = {**a_body(blob=blob, imageRef="linux"), "request_spec": spec_to_wire(a_spec(flavor=SMALL))}
     reply = node.client("parent").post("/servers", body)
     assert reply.status == 202
-    assert reply.json["builds"][0]["state"] == "held"
+    (held,) = reply.json["builds"]
+    assert held["state"] == "held"
+    assert node.client().get(f"/servers/{held['uuid']}").json["server"]["name"] == "web"
     assert node.client("parent").get(f"/reservations/{reply.json['reservation_id']}").status == 200
 
 

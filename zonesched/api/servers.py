@@ -38,7 +38,7 @@ def create(call: Call) -> Answer:
 
 def build(call: Call) -> Answer:
     """A parent's: hold the places that its entries seal; each is answered."""
-    server = call.body.server
+    server = call.body.checked()
     spec = call.body.request_spec.to_spec()
     builds = server.to_builds(call.zone.clock.new_uuid())
     reservation_id = server.reservation_id or call.zone.clock.new_uuid()

@@ -67,11 +67,15 @@ BUILD_STATE_OF = {
 
 @dataclass(frozen=True)
 class Build:
-    """One build of a parent's call: the attempt of an instance, and the entries to try in order."""
+    """One build of a parent's call: the attempt of an instance, and the entries to try in order.
+
+    `name`: what this zone calls the instance; "" for its uuid.
+    """
 
     uuid: str
     attempt: int
     blobs: tuple[str, ...]
+    name: str = ""
 
 
 @dataclass(frozen=True)

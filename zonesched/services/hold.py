@@ -143,7 +143,8 @@ def _admit(
         return False
     _write_reservation(tx, call, now)
     change = identity.next_change(tx)
-    fresh = [_instance(call, t.build.uuid, position, now) for position, t in enumerate(tries)]
+    names = {b.uuid: b.name or b.uuid for b in builds}
+    fresh = [_instance(call, t.build.uuid, names, position, now) for position, t in enumerate(tries)]
     instances.insert(tx, change, [i for i in fresh if i.uuid not in rows])
     inbound.insert(tx, [t.build for t in tries])
     _place(zone, tx, change, call, tries, now)
@@ -268,7 +269,7 @@ def _write_reservation(tx: Transaction, call: _Call, now: float) -> None:
     )
 
 
-def _instance(call: _Call, uuid: str, position: int, now: float) -> Instance:
+def _instance(call: _Call, uuid: str, names: Mapping[str, str], position: int, now: float) -> Instance:
     return Instance(
         uuid=uuid,
         caller_id=call.caller.user_id,
@@ -276,7 +277,7 @@ def _instance(call: _Call, uuid: str, position: int, now: float) -> Instance:
         user_id=call.caller.user_id,
         reservation_id=call.reservation_id,
         position=position,
-        name=uuid,
+        name=names[uuid],
         kept={},
         flavor_id=call.spec.flavor.id,
         image_key=call.spec.image_key,

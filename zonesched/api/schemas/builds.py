@@ -6,10 +6,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from zonesched.api.schemas.fields import Amount, Name, PerInstance, Schema, Uuid
-from zonesched.api.schemas.select import RequestSpecBody
+from zonesched.api.schemas.fields import Amount, Name, PerInstance, Schema, Text, Uuid
+from zonesched.api.schemas.select import FlavorOfSpec, ImageOfSpec, RequestSpecBody
 from zonesched.errors import BadRequest
 from zonesched.model.placement import Attempt, Build
+
+ONLY_WITH_BLOB = frozenset({"uuid", "attempt", "name", "flavor_ref", "image_ref"})
 
 
 class BuildItem(Schema):
@@ -28,7 +30,7 @@ class AttemptItem(Schema):
 
 
 class ParentServer(Schema):
-    """A parent's builds, or the user's form with one `blob`."""
+    """A parent's builds, or the user's form with one `blob`, which alone names its instance."""
 
     reservation_id: Uuid = ""
     hold_s: float = Field(default=1.0, gt=0, le=3600)
@@ -38,7 +40,7 @@ class ParentServer(Schema):
     attempt: Amount = 0
     name: Name = ""
     flavor_ref: Name = Field(default="", alias="flavorRef")
-    image_ref: Name = Field(default="", alias="imageRef")
+    image_ref: Text = Field(default="", alias="imageRef")
 
     def hold_or(self, default_s: float) -> float:
         """Seconds that the builds are to be held; `default_s` where the parent does not say."""
@@ -54,7 +56,10 @@ class ParentServer(Schema):
                 field="server.builds",
             )
         if "blob" in given:
-            return [Build(self.uuid or new_uuid, self.attempt, (self.blob,))]
+            return [Build(self.uuid or new_uuid, self.attempt, (self.blob,), self.name)]
+        for name in sorted(ONLY_WITH_BLOB & self.model_fields_set):
+            field = f"server.{ParentServer.model_fields[name].alias or name}"
+            raise BadRequest(f"{field}: only with blob.", code="unknown_field", field=field)
         if "reservation_id" not in self.model_fields_set:
             raise BadRequest(
                 "server.reservation_id: needed with builds.",
@@ -71,6 +76,22 @@ class BuildBody(Schema):
 
     server: ParentServer
     request_spec: RequestSpecBody
+
+    def checked(self) -> ParentServer:
+        """The server; raises BadRequest for one of another flavor or image than the request."""
+        server, spec = self.server, self.request_spec
+        for field, ref, asked in (
+            ("flavor_ref", server.flavor_ref, spec.flavor),
+            ("image_ref", server.image_ref, spec.image),
+        ):
+            if field in server.model_fields_set and not _names(ref, asked):
+                path = f"server.{ParentServer.model_fields[field].alias}"
+                raise BadRequest(f"{path}: must be that of request_spec: its id, name or link.", field=path)
+        return server
+
+
+def _names(ref: str, asked: FlavorOfSpec | ImageOfSpec) -> bool:
+    return ref in (asked.id, asked.name) or (asked.id != "" and ref.rpartition("/")[2] == asked.id)
 
 
 class AttemptsBody(Schema):
