@@ -11,7 +11,7 @@ from werkzeug.exceptions import NotFound as UrlNotFound
 
 from zonesched import errors as faults
 from zonesched.api.errors import answer_to, answer_to_crash, answer_to_http
-from zonesched.errors import BlobRefused, Kind, OverLimit, Unauthorized, ZoneschedError
+from zonesched.errors import BlobRefused, Kind, Unauthorized, ZoneschedError
 
 
 def all_faults() -> list[type[ZoneschedError]]:
@@ -40,7 +40,6 @@ def test_kinds_and_statuses_are_openstacks() -> None:
         "badMethod": 405,
         "conflictingRequest": 409,
         "requestEntityTooLarge": 413,
-        "overLimit": 429,
         "computeFault": 500,
         "serviceUnavailable": 503,
     }
@@ -53,13 +52,6 @@ def test_a_code_of_its_own_is_told() -> None:
 
 def test_missing_credentials_are_asked_for() -> None:
     assert answer_to(Unauthorized("who?")).headers["WWW-Authenticate"].startswith("Basic ")
-
-
-@pytest.mark.parametrize(("seconds", "told"), [(0.0, "1"), (0.2, "1"), (2.5, "3")])
-def test_a_limit_says_when_to_come_back(seconds: float, told: str) -> None:
-    answer = answer_to(OverLimit("slow down", retry_after_s=seconds))
-    assert answer.headers["Retry-After"] == told
-    assert answer.body["overLimit"]["retryAfter"] == told
 
 
 def test_all_reasons_of_a_refused_blob_look_alike(caplog: pytest.LogCaptureFixture) -> None:

@@ -19,7 +19,6 @@ class Kind(enum.Enum):
     BAD_METHOD = ("badMethod", 405)
     CONFLICTING_REQUEST = ("conflictingRequest", 409)
     TOO_LARGE = ("requestEntityTooLarge", 413)
-    OVER_LIMIT = ("overLimit", 429)
     COMPUTE_FAULT = ("computeFault", 500)
     SERVICE_UNAVAILABLE = ("serviceUnavailable", 503)
 
@@ -34,12 +33,11 @@ class ZoneschedError(Exception):
     kind = Kind.COMPUTE_FAULT
     code = "internal_error"
 
-    def __init__(self, message: str, *, code: str = "", field: str = "", retry_after_s: float = 0.0) -> None:
+    def __init__(self, message: str, *, code: str = "", field: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.code = code or type(self).code
         self.field = field
-        self.retry_after_s = retry_after_s
 
 
 class BadRequest(ZoneschedError):
@@ -82,13 +80,6 @@ class TooLarge(ZoneschedError):
 
     kind = Kind.TOO_LARGE
     code = "body_too_large"
-
-
-class OverLimit(ZoneschedError):
-    """A limit of this caller is reached; `retry_after_s` says when to come back."""
-
-    kind = Kind.OVER_LIMIT
-    code = "over_limit"
 
 
 class Unavailable(ZoneschedError):

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from typing import Any
 
 from werkzeug.exceptions import HTTPException
@@ -30,7 +29,7 @@ def answer_to(fault: ZoneschedError) -> Answer:
     """The answer that a fault stands for. A refused blob's own reason goes to the log only."""
     if isinstance(fault, BlobRefused):
         log.warning("a build plan entry was refused: %s", fault.reason)
-    return _answer(fault.kind, fault.message, fault.code, fault.field, fault.retry_after_s)
+    return _answer(fault.kind, fault.message, fault.code, fault.field)
 
 
 def answer_to_http(error: HTTPException, request_id: str) -> Answer:
@@ -52,13 +51,9 @@ def answer_to_crash(error: Exception, request_id: str) -> Answer:
     return _answer(Kind.COMPUTE_FAULT, "The zone failed to answer this request.", "internal_error")
 
 
-def _answer(kind: Kind, message: str, code: str, field: str = "", retry_after_s: float = 0.0) -> Answer:
+def _answer(kind: Kind, message: str, code: str, field: str = "") -> Answer:
     content: dict[str, Any] = {"code": kind.status, "message": message, "error_code": code, "field": field}
     headers: dict[str, str] = {}
     if kind is Kind.UNAUTHORIZED:
         headers["WWW-Authenticate"] = CHALLENGE
-    if kind is Kind.OVER_LIMIT or retry_after_s > 0:
-        retry_after = str(max(1, math.ceil(retry_after_s)))
-        content["retryAfter"] = retry_after
-        headers["Retry-After"] = retry_after
     return Answer(kind.status, {kind.body_name: content}, headers)

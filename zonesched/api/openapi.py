@@ -121,7 +121,6 @@ def _fault_schema() -> dict[str, Any]:
             "message": {"type": "string"},
             "error_code": {"type": "string", "description": "Stable."},
             "field": {"type": "string", "description": "What of the input it is about; may be empty."},
-            "retryAfter": {"type": "string", "description": "Seconds."},
         },
     }
     names = [kind.body_name for kind in Kind]
