@@ -56,8 +56,11 @@ class Decision:
 
 @dataclass(frozen=True)
 class _ChildAnswers:
+    """`unreliable`: the ids of children that have mostly failed for this very request."""
+
     offers: Sequence[tuple[Child, ChildOffer]]
     complete: bool
+    unreliable: frozenset[str] = frozenset()
 
 
 def decide(zone: Zone, spec: RequestSpec, caller_id: str) -> Decision:
@@ -149,6 +152,7 @@ def _ask_children(zone: Zone, spec: RequestSpec, started_at: float) -> _ChildAns
     asked = zone.children.askable(spec)
     if not asked.to_ask:
         return _ChildAnswers((), asked.complete)
+    unreliable = zone.store.read(lambda tx: placements.unreliable_children(tx, spec.request_id))
     left_s = spec.time_budget_s - (zone.clock.monotonic() - started_at)
     reserve_s = min(zone.conf.select_reserve, spec.time_budget_s / 5)
     budget_s = left_s - reserve_s
@@ -164,20 +168,27 @@ def _ask_children(zone: Zone, spec: RequestSpec, started_at: float) -> _ChildAns
     for child, offer in offers:
         zone.children.offered(child.id, offer.blob_size)
     complete = asked.complete and len(offers) == len(outcomes) and all(o.complete for _, o in offers)
-    return _ChildAnswers(offers, complete)
+    return _ChildAnswers(offers, complete, unreliable)
 
 
 def _merge(zone: Zone, spec: RequestSpec, own: Offer, answers: _ChildAnswers) -> BuildPlan:
     """One plan of all offers: always the best head next, so that each sequence keeps its order.
 
     Equal heads go in an order of zones that differs from request to request, so that alike zones fill alike.
+    Children that have mostly failed for this very request come after all others, however good their offers.
     """
     sources = [_own_source(zone, spec, own), *(_child_source(*answer) for answer in answers.offers)]
     sources.sort(key=lambda source: text_hash(f"{spec.request_id}:{source.id}"))
-    picked, rests = merge_heads([source.entries for source in sources], spec.num_instances)
-    spare = [[*rest, *source.alternates] for rest, source in zip(rests, sources, strict=True)]
-    alternates, _ = merge_heads(spare, spec.alternates)
-    bundles, _ = merge_heads([source.bundles for source in sources], 1 + spec.alternates)
+    picked: list[Entry] = []
+    alternates: list[Entry] = []
+    bundles: list[Bundle] = []
+    for last in (False, True):
+        turn = [source for source in sources if (source.id in answers.unreliable) is last]
+        best, rests = merge_heads([source.entries for source in turn], spec.num_instances - len(picked))
+        spare = [[*rest, *source.alternates] for rest, source in zip(rests, turn, strict=True)]
+        picked += best
+        alternates += merge_heads(spare, spec.alternates - len(alternates))[0]
+        bundles += merge_heads([source.bundles for source in turn], 1 + spec.alternates - len(bundles))[0]
     return BuildPlan(
         entries=tuple(picked),
         alternates=tuple(alternates),

@@ -25,6 +25,20 @@ _FAILED_HOSTS = sa.select(COLUMNS.host_id).where(
     COLUMNS.kind == "host",
     COLUMNS.state == PlacementState.FAILED.value,
 )
+_CAME_TO_NOTHING = (PlacementState.CANCELLING, PlacementState.GONE, PlacementState.FAILED)
+_HOLDS = (PlacementState.HELD, PlacementState.CONFIRMING, PlacementState.CONFIRMED)
+
+
+def _how_many(states: Sequence[PlacementState]) -> sa.ColumnElement[int]:
+    return sa.func.sum(sa.case((COLUMNS.state.in_([state.value for state in states]), 1), else_=0))
+
+
+_BROKEN_PROMISES = (
+    sa.select(COLUMNS.child_id)
+    .where(COLUMNS.reservation_id == sa.bindparam("reservation"), COLUMNS.kind == "child")
+    .group_by(COLUMNS.child_id)
+    .having(_how_many(_CAME_TO_NOTHING) > _how_many(_HOLDS))
+)
 
 
 @dataclass(frozen=True)
@@ -92,6 +106,11 @@ def read_by_uuid(tx: Connection, uuids: Sequence[str]) -> list[Placement]:
 def failed_hosts(tx: Connection, reservation_id: str) -> frozenset[str]:
     """Own hosts whose claim or build failed for this reservation, whoever sent it."""
     return frozenset(tx.execute(_FAILED_HOSTS, {"reservation": reservation_id}).scalars())
+
+
+def unreliable_children(tx: Connection, reservation_id: str) -> frozenset[str]:
+    """Children in which more places of this reservation have come to nothing than there are now."""
+    return frozenset(tx.execute(_BROKEN_PROMISES, {"reservation": reservation_id}).scalars())
 
 
 def used_entry_keys(tx: Connection, keys: Sequence[str]) -> frozenset[str]:
