@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tests.tree import Tree, a_host
 
 FLAVOR = {"flavor": {"name": "small", "vcpus": 2, "ram": 2048, "disk": 10}}
 
 
-def a_small_tree(folder: Path) -> Tree:
+def a_small_tree(folder: Path, **root: Any) -> Tree:
     tree = Tree(folder)
-    tree.add("root", hosts_=[a_host("r1", vcpus=4)])
+    tree.add("root", hosts_=[a_host("r1", vcpus=4)], **root)
     tree.add("region", parent="root")
     tree.add("leaf-a", parent="region", hosts_=[a_host("a1"), a_host("a2")])
     tree.add("leaf-b", parent="root", hosts_=[a_host("b1")])

@@ -15,7 +15,7 @@ from tests.crashes import differences, heal
 from tests.test_boot import a_small_tree
 from tests.test_boot_faults import boot, counts
 from tests.test_sealed_builds import UUID, Attempted, Stage, larger, offered, stage
-from tests.tree import Tree
+from tests.tree import Tree, a_host
 from tests.wsgi_transport import Dead, Tamper
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services import background
@@ -129,6 +129,88 @@ def test_a_later_attempt_waits_for_the_end_of_the_earlier_one(stage: Stage) -> N
     assert [state for _, _, state, _ in rows(stage.tree, "leaf")] == ["held"]
 
 
+def errors_of(tree: Tree, reservation_id: str) -> list[str]:
+    shown = tree.nodes["root"].client().get(f"/reservations/{reservation_id}").json["reservation"]
+    return [line["code"] for line in shown["reasons"]]
+
+
+def selects_sent(tree: Tree, name: str) -> int:
+    url = tree.nodes[name].url
+    return sum(sent.url.startswith(url) and "/zones/select" in sent.url for sent in tree.network.sent)
+
+
+@pytest.mark.parametrize("body", [{}, {"group_policy": "affinity"}], ids=["spread", "affinity"])
+def test_a_boot_waits_for_a_zone_that_is_just_started_again(tmp_path: Path, body: dict[str, str]) -> None:
+    tree = a_small_tree(tmp_path)
+    leaf = tree.nodes["leaf-b"]
+    tree.register("leaf-b", [a_host("b2", vcpus=40, ram_mb=65536)])
+    tree.poll()
+    tree.network.fault(leaf.url, Dead())
+    request = {
+        "server": {"name": "vm", "flavorRef": "small", "num_instances": 20},
+        "os:scheduler_hints": body,
+    }
+    reservation_id = tree.nodes["root"].client().post("/zones/boot", request).json["reservation_id"]
+    tree.settle(3)
+    waiting = counts(tree, reservation_id)
+
+    tree.clock.advance(2.0)
+    tree.settle(1)
+    tree.network.heal(leaf.url)
+    tree.clock.advance(4.0)
+    tree.settle(1)
+
+    assert waiting == {"BUILD": 20}
+    assert counts(tree, reservation_id) == {"BUILD": 20}
+    assert differences(tree) == []
+
+
+def test_a_boot_that_lacks_a_zone_asks_again_after_growing_pauses_and_ends(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    tree.network.fault(tree.nodes["leaf-b"].url, Dead(path="/zones/select"))
+    reservation_id = boot(tree, num_instances=20)
+    asked: list[int] = []
+
+    for _ in range(8):
+        tree.settle(1)
+        asked.append(selects_sent(tree, "region"))
+        tree.clock.advance(1.0)
+
+    assert asked == [1, 1, 2, 2, 2, 2, 3, 3]
+    assert counts(tree, reservation_id) == {"ERROR": 20}
+    assert errors_of(tree, reservation_id) == ["no_valid_host_incomplete"]
+
+
+def test_a_boot_that_does_not_fit_anywhere_ends_at_once(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+
+    reservation_id = boot(tree, num_instances=27)
+    tree.settle(1)
+
+    assert errors_of(tree, reservation_id) == ["no_valid_host"]
+
+
+def test_what_is_held_is_not_kept_waiting_beyond_its_hold_for_a_silent_zone(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path, retry_pause=60.0)
+    leaf = tree.nodes["leaf-b"]
+    tree.network.fault(leaf.url, Tamper(lambda body: body.replace(b"held", b"failed"), path="/servers"))
+    select = "/zones/select"
+    tree.network.fault(leaf.url, Tamper(lambda body: silence(tree) or body, times=1, path=select))
+    boot(tree, num_instances=26)
+
+    tree.settle(1)
+
+    ((due_at,),) = rows(tree, "root", "SELECT next_work_at FROM reservations WHERE state = 'open'")
+    holds = [expires_at for _, _, state, expires_at in rows(tree, "root") if state == "held"]
+    assert holds
+    assert tree.clock.now() < due_at == min(holds) - 5.0
+
+
+def silence(tree: Tree) -> None:
+    """From here on nobody hears the leaf's offers."""
+    tree.network.fault(tree.nodes["leaf-b"].url, Dead(path="/zones/select"))
+
+
 @pytest.mark.slow
 def test_an_instance_deleted_before_any_write_of_the_worker(tmp_path: Path) -> None:
     at, happened = 1, True
@@ -212,3 +294,12 @@ def test_the_next_step_follows_from_the_rows(at: Progress, whole: bool, can_plac
 def test_with_less_than_all_wanted_the_rest_is_closed() -> None:
     at = at_(needing=1, confirmed=2)
     assert next_step(at, min_count=2, whole=False, can_place=False, now=NOW, hold_margin_s=5.0) is Step.CLOSE
+
+
+@pytest.mark.parametrize(("places_at", "step"), [(NOW + 1, Step.WAIT), (NOW, Step.PLACE)])
+def test_no_place_is_looked_for_while_a_silent_zone_is_given_time(places_at: float, step: Step) -> None:
+    at = at_(needing=1, held=2)
+    found = next_step(
+        at, min_count=3, whole=False, can_place=True, now=NOW, hold_margin_s=5.0, places_at=places_at
+    )
+    assert found is step

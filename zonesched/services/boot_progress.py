@@ -2,7 +2,7 @@
 
 Send      calls went out in an earlier life, or were just decided: ask the children (again)
 Place     instances without a place: take the next offers, or select
-Wait      a hold that may still be somewhere: nothing to do until it is over
+Wait      for a hold that may still be somewhere until it is over, or for a zone that was silent
 GiveUp    fewer than min_count can be had: let everything go
 DropHeld  a group that lost a part: let the rest go, it is placed again as a whole
 DropLate  holds too short to confirm: let them go and place again
@@ -85,10 +85,18 @@ _OVER = frozenset({State.GONE, State.FAILED, State.RELEASING, State.RELEASED})
 
 
 def next_step(
-    at: Progress, *, min_count: int, whole: bool, can_place: bool, now: float, hold_margin_s: float
+    at: Progress,
+    *,
+    min_count: int,
+    whole: bool,
+    can_place: bool,
+    now: float,
+    hold_margin_s: float,
+    places_at: float = 0.0,
 ) -> Step:
     """What the worker does next; `can_place` is false once neither offers nor selects are left.
 
+    `places_at` (epoch seconds): no place is looked for before, to give those who were silent time.
     `min_count` is what is still wanted of it: instances that their user has deleted do not count. `whole`:
     the instances go to one place together (affinity).
     """
@@ -96,6 +104,8 @@ def next_step(
         return Step.SEND
     if whole and at.needing and (at.held or at.waiting or at.confirming or at.confirmed):
         return _regroup(at)
+    if at.needing and now < places_at:
+        return Step.WAIT
     if at.needing and can_place:
         return Step.PLACE
     if at.waiting:

@@ -8,6 +8,7 @@ worker selects again.
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -75,6 +76,7 @@ class _Boot:
         self._lease = lease
         self._offers = _Offers()
         self._nothing_left = False
+        self._places_at = 0.0
         self._at, self._reservation, self._wanted = self._read()
 
     # -- looking -------------------------------------------------------------------------------------------
@@ -88,6 +90,7 @@ class _Boot:
             min_count=min(self._reservation.min_count, self._wanted),
             whole=self._reservation.spec.policy is Policy.AFFINITY,
             can_place=not self._nothing_left,
+            places_at=self._places_at,
             now=zone.clock.now(),
             hold_margin_s=zone.conf.hold_margin,
         )
@@ -125,9 +128,11 @@ class _Boot:
                 self._close()
 
     def give_back(self, step: Step) -> None:
-        """End the lease: settled, or due again when the last hold that may be somewhere is over."""
+        """End the lease: settled, or due again for the next select, or once the last hold is surely over."""
         waiting = step is Step.WAIT
         due_at = max((p.hold_expires_at for p in self._at.waiting), default=0.0)
+        if self._zone.clock.now() < self._places_at:
+            due_at = self._places_at
         state = ReservationState.OPEN if waiting else ReservationState.SETTLED
         pokes = self._reservation.pokes
         self._zone.store.write(lambda tx: reservations.give_back(tx, self._lease, state, due_at, pokes))
@@ -174,32 +179,46 @@ class _Boot:
     def _place(self) -> None:
         entries = self._next_entries()
         if not entries:
-            self._nothing_left = True
+            self._nothing_left = not self._places_at
             return
         uuids = [instance.uuid for instance in self._at.needing]
         self._zone.store.write(lambda tx: self._write_places(tx, dict(zip(uuids, entries, strict=False))))
 
     def _next_entries(self) -> list[Entry]:
+        """What the missing instances get; nothing if it is too little, or is to be asked for later."""
+        self._places_at = 0.0
         missing = len(self._at.needing)
-        if self._reservation.spec.policy is Policy.AFFINITY:
-            entries = self._offers.take_bundle(missing)
-            if not entries and self._select():
-                entries = self._offers.take_bundle(missing)
-            return entries
-        entries = self._offers.take(missing)
+        whole = self._reservation.spec.policy is Policy.AFFINITY
+
+        def take() -> list[Entry]:
+            return self._offers.take_bundle(missing) if whole else self._offers.take(missing)
+
+        entries = take()
         # A new select offers the same room again, so what is left of an older one is never added to it.
-        while len(entries) < missing and self._select():
-            entries = self._offers.take(missing)
-            if self._offers.complete:
-                break
+        if len(entries) < missing and self._select():
+            entries = take()
+            if len(entries) < missing and not self._offers.complete and self._may_select:
+                self._places_at = self._next_select_at()
+                return []
         possible = self._at.promised + len(self._at.waiting) + len(entries)
         # Fewer than the user can use: nothing of it is placed.
         return entries if possible >= min(self._reservation.min_count, self._wanted) else []
 
+    @property
+    def _may_select(self) -> bool:
+        return bool(self._reservation.selects < self._zone.conf.max_attempts)
+
+    def _next_select_at(self) -> float:
+        """When to ask those who were silent again: after a growing pause, before a hold is too short."""
+        zone = self._zone
+        now, pause_s = zone.clock.now(), child_calls.pause_s(zone, self._reservation.selects)
+        safe_until = min((p.hold_expires_at for p in self._at.held), default=math.inf) - zone.conf.hold_margin
+        return float(max(now, min(now + pause_s, safe_until)))
+
     def _select(self) -> bool:
         """Ask everybody once more; False when this boot has asked often enough, or its request is refused."""
         zone, reservation = self._zone, self._reservation
-        if reservation.selects >= zone.conf.max_attempts:
+        if not self._may_select:
             return False
         spec = replace(
             reservation.spec,
