@@ -22,6 +22,7 @@ from zonesched.model.caller import Caller, Role
 from zonesched.model.views import ChildForm, HostForm, InventoryForm
 from zonesched.seams import Executor
 from zonesched.services import background, children, hosts, sync, users
+from zonesched.services.told_children import ToldChildren
 from zonesched.services.zone import Zone
 from zonesched.store.store import Store
 from zonesched.zones.transport import HttpTransport
@@ -191,7 +192,7 @@ class Tree:
         zone = self.nodes[name].zone
         while background.work_on_boots(zone) == 0.0:
             pass
-        background.repeat_calls(zone)
+        ToldChildren(zone).step()
         background.reap(zone)
         while sync.ask(zone):
             pass

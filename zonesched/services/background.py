@@ -5,17 +5,15 @@ from __future__ import annotations
 import logging
 
 from zonesched.errors import LeaseLost
-from zonesched.model.placement import PlacementState
-from zonesched.services import child_calls, provision, reaper
+from zonesched.services import provision, reaper
 from zonesched.services.sync import Sync
+from zonesched.services.told_children import ToldChildren
 from zonesched.services.zone import Zone
-from zonesched.store import placements, reservations
+from zonesched.store import reservations
 from zonesched.store.reservations import Lease
 
 log = logging.getLogger(__name__)
 
-State = PlacementState
-CALLS_PER_STEP = 2000
 REAPER_PAUSE_S = 2.0
 FIRST_POLL_PAUSE_S = 0.1
 
@@ -26,7 +24,7 @@ def start(zone: Zone) -> None:
     loop("children", lambda: poll_children(zone))
     for number in range(zone.conf.boot_workers):
         zone.boot_loops.append(loop(f"boot-{number}", lambda: work_on_boots(zone)))
-    zone.call_loops.append(loop("calls", lambda: repeat_calls(zone)))
+    zone.call_loops.append(loop("calls", ToldChildren(zone).step))
     loop("reaper", lambda: reap(zone))
     zone.sync_loops.append(loop("sync", Sync(zone).step))
 
@@ -62,27 +60,6 @@ def work_on_boots(zone: Zone) -> float:
 def _postpone(zone: Zone, lease: Lease) -> None:
     due_at = zone.clock.now() + zone.conf.retry_pause
     zone.store.write(lambda tx: reservations.postpone(tx, lease, due_at))
-
-
-def repeat_calls(zone: Zone) -> float:
-    """Send again what a child has not answered: confirms, cancels, deletes."""
-    now = zone.clock.now()
-    column = placements.COLUMNS
-    due = zone.store.read(
-        lambda tx: placements.read(
-            tx,
-            column.state.in_([s.value for s in (State.CONFIRMING, State.CANCELLING, State.RELEASING)]),
-            column.next_call_at <= now,
-            limit=CALLS_PER_STEP,
-        )
-    )
-    by_state = {state: [p for p in due if p.state is state] for state in {p.state for p in due}}
-    child_calls.send_confirms(zone, by_state.get(State.CONFIRMING, []))
-    child_calls.send_cancels(zone, by_state.get(State.CANCELLING, []))
-    child_calls.send_deletes(zone, by_state.get(State.RELEASING, []))
-    if due:
-        zone.wake_workers()
-    return float(zone.conf.retry_pause)
 
 
 def reap(zone: Zone) -> float:

@@ -9,7 +9,7 @@ from zonesched.errors import BadRequest, ChildUnreachable, Conflict, NotFound
 from zonesched.model.caller import Caller, Role
 from zonesched.model.placement import InstanceChange, InstanceStatus, PlacementState
 from zonesched.model.views import ServerQuery, ServerView
-from zonesched.services import child_calls, faults
+from zonesched.services import faults
 from zonesched.services.placement_moves import let_go
 from zonesched.services.sync import apply_changes
 from zonesched.services.zone import Zone
@@ -105,27 +105,25 @@ def _refresh(zone: Zone, place: Placement, child_id: str) -> bool:
 def delete(zone: Zone, caller: Caller, uuid: str) -> None:
     """Delete an instance; what it took is given back once, here or down the tree.
 
-    A child that cannot be reached is told until it has answered. Raises NotFound, and Conflict for an
-    instance of a child where `enable_zone_routing` is off.
+    For its owner it is gone at once. A child that has it is told in the background, until it has answered.
+    Raises NotFound, and Conflict for an instance of a child where `enable_zone_routing` is off.
     """
     found = _find(zone, caller, uuid)
     place = found.place
     if place is not None and isinstance(place.where, InChild) and not zone.conf.enable_zone_routing:
         raise Conflict("This zone passes no calls on to its child zones.", code="zone_routing_disabled")
 
-    def fn(tx: Transaction) -> list[Placement]:
+    def fn(tx: Transaction) -> bool:
         rows = instances.read_by_uuid(tx, [uuid])
         if uuid not in rows or rows[uuid].status is InstanceStatus.DELETED:
             raise NotFound("There is no such instance.", code="instance_not_found")
         change, now = identity.next_change(tx), zone.clock.now()
-        for p in placements.read_by_uuid(tx, [uuid]):
-            let_go(tx, change, p, now, "deleted")
+        told = [let_go(tx, change, p, now, "deleted") for p in placements.read_by_uuid(tx, [uuid])]
         instances.set_status(tx, change, [uuid], InstanceStatus.DELETED, now, reason="deleted")
-        return placements.read_by_uuid(tx, [uuid])
+        return any(told)
 
-    left = zone.store.write(fn)
-    child_calls.send_cancels(zone, [p for p in left if p.state is State.CANCELLING])
-    child_calls.send_deletes(zone, [p for p in left if p.state is State.RELEASING])
+    if zone.store.write(fn):
+        zone.wake_callers()
 
 
 def _find(zone: Zone, caller: Caller, uuid: str) -> _Found:
