@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from zonesched.store.group_commit import GroupCommit
 
 T = TypeVar("T")
 Transaction = Connection
@@ -37,8 +38,8 @@ class Store:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._is_sqlite = engine.dialect.name == "sqlite"
-        # SQLite has one writer at a time: waiting here is fair, its own busy back-off is not.
-        self._writer: Any = threading.Lock() if self._is_sqlite else nullcontext()
+        # SQLite has one writer at a time: waiting here is in turn, its own busy back-off is not.
+        self._group = GroupCommit(self._write_transaction)
 
     @classmethod
     def open(cls, database_url: str) -> Store:
@@ -81,9 +82,16 @@ class Store:
         return self._write_once(fn)
 
     def _write_once(self, fn: Callable[[Connection], T]) -> T:
-        with self._writer, self.engine.connect() as tx, tx.begin():
-            self._begin(tx, "BEGIN IMMEDIATE")
+        if self._is_sqlite:
+            return self._group.run(fn)
+        with self._write_transaction() as tx:
             return fn(tx)
+
+    @contextmanager
+    def _write_transaction(self) -> Iterator[Connection]:
+        with self.engine.connect() as tx, tx.begin():
+            self._begin(tx, "BEGIN IMMEDIATE")
+            yield tx
 
     def _begin(self, tx: Connection, statement: str) -> None:
         # By hand, and not by an event of the engine: those cost each statement after it as well.

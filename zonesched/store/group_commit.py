@@ -1,0 +1,109 @@
+"""Group commit: the writers of one process, in turn, as many as wait in one transaction.
+
+A commit waits for the disk, and a database with one writer at a time makes all others wait for it too. So who
+comes while somebody writes is queued; whoever is first then runs what all of them want to write, in order and
+each within a savepoint, and commits once for all. Nobody is answered before that commit.
+
+    writer 1   |-- writes --|- commit -|
+    writer 2     (waits)               |-- writes 2, 3, 4 --|- commit -|
+    writer 3         (waits)           ...............................answered
+    writer 4             (waits)       ...............................answered
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
+
+from sqlalchemy.engine import Connection
+
+T = TypeVar("T")
+
+MOST_IN_ONE = 64
+"""Writers in one transaction: another process that wants to write waits for all of them."""
+
+
+class _Job:
+    """What one writer wants to write, and what came of it once `ended` is set."""
+
+    def __init__(self, fn: Callable[[Connection], Any]) -> None:
+        self.fn = fn
+        self.ended = False
+        self.value: Any = None
+        self.error: Exception | None = None
+        self.turn = threading.Event()
+
+
+class GroupCommit:
+    """Runs functions of many threads in few transactions; `begin` opens one, which ends with its block."""
+
+    def __init__(self, begin: Callable[[], AbstractContextManager[Connection]]) -> None:
+        self._begin = begin
+        self._lock = threading.Lock()
+        self._waiting: deque[_Job] = deque()
+        self._somebody_writes = False
+
+    def run(self, fn: Callable[[Connection], T]) -> T:
+        """What `fn` returns, once it is committed; what it raises rolls back its own writes alone.
+
+        Raises for all of a group what kept their transaction from being committed.
+        """
+        job = _Job(fn)
+        with self._lock:
+            self._waiting.append(job)
+            is_first = not self._somebody_writes
+            self._somebody_writes = True
+        if not is_first:
+            job.turn.wait()
+        if not job.ended:
+            self._write_for_all()
+        if job.error is not None:
+            raise job.error
+        value: T = job.value
+        return value
+
+    def _write_for_all(self) -> None:
+        with self._lock:
+            group = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_IN_ONE))]
+        try:
+            self._commit(group)
+        except Exception as error:
+            for job in group:
+                job.error = job.error or error
+        except BaseException:
+            # This thread is to end. Nothing is written: what the others want, another one of them writes.
+            self._hand_over(group[1:])
+            raise
+        for job in group:
+            job.ended = True
+        self._hand_over([])
+        for job in group:
+            job.turn.set()
+
+    def _commit(self, group: Sequence[_Job]) -> None:
+        with self._begin() as tx:
+            if len(group) == 1:
+                # What it raises ends the transaction: there is nobody else in it.
+                group[0].value = group[0].fn(tx)
+                return
+            for job in group:
+                job.error = None
+                tx.exec_driver_sql("SAVEPOINT one_writer")
+                try:
+                    job.value = job.fn(tx)
+                except Exception as error:
+                    job.error = error
+                    # Fails when the database has rolled everything back (a full disk): then all have failed.
+                    tx.exec_driver_sql("ROLLBACK TO one_writer")
+                tx.exec_driver_sql("RELEASE one_writer")
+
+    def _hand_over(self, unwritten: Sequence[_Job]) -> None:
+        """Whoever has waited longest writes next."""
+        with self._lock:
+            self._waiting.extendleft(reversed(unwritten))
+            self._somebody_writes = bool(self._waiting)
+            if self._waiting:
+                self._waiting[0].turn.set()
