@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from zonesched.conf import Conf
 from zonesched.filters.contract import AbstractHostFilter, BaseHostFilter
 from zonesched.model.arrays import Bools
 from zonesched.model.host_state import HostState, HostTuple
@@ -177,3 +178,48 @@ class RaisingScheduler(BaseScheduler):
 
 
 NOT_A_CLASS = 7
+
+
+class RoomyFilter(AbstractHostFilter):
+    """The document's form with a setting: RAM free times the zone's ratio covers the flavor's."""
+
+    code = "not_roomy"
+
+    def __init__(self, ratio: float) -> None:
+        self._ratio = ratio
+
+    @classmethod
+    def from_conf(cls, conf: Conf) -> RoomyFilter:
+        return cls(conf.ram_allocation_ratio)
+
+    def instance_type_to_filter(self, instance_type: Any) -> Any:
+        return instance_type.memory_mb
+
+    def filter_hosts(self, host_list: list[HostTuple], query: Any) -> list[HostTuple]:
+        return [host for host in host_list if host[1]["free_ram_mb"] * self._ratio >= query]
+
+
+class RamFilter(BaseHostFilter):
+    """Bears the name of a built-in one."""
+
+    code = "not_this_ram"
+
+    def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
+        return host_state.host != "host-1f"
+
+
+class UnmakeableFilter(BaseHostFilter):
+    """Cannot be made."""
+
+    def __init__(self) -> None:
+        raise OSError("no such device")
+
+
+class UncheckableFilter(BaseHostFilter):
+    """Fails already when it looks at a request."""
+
+    def check(self, spec: RequestSpec) -> None:
+        raise ZeroDivisionError("on purpose")
+
+    def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
+        return True

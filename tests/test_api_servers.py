@@ -19,7 +19,8 @@ UUID = "00000000-0000-4000-8000-00000000dead"
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
     tree = Tree(tmp_path)
-    forms = [a_host(f"secret-host-{n}") for n in range(4)]
+    runs = {"supported_instances": [["x86_64", "kvm", "hvm"]]}
+    forms = [a_host(f"secret-host-{n}", capabilities=runs) for n in range(4)]
     node = tree.add("leaf", hosts_=forms, max_instances_per_request=50)
     flavor = {"id": "f1", "name": "small", "vcpus": 1, "ram": 512, "disk": 5}
     assert node.client().post("/flavors", {"flavor": flavor}).status == 200

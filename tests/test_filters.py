@@ -227,7 +227,7 @@ def test_each_filter_keeps_what_it_declares(table: HostTable, spec: RequestSpec)
 
 
 def offered(table: HostTable, spec: RequestSpec, *filters: str, **request: Any) -> Offer:
-    scheduler = schedulers(default_host_filters=list(filters)).default
+    scheduler = schedulers(enabled_filters=list(filters)).default
     return scheduler.offer(OfferRequest(table, spec, **request))
 
 
@@ -360,8 +360,8 @@ def test_the_trace_of_a_filter_that_raises_is_in_the_log(caplog: pytest.LogCaptu
 )
 def test_an_unknown_filter_at_start_is_named_with_the_known_ones(name: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        schedulers(default_host_filters=["RamFilter", name])
-    assert refused.value.field == "default_host_filters"
+        schedulers(enabled_filters=["RamFilter", name])
+    assert refused.value.field == "enabled_filters"
     assert name in refused.value.message
     assert "RamFilter" in refused.value.message or "BaseHostFilter" in refused.value.message
 

@@ -374,7 +374,7 @@ def faults_below(story: Story) -> None:
     story.ask(other.name, "POST", "/zones/select", {"version": 1, "request_spec": wire_spec()})
     story.tree.poll(1)
     story.decide()
-    leaf.zone.conf.set_override("default_host_filters", [BROKEN])
+    leaf.zone.conf.set_override("enabled_filters", [BROKEN])
     story.tree.restart(leaf.name)
     story.tree.poll(1)
     story.decide()

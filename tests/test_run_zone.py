@@ -153,7 +153,7 @@ class TestLauncher:
         ("line", "said"),
         [
             ("api_threads = 0", "Option api_threads: '0' is not accepted. Accepted: a whole number from 1"),
-            ("default_host_filters = NoSuchFilter", "NoSuchFilter"),
+            ("enabled_filters = NoSuchFilter", "NoSuchFilter"),
             ("scheduler_driver = NoSuchScheduler", "NoSuchScheduler"),
             ("weight_classes = NoSuchWeigher", "NoSuchWeigher"),
         ],

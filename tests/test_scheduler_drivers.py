@@ -156,7 +156,7 @@ def test_chance_gives_every_host_its_share_and_the_same_request_the_same_hosts()
 def test_the_availability_zone_scheduler_keeps_to_the_zone_without_being_told_to_filter() -> None:
     table = a_table([a_host("1f", zone="north"), a_host("2f", zone="south"), a_host("3f", zone="south")])
     spec = a_spec(30, availability_zone="south")
-    offer = offer_of("AvailabilityZoneScheduler", table, spec, default_host_filters=["AllHostsFilter"])
+    offer = offer_of("AvailabilityZoneScheduler", table, spec, enabled_filters=["AllHostsFilter"])
     assert set(hosts_of(offer)) == {"2f", "3f"}
     assert offer.why[0] == FunnelStep("AvailabilityZoneFilter", "wrong_availability_zone", 3, 2)
 
@@ -166,7 +166,7 @@ def test_a_host_is_never_picked_more_often_than_it_has_room() -> None:
         [a_host("1f", vcpus=Inventory(7, reserved=1, step_size=2), ram_mb=99_999), a_host("2f", vcpus=1)]
     )
     for driver in DRIVERS:
-        offer = offer_of(driver, table, a_spec(9, vcpus=2), default_host_filters=["AllHostsFilter"])
+        offer = offer_of(driver, table, a_spec(9, vcpus=2), enabled_filters=["AllHostsFilter"])
         assert hosts_of(offer) == ["1f", "1f", "1f"], driver
 
 
@@ -266,7 +266,7 @@ def test_a_row_without_a_host_is_never_offered() -> None:
     table = a_table([a_host("1f"), a_host("2f")])
     table.apply([], removed=["1f"])
     offer = offer_of(
-        "FilterScheduler", table, a_spec(vcpus=0, ram_mb=0, disk_gb=0, alternates=3), default_host_filters=[]
+        "FilterScheduler", table, a_spec(vcpus=0, ram_mb=0, disk_gb=0, alternates=3), enabled_filters=[]
     )
     assert (hosts_of(offer), offer.alternates) == (["2f"], ())
     assert offer.why == (FunnelStep("room", "no_room", 1, 1),)

@@ -277,7 +277,7 @@ def test_requested_filters_are_added_and_never_take_the_place_of_the_zones_own(t
     own = ["ComputeFilter", "tests.own_plugins.GpuKindFilter"]
     gpu = {"capabilities": {"gpu": "a100"}}
     some = [a_host("plain", ram_mb=65536), a_host("gpu", **gpu), a_host("small-gpu", ram_mb=4096, **gpu)]
-    tree.add("gpus", parent="root", hosts_=some, default_host_filters=own)
+    tree.add("gpus", parent="root", hosts_=some, enabled_filters=own)
     gpus = tree.nodes["gpus"]
 
     def offered(**changes: Any) -> int:
@@ -300,7 +300,7 @@ def test_a_filter_that_the_zone_does_not_know_is_refused_by_name(tree: Tree) -> 
 
 def test_a_filter_of_the_zones_own_that_fails_is_named_and_its_message_is_not(tree: Tree) -> None:
     broken = ["tests.own_plugins.BrokenFilter"]
-    tree.add("broken", parent="root", hosts_=[a_host("b1")], default_host_filters=broken)
+    tree.add("broken", parent="root", hosts_=[a_host("b1")], enabled_filters=broken)
 
     answer = ask(tree.nodes["broken"], a_spec())
 

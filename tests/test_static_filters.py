@@ -117,7 +117,7 @@ WRONG = [
     ],
 )
 def test_an_extra_spec_without_a_known_operator_is_refused_by_name(name: str, key: str, text: str) -> None:
-    scheduler = schedulers(default_host_filters=[name]).default
+    scheduler = schedulers(enabled_filters=[name]).default
     with pytest.raises(BadRequest) as refused:
         scheduler.check(a_spec(extra={key: text}))
     assert (refused.value.code, refused.value.field) == ("extra_spec_invalid", "flavor.extra_specs")
@@ -126,7 +126,7 @@ def test_an_extra_spec_without_a_known_operator_is_refused_by_name(name: str, ke
 
 
 def test_an_extra_spec_with_an_empty_part_is_refused() -> None:
-    scheduler = schedulers(default_host_filters=["ComputeCapabilitiesFilter"]).default
+    scheduler = schedulers(enabled_filters=["ComputeCapabilitiesFilter"]).default
     with pytest.raises(BadRequest) as refused:
         scheduler.check(a_spec(extra={"capabilities:cpu_info:": "x"}))
     assert "'capabilities:cpu_info:'" in refused.value.message
@@ -200,7 +200,7 @@ def test_capabilities_meet_a_flavor(extra: Mapping[str, str], passed: bool) -> N
 
 def test_a_number_that_picks_change_is_asked_for_again() -> None:
     table = a_table([a_host("1f"), a_host("2f")])
-    scheduler = schedulers(default_host_filters=["ComputeCapabilitiesFilter"]).default
+    scheduler = schedulers(enabled_filters=["ComputeCapabilitiesFilter"]).default
     spec = a_spec(9, extra={"capabilities:num_instances": "<= 1"})
     offer = scheduler.offer(OfferRequest(table, spec))
     assert sorted(pick.host_id for pick in offer.picks) == ["1f", "1f", "2f", "2f"]
@@ -253,7 +253,7 @@ def test_a_host_supports_an_image(
 
 @pytest.mark.parametrize("version", ["6.0", "~6", ">=six", ">=6,,<7", ">=" + "9" * 99, ">=6;<7"])
 def test_a_version_that_is_no_bound_is_refused_by_name(version: str) -> None:
-    scheduler = schedulers(default_host_filters=["ImagePropertiesFilter"]).default
+    scheduler = schedulers(enabled_filters=["ImagePropertiesFilter"]).default
     with pytest.raises(BadRequest) as refused:
         scheduler.check(a_spec(image={"img_hv_requested_version": version}))
     assert (refused.value.code, refused.value.field) == ("image_property_invalid", "image.properties")
@@ -466,7 +466,7 @@ def test_a_host_is_near_an_address(address: str, hints: Mapping[str, Any], passe
     ],
 )
 def test_a_network_that_is_none_is_refused_by_name(hint: str, hints: Mapping[str, Any]) -> None:
-    scheduler = schedulers(default_host_filters=["SimpleCIDRAffinityFilter"]).default
+    scheduler = schedulers(enabled_filters=["SimpleCIDRAffinityFilter"]).default
     with pytest.raises(BadRequest) as refused:
         scheduler.check(a_spec(hints=hints))
     assert (refused.value.code, refused.value.field) == ("hint_invalid", f"hints.{hint}")
@@ -491,7 +491,7 @@ def test_addresses_are_inside_a_network_as_one_by_one(address: Any, other: Any, 
 
 
 def test_the_older_name_of_the_json_filter_is_the_same_filter() -> None:
-    scheduler = schedulers(default_host_filters=["JsonFilter"]).default
+    scheduler = schedulers(enabled_filters=["JsonFilter"]).default
     spec = a_spec(filters=("JSONFilter", "JsonFilter"), filter_query='[">", "$free_ram_mb", 1]')
     steps = scheduler.offer(OfferRequest(a_table([a_host()]), spec)).why
     assert steps[0] == FunnelStep("JSONFilter", "query_not_met", 1, 1)

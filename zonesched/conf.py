@@ -15,6 +15,7 @@ from typing import Any
 from oslo_config import cfg, iniparser
 
 from zonesched.conf_checks import SAMPLE_KEY, check_together, refused_value
+from zonesched.conf_scheduler import SCHEDULER
 from zonesched.errors import ConfigError
 
 __all__ = ["ALL", "SAMPLE_GROUPS", "SAMPLE_KEY", "Conf", "load"]
@@ -92,138 +93,6 @@ SEAL = [
         default="",
         secret=True,
         help="Key of the children's credentials at rest, 64 hex digits. Needed by a zone with children.",
-    ),
-]
-
-SCHEDULER = [
-    cfg.StrOpt(
-        "scheduler_driver",
-        default="FilterScheduler",
-        help="FilterScheduler, BaseScheduler, LeastCostScheduler, ChanceScheduler, AvailabilityZoneScheduler,"
-        " SimpleScheduler, or the dotted path of a subclass of BaseScheduler.",
-    ),
-    cfg.ListOpt(
-        "default_host_filters",
-        default=[
-            "ComputeFilter",
-            "AvailabilityZoneFilter",
-            "CoreFilter",
-            "RamFilter",
-            "DiskFilter",
-            "ResourceClassFilter",
-            "TraitsFilter",
-        ],
-        help="Filters that every request passes, in order: names or dotted paths.",
-    ),
-    cfg.StrOpt(
-        "aggregate_image_properties_isolation_namespace",
-        default="",
-        help="AggregateImagePropertiesIsolation reads only metadata that starts with this and the separator.",
-    ),
-    cfg.StrOpt(
-        "aggregate_image_properties_isolation_separator",
-        default=".",
-        help="What stands between that namespace and the rest of the key.",
-    ),
-    cfg.ListOpt(
-        "isolated_images", default=[], help="Ids of images that IsolatedHostsFilter keeps to isolated hosts."
-    ),
-    cfg.ListOpt(
-        "isolated_hosts", default=[], help="Names of hosts that IsolatedHostsFilter keeps for those images."
-    ),
-    cfg.BoolOpt(
-        "restrict_isolated_hosts_to_isolated_images",
-        default=True,
-        help="Whether isolated hosts take isolated images only.",
-    ),
-    cfg.ListOpt(
-        "weight_classes",
-        default=["all_weighers"],
-        help="Weighers of FilterScheduler: names or dotted paths; all_weighers are the built-in ones.",
-    ),
-    cfg.FloatOpt("ram_weight_multiplier", default=1.0, help="Factor of RAMWeigher; negative stacks."),
-    cfg.FloatOpt("cpu_weight_multiplier", default=1.0, help="Factor of CPUWeigher; negative stacks."),
-    cfg.FloatOpt("disk_weight_multiplier", default=1.0, help="Factor of DiskWeigher; negative stacks."),
-    cfg.FloatOpt(
-        "io_ops_weight_multiplier",
-        default=-1.0,
-        help="Factor of IoOpsWeigher; negative prefers hosts with fewer builds under way.",
-    ),
-    cfg.FloatOpt(
-        "num_instances_weight_multiplier",
-        default=0.0,
-        help="Factor of NumInstancesWeigher; negative prefers hosts with fewer instances.",
-    ),
-    cfg.FloatOpt(
-        "build_failure_weight_multiplier",
-        default=1_000_000.0,
-        help="Factor of BuildFailureWeigher; large, so that hosts with failed builds come last.",
-    ),
-    cfg.FloatOpt(
-        "hypervisor_version_weight_multiplier",
-        default=1.0,
-        help="Factor of HypervisorVersionWeigher; negative prefers older ones.",
-    ),
-    cfg.FloatOpt(
-        "soft_affinity_weight_multiplier", default=1.0, help="Factor of ServerGroupSoftAffinityWeigher."
-    ),
-    cfg.FloatOpt(
-        "soft_anti_affinity_weight_multiplier",
-        default=1.0,
-        help="Factor of ServerGroupSoftAntiAffinityWeigher.",
-    ),
-    cfg.FloatOpt(
-        "cross_zone_weight_multiplier",
-        default=0.0,
-        help="Factor of CrossZoneWeigher; positive prefers this zone's own hosts to those of its children.",
-    ),
-    cfg.FloatOpt(
-        "image_props_weight_multiplier",
-        default=0.0,
-        help="Factor of ImagePropertiesWeigher; positive prefers hosts with instances of like images.",
-    ),
-    cfg.ListOpt(
-        "image_props_weight_setting",
-        default=[],
-        help="What each image property counts for ImagePropertiesWeigher, as name=ratio; empty: 1 each.",
-    ),
-    cfg.FloatOpt("metrics_weight_multiplier", default=1.0, help="Factor of MetricsWeigher."),
-    cfg.ListOpt(
-        "metrics_weight_setting",
-        default=[],
-        help="What each metric of a host counts for MetricsWeigher, as name=ratio.",
-    ),
-    cfg.BoolOpt(
-        "metrics_required",
-        default=True,
-        help="True: a host without one of these metrics cannot be weighed, and the request is refused."
-        " False: metrics_weight_of_unavailable is its value.",
-    ),
-    cfg.FloatOpt(
-        "metrics_weight_of_unavailable",
-        default=-10_000.0,
-        help="What MetricsWeigher says of a host without one of its metrics, unless they are required.",
-    ),
-    cfg.ListOpt(
-        "least_cost_functions",
-        default=["noop_cost=1.0"],
-        help="Cost functions of LeastCostScheduler as name=number: noop_cost, fill_first_cost,"
-        " spread_first_cost, owner_on_host_cost, plain_on_special_cost, or dotted paths.",
-    ),
-    cfg.StrOpt(
-        "special_host_capability",
-        default="special",
-        help="Capability that marks a host as special, for plain_on_special_cost.",
-    ),
-    cfg.FloatOpt("cpu_allocation_ratio", default=1.0, min=0.0, help="VCPU ratio of a host that names none."),
-    cfg.FloatOpt(
-        "ram_allocation_ratio", default=1.0, min=0.0, help="MEMORY_MB ratio of a host that names none."
-    ),
-    cfg.FloatOpt(
-        "disk_allocation_ratio", default=1.0, min=0.0, help="DISK_GB ratio of a host that names none."
-    ),
-    cfg.FloatOpt(
-        "service_down_time", default=60.0, min=1.0, help="Seconds without a heartbeat until an agent is down."
     ),
 ]
 
@@ -371,13 +240,18 @@ def _read_file(name: str) -> dict[str, str]:
     for section in sections:
         if section != "DEFAULT":
             raise ConfigError(f"Section [{section}] in {name} is not accepted. Accepted: [DEFAULT].")
-    values = sections.get("DEFAULT", {})
-    return {_option(key, name).name: lines[-1] for key, lines in values.items()}
+    given: dict[str, str] = {}
+    for key, lines in sections.get("DEFAULT", {}).items():
+        option = _option(key, name)
+        if option.name in given:
+            raise ConfigError(f"Option {option.name} is set under two names in {name}.", field=option.name)
+        given[option.name] = lines[-1]
+    return given
 
 
 def _option(name: str, where: str) -> Any:
     for option in ALL:
-        if option.name == name:
+        if name in (option.name, *(older.name for older in option.deprecated_opts)):
             return option
     near = difflib.get_close_matches(name, [option.name for option in ALL], n=1)
     hint = f"Did you mean {near[0]}?" if near else "etc/zonesched/zonesched.conf lists them all."

@@ -34,6 +34,8 @@ def accepted_values(option: Any) -> str:
             return "a whole number" + _bounds(option.type)
         case cfg.FloatOpt():
             return "a number" + _bounds(option.type)
+        case cfg.MultiStrOpt():
+            return "text; may be set several times"
         case cfg.ListOpt():
             return "a list, separated by commas"
         case _:

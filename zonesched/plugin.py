@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
+from importlib.metadata import entry_points
 
 from zonesched.errors import ConfigError
 
@@ -20,6 +21,22 @@ def load_dotted(option: str, path: str, known: Iterable[str]) -> object:
         return getattr(importlib.import_module(module_name), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise unknown_name(option, path, known) from error
+
+
+def load_named(option: str, group: str, name: str, known: Iterable[str]) -> object:
+    """What the entry point `name` of `group` leads to, or else what it names as a dotted path.
+
+    Raises ConfigError as `load_dotted`.
+    """
+    found = entry_points(group=group, name=name)
+    if not found:
+        return load_dotted(option, name, known)
+    try:
+        return next(iter(found)).load()
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"Option {option}: the entry point {name!r} of {group} cannot be loaded: {error}", field=option
+        ) from error
 
 
 def unknown_name(option: str, name: str, known: Iterable[str]) -> ConfigError:

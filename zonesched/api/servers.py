@@ -87,7 +87,8 @@ def boot_form(call: Call) -> BootForm:
     key = call.headers.get("Idempotency-Key")
     if key is not None and not IDEMPOTENCY_KEY.fullmatch(key):
         raise BadRequest("Idempotency-Key: 1 to 255 visible ASCII characters.", field="Idempotency-Key")
-    form: BootForm = call.body.to_form(key or "", fingerprint(call.unverified_body))
+    by_admin = call.caller.role is Role.ADMIN
+    form: BootForm = call.body.to_form(key or "", fingerprint(call.unverified_body), by_admin=by_admin)
     return form
 
 

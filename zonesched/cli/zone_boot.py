@@ -21,6 +21,12 @@ from zonesched.cli.session import Session, pass_session, zone_options
 @click.option("--availability-zone", help="Only hosts of this availability zone.")
 @click.option("--filter", "filters", multiple=True, help="A host filter beside the zone's own; repeatable.")
 @click.option(
+    "--enabled-filter",
+    "enabled_filters",
+    multiple=True,
+    help="As the zone's admin: only these filters for its own hosts; repeatable.",
+)
+@click.option(
     "--hint", "hints", multiple=True, metavar="KEY=VALUE", help="Scheduler hint; the value may be JSON."
 )
 @click.option("--idempotency-key", help="The same key again does not boot again.")
@@ -36,6 +42,7 @@ def boot(
     min_count: int | None,
     availability_zone: str | None,
     filters: tuple[str, ...],
+    enabled_filters: tuple[str, ...],
     hints: tuple[str, ...],
     idempotency_key: str | None,
     watching: bool,
@@ -51,6 +58,7 @@ def boot(
         "min_count": min_count,
         "availability_zone": availability_zone,
         "filters": list(filters) or None,
+        "enabled_filters": list(enabled_filters) or None,
     }
     server |= {key: value for key, value in given.items() if value is not None}
     body: dict[str, Any] = {"server": server}

@@ -86,6 +86,11 @@ class AbstractHostFilter:
 
     code = "refused_by_filter"
 
+    @classmethod
+    def from_conf(cls, conf: Conf) -> Self:
+        """The filter with this zone's settings."""
+        return cls()
+
     def instance_type_to_filter(self, instance_type: Any) -> Any:
         """The query that stands for a flavor."""
         raise NotImplementedError(f"{type(self).__name__} has no instance_type_to_filter")

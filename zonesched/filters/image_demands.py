@@ -121,7 +121,7 @@ def _version(text: str) -> Version:
     """The parts of 2.12.0, which OpenStack also writes as the number 2012000: three digits a part."""
     parts = tuple(int(part) for part in text.split("."))
     number = parts[0]
-    if len(parts) > 1 or number < 1000:
+    if len(parts) > 1:
         return parts
     packed: list[int] = []
     while number:

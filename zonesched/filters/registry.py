@@ -1,4 +1,4 @@
-"""Which filters a zone knows, by name: built-in ones, and those its configuration names by dotted path."""
+"""Which filters a zone knows, by name: built-in ones, and those its configuration names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from zonesched.conf import Conf
-from zonesched.errors import BadRequest, ConfigError
+from zonesched.errors import BadRequest, ConfigError, ZoneschedError
 from zonesched.filters.aggregate_image_properties_isolation import AggregateImagePropertiesIsolation
 from zonesched.filters.aggregate_instance_extra_specs_filter import AggregateInstanceExtraSpecsFilter
 from zonesched.filters.aggregate_multi_tenancy_isolation import AggregateMultiTenancyIsolation
@@ -27,8 +27,15 @@ from zonesched.filters.ram_filter import RamFilter
 from zonesched.filters.resource_class_filter import ResourceClassFilter
 from zonesched.filters.simple_cidr_affinity_filter import SimpleCIDRAffinityFilter
 from zonesched.filters.traits_filter import TraitsFilter
+from zonesched.model.own_zone import (
+    ADDRESS_HINT,
+    CIDR_HINT,
+    AsConfigured,
+    ChosenFilters,
+    is_forced,
+)
 from zonesched.model.request_spec import RequestSpec
-from zonesched.plugin import load_dotted
+from zonesched.plugin import load_named, unknown_name
 
 BUILT_IN: Mapping[str, type[BaseHostFilter]] = {
     cls.__name__: cls
@@ -57,7 +64,10 @@ BUILT_IN: Mapping[str, type[BaseHostFilter]] = {
 OLDER_NAMES: Mapping[str, str] = {"JsonFilter": "JSONFilter"}
 """Other names under which a built-in filter is found."""
 
-OPTION = "default_host_filters"
+OPTION, AVAILABLE = "enabled_filters", "available_filters"
+GROUP = "zonesched.filters"
+ALL_BUILT_IN = ("all_filters", "standard_filters")
+"""Last parts of what `available_filters` calls all built-in filters, as the documents do."""
 
 
 @dataclass(frozen=True)
@@ -69,30 +79,50 @@ class HostFilters:
 
     @classmethod
     def from_conf(cls, conf: Conf) -> HostFilters:
-        """Raises ConfigError that names an unknown filter and the known ones."""
+        """Raises ConfigError that names the option, an unknown filter and the known ones."""
+        known: dict[str, BaseHostFilter] = {}
+        for item in conf[AVAILABLE]:
+            if item.rpartition(".")[2] in ALL_BUILT_IN:
+                known |= {name: built_in.from_conf(conf) for name, built_in in BUILT_IN.items()}
+            else:
+                known |= _by_its_names(item, _make(AVAILABLE, item, conf))
         names = [OLDER_NAMES.get(name, name) for name in conf[OPTION]]
-        own = {name: _load(name, conf) for name in names if name not in BUILT_IN}
-        known = {name: built_in.from_conf(conf) for name, built_in in BUILT_IN.items()} | own
+        for name in names:
+            if name not in known:
+                if name in BUILT_IN:
+                    raise unknown_name(OPTION, name, sorted(known))
+                known |= _by_its_names(name, _make(OPTION, name, conf))
         return cls(tuple(known[name] for name in names), known)
 
     def for_request(self, spec: RequestSpec) -> tuple[BaseHostFilter, ...]:
-        """The default filters, then those the request adds; each once.
+        """The enabled filters, then those the request adds; each once.
 
-        A query brings its own filter along. Raises as `added_by`.
+        Enabled are those of the configuration, or what this zone's admin chose in their place; none for a
+        request whose hosts the admin forces. Raises as `added_by`.
         """
-        return tuple(dict.fromkeys((*self.default, *self.added_by(spec))))
+        match spec.enabled:
+            case ChosenFilters(names):
+                enabled = tuple(self._named(name, "enabled_filters") for name in names)
+            case AsConfigured():
+                enabled = () if is_forced(spec.hints) else self.default
+        return tuple(dict.fromkeys((*enabled, *self.added_by(spec))))
 
     def added_by(self, spec: RequestSpec) -> tuple[BaseHostFilter, ...]:
-        """Only those the request adds. Raises BadRequest for a name that this zone does not know."""
-        names = (*spec.filters, JSONFilter.__name__) if spec.filter_query else spec.filters
-        return tuple(self._named(name) for name in names)
+        """Only those the request adds. Raises BadRequest for a name that this zone does not know.
 
-    def _named(self, name: str) -> BaseHostFilter:
+        A query brings its own filter along, and so do hints of a network.
+        """
+        names = list(spec.filters)
+        if spec.filter_query:
+            names.append(JSONFilter.__name__)
+        if ADDRESS_HINT in spec.hints or CIDR_HINT in spec.hints:
+            names.append(SimpleCIDRAffinityFilter.__name__)
+        return tuple(self._named(name, "filters") for name in names)
+
+    def _named(self, name: str, field: str) -> BaseHostFilter:
         found = self.known.get(OLDER_NAMES.get(name, name))
         if found is None:
-            raise BadRequest(
-                f"There is no host filter {name!r} here.", code="filter_unknown", field="filters"
-            )
+            raise BadRequest(f"There is no host filter {name!r} here.", code="filter_unknown", field=field)
         return found
 
 
@@ -102,12 +132,21 @@ def built_in_filters(names: Sequence[str]) -> HostFilters:
     return HostFilters(tuple(known[name] for name in names), known)
 
 
-def _load(path: str, conf: Conf) -> BaseHostFilter:
-    loaded = load_dotted(OPTION, path, BUILT_IN)
-    if isinstance(loaded, type) and issubclass(loaded, BaseHostFilter):
-        return loaded.from_conf(conf)
-    if isinstance(loaded, type) and issubclass(loaded, AbstractHostFilter):
-        return adapt(loaded())
-    raise ConfigError(
-        f"Option {OPTION}: {path} is neither a BaseHostFilter nor an AbstractHostFilter.", field=OPTION
-    )
+def _by_its_names(item: str, host_filter: BaseHostFilter) -> Mapping[str, BaseHostFilter]:
+    """How a request may call a filter of one's own: as the configuration does, and by its class's name."""
+    return {item: host_filter, host_filter.name: host_filter}
+
+
+def _make(option: str, item: str, conf: Conf) -> BaseHostFilter:
+    loaded = BUILT_IN.get(OLDER_NAMES.get(item, item)) or load_named(option, GROUP, item, sorted(BUILT_IN))
+    if not (isinstance(loaded, type) and issubclass(loaded, BaseHostFilter | AbstractHostFilter)):
+        raise ConfigError(
+            f"Option {option}: {item} is neither a BaseHostFilter nor an AbstractHostFilter.", field=option
+        )
+    try:
+        made = loaded.from_conf(conf)
+    except ZoneschedError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"Option {option}: {item} cannot be made: {error!r}", field=option) from error
+    return made if isinstance(made, BaseHostFilter) else adapt(made)

@@ -12,9 +12,9 @@ from zonesched.model.addresses import Network, is_inside
 from zonesched.model.arrays import Bools
 from zonesched.model.host_state import HostState
 from zonesched.model.host_view import HostView
+from zonesched.model.own_zone import ADDRESS_HINT, CIDR_HINT
 from zonesched.model.request_spec import RequestSpec
 
-ADDRESS_HINT, CIDR_HINT = "build_near_host_ip", "cidr"
 USUAL_LENGTHS = {4: 24, 6: 64}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from zonesched.model.own_zone import AS_CONFIGURED, EnabledFilters
 from zonesched.model.request_spec import Policy
 
 
@@ -27,6 +28,7 @@ class BootForm:
     policy: Policy = Policy.EACH
     filters: tuple[str, ...] = ()
     filter_query: str = ""
+    enabled: EnabledFilters = AS_CONFIGURED
     kept: Mapping[str, Any] = field(default_factory=dict)
     idempotency_key: str = ""
     fingerprint: str = ""

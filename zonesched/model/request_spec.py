@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from zonesched.model.own_zone import AS_CONFIGURED, AsConfigured, ChosenFilters, EnabledFilters, for_others
+
 VCPU = "VCPU"
 MEMORY_MB = "MEMORY_MB"
 DISK_GB = "DISK_GB"
@@ -141,6 +143,7 @@ class RequestSpec:
 
     `time_budget_s` is what is left of the caller's time when the spec arrives; durations, never clock times,
     cross between zones. `path` holds the uuids of the zones passed so far, first the one the user asked.
+    `enabled` and the hints of `own_zone.OWN_HINTS` are of this zone alone and not on the wire.
     """
 
     request_id: str
@@ -155,6 +158,7 @@ class RequestSpec:
     hints: Mapping[str, Any] = field(default_factory=dict)
     filters: tuple[str, ...] = ()
     filter_query: str = ""
+    enabled: EnabledFilters = AS_CONFIGURED
     weighing: Weighing = Unweighed()
     path: tuple[str, ...] = ()
     time_budget_s: float = 10.0
@@ -256,7 +260,7 @@ def spec_to_wire(spec: RequestSpec) -> dict[str, Any]:
             "properties": dict(spec.image.properties),
         },
         "availability_zone": spec.availability_zone,
-        "hints": dict(spec.hints),
+        "hints": for_others(spec.hints),
         "filters": list(spec.filters),
         "filter_query": spec.filter_query,
         "weighing": _weighing_to_wire(spec.weighing),
@@ -292,6 +296,24 @@ def spec_from_wire(wire: Mapping[str, Any]) -> RequestSpec:
         path=tuple(wire["path"]),
         time_budget_s=wire["time_budget_s"],
     )
+
+
+def spec_to_row(spec: RequestSpec) -> dict[str, Any]:
+    """The spec as its own zone keeps it: as on the wire, with what never leaves the zone."""
+    row = {**spec_to_wire(spec), "hints": dict(spec.hints)}
+    match spec.enabled:
+        case ChosenFilters(names):
+            return {**row, "enabled_filters": list(names)}
+        case AsConfigured():
+            return row
+
+
+def spec_from_row(row: Mapping[str, Any]) -> RequestSpec:
+    """The spec that `spec_to_row` made a row of."""
+    spec = spec_from_wire(row)
+    if "enabled_filters" not in row:
+        return spec
+    return replace(spec, enabled=ChosenFilters(tuple(row["enabled_filters"])))
 
 
 def _group_to_wire(group: Group) -> dict[str, Any]:

@@ -12,5 +12,6 @@ class AvailabilityZoneScheduler(ChanceScheduler):
     """ChanceScheduler that keeps to the request's availability zone whatever filters are configured."""
 
     def _filters(self, spec: RequestSpec) -> tuple[BaseHostFilter, ...]:
-        own = self.plugins.filters.known[AvailabilityZoneFilter.__name__]
-        return tuple(dict.fromkeys((own, *super()._filters(spec))))
+        filters = super()._filters(spec)
+        is_there = any(isinstance(host_filter, AvailabilityZoneFilter) for host_filter in filters)
+        return filters if is_there else (AvailabilityZoneFilter(), *filters)

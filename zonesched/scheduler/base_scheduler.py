@@ -21,7 +21,7 @@ from zonesched.model.host_state import HostTuple, host_tuple
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import CostWeighing, RequestSpec, Weighing
-from zonesched.scheduler.funnel import run_funnel
+from zonesched.scheduler.funnel import check_filter, passes_of, run_funnel
 from zonesched.scheduler.greedy import REFUSED
 from zonesched.scheduler.offer import Offer, OfferRequest, Pick
 from zonesched.scheduler.plugins import Plugins
@@ -50,7 +50,7 @@ class BaseScheduler:
     def check(self, spec: RequestSpec) -> None:
         """Raise BadRequest, naming the field, for what no zone with this configuration can read."""
         for host_filter in self._filters(spec):
-            host_filter.check(spec)
+            check_filter(host_filter, spec)
         try:
             spec.resources  # noqa: B018
         except ValueError as error:
@@ -90,7 +90,7 @@ class BaseScheduler:
     def filter_hosts(self, spec: RequestSpec, hosts: list[HostTuple]) -> list[HostTuple]:
         """Those (host name, report) tuples that the request's filters pass."""
         filters = self.plugins.filters.for_request(spec)
-        return [host for host in hosts if all(f.host_passes(host[1].state, spec) for f in filters)]
+        return [host for host in hosts if all(passes_of(f, host[1].state, spec) for f in filters)]
 
     def weigh_hosts(self, spec: RequestSpec, hosts: list[HostTuple]) -> list[dict[str, Any]]:
         """A dict with `weight` (integer, lower is better) and `hostname` for each host, in any order.

@@ -12,7 +12,9 @@ from zonesched.errors import ZoneschedError
 from zonesched.filters.contract import BaseHostFilter, FilterFailed
 from zonesched.model.arrays import Bools
 from zonesched.model.build_plan import FunnelStep
+from zonesched.model.host_state import HostState
 from zonesched.model.host_view import HostView
+from zonesched.model.own_zone import FORCE_HINTS, IGNORE_HINT, named_hosts
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.scheduler.offer import OfferRequest
 from zonesched.scheduler.room import have_room
@@ -45,11 +47,39 @@ def run_funnel(request: OfferRequest, filters: Sequence[BaseHostFilter]) -> Surv
     if request.context.tried_hosts:
         tried = funnel.whole.among(request.context.tried_hosts)
         funnel.narrow("RetryFilter", "refused_before", ~tried)
+    if IGNORE_HINT in spec.hints:
+        ignored = funnel.whole.named(named_hosts(spec.hints, IGNORE_HINT))
+        funnel.narrow(IGNORE_HINT, "host_ignored", ~ignored)
+    for hint in FORCE_HINTS:
+        if hint in spec.hints:
+            funnel.narrow(hint, "host_not_forced", funnel.whole.named(named_hosts(spec.hints, hint)))
     for host_filter in filters:
         funnel.narrow(host_filter.name, host_filter.code, funnel.answers(host_filter, spec))
     needed = spec.num_instances if spec.policy is Policy.AFFINITY else 1
     funnel.narrow("room", "no_room", have_room(funnel.whole, needed))
     return Survivors(funnel.whole.pick(np.flatnonzero(funnel.remaining)), tuple(funnel.steps))
+
+
+def check_filter(host_filter: BaseHostFilter, spec: RequestSpec) -> None:
+    """Raises BadRequest for what it cannot read; FilterFailed, with the trace in the log, if it fails."""
+    try:
+        host_filter.check(spec)
+    except ZoneschedError:
+        raise
+    except Exception as error:
+        log.exception("host filter %s failed to check a request", host_filter.name)
+        raise FilterFailed(host_filter.name) from error
+
+
+def passes_of(host_filter: BaseHostFilter, state: HostState, spec: RequestSpec) -> bool:
+    """As `answers_of`, about one host."""
+    try:
+        return bool(host_filter.host_passes(state, spec))
+    except ZoneschedError:
+        raise
+    except Exception as error:
+        log.exception("host filter %s failed", host_filter.name)
+        raise FilterFailed(host_filter.name) from error
 
 
 def answers_of(host_filter: BaseHostFilter, hosts: HostView, spec: RequestSpec) -> Bools:

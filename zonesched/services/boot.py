@@ -59,6 +59,7 @@ def _spec_of(zone: Zone, caller: Caller, form: BootForm) -> RequestSpec:
         hints=form.hints,
         filters=form.filters,
         filter_query=form.filter_query,
+        enabled=form.enabled,
         time_budget_s=zone.conf.select_timeout,
     )
     if not spec.resources:

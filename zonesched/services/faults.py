@@ -19,10 +19,13 @@ MESSAGES = {
 
 
 def message(reason: str, why: Sequence[Mapping[str, Any]]) -> str:
-    """One or two sentences: what happened, and the codes of what refused hosts."""
+    """One or two sentences: what happened, and the codes of what refused hosts, or the filter that failed."""
     text = MESSAGES.get(reason, "The instance could not be built.")
     codes = refusals(why) if reason.startswith("no_valid_host") else []
-    return f"{text} Refused by: {', '.join(codes)}." if codes else text
+    if codes:
+        return f"{text} Refused by: {', '.join(codes)}."
+    failed = [line["filter"] for line in why if line["code"] == reason]
+    return f"{text} It is {failed[0]}." if failed else text
 
 
 def for_parent(reason: str) -> str:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from zonesched.errors import ZoneschedError
+from zonesched.filters.contract import FilterFailed
 from zonesched.model.build_plan import BuildPlan, ChildPlace, Entry, LocalPlace, Place
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.request_spec import Policy, RequestSpec
@@ -229,7 +230,10 @@ class _Boot:
             decision = select.decide(zone, spec, reservation.caller_id)
         except ZoneschedError as error:
             log.warning("select for reservation %s failed: %s", reservation.id, error.message)
-            self._note_select(reservation.spec, [], error.code)
+            failed = (
+                [{"filter": error.filter_name, "code": error.code}] if isinstance(error, FilterFailed) else []
+            )
+            self._note_select(reservation.spec, failed, error.code)
             return False
         plan = decision.plan
         reason = "no_valid_host" if plan.complete else "no_valid_host_incomplete"

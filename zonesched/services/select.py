@@ -23,6 +23,7 @@ from zonesched.model.build_plan import (
     Why,
 )
 from zonesched.model.caller import Caller
+from zonesched.model.own_zone import keeps_to_own_hosts
 from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import Policy, RequestSpec, Unweighed, spec_for_child
 from zonesched.model.tie_break import text_hash
@@ -149,6 +150,8 @@ def _context(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
 
 
 def _ask_children(zone: Zone, spec: RequestSpec, started_at: float) -> _ChildAnswers:
+    if keeps_to_own_hosts(spec.hints):
+        return _ChildAnswers((), complete=True)
     asked = zone.children.askable(spec)
     if not asked.to_ask:
         return _ChildAnswers((), asked.complete)

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.model.placement import InstanceStatus, PlacementState
-from zonesched.model.request_spec import RequestSpec, spec_from_wire
+from zonesched.model.request_spec import RequestSpec, spec_from_row
 from zonesched.model.views import DesiredInstance
 from zonesched.store import claims
 from zonesched.store import tables as t
@@ -56,5 +56,5 @@ def _specs(tx: Connection, reservation_ids: Sequence[str]) -> dict[tuple[str, st
     found: dict[tuple[str, str], RequestSpec] = {}
     for some in claims.chunks(reservation_ids):
         rows = tx.execute(sa.select(column.caller_id, column.id, column.spec).where(column.id.in_(some)))
-        found |= {(row.caller_id, row.id): spec_from_wire(orjson.loads(row.spec)) for row in rows}
+        found |= {(row.caller_id, row.id): spec_from_row(orjson.loads(row.spec)) for row in rows}
     return found

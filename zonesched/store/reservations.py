@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.errors import LeaseLost
-from zonesched.model.request_spec import RequestSpec, spec_from_wire, spec_to_wire
+from zonesched.model.request_spec import RequestSpec, spec_from_row, spec_to_row
 from zonesched.store import tables as t
 
 COLUMNS = t.reservations.c
@@ -96,7 +96,7 @@ def insert(tx: Connection, r: Reservation) -> None:
         "caller_id": r.caller_id,
         "project_id": r.project_id,
         "user_id": r.user_id,
-        "spec": orjson.dumps(spec_to_wire(r.spec)).decode(),
+        "spec": orjson.dumps(spec_to_row(r.spec)).decode(),
         "num_instances": r.num_instances,
         "min_count": r.min_count,
         "state": r.state.value,
@@ -204,7 +204,7 @@ def note_select(
         .values(
             selects=COLUMNS.selects + 1,
             why=orjson.dumps(list(why)).decode(),
-            spec=orjson.dumps(spec_to_wire(spec)).decode(),
+            spec=orjson.dumps(spec_to_row(spec)).decode(),
             reason=reason,
         )
     )
@@ -216,7 +216,7 @@ def _from_row(row: Any) -> Reservation:
         caller_id=row.caller_id,
         project_id=row.project_id,
         user_id=row.user_id,
-        spec=spec_from_wire(orjson.loads(row.spec)),
+        spec=spec_from_row(orjson.loads(row.spec)),
         num_instances=row.num_instances,
         min_count=row.min_count,
         state=ReservationState(row.state),

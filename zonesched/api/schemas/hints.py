@@ -10,13 +10,13 @@ from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, model_valid
 
 from zonesched.api.schemas.fields import FreeJson, Schema, refusal
 from zonesched.errors import BadRequest, ZoneschedError
+from zonesched.model.own_zone import NAME_HINTS, OWN_HINTS
 from zonesched.model.request_spec import Policy
-
-PLACE_HINTS = ("force_hosts", "force_nodes", "ignore_hosts", "build_near_host_ip", "cidr")
-"""Hints that name hosts or addresses, which no request from outside may choose by."""
 
 UNSUPPORTED_HINTS = ("group", "same_host", "different_host", "target_cell", "different_cell")
 """OpenStack's hints that nothing here can honour."""
+
+MOST_HOSTS = 1000
 
 _CONSUMED = {"group_policy", "query"}
 
@@ -55,8 +55,11 @@ class SchedulerHints(Schema):
         """What goes to filters as hints: all but what has a field of its own in the request spec."""
         return self.model_dump(exclude_unset=True, exclude=_CONSUMED)
 
-    def refuse_unheeded(self, error: type[ZoneschedError], field: str) -> None:
-        """Raises `error` for a hint of hosts or addresses, BadRequest for one that nothing honours."""
+    def refuse_unheeded(self, error: type[ZoneschedError], field: str, *, by_admin: bool = False) -> None:
+        """Raises `error` for a hint of hosts or addresses, BadRequest for one that nothing honours.
+
+        This zone's own admins may name its hosts: of theirs, the form is looked at.
+        """
         given = self.model_extra or {}
         for name in UNSUPPORTED_HINTS:
             if name in given:
@@ -65,10 +68,22 @@ class SchedulerHints(Schema):
                     code="hint_unsupported",
                     field=f"{field}.{name}",
                 )
-        for name in PLACE_HINTS:
-            if name in given:
+        for name in OWN_HINTS:
+            if name in given and not by_admin:
                 raise error(
                     f"{field}.{name}: hosts and addresses cannot be chosen.",
                     code="hint_refused",
                     field=f"{field}.{name}",
                 )
+        for name in NAME_HINTS:
+            if name in given and not _are_names(given[name]):
+                raise BadRequest(
+                    f"{field}.{name}: must be a host's name, or a list of 1 to {MOST_HOSTS} names.",
+                    code="hint_invalid",
+                    field=f"{field}.{name}",
+                )
+
+
+def _are_names(value: Any) -> bool:
+    names = value if isinstance(value, list) else [value]
+    return 0 < len(names) <= MOST_HOSTS and all(isinstance(name, str) and name for name in names)

@@ -20,8 +20,9 @@ from zonesched.api.schemas.fields import (
     refusal,
 )
 from zonesched.api.schemas.hints import SchedulerHints
-from zonesched.errors import BadRequest
+from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.boot_form import BootForm
+from zonesched.model.own_zone import AS_CONFIGURED, ChosenFilters, EnabledFilters
 from zonesched.model.views import ServerQuery
 
 KEPT = {
@@ -132,13 +133,21 @@ class Server(Schema):
         """Filters to add to the zone's own."""
         return ()
 
+    def chosen_filters(self, by_admin: bool) -> EnabledFilters:
+        """Filters in the place of the zone's own, for its own hosts; raises Forbidden."""
+        return AS_CONFIGURED
+
 
 class BootServer(Server):
-    """As for /servers, and how many; `filter` and `filters` are added to the zone's own."""
+    """As for /servers, and how many; `filter` and `filters` are added to the zone's own.
+
+    `enabled_filters`, by an admin, take the place of the zone's own for its own hosts.
+    """
 
     num_instances: InstanceCount = 1
     filter: FilterName = ""
     filters: list[FilterName] = Field(default_factory=list, max_length=32)
+    enabled_filters: list[FilterName] = Field(default_factory=list, max_length=64)
 
     def counts(self) -> tuple[int, int]:
         """(min_count, max_count), each num_instances where it is not given."""
@@ -150,6 +159,17 @@ class BootServer(Server):
         first = (self.filter,) if self.filter else ()
         return tuple(dict.fromkeys((*first, *self.filters)))
 
+    def chosen_filters(self, by_admin: bool) -> EnabledFilters:
+        if "enabled_filters" not in self.model_fields_set:
+            return AS_CONFIGURED
+        if not by_admin:
+            raise Forbidden(
+                "server.enabled_filters: only this zone's admin chooses its filters.",
+                code="enabled_filters_refused",
+                field="server.enabled_filters",
+            )
+        return ChosenFilters(tuple(dict.fromkeys(self.enabled_filters)))
+
 
 class CreateBody(Schema):
     """A user's POST /servers; hints stand beside `server`, under one of their two names."""
@@ -158,9 +178,12 @@ class CreateBody(Schema):
     hints: SchedulerHints = Field(default_factory=SchedulerHints, alias="os:scheduler_hints")
     ext_hints: SchedulerHints = Field(default_factory=SchedulerHints, alias="OS-SCH-HNT:scheduler_hints")
 
-    def to_form(self, idempotency_key: str, fingerprint: str) -> BootForm:
-        """What the user asks for; raises BadRequest that names the field."""
-        server, hints = self.server, self._hints()
+    def to_form(self, idempotency_key: str, fingerprint: str, *, by_admin: bool = False) -> BootForm:
+        """What the user asks for; raises BadRequest or Forbidden that names the field.
+
+        `by_admin`: an admin of this zone asks, who may choose its hosts and their filters.
+        """
+        server, hints = self.server, self._hints(by_admin)
         min_count, num_instances = server.checked_counts()
         return BootForm(
             name=server.name,
@@ -173,12 +196,13 @@ class CreateBody(Schema):
             policy=hints.policy(),
             filters=server.requested_filters(),
             filter_query=hints.query,
+            enabled=server.chosen_filters(by_admin),
             kept=server.model_dump(include=KEPT, exclude_unset=True),
             idempotency_key=idempotency_key,
             fingerprint=fingerprint,
         )
 
-    def _hints(self) -> SchedulerHints:
+    def _hints(self, by_admin: bool) -> SchedulerHints:
         field = "os:scheduler_hints"
         if "ext_hints" not in self.model_fields_set:
             hints = self.hints
@@ -186,7 +210,7 @@ class CreateBody(Schema):
             field, hints = "OS-SCH-HNT:scheduler_hints", self.ext_hints
         else:
             raise BadRequest(f"{field}: hints are given twice.", field=field)
-        hints.refuse_unheeded(BadRequest, field)
+        hints.refuse_unheeded(BadRequest, field, by_admin=by_admin)
         return hints
 
 

@@ -1,0 +1,56 @@
+"""What a zone's own admin may ask of its own hosts, and no request from outside: it never leaves the zone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+FORCE_HINTS = ("force_hosts", "force_nodes")
+"""Only hosts of these names, without the enabled filters. A node has its host's name."""
+
+IGNORE_HINT = "ignore_hosts"
+ADDRESS_HINT, CIDR_HINT = "build_near_host_ip", "cidr"
+
+NAME_HINTS = (*FORCE_HINTS, IGNORE_HINT)
+"""Hints whose value is a host's name or a list of such."""
+
+OWN_HINTS = (*NAME_HINTS, ADDRESS_HINT, CIDR_HINT)
+"""Hints of names and addresses: they are never passed to a child."""
+
+
+@dataclass(frozen=True)
+class AsConfigured:
+    """The filters that the zone's configuration enables."""
+
+
+@dataclass(frozen=True)
+class ChosenFilters:
+    """These in the place of those, for the zone's own hosts; in order."""
+
+    names: tuple[str, ...]
+
+
+EnabledFilters = AsConfigured | ChosenFilters
+AS_CONFIGURED = AsConfigured()
+
+
+def named_hosts(hints: Mapping[str, Any], hint: str) -> frozenset[str]:
+    """The names that a hint of NAME_HINTS gives; empty without it."""
+    value = hints.get(hint, [])
+    return frozenset([value] if isinstance(value, str) else value)
+
+
+def is_forced(hints: Mapping[str, Any]) -> bool:
+    """Whether only hosts of given names are asked for."""
+    return any(hint in hints for hint in FORCE_HINTS)
+
+
+def keeps_to_own_hosts(hints: Mapping[str, Any]) -> bool:
+    """Whether a child cannot be asked, since it would have to know names or addresses."""
+    return is_forced(hints) or ADDRESS_HINT in hints
+
+
+def for_others(hints: Mapping[str, Any]) -> dict[str, Any]:
+    """The hints that may leave the zone."""
+    return {hint: value for hint, value in hints.items() if hint not in OWN_HINTS}
