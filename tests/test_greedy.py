@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from tests.hosts import SEEDS, unhurried
 from zonesched.model.arrays import Ints
 from zonesched.scheduler.best import best
-from zonesched.scheduler.greedy import REFUSED, Candidates, Picks, pick_in_blocks, pick_one_by_one
+from zonesched.scheduler.choice import Lots
+from zonesched.scheduler.greedy import (
+    REFUSED,
+    Candidates,
+    Picks,
+    pick_among_best,
+    pick_in_blocks,
+    pick_one_by_one,
+)
 
 Rows = list[list[int]]
 
@@ -96,6 +104,44 @@ def test_one_by_one_asks_for_no_weight_twice_nor_after_the_last_pick(
     rows, ties = some_rows(seed, hosts)
     indices, _, asked = picked(rows, ties, count, in_blocks=False)
     assert asked <= max(0, len(indices) - (len(indices) == count))
+
+
+@unhurried
+@given(SEEDS, st.integers(1, 30), st.integers(1, 60), st.integers(1, 8))
+def test_a_pick_by_chance_is_one_of_the_best_heads_of_all_hosts(
+    seed: int, hosts: int, count: int, size: int
+) -> None:
+    rows, ties = some_rows(seed, hosts)
+    lots = Lots(f"request-{seed}", count)
+    first = np.array([row[0] for row in rows], dtype=np.int64)
+    hashes = np.array(ties, dtype=np.uint64)
+    order = best(first, lambda indices: hashes[indices], count + size - 1)
+    room = np.array([len(rows[index]) for index in order], dtype=np.int64)
+
+    picks = pick_among_best(
+        Candidates(first[order], hashes[order], room),
+        count,
+        size,
+        lots.choose,
+        lambda index, placed: rows[order[index]][placed],
+    )
+
+    placed = [0] * hosts
+    for number, (index, weight) in enumerate(zip(order[picks.indices], picks.weights, strict=True)):
+        heads = sorted(
+            (row[used], tie, host)
+            for host, (row, used, tie) in enumerate(zip(rows, placed, ties, strict=True))
+            if used < len(row) and REFUSED not in row[: used + 1]
+        )
+        chosen = heads[lots.choose(number, min(size, len(heads)))]
+        assert (weight, index) == (chosen[0], chosen[2])
+        placed[index] += 1
+    left = [
+        row
+        for row, used in zip(rows, placed, strict=True)
+        if used < len(row) and REFUSED not in row[: used + 1]
+    ]
+    assert len(picks.indices) == count or not left
 
 
 @unhurried

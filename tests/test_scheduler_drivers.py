@@ -30,6 +30,7 @@ from zonesched.model.request_spec import (
     WeigherScale,
 )
 from zonesched.scheduler.base_scheduler import Offer, OfferRequest
+from zonesched.scheduler.filter_scheduler import FilterScheduler
 from zonesched.scheduler.host_costs import BUILT_IN as COSTS
 from zonesched.scheduler.plugins import Plugins
 from zonesched.scheduler.schedulers import DRIVERS, Schedulers
@@ -59,6 +60,31 @@ def test_the_plain_scheduler_weighs_every_host_1_and_spreads_nothing() -> None:
     offer = offer_of("BaseScheduler", three_hosts(), a_spec(6, vcpus=4, alternates=2))
     assert {pick.weight for pick in (*offer.picks, *offer.alternates)} == {1}
     assert sorted(Counter(hosts_of(offer)).values()) == [3, 3]
+
+
+def test_the_fake_scheduler_takes_hosts_by_name_and_asks_no_configured_filter() -> None:
+    table = a_table(
+        [a_host("3f", vcpus=2), a_host("1f", vcpus=1, service="dead"), a_host("2f", vcpus=2, enabled=False)]
+    )
+    offer = offer_of("FakeScheduler", table, a_spec(4, alternates=1, request_id="any"))
+    assert [(pick.host_id, pick.weight) for pick in offer.picks] == [
+        ("1f", 0),
+        ("2f", 1),
+        ("2f", 1),
+        ("3f", 2),
+    ]
+    asked = offer_of("FakeScheduler", table, a_spec(4, filters=("ComputeFilter",)))
+    assert hosts_of(asked) == ["3f", "3f"]
+
+
+def test_the_caching_scheduler_chooses_as_the_filter_scheduler() -> None:
+    spec = a_spec(4, alternates=2)
+    assert offer_of("CachingScheduler", three_hosts(), spec) == offer_of(
+        "FilterScheduler", three_hosts(), spec
+    )
+    chosen = schedulers(scheduler_driver="CachingScheduler", host_refresh_interval=7.0)
+    assert chosen.for_weighing(ScoreWeighing(())) is chosen.default
+    assert (chosen.default.hosts_max_age_s, chosen.known["FilterScheduler"].hosts_max_age_s) == (7.0, 0.0)
 
 
 def test_the_simple_scheduler_takes_the_host_with_the_fewest_claimed_vcpus() -> None:
@@ -284,8 +310,9 @@ def test_an_unknown_driver_at_start_is_named_with_the_known_ones(name: str) -> N
 def test_what_a_driver_names_as_its_weighing_leads_back_to_it(driver: str) -> None:
     chosen, other = schedulers(scheduler_driver=driver), schedulers(scheduler_driver="SimpleScheduler")
     weighing = chosen.default.choose_weighing(three_hosts(), a_spec(), {}, has_children=True)
-    assert isinstance(weighing, ScoreWeighing) == (driver == "FilterScheduler")
-    assert type(other.for_weighing(weighing)) is DRIVERS[driver]
+    scored = issubclass(DRIVERS[driver], FilterScheduler)
+    assert isinstance(weighing, ScoreWeighing) == scored
+    assert type(other.for_weighing(weighing)) is (FilterScheduler if scored else DRIVERS[driver])
     assert chosen.for_weighing(weighing) is chosen.default
 
 

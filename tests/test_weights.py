@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.hosts import IMAGE_KEYS, a_host, a_spec, a_table, schedulers, specs, tables, unhurried
-from tests.own_plugins import CountedWeigher
+from tests.own_plugins import W1, ByDiskScheduler, CountedWeigher
+from zonesched import conf
 from zonesched.errors import ConfigError
 from zonesched.model.aggregate import Aggregate
 from zonesched.model.capacity import Inventory
@@ -39,6 +41,7 @@ from zonesched.model.request_spec import (
 )
 from zonesched.scheduler.base_scheduler import OfferRequest
 from zonesched.scheduler.scale import Range
+from zonesched.scheduler.schedulers import Schedulers
 from zonesched.weights.contract import BaseHostWeigher, WeigherFailed
 from zonesched.weights.registry import BUILT_IN
 
@@ -248,6 +251,8 @@ def test_a_weigher_with_nothing_to_say_is_not_asked() -> None:
     plain = scheduler.offer(OfferRequest(two_hosts(), a_spec(3)))
     assert count.asked == 0
     assert scheduler.offer(OfferRequest(two_hosts(), a_spec(3, hints={"ask": True}))) == plain
+    of_parent = ScoreWeighing((WeigherScale(path, 0.0, 9.0, 0.0), WeigherScale(path, 5.0, 5.0, 1.0)))
+    scheduler.offer(OfferRequest(two_hosts(), a_spec(3, weighing=of_parent)))
     assert count.asked == 0
     moved = two_hosts(aggregates=[Aggregate("1", "a", {"counted_weight_multiplier": "1"})])
     scheduler.offer(OfferRequest(moved, a_spec(3, hints={"ask": True})))
@@ -310,6 +315,32 @@ def test_an_unknown_weigher_at_start_is_named(name: str) -> None:
         schedulers(weight_classes=[name])
     assert name in refused.value.message
     assert refused.value.field == "weight_classes"
+
+
+def test_an_installed_package_names_its_weighers_and_drivers_shortly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = tmp_path / "acme-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text(
+        "[zonesched.weighers]\nfirst = tests.own_plugins:W1\ngone = tests.own_plugins:NoSuch\n"
+        "[zonesched.scheduler_drivers]\nby_disk = tests.own_plugins:ByDiskScheduler\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    options = {"weight_classes": ["first"], "scheduler_driver": "by_disk"}
+    chosen = Schedulers.from_conf(conf.load([], options)).default
+    assert isinstance(chosen, ByDiskScheduler)
+    assert isinstance(chosen.plugins.weighers.configured["first"], W1)
+    with pytest.raises(ConfigError, match="gone"):
+        Schedulers.from_conf(conf.load([], {"weight_classes": ["gone"]}))
+
+
+def test_the_documents_names_of_options_are_understood(tmp_path: Path) -> None:
+    file = tmp_path / "zone.conf"
+    file.write_text("[DEFAULT]\nscheduler_weight_classes = CPUWeigher\nscheduler_host_subset_size = 4\n")
+    loaded = conf.load([str(file)])
+    assert (loaded.weight_classes, loaded.host_subset_size) == (["CPUWeigher"], 4)
 
 
 @pytest.mark.parametrize("name", ["NanWeigher", "InfiniteWeigher", "BrokenWeigher"])

@@ -8,8 +8,29 @@ SCHEDULER = [
     cfg.StrOpt(
         "scheduler_driver",
         default="FilterScheduler",
-        help="FilterScheduler, BaseScheduler, LeastCostScheduler, ChanceScheduler, AvailabilityZoneScheduler,"
-        " SimpleScheduler, or the dotted path of a subclass of BaseScheduler.",
+        help="FilterScheduler, CachingScheduler, BaseScheduler, LeastCostScheduler, ChanceScheduler,"
+        " AvailabilityZoneScheduler, SimpleScheduler, FakeScheduler, or the entry point or dotted path of a"
+        " subclass of BaseScheduler.",
+    ),
+    cfg.FloatOpt(
+        "host_refresh_interval",
+        default=60.0,
+        min=0.0,
+        help="Seconds between two readings of the hosts by CachingScheduler.",
+    ),
+    cfg.IntOpt(
+        "host_subset_size",
+        deprecated_name="scheduler_host_subset_size",
+        default=1,
+        min=1,
+        max=10_000,
+        help="Of how many best hosts FilterScheduler takes one by chance, for each instance anew.",
+    ),
+    cfg.BoolOpt(
+        "shuffle_best_same_weighed_hosts",
+        default=True,
+        help="True: hosts of equal weight come in another order for each request. False: in the same for"
+        " all, which fills them one after the other, and concurrent requests want the same one.",
     ),
     cfg.MultiStrOpt(
         "available_filters",
@@ -63,7 +84,8 @@ SCHEDULER = [
         "weight_classes",
         deprecated_name="scheduler_weight_classes",
         default=["all_weighers"],
-        help="Weighers of FilterScheduler: names or dotted paths; all_weighers are the built-in ones.",
+        help="Weighers of FilterScheduler: names, entry points or dotted paths; all_weighers are the built-in"
+        " ones.",
     ),
     cfg.FloatOpt("ram_weight_multiplier", default=1.0, help="Factor of RAMWeigher; negative stacks."),
     cfg.FloatOpt("cpu_weight_multiplier", default=1.0, help="Factor of CPUWeigher; negative stacks."),

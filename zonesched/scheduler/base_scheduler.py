@@ -21,6 +21,7 @@ from zonesched.model.host_state import HostTuple, host_tuple
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import CostWeighing, RequestSpec, Weighing
+from zonesched.scheduler.choice import THE_BEST, Choice
 from zonesched.scheduler.funnel import check_filter, passes_of, run_funnel
 from zonesched.scheduler.greedy import REFUSED
 from zonesched.scheduler.offer import Offer, OfferRequest, Pick
@@ -46,6 +47,16 @@ class BaseScheduler:
         """`name`: how the zone's configuration calls this driver; by default its class name."""
         self.plugins = plugins
         self.name = name or type(self).__name__
+
+    @property
+    def choice(self) -> Choice:
+        """Which of the best hosts is taken."""
+        return THE_BEST
+
+    @property
+    def hosts_max_age_s(self) -> float:
+        """How long the hosts in memory, once read, are used before they are read again; 0 means never."""
+        return 0.0
 
     def check(self, spec: RequestSpec) -> None:
         """Raise BadRequest, naming the field, for what no zone with this configuration can read."""
@@ -75,7 +86,10 @@ class BaseScheduler:
             return Offer((), (), (), survivors.steps)
         spec = self.settle(survivors.hosts, request.spec)
         weighing = HostWeighing(
-            self.name, lambda hosts: self._weights(hosts, spec), one_by_one=self._weighs_lists
+            self.name,
+            lambda hosts: self._weights(hosts, spec),
+            one_by_one=self._weighs_lists,
+            choice=self.choice,
         )
         return Selection(survivors, filters, weighing).offer()
 

@@ -10,6 +10,7 @@ from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import RequestSpec, ScoreWeighing, Weighing
 from zonesched.scheduler.base_scheduler import BaseScheduler
+from zonesched.scheduler.choice import Choice
 from zonesched.scheduler.funnel import run_funnel
 from zonesched.scheduler.offer import OfferRequest
 from zonesched.scheduler.scale import Range, merge_ranges, to_weight
@@ -18,6 +19,10 @@ from zonesched.scheduler.score import scale_of_hosts, scale_of_ranges, scores
 
 class FilterScheduler(BaseScheduler):
     """Weighs by the request's scale; without one, by the scale of the zone's own filtered hosts."""
+
+    @property
+    def choice(self) -> Choice:
+        return self.plugins.choice
 
     def choose_weighing(
         self, table: HostTable, spec: RequestSpec, child_ranges: Mapping[str, Range], has_children: bool

@@ -8,10 +8,13 @@ picks:
 - `pick_in_blocks` asks for many weights at once. A weight comes up when the largest of its row up to and
   including it, its peak, is the smallest among the rows: so the picks, in order, are the weights with the
   smallest (peak, tie, instances on the host), and no loop over picks is needed.
+
+A third, `pick_among_best`, takes one of a few best heads in place of the best.
 """
 
 from __future__ import annotations
 
+import bisect
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -66,6 +69,29 @@ def pick_one_by_one(candidates: Candidates, count: int, weigh: WeighOne) -> Pick
             heapq.heappop(heads)
         else:
             heapq.heapreplace(heads, (following, tie, index, placed + 1))
+    return Picks(np.array(indices, dtype=np.int64), np.array(weights, dtype=np.int64))
+
+
+def pick_among_best(
+    candidates: Candidates, count: int, size: int, choose: Callable[[int, int], int], weigh: WeighOne
+) -> Picks:
+    """As `pick_one_by_one`, but each pick is one of the `size` best heads.
+
+    `choose` gets the number of the pick and how many heads there are, and says which: 0 is the best. Of
+    candidates, the `count + size - 1` best matter.
+    """
+    first = zip(candidates.weights.tolist(), candidates.ties.tolist(), strict=True)
+    heads = sorted((weight, tie, index, 0) for index, (weight, tie) in enumerate(first))
+    indices: list[int] = []
+    weights: list[int] = []
+    while heads and len(indices) < count:
+        weight, tie, index, placed = heads.pop(choose(len(indices), min(size, len(heads))))
+        indices.append(index)
+        weights.append(weight)
+        if len(indices) < count and placed + 1 < candidates.room[index]:
+            following = weigh(index, placed + 1)
+            if following != REFUSED:
+                bisect.insort(heads, (following, tie, index, placed + 1))
     return Picks(np.array(indices, dtype=np.int64), np.array(weights, dtype=np.int64))
 
 

@@ -1,4 +1,4 @@
-"""Everything a zone's configuration names: filters, weighers and cost functions, made once at start."""
+"""What a zone's configuration says to its schedulers: plugins by name, made once at start, and settings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from zonesched.conf import Conf
 from zonesched.filters.registry import HostFilters
+from zonesched.scheduler.choice import Choice
 from zonesched.scheduler.host_costs import HostCosts
 from zonesched.weights.registry import HostWeighers
 
@@ -17,8 +18,16 @@ class Plugins:
     filters: HostFilters
     weighers: HostWeighers
     costs: HostCosts
+    choice: Choice
+    host_refresh_interval_s: float
 
     @classmethod
     def from_conf(cls, conf: Conf) -> Plugins:
         """Raises ConfigError that names the option, the unknown name and the known ones."""
-        return cls(HostFilters.from_conf(conf), HostWeighers.from_conf(conf), HostCosts.from_conf(conf))
+        return cls(
+            filters=HostFilters.from_conf(conf),
+            weighers=HostWeighers.from_conf(conf),
+            costs=HostCosts.from_conf(conf),
+            choice=Choice(conf.host_subset_size, conf.shuffle_best_same_weighed_hosts),
+            host_refresh_interval_s=conf.host_refresh_interval,
+        )

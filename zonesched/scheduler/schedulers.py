@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from zonesched.conf import Conf
 from zonesched.errors import ConfigError, WeighingUnknown
 from zonesched.model.request_spec import CostWeighing, ScoreWeighing, Unweighed, Weighing
-from zonesched.plugin import load_dotted
+from zonesched.plugin import load_named
 from zonesched.scheduler.availability_zone import AvailabilityZoneScheduler
 from zonesched.scheduler.base_scheduler import BaseScheduler
+from zonesched.scheduler.caching import CachingScheduler
 from zonesched.scheduler.chance import ChanceScheduler
+from zonesched.scheduler.fake import FakeScheduler
 from zonesched.scheduler.filter_scheduler import FilterScheduler
 from zonesched.scheduler.least_cost import LeastCostScheduler
 from zonesched.scheduler.plugins import Plugins
@@ -26,10 +28,13 @@ DRIVERS: Mapping[str, type[BaseScheduler]] = {
         ChanceScheduler,
         AvailabilityZoneScheduler,
         SimpleScheduler,
+        CachingScheduler,
+        FakeScheduler,
     )
 }
 
 OPTION = "scheduler_driver"
+ENTRY_POINTS = "zonesched.scheduler_drivers"
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class Schedulers:
 
 
 def _load(path: str) -> type[BaseScheduler]:
-    loaded = load_dotted(OPTION, path, DRIVERS)
+    loaded = load_named(OPTION, ENTRY_POINTS, path, DRIVERS)
     if isinstance(loaded, type) and issubclass(loaded, BaseScheduler):
         return loaded
     raise ConfigError(f"Option {OPTION}: {path} is no BaseScheduler.", field=OPTION)

@@ -15,8 +15,16 @@ from zonesched.model.build_plan import FunnelStep
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import Policy
 from zonesched.scheduler.best import best
+from zonesched.scheduler.choice import THE_BEST, Choice, Lots
 from zonesched.scheduler.funnel import Survivors, answers_of
-from zonesched.scheduler.greedy import REFUSED, Candidates, Picks, pick_in_blocks, pick_one_by_one
+from zonesched.scheduler.greedy import (
+    REFUSED,
+    Candidates,
+    Picks,
+    pick_among_best,
+    pick_in_blocks,
+    pick_one_by_one,
+)
 from zonesched.scheduler.offer import Offer, Pick
 from zonesched.scheduler.room import room_for
 from zonesched.weights.contract import WeigherFailed
@@ -28,12 +36,14 @@ log = logging.getLogger(__name__)
 class HostWeighing:
     """How hosts are weighed for one request. REFUSED in place of a weight leaves a host out.
 
-    `one_by_one`: after the first time, `weigh` is only asked about the host that was just picked.
+    `one_by_one`: after the first time, `weigh` is only asked about the host that was just picked. `choice`:
+    which of the best hosts is taken.
     """
 
     scheduler_name: str
     weigh: Callable[[HostView], Ints]
     one_by_one: bool
+    choice: Choice = THE_BEST
 
     def weights(self, hosts: HostView) -> Ints:
         """Raises WeigherFailed, with the trace in the log, if the scheduler's own code fails."""
@@ -58,6 +68,8 @@ class Selection:
         self._hosts = survivors.hosts
         self._weights = weighing.weights(survivors.hosts)
         self._steps = survivors.steps
+        self._choice = weighing.choice
+        self._lots = Lots(self._spec.request_id, self._spec.num_instances)
         if (self._weights == REFUSED).any():
             self._leave_out_refused()
 
@@ -67,7 +79,7 @@ class Selection:
             bundles = self._bundles()
             return Offer((), (), bundles, self._steps)
         count = self._spec.num_instances
-        order = best(self._weights, self._ties, count + self._spec.alternates)
+        order = self._best(count + self._spec.alternates)
         picks = self._pick(order, count)
         picked = np.zeros(len(order), dtype=np.bool_)
         picked[picks.indices] = True
@@ -102,15 +114,24 @@ class Selection:
 
         room = room_for(self._hosts.pick(self._hosts.row_numbers[order]), count)
         candidates = Candidates(self._weights[order], self._ties(order), room)
+        if self._choice.subset_size > 1:
+            size = self._choice.subset_size
+            return pick_among_best(candidates, count, size, self._lots.choose, weigh_one)
         if self._weighing.one_by_one:
             return pick_one_by_one(candidates, count, weigh_one)
         return pick_in_blocks(candidates, count, weigh_many)
 
     def _bundles(self) -> tuple[Pick, ...]:
         wanted = 1 + self._spec.alternates
-        if not self._again or self._spec.num_instances == 1:
-            order = best(self._weights, self._ties, wanted)
-            return self._named(order, self._weights[order])
+        order = self._best(wanted) if not self._again else self._best_for_all(wanted)
+        if len(order):
+            drawn = self._lots.choose(0, min(self._choice.subset_size, len(order)))
+            order = np.concatenate([order[drawn : drawn + 1], np.delete(order, drawn)])[:wanted]
+        return self._named(order, self._weights[order])
+
+    def _best_for_all(self, count: int) -> Ints:
+        """As `_best`, of hosts whose filters pass each of the instances."""
+        wanted = count + self._choice.subset_size - 1
         chosen: list[int] = []
         for index in best(self._weights, self._ties, len(self._weights)).tolist():
             if self._takes_all(index):
@@ -120,8 +141,11 @@ class Selection:
         if len(chosen) < min(wanted, len(self._weights)):
             step = FunnelStep("affinity", "not_for_all_instances", len(self._weights), len(chosen))
             self._steps = (*self._steps, step)
-        order = np.array(chosen, dtype=np.int64)
-        return self._named(order, self._weights[order])
+        return np.array(chosen, dtype=np.int64)
+
+    def _best(self, count: int) -> Ints:
+        """The `count` best, and as many more as a choice by chance needs."""
+        return best(self._weights, self._ties, count + self._choice.subset_size - 1)
 
     def _takes_all(self, index: int) -> bool:
         placed = np.arange(1, self._spec.num_instances, dtype=np.int64)
@@ -135,7 +159,8 @@ class Selection:
         return passed
 
     def _ties(self, indices: Ints) -> Hashes:
-        return self._hosts.pick(self._hosts.row_numbers[indices]).ties()
+        rows = self._hosts.row_numbers[indices]
+        return self._hosts.pick(rows).ties() if self._choice.shuffle else self._hosts.table.host_hash[rows]
 
     def _named(self, indices: Ints, weights: Ints) -> tuple[Pick, ...]:
         table, rows = self._hosts.table, self._hosts.row_numbers[indices]

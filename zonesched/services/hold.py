@@ -229,6 +229,8 @@ def _place(zone: Zone, tx: Transaction, change: int, call: _Call, tries: Sequenc
     placements.insert(tx, made)
     inbound.update(tx, updated)
     lost = {p.uuid: p.number for p in made if p.state is State.FAILED}
+    if lost:
+        zone.hosts.expire()
     hopeful = {p.uuid: p.number for p in made if p.state is not State.FAILED}
     instances.set_attempts(tx, change, hopeful, InstanceStatus.BUILD, now)
     # Ended here unless another entry is tried: the parent, which hears of it, finds another place.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,9 +25,14 @@ BEAT_OVERLAP_S = 2.0
 
 
 class HostCache:
-    """One HostTable that reads what changed whenever it is used, and a share of all hosts now and then."""
+    """One HostTable that reads what changed whenever it is used, and a share of all hosts now and then.
 
-    def __init__(self, store: Store, clock: Clock, service_down_time_s: float) -> None:
+    With a `max_age_s`, what was read is used for so long before anything is read again, unless it expires.
+    """
+
+    def __init__(
+        self, store: Store, clock: Clock, service_down_time_s: float, max_age_s: float = 0.0
+    ) -> None:
         self._store = store
         self._clock = clock
         self._down_time_s = service_down_time_s
@@ -39,6 +45,13 @@ class HostCache:
         self._newest_at = 0.0
         self._up: Mapping[str, bool] = {}
         self._next_down_at = 0.0
+        self._max_age_s = max_age_s
+        self._fresh_until = -math.inf
+        self._expired = False
+
+    def expire(self) -> None:
+        """Read what changed at the next use: somebody has found that the table is behind."""
+        self._expired = True
 
     @contextmanager
     def current(self) -> Iterator[HostTable]:
@@ -48,6 +61,16 @@ class HostCache:
             yield self._table
 
     def _refresh(self) -> None:
+        now = self._clock.monotonic()
+        if now < self._fresh_until and not self._expired:
+            return
+        # Before anything is read: what expires meanwhile is read next time, as is all when a read fails.
+        self._expired = False
+        self._fresh_until = -math.inf
+        self._read()
+        self._fresh_until = now + self._max_age_s
+
+    def _read(self) -> None:
         if self._seen_seq < 0:
             self._read_everything()
         elif self._clock.monotonic() >= self._page_due_at:

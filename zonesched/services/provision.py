@@ -303,6 +303,8 @@ class _Boot:
             if room[host_id] > 0:
                 room[host_id] -= 1
                 taken.add(uuid)
+        if len(taken) < len(host_of):
+            self._zone.hosts.expire()
         if self._reservation.spec.policy is Policy.AFFINITY and len(taken) < len(host_of):
             claims.release(tx, change, [(host_of[uuid], resources) for uuid in sorted(taken)])
             return frozenset()

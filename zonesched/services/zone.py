@@ -64,6 +64,7 @@ class Zone:
         epoch_id = clock.random_bytes(16).hex()
         me = store.write(lambda tx: _begin(tx, new, epoch_id))
         uuid = me.zone_uuid
+        schedulers = Schedulers.from_conf(conf)
         secret_box = SecretBox(conf.secret_encryption_key, uuid, clock)
         zone = cls(
             conf=conf,
@@ -76,8 +77,10 @@ class Zone:
             keyring=Keyring.from_conf(conf.build_plan_encryption_key),
             secret_box=secret_box,
             verified=VerifiedCache(clock),
-            schedulers=Schedulers.from_conf(conf),
-            hosts=HostCache(store, clock, conf.service_down_time),
+            schedulers=schedulers,
+            hosts=HostCache(
+                store, clock, conf.service_down_time, max_age_s=schedulers.default.hosts_max_age_s
+            ),
             children=ZoneManager.from_conf(
                 conf, StoredChildren(store, secret_box), uuid, clock, executor, transport
             ),

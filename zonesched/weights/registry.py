@@ -11,7 +11,7 @@ from zonesched.errors import ConfigError, WeighingUnknown
 from zonesched.model.arrays import Floats
 from zonesched.model.host_view import HostView
 from zonesched.model.metadata_numbers import MetadataNumbers
-from zonesched.plugin import load_dotted
+from zonesched.plugin import load_named
 from zonesched.weights.affinity import ServerGroupSoftAffinityWeigher, ServerGroupSoftAntiAffinityWeigher
 from zonesched.weights.build_failure import BuildFailureWeigher
 from zonesched.weights.contract import BaseHostWeigher
@@ -44,6 +44,7 @@ BUILT_IN: Mapping[str, type[BaseHostWeigher]] = {
 }
 
 OPTION = "weight_classes"
+ENTRY_POINTS = "zonesched.weighers"
 ALL_WEIGHERS = ("all_weighers", "nova.scheduler.weights.all_weighers")
 """What stands for every built-in weigher, here and in the original documents."""
 
@@ -93,7 +94,7 @@ class HostWeighers:
 
 
 def _load(path: str, conf: Conf) -> BaseHostWeigher:
-    loaded = load_dotted(OPTION, path, BUILT_IN)
+    loaded = load_named(OPTION, ENTRY_POINTS, path, BUILT_IN)
     if isinstance(loaded, type) and issubclass(loaded, BaseHostWeigher):
         return loaded.from_conf(conf)
     raise ConfigError(f"Option {OPTION}: {path} is no BaseHostWeigher.", field=OPTION)

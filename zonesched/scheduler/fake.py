@@ -1,0 +1,29 @@
+"""The scheduler of tests: what it chooses can be said beforehand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zonesched.filters.contract import BaseHostFilter
+from zonesched.model.arrays import Ints
+from zonesched.model.host_view import HostView
+from zonesched.model.request_spec import RequestSpec
+from zonesched.scheduler.base_scheduler import BaseScheduler
+
+
+class FakeScheduler(BaseScheduler):
+    """Takes hosts in the order of their names, whatever filters are configured and whether their agents live.
+
+    For tests of what is around a scheduler: the first host by name is filled before the next. A host weighs
+    its place in that order, from 0. Room is looked at, and so are filters that a request adds.
+    """
+
+    def weigh(self, hosts: HostView, spec: RequestSpec) -> Ints:
+        table = hosts.table
+        alive = np.flatnonzero(table.alive).tolist()
+        place = np.zeros(table.size, dtype=np.int64)
+        place[sorted(alive, key=table.name)] = np.arange(len(alive))
+        return place[hosts.rows]
+
+    def _filters(self, spec: RequestSpec) -> tuple[BaseHostFilter, ...]:
+        return self.plugins.filters.added_by(spec)
