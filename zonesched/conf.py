@@ -174,6 +174,12 @@ BOOT = [
         "retry_window", default=3600.0, min=1.0, help="Seconds that the answer of an ended attempt is kept."
     ),
     cfg.FloatOpt(
+        "ended_retention",
+        default=604_800.0,
+        min=1.0,
+        help="Seconds that a boot whose instances are all deleted is kept, with its Idempotency-Key.",
+    ),
+    cfg.FloatOpt(
         "retry_pause", default=1.0, min=0.05, help="First pause in seconds of a call that is repeated."
     ),
     cfg.FloatOpt("retry_pause_max", default=60.0, min=0.1, help="Longest pause in seconds of such a call."),

@@ -6,6 +6,7 @@ import logging
 
 from zonesched.errors import LeaseLost
 from zonesched.services import provision, reaper
+from zonesched.services.pruning import Pruning
 from zonesched.services.sync import Sync
 from zonesched.services.told_children import ToldChildren
 from zonesched.services.zone import Zone
@@ -26,6 +27,7 @@ def start(zone: Zone) -> None:
         zone.boot_loops.append(loop(f"boot-{number}", lambda: work_on_boots(zone)))
     zone.call_loops.append(loop("calls", ToldChildren(zone).step))
     loop("reaper", lambda: reap(zone))
+    loop("pruning", Pruning(zone).step)
     zone.sync_loops.append(loop("sync", Sync(zone).step))
 
 

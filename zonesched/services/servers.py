@@ -14,6 +14,7 @@ from zonesched.services.placement_moves import let_go
 from zonesched.services.sync import apply_changes
 from zonesched.services.zone import Zone
 from zonesched.store import hosts, identity, inbound, instances, placements, reservations, server_list
+from zonesched.store.ended import DELETED_BY_ADMIN
 from zonesched.store.instances import Instance
 from zonesched.store.placements import InChild, OnHost, Placement
 from zonesched.store.reservations import Reservation
@@ -113,13 +114,16 @@ def delete(zone: Zone, caller: Caller, uuid: str) -> None:
     if place is not None and isinstance(place.where, InChild) and not zone.conf.enable_zone_routing:
         raise Conflict("This zone passes no calls on to its child zones.", code="zone_routing_disabled")
 
+    # A parent has to be told of what it has not deleted itself.
+    reason = "deleted" if found.instance.caller_id in (zone.uuid, caller.user_id) else DELETED_BY_ADMIN
+
     def fn(tx: Transaction) -> bool:
         rows = instances.read_by_uuid(tx, [uuid])
         if uuid not in rows or rows[uuid].status is InstanceStatus.DELETED:
             raise NotFound("There is no such instance.", code="instance_not_found")
         change, now = identity.next_change(tx), zone.clock.now()
         told = [let_go(tx, change, p, now, "deleted") for p in placements.read_by_uuid(tx, [uuid])]
-        instances.set_status(tx, change, [uuid], InstanceStatus.DELETED, now, reason="deleted")
+        instances.set_status(tx, change, [uuid], InstanceStatus.DELETED, now, reason=reason)
         return any(told)
 
     if zone.store.write(fn):

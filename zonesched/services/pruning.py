@@ -1,0 +1,35 @@
+"""The end of rows: what was deleted long ago is forgotten, a bounded number of boots at a time."""
+
+from __future__ import annotations
+
+from zonesched.services.zone import Zone
+from zonesched.store import ended
+from zonesched.store.ended import Key, Limits, Mark
+from zonesched.store.store import Transaction
+
+BATCH = 500
+NEXT_BATCH_S = 1.0
+NEXT_ROUND_S = 60.0
+
+
+class Pruning:
+    """One round after the other through all that was deleted before `ended_retention`, oldest first."""
+
+    def __init__(self, zone: Zone) -> None:
+        self._zone = zone
+        self._mark = Mark()
+
+    def step(self) -> float:
+        """Look at the next batch and forget what is over; the pause until the next one."""
+        zone, mark = self._zone, self._mark
+        now = zone.clock.now()
+        limits = Limits(zone.uuid, now - zone.conf.ended_retention, now)
+
+        def find(tx: Transaction) -> tuple[list[Key], Mark | None]:
+            return ended.deleted_after(tx, mark, limits, BATCH)
+
+        keys, reached = zone.store.read(find)
+        if keys:
+            zone.store.write(lambda tx: ended.forget(tx, keys, limits))
+        self._mark = reached or Mark()
+        return NEXT_BATCH_S if reached else NEXT_ROUND_S

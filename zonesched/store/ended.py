@@ -1,0 +1,120 @@
+"""Boots that are over for everybody, and the end of their rows: all of a boot's rows go together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.store import claims
+from zonesched.store import tables as t
+from zonesched.store.reservations import ReservationState
+
+_instance, _place, _build, _reservation = (
+    t.instances.c,
+    t.placements.c,
+    t.inbound_builds.c,
+    t.reservations.c,
+)
+OVER = [state.value for state in (PlacementState.GONE, PlacementState.FAILED, PlacementState.RELEASED)]
+DELETED_BY_ADMIN = "deleted_by_admin"
+"""The reason of a DELETED instance that its parent does not know of yet."""
+
+Key = tuple[str, str]
+"""Reservation id and caller id."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place in the order in which instances were deleted."""
+
+    updated_at: float = float("-inf")
+    uuid: str = ""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Rows changed before `changed_before` may go, unless they are retained beyond `now` (epoch seconds)."""
+
+    zone_uuid: str
+    changed_before: float
+    now: float
+
+
+def deleted_after(tx: Connection, mark: Mark, limits: Limits, count: int) -> tuple[list[Key], Mark | None]:
+    """The boots of the next `count` instances deleted long ago, and where to go on; None at the end."""
+    later = sa.or_(
+        _instance.updated_at > mark.updated_at,
+        sa.and_(_instance.updated_at == mark.updated_at, _instance.uuid > mark.uuid),
+    )
+    found = tx.execute(
+        sa.select(_instance.updated_at, _instance.uuid, _instance.reservation_id, _instance.caller_id)
+        .where(_instance.status == InstanceStatus.DELETED.value)
+        .where(_instance.updated_at >= mark.updated_at, _instance.updated_at < limits.changed_before, later)
+        .order_by(_instance.updated_at, _instance.uuid)
+        .limit(count)
+    ).all()
+    keys = sorted({(row.reservation_id, row.caller_id) for row in found})
+    return keys, Mark(found[-1].updated_at, found[-1].uuid) if len(found) == count else None
+
+
+def forget(tx: Connection, keys: Sequence[Key], limits: Limits) -> int:
+    """Remove those of the boots that are over for everybody; how many."""
+    gone = [key for key in keys if _is_over(tx, key, limits)]
+    if gone:
+        rows = [
+            {"b_reservation": reservation_id, "b_caller": caller_id} for reservation_id, caller_id in gone
+        ]
+        for statement in _FORGET:
+            tx.execute(statement, rows)
+    return len(gone)
+
+
+_MEMBER = (
+    _instance.reservation_id == sa.bindparam("b_reservation"),
+    _instance.caller_id == sa.bindparam("b_caller"),
+)
+_MEMBERS = sa.select(_instance.uuid).where(*_MEMBER)
+_FORGET = (
+    sa.delete(t.placements).where(_place.uuid.in_(_MEMBERS)),
+    sa.delete(t.inbound_builds).where(
+        _build.caller_id == sa.bindparam("b_caller"), _build.uuid.in_(_MEMBERS)
+    ),
+    sa.delete(t.instances).where(*_MEMBER),
+    sa.delete(t.reservations).where(
+        _reservation.id == sa.bindparam("b_reservation"), _reservation.caller_id == sa.bindparam("b_caller")
+    ),
+)
+
+
+def _is_over(tx: Connection, key: Key, limits: Limits) -> bool:
+    """Whether nobody can ask for any of it, nor has to be told of it, any more."""
+    reservation_id, caller_id = key
+    members = tx.execute(
+        sa.select(_instance.uuid, _instance.status, _instance.reason, _instance.updated_at)
+        .where(_instance.reservation_id == reservation_id, _instance.caller_id == caller_id)
+        .with_for_update()
+    ).all()
+    for member in members:
+        if member.status != InstanceStatus.DELETED.value or member.updated_at >= limits.changed_before:
+            return False
+        if member.reason == DELETED_BY_ADMIN and caller_id != limits.zone_uuid:
+            return False
+    state = sa.select(_reservation.state).where(
+        _reservation.id == reservation_id, _reservation.caller_id == caller_id
+    )
+    if tx.execute(state).scalar() == ReservationState.OPEN.value:
+        return False
+    uuids = [member.uuid for member in members]
+    return not any(_is_kept(tx, some, limits) for some in claims.chunks(uuids))
+
+
+def _is_kept(tx: Connection, uuids: Sequence[str], limits: Limits) -> bool:
+    places = sa.select(_place.uuid).where(
+        _place.uuid.in_(uuids), sa.or_(_place.state.not_in(OVER), _place.retained_until >= limits.now)
+    )
+    builds = sa.select(_build.uuid).where(_build.uuid.in_(uuids), _build.retained_until >= limits.now)
+    return any(tx.execute(rows.limit(1)).first() is not None for rows in (places, builds))
