@@ -5,7 +5,14 @@
 Progress goes to standard error; it ends with one line of JSON.
 """
 
-from openb.main import main
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    # Not this folder: its select.py would stand in for Python's own module.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from benchmarks.openb.main import main
 
 if __name__ == "__main__":
     main()

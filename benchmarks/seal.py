@@ -8,8 +8,14 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
+
+if __name__ == "__main__":
+    # Not this folder: its select.py would stand in for Python's own module.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from zonesched.seal.envelope import Bound, ChildContent, Content, Envelope, HostContent
 from zonesched.seal.keyring import Keyring

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from zonesched import conf
 from zonesched.model.aggregate import Aggregate
 from zonesched.model.capacity import Inventory
-from zonesched.model.host_table import HostFacts, HostRow, HostTable
+from zonesched.model.host_table import HostFacts, HostRow, HostTable, HostUse
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU, Flavor, Image, Policy, RequestSpec
 from zonesched.scheduler.schedulers import Schedulers
 
@@ -37,9 +37,10 @@ def a_host(
     traits: Iterable[str] = (),
     enabled: bool = True,
     aggregates: Iterable[Aggregate] = (),
+    metrics: Mapping[str, float] | None = None,
     **counts: Any,
 ) -> HostRow:
-    """A host named after its id, empty unless `used` says otherwise; `counts` are fields of a HostRow."""
+    """A host named after its id, empty unless `used` says otherwise; `counts` are fields of its use."""
     amounts = {VCPU: vcpus, MEMORY_MB: ram_mb, DISK_GB: disk_gb, **(more or {})}
     return HostRow(
         HostFacts(
@@ -54,9 +55,8 @@ def a_host(
             aggregates=tuple(aggregates),
         ),
         {name: it if isinstance(it, Inventory) else Inventory(it) for name, it in amounts.items()},
-        used or {},
-        owners or {},
-        **counts,
+        HostUse(used or {}, owners or {}, **counts),
+        metrics or {},
     )
 
 
@@ -190,6 +190,13 @@ def some_host(rng: random.Random, host_id: str) -> HostRow:
             aggregates=tuple(some_aggregate(rng, name) for name in ("a1", "a2") if rng.random() < 0.4),
         ),
         {name: some_inventory(rng) for name in classes},
+        some_use(rng, classes),
+        {name: rng.uniform(-5, 5) for name in ("load", "heat") if rng.random() < 0.6},
+    )
+
+
+def some_use(rng: random.Random, classes: Iterable[str]) -> HostUse:
+    return HostUse(
         {name: rng.randint(0, 12) for name in classes},
         {name: rng.randint(0, 3) for name in ("owner-1", "owner-2") if rng.random() < 0.5},
         flavors={name: rng.randint(0, 2) for name in ("small", "large") if rng.random() < 0.4},
@@ -197,7 +204,6 @@ def some_host(rng: random.Random, host_id: str) -> HostRow:
         groups={name: rng.randint(0, 2) for name in ("group-1", "group-2") if rng.random() < 0.4},
         num_building=rng.randint(0, 3),
         failed_builds=rng.randint(0, 2),
-        metrics={name: rng.uniform(-5, 5) for name in ("load", "heat") if rng.random() < 0.6},
     )
 
 

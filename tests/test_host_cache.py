@@ -13,6 +13,7 @@ from tests.one_zone import AGENT, a_form, a_zone, add_hosts, boot_on, sql
 from zonesched.services import host_cache, hosts
 from zonesched.services.host_cache import HostCache
 from zonesched.services.zone import Zone
+from zonesched.store.hosts import Changes
 from zonesched.store.store import Store
 
 
@@ -25,8 +26,8 @@ class CountingStore(Store):
         def counted(tx: sa.Connection) -> Any:
             found = fn(tx)
             pages = [found] if isinstance(found, list) else []
-            if isinstance(found, tuple) and isinstance(found[0], tuple):
-                pages = [found[0][0]]
+            if isinstance(found, tuple) and isinstance(found[0], Changes):
+                pages = [[*found[0].rows, *found[0].uses]]
             self.host_rows += sum(len(page) for page in pages)
             return found
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import random
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.hosts import GPU, SEEDS, a_host, a_spec, a_table, some_host, specs, tables, unhurried
+from tests.hosts import GPU, SEEDS, a_host, a_spec, a_table, some_host, some_use, specs, tables, unhurried
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_row import SharedFacts
 from zonesched.model.host_state import RESOURCE_NUMBERS, HostReport, HostState, host_tuple
-from zonesched.model.host_table import HostRow, HostTable
+from zonesched.model.host_table import HostRow, HostTable, HostUse
 from zonesched.model.host_view import HostView
 from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU, RequestSpec
@@ -36,6 +37,8 @@ def described(table: HostTable) -> dict[str, object]:
         "hash": table.host_hash,
         "instances": table.num_instances,
         "owned": whole.owner_instances,
+        "left": table.columns(VCPU).left[: table.size],
+        "free": table.columns(MEMORY_MB).free[: table.size],
     }
     said: dict[str, object] = {}
     for row in np.flatnonzero(table.alive).tolist():
@@ -131,6 +134,34 @@ def test_a_table_kept_current_is_the_table_made_anew(seed: int, rounds: int) -> 
 
 
 @unhurried
+@given(SEEDS, st.integers(1, 8))
+def test_a_table_kept_current_by_uses_is_the_table_made_anew(seed: int, rounds: int) -> None:
+    rng = random.Random(seed)
+    left = {name: some_host(rng, name) for name in ("1f", "2f", "3f", "4f")}
+    table = a_table(left.values())
+    for _ in range(rounds):
+        names = rng.sample(sorted(left), rng.randint(0, 4))
+        uses = {name: some_use(rng, rng.sample(CLASSES, 2)) for name in names}
+        table.apply_uses({"no such host": HostUse({VCPU: 1}), **uses})
+        left |= {name: replace(left[name], use=use) for name, use in uses.items()}
+        if rng.random() < 0.5:
+            assert described(table) == described(a_table(left.values()))
+    assert described(table) == described(a_table(left.values()))
+
+
+@unhurried
+@given(tables, specs)
+def test_what_is_computed_by_all_rows_is_what_each_host_says(table: HostTable, spec: RequestSpec) -> None:
+    whole = HostView.whole(table, spec)
+    for remaining in (table.enabled & table.alive, table.alive, np.zeros(table.size, dtype=np.bool_)):
+        found = whole.survivors(remaining)
+        gathered = whole.pick(np.flatnonzero(remaining))
+        assert found.row_numbers.tolist() == gathered.row_numbers.tolist()
+        free = found.compute(lambda view: view.free(MEMORY_MB))
+        assert free.tolist() == gathered.free(MEMORY_MB).tolist()
+
+
+@unhurried
 @given(tables, specs, st.integers(0, 5))
 def test_a_host_state_says_what_the_columns_say(table: HostTable, spec: RequestSpec, placed: int) -> None:
     rows = np.arange(table.size, dtype=np.int64)
@@ -142,6 +173,7 @@ def test_a_host_state_says_what_the_columns_say(table: HostTable, spec: RequestS
             scalar = (state.capacity(name), state.used(name), state.total(name), state.reserved(name))
             vector = (view.capacity(name), view.used(name), view.total(name), view.reserved(name))
             assert scalar == tuple(column[index] for column in vector)
+            assert state.capacity(name) - state.used(name) == view.left(name)[index]
         assert state.free_ram_mb == view.free(MEMORY_MB)[index]
         assert state.num_instances == view.num_instances[index]
         assert state.owner_instances == view.owner_instances[index]

@@ -128,8 +128,8 @@ class Books:
 
     def __init__(self, zones: list[Zone], spec: RequestSpec) -> None:
         self.rows = {row.facts.id: row for zone in zones for row in zone.rows}
-        self.used = {host_id: dict(row.used) for host_id, row in self.rows.items()}
-        self.mine = {host_id: row.owners.get("owner-1", 0) for host_id, row in self.rows.items()}
+        self.used = {host_id: dict(row.use.used) for host_id, row in self.rows.items()}
+        self.mine = {host_id: row.use.owners.get("owner-1", 0) for host_id, row in self.rows.items()}
         self.placed = dict.fromkeys(self.rows, 0)
         self.near = {row.facts.id for row in zones[0].rows}
         self.spec = spec
@@ -165,21 +165,21 @@ class Books:
             cost = sum(function.weight * costs[function.name] for function in weighing.functions)
             return min(max(round(cost), 0), MAX_WEIGHT)
         assert isinstance(weighing, ScoreWeighing)
-        placed, in_group = self.placed[row.facts.id], row.groups["group-1"] + self.placed[row.facts.id]
+        placed, in_group = self.placed[row.facts.id], row.use.groups["group-1"] + self.placed[row.facts.id]
         raw = {
             "RAMWeigher": float(free[MEMORY_MB]),
             "CPUWeigher": float(row.inventories[VCPU].capacity - used.get(VCPU, 0)),
             "DiskWeigher": float(free[DISK_GB] * 1024),
-            "IoOpsWeigher": float(row.num_building + placed),
-            "BuildFailureWeigher": -float(row.failed_builds),
+            "IoOpsWeigher": float(row.use.num_building + placed),
+            "BuildFailureWeigher": -float(row.use.failed_builds),
             "MetricsWeigher": row.metrics["load"] * 2.0,
             "ServerGroupSoftAffinityWeigher": float(in_group),
             "ServerGroupSoftAntiAffinityWeigher": -float(in_group),
             "HypervisorVersionWeigher": 8_002_000.0
             if row.facts.capabilities["hypervisor_version"] == "8.2"
             else 7_001_123.0,
-            "NumInstancesWeigher": float(row.owners["owner-1"] + placed),
-            "ImagePropertiesWeigher": 5.0 * (row.images[DEBIAN_KEY] + placed),
+            "NumInstancesWeigher": float(row.use.owners["owner-1"] + placed),
+            "ImagePropertiesWeigher": 5.0 * (row.use.images[DEBIAN_KEY] + placed),
             "CrossZoneWeigher": float(row.facts.id in self.near),
         }
         score = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -36,8 +37,10 @@ from zonesched.store import tables as t
 from zonesched.store.placements import OnHost
 
 
-def changed_since(zone: Zone, seq: int) -> tuple[list[HostRow], int]:
-    return zone.store.read(lambda tx: rows.changed_hosts(tx, seq))
+def changed_since(zone: Zone, seq: int) -> tuple[Sequence[HostRow], int]:
+    """The hosts that changed as a whole."""
+    changes = zone.store.read(lambda tx: rows.changes(tx, seq))
+    return changes.rows, changes.seq
 
 
 def inventory_of(zone: Zone, host_id: str, resource_class: str) -> Any:
@@ -121,9 +124,40 @@ def test_only_changed_hosts_are_read_again(tmp_path: Path) -> None:
     boot_on(zone, two)
     add_hosts(zone, a_form("h3", VCPU=99))
 
-    changed, later = changed_since(zone, seq)
-    assert {row.facts.id for row in changed} == {two, three}
-    assert later > seq
+    changes = zone.store.read(lambda tx: rows.changes(tx, seq))
+    assert [row.facts.id for row in changes.rows] == [three]
+    assert list(changes.uses) == [two]
+    assert changes.seq > seq
+
+
+def test_what_is_in_use_of_a_host_is_what_the_whole_of_it_says(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    one, two = add_hosts(zone, a_form("h1"), a_form("h2"))
+    boot_on(zone, one)
+    _, seq = changed_since(zone, 0)
+
+    boot_on(zone, one, {"MEMORY_MB": 7}, status=InstanceStatus.BUILD)
+    boot_on(zone, two, caller_id="parent-1")
+    sql(zone, "update hosts set failed_builds = 3 where id = :id", id=two)
+
+    changes = zone.store.read(lambda tx: rows.changes(tx, seq))
+    anew, _ = changed_since(zone, 0)
+    assert changes.rows == []
+    assert changes.uses == {row.facts.id: row.use for row in anew}
+    assert changes.uses[one].used == {"VCPU": 1, "MEMORY_MB": 7}
+
+
+def test_a_host_that_changed_as_a_whole_does_not_come_twice(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    (one,) = add_hosts(zone, a_form("h1"))
+    _, seq = changed_since(zone, 0)
+
+    boot_on(zone, one)
+    add_hosts(zone, a_form("h1", VCPU=99))
+    boot_on(zone, one)
+
+    changes = zone.store.read(lambda tx: rows.changes(tx, seq))
+    assert ([row.facts.id for row in changes.rows], changes.uses) == ([one], {})
 
 
 def test_a_changed_host_comes_with_its_owners(tmp_path: Path) -> None:
@@ -135,8 +169,8 @@ def test_a_changed_host_comes_with_its_owners(tmp_path: Path) -> None:
 
     (row,), _ = changed_since(zone, 0)
 
-    assert row.owners == {f"{zone.uuid}:project-1": 2, "parent-1:project-1": 1}
-    assert row.used == {"VCPU": 3, "MEMORY_MB": 0}
+    assert row.use.owners == {f"{zone.uuid}:project-1": 2, "parent-1:project-1": 1}
+    assert row.use.used == {"VCPU": 3, "MEMORY_MB": 0}
 
 
 def test_a_changed_host_comes_with_what_its_living_instances_have_in_common(tmp_path: Path) -> None:
@@ -154,8 +188,8 @@ def test_a_changed_host_comes_with_what_its_living_instances_have_in_common(tmp_
 
     (row,), _ = changed_since(zone, 0)
 
-    assert (row.flavors, row.images) == ({"small": 3}, {"{}": 3})
-    assert (row.groups, row.num_building) == ({f"{zone.uuid}:g1": 2}, 2)
+    assert (row.use.flavors, row.use.images) == ({"small": 3}, {"{}": 3})
+    assert (row.use.groups, row.use.num_building) == ({f"{zone.uuid}:g1": 2}, 2)
 
 
 def test_a_host_comes_with_its_aggregates_in_order_of_their_ids(tmp_path: Path) -> None:

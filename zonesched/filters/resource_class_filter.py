@@ -31,5 +31,5 @@ class ResourceClassFilter(BaseHostFilter):
         for name, amount in spec.resources.items():
             passed &= hosts.admits(name)
             if name not in _OF_OTHER_FILTERS:
-                passed &= hosts.left(name) >= amount
+                passed &= hosts.have_left(name, amount)
         return passed

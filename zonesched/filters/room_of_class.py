@@ -26,4 +26,4 @@ class RoomOfClassFilter(BaseHostFilter):
         amount = spec.resources.get(self.resource_class, 0)
         if amount == 0:
             return np.ones(len(hosts), dtype=np.bool_)
-        return hosts.left(self.resource_class) >= amount
+        return hosts.have_left(self.resource_class, amount)

@@ -11,7 +11,11 @@ from zonesched.model.capacity import Inventory
 
 
 class ClassColumns:
-    """Columns by row. A host without this class has capacity 0 and admits no amount (max_unit 0)."""
+    """Columns by row. A host without this class has capacity 0 and admits no amount (max_unit 0).
+
+    `left` is capacity - used, what claims may still take; `free` is total - reserved - used. `any_amount`:
+    no host ever had another min_unit or step_size than 1: max_unit alone limits amounts from 1.
+    """
 
     def __init__(self, room: int) -> None:
         self.total: Floats = np.zeros(room)
@@ -22,16 +26,29 @@ class ClassColumns:
         self.min_unit: Floats = np.ones(room)
         self.max_unit: Floats = np.zeros(room)
         self.step_size: Floats = np.ones(room)
+        self.any_amount = True
+        self.left: Floats = np.zeros(room)
+        self.free: Floats = np.zeros(room)
 
     def grow(self, room: int) -> None:
         larger = ClassColumns(room)
-        for name, column in vars(self).items():
-            getattr(larger, name)[: len(column)] = column
-        vars(self).update(vars(larger))
+        for name, column in vars(larger).items():
+            if isinstance(column, np.ndarray):
+                smaller = getattr(self, name)
+                column[: len(smaller)] = smaller
+                setattr(self, name, column)
 
     def clear(self, rows: Ints) -> None:
         """Make `rows` hosts without this class."""
-        for column in (self.total, self.reserved, self.capacity, self.used, self.max_unit):
+        for column in (
+            self.total,
+            self.reserved,
+            self.capacity,
+            self.used,
+            self.max_unit,
+            self.left,
+            self.free,
+        ):
             column[rows] = 0.0
         for column in (self.allocation_ratio, self.min_unit, self.step_size):
             column[rows] = 1.0
@@ -45,3 +62,16 @@ class ClassColumns:
         self.min_unit[rows] = [inventory.min_unit for inventory in inventories]
         self.max_unit[rows] = [inventory.max_unit for inventory in inventories]
         self.step_size[rows] = [inventory.step_size for inventory in inventories]
+        uneven = (self.min_unit[rows] != 1.0) | (self.step_size[rows] != 1.0)
+        self.any_amount &= not uneven.any()
+        self._derive(rows)
+
+    def set_used(self, rows: Sequence[int], amounts: Sequence[int]) -> None:
+        """What claims take on each of `rows`."""
+        self.used[rows] = amounts
+        self._derive(rows)
+
+    def _derive(self, rows: Sequence[int]) -> None:
+        used = self.used[rows]
+        self.left[rows] = self.capacity[rows] - used
+        self.free[rows] = self.total[rows] - self.reserved[rows] - used

@@ -26,16 +26,14 @@ class HostFacts:
 
 
 @dataclass(frozen=True)
-class HostRow:
-    """A host with its inventories, what is claimed of each class, and what is counted of it.
+class HostUse:
+    """What claims and builds change of a host: what is claimed of each class, and what is counted of it.
 
     Living instances by the key of their owner, the id of their flavor, the key of their image's properties
     (`image_key`), and the key of their server group. `num_building` of them are not built yet;
-    `failed_builds` have failed since the last that did not. `metrics` are finite numbers the agent reports.
+    `failed_builds` have failed since the last that did not.
     """
 
-    facts: HostFacts
-    inventories: Mapping[str, Inventory]
     used: Mapping[str, int] = field(default_factory=dict)
     owners: Mapping[str, int] = field(default_factory=dict)
     flavors: Mapping[str, int] = field(default_factory=dict)
@@ -43,6 +41,15 @@ class HostRow:
     groups: Mapping[str, int] = field(default_factory=dict)
     num_building: int = 0
     failed_builds: int = 0
+
+
+@dataclass(frozen=True)
+class HostRow:
+    """A host as a whole. `metrics` are finite numbers the agent reports."""
+
+    facts: HostFacts
+    inventories: Mapping[str, Inventory]
+    use: HostUse = HostUse()
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 

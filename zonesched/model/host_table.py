@@ -6,7 +6,7 @@ whoever owns a table lets one at a time in.
 >>> from zonesched.model.capacity import Inventory
 >>> table = HostTable()
 >>> facts = HostFacts(id="1f", name="host-1", service_id="agent-1")
->>> table.apply([HostRow(facts, {"VCPU": Inventory(total=8)}, used={"VCPU": 2})])
+>>> table.apply([HostRow(facts, {"VCPU": Inventory(total=8)}, HostUse({"VCPU": 2}))])
 >>> table.set_services_up({"agent-1": True})
 >>> row = table.row_of("1f")
 >>> table.capacity("VCPU")[row] - table.used("VCPU")[row]
@@ -26,15 +26,17 @@ from zonesched.model.aggregate import Aggregate
 from zonesched.model.arrays import Bools, Floats, Hashes, Ints
 from zonesched.model.capacity import Inventory
 from zonesched.model.class_columns import ClassColumns
-from zonesched.model.host_row import HostFacts, HostRow, SharedFacts
+from zonesched.model.host_row import HostFacts, HostRow, HostUse, SharedFacts
 from zonesched.model.hypervisor_version import version_number
+from zonesched.model.instance_columns import InstanceColumns
 from zonesched.model.interned import InternedColumn
 from zonesched.model.tallies import Tallies
 from zonesched.model.tie_break import text_hash
 
-__all__ = ["HostFacts", "HostRow", "HostTable"]
+__all__ = ["HostFacts", "HostRow", "HostTable", "HostUse"]
 
 _FIRST_ROOM = 64
+_NOWHERE = -1
 _NO_TRAITS: frozenset[str] = frozenset()
 
 
@@ -57,16 +59,10 @@ class HostTable:
         self._enabled: Bools = np.zeros(_FIRST_ROOM, dtype=np.bool_)
         self._up: Bools = np.zeros(_FIRST_ROOM, dtype=np.bool_)
         self._host_hash: Hashes = np.zeros(_FIRST_ROOM, dtype=np.uint64)
-        self._num_instances: Floats = np.zeros(_FIRST_ROOM)
-        self._num_building: Floats = np.zeros(_FIRST_ROOM)
-        self._failed_builds: Floats = np.zeros(_FIRST_ROOM)
         self._hypervisor_versions: Floats = np.zeros(_FIRST_ROOM)
         self._metrics: dict[str, Floats] = {}
         self._services_up: Mapping[str, bool] = {}
-        self.owners = Tallies()
-        self.flavors = Tallies()
-        self.images = Tallies()
-        self.groups = Tallies()
+        self._instances = InstanceColumns(_FIRST_ROOM)
         self.addresses = AddressColumn(_FIRST_ROOM)
         self.services = InternedColumn("", "", _FIRST_ROOM)
         self.availability_zones = InternedColumn("", "", _FIRST_ROOM)
@@ -84,9 +80,20 @@ class HostTable:
         rows = [self._place(host_id) for host_id in latest]
         for number, host in zip(rows, latest.values(), strict=True):
             self._set_facts(number, host.facts)
-            self._set_counts(number, host)
-        self._set_resources(rows, list(latest.values()))
+            self._set_metrics(number, host.metrics)
+        self._set_inventories(rows, list(latest.values()))
+        self._set_uses(rows, [host.use for host in latest.values()])
         self._refresh_up(np.array(rows, dtype=np.int64))
+
+    def apply_uses(self, changed: Mapping[str, HostUse]) -> None:
+        """Take what is in use of hosts, by id, whose facts and inventories have not changed.
+
+        A class that a use does not name is not used; hosts that are not here are no error.
+        """
+        rows = [self._row_of.get(host_id, _NOWHERE) for host_id in changed]
+        here = {row: use for row, use in zip(rows, changed.values(), strict=True) if row != _NOWHERE}
+        if here:
+            self._set_uses(list(here), list(here.values()))
 
     def set_services_up(self, up: Mapping[str, bool]) -> None:
         """Say which agents live, by service id, all of them at once: a service that is not named is down."""
@@ -175,19 +182,39 @@ class HostTable:
         return self._host_hash[: self._size]
 
     @property
+    def owners(self) -> Tallies:
+        """Living instances by the key of their owner."""
+        return self._instances.owners
+
+    @property
+    def flavors(self) -> Tallies:
+        """Living instances by the id of their flavor."""
+        return self._instances.flavors
+
+    @property
+    def images(self) -> Tallies:
+        """Living instances by the key of their image's properties."""
+        return self._instances.images
+
+    @property
+    def groups(self) -> Tallies:
+        """Living instances by the key of their server group."""
+        return self._instances.groups
+
+    @property
     def num_instances(self) -> Floats:
         """Living instances, of whatever owner."""
-        return self._num_instances[: self._size]
+        return self._instances.num_instances[: self._size]
 
     @property
     def num_building(self) -> Floats:
         """Living instances that are not built yet."""
-        return self._num_building[: self._size]
+        return self._instances.num_building[: self._size]
 
     @property
     def failed_builds(self) -> Floats:
         """Builds that failed since the last that did not."""
-        return self._failed_builds[: self._size]
+        return self._instances.failed_builds[: self._size]
 
     @property
     def hypervisor_versions(self) -> Floats:
@@ -234,14 +261,12 @@ class HostTable:
         self._enabled = np.concatenate([self._enabled, np.zeros(more, dtype=np.bool_)])
         self._up = np.concatenate([self._up, np.zeros(more, dtype=np.bool_)])
         self._host_hash = np.concatenate([self._host_hash, np.zeros(more, dtype=np.uint64)])
-        self._num_instances = np.concatenate([self._num_instances, np.zeros(more)])
-        self._num_building = np.concatenate([self._num_building, np.zeros(more)])
-        self._failed_builds = np.concatenate([self._failed_builds, np.zeros(more)])
         self._hypervisor_versions = np.concatenate([self._hypervisor_versions, np.zeros(more)])
         for name, column in self._metrics.items():
             self._metrics[name] = np.concatenate([column, np.full(more, np.nan)])
         for columns in self._classes.values():
             columns.grow(room)
+        self._instances.grow(room)
         self.addresses.grow(room)
         self.services.grow(room)
         self.availability_zones.grow(room)
@@ -256,9 +281,9 @@ class HostTable:
             return
         nobody = HostFacts(id="", name="", enabled=False)
         self._set_facts(row, nobody)
-        self._set_counts(row, HostRow(nobody, {}))
-        for columns in self._classes.values():
-            columns.clear(np.array([row], dtype=np.int64))
+        self._set_metrics(row, {})
+        self._set_inventories([row], [HostRow(nobody, {})])
+        self._set_uses([row], [HostUse()])
         self._ids[row] = ""
         self._alive[row] = self._up[row] = False
         self._free_rows.append(row)
@@ -286,35 +311,29 @@ class HostTable:
         if name:
             self._row_named[name] = row
 
-    def _set_counts(self, row: int, host: HostRow) -> None:
-        self.owners.set(row, host.owners)
-        self.flavors.set(row, host.flavors)
-        self.images.set(row, host.images)
-        self.groups.set(row, host.groups)
-        self._num_instances[row] = sum(self.owners.of_row(row).values())
-        self._num_building[row] = host.num_building
-        self._failed_builds[row] = host.failed_builds
-        for name in host.metrics.keys() - self._metrics.keys():
+    def _set_metrics(self, row: int, metrics: Mapping[str, float]) -> None:
+        for name in metrics.keys() - self._metrics.keys():
             self._metrics[name] = np.full(self._room, np.nan)
         for name, column in self._metrics.items():
-            column[row] = host.metrics.get(name, np.nan)
+            column[row] = metrics.get(name, np.nan)
 
-    def _set_resources(self, rows: Sequence[int], hosts: Sequence[HostRow]) -> None:
+    def _set_inventories(self, rows: Sequence[int], hosts: Sequence[HostRow]) -> None:
         inventories: defaultdict[str, tuple[list[int], list[Inventory]]] = defaultdict(lambda: ([], []))
-        used: defaultdict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         for row, host in zip(rows, hosts, strict=True):
             for resource_class, inventory in host.inventories.items():
                 inventories[resource_class][0].append(row)
                 inventories[resource_class][1].append(inventory)
-            for resource_class, amount in host.used.items():
-                used[resource_class][0].append(row)
-                used[resource_class][1].append(amount)
         for columns in self._classes.values():
             columns.clear(np.array(rows, dtype=np.int64))
         for resource_class, (with_class, values) in inventories.items():
             self._class(resource_class).set_inventories(with_class, values)
-        for resource_class, (with_use, amounts) in used.items():
-            self._class(resource_class).used[with_use] = amounts
+
+    def _set_uses(self, rows: Sequence[int], uses: Sequence[HostUse]) -> None:
+        self._instances.set(rows, uses)
+        for resource_class in {name for use in uses for name in use.used}:
+            self._class(resource_class)
+        for resource_class, columns in self._classes.items():
+            columns.set_used(rows, [use.used.get(resource_class, 0) for use in uses])
 
     def _class(self, resource_class: str) -> ClassColumns:
         columns = self._classes.get(resource_class)

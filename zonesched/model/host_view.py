@@ -7,6 +7,7 @@ then stand in it several times, with different numbers of them. Nothing is writt
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from zonesched.model.host_table import HostTable
 from zonesched.model.request_context import NOTHING_KNOWN, RequestContext
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.tie_break import mix, text_hash
+
+DENSE = 0.25
+"""From this share of hosts on, to look at all rows is faster than to gather some."""
 
 
 class HostView:
@@ -43,6 +47,8 @@ class HostView:
         self.copies = copies
         self._kept: dict[tuple[str, str], Floats] = {}
         self._admitted: dict[str, Bools] = {}
+        self._have_left: dict[tuple[str, int], Bools] = {}
+        self._wider: HostView | None = None
 
     @classmethod
     def whole(cls, table: HostTable, spec: RequestSpec, context: RequestContext = NOTHING_KNOWN) -> HostView:
@@ -53,12 +59,33 @@ class HostView:
         """Other rows of the same table for the same request."""
         return HostView(self.table, rows, self.spec, self.context, copies)
 
+    def survivors(self, remaining: Bools) -> HostView:
+        """Those hosts of a view of all rows that `remaining` names."""
+        rows = np.flatnonzero(remaining)
+        if len(rows) == len(self):
+            return self
+        found = self.pick(rows)
+        if len(rows) >= DENSE * len(self):
+            found._wider = self
+        return found
+
+    def compute(self, read: Callable[[HostView], Floats]) -> Floats:
+        """`read` of this view; by all rows of the table where that is faster than to gather each column."""
+        if self._wider is None:
+            return read(self)
+        values = read(self._wider)
+        return values[self.rows] if len(values) == len(self._wider) else values
+
+    def keep(self, name: str, read: Callable[[], Floats]) -> Floats:
+        """What was read under this name before, else what `read` gives."""
+        return self._keep(name, "", read)
+
     def __len__(self) -> int:
         if isinstance(self.rows, slice):
             return int(self.rows.stop)
         return len(self.rows)
 
-    @property
+    @cached_property
     def row_numbers(self) -> Ints:
         if isinstance(self.rows, slice):
             return np.arange(self.rows.stop, dtype=np.int64)
@@ -95,15 +122,18 @@ class HostView:
 
     def free(self, resource_class: str) -> Floats:
         """usable - used: without any allocation ratio; below 0 on an over-committed host."""
-        return self._keep(
-            "free", resource_class, lambda: self.usable(resource_class) - self.used(resource_class)
-        )
+        return self._less_copies(resource_class, "free")
 
     def left(self, resource_class: str) -> Floats:
         """capacity - used: what claims may still take; below 0 on a host that shrank."""
-        return self._keep(
-            "left", resource_class, lambda: self.capacity(resource_class) - self.used(resource_class)
-        )
+        return self._less_copies(resource_class, "left")
+
+    def have_left(self, resource_class: str, amount: int) -> Bools:
+        """Whether `amount` of a class is left."""
+        kept = self._have_left.get((resource_class, amount))
+        if kept is None:
+            kept = self._have_left[resource_class, amount] = self.left(resource_class) >= amount
+        return kept
 
     def admits(self, resource_class: str) -> Bools:
         """Whether one instance may take what the request asks of a class, as far as the units say."""
@@ -114,9 +144,10 @@ class HostView:
         return admitted
 
     def _admits(self, resource_class: str, amount: int) -> Bools:
-        admitted: Bools = (self.min_unit(resource_class) <= amount) & (
-            amount <= self.max_unit(resource_class)
-        )
+        admitted: Bools = self.max_unit(resource_class) >= amount
+        if self.table.columns(resource_class).any_amount:
+            return admitted
+        admitted &= self.min_unit(resource_class) <= amount
         steps = self.step_size(resource_class)
         stepped = np.flatnonzero(steps != 1.0)
         if len(stepped):
@@ -246,6 +277,16 @@ class HostView:
             return column[self.rows]
 
         return self._keep(name, resource_class, read)
+
+    def _less_copies(self, resource_class: str, name: str) -> Floats:
+        amount = self.spec.resources.get(resource_class, 0)
+        if self.copies is None or amount == 0:
+            return self._column(resource_class, name)
+        return self._keep(
+            f"less {name}",
+            resource_class,
+            lambda: self._add_copies(self._column(resource_class, name), -amount),
+        )
 
     def _with_copies(self, resource_class: str, amount: int) -> Floats:
         return self._add_copies(self.table.columns(resource_class).used[self.rows], amount)

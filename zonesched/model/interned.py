@@ -5,7 +5,7 @@ A question about such a value is answered once per distinct value, not once per 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -49,9 +49,12 @@ class InternedColumn(Generic[V]):
     def flags(self, rows: RowSelection, question: Callable[[V], bool]) -> Bools:
         """The answer for each of `rows`; asked at most once per distinct value of the column."""
         numbers = self._numbers[rows]
+        asked = self._worth_asking(numbers)
         answers = np.zeros(len(self._values), dtype=np.bool_)
-        for number in self._worth_asking(numbers):
+        for number in asked:
             answers[number] = question(self._values[number])
+        if answers[asked].all():
+            return np.ones(len(numbers), dtype=np.bool_)
         return answers[numbers]
 
     def numbers(self, rows: RowSelection, question: Callable[[V], float]) -> Floats:
@@ -62,10 +65,10 @@ class InternedColumn(Generic[V]):
             answers[number] = question(self._values[number])
         return answers[numbers]
 
-    def _worth_asking(self, numbers: npt.NDArray[np.int32]) -> Iterable[int]:
+    def _worth_asking(self, numbers: npt.NDArray[np.int32]) -> list[int]:
         # To find out which values stand in many rows costs more than to ask about each of a few values.
         if len(self._values) <= 64:
-            return range(len(self._values))
+            return list(range(len(self._values)))
         return [int(number) for number in self._present(numbers)]
 
     def groups(self, rows: RowSelection) -> tuple[Ints, Ints]:

@@ -3,49 +3,47 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
 from zonesched.model.arrays import Floats
 
+_NOTHING: Mapping[str, int] = {}
+
 
 class Tallies:
-    """Counts by row and key, and rows by key; what counts 0 is not kept."""
+    """Counts by row and key, and rows by key; a count of 0 is as none.
 
-    def __init__(self) -> None:
-        self._of_row: dict[int, Mapping[str, int]] = {}
+    Hosts change far more often than somebody asks which of them have a key, so rows are sorted by key when
+    that is asked.
+    """
+
+    def __init__(self, counts_of: Callable[[int], Mapping[str, int]]) -> None:
+        """`counts_of`: all that a row has at present."""
+        self._counts_of = counts_of
+        self._sorted: dict[int, Mapping[str, int]] = {}
+        self._unsorted: set[int] = set()
         self._rows_of: defaultdict[str, dict[int, int]] = defaultdict(dict)
 
-    def set(self, row: int, counts: Mapping[str, int]) -> None:
-        """Make `counts` all that a row has."""
-        for key in self._of_row.pop(row, {}):
-            del self._rows_of[key][row]
-            if not self._rows_of[key]:
-                del self._rows_of[key]
-        living = {key: count for key, count in counts.items() if count > 0}
-        for key, count in living.items():
-            self._rows_of[key][row] = count
-        if living:
-            self._of_row[row] = living
+    def changed(self, rows: Iterable[int]) -> None:
+        """The counts of these rows may have changed."""
+        self._unsorted.update(rows)
 
     def count(self, row: int, key: str) -> int:
-        return self._of_row.get(row, {}).get(key, 0)
+        return self._counts_of(row).get(key, 0)
 
     def of_row(self, row: int) -> Mapping[str, int]:
         """All counts of one row, by key."""
-        return self._of_row.get(row, {})
+        return {key: count for key, count in self._counts_of(row).items() if count > 0}
 
     def column(self, key: str, size: int) -> Floats:
         """The counts of one key, by row."""
-        counts = np.zeros(size)
-        found = self._rows_of.get(key)
-        if found:
-            counts[list(found)] = list(found.values())
-        return counts
+        return self.weighed({key: 1.0}, size)
 
     def weighed(self, scores: Mapping[str, float], size: int) -> Floats:
         """By row, the sum of count times score over the keys, added in their order."""
+        self._sort()
         total = np.zeros(size)
         for key in sorted(scores):
             found = self._rows_of.get(key)
@@ -56,4 +54,21 @@ class Tallies:
 
     def keys(self) -> Iterator[str]:
         """Every key that some row has, in no particular order."""
+        self._sort()
         return iter(self._rows_of)
+
+    def _sort(self) -> None:
+        for row in self._unsorted:
+            self._take_out(row)
+            counts = self.of_row(row)
+            for key, count in counts.items():
+                self._rows_of[key][row] = count
+            if counts:
+                self._sorted[row] = counts
+        self._unsorted.clear()
+
+    def _take_out(self, row: int) -> None:
+        for key in self._sorted.pop(row, _NOTHING):
+            del self._rows_of[key][row]
+            if not self._rows_of[key]:
+                del self._rows_of[key]

@@ -13,16 +13,13 @@ from zonesched.filters.contract import BaseHostFilter, FilterFailed
 from zonesched.model.arrays import Bools
 from zonesched.model.build_plan import FunnelStep
 from zonesched.model.host_state import HostState
-from zonesched.model.host_view import HostView
+from zonesched.model.host_view import DENSE, HostView
 from zonesched.model.own_zone import FORCE_HINTS, IGNORE_HINT, named_hosts
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.scheduler.offer import OfferRequest
 from zonesched.scheduler.room import have_room
 
 log = logging.getLogger(__name__)
-
-DENSE = 0.25
-"""From this share of hosts still in, a vectorised filter looks at all rows: faster than gathering some."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ def run_funnel(request: OfferRequest, filters: Sequence[BaseHostFilter]) -> Surv
         funnel.narrow(host_filter.name, host_filter.code, funnel.answers(host_filter, spec))
     needed = spec.num_instances if spec.policy is Policy.AFFINITY else 1
     funnel.narrow("room", "no_room", have_room(funnel.whole, needed))
-    return Survivors(funnel.whole.pick(np.flatnonzero(funnel.remaining)), tuple(funnel.steps))
+    return Survivors(funnel.whole.survivors(funnel.remaining), tuple(funnel.steps))
 
 
 def check_filter(host_filter: BaseHostFilter, spec: RequestSpec) -> None:

@@ -15,7 +15,7 @@ def have_room(hosts: HostView, count: int) -> Bools:
     """Whether each host takes `count` instances of the view's request."""
     fits = np.ones(len(hosts), dtype=np.bool_)
     for resource_class, amount in hosts.spec.resources.items():
-        fits &= hosts.left(resource_class) >= amount * count
+        fits &= hosts.have_left(resource_class, amount * count)
         fits &= hosts.admits(resource_class)
     return fits
 

@@ -68,7 +68,11 @@ def scaled(raw: Floats, scale: WeigherScale, multiplier: float | Floats) -> Floa
 
     `multiplier`: one number, or one per host. Values outside extrapolate, so that order is kept.
     """
-    return (raw - scale.low) / (scale.high - scale.low) * multiplier
+    # Step by step in one array: each further one costs as much as the arithmetic.
+    score: Floats = raw - scale.low
+    score /= scale.high - scale.low
+    score *= multiplier
+    return score
 
 
 def to_weight(score: Floats) -> Ints:
@@ -79,5 +83,8 @@ def to_weight(score: Floats) -> Ints:
     """
     # A product beyond float64 is infinite, which the limits below turn into a weight as they do a large one.
     with np.errstate(over="ignore"):
-        weights = WEIGHT_OF_SCORE_0 - np.rint(WEIGHT_PER_SCORE * score)
-    return np.clip(weights, 0.0, float(MAX_WEIGHT)).astype(np.int64)
+        weights: Floats = WEIGHT_PER_SCORE * score
+    np.rint(weights, out=weights)
+    np.subtract(WEIGHT_OF_SCORE_0, weights, out=weights)
+    np.clip(weights, 0.0, float(MAX_WEIGHT), out=weights)
+    return weights.astype(np.int64)

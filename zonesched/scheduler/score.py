@@ -24,6 +24,10 @@ NOTHING_ASKED = RequestSpec("", "", 1, Flavor("", "", 0, 0, 0), Image("", ""))
 
 def raw_values(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: RequestSpec) -> Floats:
     """What a weigher says of each host; WeigherFailed if it raises or says what is no finite number."""
+    return hosts.keep(f"raw {name}", lambda: _finite_values(name, weigher, hosts, spec))
+
+
+def _finite_values(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: RequestSpec) -> Floats:
     raw = _asked(name, weigher, hosts, spec)
     if not np.isfinite(raw).all():
         log.error("weigher %s gave no finite number for a host", name)
@@ -32,8 +36,11 @@ def raw_values(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: Reque
 
 
 def _asked(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: RequestSpec) -> Floats:
+    def read(view: HostView) -> Floats:
+        return np.asarray(weigher.weigh(view, spec), dtype=np.float64)
+
     try:
-        raw = np.asarray(weigher.weigh(hosts, spec), dtype=np.float64)
+        raw = hosts.compute(read) if weigher.vectorised else read(hosts)
     except ZoneschedError:
         raise
     except Exception as error:

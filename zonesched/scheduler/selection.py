@@ -165,4 +165,4 @@ class Selection:
     def _named(self, indices: Ints, weights: Ints) -> tuple[Pick, ...]:
         table, rows = self._hosts.table, self._hosts.row_numbers[indices]
         pairs = zip(rows.tolist(), weights.tolist(), strict=True)
-        return tuple(Pick(table.host_id(row), weight) for row, weight in pairs)
+        return tuple([Pick(table.host_id(row), weight) for row, weight in pairs])

@@ -79,10 +79,12 @@ class HostCache:
         # A clock that was set back must not hide the beats that come from now on.
         set_back = self._newest_at > now + BEAT_OVERLAP_S
         heard_since = 0.0 if set_back else self._newest_at - BEAT_OVERLAP_S
-        (changed, self._seen_seq), heard = self._store.read(
-            lambda tx: (hosts.changed_hosts(tx, self._seen_seq), services.heard_since(tx, heard_since))
+        changes, heard = self._store.read(
+            lambda tx: (hosts.changes(tx, self._seen_seq), services.heard_since(tx, heard_since))
         )
-        self._table.apply(changed)
+        self._table.apply(changes.rows)
+        self._table.apply_uses(changes.uses)
+        self._seen_seq = changes.seq
         self._heard_at |= heard
         self._newest_at = max(heard.values(), default=self._newest_at)
         if set_back or now >= self._next_down_at or not all(self._up.get(service) for service in heard):

@@ -99,14 +99,14 @@ def _view(zone: Zone, row: HostRow, known: Mapping[str, Service]) -> HypervisorV
         service=service.name,
         is_up=services.is_up(service.last_seen_at, zone.clock.now(), zone.conf.service_down_time),
         is_enabled=facts.enabled,
-        num_instances=sum(row.owners.values()),
+        num_instances=sum(row.use.owners.values()),
         resources={
             name: ResourceUse(
                 total=inventory.total,
                 reserved=inventory.reserved,
                 allocation_ratio=inventory.allocation_ratio,
                 capacity=inventory.capacity,
-                used=row.used[name],
+                used=row.use.used[name],
             )
             for name, inventory in sorted(row.inventories.items())
         },

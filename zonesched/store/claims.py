@@ -53,7 +53,7 @@ def claim(
         )
         if tx.execute(statement, rows).rowcount != len(rows):
             raise RuntimeError("a claim met a host that had changed under its lock")
-        touch_hosts(tx, change, [host for host, copies in taken.items() if copies])
+        touch_uses(tx, change, [host for host, copies in taken.items() if copies])
     return taken
 
 
@@ -74,11 +74,18 @@ def release(tx: Connection, change: int, claims: Iterable[tuple[str, Mapping[str
         .values(used=inventory.used - sa.bindparam("amount", type_=sa.Integer))
     )
     tx.execute(statement, rows)
-    touch_hosts(tx, change, sorted({host for host, _ in amounts}))
+    touch_uses(tx, change, sorted({host for host, _ in amounts}))
 
 
 def touch_hosts(tx: Connection, change: int, host_ids: Sequence[str]) -> None:
     """Mark hosts as changed, so that tables in memory read them again."""
+    for ids in chunks(host_ids):
+        values = {"changed_seq": change, "facts_seq": change}
+        tx.execute(sa.update(t.hosts).where(t.hosts.c.id.in_(ids)).values(values))
+
+
+def touch_uses(tx: Connection, change: int, host_ids: Sequence[str]) -> None:
+    """Mark hosts of which nothing has changed but what is in use."""
     for ids in chunks(host_ids):
         tx.execute(sa.update(t.hosts).where(t.hosts.c.id.in_(ids)).values(changed_seq=change))
 

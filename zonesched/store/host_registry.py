@@ -159,7 +159,10 @@ def _write(tx: Connection, writes: _Writes) -> None:
         return
     change = identity.next_change(tx)
     if writes.new_hosts:
-        tx.execute(sa.insert(t.hosts), [row | {"changed_seq": change} for row in writes.new_hosts])
+        tx.execute(
+            sa.insert(t.hosts),
+            [row | {"changed_seq": change, "facts_seq": change} for row in writes.new_hosts],
+        )
     if writes.changed_hosts:
         values: dict[str, Any] = {name: sa.bindparam(f"b_{name}") for name in FACT_COLUMNS}
         update = sa.update(t.hosts).where(COLUMNS.id == sa.bindparam("b_id")).values(**values)

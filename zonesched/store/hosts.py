@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 
 from zonesched.model.aggregate import Aggregate
 from zonesched.model.capacity import Inventory
-from zonesched.model.host_row import HostFacts, HostRow
+from zonesched.model.host_row import HostFacts, HostRow, HostUse
 from zonesched.model.placement import CLAIMING, InstanceStatus
 from zonesched.store import claims
 from zonesched.store import tables as t
@@ -60,12 +60,25 @@ def last_change(tx: Connection) -> int:
     return int(tx.execute(_LAST_CHANGE).scalar() or 0)
 
 
-def changed_hosts(tx: Connection, since_seq: int) -> tuple[list[HostRow], int]:
-    """The hosts that changed after `since_seq`, as they are now, and the number to ask from next."""
+@dataclass(frozen=True)
+class Changes:
+    """What changed of a zone's hosts: `rows` as a whole, `uses` (by id) nothing but what is in use.
+
+    `seq` is the number to ask from next.
+    """
+
+    rows: Sequence[HostRow]
+    uses: Mapping[str, HostUse]
+    seq: int
+
+
+def changes(tx: Connection, since_seq: int) -> Changes:
+    """The hosts that changed after `since_seq`, as they are now."""
     newest = last_change(tx)
     if newest <= since_seq:
-        return [], since_seq
-    return _rows(tx, COLUMNS.changed_seq > since_seq), newest
+        return Changes([], {}, since_seq)
+    rows = _rows(tx, sa.and_(COLUMNS.changed_seq > since_seq, COLUMNS.facts_seq > since_seq))
+    return Changes(rows, _uses(tx, since_seq), newest)
 
 
 def page(tx: Connection, after_id: str, limit: int) -> list[HostRow]:
@@ -104,6 +117,29 @@ def names(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, str]:
     return found
 
 
+def _uses(tx: Connection, since_seq: int) -> Mapping[str, HostUse]:
+    which = sa.and_(COLUMNS.changed_seq > since_seq, COLUMNS.facts_seq <= since_seq)
+    failed_builds = {
+        row.id: row.failed_builds
+        for row in tx.execute(sa.select(COLUMNS.id, COLUMNS.failed_builds).where(which))
+    }
+    if not failed_builds:
+        return {}
+    column = t.inventories.c
+    used: dict[str, dict[str, int]] = {host_id: {} for host_id in failed_builds}
+    statement = sa.select(column.host_id, column.resource_class, column.used)
+    for host_id, name, amount in tx.execute(
+        statement.where(column.host_id.in_(sa.select(COLUMNS.id).where(which)))
+    ):
+        used[host_id][name] = amount
+    counts = _counts(tx, which)
+    nothing = _Counts()
+    return {
+        host_id: HostUse(used[host_id], **vars(counts.get(host_id, nothing)), failed_builds=failed)
+        for host_id, failed in failed_builds.items()
+    }
+
+
 def _rows(tx: Connection, which: Any) -> list[HostRow]:
     facts = _facts(tx, which)
     if not facts:
@@ -115,10 +151,12 @@ def _rows(tx: Connection, which: Any) -> list[HostRow]:
         HostRow(
             f.facts,
             inventories.get(f.facts.id, {}),
-            used.get(f.facts.id, {}),
-            **vars(counts.get(f.facts.id, nothing)),
-            failed_builds=f.failed_builds,
-            metrics=f.metrics,
+            HostUse(
+                used.get(f.facts.id, {}),
+                **vars(counts.get(f.facts.id, nothing)),
+                failed_builds=f.failed_builds,
+            ),
+            f.metrics,
         )
         for f in facts
     ]

@@ -123,6 +123,8 @@ hosts = Table(
     Column("enabled", Boolean, nullable=False),
     # Since the last build that did not fail.
     Column("failed_builds", Integer, nullable=False),
+    # The last change of more than what is in use.
+    Column("facts_seq", BigInteger, nullable=False),
     Column("changed_seq", BigInteger, nullable=False, index=True),
 )
 

@@ -49,6 +49,11 @@ class BaseHostWeigher:
         """The factor of this weigher's scaled value; negative turns its order around."""
         return 1.0
 
+    @property
+    def vectorised(self) -> bool:
+        """Whether it has a form of its own for many hosts, which must stand the numbers of any host."""
+        return type(self).weigh is not BaseHostWeigher.weigh
+
     def weighs(self, spec: RequestSpec) -> bool:
         """Whether the request gives this weigher anything to go by; one that has nothing costs nothing."""
         return True

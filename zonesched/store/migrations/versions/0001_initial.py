@@ -160,6 +160,7 @@ def upgrade() -> None:
         sa.Column("metrics", sa.Text(), nullable=False),
         sa.Column("enabled", sa.Boolean(), nullable=False),
         sa.Column("failed_builds", sa.Integer(), nullable=False),
+        sa.Column("facts_seq", sa.BigInteger(), nullable=False),
         sa.Column("changed_seq", sa.BigInteger(), nullable=False),
         sa.ForeignKeyConstraint(["service_id"], ["services.id"], name=op.f("fk_hosts_service_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_hosts")),

@@ -1,0 +1,1 @@
+"""Hosts and requests by the hundred thousand, alike on every run: the benchmarks of one zone start here."""

@@ -1,0 +1,42 @@
+"""What is counted of the instances of each host of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from zonesched.model.arrays import Floats
+from zonesched.model.host_row import HostUse
+from zonesched.model.tallies import Tallies
+
+_UNUSED = HostUse()
+
+
+class InstanceColumns:
+    """Columns by row, and tallies of living instances by what they share."""
+
+    def __init__(self, room: int) -> None:
+        self.num_instances: Floats = np.zeros(room)
+        self.num_building: Floats = np.zeros(room)
+        self.failed_builds: Floats = np.zeros(room)
+        self._uses: dict[int, HostUse] = {}
+        self.owners = Tallies(lambda row: self._uses.get(row, _UNUSED).owners)
+        self.flavors = Tallies(lambda row: self._uses.get(row, _UNUSED).flavors)
+        self.images = Tallies(lambda row: self._uses.get(row, _UNUSED).images)
+        self.groups = Tallies(lambda row: self._uses.get(row, _UNUSED).groups)
+
+    def grow(self, room: int) -> None:
+        more = np.zeros(room - len(self.num_instances))
+        self.num_instances = np.concatenate([self.num_instances, more])
+        self.num_building = np.concatenate([self.num_building, more])
+        self.failed_builds = np.concatenate([self.failed_builds, more])
+
+    def set(self, rows: Sequence[int], uses: Sequence[HostUse]) -> None:
+        """One use for each of `rows`."""
+        self._uses.update(zip(rows, uses, strict=True))
+        for tallies in (self.owners, self.flavors, self.images, self.groups):
+            tallies.changed(rows)
+        self.num_instances[rows] = [sum(use.owners.values()) for use in uses]
+        self.num_building[rows] = [use.num_building for use in uses]
+        self.failed_builds[rows] = [use.failed_builds for use in uses]
