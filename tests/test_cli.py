@@ -187,6 +187,7 @@ class TestHelp:
             "flavor": {"list", "show", "create", "delete", "set"},
             "image": {"list", "show", "create", "delete"},
             "host": {"list", "show"},
+            "aggregate": {"list", "show", "create", "set", "delete", "add-host", "remove-host"},
             "user": {"list", "create", "set", "delete"},
             "audit": set(),
             "key": {"generate"},
@@ -360,6 +361,22 @@ class TestWhatIsSent:
         assert command("flavor", "set", "small", "--extra", "trait:A=required", "--unset", "trait:B") == 0
         sent = [(asked.method, asked.body) for asked in command.stub.asked if asked.path.startswith(path)]
         assert sent == [("POST", {"extra_specs": {"trait:A": "required"}}), ("DELETE", None), ("GET", None)]
+
+    def test_an_aggregate_is_named_by_its_name_or_its_number(self, command: Command) -> None:
+        aggregate = {"id": 7, "name": "fast", "metadata": {"availability_zone": "e"}, "hosts": []}
+        command.stub.answer("GET", "/os-aggregates", (200, {"aggregates": [aggregate]}))
+        command.stub.answer("PUT", "/os-aggregates/7", (200, {"aggregate": aggregate}))
+        command.stub.answer("POST", "/os-aggregates/7/action", (200, {"aggregate": aggregate}))
+        assert command("aggregate", "set", "fast", "--zone", "e", "--property", "a=b", "--unset", "c") == 0
+        assert command("aggregate", "add-host", "7", "h1", "h2") == 0
+        sent = [(asked.method, asked.body) for asked in command.stub.asked if asked.body]
+        assert sent == [
+            ("PUT", {"aggregate": {"availability_zone": "e"}}),
+            ("POST", {"set_metadata": {"metadata": {"a": "b", "c": None}}}),
+            ("POST", {"add_host": {"host": "h1"}}),
+            ("POST", {"add_host": {"host": "h2"}}),
+        ]
+        assert command("aggregate", "set", "fast") == 2
 
     @pytest.mark.parametrize("option", [["--extra", "no-sign"], ["--extra", "=v"]])
     def test_a_pair_that_is_none_is_usage(self, command: Command, option: list[str]) -> None:

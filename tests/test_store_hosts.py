@@ -199,7 +199,10 @@ def test_a_host_comes_with_its_aggregates_in_order_of_their_ids(tmp_path: Path) 
     zone.store.write(
         lambda tx: tx.execute(
             sa.insert(t.aggregates),
-            [{"id": i, "name": f"name-{i}", "metadata": f'{{"k":"{i}"}}'} | made for i in ("b", "a", "c")],
+            [
+                {"id": i, "number": ord(i), "name": f"name-{i}", "metadata": f'{{"k":"{i}"}}'} | made
+                for i in ("b", "a", "c")
+            ],
         )
     )
     members = [{"aggregate_id": aggregate, "host_id": two} for aggregate in ("b", "a")]

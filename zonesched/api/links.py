@@ -34,3 +34,8 @@ class Links:
 def iso_time(epoch_s: float) -> str:
     """UTC, to the second: 2011-07-27T13:05:00Z."""
     return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def zoneless_time(epoch_s: float) -> str:
+    """The same without its zone, as clients read the times of aggregates and services."""
+    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zonesched.api import (
+    aggregates,
     audit,
     flavors,
     health,
@@ -23,6 +24,7 @@ from zonesched.api import (
 )
 from zonesched.api.call import Handler
 from zonesched.api.links import PREFIX
+from zonesched.api.schemas.aggregates import AggregateActionBody, ChangeAggregateBody, NewAggregateBody
 from zonesched.api.schemas.builds import AttemptsBody, BuildBody
 from zonesched.api.schemas.fields import Schema
 from zonesched.api.schemas.flavors import ExtraSpecsBody, FlavorBody
@@ -125,6 +127,13 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/os-hypervisors", hypervisors.list_brief, ADMIN, "hypervisors"),
     Route("GET", "/os-hypervisors/detail", hypervisors.list_detail, ADMIN, "hypervisors"),
     Route("GET", "/os-hypervisors/{id}", hypervisors.show, ADMIN, "hypervisor"),
+
+    Route("GET", "/os-aggregates", aggregates.list_all, ADMIN, "aggregates"),
+    Route("POST", "/os-aggregates", aggregates.create, ADMIN, "aggregate", NewAggregateBody),
+    Route("GET", "/os-aggregates/{id}", aggregates.show, ADMIN, "aggregate"),
+    Route("PUT", "/os-aggregates/{id}", aggregates.change, ADMIN, "aggregate", ChangeAggregateBody),
+    Route("DELETE", "/os-aggregates/{id}", aggregates.delete, ADMIN, "nothing"),
+    Route("POST", "/os-aggregates/{id}/action", aggregates.act, ADMIN, "aggregate", AggregateActionBody),
 
     Route("PUT", "/hosts", hosts.register, AGENT, "hosts", RegisterBody),
     Route("POST", "/hosts/beat", hosts.beat, AGENT, "nothing", BeatBody, status=204),

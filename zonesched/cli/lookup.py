@@ -17,7 +17,7 @@ def find(session: Session, path: str, noun: str, wanted: str) -> Mapping[str, An
     Raises ZoneRefused with status 404 when there is none, 409 when several bear the name.
     """
     listed: Sequence[Mapping[str, Any]] = session.call("GET", path)[noun]
-    same_id = [item for item in listed if item["id"] == wanted]
+    same_id = [item for item in listed if str(item["id"]) == wanted]
     found = same_id or [item for item in listed if item[NAME_OF.get(noun, "name")] == wanted]
     what = noun.removesuffix("s")
     if not found:

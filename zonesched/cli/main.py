@@ -24,6 +24,7 @@ NOUNS = {
     "flavor": "zonesched.cli.flavor:flavor",
     "image": "zonesched.cli.image:image",
     "host": "zonesched.cli.host:host",
+    "aggregate": "zonesched.cli.aggregate:aggregate",
     "user": "zonesched.cli.user:user",
     "audit": "zonesched.cli.audit:audit",
     "key": "zonesched.cli.key:key",

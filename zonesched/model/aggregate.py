@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+
+AVAILABILITY_ZONE = "availability_zone"
+"""The metadata key whose value is the availability zone of the aggregate's hosts."""
 
 
 @dataclass(frozen=True)
@@ -19,3 +22,9 @@ class Aggregate:
     def key(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
         """Equal for aggregates that say the same."""
         return (self.id, self.name, tuple(sorted(self.metadata.items())))
+
+
+def zone_of(aggregates: Iterable[Aggregate], reported: str) -> str:
+    """A host's availability zone: its aggregates' one, if any has one, else what its agent reports."""
+    named = (aggregate.metadata.get(AVAILABILITY_ZONE) for aggregate in aggregates)
+    return next((zone for zone in named if zone), reported)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 def capacity(total: int, reserved: int, allocation_ratio: float) -> int:
@@ -32,3 +32,27 @@ class Inventory:
     def admits(self, amount: int) -> bool:
         """Whether one instance may take `amount`, as far as the units say."""
         return self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0
+
+
+@dataclass(frozen=True)
+class InventorySetting:
+    """What an operator has set of one resource class of one host; None leaves what its agent reports."""
+
+    reserved: int | None = None
+    allocation_ratio: float | None = None
+
+
+NOTHING_SET = InventorySetting()
+
+
+def effective(reported: Inventory, setting: InventorySetting, aggregate_ratio: float | None) -> Inventory:
+    """The inventory that counts. Ratio: the aggregates', else the operator's, else the reported one.
+
+    Reserved: the operator's, else the reported one.
+    """
+    ratios = (aggregate_ratio, setting.allocation_ratio, reported.allocation_ratio)
+    return replace(
+        reported,
+        reserved=reported.reserved if setting.reserved is None else setting.reserved,
+        allocation_ratio=next(ratio for ratio in ratios if ratio is not None),
+    )

@@ -221,6 +221,19 @@ class HypervisorView:
 
 
 @dataclass(frozen=True)
+class AggregateView:
+    """An aggregate with the names of its hosts; `number` is its id on the wire. Times are epoch seconds."""
+
+    uuid: str
+    number: int
+    name: str
+    metadata: Mapping[str, str]
+    hosts: tuple[str, ...]
+    created_at: float
+    updated_at: float
+
+
+@dataclass(frozen=True)
 class UserView:
     """A user of this zone, without what proves who it is."""
 

@@ -14,9 +14,9 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.capacity import capacity
 from zonesched.model.placement import CLAIMING, LIVING, InstanceStatus, PlacementState
 from zonesched.model.views import Difference
+from zonesched.store import capacities
 from zonesched.store import tables as t
 from zonesched.store.reservations import ReservationState
 
@@ -81,11 +81,13 @@ def used_differs(tx: Connection) -> list[Difference]:
 def over_capacity(tx: Connection) -> list[Difference]:
     """Claims never take more than the capacity, or than they took when the host shrank below that."""
     found: list[Difference] = []
-    for row in tx.execute(sa.select(t.inventories)):
+    for row in capacities.read_all(tx):
         subject = f"host {row.host_id} {row.resource_class}"
-        real = capacity(row.total, row.reserved, row.allocation_ratio)
-        if row.capacity != real:
-            found.append(Difference("capacity_differs", subject, f"stored is {row.capacity}, rightly {real}"))
+        real = row.rightful.capacity
+        if row.differs:
+            found.append(
+                Difference("capacity_differs", subject, f"stored is {row.stored_capacity}, rightly {real}")
+            )
         if row.used > max(real, row.shrunk_used):
             found.append(Difference("over_capacity", subject, f"used is {row.used} of {real}"))
     return found

@@ -1,4 +1,7 @@
-"""Writing what agents report of their hosts. `used` belongs to claims alone and survives every report."""
+"""Writing what agents report of their hosts. `used` belongs to claims alone and survives every report.
+
+What counts of an inventory follows from the report and what operators have set: see `capacities`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from sqlalchemy.engine import Connection
 from zonesched.errors import Conflict
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_row import HostFacts, HostRow
-from zonesched.store import claims, identity
+from zonesched.store import capacities, claims, identity
 from zonesched.store import tables as t
 from zonesched.store.services import Service, is_user
 
@@ -24,9 +27,9 @@ FACT_COLUMNS = ("address", "availability_zone", "service_id", "capabilities", "t
 
 @dataclass(frozen=True)
 class _Stored:
-    """What is stored of one inventory; `excess` may end: the host had shrunk, and uses less by now."""
+    """What an agent last reported of one inventory; `excess` may end: the host had shrunk, and uses less."""
 
-    inventory: Inventory
+    reported: Inventory
     used: int
     excess: bool
 
@@ -88,8 +91,8 @@ def _stored_inventories(tx: Connection, host_ids: Sequence[str]) -> Mapping[str,
         for row in tx.execute(sa.select(t.inventories).where(t.inventories.c.host_id.in_(some))):
             inventory = Inventory(
                 total=row.total,
-                reserved=row.reserved,
-                allocation_ratio=row.allocation_ratio,
+                reserved=row.reported_reserved,
+                allocation_ratio=row.reported_ratio,
                 min_unit=row.min_unit,
                 max_unit=row.max_unit,
                 step_size=row.step_size,
@@ -124,34 +127,45 @@ def _compare_inventories(
 ) -> None:
     for name, inventory in sorted(reported.items()):
         if name not in stored:
-            key = {"host_id": host_id, "resource_class": name}
-            writes.new_inventories.append(key | _values(inventory) | {"used": 0, "shrunk_used": 0})
-        elif stored[name].inventory != inventory or stored[name].excess:
+            writes.new_inventories.append(_new_row(host_id, name, inventory))
+        elif stored[name].reported != inventory or stored[name].excess:
             writes.changed_inventories.append(_change(host_id, name, inventory))
         else:
             continue
         writes.touched.add(host_id)
     for name in sorted(stored.keys() - reported.keys()):
-        ended = replace(stored[name].inventory, total=0, reserved=0)
-        if stored[name].used == 0 or stored[name].inventory != ended:
+        ended = replace(stored[name].reported, total=0, reserved=0)
+        if stored[name].used == 0 or stored[name].reported != ended:
             writes.ended_inventories.append(_change(host_id, name, ended))
             writes.touched.add(host_id)
 
 
-def _values(inventory: Inventory) -> dict[str, Any]:
+def _reported_columns(inventory: Inventory) -> dict[str, Any]:
     return {
         "total": inventory.total,
-        "reserved": inventory.reserved,
-        "allocation_ratio": inventory.allocation_ratio,
+        "reported_reserved": inventory.reserved,
+        "reported_ratio": inventory.allocation_ratio,
         "min_unit": inventory.min_unit,
         "max_unit": inventory.max_unit,
         "step_size": inventory.step_size,
-        "capacity": inventory.capacity,
     }
 
 
+def _new_row(host_id: str, name: str, inventory: Inventory) -> dict[str, Any]:
+    counting = {
+        "reserved": inventory.reserved,
+        "allocation_ratio": inventory.allocation_ratio,
+        "capacity": inventory.capacity,
+    }
+    key = {"host_id": host_id, "resource_class": name}
+    return key | _reported_columns(inventory) | counting | {"used": 0, "shrunk_used": 0}
+
+
 def _change(host_id: str, name: str, inventory: Inventory) -> dict[str, Any]:
-    return {f"b_{k}": v for k, v in _values(inventory).items()} | {"b_host": host_id, "b_class": name}
+    return {f"b_{k}": v for k, v in _reported_columns(inventory).items()} | {
+        "b_host": host_id,
+        "b_class": name,
+    }
 
 
 def _write(tx: Connection, writes: _Writes) -> None:
@@ -169,10 +183,11 @@ def _write(tx: Connection, writes: _Writes) -> None:
         tx.execute(update, writes.changed_hosts)
     if writes.new_inventories:
         tx.execute(sa.insert(t.inventories), writes.new_inventories)
-    _write_inventories(tx, writes.changed_inventories)
+    _write_reported(tx, writes.changed_inventories)
     _end_inventories(tx, writes.ended_inventories)
-    new_ids = {row["id"] for row in writes.new_hosts}
-    claims.touch_hosts(tx, change, sorted(writes.touched - new_ids))
+    known_ids = sorted(writes.touched - {row["id"] for row in writes.new_hosts})
+    capacities.settle(tx, known_ids)
+    claims.touch_hosts(tx, change, known_ids)
 
 
 def _this_inventory() -> Any:
@@ -180,18 +195,12 @@ def _this_inventory() -> Any:
     return sa.and_(column.host_id == sa.bindparam("b_host"), column.resource_class == sa.bindparam("b_class"))
 
 
-def _write_inventories(tx: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
-    column = t.inventories.c
-    capacity = sa.bindparam("b_capacity", type_=sa.BigInteger)
-    # Claims could rightly have come up to here before this report.
-    rightful = sa.case((column.shrunk_used > column.capacity, column.shrunk_used), else_=column.capacity)
-    shrunk_used = sa.case((column.used <= capacity, 0), (column.used < rightful, column.used), else_=rightful)
-    names = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size", "capacity")
-    values: dict[str, Any] = {name: sa.bindparam(f"b_{name}") for name in names}
+def _write_reported(tx: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
+    values: dict[str, Any] = {name: sa.bindparam(f"b_{name}") for name in _reported_columns(Inventory(0))}
     update = sa.update(t.inventories).where(_this_inventory())
     ordered = sorted(rows, key=lambda row: (row["b_host"], row["b_class"]))
     if ordered:
-        tx.execute(update.values(**values, shrunk_used=shrunk_used), ordered)
+        tx.execute(update.values(**values), ordered)
 
 
 def _end_inventories(tx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -199,4 +208,4 @@ def _end_inventories(tx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         return
     unused = sa.delete(t.inventories).where(_this_inventory(), t.inventories.c.used == 0)
     tx.execute(unused, [{"b_host": row["b_host"], "b_class": row["b_class"]} for row in rows])
-    _write_inventories(tx, rows)
+    _write_reported(tx, rows)

@@ -16,7 +16,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.aggregate import Aggregate
+from zonesched.model.aggregate import Aggregate, zone_of
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_row import HostFacts, HostRow, HostUse
 from zonesched.model.placement import CLAIMING, InstanceStatus
@@ -93,6 +93,11 @@ def page(tx: Connection, after_id: str, limit: int) -> list[HostRow]:
 def read_one(tx: Connection, host_id: str) -> HostRow | None:
     """One host by id."""
     return next(iter(_rows(tx, COLUMNS.id == host_id)), None)
+
+
+def id_of(tx: Connection, name: str) -> str | None:
+    """The id of the host of that name."""
+    return tx.execute(sa.select(COLUMNS.id).where(COLUMNS.name == name)).scalar()
 
 
 def note_builds(tx: Connection, change: int, host_ids: Sequence[str]) -> None:
@@ -189,7 +194,7 @@ def _facts(tx: Connection, which: Any) -> list[_Reported]:
             id=row.id,
             name=row.name,
             address=row.address,
-            availability_zone=row.availability_zone,
+            availability_zone=zone_of(aggregates.get(row.id, ()), row.availability_zone),
             service_id=row.service_id,
             capabilities=capabilities[row.capabilities],
             traits=traits[row.traits],

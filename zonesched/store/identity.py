@@ -13,9 +13,11 @@ from sqlalchemy.engine import Connection
 
 from zonesched.store import tables as t
 
-_NEXT_CHANGE = (
+CHANGES = "changes"
+AGGREGATES = "aggregates"
+_NEXT = (
     sa.update(t.counters)
-    .where(t.counters.c.name == "changes")
+    .where(t.counters.c.name == sa.bindparam("counter"))
     .values(value=t.counters.c.value + 1)
     .returning(t.counters.c.value)
 )
@@ -36,7 +38,7 @@ def identity(tx: Connection, new: Identity) -> Identity:
     if found is not None:
         return Identity(found.zone_uuid, found.host_id_secret)
     tx.execute(sa.insert(t.identity).values(id=1, zone_uuid=new.zone_uuid, host_id_secret=new.host_id_secret))
-    tx.execute(sa.insert(t.counters).values(name="changes", value=0))
+    tx.execute(sa.insert(t.counters), [{"name": name, "value": 0} for name in (CHANGES, AGGREGATES)])
     return new
 
 
@@ -59,4 +61,9 @@ def epoch_of(tx: Connection, number: int) -> str:
 
 def next_change(tx: Connection) -> int:
     """The number that this transaction's changes bear."""
-    return int(tx.execute(_NEXT_CHANGE).scalar_one())
+    return int(tx.execute(_NEXT, {"counter": CHANGES}).scalar_one())
+
+
+def next_aggregate_number(tx: Connection) -> int:
+    """The number of a new aggregate, from 1; none is given twice."""
+    return int(tx.execute(_NEXT, {"counter": AGGREGATES}).scalar_one())

@@ -132,6 +132,8 @@ aggregates = Table(
     "aggregates",
     metadata,
     Column("id", UUID, primary_key=True),
+    # The id that OpenStack's clients know it by; never used twice.
+    Column("number", Integer, nullable=False, unique=True),
     Column("name", NAME, nullable=False, unique=True),
     Column("metadata", Text, nullable=False),
     Column("created_at", Float, nullable=False),
@@ -151,6 +153,9 @@ inventories = Table(
     Column("host_id", UUID, ForeignKey("hosts.id", ondelete="CASCADE"), primary_key=True),
     Column("resource_class", String(64), primary_key=True),
     Column("total", Integer, nullable=False),
+    # What the agent reports; beside it, what counts: see model.capacity.effective.
+    Column("reported_reserved", Integer, nullable=False),
+    Column("reported_ratio", Float, nullable=False),
     Column("reserved", Integer, nullable=False),
     Column("allocation_ratio", Float, nullable=False),
     Column("min_unit", Integer, nullable=False),
@@ -158,8 +163,18 @@ inventories = Table(
     Column("step_size", Integer, nullable=False),
     Column("capacity", BigInteger, nullable=False),
     Column("used", BigInteger, nullable=False),
-    # What was used when the agent last reported a capacity below it, else 0: claims may not have made it so.
+    # What was used when the capacity last became less than it, else 0: claims may not have made it so.
     Column("shrunk_used", BigInteger, nullable=False),
+)
+
+inventory_settings = Table(
+    "inventory_settings",
+    metadata,
+    Column("host_id", UUID, ForeignKey("hosts.id", ondelete="CASCADE"), primary_key=True),
+    Column("resource_class", String(64), primary_key=True),
+    # Null: not set by an operator.
+    Column("reserved", Integer),
+    Column("allocation_ratio", Float),
 )
 
 reservations = Table(

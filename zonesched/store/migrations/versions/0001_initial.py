@@ -196,12 +196,14 @@ def upgrade() -> None:
     op.create_table(
         "aggregates",
         sa.Column("id", sa.String(length=36), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
         sa.Column("name", sa.String(length=255), nullable=False),
         sa.Column("metadata", sa.Text(), nullable=False),
         sa.Column("created_at", sa.Float(), nullable=False),
         sa.Column("updated_at", sa.Float(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_aggregates")),
         sa.UniqueConstraint("name", name=op.f("uq_aggregates_name")),
+        sa.UniqueConstraint("number", name=op.f("uq_aggregates_number")),
     )
     op.create_table(
         "aggregate_hosts",
@@ -224,6 +226,8 @@ def upgrade() -> None:
         sa.Column("host_id", sa.String(length=36), nullable=False),
         sa.Column("resource_class", sa.String(length=64), nullable=False),
         sa.Column("total", sa.Integer(), nullable=False),
+        sa.Column("reported_reserved", sa.Integer(), nullable=False),
+        sa.Column("reported_ratio", sa.Float(), nullable=False),
         sa.Column("reserved", sa.Integer(), nullable=False),
         sa.Column("allocation_ratio", sa.Float(), nullable=False),
         sa.Column("min_unit", sa.Integer(), nullable=False),
@@ -236,4 +240,15 @@ def upgrade() -> None:
             ["host_id"], ["hosts.id"], name=op.f("fk_inventories_host_id"), ondelete="CASCADE"
         ),
         sa.PrimaryKeyConstraint("host_id", "resource_class", name=op.f("pk_inventories")),
+    )
+    op.create_table(
+        "inventory_settings",
+        sa.Column("host_id", sa.String(length=36), nullable=False),
+        sa.Column("resource_class", sa.String(length=64), nullable=False),
+        sa.Column("reserved", sa.Integer(), nullable=True),
+        sa.Column("allocation_ratio", sa.Float(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["host_id"], ["hosts.id"], name=op.f("fk_inventory_settings_host_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("host_id", "resource_class", name=op.f("pk_inventory_settings")),
     )

@@ -1,0 +1,71 @@
+"""Aggregates of this zone's hosts, for its admin, in OpenStack's shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zonesched.api.answer import Answer, ok
+from zonesched.api.call import Call
+from zonesched.api.links import zoneless_time
+from zonesched.model.aggregate import AVAILABILITY_ZONE
+from zonesched.model.views import AggregateView
+from zonesched.services import aggregates
+
+
+def list_all(call: Call) -> Answer:
+    """All aggregates."""
+    return ok({"aggregates": [_json(found) for found in aggregates.list_aggregates(call.zone)]})
+
+
+def show(call: Call) -> Answer:
+    """One aggregate."""
+    return ok({"aggregate": _json(aggregates.show(call.zone, call.args["id"]))})
+
+
+def create(call: Call) -> Answer:
+    """Add an aggregate without hosts."""
+    asked = call.body.aggregate
+    return ok({"aggregate": _json(aggregates.create(call.zone, asked.name, asked.availability_zone))})
+
+
+def change(call: Call) -> Answer:
+    """Change an aggregate's name or availability zone."""
+    asked = call.body.aggregate
+    names_zone = AVAILABILITY_ZONE in asked.model_fields_set
+    metadata = {AVAILABILITY_ZONE: asked.availability_zone} if names_zone else {}
+    changed = aggregates.change(call.zone, call.args["id"], name=asked.name, metadata=metadata)
+    return ok({"aggregate": _json(changed)})
+
+
+def delete(call: Call) -> Answer:
+    """Remove an aggregate that has no hosts."""
+    aggregates.delete(call.zone, call.args["id"])
+    return ok(None)
+
+
+def act(call: Call) -> Answer:
+    """Put a host in, take one out, or change metadata."""
+    zone, id, asked = call.zone, call.args["id"], call.body
+    if asked.add_host is not None:
+        found = aggregates.add_host(zone, id, asked.add_host.host)
+    elif asked.remove_host is not None:
+        found = aggregates.remove_host(zone, id, asked.remove_host.host)
+    else:
+        found = aggregates.change(zone, id, metadata=asked.set_metadata.metadata)
+    return ok({"aggregate": _json(found)})
+
+
+def _json(found: AggregateView) -> dict[str, Any]:
+    is_changed = found.updated_at != found.created_at
+    return {
+        "id": found.number,
+        "uuid": found.uuid,
+        "name": found.name,
+        "availability_zone": found.metadata.get(AVAILABILITY_ZONE),
+        "hosts": list(found.hosts),
+        "metadata": dict(found.metadata),
+        "created_at": zoneless_time(found.created_at),
+        "updated_at": zoneless_time(found.updated_at) if is_changed else None,
+        "deleted": False,
+        "deleted_at": None,
+    }

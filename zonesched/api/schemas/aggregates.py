@@ -1,0 +1,75 @@
+"""Bodies of /os-aggregates."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, field_validator, model_validator
+
+from zonesched.api.schemas.fields import MOST_ITEMS, Name, Schema, Text, refusal
+from zonesched.model.aggregate import AVAILABILITY_ZONE
+
+ZoneName = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f:]*$")]
+"""An availability zone; no colon, which OpenStack's clients read as zone:host."""
+
+
+class NewAggregate(Schema):
+    """A name, and the availability zone of its hosts; null or left out: it has none."""
+
+    name: Name
+    availability_zone: ZoneName | None = None
+
+
+class NewAggregateBody(Schema):
+    aggregate: NewAggregate
+
+
+class AggregateChange(Schema):
+    """What to change; what is left out stays, an availability zone of null ends it."""
+
+    name: Name = ""
+    availability_zone: ZoneName | None = None
+
+    @model_validator(mode="after")
+    def _names_something(self) -> AggregateChange:
+        if not self.model_fields_set:
+            raise refusal("invalid_value", "must have name or availability_zone")
+        return self
+
+
+class ChangeAggregateBody(Schema):
+    aggregate: AggregateChange
+
+
+class HostMember(Schema):
+    """A host of this zone by its name."""
+
+    host: Name
+
+
+class MetadataChange(Schema):
+    """Metadata to add, to change or, with null, to remove; the others stay."""
+
+    metadata: Annotated[dict[Name, Text | None], Field(max_length=MOST_ITEMS)]
+
+    @field_validator("metadata")
+    @classmethod
+    def _names_a_zone(cls, metadata: dict[str, str | None]) -> dict[str, str | None]:
+        zone = metadata.get(AVAILABILITY_ZONE)
+        if zone is not None and (not zone or ":" in zone):
+            raise refusal("invalid_value", f"{AVAILABILITY_ZONE} must be a name without colon, or null")
+        return metadata
+
+
+class AggregateActionBody(Schema):
+    """One of three actions."""
+
+    add_host: HostMember | None = None
+    remove_host: HostMember | None = None
+    set_metadata: MetadataChange | None = None
+
+    @model_validator(mode="after")
+    def _is_one(self) -> AggregateActionBody:
+        if sum(action is not None for action in (self.add_host, self.remove_host, self.set_metadata)) != 1:
+            raise refusal("invalid_value", "must have one of add_host, remove_host and set_metadata")
+        return self

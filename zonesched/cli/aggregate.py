@@ -1,0 +1,147 @@
+"""`zonesched aggregate`: what an operator says of many hosts at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from zonesched.cli.lookup import find_id
+from zonesched.cli.output import print_item, print_json, print_rows
+from zonesched.cli.pairs import read_pairs
+from zonesched.cli.session import Session, pass_session, zone_options
+
+COLUMNS = ("id", "name", "availability_zone", "hosts", "metadata")
+
+
+@click.group()
+def aggregate() -> None:
+    """Groups of this zone's hosts (admin): availability zones, allocation ratios, metadata."""
+
+
+@aggregate.command("list")
+@zone_options
+@pass_session
+def list_(session: Session) -> None:
+    """All aggregates."""
+    answer = session.call("GET", "/os-aggregates")
+    if session.as_json:
+        print_json(answer)
+    else:
+        rows = [[_brief(found)[key] for key in COLUMNS] for found in answer["aggregates"]]
+        print_rows(COLUMNS, rows)
+
+
+@aggregate.command()
+@click.argument("name_or_id")
+@zone_options
+@pass_session
+def show(session: Session, name_or_id: str) -> None:
+    """One aggregate."""
+    _print(session, session.call("GET", _path(session, name_or_id)))
+
+
+@aggregate.command()
+@click.argument("name")
+@click.option("--zone", "availability_zone", help="The availability zone of its hosts.")
+@click.option("--property", "properties", multiple=True, metavar="KEY=VALUE", help="Metadata; repeatable.")
+@zone_options
+@pass_session
+def create(session: Session, name: str, availability_zone: str | None, properties: tuple[str, ...]) -> None:
+    """Add an aggregate without hosts."""
+    metadata = read_pairs("--property", properties)
+    form = {"name": name} | ({"availability_zone": availability_zone} if availability_zone else {})
+    answer = session.call("POST", "/os-aggregates", {"aggregate": form})
+    if metadata:
+        answer = _act(
+            session, f"/os-aggregates/{answer['aggregate']['id']}", "set_metadata", metadata=metadata
+        )
+    _print(session, answer)
+
+
+@aggregate.command("set")
+@click.argument("name_or_id")
+@click.option("--name", help="Its new name.")
+@click.option("--zone", "availability_zone", help="The availability zone of its hosts.")
+@click.option(
+    "--property", "properties", multiple=True, metavar="KEY=VALUE", help="Metadata to add or change."
+)
+@click.option(
+    "--unset", "unsets", multiple=True, metavar="KEY", help="Metadata to remove; availability_zone too."
+)
+@zone_options
+@pass_session
+def set_(
+    session: Session,
+    name_or_id: str,
+    name: str | None,
+    availability_zone: str | None,
+    properties: tuple[str, ...],
+    unsets: tuple[str, ...],
+) -> None:
+    """Change an aggregate; what is not named stays."""
+    form = {"name": name, "availability_zone": availability_zone}
+    form = {key: value for key, value in form.items() if value is not None}
+    metadata = {**read_pairs("--property", properties), **dict.fromkeys(unsets)}
+    if not form and not metadata:
+        raise click.UsageError("nothing to change is named: use --name, --zone, --property or --unset")
+    path = _path(session, name_or_id)
+    answer: Any = None
+    if form:
+        answer = session.call("PUT", path, {"aggregate": form})
+    if metadata:
+        answer = _act(session, path, "set_metadata", metadata=metadata)
+    _print(session, answer)
+
+
+@aggregate.command()
+@click.argument("name_or_id")
+@zone_options
+@pass_session
+def delete(session: Session, name_or_id: str) -> None:
+    """Remove an aggregate that has no hosts."""
+    session.call("DELETE", _path(session, name_or_id))
+
+
+@aggregate.command("add-host")
+@click.argument("name_or_id")
+@click.argument("hosts", nargs=-1, required=True)
+@zone_options
+@pass_session
+def add_host(session: Session, name_or_id: str, hosts: Sequence[str]) -> None:
+    """Put hosts into an aggregate, by their names."""
+    path = _path(session, name_or_id)
+    _print(session, [_act(session, path, "add_host", host=host) for host in hosts][-1])
+
+
+@aggregate.command("remove-host")
+@click.argument("name_or_id")
+@click.argument("hosts", nargs=-1, required=True)
+@zone_options
+@pass_session
+def remove_host(session: Session, name_or_id: str, hosts: Sequence[str]) -> None:
+    """Take hosts out of an aggregate, by their names."""
+    path = _path(session, name_or_id)
+    _print(session, [_act(session, path, "remove_host", host=host) for host in hosts][-1])
+
+
+def _path(session: Session, name_or_id: str) -> str:
+    return f"/os-aggregates/{find_id(session, '/os-aggregates', 'aggregates', name_or_id)}"
+
+
+def _act(session: Session, path: str, action: str, **content: Any) -> Any:
+    return session.call("POST", f"{path}/action", {action: content})
+
+
+def _brief(found: Mapping[str, Any]) -> dict[str, Any]:
+    """An aggregate without what its availability zone says a second time."""
+    metadata = {key: value for key, value in found["metadata"].items() if key != "availability_zone"}
+    return {**found, "metadata": metadata}
+
+
+def _print(session: Session, answer: Mapping[str, Any]) -> None:
+    if session.as_json:
+        print_json(answer)
+    else:
+        print_item(_brief(answer["aggregate"]))

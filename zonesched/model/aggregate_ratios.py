@@ -1,0 +1,53 @@
+"""Allocation ratios that aggregates set: of a host's aggregates the smallest counts, before the host's own.
+
+>>> aggregate_ratios([{"cpu_allocation_ratio": "4"}, {"allocation_ratio:VCPU": "2.5", "kind": "ssd"}])
+{'VCPU': 2.5}
+>>> unusable_ratios({"ram_allocation_ratio": "much", "kind": "ssd"})
+['ram_allocation_ratio']
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU
+
+MAX_RATIO = 1_000_000.0
+SCOPE = "allocation_ratio:"
+"""Before a resource class's name: the metadata key of its ratio."""
+
+_NOVAS_KEYS: Mapping[str, str] = {
+    "cpu_allocation_ratio": VCPU,
+    "ram_allocation_ratio": MEMORY_MB,
+    "disk_allocation_ratio": DISK_GB,
+}
+
+
+def aggregate_ratios(metadata_of_each: Iterable[Mapping[str, str]]) -> Mapping[str, float]:
+    """The smallest ratio by resource class, of those that are set and are numbers from 0 to MAX_RATIO."""
+    found: dict[str, float] = {}
+    for metadata in metadata_of_each:
+        for key, text in metadata.items():
+            resource_class = _class_of(key)
+            if resource_class and _is_ratio(text):
+                found[resource_class] = min(found.get(resource_class, MAX_RATIO), float(text))
+    return found
+
+
+def unusable_ratios(metadata: Mapping[str, str]) -> list[str]:
+    """The keys that stand for a ratio and have another value; sorted."""
+    return sorted(key for key, text in metadata.items() if _class_of(key) and not _is_ratio(text))
+
+
+def _class_of(key: str) -> str:
+    """The resource class whose ratio the key sets; "" for any other key."""
+    return _NOVAS_KEYS.get(key) or (key.removeprefix(SCOPE) if key.startswith(SCOPE) else "")
+
+
+def _is_ratio(text: str) -> bool:
+    try:
+        ratio = float(text)
+    except ValueError:
+        return False
+    return math.isfinite(ratio) and 0 <= ratio <= MAX_RATIO
