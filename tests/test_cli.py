@@ -23,6 +23,14 @@ from zonesched.cli.session import Session
 from zonesched.compute.credentials import Credentials, CredentialsError, read_credentials, write_credentials
 
 FLAVOR = {"id": "f1", "name": "small", "vcpus": 1, "ram": 512, "disk": 1, "extra_specs": {}}
+VCPU = {
+    "used": 3,
+    "capacity": 16,
+    "total": 8,
+    "reserved": 4,
+    "allocation_ratio": 4.0,
+    "set": {"allocation_ratio": 4.0},
+}
 IMAGE = {"id": "i1", "name": "cirros", "properties": {}}
 
 
@@ -186,7 +194,7 @@ class TestHelp:
             "reservation": {"show"},
             "flavor": {"list", "show", "create", "delete", "set"},
             "image": {"list", "show", "create", "delete"},
-            "host": {"list", "show"},
+            "host": {"list", "show", "set"},
             "aggregate": {"list", "show", "create", "set", "delete", "add-host", "remove-host"},
             "user": {"list", "create", "set", "delete"},
             "audit": set(),
@@ -378,6 +386,23 @@ class TestWhatIsSent:
         ]
         assert command("aggregate", "set", "fast") == 2
 
+    def test_what_is_set_of_a_host_is_sent_by_class(self, command: Command) -> None:
+        host = {"id": "h1", "hypervisor_hostname": "one", "resources": {}}
+        command.stub.answer("GET", "/os-hypervisors", (200, {"hypervisors": [host]}))
+        command.stub.answer("PUT", "/os-hypervisors/h1", (200, {"hypervisor": host}))
+        options = ["--ratio", "VCPU=4", "--reserved", "VCPU=1", "--unset-reserved", "MEMORY_MB"]
+        assert command("host", "set", "one", *options) == 0
+        assert command.stub.asked[-1].body == {
+            "hypervisor": {
+                "resources": {
+                    "VCPU": {"allocation_ratio": 4.0, "reserved": 1},
+                    "MEMORY_MB": {"reserved": None},
+                }
+            }
+        }
+        assert command("host", "set", "one") == 2
+        assert command("host", "set", "one", "--reserved", "VCPU=1.5") == 2
+
     @pytest.mark.parametrize("option", [["--extra", "no-sign"], ["--extra", "=v"]])
     def test_a_pair_that_is_none_is_usage(self, command: Command, option: list[str]) -> None:
         assert command("flavor", "create", "f", "--vcpus", "1", "--ram", "1", *option) == 2
@@ -468,12 +493,13 @@ class TestWhatIsPrinted:
             "state": "up",
             "status": "enabled",
             "running_vms": 3,
-            "resources": {"VCPU": {"used": 3, "capacity": 16}},
+            "resources": {"VCPU": VCPU},
         }
         command.stub.answer("GET", "/os-hypervisors/detail", (200, {"hypervisors": [host]}))
         assert command("host", "list") == 0
         assert "3 / 16" in command.out
         assert command("host", "show", "host-1") == 0
+        assert "3 / 16 (8 - 4 reserved, ratio 4; set: allocation_ratio)" in command.out
         assert command("host", "show", "host-2") == 4
 
     def test_an_empty_list_prints_no_table(self, command: Command) -> None:

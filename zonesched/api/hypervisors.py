@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
+from zonesched.model.capacity import NOTHING_SET, Inventory
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU
 from zonesched.model.views import HypervisorView, ResourceUse
-from zonesched.services import hosts
+from zonesched.services import host_settings, hosts
 
-NOTHING = ResourceUse(total=0, reserved=0, allocation_ratio=1.0, capacity=0, used=0)
+NOTHING = ResourceUse(0, 0, 1.0, capacity=0, used=0, reported=Inventory(0), setting=NOTHING_SET)
 
 
 def list_brief(call: Call) -> Answer:
@@ -27,6 +27,12 @@ def list_detail(call: Call) -> Answer:
 def show(call: Call) -> Answer:
     """One host of this zone."""
     return ok({"hypervisor": _full(hosts.show_hypervisor(call.zone, call.args["id"]))})
+
+
+def change(call: Call) -> Answer:
+    """Set ratio and reserved amounts of one host, or take back what was set."""
+    changed = host_settings.change(call.zone, call.args["id"], call.body.to_changes())
+    return ok({"hypervisor": _full(changed)})
 
 
 def _brief(host: HypervisorView) -> dict[str, Any]:
@@ -55,7 +61,23 @@ def _full(host: HypervisorView) -> dict[str, Any]:
         "running_vms": host.num_instances,
         "service": {"host": host.service, "disabled_reason": None},
         "availability_zone": host.availability_zone,
-        "resources": {name: asdict(use) for name, use in host.resources.items()},
+        "aggregates": list(host.aggregates),
+        "resources": {name: _use(use) for name, use in host.resources.items()},
         "capabilities": dict(host.capabilities),
         "traits": sorted(host.traits),
+    }
+
+
+def _use(use: ResourceUse) -> dict[str, Any]:
+    return {
+        "total": use.total,
+        "reserved": use.reserved,
+        "allocation_ratio": use.allocation_ratio,
+        "capacity": use.capacity,
+        "used": use.used,
+        "reported": {
+            "reserved": use.reported.reserved,
+            "allocation_ratio": use.reported.allocation_ratio,
+        },
+        "set": {name: value for name, value in vars(use.setting).items() if value is not None},
     }

@@ -29,6 +29,7 @@ from zonesched.api.schemas.builds import AttemptsBody, BuildBody
 from zonesched.api.schemas.fields import Schema
 from zonesched.api.schemas.flavors import ExtraSpecsBody, FlavorBody
 from zonesched.api.schemas.hosts import BeatBody, InstancesQuery, RegisterBody, ReportsBody
+from zonesched.api.schemas.hypervisors import HypervisorBody
 from zonesched.api.schemas.images import ImageBody
 from zonesched.api.schemas.reservations import ChangesQuery
 from zonesched.api.schemas.select import SelectBody
@@ -127,6 +128,7 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/os-hypervisors", hypervisors.list_brief, ADMIN, "hypervisors"),
     Route("GET", "/os-hypervisors/detail", hypervisors.list_detail, ADMIN, "hypervisors"),
     Route("GET", "/os-hypervisors/{id}", hypervisors.show, ADMIN, "hypervisor"),
+    Route("PUT", "/os-hypervisors/{id}", hypervisors.change, ADMIN, "hypervisor", HypervisorBody),
 
     Route("GET", "/os-aggregates", aggregates.list_all, ADMIN, "aggregates"),
     Route("POST", "/os-aggregates", aggregates.create, ADMIN, "aggregate", NewAggregateBody),

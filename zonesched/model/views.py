@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zonesched.model.caller import Role
+from zonesched.model.capacity import Inventory, InventorySetting
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.request_spec import Flavor, Image
 
@@ -194,18 +195,34 @@ class AgentReport:
 
 @dataclass(frozen=True)
 class ResourceUse:
-    """One resource class of a host: what it has, and what claims take of its capacity."""
+    """One resource class of a host: what it has, and what claims take of its capacity.
+
+    `reported` is what its agent says, `setting` what an operator has set; the rest is what counts.
+    """
 
     total: int
     reserved: int
     allocation_ratio: float
     capacity: int
     used: int
+    reported: Inventory
+    setting: InventorySetting
+
+
+@dataclass(frozen=True)
+class SettingChange:
+    """What to set of one resource class: the `named` fields of `values`; None there takes back."""
+
+    named: frozenset[str]
+    values: InventorySetting
 
 
 @dataclass(frozen=True)
 class HypervisorView:
-    """A host of this zone, for its admin; `is_up`: its agent beats; `is_enabled`: it may take instances."""
+    """A host of this zone, for its admin; `is_up`: its agent beats; `is_enabled`: it may take instances.
+
+    `aggregates` are the names of those it is in.
+    """
 
     id: str
     name: str
@@ -218,6 +235,7 @@ class HypervisorView:
     resources: Mapping[str, ResourceUse]
     capabilities: Mapping[str, Any]
     traits: frozenset[str]
+    aggregates: tuple[str, ...]
 
 
 @dataclass(frozen=True)

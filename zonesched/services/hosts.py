@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from zonesched.errors import NotFound
@@ -11,7 +12,7 @@ from zonesched.model.views import AgentReport, DesiredInstance, HostForm, Hyperv
 from zonesched.services import instance_reports
 from zonesched.services.host_forms import host_rows
 from zonesched.services.zone import Zone
-from zonesched.store import agent_work, claims, host_registry, services
+from zonesched.store import agent_work, capacities, claims, host_registry, services
 from zonesched.store import hosts as rows
 from zonesched.store.services import Service
 from zonesched.store.store import Transaction
@@ -74,10 +75,19 @@ def list_hypervisors(zone: Zone) -> list[HypervisorView]:
 
 def show_hypervisor(zone: Zone, host_id: str) -> HypervisorView:
     """One host of this zone. Raises NotFound."""
-    known, found = zone.store.read(lambda tx: (services.read_all(tx), rows.read_one(tx, host_id)))
+
+    def fn(tx: Transaction) -> HypervisorView:
+        return _views(zone, tx, [existing(tx, host_id)])[0]
+
+    return zone.store.read(fn)
+
+
+def existing(tx: Transaction, host_id: str) -> HostRow:
+    """The host of that id. Raises NotFound."""
+    found = rows.read_one(tx, host_id)
     if found is None:
         raise NotFound("There is no such host.", code="host_not_found", field="id")
-    return _view(zone, found, known)
+    return found
 
 
 def _take(zone: Zone, service: Service, reports: Sequence[AgentReport]) -> bool:
@@ -85,12 +95,32 @@ def _take(zone: Zone, service: Service, reports: Sequence[AgentReport]) -> bool:
 
 
 def _page(zone: Zone, after: str) -> list[HypervisorView]:
-    known, found = zone.store.read(lambda tx: (services.read_all(tx), rows.page(tx, after, PAGE)))
-    return [_view(zone, row, known) for row in found]
+    return zone.store.read(lambda tx: _views(zone, tx, rows.page(tx, after, PAGE)))
 
 
-def _view(zone: Zone, row: HostRow, known: Mapping[str, Service]) -> HypervisorView:
-    facts, service = row.facts, known[row.facts.service_id]
+def _views(zone: Zone, tx: Transaction, found: Sequence[HostRow]) -> list[HypervisorView]:
+    known = services.read_all(tx)
+    resources: defaultdict[str, dict[str, ResourceUse]] = defaultdict(dict)
+    for some in claims.chunks([row.facts.id for row in found]):
+        for row in capacities.read(tx, some):
+            resources[row.host_id][row.resource_class] = _use(row)
+    return [_view(zone, row, known[row.facts.service_id], resources[row.facts.id]) for row in found]
+
+
+def _use(row: capacities.Stored) -> ResourceUse:
+    return ResourceUse(
+        total=row.stored.total,
+        reserved=row.stored.reserved,
+        allocation_ratio=row.stored.allocation_ratio,
+        capacity=row.stored_capacity,
+        used=row.used,
+        reported=row.reported,
+        setting=row.setting,
+    )
+
+
+def _view(zone: Zone, row: HostRow, service: Service, resources: Mapping[str, ResourceUse]) -> HypervisorView:
+    facts = row.facts
     return HypervisorView(
         id=facts.id,
         name=facts.name,
@@ -100,16 +130,8 @@ def _view(zone: Zone, row: HostRow, known: Mapping[str, Service]) -> HypervisorV
         is_up=services.is_up(service.last_seen_at, zone.clock.now(), zone.conf.service_down_time),
         is_enabled=facts.enabled,
         num_instances=sum(row.use.owners.values()),
-        resources={
-            name: ResourceUse(
-                total=inventory.total,
-                reserved=inventory.reserved,
-                allocation_ratio=inventory.allocation_ratio,
-                capacity=inventory.capacity,
-                used=row.use.used[name],
-            )
-            for name, inventory in sorted(row.inventories.items())
-        },
+        resources=resources,
         capabilities=facts.capabilities,
         traits=facts.traits,
+        aggregates=tuple(sorted(aggregate.name for aggregate in facts.aggregates)),
     )

@@ -32,6 +32,8 @@ class Stored:
 
     host_id: str
     resource_class: str
+    reported: Inventory
+    setting: InventorySetting
     stored: Inventory
     stored_capacity: int
     rightful: Inventory
@@ -102,6 +104,8 @@ def _compare(
         yield Stored(
             host_id=row.host_id,
             resource_class=name,
+            reported=reported,
+            setting=setting,
             stored=Inventory(row.total, row.reserved, row.allocation_ratio, *units),
             stored_capacity=row.capacity,
             rightful=effective(reported, setting, ratios.get(row.host_id, {}).get(name)),
