@@ -196,6 +196,8 @@ class TestHelp:
             "image": {"list", "show", "create", "delete"},
             "host": {"list", "show", "set"},
             "aggregate": {"list", "show", "create", "set", "delete", "add-host", "remove-host"},
+            "service": {"list", "enable", "disable", "force-down", "force-up"},
+            "availability-zone": {"list"},
             "user": {"list", "create", "set", "delete"},
             "audit": set(),
             "key": {"generate"},
@@ -385,6 +387,27 @@ class TestWhatIsSent:
             ("POST", {"add_host": {"host": "h2"}}),
         ]
         assert command("aggregate", "set", "fast") == 2
+
+    def test_a_service_is_named_by_its_host_or_its_id(self, command: Command) -> None:
+        row = {"host": "one", "binary": "nova-compute"}
+        command.stub.answer("GET", "/os-services", (200, {"services": [{"id": "h1", **row}]}))
+        command.stub.answer("PUT", "/os-services/h1", (200, {"service": row}))
+        assert command("service", "disable", "one", "--reason", "disk") == 0
+        assert command.stub.asked[-2].params == {"host": ["one"], "binary": ["nova-compute"]}
+        assert command.stub.asked[-1].body == {"status": "disabled", "disabled_reason": "disk"}
+        assert command("service", "force-up", "one") == 0
+        assert command.stub.asked[-2].params == {"host": ["one"]}
+        assert command.stub.asked[-1].body == {"forced_down": False}
+        command.stub.answer("GET", "/os-services", (200, {"services": []}))
+        assert command("service", "enable", "h1") == 0
+        assert command.stub.asked[-1].body == {"status": "enabled"}
+
+    def test_a_name_of_a_host_and_an_agent_asks_for_the_binary(self, command: Command) -> None:
+        twins = [{"id": "h1"}, {"id": "s1"}]
+        command.stub.answer("GET", "/os-services", (200, {"services": twins}))
+        assert command("service", "force-down", "one") == 1
+        assert "--binary" in command.err
+        assert [asked.method for asked in command.stub.asked] == ["GET"]
 
     def test_what_is_set_of_a_host_is_sent_by_class(self, command: Command) -> None:
         host = {"id": "h1", "hypervisor_hostname": "one", "resources": {}}

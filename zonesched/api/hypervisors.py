@@ -59,7 +59,7 @@ def _full(host: HypervisorView) -> dict[str, Any]:
         "local_gb_used": disk.used,
         "free_disk_gb": disk.capacity - disk.used,
         "running_vms": host.num_instances,
-        "service": {"host": host.service, "disabled_reason": None},
+        "service": {"host": host.service, "disabled_reason": host.disabled_reason or None},
         "availability_zone": host.availability_zone,
         "aggregates": list(host.aggregates),
         "resources": {name: _use(use) for name, use in host.resources.items()},

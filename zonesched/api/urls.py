@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from zonesched.api import (
     aggregates,
     audit,
+    availability_zones,
     flavors,
     health,
     hosts,
@@ -18,6 +19,7 @@ from zonesched.api import (
     images,
     reservations,
     servers,
+    services,
     users,
     versions,
     zones,
@@ -34,6 +36,13 @@ from zonesched.api.schemas.images import ImageBody
 from zonesched.api.schemas.reservations import ChangesQuery
 from zonesched.api.schemas.select import SelectBody
 from zonesched.api.schemas.servers import BootBody, CreateBody, ListQuery
+from zonesched.api.schemas.services import (
+    DisableBody,
+    ForceDownBody,
+    NamedServiceBody,
+    ServiceBody,
+    ServicesQuery,
+)
 from zonesched.api.schemas.users import ChangeUserBody, RemoveUserQuery, UserBody
 from zonesched.api.schemas.zones import AddZoneBody, ChangeZoneBody, RemoveQuery
 from zonesched.model.caller import Role
@@ -136,6 +145,15 @@ URLS: tuple[Route, ...] = (
     Route("PUT", "/os-aggregates/{id}", aggregates.change, ADMIN, "aggregate", ChangeAggregateBody),
     Route("DELETE", "/os-aggregates/{id}", aggregates.delete, ADMIN, "nothing"),
     Route("POST", "/os-aggregates/{id}/action", aggregates.act, ADMIN, "aggregate", AggregateActionBody),
+
+    Route("GET", "/os-services", services.list_all, ADMIN, "services", query=ServicesQuery),
+    Route("PUT", "/os-services/{id}", services.change, ADMIN, "service", ServiceBody),
+    Route("PUT", "/os-services/enable", services.enable, ADMIN, "service", NamedServiceBody),
+    Route("PUT", "/os-services/disable", services.disable, ADMIN, "service", NamedServiceBody),
+    Route("PUT", "/os-services/disable-log-reason", services.disable_why, ADMIN, "service", DisableBody),
+    Route("PUT", "/os-services/force-down", services.force_down, ADMIN, "service", ForceDownBody),
+    Route("GET", "/os-availability-zone", availability_zones.list_brief, PEOPLE, "zones"),
+    Route("GET", "/os-availability-zone/detail", availability_zones.list_detail, ADMIN, "zones with hosts"),
 
     Route("PUT", "/hosts", hosts.register, AGENT, "hosts", RegisterBody),
     Route("POST", "/hosts/beat", hosts.beat, AGENT, "nothing", BeatBody, status=204),

@@ -25,6 +25,8 @@ NOUNS = {
     "image": "zonesched.cli.image:image",
     "host": "zonesched.cli.host:host",
     "aggregate": "zonesched.cli.aggregate:aggregate",
+    "service": "zonesched.cli.service:service",
+    "availability-zone": "zonesched.cli.availability_zone:availability_zone",
     "user": "zonesched.cli.user:user",
     "audit": "zonesched.cli.audit:audit",
     "key": "zonesched.cli.key:key",

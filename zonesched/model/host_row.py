@@ -12,7 +12,10 @@ from zonesched.model.capacity import Inventory
 
 @dataclass(frozen=True)
 class HostFacts:
-    """What of a host changes only when an agent or an operator says so. `id` is a uuid, unique for ever."""
+    """What of a host changes only when an agent or an operator says so. `id` is a uuid, unique for ever.
+
+    `forced_down`: an operator says that it is dead, whatever its agent says.
+    """
 
     id: str
     name: str
@@ -22,6 +25,7 @@ class HostFacts:
     capabilities: Mapping[str, Any] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
     enabled: bool = True
+    forced_down: bool = False
     aggregates: tuple[Aggregate, ...] = ()
 
 

@@ -95,7 +95,7 @@ class HostState:
 
     @property
     def up(self) -> bool:
-        """Whether the host's agent lives."""
+        """Whether the host's agent lives, and nobody has forced the host down."""
         return bool(self.table.up[self.row])
 
     @property

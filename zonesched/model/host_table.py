@@ -57,6 +57,7 @@ class HostTable:
         self._classes: dict[str, ClassColumns] = {}
         self._alive: Bools = np.zeros(_FIRST_ROOM, dtype=np.bool_)
         self._enabled: Bools = np.zeros(_FIRST_ROOM, dtype=np.bool_)
+        self._forced_down: Bools = np.zeros(_FIRST_ROOM, dtype=np.bool_)
         self._up: Bools = np.zeros(_FIRST_ROOM, dtype=np.bool_)
         self._host_hash: Hashes = np.zeros(_FIRST_ROOM, dtype=np.uint64)
         self._hypervisor_versions: Floats = np.zeros(_FIRST_ROOM)
@@ -174,7 +175,7 @@ class HostTable:
 
     @property
     def up(self) -> Bools:
-        """Rows whose agent lives."""
+        """Rows whose agent lives, and that nobody has forced down."""
         return self._up[: self._size]
 
     @property
@@ -259,6 +260,7 @@ class HostTable:
         more = room - self._room
         self._alive = np.concatenate([self._alive, np.zeros(more, dtype=np.bool_)])
         self._enabled = np.concatenate([self._enabled, np.zeros(more, dtype=np.bool_)])
+        self._forced_down = np.concatenate([self._forced_down, np.zeros(more, dtype=np.bool_)])
         self._up = np.concatenate([self._up, np.zeros(more, dtype=np.bool_)])
         self._host_hash = np.concatenate([self._host_hash, np.zeros(more, dtype=np.uint64)])
         self._hypervisor_versions = np.concatenate([self._hypervisor_versions, np.zeros(more)])
@@ -292,6 +294,7 @@ class HostTable:
         self._set_name(row, facts.name)
         self.addresses.set(row, facts.address)
         self._enabled[row] = facts.enabled
+        self._forced_down[row] = facts.forced_down
         self.services.set(row, facts.service_id, facts.service_id)
         self.availability_zones.set(row, facts.availability_zone, facts.availability_zone)
         self.trait_sets.set(row, facts.traits, facts.traits)
@@ -342,6 +345,5 @@ class HostTable:
         return columns
 
     def _refresh_up(self, rows: Ints) -> None:
-        self._up[rows] = self.services.flags(
-            rows, lambda service: bool(self._services_up.get(service, False))
-        )
+        agents = self.services.flags(rows, lambda service: bool(self._services_up.get(service, False)))
+        self._up[rows] = agents & ~self._forced_down[rows]

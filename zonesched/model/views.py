@@ -219,9 +219,9 @@ class SettingChange:
 
 @dataclass(frozen=True)
 class HypervisorView:
-    """A host of this zone, for its admin; `is_up`: its agent beats; `is_enabled`: it may take instances.
+    """A host of this zone, for its admin; `aggregates` are the names of those it is in.
 
-    `aggregates` are the names of those it is in.
+    `is_up`: its agent lives, and nobody has forced agent or host down; `is_enabled`: it may take instances.
     """
 
     id: str
@@ -231,6 +231,7 @@ class HypervisorView:
     service: str
     is_up: bool
     is_enabled: bool
+    disabled_reason: str
     num_instances: int
     resources: Mapping[str, ResourceUse]
     capabilities: Mapping[str, Any]
@@ -249,6 +250,46 @@ class AggregateView:
     hosts: tuple[str, ...]
     created_at: float
     updated_at: float
+
+
+class Binary(enum.Enum):
+    """The two kinds of services, as OpenStack's clients name them: a host, and the agent of many."""
+
+    HOST = "nova-compute"
+    AGENT = "zonesched-compute"
+
+
+@dataclass(frozen=True)
+class ServiceView:
+    """A host, or an agent, as a service: `host` is its name, `seen_at` when its agent was last heard of."""
+
+    id: str
+    binary: Binary
+    host: str
+    availability_zone: str
+    is_enabled: bool
+    disabled_reason: str
+    is_up: bool
+    forced_down: bool
+    seen_at: float
+
+
+@dataclass(frozen=True)
+class ServiceChange:
+    """What to change of a service; None leaves it as it is. Enabling it ends its reason."""
+
+    is_enabled: bool | None = None
+    disabled_reason: str | None = None
+    forced_down: bool | None = None
+
+
+@dataclass(frozen=True)
+class ZoneHosts:
+    """An availability zone, and this zone's own hosts in it; it `takes` instances while any is enabled."""
+
+    name: str
+    takes: bool
+    hosts: tuple[ServiceView, ...] = ()
 
 
 @dataclass(frozen=True)

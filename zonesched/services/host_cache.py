@@ -42,6 +42,7 @@ class HostCache:
         self._page_after = ""
         self._page_due_at = 0.0
         self._heard_at: dict[str, float] = {}
+        self._forced_down: frozenset[str] = frozenset()
         self._newest_at = 0.0
         self._up: Mapping[str, bool] = {}
         self._next_down_at = 0.0
@@ -85,9 +86,11 @@ class HostCache:
         self._table.apply(changes.rows)
         self._table.apply_uses(changes.uses)
         self._seen_seq = changes.seq
-        self._heard_at |= heard
-        self._newest_at = max(heard.values(), default=self._newest_at)
-        if set_back or now >= self._next_down_at or not all(self._up.get(service) for service in heard):
+        self._heard_at |= heard.at
+        self._newest_at = max(heard.at.values(), default=self._newest_at)
+        forced, self._forced_down = self._forced_down, heard.forced_down
+        risen = any(not self._up.get(service) for service in heard.at.keys() - heard.forced_down)
+        if set_back or risen or now >= self._next_down_at or forced != heard.forced_down:
             self._judge_services(now)
 
     def _read_everything(self) -> None:
@@ -116,7 +119,10 @@ class HostCache:
 
     def _judge_services(self, now: float) -> None:
         down_time_s = self._down_time_s
-        up = {service: services.is_up(at, now, down_time_s) for service, at in self._heard_at.items()}
+        up = {
+            service: service not in self._forced_down and services.is_up(at, now, down_time_s)
+            for service, at in self._heard_at.items()
+        }
         living = [at for service, at in self._heard_at.items() if up[service]]
         self._next_down_at = min(living, default=now) + down_time_s
         if up != self._up:

@@ -12,7 +12,7 @@ from zonesched.model.views import AgentReport, DesiredInstance, HostForm, Hyperv
 from zonesched.services import instance_reports
 from zonesched.services.host_forms import host_rows
 from zonesched.services.zone import Zone
-from zonesched.store import agent_work, capacities, claims, host_registry, services
+from zonesched.store import agent_work, capacities, claims, host_registry, host_states, services
 from zonesched.store import hosts as rows
 from zonesched.store.services import Service
 from zonesched.store.store import Transaction
@@ -104,7 +104,17 @@ def _views(zone: Zone, tx: Transaction, found: Sequence[HostRow]) -> list[Hyperv
     for some in claims.chunks([row.facts.id for row in found]):
         for row in capacities.read(tx, some):
             resources[row.host_id][row.resource_class] = _use(row)
-    return [_view(zone, row, known[row.facts.service_id], resources[row.facts.id]) for row in found]
+    reasons = host_states.disabled_reasons(tx, [row.facts.id for row in found if not row.facts.enabled])
+    return [
+        _view(
+            zone,
+            row,
+            known[row.facts.service_id],
+            resources=resources[row.facts.id],
+            disabled_reason=reasons.get(row.facts.id, ""),
+        )
+        for row in found
+    ]
 
 
 def _use(row: capacities.Stored) -> ResourceUse:
@@ -119,7 +129,9 @@ def _use(row: capacities.Stored) -> ResourceUse:
     )
 
 
-def _view(zone: Zone, row: HostRow, service: Service, resources: Mapping[str, ResourceUse]) -> HypervisorView:
+def _view(
+    zone: Zone, row: HostRow, service: Service, *, resources: Mapping[str, ResourceUse], disabled_reason: str
+) -> HypervisorView:
     facts = row.facts
     return HypervisorView(
         id=facts.id,
@@ -127,8 +139,9 @@ def _view(zone: Zone, row: HostRow, service: Service, resources: Mapping[str, Re
         address=facts.address,
         availability_zone=facts.availability_zone,
         service=service.name,
-        is_up=services.is_up(service.last_seen_at, zone.clock.now(), zone.conf.service_down_time),
+        is_up=service.is_up(zone.clock.now(), zone.conf.service_down_time) and not facts.forced_down,
         is_enabled=facts.enabled,
+        disabled_reason=disabled_reason,
         num_instances=sum(row.use.owners.values()),
         resources=resources,
         capabilities=facts.capabilities,

@@ -113,8 +113,9 @@ def _compare_facts(
         "metrics": orjson.dumps(dict(metrics), option=orjson.OPT_SORT_KEYS).decode(),
     }
     if known is None:
-        fresh = {"id": facts.id, "name": facts.name, "enabled": facts.enabled, "failed_builds": 0}
-        writes.new_hosts.append(values | fresh)
+        of_operators = {"enabled": facts.enabled, "disabled_reason": "", "forced_down": facts.forced_down}
+        fresh = {"id": facts.id, "name": facts.name, "failed_builds": 0}
+        writes.new_hosts.append(values | fresh | of_operators)
         return facts.id
     if any(known[name] != values[name] for name in FACT_COLUMNS):
         writes.changed_hosts.append({f"b_{k}": v for k, v in values.items()} | {"b_id": known["id"]})

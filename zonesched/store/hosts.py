@@ -177,10 +177,11 @@ def _facts(tx: Connection, which: Any) -> list[_Reported]:
         COLUMNS.capabilities,
         COLUMNS.traits,
         COLUMNS.enabled,
+        COLUMNS.forced_down,
         COLUMNS.failed_builds,
         COLUMNS.metrics,
     )
-    aggregates = _aggregates(tx, which)
+    aggregates = aggregates_of(tx, which)
     # Most hosts say the same of themselves: each text is read once, and its value shared.
     capabilities: dict[str, Mapping[str, Any]] = {}
     traits: dict[str, frozenset[str]] = {}
@@ -199,6 +200,7 @@ def _facts(tx: Connection, which: Any) -> list[_Reported]:
             capabilities=capabilities[row.capabilities],
             traits=traits[row.traits],
             enabled=row.enabled,
+            forced_down=row.forced_down,
             aggregates=aggregates.get(row.id, ()),
         )
         found.append(_Reported(facts, row.failed_builds, orjson.loads(row.metrics)))
@@ -206,8 +208,8 @@ def _facts(tx: Connection, which: Any) -> list[_Reported]:
     return sorted(found, key=lambda one: one.facts.id)
 
 
-def _aggregates(tx: Connection, which: Any) -> Mapping[str, tuple[Aggregate, ...]]:
-    """The aggregates of each host that is in any, in order of id."""
+def aggregates_of(tx: Connection, which: Any) -> Mapping[str, tuple[Aggregate, ...]]:
+    """The aggregates of each host that is in any, in order of id; `which` is a condition on `hosts`."""
     known = {
         row.id: Aggregate(row.id, row.name, orjson.loads(row.metadata))
         for row in tx.execute(sa.select(t.aggregates))

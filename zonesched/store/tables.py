@@ -107,6 +107,8 @@ services = Table(
     Column("name", NAME, nullable=False, unique=True),
     Column("user_id", UUID, nullable=False),
     Column("last_seen_at", Float, nullable=False, index=True),
+    # An operator says that the agent is dead, whatever it says itself.
+    Column("forced_down", Boolean, nullable=False, index=True),
 )
 
 hosts = Table(
@@ -120,7 +122,10 @@ hosts = Table(
     Column("capabilities", Text, nullable=False),
     Column("traits", Text, nullable=False),
     Column("metrics", Text, nullable=False),
+    # What operators say of it; no report of its agent changes these three.
     Column("enabled", Boolean, nullable=False),
+    Column("disabled_reason", NAME, nullable=False),
+    Column("forced_down", Boolean, nullable=False),
     # Since the last build that did not fail.
     Column("failed_builds", Integer, nullable=False),
     # The last change of more than what is in use.

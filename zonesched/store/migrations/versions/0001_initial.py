@@ -133,9 +133,11 @@ def upgrade() -> None:
         sa.Column("name", sa.String(length=255), nullable=False),
         sa.Column("user_id", sa.String(length=36), nullable=False),
         sa.Column("last_seen_at", sa.Float(), nullable=False),
+        sa.Column("forced_down", sa.Boolean(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_services")),
         sa.UniqueConstraint("name", name=op.f("uq_services_name")),
     )
+    op.create_index(op.f("ix_services_forced_down"), "services", ["forced_down"], unique=False)
     op.create_index(op.f("ix_services_last_seen_at"), "services", ["last_seen_at"], unique=False)
     op.create_table(
         "users",
@@ -159,6 +161,8 @@ def upgrade() -> None:
         sa.Column("traits", sa.Text(), nullable=False),
         sa.Column("metrics", sa.Text(), nullable=False),
         sa.Column("enabled", sa.Boolean(), nullable=False),
+        sa.Column("disabled_reason", sa.String(length=255), nullable=False),
+        sa.Column("forced_down", sa.Boolean(), nullable=False),
         sa.Column("failed_builds", sa.Integer(), nullable=False),
         sa.Column("facts_seq", sa.BigInteger(), nullable=False),
         sa.Column("changed_seq", sa.BigInteger(), nullable=False),

@@ -1,0 +1,113 @@
+"""Hosts and agents as OpenStack's services: enable, disable with a reason, force down.
+
+There a compute service is one per host. Here an agent may have thousands: each host is a service of the
+binary nova-compute, which can be enabled, disabled and forced down by itself, and each agent is one of the
+binary zonesched-compute, which can be forced down with all its hosts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from zonesched.errors import BadRequest, NotFound
+from zonesched.model.views import Binary, ServiceChange, ServiceView
+from zonesched.services.zone import Zone
+from zonesched.store import host_states
+from zonesched.store import services as rows
+from zonesched.store.host_states import OperatorsWord
+from zonesched.store.services import Service
+from zonesched.store.store import Transaction
+
+NO_SUCH = "There is no such service."
+
+
+def list_services(zone: Zone, host: str = "", binary: str = "") -> list[ServiceView]:
+    """All services, or those of one `host` name or `binary`: agents, then hosts, each by name."""
+
+    def fn(tx: Transaction) -> list[ServiceView]:
+        agents = rows.read_all(tx)
+        known = [_of_agent(zone, agent) for agent in agents.values() if host in ("", agent.name)]
+        said = host_states.read_named(tx, host) if host else host_states.read_all(tx)
+        return [*known, *(_of_host(zone, one, agents[one.service_id]) for one in said)]
+
+    return [view for view in zone.store.read(fn) if binary in ("", view.binary.value)]
+
+
+def change(zone: Zone, service_id: str, wanted: ServiceChange) -> ServiceView:
+    """Change a host's or an agent's service; as it is then.
+
+    Raises NotFound, BadRequest for a change of nothing, for a reason without disabling, and for an agent that
+    is to be enabled or disabled: its hosts are.
+    """
+
+    def fn(tx: Transaction) -> ServiceView:
+        agents = rows.read_all(tx)
+        if service_id in agents:
+            return _of_agent(zone, _change_agent(tx, agents[service_id], wanted))
+        said = host_states.read_one(tx, service_id)
+        if said is None:
+            raise NotFound(NO_SUCH, code="service_not_found", field="id")
+        changed = _changed(said, wanted)
+        host_states.write(tx, changed)
+        return _of_host(zone, changed, agents[said.service_id])
+
+    if wanted == ServiceChange():
+        raise BadRequest("There must be one of status and forced_down.", code="missing_field", field="status")
+    if wanted.disabled_reason is not None and wanted.is_enabled is not False:
+        raise BadRequest("A reason goes with the status disabled only.", field="disabled_reason")
+    return zone.store.write(fn)
+
+
+def change_named(zone: Zone, host: str, binary: str, wanted: ServiceChange) -> ServiceView:
+    """As `change`, of the service that `host` name and `binary` name together."""
+    found = list_services(zone, host, binary)
+    if not found:
+        raise NotFound(NO_SUCH, code="service_not_found", field="host")
+    return change(zone, found[0].id, wanted)
+
+
+def _change_agent(tx: Transaction, agent: Service, wanted: ServiceChange) -> Service:
+    if wanted.forced_down is None or wanted.is_enabled is not None:
+        raise BadRequest(
+            "An agent can only be forced down or up: enable and disable its hosts.",
+            code="service_has_no_status",
+            field="status",
+        )
+    rows.set_forced_down(tx, agent.id, wanted.forced_down)
+    return replace(agent, forced_down=wanted.forced_down)
+
+
+def _changed(said: OperatorsWord, wanted: ServiceChange) -> OperatorsWord:
+    if wanted.is_enabled is not None:
+        said = replace(said, enabled=wanted.is_enabled, disabled_reason=wanted.disabled_reason or "")
+    if wanted.forced_down is not None:
+        said = replace(said, forced_down=wanted.forced_down)
+    return said
+
+
+def _of_agent(zone: Zone, agent: Service) -> ServiceView:
+    return ServiceView(
+        id=agent.id,
+        binary=Binary.AGENT,
+        host=agent.name,
+        availability_zone="internal",
+        is_enabled=True,
+        disabled_reason="",
+        is_up=agent.is_up(zone.clock.now(), zone.conf.service_down_time),
+        forced_down=agent.forced_down,
+        seen_at=agent.last_seen_at,
+    )
+
+
+def _of_host(zone: Zone, said: OperatorsWord, agent: Service) -> ServiceView:
+    return ServiceView(
+        id=said.id,
+        binary=Binary.HOST,
+        host=said.name,
+        availability_zone=said.availability_zone,
+        is_enabled=said.enabled,
+        disabled_reason=said.disabled_reason,
+        is_up=not said.forced_down and agent.is_up(zone.clock.now(), zone.conf.service_down_time),
+        forced_down=said.forced_down,
+        seen_at=agent.last_seen_at,
+    )
