@@ -15,6 +15,7 @@ from typing import Any
 from oslo_config import cfg, iniparser
 
 from zonesched.conf_checks import SAMPLE_KEY, check_together, refused_value
+from zonesched.conf_hosts import HOSTS
 from zonesched.conf_scheduler import SCHEDULER
 from zonesched.errors import ConfigError
 
@@ -196,6 +197,7 @@ SAMPLE_GROUPS: Sequence[tuple[str, Sequence[Any]]] = (
     ("The HTTP surface", API),
     ("Sealing", SEAL),
     ("The scheduler", SCHEDULER),
+    ("Hosts and aggregates", HOSTS),
     ("Select", SELECT),
     ("Child zones", CHILDREN),
     ("Boot", BOOT),

@@ -161,14 +161,4 @@ SCHEDULER = [
         default="special",
         help="Capability that marks a host as special, for plain_on_special_cost.",
     ),
-    cfg.FloatOpt("cpu_allocation_ratio", default=1.0, min=0.0, help="VCPU ratio of a host that names none."),
-    cfg.FloatOpt(
-        "ram_allocation_ratio", default=1.0, min=0.0, help="MEMORY_MB ratio of a host that names none."
-    ),
-    cfg.FloatOpt(
-        "disk_allocation_ratio", default=1.0, min=0.0, help="DISK_GB ratio of a host that names none."
-    ),
-    cfg.FloatOpt(
-        "service_down_time", default=60.0, min=1.0, help="Seconds without a heartbeat until an agent is down."
-    ),
 ]

@@ -81,7 +81,7 @@ class BaseScheduler:
         """What this zone's own hosts offer. Raises BadRequest, FilterFailed, WeigherFailed."""
         self.check(request.spec)
         filters = self._filters(request.spec)
-        survivors = run_funnel(request, filters)
+        survivors = run_funnel(request, filters, self.plugins.limits)
         if len(survivors.hosts) == 0:
             return Offer((), (), (), survivors.steps)
         spec = self.settle(survivors.hosts, request.spec)

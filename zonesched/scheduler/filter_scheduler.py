@@ -32,7 +32,7 @@ class FilterScheduler(BaseScheduler):
             ranges = merge_ranges(child_ranges, self.ranges(table))
             return scale_of_ranges(self.plugins.weighers, ranges, spec)
         self.check(spec)
-        survivors = run_funnel(OfferRequest(table, spec), self._filters(spec))
+        survivors = run_funnel(OfferRequest(table, spec), self._filters(spec), self.plugins.limits)
         return scale_of_hosts(self.plugins.weighers, survivors.hosts, spec)
 
     def settle(self, hosts: HostView, spec: RequestSpec) -> RequestSpec:

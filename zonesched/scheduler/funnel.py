@@ -16,6 +16,7 @@ from zonesched.model.host_state import HostState
 from zonesched.model.host_view import DENSE, HostView
 from zonesched.model.own_zone import FORCE_HINTS, IGNORE_HINT, named_hosts
 from zonesched.model.request_spec import Policy, RequestSpec
+from zonesched.scheduler.aggregate_limits import NO_LIMITS, AggregateLimits
 from zonesched.scheduler.offer import OfferRequest
 from zonesched.scheduler.room import have_room
 
@@ -30,8 +31,10 @@ class Survivors:
     steps: tuple[FunnelStep, ...]
 
 
-def run_funnel(request: OfferRequest, filters: Sequence[BaseHostFilter]) -> Survivors:
-    """The request's hosts after the zone's own facts, `filters` in order, and room.
+def run_funnel(
+    request: OfferRequest, filters: Sequence[BaseHostFilter], limits: AggregateLimits = NO_LIMITS
+) -> Survivors:
+    """The request's hosts after the zone's own facts, its aggregates' limits, `filters` in order, and room.
 
     For an affinity request a host needs room for all its instances. Raises FilterFailed.
     """
@@ -41,6 +44,8 @@ def run_funnel(request: OfferRequest, filters: Sequence[BaseHostFilter]) -> Surv
         offered = request.zone_capabilities
         met = all(value in offered.get(key, ()) for key, value in spec.zone_capabilities.items())
         funnel.narrow("zone_capabilities", "zone_capability", np.full(table.size, met))
+    for limit in limits.for_request(table, spec):
+        funnel.narrow(limit.name, limit.code, funnel.whole.by_shared_facts(limit.lets_in))
     if request.context.tried_hosts:
         tried = funnel.whole.among(request.context.tried_hosts)
         funnel.narrow("RetryFilter", "refused_before", ~tried)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from zonesched.conf import Conf
 from zonesched.filters.registry import HostFilters
+from zonesched.scheduler.aggregate_limits import NO_LIMITS, AggregateLimits
 from zonesched.scheduler.choice import Choice
 from zonesched.scheduler.host_costs import HostCosts
 from zonesched.weights.registry import HostWeighers
@@ -20,6 +21,7 @@ class Plugins:
     costs: HostCosts
     choice: Choice
     host_refresh_interval_s: float
+    limits: AggregateLimits = NO_LIMITS
 
     @classmethod
     def from_conf(cls, conf: Conf) -> Plugins:
@@ -30,4 +32,5 @@ class Plugins:
             costs=HostCosts.from_conf(conf),
             choice=Choice(conf.host_subset_size, conf.shuffle_best_same_weighed_hosts),
             host_refresh_interval_s=conf.host_refresh_interval,
+            limits=AggregateLimits.from_conf(conf),
         )
