@@ -15,7 +15,19 @@ from zonesched import conf
 from zonesched.model.aggregate import Aggregate
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_table import HostFacts, HostRow, HostTable, HostUse
-from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU, Flavor, Image, Policy, RequestSpec
+from zonesched.model.request_context import RequestContext
+from zonesched.model.request_spec import (
+    DISK_GB,
+    MEMORY_MB,
+    VCPU,
+    Flavor,
+    GroupPolicy,
+    Image,
+    NoGroup,
+    Policy,
+    RequestSpec,
+    ServerGroup,
+)
 from zonesched.scheduler.schedulers import Schedulers
 
 SERVICE = "agent-1"
@@ -153,7 +165,11 @@ def some_aggregate(rng: random.Random, name: str) -> Aggregate:
     """An aggregate that says one of a few things; of equal names, not all say the same."""
     metadata = {
         key: value
-        for key, value in (("kind", rng.choice(["ssd", "hdd", "ssd,hdd"])), ("limit", rng.choice("123x")))
+        for key, value in (
+            ("kind", rng.choice(["ssd", "hdd", "ssd,hdd"])),
+            ("max_io_ops_per_host", rng.choice("123x")),
+            ("max_instances_per_host", rng.choice("135x")),
+        )
         if rng.random() < 0.7
     }
     return Aggregate(f"id-of-{name}", name, metadata | said_of_requests(rng))
@@ -248,11 +264,33 @@ def some_spec(seed: int, count: int) -> RequestSpec:
         image_id=rng.choice(["image-1", "image-2"]),
         image=properties,
         project_id=rng.choice(["project-1", "project-2", "project-4"]),
-        hints=rng.choice(NEARS) if rng.random() < 0.2 else {},
+        hints={**(rng.choice(NEARS) if rng.random() < 0.2 else {}), **some_instances(rng)},
         filter_query=rng.choice(QUERIES),
         alternates=rng.randint(0, 3),
         policy=rng.choice([Policy.EACH, Policy.EACH, Policy.AFFINITY]),
+        group=rng.choice([NoGroup(), ServerGroup("1", rng.choice(list(GroupPolicy)), rng.randint(1, 2))]),
     )
+
+
+def some_instances(rng: random.Random) -> Mapping[str, Any]:
+    """Hints that name instances; where these are is for the context to say."""
+    return {name: ["uuid"] for name in ("same_host", "different_host") if rng.random() < 0.3}
+
+
+def some_context(seed: int) -> RequestContext:
+    """What a zone may know: of hosts that are there and of others, of a group with members or without."""
+    rng = random.Random(seed)
+    return RequestContext(
+        owner=rng.choice(["owner-1", "owner-2"]),
+        group=rng.choice(["", "group-1", "group-1", "group-nobody-is-in"]),
+        same_hosts=some_host_ids(rng),
+        different_hosts=some_host_ids(rng),
+        tried_hosts=some_host_ids(rng),
+    )
+
+
+def some_host_ids(rng: random.Random) -> frozenset[str]:
+    return frozenset(f"{rng.randint(0, 20):x}f" for _ in range(rng.randint(0, 4)))
 
 
 SEEDS = st.integers(0, 2**32)
@@ -260,3 +298,4 @@ unhurried = settings(deadline=None)
 """For properties: a busy machine must not fail them."""
 tables = st.builds(some_table, SEEDS, st.integers(1, 16))
 specs = st.builds(some_spec, SEEDS, st.integers(1, 6))
+contexts = st.builds(some_context, SEEDS)

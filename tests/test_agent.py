@@ -55,8 +55,8 @@ class TestInventory:
     def test_a_csv_line_is_a_host(self, tmp_path: Path) -> None:
         text = (
             "# a comment\n"
-            "name,address,availability_zone,VCPU,VCPU.ratio,MEMORY_MB,MEMORY_MB.reserved,capabilities,traits\n"
-            "h1,192.0.2.1,rack-1,32,4.0,1024,24,kind=big;cores=8,HW_A;HW_B\n"
+            "name,address,availability_zone,VCPU,VCPU.ratio,MEMORY_MB,MEMORY_MB.reserved,capabilities,traits,metrics\n"
+            "h1,192.0.2.1,rack-1,32,4.0,1024,24,kind=big;cores=8,HW_A;HW_B,load=0.5;heat=-3\n"
         )
         [host] = self.read(tmp_path, text)
         assert host.to_wire() == {
@@ -69,15 +69,19 @@ class TestInventory:
             },
             "capabilities": {"kind": "big", "cores": 8},
             "traits": ["HW_A", "HW_B"],
+            "metrics": {"load": 0.5, "heat": -3},
         }
 
     def test_json_says_the_same_as_csv(self, tmp_path: Path) -> None:
-        as_csv = self.read(tmp_path, "name,VCPU,VCPU.ratio,capabilities,traits\nh1,32,1.5,k=v,HW_A\n")
+        as_csv = self.read(
+            tmp_path, "name,VCPU,VCPU.ratio,capabilities,traits,metrics\nh1,32,1.5,k=v,HW_A,x=1\n"
+        )
         row = {
             "name": "h1",
             "inventories": {"VCPU": {"total": 32, "ratio": 1.5}},
             "capabilities": {"k": "v"},
             "traits": ["HW_A"],
+            "metrics": {"x": 1},
         }
         assert self.read(tmp_path, json.dumps([row]), "hosts.json") == as_csv
 
@@ -104,6 +108,9 @@ class TestInventory:
             ("name,VCPU\nh1,4\nh1,4\n", "line 3: name: 'h1' stands on line 2 already"),
             ("name,traits\nh1,hw-a\n", "line 2: traits: must be names of capital letters"),
             ("name,capabilities\nh1,big\n", "line 2: capabilities: 'big' is not key=value"),
+            ("name,metrics\nh1,load\n", "line 2: metrics: 'load' is not key=value"),
+            ("name,metrics\nh1,load=high\n", "line 2: metrics.load: 'high' is not a number"),
+            ("name,metrics\nh1,load=nan\n", "line 2: metrics.load: 'nan' is not a number"),
         ],
     )
     def test_a_wrong_csv_is_refused_with_its_line(self, tmp_path: Path, text: str, said: str) -> None:
@@ -132,6 +139,12 @@ class TestInventory:
                 "VCPU.ratio: 'a' is not",
             ),
             ('[{"name": "h", "capabilities": []}]', "line 1: capabilities: must be an object"),
+            ('[{"name": "h", "metrics": []}]', "line 1: metrics: must be an object"),
+            ('[{"name": "h", "metrics": {"load": "1"}}]', "line 1: metrics.load: '1' is not a finite number"),
+            (
+                '[{"name": "h", "metrics": {"load": true}}]',
+                "line 1: metrics.load: True is not a finite number",
+            ),
         ],
     )
     def test_wrong_json_is_refused_with_its_line(self, tmp_path: Path, text: str, said: str) -> None:

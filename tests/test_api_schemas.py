@@ -315,7 +315,27 @@ def test_a_parent_may_not_choose_by_host_or_address(hint: str) -> None:
     assert refusal.field == f"request_spec.hints.{hint}"
 
 
-UNSUPPORTED = ["group", "same_host", "different_host", "target_cell", "different_cell"]
+HOSTS_OF = ["same_host", "different_host"]
+
+
+@pytest.mark.parametrize("hint", HOSTS_OF)
+def test_instances_are_named_by_one_uuid_or_by_several(hint: str) -> None:
+    for value in (UUID, [UUID]):
+        form = CreateBody.model_validate({**a_body(), "os:scheduler_hints": {hint: value}}).to_form("", "")
+        assert form.hints == {hint: [UUID]}
+
+
+@pytest.mark.parametrize("value", ["", "vm-1", [UUID, "vm-1"], [7], 7, None, {"id": UUID}, [UUID] * 129])
+@pytest.mark.parametrize("hint", HOSTS_OF)
+def test_instances_that_are_not_named_by_uuids_are_refused(hint: str, value: Any) -> None:
+    refusal = refusal_of(CreateBody, {**a_body(), "os:scheduler_hints": {hint: value}})
+    assert isinstance(refusal, BadRequest)
+    assert str(refusal.field).startswith(f"os:scheduler_hints.{hint}")
+    refusal = refusal_of(SelectBody, a_select(hints={hint: value}))
+    assert str(refusal.field).startswith(f"request_spec.hints.{hint}")
+
+
+UNSUPPORTED = ["group", "target_cell", "different_cell"]
 
 
 @pytest.mark.parametrize("value", [UUID, [UUID], "", None])

@@ -101,6 +101,8 @@ def test_the_environment_sets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         ("least_cost_functions = noop_cost", "least_cost_functions", "Accepted: name=number"),
         ("least_cost_functions = noop_cost=nan", "least_cost_functions", "Accepted: name=number"),
         ("least_cost_functions = =1", "least_cost_functions", "Accepted: name=number"),
+        ("metrics_weight_setting = load=1.0,heat", "metrics_weight_setting", "'heat' is not accepted"),
+        ("metrics_weight_setting = load=much", "metrics_weight_setting", "Accepted: name=number"),
         ("hold = 5\nhold_margin = 5", "hold_margin", "Accepted: below hold (5)."),
         ("hold = 20\nmax_hold = 10", "hold", "Accepted: at most max_hold (10)."),
         ("retry_pause = 2\nretry_pause_max = 1", "retry_pause", "Accepted: at most retry_pause_max (1)."),

@@ -19,7 +19,9 @@ from tests.hosts import (
     a_host,
     a_spec,
     a_table,
+    contexts,
     schedulers,
+    some_context,
     some_spec,
     some_table,
     specs,
@@ -28,19 +30,48 @@ from tests.hosts import (
 )
 from zonesched import conf
 from zonesched.errors import BadRequest, ConfigError
-from zonesched.filters.contract import FilterFailed
+from zonesched.filters.contract import BaseHostFilter, FilterFailed
 from zonesched.filters.json_query import parse_query
-from zonesched.filters.registry import BUILT_IN, built_in_filters
+from zonesched.filters.registry import BUILT_IN, OLDER_NAMES
+from zonesched.model.aggregate import Aggregate
 from zonesched.model.build_plan import FunnelStep
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_state import HostState
 from zonesched.model.host_table import HostRow, HostTable
 from zonesched.model.host_view import HostView
 from zonesched.model.request_context import RequestContext
-from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU, Policy, RequestSpec
+from zonesched.model.request_spec import (
+    DISK_GB,
+    MEMORY_MB,
+    VCPU,
+    GroupPolicy,
+    Policy,
+    RequestSpec,
+    ServerGroup,
+)
 from zonesched.scheduler.base_scheduler import Offer, OfferRequest
 
+OPTIONS: Mapping[str, Any] = {
+    "max_io_ops_per_host": 2,
+    "max_instances_per_host": 4,
+    "metrics_weight_setting": ["load=1.0", "heat=-2.0"],
+    "metrics_required": False,
+    "isolated_hosts": ["host-0f", "host-3f", "host-gone"],
+    "isolated_images": ["image-2"],
+}
+"""Of the zone whose filters are asked here: none of them passes everything."""
+
+
+def a_filter(name: str) -> BaseHostFilter:
+    """A built-in filter of that zone."""
+    return schedulers(**OPTIONS).default.plugins.filters.known[name]
+
+
 MB_HALF = Inventory(1_000, reserved=100, allocation_ratio=1.5)
+
+SMALL = [Aggregate("1", "small", {"max_io_ops_per_host": "1", "max_instances_per_host": "1"})]
+LARGE = [Aggregate("2", "large", {"max_io_ops_per_host": "9", "max_instances_per_host": "9"})]
+UNREADABLE = [Aggregate("3", "unreadable", {"max_io_ops_per_host": "nan"})]
 
 EXAMPLES: list[tuple[str, HostRow, RequestSpec, bool]] = [
     ("AllHostsFilter", a_host(enabled=False), a_spec(), True),
@@ -75,13 +106,158 @@ EXAMPLES: list[tuple[str, HostRow, RequestSpec, bool]] = [
     ("InstanceTypeFilter", a_host(ram_mb=1_023, disk_gb=10), a_spec(), False),
     ("InstanceTypeFilter", a_host(ram_mb=1_024, disk_gb=9), a_spec(), False),
     ("JSONFilter", a_host(), a_spec(), True),
+    (
+        "AggregateCoreFilter",
+        a_host(vcpus=Inventory(8, allocation_ratio=2.0), used={VCPU: 15}),
+        a_spec(),
+        True,
+    ),
+    ("AggregateCoreFilter", a_host(vcpus=8, used={VCPU: 8}), a_spec(), False),
+    ("AggregateRamFilter", a_host(ram_mb=MB_HALF), a_spec(ram_mb=1_350), True),
+    ("AggregateRamFilter", a_host(ram_mb=MB_HALF), a_spec(ram_mb=1_351), False),
+    ("AggregateDiskFilter", a_host(disk_gb=10, used={DISK_GB: 5}), a_spec(disk_gb=5), True),
+    ("AggregateDiskFilter", a_host(disk_gb=10, used={DISK_GB: 5}), a_spec(disk_gb=6), False),
+    ("ExactCoreFilter", a_host(vcpus=8), a_spec(vcpus=8), True),
+    ("ExactCoreFilter", a_host(vcpus=8), a_spec(vcpus=7), False),
+    ("ExactCoreFilter", a_host(vcpus=7), a_spec(vcpus=8), False),
+    ("ExactCoreFilter", a_host(vcpus=0), a_spec(vcpus=0), True),
+    ("ExactCoreFilter", a_host(vcpus=8), a_spec(vcpus=0), False),
+    ("ExactRamFilter", a_host(ram_mb=4_096, used={MEMORY_MB: 3_072}), a_spec(ram_mb=1_024), True),
+    ("ExactRamFilter", a_host(ram_mb=MB_HALF), a_spec(ram_mb=900), True),
+    ("ExactRamFilter", a_host(ram_mb=MB_HALF), a_spec(ram_mb=1_350), False),
+    ("ExactDiskFilter", a_host(disk_gb=100), a_spec(disk_gb=100), True),
+    ("ExactDiskFilter", a_host(disk_gb=100, used={DISK_GB: 1}), a_spec(disk_gb=100), False),
+    ("IoOpsFilter", a_host(num_building=1), a_spec(), True),
+    ("IoOpsFilter", a_host(num_building=2), a_spec(), False),
+    ("IoOpsFilter", a_host(num_building=1, aggregates=SMALL), a_spec(), True),
+    ("AggregateIoOpsFilter", a_host(num_building=1), a_spec(), True),
+    ("AggregateIoOpsFilter", a_host(num_building=2), a_spec(), False),
+    ("AggregateIoOpsFilter", a_host(num_building=2, aggregates=LARGE), a_spec(), True),
+    ("AggregateIoOpsFilter", a_host(num_building=1, aggregates=[*LARGE, *SMALL]), a_spec(), False),
+    ("AggregateIoOpsFilter", a_host(num_building=1, aggregates=UNREADABLE), a_spec(), True),
+    ("AggregateIoOpsFilter", a_host(num_building=2, aggregates=UNREADABLE), a_spec(), False),
+    ("AggregateIoOpsFilter", a_host(num_building=2, aggregates=[*UNREADABLE, *LARGE]), a_spec(), False),
+    ("NumInstancesFilter", a_host(owners={"me": 1, "you": 2}), a_spec(), True),
+    ("NumInstancesFilter", a_host(owners={"me": 2, "you": 2}), a_spec(), False),
+    ("AggregateNumInstancesFilter", a_host(owners={"me": 4}), a_spec(), False),
+    ("AggregateNumInstancesFilter", a_host(owners={"me": 4}, aggregates=LARGE), a_spec(), True),
+    ("AggregateNumInstancesFilter", a_host(owners={"me": 1}, aggregates=[*SMALL, *LARGE]), a_spec(), False),
+    ("MetricsFilter", a_host(metrics={"load": 0.0, "heat": -1.5, "rain": 2.0}), a_spec(), True),
+    ("MetricsFilter", a_host(metrics={"load": 0.0}), a_spec(), False),
+    ("TypeAffinityFilter", a_host(flavors={"large": 3}), a_spec(), True),
+    ("TypeAffinityFilter", a_host(flavors={"small": 1}), a_spec(), False),
+    ("RetryFilter", a_host(), a_spec(), True),
+    ("SameHostFilter", a_host(), a_spec(), True),
+    ("SameHostFilter", a_host(), a_spec(hints={"same_host": []}), True),
+    ("SameHostFilter", a_host(), a_spec(hints={"same_host": ["uuid"]}), False),
+    ("DifferentHostFilter", a_host(), a_spec(), True),
+    ("DifferentHostFilter", a_host(), a_spec(hints={"different_host": ["uuid"]}), True),
+    ("ServerGroupAffinityFilter", a_host(), a_spec(), True),
+    ("ServerGroupAntiAffinityFilter", a_host(), a_spec(), True),
 ]
 
 
 @pytest.mark.parametrize(("name", "host", "spec", "passes"), EXAMPLES)
 def test_a_filter_passes_what_it_documents(name: str, host: HostRow, spec: RequestSpec, passes: bool) -> None:
     state = HostState(a_table([host]), 0)
-    assert BUILT_IN[name]().host_passes(state, spec) is passes
+    assert a_filter(name).host_passes(state, spec) is passes
+
+
+def test_a_zone_allows_eight_builds_and_fifty_instances_on_a_host_unless_it_says_otherwise() -> None:
+    known = schedulers().default.plugins.filters.known
+    hosts = [a_host(f"{n}f", num_building=7 + n, owners={"me": 49 + n}) for n in range(2)]
+    view = HostView.whole(a_table(hosts), a_spec())
+    for name in ("IoOpsFilter", "AggregateIoOpsFilter", "NumInstancesFilter", "AggregateNumInstancesFilter"):
+        assert known[name].passes(view, view.spec).tolist() == [True, False], name
+
+
+@pytest.mark.parametrize("text", ["x", "", "nan", "inf", "1,2"])
+def test_metadata_that_is_no_number_is_told_of_once(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    aggregate = Aggregate("1", "racks", {"max_io_ops_per_host": text})
+    view = HostView.whole(a_table([a_host(num_building=1, aggregates=[aggregate])]), a_spec())
+    host_filter = BUILT_IN["AggregateIoOpsFilter"].from_conf(conf.load([], OPTIONS))
+    with caplog.at_level(logging.WARNING):
+        answers = [host_filter.passes(view, view.spec).tolist() for _ in range(3)]
+    assert answers == [[True]] * 3
+    said = f"aggregate racks: max_io_ops_per_host = {text!r} is no finite number; the option's value is used"
+    assert [record.message for record in caplog.records] == [said]
+
+
+def test_a_host_that_refused_the_request_is_left_out_once_and_first_though_retry_filter_is_enabled() -> None:
+    context = RequestContext(tried_hosts=frozenset({"1f"}))
+    table = a_table([a_host("1f"), a_host("2f")])
+    for enabled in (["ComputeFilter"], ["ComputeFilter", "RetryFilter"]):
+        offer = offered(table, a_spec(2), *enabled, context=context)
+        assert [step.filter for step in offer.why] == ["RetryFilter", "ComputeFilter", "room"]
+        assert [pick.host_id for pick in offer.picks] == ["2f", "2f"]
+
+
+@pytest.mark.parametrize(
+    ("hint", "code", "hosts"),
+    [("same_host", "not_the_same_host", ["1f"]), ("different_host", "not_a_different_host", ["2f", "3f"])],
+)
+def test_a_hint_of_instances_is_heeded_though_nobody_names_its_filter(
+    hint: str, code: str, hosts: list[str]
+) -> None:
+    table = a_table([a_host(host_id) for host_id in ("1f", "2f", "3f")])
+    spec = a_spec(1, hints={hint: ["uuid"]}, alternates=9)
+    context = RequestContext(same_hosts=frozenset({"1f"}), different_hosts=frozenset({"1f"}))
+    offer = offered(table, spec, "AllHostsFilter", context=context)
+    assert sorted(pick.host_id for pick in (*offer.picks, *offer.alternates)) == hosts
+    assert code in [step.code for step in offer.why]
+
+
+# Hosts 1f and 2f have one and two members of the group, 3f none.
+GROUP = {"1f": 1, "2f": 2, "3f": 0}
+
+GROUP_EXAMPLES = [
+    ("affinity", 1, ["1f", "2f"]),
+    ("anti-affinity", 1, ["3f"]),
+    ("anti-affinity", 2, ["1f", "3f"]),
+    ("anti-affinity", 3, ["1f", "2f", "3f"]),
+    ("soft-affinity", 1, ["1f", "2f", "3f"]),
+    ("soft-anti-affinity", 1, ["1f", "2f", "3f"]),
+]
+
+
+def a_groups_hosts(policy: str, most: int, group_key: str, count: int = 1) -> list[str]:
+    """The hosts that a request of a group may go to, though no filter of groups is enabled."""
+    table = a_table([a_host(host_id, groups={"zone:db": members}) for host_id, members in GROUP.items()])
+    spec = a_spec(count, group=ServerGroup("db", GroupPolicy(policy), most), alternates=9)
+    offer = offered(table, spec, "AllHostsFilter", context=RequestContext(group=group_key))
+    return [pick.host_id for pick in (*offer.picks, *offer.alternates)]
+
+
+@pytest.mark.parametrize(("policy", "most", "hosts"), GROUP_EXAMPLES)
+def test_a_groups_policy_holds_though_its_filter_is_not_enabled(
+    policy: str, most: int, hosts: list[str]
+) -> None:
+    assert sorted(a_groups_hosts(policy, most, "zone:db")) == hosts
+
+
+@pytest.mark.parametrize("policy", ["affinity", "anti-affinity"])
+def test_the_first_of_a_group_may_go_anywhere(policy: str) -> None:
+    assert sorted(a_groups_hosts(policy, 1, "zone:web")) == ["1f", "2f", "3f"]
+
+
+def test_instances_of_one_request_count_for_anti_affinity() -> None:
+    assert sorted(a_groups_hosts("anti-affinity", 2, "zone:db", count=9)) == ["1f", "3f", "3f"]
+
+
+def test_instances_of_one_request_do_not_share_a_host_under_type_affinity() -> None:
+    table = a_table([a_host("1f"), a_host("2f"), a_host("3f", flavors={"small": 1})])
+    offer = offered(table, a_spec(9), "TypeAffinityFilter")
+    assert sorted(pick.host_id for pick in offer.picks) == ["1f", "2f"]
+
+
+def test_an_exact_host_takes_one_instance() -> None:
+    table = a_table([a_host("1f", ram_mb=1_024), a_host("2f", ram_mb=2_048)])
+    assert [pick.host_id for pick in offered(table, a_spec(9), "ExactRamFilter").picks] == ["1f"]
+
+
+def test_a_host_takes_instances_up_to_its_limit() -> None:
+    table = a_table([a_host("1f", owners={"me": 2}), a_host("2f", owners={"me": 9})])
+    assert [pick.host_id for pick in offered(table, a_spec(9), "NumInstancesFilter").picks] == ["1f", "1f"]
 
 
 FULL_HOST = a_host(
@@ -127,7 +303,7 @@ QUERY_EXAMPLES = [
 @pytest.mark.parametrize(("query", "passes"), QUERY_EXAMPLES)
 def test_a_query_holds_as_its_grammar_says(query: str, passes: bool) -> None:
     state = HostState(a_table([FULL_HOST]), 0)
-    assert BUILT_IN["JSONFilter"]().host_passes(state, a_spec(filter_query=query)) is passes
+    assert a_filter("JSONFilter").host_passes(state, a_spec(filter_query=query)) is passes
 
 
 MALFORMED = [
@@ -182,43 +358,39 @@ def test_any_text_is_a_query_or_refused(text: str) -> None:
     assert query.holds(HostState(a_table([FULL_HOST]), 0)) in (True, False)
 
 
-SETTINGS = {"isolated_hosts": ["host-0f", "host-3f", "host-gone"], "isolated_images": ["image-2"]}
-MADE = {name: built_in.from_conf(conf.load([], SETTINGS)) for name, built_in in BUILT_IN.items()}
-"""The built-in filters, with settings under which none of them passes everything."""
-
-
 @unhurried
-@given(tables, specs, st.lists(st.integers(0, 99), max_size=20), st.none() | st.integers(0, 4))
+@given(tables, specs, contexts, st.lists(st.integers(0, 99), max_size=20), st.none() | st.integers(0, 4))
 def test_both_forms_of_each_filter_agree(
-    table: HostTable, spec: RequestSpec, numbers: list[int], placed: int | None
+    table: HostTable, spec: RequestSpec, context: RequestContext, numbers: list[int], placed: int | None
 ) -> None:
     rows = np.array(numbers, dtype=np.int64) % table.size
     copies = None if placed is None else (np.arange(len(rows), dtype=np.int64) + placed) % 5
-    view = HostView(table, rows, spec, RequestContext("owner-1"), copies)
-    for name, host_filter in MADE.items():
+    view = HostView(table, rows, spec, context, copies)
+    for name in BUILT_IN:
+        host_filter = a_filter(name)
         scalar = [host_filter.host_passes(state, spec) for state in view.states()]
         assert host_filter.passes(view, spec).tolist() == scalar, name
 
 
-def test_random_hosts_and_requests_make_each_filter_pass_some_and_remove_some() -> None:
-    passed, removed = set(), set()
-    for seed in range(60):
-        table, spec = some_table(seed, 12), some_spec(seed, 1)
-        for name, host_filter in MADE.items():
-            answers = host_filter.passes(HostView.whole(table, spec), spec)
-            passed |= {name} if answers.any() else set()
-            removed |= {name} if not answers.all() else set()
-    assert (passed, removed) == (MADE.keys(), MADE.keys() - {"AllHostsFilter"})
+@pytest.mark.parametrize("name", sorted(set(BUILT_IN) - {"AllHostsFilter"}))
+def test_the_hosts_and_requests_of_these_tests_try_each_filter(name: str) -> None:
+    given = [(some_table(seed, 16), some_spec(seed, 1), some_context(-seed)) for seed in range(60)]
+    views = [HostView.whole(table, spec, context) for table, spec, context in given]
+    answers = [answer for view in views for answer in a_filter(name).passes(view, view.spec).tolist()]
+    assert set(answers) == {True, False}
 
 
 @unhurried
-@given(tables, specs)
-def test_each_filter_keeps_what_it_declares(table: HostTable, spec: RequestSpec) -> None:
-    before = HostView.whole(table, spec)
+@given(tables, specs, contexts)
+def test_each_filter_keeps_what_it_declares(
+    table: HostTable, spec: RequestSpec, context: RequestContext
+) -> None:
+    before = HostView.whole(table, spec, context)
     after = before.pick(np.arange(table.size), np.ones(table.size, dtype=np.int64))
     offer = offered(table, spec, "AllHostsFilter")
     chosen = [table.row_of(pick.host_id) for pick in (*offer.picks, *offer.alternates, *offer.bundles)]
-    for name, host_filter in MADE.items():
+    for name in BUILT_IN:
+        host_filter = a_filter(name)
         passed = host_filter.passes(before, spec)
         if not host_filter.changes_with_picks(spec) and not host_filter.implied_by_room:
             assert passed.tolist() == host_filter.passes(after, spec).tolist(), name
@@ -227,7 +399,7 @@ def test_each_filter_keeps_what_it_declares(table: HostTable, spec: RequestSpec)
 
 
 def offered(table: HostTable, spec: RequestSpec, *filters: str, **request: Any) -> Offer:
-    scheduler = schedulers(enabled_filters=list(filters)).default
+    scheduler = schedulers(enabled_filters=list(filters), **OPTIONS).default
     return scheduler.offer(OfferRequest(table, spec, **request))
 
 
@@ -366,6 +538,7 @@ def test_an_unknown_filter_at_start_is_named_with_the_known_ones(name: str) -> N
     assert "RamFilter" in refused.value.message or "BaseHostFilter" in refused.value.message
 
 
-def test_built_in_filters_can_be_had_without_a_configuration() -> None:
-    filters = built_in_filters(["RamFilter", "CoreFilter"])
-    assert [host_filter.name for host_filter in filters.default] == ["RamFilter", "CoreFilter"]
+@pytest.mark.parametrize(("older", "name"), OLDER_NAMES.items())
+def test_a_filter_is_found_by_its_older_name(older: str, name: str) -> None:
+    offer = offered(a_table([a_host()]), a_spec(filters=(name,)), older)
+    assert [step.filter for step in offer.why] == [name, "room"]

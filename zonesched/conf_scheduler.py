@@ -80,6 +80,18 @@ SCHEDULER = [
         default=True,
         help="Whether isolated hosts take isolated images only.",
     ),
+    cfg.IntOpt(
+        "max_io_ops_per_host",
+        default=8,
+        min=0,
+        help="IoOpsFilter: hosts that build as many instances as this take no more.",
+    ),
+    cfg.IntOpt(
+        "max_instances_per_host",
+        default=50,
+        min=0,
+        help="NumInstancesFilter: hosts with as many instances as this take no more.",
+    ),
     cfg.ListOpt(
         "weight_classes",
         deprecated_name="scheduler_weight_classes",
@@ -137,7 +149,8 @@ SCHEDULER = [
     cfg.ListOpt(
         "metrics_weight_setting",
         default=[],
-        help="What each metric of a host counts for MetricsWeigher, as name=ratio.",
+        help="What each metric of a host counts for MetricsWeigher, as name=ratio. MetricsFilter passes hosts"
+        " that report them all.",
     ),
     cfg.BoolOpt(
         "metrics_required",

@@ -1,15 +1,16 @@
 """The hosts that an agent plays or runs, read from a CSV or JSON file.
 
 CSV: a header, then a line per host; lines that begin with # are skipped. Columns `name` (required),
-`address`, `availability_zone`, `capabilities` (key=value;key=value), `traits` (A;B), and for each resource
-class a column `CLASS` with its total and, where wanted, `CLASS.reserved`, `CLASS.ratio`, `CLASS.min_unit`,
-`CLASS.max_unit`, `CLASS.step_size`. An empty cell leaves the thing out.
+`address`, `availability_zone`, `capabilities` (key=value;key=value), `traits` (A;B), `metrics`
+(name=number;name=number), and for each resource class a column `CLASS` with its total and, where wanted,
+`CLASS.reserved`, `CLASS.ratio`, `CLASS.min_unit`, `CLASS.max_unit`, `CLASS.step_size`. An empty cell leaves
+the thing out.
 
     name,availability_zone,VCPU,VCPU.ratio,MEMORY_MB,MEMORY_MB.reserved,capabilities,traits
     host-1,rack-1,32,4.0,131072,2048,kind=general,HW_CPU_X86_AVX2
 
 JSON: an array of objects with the same names; `inventories` holds {"CLASS": {"total": 32, "ratio": 4.0}},
-`capabilities` an object and `traits` an array.
+`capabilities` and `metrics` an object and `traits` an array.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class InventoryHost:
     inventories: Mapping[str, Mapping[str, int | float]] = field(default_factory=dict)
     capabilities: Mapping[str, Any] = field(default_factory=dict)
     traits: tuple[str, ...] = ()
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
     def to_wire(self) -> dict[str, Any]:
         """The host as PUT /hosts takes it; a ratio that is not named is the zone's to choose."""
@@ -51,6 +53,7 @@ class InventoryHost:
             },
             "capabilities": dict(self.capabilities),
             "traits": list(self.traits),
+            "metrics": dict(self.metrics),
         }
 
 
@@ -105,6 +108,7 @@ def _host(row: Mapping[str, Any]) -> InventoryHost:
         inventories=_inventories(row.get("inventories", {})),
         capabilities=capabilities,
         traits=tuple(traits),
+        metrics=_metrics(row.get("metrics", {})),
     )
 
 
@@ -142,15 +146,24 @@ def _parts(name: str, unchecked: Any) -> dict[str, int | float]:
     return dict(unchecked)
 
 
+def _metrics(unchecked: Any) -> dict[str, float]:
+    if not isinstance(unchecked, dict):
+        raise ValueError("metrics: must be an object")
+    for name, value in unchecked.items():
+        if not _is_finite(value):
+            raise ValueError(f"metrics.{name}: {value!r} is not a finite number")
+    return dict(unchecked)
+
+
 def _check_whole(what: str, value: Any, *, at_least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not at_least <= value <= MAX_AMOUNT:
         raise ValueError(f"{what}: {value!r} is not a whole number from {at_least} to {MAX_AMOUNT}")
 
 
 def _check_ratio(what: str, value: Any) -> None:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not (math.isfinite(value) and value > 0)
-    ):
+    if not _is_finite(value) or value <= 0:
         raise ValueError(f"{what}: {value!r} is not a number above 0")
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -85,7 +85,9 @@ def _row(cells: Mapping[str, str]) -> dict[str, Any]:
     row: dict[str, Any] = {"inventories": {}}
     for column, cell in cells.items():
         if column == "capabilities":
-            row[column] = dict(_capability(pair) for pair in cell.split(";") if pair.strip())
+            row[column] = {key: _value(text) for key, text in _pairs(column, cell)}
+        elif column == "metrics":
+            row[column] = {key: _number(f"metrics.{key}", text) for key, text in _pairs(column, cell)}
         elif column == "traits":
             row[column] = [trait.strip() for trait in cell.split(";") if trait.strip()]
         elif column in FACTS:
@@ -96,14 +98,21 @@ def _row(cells: Mapping[str, str]) -> dict[str, Any]:
     return row
 
 
-def _capability(pair: str) -> tuple[str, int | float | str]:
-    key, separator, value = (text.strip() for text in pair.partition("="))
-    if not key or not separator:
-        raise ValueError(f"capabilities: {pair!r} is not key=value")
+def _pairs(column: str, cell: str) -> Iterator[tuple[str, str]]:
+    """The key=value;key=value of a cell."""
+    for pair in filter(str.strip, cell.split(";")):
+        key, separator, value = (text.strip() for text in pair.partition("="))
+        if not key or not separator:
+            raise ValueError(f"{column}: {pair!r} is not key=value")
+        yield key, value
+
+
+def _value(text: str) -> int | float | str:
+    """A number where the text is one."""
     try:
-        return key, _number(key, value)
+        return _number("", text)
     except ValueError:
-        return key, value
+        return text
 
 
 def _number(what: str, cell: str) -> int | float:

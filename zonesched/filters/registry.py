@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from zonesched.conf import Conf
@@ -16,17 +16,31 @@ from zonesched.filters.availability_zone_filter import AvailabilityZoneFilter
 from zonesched.filters.compute_capabilities_filter import ComputeCapabilitiesFilter
 from zonesched.filters.compute_filter import ComputeFilter
 from zonesched.filters.contract import AbstractHostFilter, BaseHostFilter
-from zonesched.filters.core_filter import CoreFilter
-from zonesched.filters.disk_filter import DiskFilter
+from zonesched.filters.core_filter import AggregateCoreFilter, CoreFilter
+from zonesched.filters.disk_filter import AggregateDiskFilter, DiskFilter
+from zonesched.filters.exact_core_filter import ExactCoreFilter
+from zonesched.filters.exact_disk_filter import ExactDiskFilter
+from zonesched.filters.exact_ram_filter import ExactRamFilter
 from zonesched.filters.host_list_filter import adapt
 from zonesched.filters.image_properties_filter import ImagePropertiesFilter
+from zonesched.filters.instance_host_filter import DifferentHostFilter, SameHostFilter
 from zonesched.filters.instance_type_filter import InstanceTypeFilter
+from zonesched.filters.io_ops_filter import AggregateIoOpsFilter, IoOpsFilter
 from zonesched.filters.isolated_hosts_filter import IsolatedHostsFilter
 from zonesched.filters.json_filter import JSONFilter
-from zonesched.filters.ram_filter import RamFilter
+from zonesched.filters.metrics_filter import MetricsFilter
+from zonesched.filters.num_instances_filter import AggregateNumInstancesFilter, NumInstancesFilter
+from zonesched.filters.ram_filter import AggregateRamFilter, RamFilter
 from zonesched.filters.resource_class_filter import ResourceClassFilter
+from zonesched.filters.retry_filter import RetryFilter
+from zonesched.filters.server_group_filter import (
+    ServerGroupAffinityFilter,
+    ServerGroupAntiAffinityFilter,
+    group_policy,
+)
 from zonesched.filters.simple_cidr_affinity_filter import SimpleCIDRAffinityFilter
 from zonesched.filters.traits_filter import TraitsFilter
+from zonesched.filters.type_affinity_filter import TypeAffinityFilter
 from zonesched.model.own_zone import (
     ADDRESS_HINT,
     CIDR_HINT,
@@ -34,34 +48,55 @@ from zonesched.model.own_zone import (
     ChosenFilters,
     is_forced,
 )
-from zonesched.model.request_spec import RequestSpec
+from zonesched.model.request_spec import GroupPolicy, RequestSpec
 from zonesched.plugin import load_named, unknown_name
 
 BUILT_IN: Mapping[str, type[BaseHostFilter]] = {
     cls.__name__: cls
     for cls in (
+        AggregateCoreFilter,
+        AggregateDiskFilter,
         AggregateImagePropertiesIsolation,
         AggregateInstanceExtraSpecsFilter,
+        AggregateIoOpsFilter,
         AggregateMultiTenancyIsolation,
+        AggregateNumInstancesFilter,
+        AggregateRamFilter,
         AggregateTypeAffinityFilter,
         AllHostsFilter,
         AvailabilityZoneFilter,
         ComputeCapabilitiesFilter,
         ComputeFilter,
         CoreFilter,
+        DifferentHostFilter,
         DiskFilter,
+        ExactCoreFilter,
+        ExactDiskFilter,
+        ExactRamFilter,
         ImagePropertiesFilter,
         InstanceTypeFilter,
+        IoOpsFilter,
         IsolatedHostsFilter,
         JSONFilter,
+        MetricsFilter,
+        NumInstancesFilter,
         RamFilter,
         ResourceClassFilter,
+        RetryFilter,
+        SameHostFilter,
+        ServerGroupAffinityFilter,
+        ServerGroupAntiAffinityFilter,
         SimpleCIDRAffinityFilter,
         TraitsFilter,
+        TypeAffinityFilter,
     )
 }
 
-OLDER_NAMES: Mapping[str, str] = {"JsonFilter": "JSONFilter"}
+OLDER_NAMES: Mapping[str, str] = {
+    "GroupAffinityFilter": ServerGroupAffinityFilter.__name__,
+    "GroupAntiAffinityFilter": ServerGroupAntiAffinityFilter.__name__,
+    "JsonFilter": JSONFilter.__name__,
+}
 """Other names under which a built-in filter is found."""
 
 OPTION, AVAILABLE = "enabled_filters", "available_filters"
@@ -108,16 +143,11 @@ class HostFilters:
         return tuple(dict.fromkeys((*enabled, *self.added_by(spec))))
 
     def added_by(self, spec: RequestSpec) -> tuple[BaseHostFilter, ...]:
-        """Only those the request adds. Raises BadRequest for a name that this zone does not know.
+        """Those the request names, and those that heed what it asks for, whether anybody enabled them or not.
 
-        A query brings its own filter along, and so do hints of a network.
+        Raises BadRequest for a name that this zone does not know.
         """
-        names = list(spec.filters)
-        if spec.filter_query:
-            names.append(JSONFilter.__name__)
-        if ADDRESS_HINT in spec.hints or CIDR_HINT in spec.hints:
-            names.append(SimpleCIDRAffinityFilter.__name__)
-        return tuple(self._named(name, "filters") for name in names)
+        return tuple(self._named(name, "filters") for name in (*spec.filters, *_heeding(spec)))
 
     def _named(self, name: str, field: str) -> BaseHostFilter:
         found = self.known.get(OLDER_NAMES.get(name, name))
@@ -126,10 +156,20 @@ class HostFilters:
         return found
 
 
-def built_in_filters(names: Sequence[str]) -> HostFilters:
-    """Only built-in filters with their default settings."""
-    known = {name: built_in() for name, built_in in BUILT_IN.items()}
-    return HostFilters(tuple(known[name] for name in names), known)
+def _heeding(spec: RequestSpec) -> Iterator[str]:
+    if spec.filter_query:
+        yield JSONFilter.__name__
+    if ADDRESS_HINT in spec.hints or CIDR_HINT in spec.hints:
+        yield SimpleCIDRAffinityFilter.__name__
+    if spec.same_host:
+        yield SameHostFilter.__name__
+    if spec.different_host:
+        yield DifferentHostFilter.__name__
+    match group_policy(spec):
+        case GroupPolicy.AFFINITY:
+            yield ServerGroupAffinityFilter.__name__
+        case GroupPolicy.ANTI_AFFINITY:
+            yield ServerGroupAntiAffinityFilter.__name__
 
 
 def _by_its_names(item: str, host_filter: BaseHostFilter) -> Mapping[str, BaseHostFilter]:

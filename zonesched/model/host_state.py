@@ -152,9 +152,17 @@ class HostState:
     @property
     def group_instances(self) -> int:
         """Living instances of the request's server group on this host; 0 for a request without one."""
-        if not self.context.group:
-            return 0
-        return self.table.groups.count(self.row, self.context.group) + self._added
+        return self.group_members + self._added if self.context.group else 0
+
+    @property
+    def group_members(self) -> int:
+        """As `group_instances`, without what is virtually placed."""
+        return self.table.groups.count(self.row, self.context.group) if self.context.group else 0
+
+    @property
+    def group_is_here(self) -> bool:
+        """Whether any host of this zone has a living instance of the request's server group."""
+        return self.table.groups.has(self.context.group)
 
     def flavor_instances(self, flavor_id: str) -> int:
         """Living instances of a flavor on this host."""

@@ -178,9 +178,19 @@ class HostView:
     @property
     def group_instances(self) -> Floats:
         """Living instances of the request's server group; 0 for a request without one."""
+        return self._add_copies(self.group_members, 1) if self.context.group else np.zeros(len(self))
+
+    @property
+    def group_members(self) -> Floats:
+        """As `group_instances`, without what is virtually placed."""
         if not self.context.group:
             return np.zeros(len(self))
-        return self._add_copies(self.table.groups.column(self.context.group, self.table.size)[self.rows], 1)
+        return self.table.groups.column(self.context.group, self.table.size)[self.rows]
+
+    @property
+    def group_is_here(self) -> bool:
+        """Whether any host of this zone has a living instance of the request's server group."""
+        return self.table.groups.has(self.context.group)
 
     @property
     def flavor_instances(self) -> Floats:

@@ -208,6 +208,16 @@ class RequestSpec:
         """The id of the server group that the instances join, "" without one."""
         return self.group.id if isinstance(self.group, ServerGroup) else ""
 
+    @property
+    def same_host(self) -> tuple[str, ...]:
+        """The uuids of instances beside one of which the request is to run; empty without such a hint."""
+        return tuple(self.hints.get("same_host", ()))
+
+    @property
+    def different_host(self) -> tuple[str, ...]:
+        """The uuids of instances with none of which the request is to share a host."""
+        return tuple(self.hints.get("different_host", ()))
+
     @cached_property
     def image_key(self) -> str:
         """The image's properties as one text: equal for images that say the same."""

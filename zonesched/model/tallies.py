@@ -52,6 +52,11 @@ class Tallies:
                 total[np.fromiter(found, dtype=np.int64, count=len(found))] += counts * scores[key]
         return total
 
+    def has(self, key: str) -> bool:
+        """Whether any row has it."""
+        self._sort()
+        return key in self._rows_of
+
     def keys(self) -> Iterator[str]:
         """Every key that some row has, in no particular order."""
         self._sort()

@@ -10,6 +10,7 @@ import numpy as np
 
 from zonesched.errors import ZoneschedError
 from zonesched.filters.contract import BaseHostFilter, FilterFailed
+from zonesched.filters.retry_filter import RetryFilter
 from zonesched.model.arrays import Bools
 from zonesched.model.build_plan import FunnelStep
 from zonesched.model.host_state import HostState
@@ -36,7 +37,8 @@ def run_funnel(
 ) -> Survivors:
     """The request's hosts after the zone's own facts, its aggregates' limits, `filters` in order, and room.
 
-    For an affinity request a host needs room for all its instances. Raises FilterFailed.
+    A host that refused the request before is left out first, whoever enabled RetryFilter. For an affinity
+    request a host needs room for all its instances. Raises FilterFailed.
     """
     spec, table = request.spec, request.table
     funnel = _Funnel(HostView.whole(table, spec, request.context))
@@ -46,20 +48,23 @@ def run_funnel(
         funnel.narrow("zone_capabilities", "zone_capability", np.full(table.size, met))
     for limit in limits.for_request(table, spec):
         funnel.narrow(limit.name, limit.code, funnel.whole.by_shared_facts(limit.lets_in))
-    if request.context.tried_hosts:
-        tried = funnel.whole.among(request.context.tried_hosts)
-        funnel.narrow("RetryFilter", "refused_before", ~tried)
     if IGNORE_HINT in spec.hints:
         ignored = funnel.whole.named(named_hosts(spec.hints, IGNORE_HINT))
         funnel.narrow(IGNORE_HINT, "host_ignored", ~ignored)
     for hint in FORCE_HINTS:
         if hint in spec.hints:
             funnel.narrow(hint, "host_not_forced", funnel.whole.named(named_hosts(spec.hints, hint)))
-    for host_filter in filters:
+    for host_filter in _in_order(request, filters):
         funnel.narrow(host_filter.name, host_filter.code, funnel.answers(host_filter, spec))
     needed = spec.num_instances if spec.policy is Policy.AFFINITY else 1
     funnel.narrow("room", "no_room", have_room(funnel.whole, needed))
     return Survivors(funnel.whole.survivors(funnel.remaining), tuple(funnel.steps))
+
+
+def _in_order(request: OfferRequest, filters: Sequence[BaseHostFilter]) -> Sequence[BaseHostFilter]:
+    if not request.context.tried_hosts:
+        return filters
+    return [RetryFilter(), *(f for f in filters if not isinstance(f, RetryFilter))]
 
 
 def check_filter(host_filter: BaseHostFilter, spec: RequestSpec) -> None:

@@ -36,6 +36,7 @@ from zonesched.services.explain import explain
 from zonesched.services.zone import Zone
 from zonesched.store import placements
 from zonesched.store.hosts import group_key, owner_key
+from zonesched.store.store import Transaction
 from zonesched.zones.child import Child, ChildOffer
 
 log = logging.getLogger(__name__)
@@ -141,12 +142,23 @@ def own_capabilities(zone: Zone) -> Mapping[str, frozenset[str]]:
 
 
 def _context(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
-    """Who asks, and the own hosts whose claim or build failed for this very request, by own rows."""
-    return RequestContext(
-        owner=owner_key(caller_id, spec.project_id),
-        group=group_key(caller_id, spec.group_id) if spec.group_id else "",
-        tried_hosts=zone.store.read(lambda tx: placements.failed_hosts(tx, spec.request_id)),
-    )
+    """Who asks, and which own hosts that concerns, by own rows.
+
+    Those whose claim or build failed for this very request, and those of its owner's instances that its hints
+    name.
+    """
+
+    def read(tx: Transaction) -> RequestContext:
+        owned = (caller_id, spec.project_id)
+        return RequestContext(
+            owner=owner_key(*owned),
+            group=group_key(caller_id, spec.group_id) if spec.group_id else "",
+            same_hosts=placements.hosts_of(tx, *owned, spec.same_host),
+            different_hosts=placements.hosts_of(tx, *owned, spec.different_host),
+            tried_hosts=placements.failed_hosts(tx, spec.request_id),
+        )
+
+    return zone.store.read(read)
 
 
 def _ask_children(zone: Zone, spec: RequestSpec, started_at: float) -> _ChildAnswers:

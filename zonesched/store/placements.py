@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,6 +111,21 @@ def failed_hosts(tx: Connection, reservation_id: str) -> frozenset[str]:
 def unreliable_children(tx: Connection, reservation_id: str) -> frozenset[str]:
     """Children in which more places of this reservation have come to nothing than there are now."""
     return frozenset(tx.execute(_BROKEN_PROMISES, {"reservation": reservation_id}).scalars())
+
+
+def hosts_of(tx: Connection, caller_id: str, project_id: str, uuids: Collection[str]) -> frozenset[str]:
+    """Own hosts that have one of these instances, of those that this caller and project own."""
+    if not uuids:
+        return frozenset()
+    instance = t.instances.c
+    statement = (
+        sa.select(COLUMNS.host_id)
+        .join(t.instances, instance.uuid == COLUMNS.uuid)
+        .where(instance.uuid.in_(sorted(uuids)))
+        .where(instance.caller_id == caller_id, instance.project_id == project_id)
+        .where(COLUMNS.kind == "host", COLUMNS.state.in_(sorted(state.value for state in CLAIMING)))
+    )
+    return frozenset(tx.execute(statement).scalars())
 
 
 def used_entry_keys(tx: Connection, keys: Sequence[str]) -> frozenset[str]:

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 
-from zonesched.api.schemas.fields import FreeJson, Schema, refusal
+from zonesched.api.schemas.fields import MOST_ITEMS, FreeJson, Schema, Uuid, refusal
 from zonesched.errors import BadRequest, ZoneschedError
 from zonesched.model.own_zone import NAME_HINTS, OWN_HINTS
 from zonesched.model.request_spec import Policy
 
-UNSUPPORTED_HINTS = ("group", "same_host", "different_host", "target_cell", "different_cell")
+UNSUPPORTED_HINTS = ("group", "target_cell", "different_cell")
 """OpenStack's hints that nothing here can honour."""
 
 MOST_HOSTS = 1000
@@ -35,6 +35,18 @@ _FREE_JSON = TypeAdapter(FreeJson)
 QueryText = Annotated[str, Field(max_length=16_384), AfterValidator(_json_text)]
 
 
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Instances = Annotated[
+    list[Uuid],
+    Field(max_length=MOST_ITEMS),
+    BeforeValidator(_as_list, json_schema_input_type=str | list[str]),
+]
+"""One uuid, or a list of at most 128."""
+
+
 class SchedulerHints(Schema):
     """Hints beside `server`: known ones are checked, others are kept for filters; 64 KiB of JSON in all."""
 
@@ -42,6 +54,8 @@ class SchedulerHints(Schema):
 
     group_policy: Literal["", "affinity"] = ""
     query: QueryText = ""
+    same_host: Instances = Field(default_factory=list)
+    different_host: Instances = Field(default_factory=list)
 
     @model_validator(mode="before")
     @classmethod

@@ -1,0 +1,19 @@
+"""Only hosts with just as many VCPUs free as asked for."""
+
+from __future__ import annotations
+
+from zonesched.filters.exact_room_of_class import ExactRoomOfClassFilter
+from zonesched.model.request_spec import VCPU
+
+
+class ExactCoreFilter(ExactRoomOfClassFilter):
+    """Passes hosts whose free VCPU is exactly what one instance takes.
+
+    Free is total - reserved - claimed, without any allocation ratio: for machines that are given away whole.
+    A request that takes no VCPU passes where none is free.
+
+    Example: a flavor of 8 VCPUs goes to hosts with 8 VCPUs free, and neither to one with 7 nor to one with 9.
+    """
+
+    code = "not_exact_vcpus"
+    resource_class = VCPU

@@ -1,0 +1,19 @@
+"""Only hosts with just as much disk free as asked for."""
+
+from __future__ import annotations
+
+from zonesched.filters.exact_room_of_class import ExactRoomOfClassFilter
+from zonesched.model.request_spec import DISK_GB
+
+
+class ExactDiskFilter(ExactRoomOfClassFilter):
+    """Passes hosts whose free DISK_GB is exactly what one instance takes.
+
+    Free is total - reserved - claimed, without any allocation ratio: for machines that are given away whole.
+    A request that takes no DISK_GB passes where none is free.
+
+    Example: a flavor of 100 GB goes to a host with 100 GB free, and not to one with 200 GB.
+    """
+
+    code = "not_exact_disk"
+    resource_class = DISK_GB

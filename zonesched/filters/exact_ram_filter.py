@@ -1,0 +1,19 @@
+"""Only hosts with just as much RAM free as asked for."""
+
+from __future__ import annotations
+
+from zonesched.filters.exact_room_of_class import ExactRoomOfClassFilter
+from zonesched.model.request_spec import MEMORY_MB
+
+
+class ExactRamFilter(ExactRoomOfClassFilter):
+    """Passes hosts whose free MEMORY_MB is exactly what one instance takes.
+
+    Free is total - reserved - claimed, without any allocation ratio: for machines that are given away whole.
+    A request that takes no MEMORY_MB passes where none is free.
+
+    Example: a flavor of 65536 MB goes to a host with 65536 MB free, and not to one with 65537 MB.
+    """
+
+    code = "not_exact_ram"
+    resource_class = MEMORY_MB

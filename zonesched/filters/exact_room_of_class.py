@@ -1,0 +1,24 @@
+"""Room of one resource class that is neither too small nor too large."""
+
+from __future__ import annotations
+
+from zonesched.filters.contract import BaseHostFilter
+from zonesched.model.arrays import Bools
+from zonesched.model.host_state import HostState
+from zonesched.model.host_view import HostView
+from zonesched.model.request_spec import RequestSpec
+
+
+class ExactRoomOfClassFilter(BaseHostFilter):
+    """Passes hosts of whose `resource_class` just as much is free as one instance takes."""
+
+    resource_class: str
+
+    def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
+        usable = host_state.total(self.resource_class) - host_state.reserved(self.resource_class)
+        free = usable - host_state.used(self.resource_class)
+        return free == spec.resources.get(self.resource_class, 0)
+
+    def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
+        passed: Bools = hosts.free(self.resource_class) == spec.resources.get(self.resource_class, 0)
+        return passed

@@ -1,0 +1,35 @@
+"""Only hosts with few instances."""
+
+from __future__ import annotations
+
+from zonesched.filters.host_limit import AggregateHostLimitFilter, HostLimitFilter
+
+
+class NumInstancesFilter(HostLimitFilter):
+    """Passes hosts with fewer than `max_instances_per_host` instances.
+
+    All living instances count, whoever owns them, those of this request included. Option:
+    `max_instances_per_host` (50).
+
+    Example: with `max_instances_per_host = 3` a host with two instances takes one more, and no second one.
+    """
+
+    code = "too_many_instances_on_host"
+    counted = "num_instances"
+    limit = "max_instances_per_host"
+
+
+class AggregateNumInstancesFilter(AggregateHostLimitFilter):
+    """Passes hosts with fewer instances than their aggregates allow.
+
+    Metadata of aggregates: `max_instances_per_host`; where several aggregates of a host say a number, the
+    smallest counts. Where none does, the option `max_instances_per_host` (50) does, as for
+    NumInstancesFilter. So it
+    does where one of them says something that is no number, with a warning once.
+
+    Example: an aggregate of licensed hosts has `max_instances_per_host` = `4`: none of them ever has a fifth.
+    """
+
+    code = "too_many_instances_for_aggregate"
+    counted = "num_instances"
+    limit = "max_instances_per_host"
