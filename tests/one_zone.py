@@ -12,6 +12,7 @@ from tests.clock import FakeClock
 from tests.inline_executor import InlineExecutor
 from tests.migrated import a_database
 from zonesched import conf as options
+from zonesched.model.account import NO_ACCOUNT
 from zonesched.model.caller import Caller, Role
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.request_spec import Flavor, Image, RequestSpec
@@ -89,7 +90,7 @@ def put_reservation(
         min_count=1,
         state=state,
         reason="",
-        why=[],
+        why=NO_ACCOUNT,
         selects=0,
         idempotency_key="",
         fingerprint="",

@@ -191,7 +191,7 @@ class TestHelp:
         assert verbs == {
             "zone": {"info", "list", "show", "add", "set", "delete", "boot"},
             "server": {"list", "show", "delete"},
-            "reservation": {"show"},
+            "reservation": {"show", "why"},
             "flavor": {"list", "show", "create", "delete", "set"},
             "image": {"list", "show", "create", "delete"},
             "host": {"list", "show", "set"},

@@ -115,11 +115,12 @@ def test_its_parent_has_its_own_offers_and_is_incomplete(tree: Tree) -> None:
     odd = tree.nodes["odd"].zone.schedulers.default.plugins.weighers.known
     del odd["DiskWeigher"]  # type: ignore[attr-defined]
 
-    plan = decided(tree, a_spec(50, weighing=Unweighed())).plan
+    decision = decided(tree, a_spec(50, weighing=Unweighed()))
+    plan = decision.plan
 
     assert len(plan.entries) == 50
     assert plan.complete is False
-    assert "weighing_unknown" in {step.code for step in plan.why}
+    assert "weighing_unknown" in {step.code for step in decision.account.why}
 
 
 # -- the key -----------------------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from zonesched.api.answer import Answer, ok
 from zonesched.api.builds import answers_json
 from zonesched.api.call import Call
 from zonesched.api.links import iso_time
+from zonesched.model.account import HostJudgement, account_to_wire, score_to_wire
+from zonesched.model.caller import Role
 from zonesched.model.placement import InstanceChange
 from zonesched.services import reservations, settle
 
@@ -25,7 +27,15 @@ def show(call: Call) -> Answer:
         "instances": [{"uuid": uuid, "status": status} for uuid, status in found.instances],
         "created": iso_time(found.created_at),
     }
+    if call.caller.role is Role.ADMIN:
+        body["why"] = account_to_wire(found.why)
     return ok({"reservation": body})
+
+
+def why_host(call: Call) -> Answer:
+    """What each filter and weigher of this zone says of one of its hosts for a boot, as the host is now."""
+    found = reservations.why_host(call.zone, call.caller, call.args["id"], call.query.host)
+    return ok({"host": _judgement_json(found)})
 
 
 def confirm(call: Call) -> Answer:
@@ -48,3 +58,15 @@ def changes(call: Call) -> Answer:
 
 def _change_json(item: InstanceChange) -> dict[str, Any]:
     return {"uuid": item.uuid, "attempt": item.attempt, "status": item.status.value, "reason": item.reason}
+
+
+def _judgement_json(found: HostJudgement) -> dict[str, Any]:
+    weighed = [score_to_wire(score) for score in found.score]
+    return {
+        "id": found.host_id,
+        "host": found.host_name,
+        "passes": found.passes,
+        "filters": [{"filter": a.filter, "code": a.code, "passes": a.passes} for a in found.answers],
+        "weight": weighed[0]["weight"] if weighed else None,
+        "scores": weighed[0]["scores"] if weighed else [],
+    }

@@ -33,7 +33,7 @@ from zonesched.api.schemas.flavors import ExtraSpecsBody, FlavorBody
 from zonesched.api.schemas.hosts import BeatBody, InstancesQuery, RegisterBody, ReportsBody
 from zonesched.api.schemas.hypervisors import HypervisorBody
 from zonesched.api.schemas.images import ImageBody
-from zonesched.api.schemas.reservations import ChangesQuery
+from zonesched.api.schemas.reservations import ChangesQuery, WhyQuery
 from zonesched.api.schemas.select import SelectBody
 from zonesched.api.schemas.servers import BootBody, CreateBody, ListQuery
 from zonesched.api.schemas.services import (
@@ -115,6 +115,7 @@ URLS: tuple[Route, ...] = (
 
     Route("GET", "/reservations", reservations.changes, PARENT, "instances, cursor", query=ChangesQuery),
     Route("GET", "/reservations/{id}", reservations.show, PEOPLE | PARENT, "reservation"),
+    Route("GET", "/reservations/{id}/why", reservations.why_host, ADMIN, "host", query=WhyQuery),
     Route("POST", "/reservations/{id}/confirm", reservations.confirm, PARENT, "builds", AttemptsBody),
     Route("POST", "/reservations/{id}/cancel", reservations.cancel, PARENT, "builds", AttemptsBody),
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
-from zonesched.model.caller import Role
+from zonesched.model.caller import Explained, Role
 from zonesched.model.views import NewUser, UserView
 from zonesched.services import users
 
@@ -17,14 +17,19 @@ def list_users(call: Call) -> Answer:
 def create(call: Call) -> Answer:
     """Add a user; a generated secret is told here and never again."""
     asked = call.body.checked()
-    made = users.create(call.zone, asked.name, Role(asked.role), asked.project_id, asked.password)
+    explained = Explained(asked.explain_to_parent)
+    made = users.create(call.zone, asked.name, Role(asked.role), asked.project_id, asked.password, explained)
     return Answer(201, {"user": _with_secret(made)})
 
 
 def change(call: Call) -> Answer:
-    """Give a user another password or a new secret, told here and never again; the old one ends at once."""
-    made = users.set_secret(call.zone, call.args["name"], call.body.checked_password())
-    return ok({"user": _with_secret(made)})
+    """Give a user a password, or a new secret that is told once; or say how much a parent is told."""
+    asked = call.body.checked()
+    name = call.args["name"]
+    if asked.explain_to_parent:
+        changed = users.set_explained(call.zone, name, Explained(asked.explain_to_parent))
+        return ok({"user": _user_json(changed)})
+    return ok({"user": _with_secret(users.set_secret(call.zone, name, asked.password))})
 
 
 def delete(call: Call) -> Answer:
@@ -34,7 +39,8 @@ def delete(call: Call) -> Answer:
 
 
 def _user_json(user: UserView) -> dict[str, str]:
-    return {"id": user.id, "name": user.name, "role": user.role.value, "project_id": user.project_id}
+    told = {"explain_to_parent": user.explained.value} if user.role is Role.PARENT else {}
+    return {"id": user.id, "name": user.name, "role": user.role.value, "project_id": user.project_id, **told}
 
 
 def _with_secret(made: NewUser) -> dict[str, str]:

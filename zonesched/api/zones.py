@@ -73,6 +73,7 @@ def _offer_json(offer: SealedOffer) -> dict[str, Any]:
         "complete": offer.complete,
         "expires_in": offer.expires_in_s,
         "why": [dict(line) for line in offer.why],
+        "limits": [dict(line) for line in offer.limits],
     }
 
 

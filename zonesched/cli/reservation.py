@@ -14,6 +14,7 @@ from rich.text import Text
 
 from zonesched.cli.output import cell, console, print_item, print_json, table
 from zonesched.cli.session import Session, pass_session, zone_options
+from zonesched.cli.why import print_host, print_reasons, print_why, reasons_table
 
 UNFINISHED = "BUILD"
 SETTLED = ("ACTIVE", "ERROR", "DELETED")
@@ -45,11 +46,36 @@ def show(session: Session, id: str, watching: bool, instances: bool) -> None:
         _print(answer["reservation"], instances)
 
 
+@reservation.command()
+@click.argument("id")
+@click.option("--host", help="What each filter and weigher says of this host now.")
+@zone_options
+@pass_session
+def why(session: Session, id: str, host: str | None) -> None:
+    """Why a boot went where it went, and why not elsewhere, zone by zone.
+
+    An admin is shown the funnel of the zone's own hosts, the scores of the best of them, and what each child
+    zone told; others are shown the reasons.
+    """
+    if host:
+        answer = session.call("GET", f"/reservations/{id}/why", params={"host": host})
+        print_json(answer) if session.as_json else print_host(answer["host"])
+        return
+    found = _read(session, id)
+    said = {"reasons": found["reasons"], **({"why": found["why"]} if "why" in found else {})}
+    if session.as_json:
+        print_json(said)
+        return
+    print_reasons(found["reasons"])
+    if "why" in found:
+        print_why(found["why"])
+
+
 def _print(found: Mapping[str, Any], with_instances: bool) -> None:
-    print_item({key: value for key, value in found.items() if key not in ("instances", "reasons")})
+    print_item({key: value for key, value in found.items() if key not in ("instances", "reasons", "why")})
     if found["reasons"]:
         console().print()
-        console().print(_reasons(found["reasons"]))
+        print_reasons(found["reasons"])
     if with_instances:
         console().print()
         console().print(table(("uuid", "status"), [(i["uuid"], i["status"]) for i in found["instances"]]))
@@ -81,9 +107,4 @@ def _progress(found: Mapping[str, Any]) -> Group:
     settled = sum(counts.get(status, 0) for status in SETTLED)
     line = Text(f"{found['id']}  {found['state']}  {cell(counts)}")
     bar = ProgressBar(total=max(1, total), completed=settled, width=60)
-    return Group(line, bar, *([_reasons(found["reasons"])] if found["reasons"] else []))
-
-
-def _reasons(reasons: list[Mapping[str, Any]]) -> Any:
-    columns = ("reason", "instances", "refused by")
-    return table(columns, [(r["code"], r["count"], r.get("refused_by", [])) for r in reasons])
+    return Group(line, bar, *([reasons_table(found["reasons"])] if found["reasons"] else []))

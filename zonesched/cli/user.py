@@ -13,6 +13,7 @@ from zonesched.cli.session import FILE, Session, pass_session, zone_options
 from zonesched.compute.credentials import Credentials, write_credentials
 
 COLUMNS = ("id", "name", "role", "project_id")
+TOLD = click.Choice(("default", "none", "reasons", "counts"))
 ROLES = ("admin", "member", "reader", "compute", "parent")
 
 SAVE = click.option(
@@ -51,6 +52,7 @@ def list_(session: Session) -> None:
 @click.option("--role", type=click.Choice(ROLES), required=True)
 @click.option("--project", default="", help="Its project; people need one.")
 @new_password
+@click.option("--explain", type=TOLD, help="How much of why hosts were refused a parent is told.")
 @SAVE
 @zone_options
 @pass_session
@@ -61,10 +63,13 @@ def create(
     project: str,
     new_password_file: Path | None,
     new_password_stdin: bool,
+    explain: str | None,
     save: Path | None,
 ) -> None:
     """Add a user. Without a password it gets a generated secret, which is told once."""
     form = {"name": name, "role": role, "project_id": project}
+    if explain:
+        form["explain_to_parent"] = explain
     if new_password_file or new_password_stdin:
         form["password"] = given_secret(new_password_file, new_password_stdin, "")
     answer = session.call("POST", "/users", {"user": form})
@@ -75,6 +80,7 @@ def create(
 @click.argument("name")
 @click.option("--new-secret", is_flag=True, help="Give it a generated secret, which is told once.")
 @new_password
+@click.option("--explain", type=TOLD, help="How much of why hosts were refused a parent is told.")
 @SAVE
 @zone_options
 @pass_session
@@ -84,12 +90,17 @@ def set_(
     new_secret: bool,
     new_password_file: Path | None,
     new_password_stdin: bool,
+    explain: str | None,
     save: Path | None,
 ) -> None:
-    """Replace what proves who a user is; the old password or secret ends at once, the user stays."""
+    """Replace what proves who a user is, which ends the old proof at once; or what a parent is told."""
     is_chosen = bool(new_password_file or new_password_stdin)
-    if new_secret is is_chosen:
-        raise click.UsageError("exactly one of --new-secret and a new password is needed")
+    if new_secret + is_chosen + bool(explain) != 1:
+        raise click.UsageError("exactly one of --new-secret, a new password and --explain is needed")
+    if explain:
+        answer = session.call("PUT", f"/users/{name}", {"user": {"explain_to_parent": explain}})
+        _tell(session, answer, "", None)
+        return
     password = given_secret(new_password_file, new_password_stdin, "") if is_chosen else ""
     form: dict[str, Any] = {"password": password} if is_chosen else {"new_secret": True}
     answer = session.call("PUT", f"/users/{name}", {"user": form})

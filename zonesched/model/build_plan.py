@@ -76,4 +76,3 @@ class BuildPlan:
     bundles: tuple[Bundle, ...]
     complete: bool
     expires_in_s: float
-    why: tuple[Why, ...]

@@ -16,11 +16,24 @@ class Role(enum.Enum):
     PARENT = "parent"
 
 
+class Explained(enum.Enum):
+    """How much of why hosts were refused a parent is told; AS_THE_ZONE: as explain_to_parent says."""
+
+    AS_THE_ZONE = "default"
+    NONE = "none"
+    REASONS = "reasons"
+    COUNTS = "counts"
+
+
 @dataclass(frozen=True)
 class Caller:
-    """An authenticated user of this zone. A parent zone's `project_id` is not used: its specs name theirs."""
+    """An authenticated user of this zone. A parent zone's `project_id` is not used: its specs name theirs.
+
+    `told`: for a parent, how much of why hosts were refused.
+    """
 
     user_id: str
     name: str
     role: Role
     project_id: str
+    told: Explained = Explained.AS_THE_ZONE

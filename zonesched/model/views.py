@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from zonesched.model.caller import Role
+from zonesched.model.account import NO_ACCOUNT, Account
+from zonesched.model.caller import Explained, Role
 from zonesched.model.capacity import Inventory, InventorySetting
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.request_spec import Flavor, Image
@@ -20,7 +21,8 @@ from zonesched.model.request_spec import Flavor, Image
 class SealedOffer:
     """The answer of a select to a parent: weights (lower is better) with sealed entries, base64 text.
 
-    `why` holds lines of {"filter", "code"} and, where the zone tells its counts, "before" and "after".
+    `why` (what refused hosts) and `limits` (what those offered ran out of) hold lines of {"filter", "code"}
+    and, where the zone tells its counts, "before" and "after".
     """
 
     weights: Sequence[tuple[int, str]]
@@ -29,6 +31,7 @@ class SealedOffer:
     complete: bool
     expires_in_s: float
     why: Sequence[Mapping[str, Any]]
+    limits: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,8 @@ class ServerView:
 class ReservationView:
     """One boot: its state, how many instances are in which status, and why some are not built.
 
-    `reasons` holds lines of {"code", "count"}; `instances` pairs of uuid and status.
+    `reasons` holds lines of {"code", "count"}; `instances` pairs of uuid and status. `why` is how the last
+    select went, for this zone's admin alone.
     """
 
     id: str
@@ -96,6 +100,7 @@ class ReservationView:
     reasons: Sequence[Mapping[str, Any]]
     instances: Sequence[tuple[str, str]]
     created_at: float
+    why: Account = NO_ACCOUNT
 
 
 @dataclass(frozen=True)
@@ -294,12 +299,13 @@ class ZoneHosts:
 
 @dataclass(frozen=True)
 class UserView:
-    """A user of this zone, without what proves who it is."""
+    """A user of this zone, without what proves who it is; `explained`: how much a parent is told."""
 
     id: str
     name: str
     role: Role
     project_id: str
+    explained: Explained = Explained.AS_THE_ZONE
 
 
 @dataclass(frozen=True)

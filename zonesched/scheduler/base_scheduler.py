@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from zonesched.errors import BadRequest
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.filters.host_list_filter import HostListFilter
+from zonesched.model.account import HostJudgement, HostScore, ScorePart
 from zonesched.model.arrays import Ints
 from zonesched.model.build_plan import MAX_WEIGHT
 from zonesched.model.host_state import HostTuple, host_tuple
@@ -22,7 +24,7 @@ from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import CostWeighing, RequestSpec, Weighing
 from zonesched.scheduler.choice import THE_BEST, Choice
-from zonesched.scheduler.funnel import check_filter, passes_of, run_funnel
+from zonesched.scheduler.funnel import answers_for, check_filter, passes_of, run_funnel
 from zonesched.scheduler.greedy import REFUSED
 from zonesched.scheduler.offer import Offer, OfferRequest, Pick
 from zonesched.scheduler.plugins import Plugins
@@ -85,13 +87,37 @@ class BaseScheduler:
         if len(survivors.hosts) == 0:
             return Offer((), (), (), survivors.steps)
         spec = self.settle(survivors.hosts, request.spec)
-        weighing = HostWeighing(
-            self.name,
-            lambda hosts: self._weights(hosts, spec),
-            one_by_one=self._weighs_lists,
-            choice=self.choice,
+        selection = Selection(survivors, filters, self._weighing(spec))
+        best = self.scores(*selection.best(request.scored), spec)
+        return replace(selection.offer(), best=best)
+
+    def scores(self, hosts: HostView, weights: Ints, spec: RequestSpec) -> tuple[HostScore, ...]:
+        """The weight of each host of the view, and the parts that it is made from."""
+        parts = self.score_parts(hosts, spec) if len(hosts) and not self._weighs_lists else []
+        table, rows = hosts.table, hosts.row_numbers.tolist()
+        return tuple(
+            HostScore(table.host_id(row), table.name(row), weight, tuple(part[number] for part in parts))
+            for number, (row, weight) in enumerate(zip(rows, weights.tolist(), strict=True))
         )
-        return Selection(survivors, filters, weighing).offer()
+
+    def score_parts(self, hosts: HostView, spec: RequestSpec) -> Sequence[Sequence[ScorePart]]:
+        """What each weigher or cost function gave each host of the view; empty for a driver without any."""
+        return []
+
+    def judge(self, request: OfferRequest, row: int) -> HostJudgement:
+        """What every filter says of the host of one row, whatever the others say, and its score.
+
+        Raises BadRequest, FilterFailed.
+        """
+        spec, table = request.spec, request.table
+        answers = answers_for(request, self._filters(spec), self.plugins.limits, row)
+        host = HostView(table, np.array([row]), spec, request.context)
+        try:
+            weights = self._weighing(spec).weights(host)
+            score = self.scores(host, weights, spec) if weights[0] != REFUSED else ()
+        except WeigherFailed:
+            score = ()
+        return HostJudgement(table.host_id(row), table.name(row), answers, score)
 
     def settle(self, hosts: HostView, spec: RequestSpec) -> RequestSpec:
         """The spec with a weighing, chosen from the filtered hosts if nobody chose one before."""
@@ -121,6 +147,14 @@ class BaseScheduler:
         weights = self.weigh(view, spec).tolist()
         pairs = zip(weights, hosts, strict=True)
         return [{"weight": weight, "hostname": name} for weight, (name, _) in pairs]
+
+    def _weighing(self, spec: RequestSpec) -> HostWeighing:
+        return HostWeighing(
+            self.name,
+            lambda hosts: self._weights(hosts, spec),
+            one_by_one=self._weighs_lists,
+            choice=self.choice,
+        )
 
     @property
     def _weighs_lists(self) -> bool:

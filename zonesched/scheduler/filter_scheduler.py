@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from zonesched.model.account import ScorePart
 from zonesched.model.arrays import Ints
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
@@ -14,7 +15,7 @@ from zonesched.scheduler.choice import Choice
 from zonesched.scheduler.funnel import run_funnel
 from zonesched.scheduler.offer import OfferRequest
 from zonesched.scheduler.scale import Range, merge_ranges, to_weight
-from zonesched.scheduler.score import scale_of_hosts, scale_of_ranges, scores
+from zonesched.scheduler.score import part_of_each_host, scale_of_hosts, scale_of_ranges, scores, weighed
 
 
 class FilterScheduler(BaseScheduler):
@@ -44,3 +45,9 @@ class FilterScheduler(BaseScheduler):
         if not isinstance(spec.weighing, ScoreWeighing):
             raise TypeError("a request must have a scale before it is weighed")
         return to_weight(scores(self.plugins.weighers, spec.weighing, hosts, spec))
+
+    def score_parts(self, hosts: HostView, spec: RequestSpec) -> Sequence[Sequence[ScorePart]]:
+        if not isinstance(spec.weighing, ScoreWeighing):
+            return []
+        parts = weighed(self.plugins.weighers, spec.weighing, hosts, spec)
+        return [part_of_each_host(part, len(hosts)) for part in parts]

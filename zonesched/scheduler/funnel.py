@@ -11,6 +11,7 @@ import numpy as np
 from zonesched.errors import ZoneschedError
 from zonesched.filters.contract import BaseHostFilter, FilterFailed
 from zonesched.filters.retry_filter import RetryFilter
+from zonesched.model.account import HostAnswer
 from zonesched.model.arrays import Bools
 from zonesched.model.build_plan import FunnelStep
 from zonesched.model.host_state import HostState
@@ -40,8 +41,24 @@ def run_funnel(
     A host that refused the request before is left out first, whoever enabled RetryFilter. For an affinity
     request a host needs room for all its instances. Raises FilterFailed.
     """
+    funnel = _Funnel(HostView.whole(request.table, request.spec, request.context))
+    _ask_all(funnel, request, filters, limits)
+    return Survivors(funnel.whole.survivors(funnel.remaining), tuple(funnel.steps))
+
+
+def answers_for(
+    request: OfferRequest, filters: Sequence[BaseHostFilter], limits: AggregateLimits, row: int
+) -> tuple[HostAnswer, ...]:
+    """What every step of the funnel says of one row's host, whatever the others say. Raises FilterFailed."""
+    one = _OneHost(HostView.whole(request.table, request.spec, request.context), row)
+    _ask_all(one, request, filters, limits)
+    return tuple(one.given)
+
+
+def _ask_all(
+    funnel: _Funnel, request: OfferRequest, filters: Sequence[BaseHostFilter], limits: AggregateLimits
+) -> None:
     spec, table = request.spec, request.table
-    funnel = _Funnel(HostView.whole(table, spec, request.context))
     if spec.zone_capabilities:
         offered = request.zone_capabilities
         met = all(value in offered.get(key, ()) for key, value in spec.zone_capabilities.items())
@@ -58,7 +75,6 @@ def run_funnel(
         funnel.narrow(host_filter.name, host_filter.code, funnel.answers(host_filter, spec))
     needed = spec.num_instances if spec.policy is Policy.AFFINITY else 1
     funnel.narrow("room", "no_room", have_room(funnel.whole, needed))
-    return Survivors(funnel.whole.survivors(funnel.remaining), tuple(funnel.steps))
 
 
 def _in_order(request: OfferRequest, filters: Sequence[BaseHostFilter]) -> Sequence[BaseHostFilter]:
@@ -127,3 +143,18 @@ class _Funnel:
         self.remaining &= allowed
         self._count = int(np.count_nonzero(self.remaining))
         self.steps.append(FunnelStep(name, code, before, self._count))
+
+
+class _OneHost(_Funnel):
+    """Lets one host in and never lets it go: every step answers for it."""
+
+    def __init__(self, whole: HostView, row: int) -> None:
+        super().__init__(whole)
+        self.remaining[:] = False
+        self.remaining[row] = True
+        self._count = 1
+        self._row = row
+        self.given: list[HostAnswer] = []
+
+    def narrow(self, name: str, code: str, allowed: Bools) -> None:
+        self.given.append(HostAnswer(name, code, bool(allowed[self._row])))

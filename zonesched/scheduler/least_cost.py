@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from zonesched.errors import ZoneschedError
+from zonesched.model.account import ScorePart
 from zonesched.model.arrays import Floats, Ints
 from zonesched.model.build_plan import MAX_WEIGHT
 from zonesched.model.host_table import HostTable
@@ -29,13 +30,24 @@ class LeastCostScheduler(BaseScheduler):
         return CostWeighing(self.name, self.plugins.costs.configured)
 
     def weigh(self, hosts: HostView, spec: RequestSpec) -> Ints:
-        weighing = spec.weighing
-        own = self.plugins.costs.configured
-        functions = weighing.functions if isinstance(weighing, CostWeighing) else own
         total = np.zeros(len(hosts))
-        for function in functions:
+        for function in self._functions(spec):
             total += function.weight * self._costs(function, hosts, spec)
         return np.clip(np.rint(total), 0.0, float(MAX_WEIGHT)).astype(np.int64)
+
+    def score_parts(self, hosts: HostView, spec: RequestSpec) -> Sequence[Sequence[ScorePart]]:
+        return [
+            [
+                ScorePart(function.name, cost, function.weight, function.weight * cost)
+                for cost in self._costs(function, hosts, spec).tolist()
+            ]
+            for function in self._functions(spec)
+        ]
+
+    def _functions(self, spec: RequestSpec) -> tuple[CostFunction, ...]:
+        weighing = spec.weighing
+        own = self.plugins.costs.configured
+        return weighing.functions if isinstance(weighing, CostWeighing) else own
 
     def _costs(self, function: CostFunction, hosts: HostView, spec: RequestSpec) -> Floats:
         try:

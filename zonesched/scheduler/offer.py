@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from zonesched.model.account import HostScore
 from zonesched.model.build_plan import FunnelStep
 from zonesched.model.host_table import HostTable
 from zonesched.model.request_context import NOTHING_KNOWN, RequestContext
@@ -16,13 +17,15 @@ class OfferRequest:
     """Room for a request on the hosts of `table`.
 
     `context` is what the zone knows about the request; hosts that have refused it are left out.
-    `zone_capabilities` are the values this zone has of each capability of its own.
+    `zone_capabilities` are the values this zone has of each capability of its own. `scored`: of how many of
+    the best hosts the scores are wanted too.
     """
 
     table: HostTable
     spec: RequestSpec
     context: RequestContext = NOTHING_KNOWN
     zone_capabilities: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    scored: int = 0
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,13 @@ class Offer:
 
     `picks` is the greedy sequence, at most as long as the instances asked for; `alternates` are the best
     hosts that are not among the picks; `bundles` take the place of both for an affinity request. `why` is the
-    ordered funnel from all hosts to those with room.
+    ordered funnel from all hosts to those offered, and `limits` is what these ran out of where they have room
+    for fewer instances than asked. `best` are the scores of the best hosts, as many as asked for.
     """
 
     picks: tuple[Pick, ...]
     alternates: tuple[Pick, ...]
     bundles: tuple[Pick, ...]
     why: tuple[FunnelStep, ...]
+    limits: tuple[FunnelStep, ...] = ()
+    best: tuple[HostScore, ...] = ()

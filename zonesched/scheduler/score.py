@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from zonesched.errors import ZoneschedError
+from zonesched.model.account import ScorePart
 from zonesched.model.arrays import Floats
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
@@ -52,16 +54,43 @@ def _asked(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: RequestSp
     return raw
 
 
+@dataclass(frozen=True)
+class Part:
+    """One weigher's part of the scores of some hosts: raw values, and what they come to by the scale."""
+
+    weigher: str
+    raw: Floats
+    multiplier: float | Floats
+    amounts: Floats
+
+
+def weighed(
+    weighers: HostWeighers, weighing: ScoreWeighing, hosts: HostView, spec: RequestSpec
+) -> Iterator[Part]:
+    """The parts of a score, in the scale's order, without those by which no two hosts can differ."""
+    for scale in weighing.scales:
+        weigher = weighers.named(scale.weigher)
+        multiplier = weighers.multipliers(scale.weigher, scale.multiplier, hosts)
+        if has_extent(scale) and np.any(multiplier):
+            raw = raw_values(scale.weigher, weigher, hosts, spec)
+            yield Part(scale.weigher, raw, multiplier, scaled(raw, scale, multiplier))
+
+
+def part_of_each_host(part: Part, count: int) -> list[ScorePart]:
+    """A part, host by host; an amount beyond float64 is told as the largest there is."""
+    multipliers = np.broadcast_to(part.multiplier, count).tolist()
+    amounts = np.nan_to_num(part.amounts).tolist()
+    columns = zip(part.raw.tolist(), multipliers, amounts, strict=True)
+    return [ScorePart(part.weigher, *values) for values in columns]
+
+
 def scores(weighers: HostWeighers, weighing: ScoreWeighing, hosts: HostView, spec: RequestSpec) -> Floats:
     """The sum of the scaled raw values. Raises WeighingUnknown, WeigherFailed."""
     total = np.zeros(len(hosts))
     # What leaves float64 becomes infinite and still has a place in the order; only inf - inf has none.
     with np.errstate(over="ignore", invalid="ignore"):
-        for scale in weighing.scales:
-            weigher = weighers.named(scale.weigher)
-            multiplier = weighers.multipliers(scale.weigher, scale.multiplier, hosts)
-            if has_extent(scale) and np.any(multiplier):
-                total += scaled(raw_values(scale.weigher, weigher, hosts, spec), scale, multiplier)
+        for part in weighed(weighers, weighing, hosts, spec):
+            total += part.amounts
     if np.isnan(total).any():
         raise WeigherFailed(" + ".join(scale.weigher for scale in weighing.scales))
     return total

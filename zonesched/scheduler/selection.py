@@ -25,6 +25,7 @@ from zonesched.scheduler.greedy import (
     pick_in_blocks,
     pick_one_by_one,
 )
+from zonesched.scheduler.limits import limits_of
 from zonesched.scheduler.offer import Offer, Pick
 from zonesched.scheduler.room import room_for
 from zonesched.weights.contract import WeigherFailed
@@ -89,7 +90,17 @@ class Selection:
             self._named(others, self._weights[others]),
             (),
             self._steps,
+            self._limits(order, picks) if len(picks.indices) < count else (),
         )
+
+    def best(self, count: int) -> tuple[HostView, Ints]:
+        """The `count` best hosts, best first, and their weights, before anything is placed on them."""
+        order = best(self._weights, self._ties, count) if count else np.zeros(0, dtype=np.int64)
+        return self._hosts.pick(self._hosts.row_numbers[order]), self._weights[order]
+
+    def _limits(self, order: Ints, picks: Picks) -> tuple[FunnelStep, ...]:
+        placed = np.bincount(picks.indices, minlength=len(order)).astype(np.int64)
+        return limits_of(self._hosts.pick(self._hosts.row_numbers[order], placed), self._again)
 
     def _leave_out_refused(self) -> None:
         weighed = np.flatnonzero(self._weights != REFUSED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zonesched.errors import BadRequest, Conflict
+from zonesched.model.account import NO_ACCOUNT
 from zonesched.model.boot_form import BootForm
 from zonesched.model.caller import Caller
 from zonesched.model.placement import InstanceStatus
@@ -111,7 +112,7 @@ def _reservation(zone: Zone, caller: Caller, form: BootForm, spec: RequestSpec, 
         min_count=form.num_instances if whole else form.min_count,
         state=ReservationState.OPEN,
         reason="",
-        why=[],
+        why=NO_ACCOUNT,
         selects=0,
         idempotency_key=form.idempotency_key,
         fingerprint=form.fingerprint,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from zonesched.model.account import Account
+from zonesched.services.explain import explain
 
 MESSAGES = {
     "no_valid_host": "No zone has room for this request.",
@@ -18,13 +18,13 @@ MESSAGES = {
 """The stable reason codes of an ERROR instance."""
 
 
-def message(reason: str, why: Sequence[Mapping[str, Any]]) -> str:
+def message(reason: str, why: Account) -> str:
     """One or two sentences: what happened, and the codes of what refused hosts, or the filter that failed."""
     text = MESSAGES.get(reason, "The instance could not be built.")
     codes = refusals(why) if reason.startswith("no_valid_host") else []
     if codes:
         return f"{text} Refused by: {', '.join(codes)}."
-    failed = [line["filter"] for line in why if line["code"] == reason]
+    failed = [step.filter for step in why.own.steps if step.code == reason]
     return f"{text} It is {failed[0]}." if failed else text
 
 
@@ -33,6 +33,7 @@ def for_parent(reason: str) -> str:
     return reason if reason in MESSAGES else "build_failed"
 
 
-def refusals(why: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The codes of the filters that refused any host, each once, in the order in which they were told."""
-    return list(dict.fromkeys(line["code"] for line in why if line.get("after", 0) < line.get("before", 1)))
+def refusals(why: Account) -> list[str]:
+    """The codes of what refused any host, or any further instance, each once."""
+    lines = [*explain(why.why, "reasons"), *explain(why.limits, "reasons")]
+    return list(dict.fromkeys(line["code"] for line in lines))

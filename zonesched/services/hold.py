@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from zonesched.errors import BlobRefused
+from zonesched.model.account import NO_ACCOUNT
 from zonesched.model.caller import Caller
 from zonesched.model.placement import (
     Attempt,
@@ -262,7 +263,7 @@ def _write_reservation(tx: Transaction, call: _Call, now: float) -> None:
             min_count=0,
             state=ReservationState.SERVED,
             reason="",
-            why=[],
+            why=NO_ACCOUNT,
             selects=0,
             idempotency_key="",
             fingerprint="",

@@ -12,16 +12,15 @@ import math
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from zonesched.errors import ZoneschedError
 from zonesched.filters.contract import FilterFailed
-from zonesched.model.build_plan import BuildPlan, ChildPlace, Entry, LocalPlace, Place
+from zonesched.model.account import NO_ACCOUNT, Account, OwnAccount
+from zonesched.model.build_plan import BuildPlan, ChildPlace, Entry, LocalPlace, Place, Refusal
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.services import child_calls, select
 from zonesched.services.boot_progress import WANTED, Progress, Step, next_step, progress
-from zonesched.services.explain import explain
 from zonesched.services.placement_moves import advance, let_go
 from zonesched.services.zone import Zone
 from zonesched.store import claims, identity, instances, placements, reservations
@@ -34,6 +33,9 @@ log = logging.getLogger(__name__)
 
 State = PlacementState
 ALTERNATES_PER_BUILD = 3
+
+BEST_HOSTS = 10
+"""Own hosts whose scores are kept with a boot."""
 
 
 def carry_on(zone: Zone, lease: Lease) -> None:
@@ -227,23 +229,20 @@ class _Boot:
             time_budget_s=zone.conf.select_timeout,
         )
         try:
-            decision = select.decide(zone, spec, reservation.caller_id)
+            decision = select.decide(zone, spec, reservation.caller_id, BEST_HOSTS)
         except ZoneschedError as error:
             log.warning("select for reservation %s failed: %s", reservation.id, error.message)
-            failed = (
-                [{"filter": error.filter_name, "code": error.code}] if isinstance(error, FilterFailed) else []
-            )
-            self._note_select(reservation.spec, failed, error.code)
+            self._note_select(reservation.spec, _failure(error), error.code)
             return False
         plan = decision.plan
         reason = "no_valid_host" if plan.complete else "no_valid_host_incomplete"
         weighed = replace(reservation.spec, weighing=decision.spec.weighing)
-        self._note_select(weighed, [dict(line) for line in explain(plan.why, "counts")], reason)
+        self._note_select(weighed, decision.account, reason)
         self._reservation = replace(reservation, selects=reservation.selects + 1, spec=weighed)
         self._offers = _Offers(plan)
         return True
 
-    def _note_select(self, spec: RequestSpec, why: Sequence[dict[str, Any]], reason: str) -> None:
+    def _note_select(self, spec: RequestSpec, why: Account, reason: str) -> None:
         def fn(tx: Transaction) -> None:
             self._fenced(tx)
             reservations.note_select(tx, self._lease, why, spec, reason)
@@ -353,3 +352,10 @@ class _Boot:
 
         if self._zone.store.write(fn):
             self._zone.wake_callers()
+
+
+def _failure(error: ZoneschedError) -> Account:
+    """The account of a select that a plugin of this zone has spoilt, or a request that cannot be read."""
+    if isinstance(error, FilterFailed):
+        return Account(OwnAccount(steps=(Refusal(error.filter_name, error.code),)))
+    return NO_ACCOUNT

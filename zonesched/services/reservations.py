@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from zonesched.errors import BadRequest, NotFound
+from zonesched.model.account import NO_ACCOUNT, HostJudgement
 from zonesched.model.caller import Caller, Role
 from zonesched.model.placement import InstanceChange, InstanceStatus
 from zonesched.model.views import ReservationView
 from zonesched.seal.cursors import Cursor, CursorBox
+from zonesched.services import select
 from zonesched.services.faults import for_parent, refusals
 from zonesched.services.servers import scope_of
 from zonesched.services.zone import Zone
@@ -19,7 +21,7 @@ from zonesched.store import reservations as rows
 from zonesched.store.feed import ChangeLine
 from zonesched.store.instances import Instance
 from zonesched.store.reservations import Reservation
-from zonesched.store.server_list import Everybody, OfCaller, OfProject
+from zonesched.store.server_list import Everybody, OfCaller, OfProject, Scope
 from zonesched.store.store import Transaction
 
 
@@ -28,10 +30,7 @@ def show(zone: Zone, caller: Caller, reservation_id: str) -> ReservationView:
     scope = scope_of(zone, caller, all_tenants=True)
 
     def fn(tx: Transaction) -> tuple[Reservation, list[Instance]]:
-        found = [r for r in rows.read(tx, rows.COLUMNS.id == reservation_id) if _visible(r, scope)]
-        if not found:
-            raise NotFound("There is no such reservation.", code="reservation_not_found")
-        (reservation, *_) = found
+        reservation = _existing(tx, reservation_id, scope)
         column = instances.COLUMNS
         return reservation, instances.read(
             tx, column.reservation_id == reservation.id, column.caller_id == reservation.caller_id
@@ -47,10 +46,25 @@ def show(zone: Zone, caller: Caller, reservation_id: str) -> ReservationView:
         reasons=_reasons(reservation, members, caller.role),
         instances=[(i.uuid, i.status.value) for i in members],
         created_at=reservation.created_at,
+        why=reservation.why if caller.role is Role.ADMIN else NO_ACCOUNT,
     )
 
 
-def _visible(reservation: Reservation, scope: Everybody | OfCaller | OfProject) -> bool:
+def why_host(zone: Zone, caller: Caller, reservation_id: str, host: str) -> HostJudgement:
+    """What a select for this boot would say of one own host (name or id) now. Raises NotFound."""
+    scope = scope_of(zone, caller, all_tenants=True)
+    found = zone.store.read(lambda tx: _existing(tx, reservation_id, scope))
+    return select.judge_host(zone, found.spec, found.caller_id, host)
+
+
+def _existing(tx: Transaction, reservation_id: str, scope: Scope) -> Reservation:
+    found = [r for r in rows.read(tx, rows.COLUMNS.id == reservation_id) if _visible(r, scope)]
+    if not found:
+        raise NotFound("There is no such reservation.", code="reservation_not_found")
+    return found[0]
+
+
+def _visible(reservation: Reservation, scope: Scope) -> bool:
     match scope:
         case Everybody():
             return True

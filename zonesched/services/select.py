@@ -10,9 +10,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
-from zonesched.errors import BadRequest, Unavailable, WeighingUnknown
+from zonesched.errors import BadRequest, ChildUnreachable, NotFound, Unavailable, WeighingUnknown
+from zonesched.model.account import (
+    NO_ACCOUNT,
+    Account,
+    ChildAccount,
+    ChildOutcome,
+    HostJudgement,
+    OwnAccount,
+)
 from zonesched.model.build_plan import (
     BuildPlan,
     Bundle,
@@ -20,23 +27,25 @@ from zonesched.model.build_plan import (
     Entry,
     LocalPlace,
     Refusal,
-    Why,
 )
-from zonesched.model.caller import Caller
+from zonesched.model.caller import Caller, Explained
+from zonesched.model.host_table import HostTable
 from zonesched.model.own_zone import keeps_to_own_hosts
 from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import Policy, RequestSpec, Unweighed, spec_for_child
-from zonesched.model.tie_break import text_hash
 from zonesched.model.views import SealedOffer
-from zonesched.scheduler.merge import adjust, merge_heads
-from zonesched.scheduler.offer import Offer, OfferRequest, Pick
+from zonesched.scheduler.base_scheduler import BaseScheduler
+from zonesched.scheduler.merge import adjust
+from zonesched.scheduler.offer import Offer, OfferRequest
+from zonesched.scheduler.sources import Source, merge_sources, own_source
 from zonesched.seal.envelope import Bound, ChildContent, Content, HostContent
-from zonesched.seams import Done
+from zonesched.seams import Done, Failed, Late
 from zonesched.services.explain import explain
 from zonesched.services.zone import Zone
 from zonesched.store import placements
 from zonesched.store.hosts import group_key, owner_key
 from zonesched.store.store import Transaction
+from zonesched.zones.askable import Askable
 from zonesched.zones.child import Child, ChildOffer
 
 log = logging.getLogger(__name__)
@@ -46,38 +55,47 @@ MAX_PATH = 16
 
 @dataclass(frozen=True)
 class Decision:
-    """A plan, and the spec as it was asked everywhere (its weighing chosen).
+    """A plan, the spec as it was asked everywhere (its weighing chosen), and how it came to that.
 
     `child_blob_sizes`: bytes of the blobs that children have offered for it.
     """
 
     plan: BuildPlan
     spec: RequestSpec
+    account: Account
     child_blob_sizes: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
 class _ChildAnswers:
-    """`unreliable`: the ids of children that have mostly failed for this very request."""
+    """`accounts`: of every child, also of those that were not asked.
+
+    `unreliable`: the ids of children that have mostly failed for this very request.
+    """
 
     offers: Sequence[tuple[Child, ChildOffer]]
     complete: bool
+    accounts: Sequence[ChildAccount]
     unreliable: frozenset[str] = frozenset()
 
 
-def decide(zone: Zone, spec: RequestSpec, caller_id: str) -> Decision:
-    """The open plan of this zone and all below it, for this zone's own use."""
+def decide(zone: Zone, spec: RequestSpec, caller_id: str, scored: int = 0) -> Decision:
+    """The open plan of this zone and all below it, for this zone's own use.
+
+    `scored`: of how many of its own best hosts the account has the scores.
+    """
     if zone.uuid in spec.path:
         # Its offers are with the first zone of the loop, which is this one.
         log.warning("request %s came back to this zone: zones are registered in a loop", spec.request_id)
-        return Decision(_no_offer(zone, complete=True), spec)
+        return Decision(_no_offer(zone, complete=True), spec, NO_ACCOUNT)
     if len(spec.path) >= MAX_PATH:
-        return Decision(_no_offer(zone, Refusal("path", "path_too_long"), complete=False), spec)
+        return Decision(_no_offer(zone, complete=False), spec, _refused("path", "path_too_long"))
     started_at = zone.clock.monotonic()
-    spec, own = _own_offer(zone, spec, caller_id)
+    spec, own = _own_offer(zone, spec, caller_id, scored)
     answers = _ask_children(zone, spec, started_at)
     plan = _merge(zone, spec, own, answers)
-    return Decision(plan, spec, [offer.blob_size for _, offer in answers.offers])
+    account = Account(_own_account(spec, own), tuple(answers.accounts))
+    return Decision(plan, spec, account, [offer.blob_size for _, offer in answers.offers])
 
 
 def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> SealedOffer:
@@ -92,8 +110,8 @@ def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> S
     try:
         decision = decide(zone, spec, caller.user_id)
     except WeighingUnknown:
-        plan = _no_offer(zone, Refusal("weighing", "weighing_unknown"), complete=False)
-        decision = Decision(plan, spec)
+        plan = _no_offer(zone, complete=False)
+        decision = Decision(plan, spec, _refused("weighing", "weighing_unknown"))
     return _seal(zone, caller, unverified_spec, decision)
 
 
@@ -111,28 +129,47 @@ def _capped(spec: RequestSpec, most: int) -> RequestSpec:
     return replace(spec, num_instances=count, alternates=min(spec.alternates, most - count))
 
 
-def _no_offer(zone: Zone, *why: Why, complete: bool) -> BuildPlan:
-    return BuildPlan((), (), (), complete=complete, expires_in_s=zone.conf.build_plan_ttl, why=why)
+def _no_offer(zone: Zone, *, complete: bool) -> BuildPlan:
+    return BuildPlan((), (), (), complete=complete, expires_in_s=zone.conf.build_plan_ttl)
 
 
-def _own_offer(zone: Zone, spec: RequestSpec, caller_id: str) -> tuple[RequestSpec, Offer]:
+def _refused(name: str, code: str) -> Account:
+    return Account(OwnAccount(steps=(Refusal(name, code),)))
+
+
+def _own_account(spec: RequestSpec, own: Offer) -> OwnAccount:
+    offered = spec.num_instances if own.bundles else len(own.picks)
+    return OwnAccount(own.why, offered, own.limits, own.best)
+
+
+def _own_offer(zone: Zone, spec: RequestSpec, caller_id: str, scored: int) -> tuple[RequestSpec, Offer]:
     with zone.hosts.current() as table:
-        if isinstance(spec.weighing, Unweighed):
-            scheduler = zone.schedulers.default
-            ranges = zone.children.ranges()
-            weighing = scheduler.choose_weighing(
-                table, spec, ranges, has_children=bool(zone.children.snapshot())
-            )
-            spec = replace(spec, weighing=weighing)
-        scheduler = zone.schedulers.for_weighing(spec.weighing)
-        return spec, scheduler.offer(
-            OfferRequest(
-                table=table,
-                spec=spec,
-                context=_context(zone, spec, caller_id),
-                zone_capabilities=own_capabilities(zone),
-            )
-        )
+        scheduler, request = _own_request(zone, table, spec, caller_id)
+        return request.spec, scheduler.offer(replace(request, scored=scored))
+
+
+def judge_host(zone: Zone, spec: RequestSpec, caller_id: str, name_or_id: str) -> HostJudgement:
+    """What a select for this request would say of one own host now. Raises NotFound, and as a select."""
+    with zone.hosts.current() as table:
+        rows = [*table.rows_named([name_or_id]).tolist(), *table.rows_of([name_or_id]).tolist()]
+        if not rows:
+            raise NotFound("There is no such host.", code="host_not_found", field="host")
+        scheduler, request = _own_request(zone, table, spec, caller_id)
+        return scheduler.judge(request, rows[0])
+
+
+def _own_request(
+    zone: Zone, table: HostTable, spec: RequestSpec, caller_id: str
+) -> tuple[BaseScheduler, OfferRequest]:
+    """What the own hosts are asked, and who answers; a weighing is chosen where there is none."""
+    if isinstance(spec.weighing, Unweighed):
+        has_children = bool(zone.children.snapshot())
+        ranges = zone.children.ranges()
+        weighing = zone.schedulers.default.choose_weighing(table, spec, ranges, has_children=has_children)
+        spec = replace(spec, weighing=weighing)
+    context = _context(zone, spec, caller_id)
+    request = OfferRequest(table, spec, context, zone_capabilities=own_capabilities(zone))
+    return zone.schedulers.for_weighing(spec.weighing), request
 
 
 def own_capabilities(zone: Zone) -> Mapping[str, frozenset[str]]:
@@ -163,10 +200,10 @@ def _context(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
 
 def _ask_children(zone: Zone, spec: RequestSpec, started_at: float) -> _ChildAnswers:
     if keeps_to_own_hosts(spec.hints):
-        return _ChildAnswers((), complete=True)
+        return _ChildAnswers((), complete=True, accounts=_kept_out(zone))
     asked = zone.children.askable(spec)
     if not asked.to_ask:
-        return _ChildAnswers((), asked.complete)
+        return _ChildAnswers((), asked.complete, _accounts(zone, spec, asked, []))
     unreliable = zone.store.read(lambda tx: placements.unreliable_children(tx, spec.request_id))
     left_s = spec.time_budget_s - (zone.clock.monotonic() - started_at)
     reserve_s = min(zone.conf.select_reserve, spec.time_budget_s / 5)
@@ -183,64 +220,73 @@ def _ask_children(zone: Zone, spec: RequestSpec, started_at: float) -> _ChildAns
     for child, offer in offers:
         zone.children.offered(child.id, offer.blob_size)
     complete = asked.complete and len(offers) == len(outcomes) and all(o.complete for _, o in offers)
-    return _ChildAnswers(offers, complete, unreliable)
+    return _ChildAnswers(offers, complete, _accounts(zone, spec, asked, outcomes), unreliable)
+
+
+def _accounts(
+    zone: Zone, spec: RequestSpec, asked: Askable, outcomes: Sequence[Done[ChildOffer] | Failed | Late]
+) -> list[ChildAccount]:
+    """What each child told, or why it was not asked, in the order in which they were added."""
+    told = {
+        child.id: _told(spec, child, outcome) for child, outcome in zip(asked.to_ask, outcomes, strict=True)
+    }
+    for child in asked.not_fitting:
+        code = asked.codes[child.id]
+        why = (Refusal(_MISFITS[code], code),) if code in _MISFITS else ()
+        told[child.id] = ChildAccount(child.id, child.name, ChildOutcome.NOT_FITTING, code, why=why)
+    for child in asked.silent:
+        told[child.id] = ChildAccount(child.id, child.name, ChildOutcome.NOT_READY, asked.codes[child.id])
+    added = {known.child.id: number for number, known in enumerate(zone.children.snapshot())}
+    return sorted(told.values(), key=lambda account: added.get(account.child_id, len(added)))
+
+
+def _kept_out(zone: Zone) -> list[ChildAccount]:
+    children = [known.child for known in zone.children.snapshot()]
+    return [ChildAccount(c.id, c.name, ChildOutcome.NOT_FITTING, "own_hosts_only") for c in children]
+
+
+_MISFITS = {
+    "wrong_availability_zone": "AvailabilityZoneFilter",
+    "zone_capability": "zone_capabilities",
+    "traits_not_met": "TraitsFilter",
+    "not_enough_resources": "ResourceClassFilter",
+}
+"""What would refuse every host of a child that is not asked for this code."""
+
+
+def _told(spec: RequestSpec, child: Child, outcome: Done[ChildOffer] | Failed | Late) -> ChildAccount:
+    match outcome:
+        case Done(offer):
+            state = ChildOutcome.ANSWERED if offer.complete else ChildOutcome.INCOMPLETE
+            offered = spec.num_instances if offer.bundles else len(offer.entries)
+            return ChildAccount(child.id, child.name, state, "", offered, offer.why, offer.limits)
+        case Failed(ChildUnreachable(code=code)):
+            return ChildAccount(child.id, child.name, ChildOutcome.SILENT, code)
+        case _:
+            return ChildAccount(child.id, child.name, ChildOutcome.SILENT, "child_timeout")
 
 
 def _merge(zone: Zone, spec: RequestSpec, own: Offer, answers: _ChildAnswers) -> BuildPlan:
-    """One plan of all offers: always the best head next, so that each sequence keeps its order.
-
-    Equal heads go in an order of zones that differs from request to request, so that alike zones fill alike.
-    Children that have mostly failed for this very request come after all others, however good their offers.
-    """
-    sources = [_own_source(zone, spec, own), *(_child_source(*answer) for answer in answers.offers)]
-    sources.sort(key=lambda source: text_hash(f"{spec.request_id}:{source.id}"))
-    picked: list[Entry] = []
-    alternates: list[Entry] = []
-    bundles: list[Bundle] = []
-    for last in (False, True):
-        turn = [source for source in sources if (source.id in answers.unreliable) is last]
-        best, rests = merge_heads([source.entries for source in turn], spec.num_instances - len(picked))
-        spare = [[*rest, *source.alternates] for rest, source in zip(rests, turn, strict=True)]
-        picked += best
-        alternates += merge_heads(spare, spec.alternates - len(alternates))[0]
-        bundles += merge_heads([source.bundles for source in turn], 1 + spec.alternates - len(bundles))[0]
+    """One plan of all offers."""
+    below = [
+        replace(_child_source(child, offer), unreliable=child.id in answers.unreliable)
+        for child, offer in answers.offers
+    ]
+    merged = merge_sources(spec, [own_source(zone.uuid, spec, own), *below])
     return BuildPlan(
-        entries=tuple(picked),
-        alternates=tuple(alternates),
-        bundles=tuple(bundles),
+        entries=merged.entries,
+        alternates=merged.alternates,
+        bundles=merged.bundles,
         complete=answers.complete,
         expires_in_s=min([zone.conf.build_plan_ttl, *(o.expires_in_s for _, o in answers.offers)]),
-        why=tuple(chain(own.why, *(offer.why for _, offer in answers.offers))),
     )
 
 
-@dataclass(frozen=True)
-class _Source:
-    """What one zone offers, as this one weighs it: itself, or a child."""
-
-    id: str
-    entries: Sequence[Entry]
-    alternates: Sequence[Entry]
-    bundles: Sequence[Bundle]
-
-
-def _own_source(zone: Zone, spec: RequestSpec, own: Offer) -> _Source:
-    def entry(pick: Pick) -> Entry:
-        return Entry(pick.weight, LocalPlace(pick.host_id))
-
-    return _Source(
-        id=zone.uuid,
-        entries=[entry(pick) for pick in own.picks],
-        alternates=[entry(pick) for pick in own.alternates],
-        bundles=[Bundle(pick.weight, (entry(pick),) * spec.num_instances) for pick in own.bundles],
-    )
-
-
-def _child_source(child: Child, offer: ChildOffer) -> _Source:
+def _child_source(child: Child, offer: ChildOffer) -> Source:
     def entry(weight: int, blob: str) -> Entry:
         return Entry(_weight_here(child, weight), ChildPlace(child.id, blob))
 
-    return _Source(
+    return Source(
         id=child.id,
         entries=[entry(weight, blob) for weight, blob in offer.entries],
         alternates=[entry(weight, blob) for weight, blob in offer.alternates],
@@ -263,13 +309,16 @@ def _seal(zone: Zone, caller: Caller, spec: RequestSpec, decision: Decision) -> 
     entries = [*plan.entries, *plan.alternates, *(e for b in plan.bundles for e in b.entries)]
     # For as long as this zone's own offers last: a child that says less spoils none but its own.
     blobs = iter(envelope.seal(bound, [_content(e) for e in entries]))
+    told = caller.told
+    how_much = zone.conf.explain_to_parent if told is Explained.AS_THE_ZONE else told.value
     return SealedOffer(
         weights=[(entry.weight, next(blobs)) for entry in plan.entries],
         alternates=[(entry.weight, next(blobs)) for entry in plan.alternates],
         bundles=[(bundle.weight, [next(blobs) for _ in bundle.entries]) for bundle in plan.bundles],
         complete=plan.complete,
         expires_in_s=plan.expires_in_s,
-        why=explain(plan.why, zone.conf.explain_to_parent),
+        why=explain(decision.account.why, how_much),
+        limits=explain(decision.account.limits, how_much),
     )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from zonesched.errors import BadRequest, Conflict, NotFound, Unauthorized
-from zonesched.model.caller import Caller, Role
+from zonesched.model.caller import Caller, Explained, Role
 from zonesched.model.placement import PlacementState
 from zonesched.model.views import NewUser, UserView
 from zonesched.seal import passwords
@@ -35,21 +36,43 @@ def list_users(zone: Zone) -> list[UserView]:
     return [_view(user) for user in zone.store.read(rows.read_all)]
 
 
-def create(zone: Zone, name: str, role: Role, project_id: str, password: str = "") -> NewUser:
+def create(
+    zone: Zone,
+    name: str,
+    role: Role,
+    project_id: str,
+    password: str = "",
+    explained: Explained = Explained.AS_THE_ZONE,
+) -> NewUser:
     """Add a user; without a password it gets a secret of 256 bits, which is told here and never again.
 
-    Raises BadRequest for a name that HTTP Basic cannot carry and for a chosen password of an agent or a
-    parent, Conflict for a name in use.
+    Raises BadRequest for a name that HTTP Basic cannot carry, for a chosen password of an agent or a parent,
+    and as `set_explained`; Conflict for a name in use.
     """
-    new = _new_user(zone, name, role, project_id, password)
+    user, secret = _new_user(zone, name, role, project_id, password)
+    new = replace(user, explained=_for_parent(role, explained))
 
     def fn(tx: Transaction) -> None:
         if rows.read_by_name(tx, name):
             raise Conflict(f"There is a user {name}.", code="user_exists", field="user.name")
-        rows.insert(tx, new[0])
+        rows.insert(tx, new)
 
     zone.store.write(fn)
-    return NewUser(_view(new[0]), new[1])
+    return NewUser(_view(new), secret)
+
+
+def set_explained(zone: Zone, name: str, explained: Explained) -> UserView:
+    """Tell a parent so much of why hosts were refused, from its next select on.
+
+    Raises NotFound, and BadRequest for a user that is no parent.
+    """
+
+    def fn(tx: Transaction) -> User:
+        user = replace(_existing(tx, name), explained=explained)
+        rows.set_explained(tx, user.id, _for_parent(user.role, explained))
+        return user
+
+    return _view(zone.store.write(fn))
 
 
 def set_secret(zone: Zone, name: str, password: str = "") -> NewUser:
@@ -95,7 +118,7 @@ def authenticate(zone: Zone, name: str, password: str) -> Caller:
     # What is longer than any password is not hashed.
     presented = password if len(password) <= LONGEST_PASSWORD else ""
     if user is not None and zone.verified.verify(user.id, presented, user.secret):
-        return Caller(user.id, user.name, user.role, user.project_id)
+        return Caller(user.id, user.name, user.role, user.project_id, user.explained)
     if user is None or not user.secret.startswith("scrypt$"):
         passwords.verify(presented, passwords.UNKNOWN_USER)
     raise Unauthorized("The credentials are not valid.")
@@ -118,6 +141,16 @@ def create_first_admin(zone: Zone, keep: Callable[[NewUser], None]) -> NewUser |
         return True
 
     return made if zone.store.write(fn) else None
+
+
+def _for_parent(role: Role, explained: Explained) -> Explained:
+    if explained is not Explained.AS_THE_ZONE and role is not Role.PARENT:
+        raise BadRequest(
+            f"user.explain_to_parent: a user of role {role.value} is no parent.",
+            code="no_parent",
+            field="user.explain_to_parent",
+        )
+    return explained
 
 
 def _has_places(tx: Transaction, caller_id: str) -> bool:
@@ -164,4 +197,4 @@ def _proof(zone: Zone, role: Role, password: str) -> tuple[str, str]:
 
 
 def _view(user: User) -> UserView:
-    return UserView(user.id, user.name, user.role, user.project_id)
+    return UserView(user.id, user.name, user.role, user.project_id, user.explained)

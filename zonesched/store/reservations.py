@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.errors import LeaseLost
+from zonesched.model.account import Account, account_from_wire, account_to_wire
 from zonesched.model.request_spec import RequestSpec, spec_from_row, spec_to_row
 from zonesched.store import tables as t
 
@@ -60,7 +61,7 @@ _KEEP_LEASE = (
 
 @dataclass(frozen=True)
 class Reservation:
-    """One row. `reasons` are the stable codes of why not, for whoever asked."""
+    """One row. `why`: how its last select went, with names of hosts and children for this zone's operator."""
 
     id: str
     caller_id: str
@@ -71,7 +72,7 @@ class Reservation:
     min_count: int
     state: ReservationState
     reason: str
-    why: Sequence[dict[str, Any]]
+    why: Account
     selects: int
     idempotency_key: str
     fingerprint: str
@@ -101,7 +102,7 @@ def insert(tx: Connection, r: Reservation) -> None:
         "min_count": r.min_count,
         "state": r.state.value,
         "reason": r.reason,
-        "why": orjson.dumps(list(r.why)).decode(),
+        "why": _account_text(r.why),
         "selects": r.selects,
         "idempotency_key": r.idempotency_key or None,
         "fingerprint": r.fingerprint,
@@ -194,20 +195,22 @@ def poke(tx: Connection, caller_id: str, reservation_id: str) -> None:
     )
 
 
-def note_select(
-    tx: Connection, lease: Lease, why: Sequence[dict[str, Any]], spec: RequestSpec, reason: str
-) -> None:
-    """Count one more select; keep its weighing, why hosts were refused, and the code of the outcome."""
+def note_select(tx: Connection, lease: Lease, why: Account, spec: RequestSpec, reason: str) -> None:
+    """Count one more select; keep its weighing, how it went, and the code of the outcome."""
     tx.execute(
         sa.update(t.reservations)
         .where(COLUMNS.id == lease.reservation_id, COLUMNS.caller_id == lease.caller_id)
         .values(
             selects=COLUMNS.selects + 1,
-            why=orjson.dumps(list(why)).decode(),
+            why=_account_text(why),
             spec=orjson.dumps(spec_to_row(spec)).decode(),
             reason=reason,
         )
     )
+
+
+def _account_text(account: Account) -> str:
+    return orjson.dumps(account_to_wire(account)).decode()
 
 
 def _from_row(row: Any) -> Reservation:
@@ -221,7 +224,7 @@ def _from_row(row: Any) -> Reservation:
         min_count=row.min_count,
         state=ReservationState(row.state),
         reason=row.reason,
-        why=orjson.loads(row.why),
+        why=account_from_wire(orjson.loads(row.why)),
         selects=row.selects,
         idempotency_key=row.idempotency_key or "",
         fingerprint=row.fingerprint,

@@ -64,6 +64,8 @@ users = Table(
     Column("role", String(16), nullable=False),
     Column("project_id", NAME, nullable=False),
     Column("secret", Text, nullable=False),
+    # Of a parent, in place of the option of this name; "default" leaves it to the option.
+    Column("explain_to_parent", String(16), nullable=False),
     Column("created_at", Float, nullable=False),
 )
 

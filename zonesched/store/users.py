@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.caller import Role
+from zonesched.model.caller import Explained, Role
 from zonesched.store import tables as t
 
 COLUMNS = t.users.c
@@ -16,7 +17,10 @@ _BY_NAME = sa.select(t.users).where(COLUMNS.name == sa.bindparam("name"))
 
 @dataclass(frozen=True)
 class User:
-    """One row. `secret` is the hash of a password or of a generated secret."""
+    """One row. `secret` is the hash of a password or of a generated secret.
+
+    `explained`: how much a parent is told of why hosts were refused.
+    """
 
     id: str
     name: str
@@ -24,6 +28,7 @@ class User:
     project_id: str
     secret: str = field(repr=False)
     created_at: float
+    explained: Explained = Explained.AS_THE_ZONE
 
 
 def insert(tx: Connection, user: User) -> None:
@@ -35,6 +40,7 @@ def insert(tx: Connection, user: User) -> None:
             role=user.role.value,
             project_id=user.project_id,
             secret=user.secret,
+            explain_to_parent=user.explained.value,
             created_at=user.created_at,
         )
     )
@@ -68,6 +74,11 @@ def set_secret(tx: Connection, user_id: str, secret: str) -> bool:
     return bool(tx.execute(changed).rowcount)
 
 
+def set_explained(tx: Connection, user_id: str, explained: Explained) -> None:
+    """Set how much a parent is told."""
+    tx.execute(sa.update(t.users).where(COLUMNS.id == user_id).values(explain_to_parent=explained.value))
+
+
 def delete(tx: Connection, user_id: str) -> None:
     """Forget a user."""
     tx.execute(sa.delete(t.users).where(COLUMNS.id == user_id))
@@ -78,5 +89,13 @@ def _read(tx: Connection, condition: sa.ColumnElement[bool]) -> list[User]:
     return [_from_row(row) for row in tx.execute(statement)]
 
 
-def _from_row(row: sa.Row[tuple[object, ...]]) -> User:
-    return User(row.id, row.name, Role(row.role), row.project_id, row.secret, row.created_at)
+def _from_row(row: sa.Row[Any]) -> User:
+    return User(
+        id=row.id,
+        name=row.name,
+        role=Role(row.role),
+        project_id=row.project_id,
+        secret=row.secret,
+        created_at=row.created_at,
+        explained=Explained(row.explain_to_parent),
+    )

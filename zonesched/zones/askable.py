@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from zonesched.model.request_spec import RequestSpec
-from zonesched.zones.child import Child, ChildInfo, Ready
+from zonesched.zones.child import Child, ChildInfo, ChildStatus, Offline, Ready, Waiting
 from zonesched.zones.known_child import KnownChild
 
 
 @dataclass(frozen=True)
 class Askable:
-    """Whom a request goes to; who is known not to fit and needs no asking; who cannot be asked."""
+    """Whom a request goes to; who is known not to fit and needs no asking; who cannot be asked.
+
+    `codes`: why the latter two are not asked, by id of the child.
+    """
 
     to_ask: tuple[Child, ...]
     not_fitting: tuple[Child, ...]
     silent: tuple[Child, ...]
+    codes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -29,37 +33,50 @@ def askable(children: Iterable[KnownChild], spec: RequestSpec) -> Askable:
     to_ask: list[Child] = []
     not_fitting: list[Child] = []
     silent: list[Child] = []
+    codes: dict[str, str] = {}
     for known in children:
+        child_id = known.child.id
         match known.status:
-            case Ready(info) if not can_fit(info, spec):
+            case Ready(info) if misfit := misfit_of(info, spec):
                 not_fitting.append(known.child)
+                codes[child_id] = misfit
             case Ready(info) if info.can_seal:
                 to_ask.append(known.child)
-            case _:
+            case status:
                 silent.append(known.child)
-    return Askable(tuple(to_ask), tuple(not_fitting), tuple(silent))
+                codes[child_id] = _why_silent(status)
+    return Askable(tuple(to_ask), tuple(not_fitting), tuple(silent), codes)
 
 
-def can_fit(info: ChildInfo, spec: RequestSpec) -> bool:
-    """Whether one host there could hold one instance if all were free, as far as the child's word goes.
+def misfit_of(info: ChildInfo, spec: RequestSpec) -> str:
+    """Why no host there could hold an instance if all were free, as a code; "" where one might.
 
-    Judged by what is fixed only. A child that lacks word from below may hold more than it says.
+    Judged by what is fixed only, as far as the child's word goes: one that lacks word from below may hold
+    more than it says.
     """
     if info.uuid in spec.path:
-        return False
+        return "zone_passed_before"
     if not info.complete:
-        return True
-    return _has_kind(info, spec) and all(
-        name in info.capacities and amount <= info.capacities[name].high
+        return ""
+    traits = spec.traits
+    if spec.availability_zone and spec.availability_zone not in info.availability_zones:
+        return "wrong_availability_zone"
+    if any(value not in info.zone_capabilities.get(key, ()) for key, value in spec.zone_capabilities.items()):
+        return "zone_capability"
+    if not traits.required <= info.traits or not all(group & info.traits for group in traits.any_of):
+        return "traits_not_met"
+    too_small = any(
+        name not in info.capacities or amount > info.capacities[name].high
         for name, amount in spec.resources.items()
     )
+    return "not_enough_resources" if too_small else ""
 
 
-def _has_kind(info: ChildInfo, spec: RequestSpec) -> bool:
-    wanted = spec.traits
-    return (
-        (not spec.availability_zone or spec.availability_zone in info.availability_zones)
-        and all(value in info.zone_capabilities.get(key, ()) for key, value in spec.zone_capabilities.items())
-        and wanted.required <= info.traits
-        and all(group & info.traits for group in wanted.any_of)
-    )
+def _why_silent(status: ChildStatus) -> str:
+    match status:
+        case Waiting():
+            return "child_waiting"
+        case Offline(error):
+            return error
+        case Ready():
+            return "zone_has_no_key"

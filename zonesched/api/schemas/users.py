@@ -11,6 +11,7 @@ from zonesched.errors import BadRequest
 
 UserName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,254}$")]
 Password = Annotated[str, Field(min_length=1, max_length=1024, repr=False)]
+HowMuch = Literal["default", "none", "reasons", "counts"]
 PEOPLE = ("admin", "member", "reader")
 
 
@@ -21,6 +22,7 @@ class NewUser(Schema):
     role: Literal["admin", "member", "reader", "compute", "parent"]
     project_id: Text = ""
     password: Password = ""
+    explain_to_parent: HowMuch = "default"
 
 
 class UserBody(Schema):
@@ -38,24 +40,26 @@ class UserBody(Schema):
 
 
 class UserChange(Schema):
-    """What shall prove who a user is: a password of its choice, or a secret that the zone makes."""
+    """What shall prove who a user is (a chosen password or a generated secret), or what a parent is told."""
 
     password: Password = ""
     new_secret: bool = False
+    explain_to_parent: HowMuch | Literal[""] = ""
 
 
 class ChangeUserBody(Schema):
     user: UserChange
 
-    def checked_password(self) -> str:
-        """The password, "" for a new secret; raises BadRequest unless one of the two is asked for."""
-        if bool(self.user.password) is self.user.new_secret:
+    def checked(self) -> UserChange:
+        """The change; raises BadRequest unless exactly one is asked for."""
+        asked = self.user
+        if bool(asked.password) + asked.new_secret + bool(asked.explain_to_parent) != 1:
             raise BadRequest(
-                "user.password: exactly one of password and new_secret is needed.",
+                "user.password: exactly one of password, new_secret and explain_to_parent is needed.",
                 code="missing_field",
                 field="user.password",
             )
-        return self.user.password
+        return asked
 
 
 class RemoveUserQuery(Schema):

@@ -146,6 +146,7 @@ def upgrade() -> None:
         sa.Column("role", sa.String(length=16), nullable=False),
         sa.Column("project_id", sa.String(length=255), nullable=False),
         sa.Column("secret", sa.Text(), nullable=False),
+        sa.Column("explain_to_parent", sa.String(length=16), nullable=False),
         sa.Column("created_at", sa.Float(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_users")),
         sa.UniqueConstraint("name", name=op.f("uq_users_name")),

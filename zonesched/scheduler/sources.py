@@ -1,0 +1,69 @@
+"""What each zone offers for one request, and the one plan made from it: pure, also when it is replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zonesched.model.build_plan import Bundle, Entry, LocalPlace
+from zonesched.model.request_spec import RequestSpec
+from zonesched.model.tie_break import text_hash
+from zonesched.scheduler.merge import merge_heads
+from zonesched.scheduler.offer import Offer, Pick
+
+
+@dataclass(frozen=True)
+class Source:
+    """What one zone offers, as this one weighs it: itself, or a child.
+
+    `id` is the zone's uuid or the child's id. `unreliable`: it has mostly failed for this very request.
+    """
+
+    id: str
+    entries: Sequence[Entry]
+    alternates: Sequence[Entry]
+    bundles: Sequence[Bundle]
+    unreliable: bool = False
+
+
+@dataclass(frozen=True)
+class Merged:
+    """One plan of all sources, best first."""
+
+    entries: tuple[Entry, ...]
+    alternates: tuple[Entry, ...]
+    bundles: tuple[Bundle, ...]
+
+
+def own_source(zone_uuid: str, spec: RequestSpec, own: Offer) -> Source:
+    """The offer of the zone's own hosts."""
+
+    def entry(pick: Pick) -> Entry:
+        return Entry(pick.weight, LocalPlace(pick.host_id))
+
+    return Source(
+        id=zone_uuid,
+        entries=[entry(pick) for pick in own.picks],
+        alternates=[entry(pick) for pick in own.alternates],
+        bundles=[Bundle(pick.weight, (entry(pick),) * spec.num_instances) for pick in own.bundles],
+    )
+
+
+def merge_sources(spec: RequestSpec, sources: Sequence[Source]) -> Merged:
+    """Always the best head next, so that each sequence keeps its order.
+
+    Equal heads go in an order of zones that differs from request to request, so that alike zones fill alike.
+    Children that have mostly failed for this very request come after all others, however good their offers.
+    """
+    ordered = sorted(sources, key=lambda source: text_hash(f"{spec.request_id}:{source.id}"))
+    picked: list[Entry] = []
+    alternates: list[Entry] = []
+    bundles: list[Bundle] = []
+    for last in (False, True):
+        turn = [source for source in ordered if source.unreliable is last]
+        best, rests = merge_heads([source.entries for source in turn], spec.num_instances - len(picked))
+        spare = [[*rest, *source.alternates] for rest, source in zip(rests, turn, strict=True)]
+        picked += best
+        alternates += merge_heads(spare, spec.alternates - len(alternates))[0]
+        bundles += merge_heads([source.bundles for source in turn], 1 + spec.alternates - len(bundles))[0]
+    return Merged(tuple(picked), tuple(alternates), tuple(bundles))
