@@ -16,11 +16,12 @@ MARKED = re.compile(r"(<!-- options: (?P<title>.+?) -->\n).*?(<!-- end -->)", re
 
 def page_with_tables(page: str) -> str:
     """The page with the table of each marked group made anew. Raises KeyError for an unknown group."""
-    tables = {title: _table(options) for title, options in conf.SAMPLE_GROUPS}
+    tables = {title: table(options) for title, options in conf.SAMPLE_GROUPS}
     return MARKED.sub(lambda mark: mark[1] + "\n" + tables[mark["title"]] + "\n" + mark[3], page)
 
 
-def _table(options: Any) -> str:
+def table(options: Any) -> str:
+    """A row for each option."""
     return HEAD + "".join(_row(option) for option in options)
 
 

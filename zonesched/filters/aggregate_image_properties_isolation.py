@@ -14,7 +14,7 @@ from zonesched.model.request_spec import RequestSpec
 class AggregateImagePropertiesIsolation(SharedFactsFilter):
     """Passes hosts none of whose aggregates names other values of a property than the image has.
 
-    It reads the metadata of a host's aggregates, and the image's properties of the same names: a property
+    Reads: the metadata of a host's aggregates, and the image's properties of the same names: a property
     that the image has and the metadata names must be one of the metadata's values (several with commas, those
     of all aggregates together). What only one of the two has is no hindrance. With the option
     `aggregate_image_properties_isolation_namespace`, only metadata that starts with it and

@@ -14,7 +14,7 @@ SCOPE = "aggregate_instance_extra_specs"
 class AggregateInstanceExtraSpecsFilter(SharedFactsFilter):
     """Passes hosts whose aggregates' metadata meets the flavor's extra specs; all, if it has none.
 
-    It reads extra specs `aggregate_instance_extra_specs:KEY` and those without any scope, with the operators
+    Reads: extra specs `aggregate_instance_extra_specs:KEY` and those without any scope, with the operators
     of ComputeCapabilitiesFilter, and the metadata KEY of all aggregates of a host together; a value of
     metadata may name several with commas. One of the values must meet the requirement. A host whose
     aggregates have no KEY, or that is in no aggregate, is not passed.

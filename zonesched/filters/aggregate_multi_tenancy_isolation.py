@@ -13,7 +13,7 @@ TENANT_KEY = "filter_tenant_id"
 class AggregateMultiTenancyIsolation(SharedFactsFilter):
     """Passes hosts whose aggregates are kept for no project, or for the request's.
 
-    It reads the metadata `filter_tenant_id` of a host's aggregates, a project id or several with commas, and
+    Reads: the metadata `filter_tenant_id` of a host's aggregates, a project id or several with commas, and
     all keys that start so (`filter_tenant_id2`, `filter_tenant_id_more`), for more projects than one value
     holds. With several such aggregates, the projects of all of them are let in. A project that is named there
     may also go to hosts that are kept for nobody.

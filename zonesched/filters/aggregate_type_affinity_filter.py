@@ -13,7 +13,7 @@ TYPE_KEY = "instance_type"
 class AggregateTypeAffinityFilter(SharedFactsFilter):
     """Passes hosts whose aggregates name the request's flavor, or name none.
 
-    It reads the metadata `instance_type` of a host's aggregates: the name of a flavor, or several with
+    Reads: the metadata `instance_type` of a host's aggregates: the name of a flavor, or several with
     commas; with several such aggregates, those of all of them.
 
     Example: hosts of an aggregate with `instance_type = m1.nano,m1.small` take these two flavors and no

@@ -12,7 +12,12 @@ from zonesched.model.request_spec import RequestSpec
 
 
 class AllHostsFilter(BaseHostFilter):
-    """Passes all hosts, those of a dead agent too."""
+    """Passes all hosts, disabled ones and those of a silent agent too.
+
+    Reads: nothing. Room is looked at all the same, as it is whatever filters are enabled.
+
+    Example: with `enabled_filters = AllHostsFilter` a disabled host with room is offered.
+    """
 
     code = "all_hosts"
     shared_facts_only = True

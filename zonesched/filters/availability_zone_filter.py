@@ -12,7 +12,14 @@ from zonesched.model.request_spec import RequestSpec
 
 
 class AvailabilityZoneFilter(BaseHostFilter):
-    """Passes hosts of the request's availability zone; all, if it names none."""
+    """Passes hosts of the request's availability zone; all, if it names none.
+
+    Reads: the request's `availability_zone`, and a host's: what an aggregate of it says in its metadata
+    `availability_zone`, else what its agent reports. Both are compared letter by letter.
+
+    Example: `"availability_zone": "az-east"` goes to the hosts of an aggregate with `availability_zone =
+    az-east`, and to no host that is in no availability zone.
+    """
 
     code = "wrong_availability_zone"
     shared_facts_only = True

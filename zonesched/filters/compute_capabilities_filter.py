@@ -24,7 +24,7 @@ _Path = tuple[str, ...]
 class ComputeCapabilitiesFilter(BaseHostFilter):
     """Passes hosts whose capabilities meet the flavor's extra specs; all, if it has none of this filter's.
 
-    It reads extra specs `capabilities:KEY`, nested as `capabilities:cpu_info:features`, and those without any
+    Reads: extra specs `capabilities:KEY`, nested as `capabilities:cpu_info:features`, and those without any
     scope; those of other scopes (`resources:`, `trait:`, `hw:`, `quota:`, ...) are not its own. KEY is a
     capability that the host's agent reports (`hypervisor_type`, `hypervisor_version`, `cpu_info`, or any
     other), or one of the numbers `free_ram_mb`, `total_usable_ram_mb`, `free_disk_mb`,

@@ -10,7 +10,14 @@ from zonesched.model.request_spec import RequestSpec
 
 
 class ComputeFilter(BaseHostFilter):
-    """Passes hosts that are enabled and whose agent lives."""
+    """Passes hosts that are enabled and whose agent lives.
+
+    Reads: whether an operator has disabled the host, or forced it or its agent down, and whether its agent
+    was heard of in the last `service_down_time` seconds.
+
+    Example: with `service_down_time = 60`, the hosts of an agent that fell silent 61 seconds ago take no new
+    instances until it is heard again; those they have stay.
+    """
 
     code = "host_not_available"
     run_filter_once_per_request = True

@@ -9,8 +9,10 @@ from zonesched.model.request_spec import VCPU
 class CoreFilter(RoomOfClassFilter):
     """Passes hosts whose capacity of VCPU, less what claims take, covers one instance.
 
-    The capacity is the very number that a claim is checked with, the host's allocation ratio and those of its
-    aggregates included: floor((total - reserved) * ratio). A request that takes no VCPU passes everywhere.
+    Reads: the flavor's VCPUs, or its extra spec `resources:VCPU` in their place, and the host's capacity.
+    That is the very number that a claim is checked with, the host's allocation ratio and those of its
+    aggregates included: floor((total - reserved) * ratio). Option `cpu_allocation_ratio` (1.0) is the ratio
+    where nothing else says one. A request that takes no VCPU passes everywhere.
 
     Example: a host of 8 VCPUs with ratio 2.0 of which 15 are claimed passes a flavor of 1 VCPU, and not one
     of 2.
@@ -23,11 +25,11 @@ class CoreFilter(RoomOfClassFilter):
 class AggregateCoreFilter(CoreFilter):
     """Passes the same hosts as CoreFilter, under a name and a code of its own.
 
-    Metadata of aggregates: `cpu_allocation_ratio`; where several aggregates of a host set it, the smallest
-    counts, and it is in the capacity that CoreFilter and every claim read. So a host passes this filter
-    exactly if it passes CoreFilter, and no claim disagrees with either.
+    Reads: what CoreFilter reads. Metadata of aggregates, `cpu_allocation_ratio`, is in the capacity that
+    CoreFilter and every claim read; where several aggregates of a host set it, the smallest counts. So a host
+    passes this filter exactly if it passes CoreFilter, and no claim disagrees with either.
 
-    Example: hosts of an aggregate with `cpu_allocation_ratio` = `1.0` are never over-committed, whichever of
+    Example: hosts of an aggregate with `cpu_allocation_ratio = 1.0` are never over-committed, whichever of
     the two filters is enabled.
     """
 

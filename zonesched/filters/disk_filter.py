@@ -9,8 +9,10 @@ from zonesched.model.request_spec import DISK_GB
 class DiskFilter(RoomOfClassFilter):
     """Passes hosts whose capacity of DISK_GB, less what claims take, covers one instance.
 
-    The capacity is the very number that a claim is checked with, the host's allocation ratio and those of its
-    aggregates included: floor((total - reserved) * ratio). A request that takes no DISK_GB passes everywhere.
+    Reads: the flavor's disk, or its extra spec `resources:DISK_GB` in its place, and the host's capacity.
+    That is the very number that a claim is checked with, the host's allocation ratio and those of its
+    aggregates included: floor((total - reserved) * ratio). Option `disk_allocation_ratio` (1.0) is the ratio
+    where nothing else says one. A request that takes no DISK_GB passes everywhere.
 
     Example: a host of 10 GB of which 5 are claimed passes a flavor of 5 GB, and not one of 6.
     """
@@ -22,11 +24,11 @@ class DiskFilter(RoomOfClassFilter):
 class AggregateDiskFilter(DiskFilter):
     """Passes the same hosts as DiskFilter, under a name and a code of its own.
 
-    Metadata of aggregates: `disk_allocation_ratio`; where several aggregates of a host set it, the smallest
-    counts, and it is in the capacity that DiskFilter and every claim read. So a host passes this filter
-    exactly if it passes DiskFilter, and no claim disagrees with either.
+    Reads: what DiskFilter reads. Metadata of aggregates, `disk_allocation_ratio`, is in the capacity that
+    DiskFilter and every claim read; where several aggregates of a host set it, the smallest counts. So a host
+    passes this filter exactly if it passes DiskFilter, and no claim disagrees with either.
 
-    Example: hosts of an aggregate with `disk_allocation_ratio` = `1.0` are never over-committed, whichever of
+    Example: hosts of an aggregate with `disk_allocation_ratio = 1.0` are never over-committed, whichever of
     the two filters is enabled.
     """
 

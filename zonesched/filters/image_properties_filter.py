@@ -11,7 +11,7 @@ from zonesched.model.request_spec import RequestSpec
 class ImagePropertiesFilter(SharedFactsFilter):
     """Passes hosts that support the image's architecture, hypervisor type and version, and vm mode.
 
-    It reads the image properties `hw_architecture`, `img_hv_type`, `hw_vm_mode` and
+    Reads: the image properties `hw_architecture`, `img_hv_type`, `hw_vm_mode` and
     `img_hv_requested_version`, or their older names `architecture`, `hypervisor_type`, `vm_mode` and
     `hypervisor_version_requires`; what an image does not name is not demanded. Of a host it reads the
     capabilities `supported_instances` (a list of [architecture, hypervisor type, vm mode], one of which must

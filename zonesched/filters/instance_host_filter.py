@@ -14,9 +14,9 @@ from zonesched.model.request_spec import RequestSpec
 class SameHostFilter(BaseHostFilter):
     """Passes hosts that have one of the instances that the hint `same_host` names; all without this hint.
 
-    The hint is the uuid of an instance or a list of such. Only living instances of the same project count, in
-    whatever zone of the tree; where none of them is, no host passes. A request with the hint is
-    filtered so even where this filter is not enabled.
+    Reads: the hint `same_host`, the uuid of an instance or a list of such. Only living instances of the same
+    project count, in whatever zone of the tree; where none of them is, no host passes. A request with the
+    hint is filtered so even where this filter is not enabled.
 
     Example: `"os:scheduler_hints": {"same_host": ["8c19174f-4220-44f0-824a-cd1eeef10287"]}` puts a cache
     beside its database.
@@ -37,9 +37,9 @@ class SameHostFilter(BaseHostFilter):
 class DifferentHostFilter(BaseHostFilter):
     """Passes hosts that have none of the instances that the hint `different_host` names.
 
-    The hint is the uuid of an instance or a list of such. Only living instances of the same project count, in
-    whatever zone of the tree; uuids of others remove no host. A request with the hint is filtered so even
-    where this filter is not enabled.
+    Reads: the hint `different_host`, the uuid of an instance or a list of such. Only living instances of the
+    same project count, in whatever zone of the tree; uuids of others remove no host. A request with the hint
+    is filtered so even where this filter is not enabled.
 
     Example: `"os:scheduler_hints": {"different_host": ["8c19174f-4220-44f0-824a-cd1eeef10287"]}` keeps a
     replica off its primary's host.

@@ -12,7 +12,16 @@ from zonesched.model.request_spec import DISK_GB, MEMORY_MB, RequestSpec
 
 
 class InstanceTypeFilter(BaseHostFilter):
-    """Passes hosts with room for the flavor's memory and disk."""
+    """Passes hosts with room for the flavor's memory and disk.
+
+    It is RamFilter and DiskFilter in one, as the original document has it; CPUs do not matter to it.
+
+    Reads: the flavor's RAM and disk, or its extra specs `resources:MEMORY_MB` and `resources:DISK_GB` in
+    their place, and the host's capacity of both less what claims take.
+
+    Example: a flavor of 2048 MB and 20 GB passes a host with 2048 MB and 20 GB left, and neither one with
+    2047 MB nor one with 19 GB.
+    """
 
     code = "instance_type_too_large"
     implied_by_room = True

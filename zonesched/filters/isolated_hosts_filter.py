@@ -18,7 +18,7 @@ from zonesched.model.request_spec import RequestSpec
 class IsolatedHostsFilter(BaseHostFilter):
     """Passes isolated hosts for isolated images, and other hosts for other images.
 
-    It reads the options `isolated_images` (ids of images), `isolated_hosts` (names of this zone's hosts) and
+    Reads: the options `isolated_images` (ids of images), `isolated_hosts` (names of this zone's hosts) and
     `restrict_isolated_hosts_to_isolated_images`. An isolated image goes to isolated hosts only; where that
     option is false, isolated hosts take any image, and a request without an image goes anywhere.
 

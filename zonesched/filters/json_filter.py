@@ -13,16 +13,16 @@ from zonesched.model.request_spec import RequestSpec
 
 
 class JSONFilter(BaseHostFilter):
-    """Passes hosts that the request's query holds for; all, if there is none. Also known as JsonFilter.
+    """Passes hosts that the request's query holds for; all, if there is none.
 
-    It reads the hint `query`, the text of a JSON list whose first element is an operator. `=  <  >  <=  >=`
-    compare the first operand with each of the others, `in` looks for it among them; `and`, `or` and `not`
-    take such lists. A text that starts with `$` is one of the host's numbers (`$free_ram_mb`,
-    `$total_usable_ram_mb`, `$free_disk_mb`, `$total_usable_disk_gb`, `$disk_mb_used`, `$vcpus_total`,
-    `$vcpus_used`, `$num_instances`, `$num_io_ops`) or a path into its capabilities
-    (`$capabilities.cpu_info.vendor`, or `$cpu_info.vendor`). Names, addresses and ids of hosts cannot be
-    asked for. A request with a query brings the filter along, whatever filters are enabled; a query that is
-    not of this form is refused (`filter_query_invalid`).
+    Reads: the hint `query`, the text of a JSON list whose first element is an operator. `= < > <= >=` compare
+    the first operand with each of the others, `in` looks for it among them; `and`, `or` and `not` take such
+    lists. What a host does not have, or what is of another kind, meets no comparison. A text that starts with
+    `$` is one of the host's numbers (`$free_ram_mb`, `$total_usable_ram_mb`, `$free_disk_mb`,
+    `$total_usable_disk_gb`, `$disk_mb_used`, `$vcpus_total`, `$vcpus_used`, `$num_instances`, `$num_io_ops`)
+    or a path into its capabilities (`$capabilities.cpu_info.vendor`, or `$cpu_info.vendor`). Names, addresses
+    and ids of hosts cannot be asked for. A request with a query brings the filter along, whatever filters are
+    enabled; a query that is not of this form is refused (`filter_query_invalid`).
 
     Example: `["and", [">=", "$free_ram_mb", 1024], ["in", "$capabilities.gpu", "a100", "h100"]]`.
     """

@@ -19,8 +19,8 @@ from zonesched.ratios import read_ratios
 class MetricsFilter(BaseHostFilter):
     """Passes hosts whose agent reports every metric that `metrics_weight_setting` names.
 
-    Option: `metrics_weight_setting`, a list of name=ratio; only the names matter here. Without any, all hosts
-    pass. Metrics are the `metrics` of the agent's inventory.
+    Reads: option `metrics_weight_setting`, a list of name=ratio, of which only the names matter here, and the
+    `metrics` of the agent's inventory. Where the option names none, all hosts pass.
 
     Example: with `metrics_weight_setting = load=-1.0, heat=-0.5` a host that reports `load` alone is left
     out.

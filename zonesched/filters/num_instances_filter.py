@@ -8,8 +8,8 @@ from zonesched.filters.host_limit import AggregateHostLimitFilter, HostLimitFilt
 class NumInstancesFilter(HostLimitFilter):
     """Passes hosts with fewer than `max_instances_per_host` instances.
 
-    All living instances count, whoever owns them, those of this request included. Option:
-    `max_instances_per_host` (50).
+    Reads: option `max_instances_per_host` (50), and the living instances of a host, whoever owns them, those
+    of this request included.
 
     Example: with `max_instances_per_host = 3` a host with two instances takes one more, and no second one.
     """
@@ -22,12 +22,11 @@ class NumInstancesFilter(HostLimitFilter):
 class AggregateNumInstancesFilter(AggregateHostLimitFilter):
     """Passes hosts with fewer instances than their aggregates allow.
 
-    Metadata of aggregates: `max_instances_per_host`; where several aggregates of a host say a number, the
-    smallest counts. Where none does, the option `max_instances_per_host` (50) does, as for
-    NumInstancesFilter. So it
-    does where one of them says something that is no number, with a warning once.
+    Reads: metadata of aggregates, `max_instances_per_host`; where several aggregates of a host say a number,
+    the smallest counts. Where none does, the option `max_instances_per_host` (50) does, as for
+    NumInstancesFilter. So it does where one of them says something that is no number, with a warning once.
 
-    Example: an aggregate of licensed hosts has `max_instances_per_host` = `4`: none of them ever has a fifth.
+    Example: an aggregate of licensed hosts has `max_instances_per_host = 4`: none of them ever has a fifth.
     """
 
     code = "too_many_instances_for_aggregate"

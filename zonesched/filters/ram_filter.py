@@ -9,9 +9,10 @@ from zonesched.model.request_spec import MEMORY_MB
 class RamFilter(RoomOfClassFilter):
     """Passes hosts whose capacity of MEMORY_MB, less what claims take, covers one instance.
 
-    The capacity is the very number that a claim is checked with, the host's allocation ratio and those of its
-    aggregates included: floor((total - reserved) * ratio). A request that takes no MEMORY_MB passes
-    everywhere.
+    Reads: the flavor's RAM, or its extra spec `resources:MEMORY_MB` in its place, and the host's capacity.
+    That is the very number that a claim is checked with, the host's allocation ratio and those of its
+    aggregates included: floor((total - reserved) * ratio). Option `ram_allocation_ratio` (1.0) is the ratio
+    where nothing else says one. A request that takes no MEMORY_MB passes everywhere.
 
     Example: a host of 1000 MB with 100 MB reserved and ratio 1.5 has a capacity of 1350 MB: a flavor of 1350
     MB passes, one of 1351 MB does not.
@@ -24,11 +25,11 @@ class RamFilter(RoomOfClassFilter):
 class AggregateRamFilter(RamFilter):
     """Passes the same hosts as RamFilter, under a name and a code of its own.
 
-    Metadata of aggregates: `ram_allocation_ratio`; where several aggregates of a host set it, the smallest
-    counts, and it is in the capacity that RamFilter and every claim read. So a host passes this filter
-    exactly if it passes RamFilter, and no claim disagrees with either.
+    Reads: what RamFilter reads. Metadata of aggregates, `ram_allocation_ratio`, is in the capacity that
+    RamFilter and every claim read; where several aggregates of a host set it, the smallest counts. So a host
+    passes this filter exactly if it passes RamFilter, and no claim disagrees with either.
 
-    Example: hosts of an aggregate with `ram_allocation_ratio` = `1.0` are never over-committed, whichever of
+    Example: hosts of an aggregate with `ram_allocation_ratio = 1.0` are never over-committed, whichever of
     the two filters is enabled.
     """
 

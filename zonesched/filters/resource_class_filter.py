@@ -14,7 +14,16 @@ _OF_OTHER_FILTERS = frozenset({VCPU, MEMORY_MB, DISK_GB})
 
 
 class ResourceClassFilter(BaseHostFilter):
-    """Passes hosts with room of every class besides VCPU, MEMORY_MB and DISK_GB, and fitting units of all."""
+    """Passes hosts with room of every class besides VCPU, MEMORY_MB and DISK_GB, and fitting units of all.
+
+    Reads: the flavor's extra specs `resources:CLASS`, each a number of units that one instance takes, and the
+    host's inventories: capacity less what claims take, and whether `min_unit`, `max_unit` and `step_size`
+    admit the number, those of VCPU, MEMORY_MB and DISK_GB too. A host without an inventory of the class has
+    none of it.
+
+    Example: a flavor with `resources:CUSTOM_GPU = 2` goes to hosts with two CUSTOM_GPU left, unless their
+    inventory has a `max_unit` of 1.
+    """
 
     code = "not_enough_resources"
     implied_by_room = True

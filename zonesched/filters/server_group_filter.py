@@ -15,8 +15,10 @@ class ServerGroupAffinityFilter(BaseHostFilter):
     """Passes hosts that have a member of the request's server group, where its policy is `affinity`.
 
     While no host of this zone has a member, every host passes: the first instance chooses the place. So does
-    every host for requests without a group, or of one with another policy. It is also found as
-    GroupAffinityFilter, and applied to requests of such a group even where it is not enabled.
+    every host for requests without a group, or of one with another policy.
+
+    Reads: the hint `group`, the policy of the group it names, and its living members on each host. It is
+    applied to requests of such a group even where it is not enabled.
 
     Example: of the group `db` one instance runs on `host-3`. The next one, sent with the hint `group`, goes
     to `host-3` or nowhere.
@@ -40,9 +42,11 @@ class ServerGroupAntiAffinityFilter(BaseHostFilter):
     """Passes hosts with fewer members of the request's server group than `max_server_per_host`.
 
     Only where the group's policy is `anti-affinity`; every host passes for other policies and without a
-    group. That rule is 1 unless the group sets it. Instances of this request count as they are placed. It is
-    also found as GroupAntiAffinityFilter, and applied to requests of such a group even where it is not
-    enabled.
+    group.
+
+    Reads: the hint `group`, the policy of the group it names and its rule `max_server_per_host`, which is 1
+    unless the group sets it, and its living members on each host; instances of this request count as they are
+    placed. It is applied to requests of such a group even where it is not enabled.
 
     Example: a group with `max_server_per_host` = 2 has two members on `host-3`: the next one goes elsewhere.
     Five instances of a new group with that rule need three hosts.

@@ -21,7 +21,7 @@ USUAL_LENGTHS = {4: 24, 6: 64}
 class SimpleCIDRAffinityFilter(BaseHostFilter):
     """Passes hosts whose address is in the network around the one that the request's hint names; else all.
 
-    It reads the hints `build_near_host_ip` (an IPv4 or IPv6 address) and `cidr` (the length of the network's
+    Reads: the hints `build_near_host_ip` (an IPv4 or IPv6 address) and `cidr` (the length of the network's
     prefix, `/24` or `24`; `/24` for IPv4 and `/64` for IPv6 where it is not given). A host whose address is
     not known as an IP address is not in any network. A request with these hints brings the filter along,
     whatever filters are enabled. Only this zone's own admins may give them, and they are about this zone's

@@ -12,8 +12,8 @@ from zonesched.model.request_spec import RequestSpec
 class TypeAffinityFilter(BaseHostFilter):
     """Passes hosts that have no instance of the request's flavor.
 
-    Instances of any owner count, by the id of their flavor; other flavors do not matter. Of one request's own
-    instances, too, no two share a host.
+    Reads: the id of the request's flavor, and the flavors of the living instances of a host, whoever owns
+    them. Of one request's own instances, too, no two share a host.
 
     Example: three instances of the flavor `large` go to three hosts, none of which had a `large` one before.
     """

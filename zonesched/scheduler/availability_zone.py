@@ -9,7 +9,16 @@ from zonesched.scheduler.chance import ChanceScheduler
 
 
 class AvailabilityZoneScheduler(ChanceScheduler):
-    """ChanceScheduler that keeps to the request's availability zone whatever filters are configured."""
+    """As ChanceScheduler, inside the request's availability zone whatever filters are configured.
+
+    When to use: ChanceScheduler is right, and users name availability zones.
+
+    Reads: `enabled_filters` and what a request adds to them, and AvailabilityZoneFilter where it is not among
+    them.
+
+    Example: with `enabled_filters = ComputeFilter`, a request with `"availability_zone": "az-east"` still
+    goes to hosts of az-east only.
+    """
 
     def _filters(self, spec: RequestSpec) -> tuple[BaseHostFilter, ...]:
         filters = super()._filters(spec)

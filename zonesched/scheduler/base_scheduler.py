@@ -39,10 +39,16 @@ log = logging.getLogger(__name__)
 
 
 class BaseScheduler:
-    """One way to choose hosts.
+    """Weighs each host 1: it fills one host after the other, in another order for each request.
 
     A subclass overrides `weigh`, or what the original document names, with plain lists: `filter_hosts` and
     `weigh_hosts`.
+
+    When to use: to fill one host after the other, or as the base of your own.
+
+    Reads: `enabled_filters` and what a request adds to them.
+
+    Example: ten instances that each take a tenth of a host all go to one empty host.
     """
 
     def __init__(self, plugins: Plugins, name: str = "") -> None:

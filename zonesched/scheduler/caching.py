@@ -6,11 +6,18 @@ from zonesched.scheduler.filter_scheduler import FilterScheduler
 
 
 class CachingScheduler(FilterScheduler):
-    """FilterScheduler on hosts that are read at most once in `host_refresh_interval` seconds.
+    """As FilterScheduler, on hosts that are read at most once in `host_refresh_interval` seconds.
 
-    For a zone whose database is slow to reach, or that many parents ask. Until the next reading it sees no
-    claim, no new host and no silent agent, so that several requests may want the same best host. The database
-    still refuses each claim that does not fit; a claim that lost makes the next request read the hosts first.
+    Until the next reading it sees no claim, no new host and no silent agent, so that several requests may
+    want the same best host. The database still refuses each claim that does not fit; a claim that lost makes
+    the next request read the hosts first.
+
+    When to use: the database is slow to reach, or parents ask for far more selects than boots.
+
+    Reads: `host_refresh_interval` (60.0), and what FilterScheduler reads. A `host_subset_size` above 1 lets
+    requests of one interval lose less often.
+
+    Example: with `host_refresh_interval = 10`, a new host may go unseen for ten seconds.
     """
 
     @property

@@ -14,8 +14,15 @@ from zonesched.scheduler.base_scheduler import BaseScheduler
 class FakeScheduler(BaseScheduler):
     """Takes hosts in the order of their names, whatever filters are configured and whether their agents live.
 
-    For tests of what is around a scheduler: the first host by name is filled before the next. A host weighs
-    its place in that order, from 0. Room is looked at, and so are filters that a request adds.
+    What it chooses can be said beforehand: the first host by name is filled before the next. A host weighs
+    its place in that order, from 0.
+
+    When to use: in tests of what is around a scheduler.
+
+    Reads: room, and the filters that a request adds; no option.
+
+    Example: of empty hosts `a`, `b` and `c` with room for two instances each, three instances go to `a`, `a`
+    and `b`.
     """
 
     def weigh(self, hosts: HostView, spec: RequestSpec) -> Ints:

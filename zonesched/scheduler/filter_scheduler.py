@@ -19,7 +19,22 @@ from zonesched.scheduler.score import part_of_each_host, scale_of_hosts, scale_o
 
 
 class FilterScheduler(BaseScheduler):
-    """Weighs by the request's scale; without one, by the scale of the zone's own filtered hosts."""
+    """Weighs each host by the sum of its scaled weighers, on one scale for the whole tree.
+
+    A host that passes all filters has a raw value of each weigher. The scale brings the lowest of them (or
+    the weigher's own bound) to 0 and the highest to 1, the multiplier weighs it, and the sum decides: the
+    highest first. After each pick that host is weighed anew with what the instance takes. The zone that took
+    the user's request chooses the scale, over the hosts of all zones below where it has children, else over
+    its own filtered hosts; every zone of the request weighs by it.
+
+    When to use: unless you have a reason for another: it sees every claim that was made before the request.
+
+    Reads: `enabled_filters` and what a request adds to them, `weight_classes`, the option of each weigher's
+    multiplier, `host_subset_size` and `shuffle_best_same_weighed_hosts`.
+
+    Example: with `weight_classes = RAMWeigher`, of two hosts with 1024 and 4096 MB free the second scores 1
+    and is taken, until what it was given leaves it with less than the first.
+    """
 
     @property
     def choice(self) -> Choice:

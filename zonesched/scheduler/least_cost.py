@@ -22,7 +22,19 @@ log = logging.getLogger(__name__)
 
 
 class LeastCostScheduler(BaseScheduler):
-    """Weighs by the request's cost functions; without any, by the configured ones."""
+    """Weighs each host by the sum of its costs, each times its factor: the cheapest first.
+
+    The sum is rounded to a whole number and kept within 0 and 2^53 - 1. The zone that took the user's request
+    names the functions, and every zone of the request must have them.
+
+    When to use: you have cost functions, or a tree of zones that weighs by them.
+
+    Reads: `least_cost_functions`, and `special_host_capability` for `plain_on_special_cost`;
+    `enabled_filters` and what a request adds to them.
+
+    Example: with `least_cost_functions = spread_first_cost=1.0,owner_on_host_cost=500.0`, a host with 2000 MB
+    claimed costs 2000, and 3000 where two instances of the same owner run on it.
+    """
 
     def choose_weighing(
         self, table: HostTable, spec: RequestSpec, child_ranges: Mapping[str, Range], has_children: bool
