@@ -143,9 +143,7 @@ def test_what_is_said_of_one_host_is_what_the_funnel_did_with_it(
     spec = replace(some_spec(seed, 1), policy=Policy.EACH, alternates=len(table))
     scheduler = schedulers(**(EVERY_FILTER if every_filter else {})).default
     request = OfferRequest(table, spec)
-    request = replace(
-        request, spec=replace(spec, weighing=scheduler.choose_weighing(table, spec, {}, has_children=False))
-    )
+    request = replace(request, spec=replace(spec, weighing=scheduler.offer(request).weighing))
     offer = scheduler.offer(request)
     weights = {pick.host_id: pick.weight for pick in (*offer.picks, *offer.alternates)}
 

@@ -86,10 +86,8 @@ def test_a_zone_without_children_takes_the_scale_of_its_filtered_hosts() -> None
     table = a_table(
         [a_host("1f", ram_mb=3_000), a_host("2f", ram_mb=2_000), a_host("3f", ram_mb=9_000, enabled=False)]
     )
-    weighing = schedulers(weight_classes=["RAMWeigher"]).default.choose_weighing(
-        table, a_spec(), {"RAMWeigher": Range(0.0, 99_999.0)}, has_children=False
-    )
-    assert weighing == ScoreWeighing((WeigherScale("RAMWeigher", 0.0, 3_000.0, 1.0),))
+    offer = schedulers(weight_classes=["RAMWeigher"]).default.offer(OfferRequest(table, a_spec()))
+    assert offer.weighing == ScoreWeighing((WeigherScale("RAMWeigher", 0.0, 3_000.0, 1.0),))
 
 
 def test_a_zone_with_children_takes_the_scale_of_all_living_hosts_below_and_here() -> None:
@@ -101,7 +99,7 @@ def test_a_zone_with_children_takes_the_scale_of_all_living_hosts_below_and_here
         [a_host(f"{n}f", ram_mb=r, capabilities={"W1": w}) for n, r, w in ((1, 3_000, -5), (2, 10, 4))]
     )
     ranges = {"RAMWeigher": Range(7.0, 5_000.0), "tests.own_plugins.W1": Range(-1.0, 3.0)}
-    weighing = scheduler.choose_weighing(table, a_spec(), ranges, has_children=True)
+    weighing = scheduler.choose_weighing(table, a_spec(), ranges)
     assert weighing == ScoreWeighing(
         (
             WeigherScale("tests.own_plugins.W1", -5.0, 4.0, 1.0),
@@ -111,8 +109,9 @@ def test_a_zone_with_children_takes_the_scale_of_all_living_hosts_below_and_here
 
 
 def test_a_zone_that_knows_of_no_host_has_a_scale_without_extent() -> None:
-    for has_children in (True, False):
-        weighing = schedulers().default.choose_weighing(HostTable(), a_spec(), {}, has_children)
+    scheduler = schedulers().default
+    nobody = scheduler.offer(OfferRequest(HostTable(), a_spec())).weighing
+    for weighing in (scheduler.choose_weighing(HostTable(), a_spec(), {}), nobody):
         assert isinstance(weighing, ScoreWeighing)
         observed = {scale.weigher: (scale.low, scale.high) for scale in weighing.scales}
         assert observed["RAMWeigher"] == observed["IoOpsWeigher"] == (0.0, 0.0)

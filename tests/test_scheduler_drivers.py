@@ -309,7 +309,7 @@ def test_an_unknown_driver_at_start_is_named_with_the_known_ones(name: str) -> N
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_what_a_driver_names_as_its_weighing_leads_back_to_it(driver: str) -> None:
     chosen, other = schedulers(scheduler_driver=driver), schedulers(scheduler_driver="SimpleScheduler")
-    weighing = chosen.default.choose_weighing(three_hosts(), a_spec(), {}, has_children=True)
+    weighing = chosen.default.choose_weighing(three_hosts(), a_spec(), {})
     scored = issubclass(DRIVERS[driver], FilterScheduler)
     assert isinstance(weighing, ScoreWeighing) == scored
     assert type(other.for_weighing(weighing)) is (FilterScheduler if scored else DRIVERS[driver])
@@ -318,7 +318,7 @@ def test_what_a_driver_names_as_its_weighing_leads_back_to_it(driver: str) -> No
 
 def test_a_driver_of_ones_own_is_known_by_its_path_where_it_is_configured() -> None:
     chosen = own_scheduler("ByDiskScheduler")
-    weighing = chosen.default.choose_weighing(three_hosts(), a_spec(), {}, has_children=True)
+    weighing = chosen.default.choose_weighing(three_hosts(), a_spec(), {})
     assert weighing == CostWeighing("tests.own_plugins.ByDiskScheduler")
     assert chosen.for_weighing(weighing) is chosen.default
     with pytest.raises(WeighingUnknown):

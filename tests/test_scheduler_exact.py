@@ -228,7 +228,10 @@ def test_each_pick_of_a_tree_is_the_best_of_all_its_hosts(
     )
     spec = a_spec(count, request_id=f"request-{seed}", ram_mb=512, disk_gb=5, group=group, image=DEBIAN)
     ranges = merge_ranges(*(child.ranges(chosen) for child in zones[0].children))
-    weighing = chosen.default.choose_weighing(zones[0].table, spec, ranges, bool(zones[0].children))
+    if zones[0].children:
+        weighing = chosen.default.choose_weighing(zones[0].table, spec, ranges)
+    else:
+        weighing = zones[0].own_offer(chosen, spec).weighing
     spec = replace(spec, weighing=weighing)
     replay(Books(zones, spec), zones[0].entries(chosen, spec), count)
 
@@ -261,9 +264,7 @@ def test_each_bundle_of_a_tree_is_on_the_best_host_with_room_for_all(
     zones = some_tree(random.Random(seed), size, 20)
     chosen = schedulers(ram_weight_multiplier=ram)
     spec = a_spec(count, ram_mb=512, disk_gb=5, policy=Policy.AFFINITY, alternates=alternates)
-    weighing = chosen.default.choose_weighing(
-        zones[0].table, spec, zones[0].ranges(chosen), has_children=True
-    )
+    weighing = chosen.default.choose_weighing(zones[0].table, spec, zones[0].ranges(chosen))
     spec = replace(spec, weighing=weighing)
     best = sorted(Books(zones, spec).weights(copies=count).values())
     paths = [(), *([("above",)] * (len(zones) - 1))]
@@ -287,8 +288,7 @@ def test_alternates_are_the_best_hosts_that_were_not_picked(
     zones = some_tree(random.Random(seed), 1, hosts)
     chosen = schedulers()
     spec = a_spec(count, ram_mb=512, alternates=asked)
-    weighing = chosen.default.choose_weighing(zones[0].table, spec, {}, has_children=False)
-    spec = replace(spec, weighing=weighing)
+    spec = replace(spec, weighing=zones[0].own_offer(chosen, spec).weighing)
     offer = zones[0].own_offer(chosen, spec)
     unpicked = Books(zones, spec).weights()
     for pick in offer.picks:
@@ -313,9 +313,10 @@ def test_the_order_in_which_hosts_came_changes_nothing(seed: int, count: int, rn
 def test_a_scheduler_without_a_scale_chooses_that_of_its_filtered_hosts() -> None:
     table = some_tree(random.Random(5), 1, 30)[0].table
     chosen, spec = schedulers(), a_spec(20)
-    weighing = chosen.default.choose_weighing(table, spec, {}, has_children=False)
-    told = chosen.default.offer(OfferRequest(table, replace(spec, weighing=weighing)))
-    assert chosen.default.offer(OfferRequest(table, spec)) == told
+    offer = chosen.default.offer(OfferRequest(table, spec))
+    assert isinstance(offer.weighing, ScoreWeighing)
+    told = chosen.default.offer(OfferRequest(table, replace(spec, weighing=offer.weighing)))
+    assert offer == told
 
 
 def test_equal_hosts_are_taken_in_another_order_by_another_request() -> None:

@@ -266,8 +266,9 @@ def test_a_request_of_no_group_carries_no_scale_of_groups() -> None:
         (SOFT, {"ServerGroupSoftAffinityWeigher"}),
         (ANTI, {"ServerGroupSoftAntiAffinityWeigher"}),
     ):
-        for has_children in (True, False):
-            weighing = chosen.choose_weighing(two_hosts(), a_spec(group=group), {}, has_children)
+        spec = a_spec(group=group)
+        own = chosen.offer(OfferRequest(two_hosts(), spec)).weighing
+        for weighing in (chosen.choose_weighing(two_hosts(), spec, {}), own):
             assert isinstance(weighing, ScoreWeighing)
             assert {s.weigher for s in weighing.scales if "Group" in s.weigher} == named
 
@@ -384,8 +385,16 @@ def test_a_zone_without_a_living_host_has_no_ranges() -> None:
     assert schedulers().default.ranges(a_table([a_host(enabled=False)])) == {}
 
 
+def test_a_weigher_that_fails_has_no_range_and_spoils_nobody_elses() -> None:
+    classes = ["tests.own_plugins.BrokenWeigher", "RAMWeigher"]
+    scheduler = schedulers(weight_classes=classes).default
+    assert list(scheduler.ranges(a_table([a_host()]))) == ["RAMWeigher"]
+    with pytest.raises(WeigherFailed, match="BrokenWeigher"):
+        scheduler.offer(OfferRequest(a_table([a_host()]), a_spec()))
+
+
 def test_a_weigher_that_depends_on_the_request_has_its_declared_range() -> None:
     scheduler = schedulers(weight_classes=["tests.own_plugins.BoundedWeigher"]).default
     assert scheduler.ranges(a_table([a_host()])) == {"tests.own_plugins.BoundedWeigher": Range(0.0, 10.0)}
-    weighing = scheduler.choose_weighing(HostTable(), a_spec(hints={"level": 3}), {}, has_children=True)
+    weighing = scheduler.choose_weighing(HostTable(), a_spec(hints={"level": 3}), {})
     assert weighing == ScoreWeighing((WeigherScale("tests.own_plugins.BoundedWeigher", 0.0, 10.0, 1.0),))

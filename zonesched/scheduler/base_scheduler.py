@@ -22,7 +22,7 @@ from zonesched.model.build_plan import MAX_WEIGHT
 from zonesched.model.host_state import HostTuple, host_tuple
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
-from zonesched.model.request_spec import CostWeighing, RequestSpec, Weighing
+from zonesched.model.request_spec import CostFunction, CostWeighing, RequestSpec, Unweighed, Weighing
 from zonesched.scheduler.choice import THE_BEST, Choice
 from zonesched.scheduler.funnel import answers_for, check_filter, passes_of, run_funnel
 from zonesched.scheduler.greedy import REFUSED
@@ -66,6 +66,11 @@ class BaseScheduler:
         """How long the hosts in memory, once read, are used before they are read again; 0 means never."""
         return 0.0
 
+    @property
+    def cost_functions(self) -> tuple[CostFunction, ...]:
+        """What the integer costs of this scheduler are made of, where they are made of functions."""
+        return ()
+
     def check(self, spec: RequestSpec) -> None:
         """Raise BadRequest, naming the field, for what no zone with this configuration can read."""
         for host_filter in self._filters(spec):
@@ -76,10 +81,10 @@ class BaseScheduler:
             raise BadRequest(f"flavor.extra_specs: {error}", field="flavor.extra_specs") from error
 
     def choose_weighing(
-        self, table: HostTable, spec: RequestSpec, child_ranges: Mapping[str, Range], has_children: bool
+        self, table: HostTable, spec: RequestSpec, child_ranges: Mapping[str, Range]
     ) -> Weighing:
-        """How every zone of the tree shall weigh this request."""
-        return CostWeighing(self.name)
+        """How every zone of the tree shall weigh a request that a zone with children took."""
+        return CostWeighing(self.name, self.cost_functions)
 
     def ranges(self, table: HostTable) -> dict[str, Range]:
         """The raw range of each configured weigher over the hosts that live; empty if none does."""
@@ -90,12 +95,12 @@ class BaseScheduler:
         self.check(request.spec)
         filters = self._filters(request.spec)
         survivors = run_funnel(request, filters, self.plugins.limits)
-        if len(survivors.hosts) == 0:
-            return Offer((), (), (), survivors.steps)
         spec = self.settle(survivors.hosts, request.spec)
+        if len(survivors.hosts) == 0:
+            return Offer((), (), (), survivors.steps, weighing=spec.weighing)
         selection = Selection(survivors, filters, self._weighing(spec))
         best = self.scores(*selection.best(request.scored), spec)
-        return replace(selection.offer(), best=best)
+        return replace(selection.offer(), best=best, weighing=spec.weighing)
 
     def scores(self, hosts: HostView, weights: Ints, spec: RequestSpec) -> tuple[HostScore, ...]:
         """The weight of each host of the view, and the parts that it is made from."""
@@ -127,7 +132,9 @@ class BaseScheduler:
 
     def settle(self, hosts: HostView, spec: RequestSpec) -> RequestSpec:
         """The spec with a weighing, chosen from the filtered hosts if nobody chose one before."""
-        return spec
+        if not isinstance(spec.weighing, Unweighed):
+            return spec
+        return replace(spec, weighing=CostWeighing(self.name, self.cost_functions))
 
     def weigh(self, hosts: HostView, spec: RequestSpec) -> Ints:
         """The integer weight of each host of the view, 0..2**53-1, lower is better."""

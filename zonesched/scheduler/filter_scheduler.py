@@ -12,8 +12,6 @@ from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import RequestSpec, ScoreWeighing, Weighing
 from zonesched.scheduler.base_scheduler import BaseScheduler
 from zonesched.scheduler.choice import Choice
-from zonesched.scheduler.funnel import run_funnel
-from zonesched.scheduler.offer import OfferRequest
 from zonesched.scheduler.scale import Range, merge_ranges, to_weight
 from zonesched.scheduler.score import part_of_each_host, scale_of_hosts, scale_of_ranges, scores, weighed
 
@@ -41,15 +39,11 @@ class FilterScheduler(BaseScheduler):
         return self.plugins.choice
 
     def choose_weighing(
-        self, table: HostTable, spec: RequestSpec, child_ranges: Mapping[str, Range], has_children: bool
+        self, table: HostTable, spec: RequestSpec, child_ranges: Mapping[str, Range]
     ) -> Weighing:
-        """The scale: of all hosts below and here where there are children, else of the filtered hosts."""
-        if has_children:
-            ranges = merge_ranges(child_ranges, self.ranges(table))
-            return scale_of_ranges(self.plugins.weighers, ranges, spec)
-        self.check(spec)
-        survivors = run_funnel(OfferRequest(table, spec), self._filters(spec), self.plugins.limits)
-        return scale_of_hosts(self.plugins.weighers, survivors.hosts, spec)
+        """The scale of all hosts below and here."""
+        ranges = merge_ranges(child_ranges, self.ranges(table))
+        return scale_of_ranges(self.plugins.weighers, ranges, spec)
 
     def settle(self, hosts: HostView, spec: RequestSpec) -> RequestSpec:
         if isinstance(spec.weighing, ScoreWeighing):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,11 +11,9 @@ from zonesched.errors import ZoneschedError
 from zonesched.model.account import ScorePart
 from zonesched.model.arrays import Floats, Ints
 from zonesched.model.build_plan import MAX_WEIGHT
-from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
-from zonesched.model.request_spec import CostFunction, CostWeighing, RequestSpec, Weighing
+from zonesched.model.request_spec import CostFunction, CostWeighing, RequestSpec
 from zonesched.scheduler.base_scheduler import BaseScheduler
-from zonesched.scheduler.scale import Range
 from zonesched.weights.contract import WeigherFailed
 
 log = logging.getLogger(__name__)
@@ -36,10 +34,9 @@ class LeastCostScheduler(BaseScheduler):
     claimed costs 2000, and 3000 where two instances of the same owner run on it.
     """
 
-    def choose_weighing(
-        self, table: HostTable, spec: RequestSpec, child_ranges: Mapping[str, Range], has_children: bool
-    ) -> Weighing:
-        return CostWeighing(self.name, self.plugins.costs.configured)
+    @property
+    def cost_functions(self) -> tuple[CostFunction, ...]:
+        return self.plugins.costs.configured
 
     def weigh(self, hosts: HostView, spec: RequestSpec) -> Ints:
         total = np.zeros(len(hosts))

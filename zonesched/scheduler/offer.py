@@ -9,7 +9,7 @@ from zonesched.model.account import HostScore
 from zonesched.model.build_plan import FunnelStep
 from zonesched.model.host_table import HostTable
 from zonesched.model.request_context import NOTHING_KNOWN, RequestContext
-from zonesched.model.request_spec import RequestSpec
+from zonesched.model.request_spec import RequestSpec, Unweighed, Weighing
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class Offer:
     hosts that are not among the picks; `bundles` take the place of both for an affinity request. `why` is the
     ordered funnel from all hosts to those offered, and `limits` is what these ran out of where they have room
     for fewer instances than asked. `best` are the scores of the best hosts, as many as asked for.
+
+    `weighing` is the request's, or the one that was chosen from the filtered hosts.
     """
 
     picks: tuple[Pick, ...]
@@ -52,3 +54,4 @@ class Offer:
     why: tuple[FunnelStep, ...]
     limits: tuple[FunnelStep, ...] = ()
     best: tuple[HostScore, ...] = ()
+    weighing: Weighing = field(default_factory=Unweighed)

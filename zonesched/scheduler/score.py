@@ -124,7 +124,8 @@ def observed_ranges(weighers: Mapping[str, BaseHostWeigher], table: HostTable) -
     """The raw range of each weigher over hosts that are enabled and up.
 
     Without such a host none has one. A weigher that declares both bounds has those. A host of which a weigher
-    says no finite number counts for nothing here: only a request that may go there is refused for it.
+    says no finite number counts for nothing here, and a weigher that fails has no range: only requests are
+    refused for that.
     """
     rows = np.flatnonzero(table.alive & table.enabled & table.up)
     if len(rows) == 0:
@@ -135,7 +136,10 @@ def observed_ranges(weighers: Mapping[str, BaseHostWeigher], table: HostTable) -
         if weigher.minval is not None and weigher.maxval is not None:
             found[name] = Range(weigher.minval, weigher.maxval)
         else:
-            raw = _asked(name, weigher, hosts, NOTHING_ASKED)
+            try:
+                raw = _asked(name, weigher, hosts, NOTHING_ASKED)
+            except WeigherFailed:
+                continue
             finite = raw[np.isfinite(raw)]
             if len(finite):
                 found[name] = range_of(finite)

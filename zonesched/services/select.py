@@ -145,7 +145,8 @@ def _own_account(spec: RequestSpec, own: Offer) -> OwnAccount:
 def _own_offer(zone: Zone, spec: RequestSpec, caller_id: str, scored: int) -> tuple[RequestSpec, Offer]:
     with zone.hosts.current() as table:
         scheduler, request = _own_request(zone, table, spec, caller_id)
-        return request.spec, scheduler.offer(replace(request, scored=scored))
+        offer = scheduler.offer(replace(request, scored=scored))
+        return replace(spec, weighing=offer.weighing), offer
 
 
 def judge_host(zone: Zone, spec: RequestSpec, caller_id: str, name_or_id: str) -> HostJudgement:
@@ -155,17 +156,19 @@ def judge_host(zone: Zone, spec: RequestSpec, caller_id: str, name_or_id: str) -
         if not rows:
             raise NotFound("There is no such host.", code="host_not_found", field="host")
         scheduler, request = _own_request(zone, table, spec, caller_id)
-        return scheduler.judge(request, rows[0])
+        weighed = replace(spec, weighing=scheduler.offer(request).weighing)
+        return scheduler.judge(replace(request, spec=weighed), rows[0])
 
 
 def _own_request(
     zone: Zone, table: HostTable, spec: RequestSpec, caller_id: str
 ) -> tuple[BaseScheduler, OfferRequest]:
-    """What the own hosts are asked, and who answers; a weighing is chosen where there is none."""
-    if isinstance(spec.weighing, Unweighed):
-        has_children = bool(zone.children.snapshot())
-        ranges = zone.children.ranges()
-        weighing = zone.schedulers.default.choose_weighing(table, spec, ranges, has_children=has_children)
+    """What the own hosts are asked, and who answers.
+
+    Where nobody has chosen a weighing, it is chosen by what the children told, or else with the offer itself.
+    """
+    if isinstance(spec.weighing, Unweighed) and zone.children.snapshot():
+        weighing = zone.schedulers.default.choose_weighing(table, spec, zone.children.ranges())
         spec = replace(spec, weighing=weighing)
     context = _context(zone, spec, caller_id)
     request = OfferRequest(table, spec, context, zone_capabilities=own_capabilities(zone))
