@@ -16,7 +16,7 @@ WEIGHERS = ("RAMWeigher", "CPUWeigher", "DiskWeigher")
 
 @dataclass(frozen=True)
 class FlatHost:
-    """A host of the one flat zone; `placed` is how many instances of the request were put on it by now."""
+    """A host of the one flat zone; `building` is how many instances were put on it by now."""
 
     name: str
     vcpus: int
@@ -42,7 +42,7 @@ class FlatHost:
 
     def takes(self, asked: Asked, count: int = 1) -> bool:
         has_room = all(self.left(name) >= amount * count for name, amount in asked.amounts.items())
-        return has_room and asked.traits <= self.traits
+        return has_room and asked.traits <= self.traits and self.building + count <= asked.most_per_host
 
     def with_one(self, asked: Asked) -> FlatHost:
         used = {name: self.used.get(name, 0) + amount for name, amount in asked.amounts.items()}
@@ -62,10 +62,14 @@ class FlatHost:
 
 @dataclass(frozen=True)
 class Asked:
-    """What one instance takes and needs; amounts of 0 are left out."""
+    """What one instance takes and needs; amounts of 0 are left out.
+
+    No host gets more than `most_per_host`: the rule of an anti-affinity group.
+    """
 
     amounts: Mapping[str, int]
     traits: frozenset[str] = frozenset()
+    most_per_host: float = math.inf
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ def test_the_roles_are_those_of_the_design() -> None:
     }
     of_agent = {path for method, path, role in table if role == "compute"}
     assert of_agent == {"/hosts", "/hosts/beat", "/hosts/instances", "/hosts/reports"}
-    read = ("servers", "reservations", "flavors", "images", "os-availability-zone")
+    read = ("servers", "reservations", "flavors", "images", "os-availability-zone", "os-server-groups")
     of_reader = {(method, path.split("/")[1]) for method, path, role in table if role == "reader"}
     assert of_reader == {("GET", noun) for noun in read}
     of_member = {line[:2] for line in table if line[2] == "member"}
@@ -84,6 +84,8 @@ def test_the_roles_are_those_of_the_design() -> None:
         ("POST", "/zones/boot"),
         ("POST", "/servers"),
         ("DELETE", "/servers/{id}"),
+        ("POST", "/os-server-groups"),
+        ("DELETE", "/os-server-groups/{id}"),
     }
     of_boot = {role for method, path, role in table if path == "/zones/boot"}
     assert of_boot == {"admin", "member"}

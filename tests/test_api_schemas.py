@@ -335,7 +335,7 @@ def test_instances_that_are_not_named_by_uuids_are_refused(hint: str, value: Any
     assert str(refusal.field).startswith(f"request_spec.hints.{hint}")
 
 
-UNSUPPORTED = ["group", "target_cell", "different_cell"]
+UNSUPPORTED = ["target_cell", "different_cell"]
 
 
 @pytest.mark.parametrize("value", [UUID, [UUID], "", None])
@@ -348,6 +348,13 @@ def test_a_hint_that_nothing_honours_is_refused(hint: str, value: Any) -> None:
     refusal = refusal_of(SelectBody, a_select(hints={hint: value}))
     assert isinstance(refusal, BadRequest)
     assert (refusal.code, refusal.field) == ("hint_unsupported", f"request_spec.hints.{hint}")
+
+
+@pytest.mark.parametrize("group", [UUID, ""])
+def test_a_parent_names_no_group_by_a_hint(group: str) -> None:
+    refusal = refusal_of(SelectBody, a_select(hints={"group": group}))
+    assert isinstance(refusal, BadRequest)
+    assert (refusal.code, refusal.field) == ("hint_unsupported", "request_spec.hints.group")
 
 
 # -- a parent's request spec -------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ def test_a_hint_of_the_wrong_type_creates_nothing(node: Node) -> None:
     assert count(node) == 0
 
 
-@pytest.mark.parametrize("hint", ["group", "target_cell", "different_cell"])
+@pytest.mark.parametrize("hint", ["target_cell", "different_cell"])
 def test_a_hint_that_nothing_honours_creates_nothing(node: Node, hint: str) -> None:
     reply = node.client("member").post("/servers", {**a_body(), "os:scheduler_hints": {hint: UUID}})
     assert (reply.status, reply.json["badRequest"]["field"]) == (400, f"os:scheduler_hints.{hint}")

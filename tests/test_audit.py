@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from tests.one_zone import (
     a_form,
+    a_spec,
     a_zone,
     add_hosts,
     boot_below,
@@ -22,6 +25,7 @@ from tests.one_zone import (
     sql,
 )
 from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.model.request_spec import GroupPolicy, ServerGroup, spec_to_wire
 from zonesched.services import audit, hosts
 from zonesched.services.zone import Zone
 from zonesched.store.placements import InChild, OnHost
@@ -361,3 +365,72 @@ def test_differences_come_in_order_of_kind_and_subject(tmp_path: Path) -> None:
 
     assert kinds(zone) == ["over_capacity", "reservation_counts", "used_differs"]
     assert host_id in audit.run(zone)[0].subject
+
+
+# -- server groups -----------------------------------------------------------------------------------------
+
+
+def in_group(zone: Zone, host_id: str, policy: GroupPolicy, most: int = 1, group_id: str = "g1") -> str:
+    """An instance on a host whose request named a group; the group's place is not taken."""
+    uuid = boot_on(zone, host_id, group_id=group_id)
+    spec = replace(a_spec(), group=ServerGroup(group_id, policy, most))
+    text = json.dumps(spec_to_wire(spec))
+    reservation_id = instance_of(zone, uuid).reservation_id
+    sql(zone, "update reservations set spec = :spec where id = :id", spec=text, id=reservation_id)
+    return uuid
+
+
+def put_group(zone: Zone, host_id: str, group_id: str = "g1", child_id: str | None = None) -> None:
+    statement = "insert into group_places (caller_id, group_id, host_id, child_id) values (:c, :g, :h, :k)"
+    sql(zone, statement, c=zone.uuid, g=group_id, h=host_id or None, k=child_id)
+
+
+def test_groups_that_keep_their_policy_are_right(tmp_path: Path) -> None:
+    zone, host_id = a_busy_zone(tmp_path)
+    for _ in range(2):
+        in_group(zone, host_id, GroupPolicy.AFFINITY, group_id="near")
+        in_group(zone, host_id, GroupPolicy.ANTI_AFFINITY, 2, group_id="far")
+        in_group(zone, host_id, GroupPolicy.SOFT_ANTI_AFFINITY, group_id="soft")
+    put_group(zone, host_id, "near")
+
+    assert kinds(zone) == []
+
+
+def test_a_groups_place_without_an_instance_is_found(tmp_path: Path) -> None:
+    zone, host_id = a_busy_zone(tmp_path)
+    put_group(zone, host_id)
+
+    assert kinds(zone) == ["group_place_unused"]
+
+
+def test_an_affinity_group_without_a_place_is_found(tmp_path: Path) -> None:
+    zone, host_id = a_busy_zone(tmp_path)
+    in_group(zone, host_id, GroupPolicy.AFFINITY)
+
+    assert kinds(zone) == ["group_place_missing"]
+
+
+@pytest.mark.parametrize(("host", "child"), [("h2", None), ("", "child-1")])
+def test_an_affinity_group_in_two_places_is_found(tmp_path: Path, host: str, child: str | None) -> None:
+    zone, host_id = a_busy_zone(tmp_path)
+    (second,) = add_hosts(zone, a_form("h2"))
+    in_group(zone, host_id, GroupPolicy.AFFINITY)
+    put_group(zone, second if host else "", child_id=child)
+
+    assert kinds(zone) == ["group_split"]
+
+
+def test_a_host_with_too_many_of_an_anti_affinity_group_is_found(tmp_path: Path) -> None:
+    zone, host_id = a_busy_zone(tmp_path)
+    for _ in range(3):
+        in_group(zone, host_id, GroupPolicy.ANTI_AFFINITY, 2)
+
+    assert kinds(zone) == ["group_host_overfull"]
+
+
+def test_another_parents_group_of_the_same_id_is_another_one(tmp_path: Path) -> None:
+    zone, host_id = a_busy_zone(tmp_path)
+    in_group(zone, host_id, GroupPolicy.AFFINITY)
+    sql(zone, "insert into group_places (caller_id, group_id, host_id) values ('other', 'g1', :h)", h=host_id)
+
+    assert kinds(zone) == ["group_place_missing", "group_place_unused"]

@@ -191,6 +191,7 @@ class TestHelp:
         assert verbs == {
             "zone": {"info", "list", "show", "add", "set", "delete", "boot"},
             "server": {"list", "show", "delete"},
+            "server-group": {"list", "show", "create", "delete"},
             "reservation": {"show", "why"},
             "flavor": {"list", "show", "create", "delete", "set"},
             "image": {"list", "show", "create", "delete"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from tests.grove import Grove, Plot
 from tests.reference import WEIGHERS, Asked, FlatHost, FlatZone, Line, scale_over
 from zonesched.model.build_plan import BuildPlan, Entry
-from zonesched.model.request_spec import Flavor, Image, Policy, RequestSpec
+from zonesched.model.request_spec import Flavor, GroupPolicy, Image, NoGroup, Policy, RequestSpec, ServerGroup
 from zonesched.services import select
 
 MOST_ZONES = 30
@@ -83,6 +84,7 @@ def examples(draw: st.DrawFn, most_zones: int, most_instances: int) -> Example:
         asked=Asked(
             {name: amount for name, amount in amounts.items() if amount},
             draw(st.sampled_from((frozenset(), frozenset(), frozenset({"CUSTOM_FAST"})))),
+            draw(st.sampled_from((math.inf, math.inf, 1, 2, 5))),
         ),
         count=draw(st.integers(1, most_instances)),
         alternates=draw(st.integers(0, 6)),
@@ -90,7 +92,7 @@ def examples(draw: st.DrawFn, most_zones: int, most_instances: int) -> Example:
 
 
 def a_spec(grove: Grove, example: Example, policy: Policy = Policy.EACH) -> RequestSpec:
-    amounts = example.asked.amounts
+    amounts, most = example.asked.amounts, example.asked.most_per_host
     return RequestSpec(
         request_id=grove.tree.clock.new_uuid(),
         project_id="project-1",
@@ -106,6 +108,7 @@ def a_spec(grove: Grove, example: Example, policy: Policy = Policy.EACH) -> Requ
         image=Image("", ""),
         alternates=example.alternates,
         policy=policy,
+        group=ServerGroup("g", GroupPolicy.ANTI_AFFINITY, int(most)) if most < math.inf else NoGroup(),
     )
 
 

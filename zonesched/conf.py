@@ -68,6 +68,7 @@ API = [
         max=100_000,
         help="Largest num_instances of a boot.",
     ),
+    cfg.IntOpt("max_server_groups", default=1000, min=1, help="Most server groups of one project."),
 ]
 
 SEAL = [

@@ -18,6 +18,7 @@ from zonesched.api import (
     hypervisors,
     images,
     reservations,
+    server_groups,
     servers,
     services,
     users,
@@ -35,6 +36,7 @@ from zonesched.api.schemas.hypervisors import HypervisorBody
 from zonesched.api.schemas.images import ImageBody
 from zonesched.api.schemas.reservations import ChangesQuery, WhyQuery
 from zonesched.api.schemas.select import SelectBody
+from zonesched.api.schemas.server_groups import GroupsQuery, ServerGroupBody
 from zonesched.api.schemas.servers import BootBody, CreateBody, ListQuery
 from zonesched.api.schemas.services import (
     DisableBody,
@@ -118,6 +120,11 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/reservations/{id}/why", reservations.why_host, ADMIN, "host", query=WhyQuery),
     Route("POST", "/reservations/{id}/confirm", reservations.confirm, PARENT, "builds", AttemptsBody),
     Route("POST", "/reservations/{id}/cancel", reservations.cancel, PARENT, "builds", AttemptsBody),
+
+    Route("GET", "/os-server-groups", server_groups.list_all, PEOPLE, "server_groups", query=GroupsQuery),
+    Route("POST", "/os-server-groups", server_groups.create, USERS, "server_group", ServerGroupBody),
+    Route("GET", "/os-server-groups/{id}", server_groups.show, PEOPLE, "server_group"),
+    Route("DELETE", "/os-server-groups/{id}", server_groups.delete, USERS, "nothing", status=204),
 
     Route("GET", "/flavors", flavors.list_brief, PEOPLE, "flavors"),
     Route("POST", "/flavors", flavors.create, ADMIN, "flavor", FlavorBody),

@@ -15,7 +15,8 @@ class BootForm:
     """A user's boot. `kept` is accepted and given back as it came (metadata, networks, key_name, ...).
 
     `fingerprint` is a hash of the body: a repeat under the same idempotency key must have the same one.
-    An `idempotency_key` of "" means that each request is a new one.
+    An `idempotency_key` of "" means that each request is a new one. `group_ref` names a server group by id or
+    name, "" none; `hints_field` is where the hints stood.
     """
 
     name: str
@@ -25,6 +26,8 @@ class BootForm:
     min_count: int
     availability_zone: str = ""
     hints: Mapping[str, Any] = field(default_factory=dict)
+    hints_field: str = "os:scheduler_hints"
+    group_ref: str = ""
     policy: Policy = Policy.EACH
     filters: tuple[str, ...] = ()
     filter_query: str = ""

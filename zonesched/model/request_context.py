@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from zonesched.model.group_place import ANYWHERE, GroupPlace
+
 
 @dataclass(frozen=True)
 class RequestContext:
@@ -11,7 +13,8 @@ class RequestContext:
 
     `owner` is the key of the request's owner, and `group` that of its server group ("" without one), as
     `HostRow.owners` and `HostRow.groups` count them. `same_hosts` and `different_hosts` have the instances
-    that the hints of these names name; `tried_hosts` have refused this request before.
+    that the hints of these names name; `tried_hosts` have refused this request before. `group_place` is where
+    the instances of the request's affinity group are.
     """
 
     owner: str = ""
@@ -19,6 +22,7 @@ class RequestContext:
     same_hosts: frozenset[str] = frozenset()
     different_hosts: frozenset[str] = frozenset()
     tried_hosts: frozenset[str] = frozenset()
+    group_place: GroupPlace = ANYWHERE
 
 
 NOTHING_KNOWN = RequestContext()

@@ -14,7 +14,7 @@ from zonesched.model.account import NO_ACCOUNT, Account
 from zonesched.model.caller import Explained, Role
 from zonesched.model.capacity import Inventory, InventorySetting
 from zonesched.model.placement import InstanceStatus
-from zonesched.model.request_spec import Flavor, Image
+from zonesched.model.request_spec import Flavor, GroupPolicy, Image
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,28 @@ class ReservationView:
     instances: Sequence[tuple[str, str]]
     created_at: float
     why: Account = NO_ACCOUNT
+
+
+@dataclass(frozen=True)
+class ServerGroupForm:
+    """A server group to add."""
+
+    name: str
+    policy: GroupPolicy
+    max_server_per_host: int = 1
+
+
+@dataclass(frozen=True)
+class ServerGroupView:
+    """A server group; `members` are the uuids of its instances that are not deleted, oldest first."""
+
+    id: str
+    name: str
+    policy: GroupPolicy
+    max_server_per_host: int
+    members: Sequence[str]
+    project_id: str
+    user_id: str
 
 
 @dataclass(frozen=True)

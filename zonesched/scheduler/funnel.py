@@ -14,6 +14,7 @@ from zonesched.filters.retry_filter import RetryFilter
 from zonesched.model.account import HostAnswer
 from zonesched.model.arrays import Bools
 from zonesched.model.build_plan import FunnelStep
+from zonesched.model.group_place import AtChild, AtHost
 from zonesched.model.host_state import HostState
 from zonesched.model.host_view import DENSE, HostView
 from zonesched.model.own_zone import FORCE_HINTS, IGNORE_HINT, named_hosts
@@ -71,6 +72,11 @@ def _ask_all(
     for hint in FORCE_HINTS:
         if hint in spec.hints:
             funnel.narrow(hint, "host_not_forced", funnel.whole.named(named_hosts(spec.hints, hint)))
+    match request.context.group_place:
+        case AtHost(host_id):
+            funnel.narrow("server_group", "group_elsewhere", funnel.whole.among(frozenset({host_id})))
+        case AtChild():
+            funnel.narrow("server_group", "group_elsewhere", np.zeros(table.size, dtype=np.bool_))
     for host_filter in _in_order(request, filters):
         funnel.narrow(host_filter.name, host_filter.code, funnel.answers(host_filter, spec))
     needed = spec.num_instances if spec.policy is Policy.AFFINITY else 1

@@ -9,9 +9,18 @@ from zonesched.model.account import NO_ACCOUNT
 from zonesched.model.boot_form import BootForm
 from zonesched.model.caller import Caller
 from zonesched.model.placement import InstanceStatus
-from zonesched.model.request_spec import Flavor, Image, Policy, RequestSpec
+from zonesched.model.request_spec import (
+    Flavor,
+    Group,
+    GroupPolicy,
+    Image,
+    NoGroup,
+    Policy,
+    RequestSpec,
+    ServerGroup,
+)
 from zonesched.model.views import Accepted
-from zonesched.services import flavors, images
+from zonesched.services import flavors, images, server_groups
 from zonesched.services.zone import Zone
 from zonesched.store import identity, instances, reservations
 from zonesched.store.instances import Instance
@@ -48,6 +57,8 @@ def _spec_of(zone: Zone, caller: Caller, form: BootForm) -> RequestSpec:
         )
     flavor: Flavor = flavors.resolve(zone, form.flavor_ref)
     image: Image = images.resolve(zone, form.image_ref)
+    group = _group_of(zone, caller, form)
+    together = isinstance(group, ServerGroup) and group.policy is GroupPolicy.AFFINITY
     spec = RequestSpec(
         request_id=zone.clock.new_uuid(),
         project_id=caller.project_id,
@@ -55,7 +66,8 @@ def _spec_of(zone: Zone, caller: Caller, form: BootForm) -> RequestSpec:
         flavor=flavor,
         image=image,
         alternates=zone.conf.select_alternates,
-        policy=form.policy,
+        policy=Policy.AFFINITY if together else form.policy,
+        group=group,
         availability_zone=form.availability_zone,
         hints=form.hints,
         filters=form.filters,
@@ -69,6 +81,20 @@ def _spec_of(zone: Zone, caller: Caller, form: BootForm) -> RequestSpec:
         )
     zone.schedulers.default.check(spec)
     return spec
+
+
+def _group_of(zone: Zone, caller: Caller, form: BootForm) -> Group:
+    """The server group that the hint names. Raises BadRequest, also for hints that ask for opposites."""
+    if not form.group_ref:
+        return NoGroup()
+    group = server_groups.resolve(zone, caller, form.group_ref, f"{form.hints_field}.group")
+    if form.policy is Policy.AFFINITY and group.policy is not GroupPolicy.AFFINITY:
+        raise BadRequest(
+            f"{form.hints_field}.group_policy: the server group has the policy {group.policy.value}.",
+            code="hints_contradict",
+            field=f"{form.hints_field}.group_policy",
+        )
+    return group
 
 
 def _write(zone: Zone, tx: Transaction, caller: Caller, form: BootForm, spec: RequestSpec) -> _Stored:
@@ -101,7 +127,7 @@ def _uuids_of(zone: Zone, tx: Transaction, reservation_id: str) -> tuple[str, ..
 
 
 def _reservation(zone: Zone, caller: Caller, form: BootForm, spec: RequestSpec, now: float) -> Reservation:
-    whole = form.policy is Policy.AFFINITY
+    whole = spec.policy is Policy.AFFINITY
     return Reservation(
         id=spec.request_id,
         caller_id=zone.uuid,

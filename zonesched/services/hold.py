@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from zonesched.errors import BlobRefused
 from zonesched.model.account import NO_ACCOUNT
 from zonesched.model.caller import Caller
+from zonesched.model.group_place import AtChild, AtHost, TakenPlace
 from zonesched.model.placement import (
     Attempt,
     Build,
@@ -23,7 +24,7 @@ from zonesched.model.placement import (
 )
 from zonesched.model.request_spec import RequestSpec
 from zonesched.seal.envelope import Bound, ChildContent, HostContent, OpenedEntry
-from zonesched.services import child_calls
+from zonesched.services import child_calls, group_policy
 from zonesched.services.build_answers import REFUSED, answers, placed
 from zonesched.services.zone import Zone
 from zonesched.store import claims, identity, inbound, instances, placements, reservations
@@ -197,25 +198,30 @@ def _place(zone: Zone, tx: Transaction, change: int, call: _Call, tries: Sequenc
             continue
         used.add(entry.key)
         chosen.append((one, entry))
-    room = dict(
-        claims.claim(tx, change, Counter(e.host_id for _, e in chosen if e.host_id), call.spec.resources)
-    )
+    caller_id, group = call.caller.user_id, call.spec.group
+    wanted = {one.build.uuid: _group_place(entry) for one, entry in chosen}
+    refused = group_policy.refused(tx, caller_id, group, wanted)
+    hosts = Counter(e.host_id for one, e in chosen if e.host_id and one.build.uuid not in refused)
+    room = dict(claims.claim(tx, change, hosts, call.spec.resources))
     made: list[Placement] = []
     for one, entry in chosen:
         where: Where
         if entry.host_id:
             where = OnHost(entry.host_id, call.spec.resources)
-            has_room = room[entry.host_id] > 0
-            room[entry.host_id] -= 1
-            state, reason = (State.HELD, "") if has_room else (State.FAILED, "claim_lost")
         else:
-            where, state, reason = InChild(entry.child_id, (entry.blob,)), State.INTENDED, ""
+            where = InChild(entry.child_id, (entry.blob,))
+        reason = refused.get(one.build.uuid, "")
+        if entry.host_id and not reason:
+            reason = "" if room[entry.host_id] > 0 else "claim_lost"
+            room[entry.host_id] -= 1
+        hopeful_state = State.HELD if entry.host_id else State.INTENDED
+        state = State.FAILED if reason else hopeful_state
         number = rows[one.build.uuid].attempt + 1
         made.append(
             Placement(
                 uuid=one.build.uuid,
                 number=number,
-                caller_id=call.caller.user_id,
+                caller_id=caller_id,
                 reservation_id=call.reservation_id,
                 where=where,
                 state=state,
@@ -228,6 +234,7 @@ def _place(zone: Zone, tx: Transaction, change: int, call: _Call, tries: Sequenc
         later = one.entries[one.entries.index(entry) + 1 :]
         updated.append(replace(one.build, number=number, rest=later))
     placements.insert(tx, made)
+    group_policy.take_place(tx, caller_id, group, made)
     inbound.update(tx, updated)
     lost = {p.uuid: p.number for p in made if p.state is State.FAILED}
     if lost:
@@ -236,6 +243,10 @@ def _place(zone: Zone, tx: Transaction, change: int, call: _Call, tries: Sequenc
     instances.set_attempts(tx, change, hopeful, InstanceStatus.BUILD, now)
     # Ended here unless another entry is tried: the parent, which hears of it, finds another place.
     instances.set_attempts(tx, change, lost, InstanceStatus.DELETED, now)
+
+
+def _group_place(entry: RestEntry) -> TakenPlace:
+    return AtHost(entry.host_id) if entry.host_id else AtChild(entry.child_id)
 
 
 def _send_intended(zone: Zone, call: _Call, builds: Sequence[Build], left_s: float) -> None:

@@ -17,11 +17,13 @@ from zonesched.errors import ZoneschedError
 from zonesched.filters.contract import FilterFailed
 from zonesched.model.account import NO_ACCOUNT, Account, OwnAccount
 from zonesched.model.build_plan import BuildPlan, ChildPlace, Entry, LocalPlace, Place, Refusal
+from zonesched.model.group_place import Anywhere, AtChild, AtHost, TakenPlace
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.request_spec import Policy, RequestSpec
-from zonesched.services import child_calls, select
+from zonesched.services import child_calls, group_policy, select
 from zonesched.services.boot_progress import WANTED, Progress, Step, next_step, progress
 from zonesched.services.placement_moves import advance, let_go
+from zonesched.services.select import Decision
 from zonesched.services.zone import Zone
 from zonesched.store import claims, identity, instances, placements, reservations
 from zonesched.store.instances import Instance
@@ -235,7 +237,7 @@ class _Boot:
             self._note_select(reservation.spec, _failure(error), error.code)
             return False
         plan = decision.plan
-        reason = "no_valid_host" if plan.complete else "no_valid_host_incomplete"
+        reason = _reason_for_none(decision)
         weighed = replace(reservation.spec, weighing=decision.spec.weighing)
         self._note_select(weighed, decision.account, reason)
         self._reservation = replace(reservation, selects=reservation.selects + 1, spec=weighed)
@@ -260,7 +262,11 @@ class _Boot:
         # An instance that was deleted since it was read gets no place.
         live = [u for u in entry_of if rows[u].status in WANTED and rows[u].attempt == read_as[u]]
         places = {uuid: entry_of[uuid].place for uuid in live}
-        taken = self._claim_own_hosts(tx, change, places)
+        group, caller_id = self._reservation.spec.group, self._lease.caller_id
+        wanted = {uuid: _group_place(place) for uuid, place in places.items()}
+        refused = group_policy.refused(tx, caller_id, group, wanted)
+        allowed = {uuid: place for uuid, place in places.items() if uuid not in refused}
+        taken = self._claim_own_hosts(tx, change, allowed)
         all_here = all(uuid in taken for uuid in live) and len(live) == len(self._at.needing)
         elsewhere = self._at.held or self._at.waiting or self._at.confirming
         own_state = State.CONFIRMED if all_here and not elsewhere else State.HELD
@@ -269,27 +275,25 @@ class _Boot:
             match place:
                 case LocalPlace(host_id):
                     where: Where = OnHost(host_id, self._reservation.spec.resources)
-                    state, reason = (own_state, "") if uuid in taken else (State.FAILED, "claim_lost")
+                    state = own_state if uuid in taken else State.FAILED
                 case ChildPlace(child_id):
-                    where, state, reason = (
-                        InChild(child_id, self._offers.blobs_for(place)),
-                        State.INTENDED,
-                        "",
-                    )
+                    where = InChild(child_id, self._offers.blobs_for(place))
+                    state = State.FAILED if uuid in refused else State.INTENDED
             made.append(
                 Placement(
                     uuid=uuid,
                     number=rows[uuid].attempt + 1,
-                    caller_id=self._lease.caller_id,
+                    caller_id=caller_id,
                     reservation_id=self._lease.reservation_id,
                     where=where,
                     state=state,
-                    reason=reason,
+                    reason=refused.get(uuid, "claim_lost") if state is State.FAILED else "",
                     hold_expires_at=now + self._zone.conf.hold,
                     retained_until=now + self._zone.conf.hold + self._zone.conf.retry_window,
                 )
             )
         placements.insert(tx, made)
+        group_policy.take_place(tx, caller_id, group, made)
         instances.set_attempts(tx, change, {p.uuid: p.number for p in made}, InstanceStatus.BUILD, now)
 
     def _claim_own_hosts(self, tx: Transaction, change: int, places: Mapping[str, Place]) -> frozenset[str]:
@@ -359,3 +363,18 @@ def _failure(error: ZoneschedError) -> Account:
     if isinstance(error, FilterFailed):
         return Account(OwnAccount(steps=(Refusal(error.filter_name, error.code),)))
     return NO_ACCOUNT
+
+
+def _reason_for_none(decision: Decision) -> str:
+    """Why a boot ends for which nothing more is offered than a select has offered."""
+    if not decision.plan.complete:
+        return "no_valid_host_incomplete"
+    return "no_valid_host" if isinstance(decision.group_place, Anywhere) else "group_place_full"
+
+
+def _group_place(place: Place) -> TakenPlace:
+    match place:
+        case LocalPlace(host_id):
+            return AtHost(host_id)
+        case ChildPlace(child_id):
+            return AtChild(child_id)

@@ -13,7 +13,7 @@ from zonesched.model.placement import InstanceChange, InstanceStatus
 from zonesched.model.views import ReservationView
 from zonesched.seal.cursors import Cursor, CursorBox
 from zonesched.services import select
-from zonesched.services.faults import for_parent, refusals
+from zonesched.services.faults import for_parent, refusals_for
 from zonesched.services.servers import scope_of
 from zonesched.services.zone import Zone
 from zonesched.store import feed, identity, instances
@@ -97,7 +97,7 @@ def _reasons(reservation: Reservation, members: Sequence[Instance], reader: Role
     counted = Counter(map(for_parent, found) if reader is Role.PARENT else found)
     lines: list[dict[str, object]] = []
     for code, count in sorted(counted.items()):
-        refused_by = refusals(reservation.why) if code.startswith("no_valid_host") else []
+        refused_by = refusals_for(code, reservation.why)
         lines.append({"code": code, "count": count, "refused_by": refused_by})
     return lines
 

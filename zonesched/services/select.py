@@ -29,6 +29,7 @@ from zonesched.model.build_plan import (
     Refusal,
 )
 from zonesched.model.caller import Caller, Explained
+from zonesched.model.group_place import ANYWHERE, Anywhere, AtChild, AtHost, GroupPlace
 from zonesched.model.host_table import HostTable
 from zonesched.model.own_zone import keeps_to_own_hosts
 from zonesched.model.request_context import RequestContext
@@ -40,6 +41,7 @@ from zonesched.scheduler.offer import Offer, OfferRequest
 from zonesched.scheduler.sources import Source, merge_sources, own_source
 from zonesched.seal.envelope import Bound, ChildContent, Content, HostContent
 from zonesched.seams import Done, Failed, Late
+from zonesched.services import group_policy
 from zonesched.services.explain import explain
 from zonesched.services.zone import Zone
 from zonesched.store import placements
@@ -57,12 +59,14 @@ MAX_PATH = 16
 class Decision:
     """A plan, the spec as it was asked everywhere (its weighing chosen), and how it came to that.
 
+    `group_place`: where the request's affinity group is, so that nothing else was looked at.
     `child_blob_sizes`: bytes of the blobs that children have offered for it.
     """
 
     plan: BuildPlan
     spec: RequestSpec
     account: Account
+    group_place: GroupPlace = ANYWHERE
     child_blob_sizes: Sequence[int] = ()
 
 
@@ -91,11 +95,13 @@ def decide(zone: Zone, spec: RequestSpec, caller_id: str, scored: int = 0) -> De
     if len(spec.path) >= MAX_PATH:
         return Decision(_no_offer(zone, complete=False), spec, _refused("path", "path_too_long"))
     started_at = zone.clock.monotonic()
-    spec, own = _own_offer(zone, spec, caller_id, scored)
-    answers = _ask_children(zone, spec, started_at)
+    context = _context(zone, spec, caller_id)
+    spec, own = _own_offer(zone, spec, context, scored)
+    answers = _ask_children(zone, spec, context.group_place, started_at)
     plan = _merge(zone, spec, own, answers)
     account = Account(_own_account(spec, own), tuple(answers.accounts))
-    return Decision(plan, spec, account, [offer.blob_size for _, offer in answers.offers])
+    blob_sizes = [offer.blob_size for _, offer in answers.offers]
+    return Decision(plan, spec, account, context.group_place, blob_sizes)
 
 
 def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> SealedOffer:
@@ -142,9 +148,11 @@ def _own_account(spec: RequestSpec, own: Offer) -> OwnAccount:
     return OwnAccount(own.why, offered, own.limits, own.best)
 
 
-def _own_offer(zone: Zone, spec: RequestSpec, caller_id: str, scored: int) -> tuple[RequestSpec, Offer]:
+def _own_offer(
+    zone: Zone, spec: RequestSpec, context: RequestContext, scored: int
+) -> tuple[RequestSpec, Offer]:
     with zone.hosts.current() as table:
-        scheduler, request = _own_request(zone, table, spec, caller_id)
+        scheduler, request = _own_request(zone, table, spec, context)
         offer = scheduler.offer(replace(request, scored=scored))
         return replace(spec, weighing=offer.weighing), offer
 
@@ -155,13 +163,13 @@ def judge_host(zone: Zone, spec: RequestSpec, caller_id: str, name_or_id: str) -
         rows = [*table.rows_named([name_or_id]).tolist(), *table.rows_of([name_or_id]).tolist()]
         if not rows:
             raise NotFound("There is no such host.", code="host_not_found", field="host")
-        scheduler, request = _own_request(zone, table, spec, caller_id)
+        scheduler, request = _own_request(zone, table, spec, _context(zone, spec, caller_id))
         weighed = replace(spec, weighing=scheduler.offer(request).weighing)
         return scheduler.judge(replace(request, spec=weighed), rows[0])
 
 
 def _own_request(
-    zone: Zone, table: HostTable, spec: RequestSpec, caller_id: str
+    zone: Zone, table: HostTable, spec: RequestSpec, context: RequestContext
 ) -> tuple[BaseScheduler, OfferRequest]:
     """What the own hosts are asked, and who answers.
 
@@ -170,7 +178,6 @@ def _own_request(
     if isinstance(spec.weighing, Unweighed) and zone.children.snapshot():
         weighing = zone.schedulers.default.choose_weighing(table, spec, zone.children.ranges())
         spec = replace(spec, weighing=weighing)
-    context = _context(zone, spec, caller_id)
     request = OfferRequest(table, spec, context, zone_capabilities=own_capabilities(zone))
     return zone.schedulers.for_weighing(spec.weighing), request
 
@@ -184,8 +191,8 @@ def own_capabilities(zone: Zone) -> Mapping[str, frozenset[str]]:
 def _context(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
     """Who asks, and which own hosts that concerns, by own rows.
 
-    Those whose claim or build failed for this very request, and those of its owner's instances that its hints
-    name.
+    Those whose claim or build failed for this very request, those of its owner's instances that its hints
+    name, and the one where its affinity group is.
     """
 
     def read(tx: Transaction) -> RequestContext:
@@ -196,15 +203,16 @@ def _context(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
             same_hosts=placements.hosts_of(tx, *owned, spec.same_host),
             different_hosts=placements.hosts_of(tx, *owned, spec.different_host),
             tried_hosts=placements.failed_hosts(tx, spec.request_id),
+            group_place=group_policy.place_of(tx, caller_id, spec.group),
         )
 
     return zone.store.read(read)
 
 
-def _ask_children(zone: Zone, spec: RequestSpec, started_at: float) -> _ChildAnswers:
+def _ask_children(zone: Zone, spec: RequestSpec, group: GroupPlace, started_at: float) -> _ChildAnswers:
     if keeps_to_own_hosts(spec.hints):
         return _ChildAnswers((), complete=True, accounts=_kept_out(zone))
-    asked = zone.children.askable(spec)
+    asked = _of_group(zone.children.askable(spec), group)
     if not asked.to_ask:
         return _ChildAnswers((), asked.complete, _accounts(zone, spec, asked, []))
     unreliable = zone.store.read(lambda tx: placements.unreliable_children(tx, spec.request_id))
@@ -253,6 +261,7 @@ _MISFITS = {
     "zone_capability": "zone_capabilities",
     "traits_not_met": "TraitsFilter",
     "not_enough_resources": "ResourceClassFilter",
+    "group_elsewhere": "server_group",
 }
 """What would refuse every host of a child that is not asked for this code."""
 
@@ -267,6 +276,17 @@ def _told(spec: RequestSpec, child: Child, outcome: Done[ChildOffer] | Failed | 
             return ChildAccount(child.id, child.name, ChildOutcome.SILENT, code)
         case _:
             return ChildAccount(child.id, child.name, ChildOutcome.SILENT, "child_timeout")
+
+
+def _of_group(asked: Askable, group: GroupPlace) -> Askable:
+    """Only the child where the request's group is, none where it is on a host of this zone."""
+    match group:
+        case Anywhere():
+            return asked
+        case AtHost():
+            return asked.only("", "group_elsewhere")
+        case AtChild(child_id):
+            return asked.only(child_id, "group_elsewhere")
 
 
 def _merge(zone: Zone, spec: RequestSpec, own: Offer, answers: _ChildAnswers) -> BuildPlan:

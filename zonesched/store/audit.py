@@ -18,6 +18,7 @@ from zonesched.model.placement import CLAIMING, LIVING, InstanceStatus, Placemen
 from zonesched.model.views import Difference
 from zonesched.store import capacities
 from zonesched.store import tables as t
+from zonesched.store.audit_groups import group_differences
 from zonesched.store.reservations import ReservationState
 
 State = PlacementState
@@ -47,6 +48,7 @@ def differences(tx: Connection, limits: Limits) -> list[Difference]:
         *hold_overdue(tx, limits.holds_overdue_before),
         *reservation_overdue(tx, limits.work_overdue_before),
         *reservation_counts(tx, limits.zone_uuid),
+        *group_differences(tx),
     ]
     return sorted(found, key=lambda d: (d.kind, d.subject, d.detail))
 

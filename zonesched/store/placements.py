@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.model.placement import CLAIMING, PlacementState
-from zonesched.store import claims
+from zonesched.store import claims, group_places
 from zonesched.store import tables as t
 
 COLUMNS = t.placements.c
@@ -148,8 +148,8 @@ def move(
 ) -> bool:
     """Move one placement from the state it was read in; False when it has moved on since.
 
-    Leaving a state that takes resources of an own host gives them back in the same transaction. A
-    `hold_expires_at` of 0 keeps the one that is stored.
+    Leaving a state that takes resources of an own host gives them back in the same transaction, and the last
+    of an affinity group that leaves its place gives that back. A `hold_expires_at` of 0 keeps the stored one.
     """
     values: dict[str, Any] = {
         "state": to.value,
@@ -169,6 +169,8 @@ def move(
         return False
     if isinstance(placement.where, OnHost) and placement.state in CLAIMING and to not in CLAIMING:
         claims.release(tx, change, [(placement.where.host_id, placement.where.resources)])
+    if placement.state in group_places.KEEPING and to not in group_places.KEEPING:
+        group_places.leave(tx, placement.uuid)
     return True
 
 

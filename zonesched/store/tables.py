@@ -19,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 metadata = MetaData(
@@ -86,6 +87,18 @@ images = Table(
     Column("id", NAME, primary_key=True),
     Column("name", NAME, nullable=False),
     Column("properties", Text, nullable=False),
+)
+
+server_groups = Table(
+    "server_groups",
+    metadata,
+    Column("id", UUID, primary_key=True),
+    Column("name", NAME, nullable=False),
+    Column("project_id", NAME, nullable=False, index=True),
+    Column("user_id", UUID, nullable=False),
+    Column("policy", String(32), nullable=False),
+    Column("max_server_per_host", Integer, nullable=False),
+    Column("created_at", Float, nullable=False),
 )
 
 children = Table(
@@ -236,6 +249,14 @@ instances = Table(
     Index("ix_instances_listing", "caller_id", "project_id", "created_at", "uuid"),
     # As long as the listing's own: SQLite would walk the whole project to list one reservation otherwise.
     Index("ix_instances_reservation", "reservation_id", "caller_id", "project_id", "created_at", "uuid"),
+    # Of those in a group alone: the others cost nothing here.
+    Index(
+        "ix_instances_group",
+        "group_id",
+        "caller_id",
+        sqlite_where=text("group_id != ''"),
+        postgresql_where=text("group_id != ''"),
+    ),
 )
 
 placements = Table(
@@ -261,6 +282,16 @@ placements = Table(
     Index("ix_placements_host", "host_id", "state"),
     Index("ix_placements_reservation", "reservation_id", "caller_id"),
     Index("ix_placements_state", "state", "next_call_at"),
+)
+
+# Where the instances of an affinity group are: one of host_id and child_id.
+group_places = Table(
+    "group_places",
+    metadata,
+    Column("caller_id", UUID, primary_key=True),
+    Column("group_id", NAME, primary_key=True),
+    Column("host_id", UUID),
+    Column("child_id", UUID),
 )
 
 inbound_builds = Table(

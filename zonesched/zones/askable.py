@@ -27,6 +27,14 @@ class Askable:
         """Whether nobody's offers are missing, should all of `to_ask` answer."""
         return not self.silent
 
+    def only(self, child_id: str, code: str) -> Askable:
+        """The same with this child alone; all others are not fitting, for this code."""
+        groups = (self.to_ask, self.not_fitting, self.silent)
+        others = tuple(child for group in groups for child in group if child.id != child_id)
+        ask, misfit, silent = (tuple(child for child in g if child.id == child_id) for g in groups)
+        codes = {**self.codes, **{child.id: code for child in others}}
+        return Askable(ask, (*misfit, *others), silent, codes)
+
 
 def askable(children: Iterable[KnownChild], spec: RequestSpec) -> Askable:
     """Each child in one of the three groups. One that has no key to seal with has no offers to make."""

@@ -8,17 +8,17 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 
-from zonesched.api.schemas.fields import MOST_ITEMS, FreeJson, Schema, Uuid, refusal
+from zonesched.api.schemas.fields import MOST_ITEMS, FreeJson, Schema, Text, Uuid, refusal
 from zonesched.errors import BadRequest, ZoneschedError
 from zonesched.model.own_zone import NAME_HINTS, OWN_HINTS
 from zonesched.model.request_spec import Policy
 
-UNSUPPORTED_HINTS = ("group", "target_cell", "different_cell")
+UNSUPPORTED_HINTS = ("target_cell", "different_cell")
 """OpenStack's hints that nothing here can honour."""
 
 MOST_HOSTS = 1000
 
-_CONSUMED = {"group_policy", "query"}
+_CONSUMED = {"group", "group_policy", "query"}
 
 
 def _json_text(text: str) -> str:
@@ -52,6 +52,7 @@ class SchedulerHints(Schema):
 
     model_config = ConfigDict(extra="allow")
 
+    group: Text = ""
     group_policy: Literal["", "affinity"] = ""
     query: QueryText = ""
     same_host: Instances = Field(default_factory=list)

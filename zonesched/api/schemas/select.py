@@ -19,7 +19,7 @@ from zonesched.api.schemas.fields import (
     TextMap,
 )
 from zonesched.api.schemas.hints import QueryText, SchedulerHints
-from zonesched.errors import Forbidden
+from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.request_spec import RequestSpec, spec_from_wire
 
 LONGEST_PATH = 16
@@ -112,6 +112,12 @@ class RequestSpecBody(Schema):
     def to_spec(self) -> RequestSpec:
         """The spec; raises Forbidden for hints of hosts or addresses, BadRequest for ones nothing honours."""
         self.hints.refuse_unheeded(Forbidden, "request_spec.hints")
+        if "group" in self.hints.model_fields_set:
+            raise BadRequest(
+                "request_spec.hints.group: between zones the group is request_spec.group.",
+                code="hint_unsupported",
+                field="request_spec.hints.group",
+            )
         hints = self.hints.model_dump(exclude_unset=True)
         return spec_from_wire({**self.model_dump(), "hints": hints})
 

@@ -193,6 +193,8 @@ class CreateBody(Schema):
             min_count=min_count,
             availability_zone=server.availability_zone,
             hints=hints.kept(),
+            hints_field=self._hints_field,
+            group_ref=hints.group,
             policy=hints.policy(),
             filters=server.requested_filters(),
             filter_query=hints.query,
@@ -202,15 +204,16 @@ class CreateBody(Schema):
             fingerprint=fingerprint,
         )
 
+    @property
+    def _hints_field(self) -> str:
+        return "OS-SCH-HNT:scheduler_hints" if "ext_hints" in self.model_fields_set else "os:scheduler_hints"
+
     def _hints(self, by_admin: bool) -> SchedulerHints:
-        field = "os:scheduler_hints"
-        if "ext_hints" not in self.model_fields_set:
-            hints = self.hints
-        elif "hints" not in self.model_fields_set:
-            field, hints = "OS-SCH-HNT:scheduler_hints", self.ext_hints
-        else:
+        if {"hints", "ext_hints"} <= self.model_fields_set:
+            field = "os:scheduler_hints"
             raise BadRequest(f"{field}: hints are given twice.", field=field)
-        hints.refuse_unheeded(BadRequest, field, by_admin=by_admin)
+        hints = self.ext_hints if "ext_hints" in self.model_fields_set else self.hints
+        hints.refuse_unheeded(BadRequest, self._hints_field, by_admin=by_admin)
         return hints
 
 

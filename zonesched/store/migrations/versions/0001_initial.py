@@ -103,6 +103,14 @@ def upgrade() -> None:
         ["reservation_id", "caller_id", "project_id", "created_at", "uuid"],
         unique=False,
     )
+    op.create_index(
+        "ix_instances_group",
+        "instances",
+        ["group_id", "caller_id"],
+        unique=False,
+        sqlite_where=sa.text("group_id != ''"),
+        postgresql_where=sa.text("group_id != ''"),
+    )
     op.create_table(
         "reservations",
         sa.Column("id", sa.String(length=36), nullable=False),
@@ -126,6 +134,26 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", "caller_id", name=op.f("pk_reservations")),
         sa.UniqueConstraint("caller_id", "project_id", "idempotency_key", name="uq_reservations_idempotency"),
     )
+    op.create_table(
+        "group_places",
+        sa.Column("caller_id", sa.String(length=36), nullable=False),
+        sa.Column("group_id", sa.String(length=255), nullable=False),
+        sa.Column("host_id", sa.String(length=36), nullable=True),
+        sa.Column("child_id", sa.String(length=36), nullable=True),
+        sa.PrimaryKeyConstraint("caller_id", "group_id", name=op.f("pk_group_places")),
+    )
+    op.create_table(
+        "server_groups",
+        sa.Column("id", sa.String(length=36), nullable=False),
+        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("project_id", sa.String(length=255), nullable=False),
+        sa.Column("user_id", sa.String(length=36), nullable=False),
+        sa.Column("policy", sa.String(length=32), nullable=False),
+        sa.Column("max_server_per_host", sa.Integer(), nullable=False),
+        sa.Column("created_at", sa.Float(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_server_groups")),
+    )
+    op.create_index(op.f("ix_server_groups_project_id"), "server_groups", ["project_id"], unique=False)
     op.create_index("ix_reservations_work", "reservations", ["state", "next_work_at"], unique=False)
     op.create_table(
         "services",

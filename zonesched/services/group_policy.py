@@ -1,0 +1,60 @@
+"""A server group's policy, where a zone gives its instances their places: in the transaction that claims."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from zonesched.model.group_place import Anywhere, AtChild, AtHost, GroupPlace, TakenPlace
+from zonesched.model.request_spec import Group, GroupPolicy, ServerGroup
+from zonesched.store import group_places
+from zonesched.store.placements import InChild, Placement
+from zonesched.store.store import Transaction
+
+ELSEWHERE = "group_elsewhere"
+FULL = "group_host_full"
+
+
+def place_of(tx: Transaction, caller_id: str, group: Group) -> GroupPlace:
+    """Where the group's instances all have to go; Anywhere for a group without one place."""
+    match group:
+        case ServerGroup(id=group_id, policy=GroupPolicy.AFFINITY):
+            return group_places.find(tx, caller_id, group_id)
+        case _:
+            return Anywhere()
+
+
+def refused(
+    tx: Transaction, caller_id: str, group: Group, wanted: Mapping[str, TakenPlace]
+) -> Mapping[str, str]:
+    """The instances that may not go where they are wanted, and the code of why; first come first served.
+
+    A child's part of anti-affinity is the child's own to judge: it knows the hosts.
+    """
+    match group:
+        case ServerGroup(policy=GroupPolicy.AFFINITY) if wanted:
+            found = place_of(tx, caller_id, group)
+            only = next(iter(wanted.values())) if isinstance(found, Anywhere) else found
+            return {uuid: ELSEWHERE for uuid, place in wanted.items() if place != only}
+        case ServerGroup(group_id, GroupPolicy.ANTI_AFFINITY, most):
+            host_of = {uuid: place.host_id for uuid, place in wanted.items() if isinstance(place, AtHost)}
+            members = Counter(group_places.members_on(tx, caller_id, group_id, sorted(set(host_of.values()))))
+            over: dict[str, str] = {}
+            for uuid, host_id in host_of.items():
+                members[host_id] += 1
+                if members[host_id] > most:
+                    over[uuid] = FULL
+            return over
+        case _:
+            return {}
+
+
+def take_place(tx: Transaction, caller_id: str, group: Group, made: Iterable[Placement]) -> None:
+    """Take the group's place for the placements just written, unless it has one or they came to nothing."""
+    kept = [p for p in made if p.state in group_places.KEEPING]
+    match group:
+        case ServerGroup(id=group_id, policy=GroupPolicy.AFFINITY) if kept:
+            if isinstance(place_of(tx, caller_id, group), Anywhere):
+                where = kept[0].where
+                place = AtChild(where.child_id) if isinstance(where, InChild) else AtHost(where.host_id)
+                group_places.take(tx, caller_id, group_id, place)

@@ -1,0 +1,117 @@
+"""Server groups: what a project's instances are placed together or apart by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from zonesched.errors import BadRequest, Forbidden, NotFound
+from zonesched.model.caller import Caller, Role
+from zonesched.model.request_spec import ServerGroup
+from zonesched.model.views import ServerGroupForm, ServerGroupView
+from zonesched.services.zone import Zone
+from zonesched.store import server_groups as rows
+from zonesched.store.server_groups import OwnedGroup
+from zonesched.store.store import Transaction
+
+
+def list_groups(
+    zone: Zone, caller: Caller, *, all_projects: bool, offset: int, limit: int
+) -> list[ServerGroupView]:
+    """The groups of the caller's project, oldest first. Raises Forbidden where others' are not to be seen."""
+    if all_projects and caller.role is not Role.ADMIN:
+        raise Forbidden("all_projects: only an admin lists other projects.", field="all_projects")
+    whose = () if all_projects else _of_project(caller)
+    return zone.store.read(lambda tx: _views(zone, tx, rows.page(tx, *whose, offset=offset, limit=limit)))
+
+
+def show(zone: Zone, caller: Caller, group_id: str) -> ServerGroupView:
+    """One group of the caller's project, of any for an admin. Raises NotFound."""
+    return zone.store.read(lambda tx: _views(zone, tx, [_existing(tx, caller, group_id)])[0])
+
+
+def create(zone: Zone, caller: Caller, form: ServerGroupForm) -> ServerGroupView:
+    """Add a group to the caller's project. Raises Forbidden when the project has too many."""
+    owned = OwnedGroup(
+        group=ServerGroup(zone.clock.new_uuid(), form.policy, form.max_server_per_host),
+        name=form.name,
+        project_id=caller.project_id,
+        user_id=caller.user_id,
+        created_at=zone.clock.now(),
+    )
+
+    def fn(tx: Transaction) -> None:
+        most = zone.conf.max_server_groups
+        if rows.count(tx, caller.project_id) >= most:
+            raise Forbidden(
+                f"The project has {most} server groups, which is as many as it may have.",
+                code="too_many_server_groups",
+                field="server_group",
+            )
+        rows.insert(tx, owned)
+
+    zone.store.write(fn)
+    return _view(owned, ())
+
+
+def delete(zone: Zone, caller: Caller, group_id: str) -> None:
+    """Remove a group. Its instances go on as they are; new ones cannot join. Raises NotFound."""
+
+    def fn(tx: Transaction) -> None:
+        _existing(tx, caller, group_id)
+        rows.delete(tx, group_id)
+
+    zone.store.write(fn)
+
+
+def resolve(zone: Zone, caller: Caller, ref: str, field: str) -> ServerGroup:
+    """The group of the caller's project that a request names by id or by name.
+
+    Raises BadRequest for an unknown one, and for a name that several groups have.
+    """
+    own = _of_project(caller)
+
+    def fn(tx: Transaction) -> list[OwnedGroup]:
+        return rows.read(tx, *own, rows.COLUMNS.id == ref) or rows.read(tx, *own, rows.COLUMNS.name == ref)
+
+    found = zone.store.read(fn)
+    if not found:
+        raise BadRequest(
+            f"{field} names no server group of this project by id or name.",
+            code="server_group_unknown",
+            field=field,
+        )
+    if len(found) > 1:
+        raise BadRequest(
+            f"{field} names several server groups: give an id.", code="server_group_ambiguous", field=field
+        )
+    return found[0].group
+
+
+def _existing(tx: Transaction, caller: Caller, group_id: str) -> OwnedGroup:
+    whose = () if caller.role is Role.ADMIN else _of_project(caller)
+    found = rows.read(tx, rows.COLUMNS.id == group_id, *whose)
+    if not found:
+        raise NotFound("There is no such server group.", code="server_group_not_found", field="id")
+    return found[0]
+
+
+def _of_project(caller: Caller) -> tuple[Any, ...]:
+    return (rows.COLUMNS.project_id == caller.project_id,)
+
+
+def _views(zone: Zone, tx: Transaction, found: Sequence[OwnedGroup]) -> list[ServerGroupView]:
+    members = rows.members(tx, zone.uuid, [owned.group.id for owned in found])
+    return [_view(owned, members.get(owned.group.id, ())) for owned in found]
+
+
+def _view(owned: OwnedGroup, members: Sequence[str]) -> ServerGroupView:
+    return ServerGroupView(
+        id=owned.group.id,
+        name=owned.name,
+        policy=owned.group.policy,
+        max_server_per_host=owned.group.max_server_per_host,
+        members=tuple(members),
+        project_id=owned.project_id,
+        user_id=owned.user_id,
+    )

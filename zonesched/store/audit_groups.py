@@ -1,0 +1,115 @@
+"""What must never be so of server groups in a zone's rows: as `store.audit`, which asks this as well."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from zonesched.model.group_place import Anywhere, AtChild, AtHost, TakenPlace
+from zonesched.model.placement import CLAIMING, PlacementState
+from zonesched.model.request_spec import Group, GroupPolicy, ServerGroup
+from zonesched.model.views import Difference
+from zonesched.store import group_places, reservations
+from zonesched.store import tables as t
+
+_place, _instance, _row = t.placements.c, t.instances.c, t.group_places.c
+Key = tuple[str, str]
+"""Who sent the group (a parent's user, or this zone's uuid), and its id."""
+
+
+@dataclass(frozen=True)
+class _Member:
+    """An instance that keeps the place of its group, and the group as its request named it."""
+
+    uuid: str
+    key: Key
+    group: Group
+    place: TakenPlace
+    state: PlacementState
+
+
+def group_differences(tx: Connection) -> list[Difference]:
+    """Everything that is wrong with groups."""
+    members = _members(tx)
+    return [*place_unused(tx), *places_differ(tx, members), *host_overfull(members)]
+
+
+def place_unused(tx: Connection) -> list[Difference]:
+    """A group has a place only as long as an instance keeps it."""
+    statement = sa.select(_row.caller_id, _row.group_id).where(~group_places.KEPT)
+    return [
+        _difference("group_place_unused", (row.caller_id, row.group_id), "no instance of it is there")
+        for row in tx.execute(statement)
+    ]
+
+
+def places_differ(tx: Connection, members: Sequence[_Member]) -> list[Difference]:
+    """All instances of an affinity group are in its one place."""
+    found: list[Difference] = []
+    for member in members:
+        if _policy(member.group) is not GroupPolicy.AFFINITY:
+            continue
+        match group_places.find(tx, *member.key):
+            case Anywhere():
+                detail = f"instance {member.uuid} is in it, and it has no place"
+                found.append(_difference("group_place_missing", member.key, detail))
+            case taken if taken != member.place:
+                detail = f"instance {member.uuid} is elsewhere than the group"
+                found.append(_difference("group_split", member.key, detail))
+    return found
+
+
+def host_overfull(members: Sequence[_Member]) -> list[Difference]:
+    """No host has more instances of an anti-affinity group than its rule allows."""
+    counted: Counter[tuple[Key, str]] = Counter()
+    most: dict[Key, int] = {}
+    for member in members:
+        match member.group, member.place:
+            case ServerGroup(policy=GroupPolicy.ANTI_AFFINITY, max_server_per_host=limit), AtHost(host_id):
+                counted[member.key, host_id] += member.state in CLAIMING
+                most[member.key] = max(limit, most.get(member.key, limit))
+    return [
+        _difference("group_host_overfull", key, f"host {host_id} has {count} of it, at most {most[key]}")
+        for (key, host_id), count in counted.items()
+        if count > most[key]
+    ]
+
+
+def _members(tx: Connection) -> Sequence[_Member]:
+    shown = (_place.uuid, _place.host_id, _place.child_id, _place.state)
+    statement = (
+        sa.select(*shown, _instance.caller_id, _instance.group_id, _instance.reservation_id)
+        .join(t.instances, _instance.uuid == _place.uuid)
+        .where(_instance.group_id != "", _place.state.in_(_values(group_places.KEEPING)))
+        .order_by(_place.uuid, _place.number)
+    )
+    rows = list(tx.execute(statement))
+    boots = reservations.read_ids(tx, sorted({row.reservation_id for row in rows}))
+    return [
+        _Member(
+            uuid=row.uuid,
+            key=(row.caller_id, row.group_id),
+            group=boots[row.caller_id, row.reservation_id].spec.group,
+            place=AtChild(row.child_id) if row.host_id is None else AtHost(row.host_id),
+            state=PlacementState(row.state),
+        )
+        for row in rows
+        if (row.caller_id, row.reservation_id) in boots
+    ]
+
+
+def _policy(group: Group) -> GroupPolicy | None:
+    return group.policy if isinstance(group, ServerGroup) else None
+
+
+def _difference(kind: str, key: Key, detail: str) -> Difference:
+    caller_id, group_id = key
+    return Difference(kind, f"group {group_id} of {caller_id}", detail)
+
+
+def _values(states: Iterable[PlacementState]) -> list[str]:
+    return sorted(state.value for state in states)

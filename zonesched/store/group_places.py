@@ -1,0 +1,91 @@
+"""The one place of each affinity group: a unique row, there as long as any of its instances may be there.
+
+Groups are told apart by who sent them: a parent's user, or this zone's own uuid for its own users' groups.
+All is done under the change counter's lock, so that whoever takes a place sees who had it before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from zonesched.model.group_place import Anywhere, AtChild, AtHost, GroupPlace, TakenPlace
+from zonesched.model.placement import CLAIMING, LIVING, PlacementState
+from zonesched.store import claims
+from zonesched.store import tables as t
+
+_row, _place, _instance = t.group_places.c, t.placements.c, t.instances.c
+
+KEEPING = LIVING | {PlacementState.CANCELLING}
+"""States of a placement that keep the place of its group: the instance is, or may yet be, there."""
+
+_OF_GROUP = sa.select(t.group_places).where(
+    _row.caller_id == sa.bindparam("caller"), _row.group_id == sa.bindparam("group")
+)
+
+
+def _in(states: frozenset[PlacementState]) -> list[str]:
+    return sorted(state.value for state in states)
+
+
+KEPT = (
+    sa.select(_place.uuid)
+    .join(t.instances, _instance.uuid == _place.uuid)
+    # The first condition lets the planner use the index, which has rows with a group alone.
+    .where(_instance.group_id != "", _instance.group_id == _row.group_id)
+    .where(_instance.caller_id == _row.caller_id, _place.state.in_(_in(KEEPING)))
+    .correlate(t.group_places)
+    .exists()
+)
+"""Whether any instance keeps the place of `group_places`' row."""
+
+_GROUP_OF = sa.select(_instance.caller_id, _instance.group_id).where(
+    _instance.uuid == sa.bindparam("uuid"), _instance.group_id != ""
+)
+_FORGET = sa.delete(t.group_places).where(
+    _row.caller_id == sa.bindparam("caller"), _row.group_id == sa.bindparam("group"), ~KEPT
+)
+
+
+def find(tx: Connection, caller_id: str, group_id: str) -> GroupPlace:
+    """Where this caller's group is."""
+    row = tx.execute(_OF_GROUP, {"caller": caller_id, "group": group_id}).first()
+    if row is None:
+        return Anywhere()
+    return AtChild(row.child_id) if row.host_id is None else AtHost(row.host_id)
+
+
+def take(tx: Connection, caller_id: str, group_id: str, place: TakenPlace) -> None:
+    """Write down where this caller's group is; raises IntegrityError when it has a place already."""
+    values = {"caller_id": caller_id, "group_id": group_id, "host_id": None, "child_id": None}
+    match place:
+        case AtHost(host_id):
+            values["host_id"] = host_id
+        case AtChild(child_id):
+            values["child_id"] = child_id
+    tx.execute(sa.insert(t.group_places).values(**values))
+
+
+def leave(tx: Connection, uuid: str) -> None:
+    """An instance has left its placement: the place of its group is given back if nobody keeps it."""
+    row = tx.execute(_GROUP_OF, {"uuid": uuid}).first()
+    if row is not None:
+        tx.execute(_FORGET, {"caller": row.caller_id, "group": row.group_id})
+
+
+def members_on(tx: Connection, caller_id: str, group_id: str, host_ids: Sequence[str]) -> Mapping[str, int]:
+    """How many instances of this caller's group take resources of each host; hosts without one left out."""
+    found: dict[str, int] = {}
+    for some in claims.chunks(host_ids):
+        statement = (
+            sa.select(_place.host_id, sa.func.count())
+            .join(t.instances, _instance.uuid == _place.uuid)
+            .where(_place.host_id.in_(some), _place.state.in_(_in(CLAIMING)))
+            .where(_instance.group_id == group_id, _instance.caller_id == caller_id)
+            .group_by(_place.host_id)
+        )
+        for host_id, count in tx.execute(statement):
+            found[host_id] = count
+    return found

@@ -1,0 +1,95 @@
+"""Server groups of this zone's projects, and the instances that are in them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from zonesched.model.placement import InstanceStatus
+from zonesched.model.request_spec import GroupPolicy, ServerGroup
+from zonesched.store import claims
+from zonesched.store import tables as t
+
+COLUMNS = t.server_groups.c
+_ORDER = (COLUMNS.created_at, COLUMNS.id)
+
+
+@dataclass(frozen=True)
+class OwnedGroup:
+    """One row: a group, its name (which may repeat), and whose it is."""
+
+    group: ServerGroup
+    name: str
+    project_id: str
+    user_id: str
+    created_at: float
+
+
+def insert(tx: Connection, owned: OwnedGroup) -> None:
+    """Add a row."""
+    tx.execute(
+        sa.insert(t.server_groups).values(
+            id=owned.group.id,
+            name=owned.name,
+            project_id=owned.project_id,
+            user_id=owned.user_id,
+            policy=owned.group.policy.value,
+            max_server_per_host=owned.group.max_server_per_host,
+            created_at=owned.created_at,
+        )
+    )
+
+
+def read(tx: Connection, *conditions: Any) -> list[OwnedGroup]:
+    """The groups that meet all conditions, oldest first."""
+    statement = sa.select(t.server_groups).where(*conditions).order_by(*_ORDER)
+    return [_from_row(row) for row in tx.execute(statement)]
+
+
+def page(tx: Connection, *conditions: Any, offset: int, limit: int) -> list[OwnedGroup]:
+    """At most `limit` of the groups that meet all conditions, oldest first, without the first `offset`."""
+    statement = sa.select(t.server_groups).where(*conditions).order_by(*_ORDER).offset(offset).limit(limit)
+    return [_from_row(row) for row in tx.execute(statement)]
+
+
+def count(tx: Connection, project_id: str) -> int:
+    """How many groups a project has."""
+    statement = sa.select(sa.func.count()).where(COLUMNS.project_id == project_id)
+    return int(tx.execute(statement).scalar_one())
+
+
+def delete(tx: Connection, group_id: str) -> None:
+    """Forget a group; instances that are in it keep its id."""
+    tx.execute(sa.delete(t.server_groups).where(COLUMNS.id == group_id))
+
+
+def members(tx: Connection, caller_id: str, group_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """The instances of each group that are not deleted, in the order in which they were made."""
+    instance = t.instances.c
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for some in claims.chunks(group_ids):
+        statement = (
+            sa.select(instance.group_id, instance.uuid)
+            # The first condition lets the planner use the index, which has rows with a group alone.
+            .where(instance.group_id != "", instance.group_id.in_(some), instance.caller_id == caller_id)
+            .where(instance.status != InstanceStatus.DELETED.value)
+            .order_by(instance.created_at, instance.reservation_id, instance.position)
+        )
+        for group_id, uuid in tx.execute(statement):
+            found[group_id].append(uuid)
+    return found
+
+
+def _from_row(row: Any) -> OwnedGroup:
+    return OwnedGroup(
+        group=ServerGroup(row.id, GroupPolicy(row.policy), row.max_server_per_host),
+        name=row.name,
+        project_id=row.project_id,
+        user_id=row.user_id,
+        created_at=row.created_at,
+    )
