@@ -90,6 +90,8 @@ def test_the_scarcest_resource_of_each_host_runs_out(
     offer = offered(a_table(hosts), a_spec(50))  # type: ignore[arg-type]
 
     assert [(step.filter, step.code, step.before - step.after) for step in offer.limits] == limits
+    assert [step.before for step in offer.limits] == [len(hosts), *(s.after for s in offer.limits[:-1])]
+    assert offer.limits[-1].after == 0
 
 
 def test_a_filter_that_looks_again_is_named_where_all_resources_would_do() -> None:
@@ -101,17 +103,24 @@ def test_a_filter_that_looks_again_is_named_where_all_resources_would_do() -> No
 
 
 @unhurried
-@given(tables, specs, st.sampled_from(DRIVERS))
-def test_the_parts_of_a_score_are_the_weight_bit_for_bit(
-    table: HostTable, spec: RequestSpec, driver: str
-) -> None:
+@given(tables, st.sampled_from(DRIVERS))
+def test_the_parts_of_a_score_are_the_weight_bit_for_bit(table: HostTable, driver: str) -> None:
     functions = ["fill_first_cost=0.7", "owner_on_host_cost=1.3"]
-    offer = offered(table, spec, scored=10, scheduler_driver=driver, least_cost_functions=functions)
+    # A request that refuses few: most of these hosts differ.
+    filters = ["AllHostsFilter"]
+    offer = offered(
+        table,
+        a_spec(3, vcpus=1, ram_mb=1, disk_gb=0),
+        scored=10,
+        scheduler_driver=driver,
+        least_cost_functions=functions,
+        enabled_filters=filters,
+    )
 
-    places = offer.bundles if spec.policy is Policy.AFFINITY else offer.picks
-    assert len(offer.best) == min(10, offer.why[-1].after) or spec.policy is Policy.AFFINITY
-    if places and spec.policy is Policy.EACH:
-        assert (offer.best[0].host_id, offer.best[0].weight) == (places[0].host_id, places[0].weight)
+    assert len(offer.best) == min(10, offer.why[-1].after)
+    if offer.picks:
+        first = offer.picks[0]
+        assert (offer.best[0].host_id, offer.best[0].weight) == (first.host_id, first.weight)
     weights = [score.weight for score in offer.best]
     assert weights == sorted(weights)
     for score in offer.best:
@@ -125,6 +134,18 @@ def test_the_parts_of_a_score_are_the_weight_bit_for_bit(
             assert round(float(total[0])) == score.weight
         else:
             assert score.parts == ()
+
+
+def test_each_part_has_its_raw_value_its_multiplier_and_what_it_adds() -> None:
+    hosts = [a_host("a", vcpus=8, ram_mb=8_192), a_host("b", vcpus=8, ram_mb=4_096)]
+    options = {"weight_classes": ["RAMWeigher", "CPUWeigher"], "ram_weight_multiplier": 3.0}
+
+    best = offered(a_table(hosts), a_spec(), scored=2, **options).best
+
+    assert [(score.host_name, score.parts) for score in best] == [
+        ("host-a", (ScorePart("RAMWeigher", 8192.0, 3.0, 3.0), ScorePart("CPUWeigher", 8.0, 1.0, 1.0))),
+        ("host-b", (ScorePart("RAMWeigher", 4096.0, 3.0, 1.5), ScorePart("CPUWeigher", 8.0, 1.0, 1.0))),
+    ]
 
 
 def test_scores_are_counted_before_anything_is_placed_and_cost_nothing_unasked() -> None:

@@ -201,6 +201,7 @@ class TestHelp:
             "availability-zone": {"list"},
             "user": {"list", "create", "set", "delete"},
             "audit": set(),
+            "replay": set(),
             "key": {"generate"},
             "config": {"check"},
             "db": {"upgrade"},

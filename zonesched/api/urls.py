@@ -101,7 +101,7 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/zones/detail", zones.list_detail, ADMIN, "zones"),
     Route("GET", "/zones/info", zones.info, ADMIN | PARENT, "zone"),
     Route("POST", "/zones/select", zones.select, PARENT, "weights with sealed entries", SelectBody),
-    Route("POST", "/zones/boot", zones.boot, USERS, "reservation_id", BootBody, status=202),
+    Route("POST", "/zones/boot", zones.boot, USERS, "reservation_id, or dry_run", BootBody, status=202),
     Route("GET", "/zones/{id}", zones.show, ADMIN, "zone"),
     Route("PUT", "/zones/{id}", zones.change, ADMIN, "zone", ChangeZoneBody),
     Route("DELETE", "/zones/{id}", zones.remove, ADMIN, "nothing", query=RemoveQuery, status=204),

@@ -8,9 +8,12 @@ from zonesched.api.answer import Answer, accepted, no_content, ok
 from zonesched.api.call import Call
 from zonesched.api.links import iso_time
 from zonesched.api.servers import boot_form
-from zonesched.model.views import ChildView, SealedOffer
+from zonesched.model.account import account_to_wire
+from zonesched.model.caller import Role
+from zonesched.model.views import ChildView, DryRunView, SealedOffer
 from zonesched.services import boot as booting
 from zonesched.services import children
+from zonesched.services import dry_run as dry_running
 from zonesched.services import info as telling
 from zonesched.services import select as selecting
 
@@ -59,9 +62,33 @@ def select(call: Call) -> Answer:
 
 
 def boot(call: Call) -> Answer:
-    """Boot `num_instances` at once over the whole tree; the answer is a reservation to follow."""
+    """Boot `num_instances` at once over the whole tree; the answer is a reservation to follow.
+
+    With `dry_run` nothing is written anywhere, and the answer is how many would fit.
+    """
+    if call.body.dry_run:
+        found = dry_running.dry_run(call.zone, call.caller, boot_form(call), record=call.body.record)
+        return ok(_dry_run_json(found, call.caller.role is Role.ADMIN))
     made = booting.accept(call.zone, call.caller, boot_form(call))
     return accepted({"reservation_id": made.reservation_id})
+
+
+def _dry_run_json(found: DryRunView, with_zones: bool) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "num_instances": found.num_instances,
+        "fits": found.fits,
+        "complete": found.complete,
+        "runs_out": [{"filter": what, "code": code} for what, code in found.runs_out],
+        "refused_by": list(found.refused_by),
+    }
+    if with_zones:
+        why = account_to_wire(found.account)
+        why["own"]["fits"] = found.fits_in.get("", 0)
+        for child in why["children"]:
+            child["fits"] = found.fits_in.get(child["id"], 0)
+        body["why"] = why
+    record = {"record": dict(found.record)} if found.record else {}
+    return {"dry_run": body, **record}
 
 
 def _offer_json(offer: SealedOffer) -> dict[str, Any]:

@@ -30,6 +30,7 @@ NOUNS = {
     "availability-zone": "zonesched.cli.availability_zone:availability_zone",
     "user": "zonesched.cli.user:user",
     "audit": "zonesched.cli.audit:audit",
+    "replay": "zonesched.cli.replay:replay",
     "key": "zonesched.cli.key:key",
     "config": "zonesched.cli.config:config",
     "db": "zonesched.cli.database:db",

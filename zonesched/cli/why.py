@@ -49,6 +49,22 @@ def print_why(why: Mapping[str, Any]) -> None:
         _print_lines(child["limits"], "runs out")
 
 
+def print_dry_run(found: Mapping[str, Any]) -> None:
+    """How many would fit, what runs out first, and, to an admin, zone by zone."""
+    missing = "" if found["complete"] else "; not all zones have answered"
+    click.echo(f"{found['fits']} of {found['num_instances']} would fit{missing}")
+    if found["runs_out"]:
+        rows = [(line["filter"], line["code"]) for line in found["runs_out"]]
+        console().print(table(("runs out first", "code"), rows))
+    if found["refused_by"]:
+        click.echo(f"refused by: {', '.join(found['refused_by'])}")
+    if "why" in found:
+        why = found["why"]
+        zones = [("this zone", why["own"]), *((child["name"], child) for child in why["children"])]
+        console().print(table(("zone", "fits"), [(name, zone["fits"]) for name, zone in zones]))
+        print_why(why)
+
+
 def print_host(host: Mapping[str, Any]) -> None:
     """What every filter and weigher says of one host."""
     may = "may go there" if host["passes"] else "may not go there"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,6 +13,7 @@ import click
 from zonesched.cli.output import print_json
 from zonesched.cli.reservation import watch
 from zonesched.cli.session import Session, pass_session, zone_options
+from zonesched.cli.why import print_dry_run
 
 
 @click.command()
@@ -30,6 +34,12 @@ from zonesched.cli.session import Session, pass_session, zone_options
     "--hint", "hints", multiple=True, metavar="KEY=VALUE", help="Scheduler hint; the value may be JSON."
 )
 @click.option("--idempotency-key", help="The same key again does not boot again.")
+@click.option("--dry-run", is_flag=True, help="Only say how many would fit, where, and what runs out first.")
+@click.option(
+    "--record",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="As the zone's admin, with --dry-run: write all that it was decided by to this file, for replay.",
+)
 @click.option("--watch", "watching", is_flag=True, help="Stay and show how the instances come to be.")
 @zone_options
 @pass_session
@@ -45,9 +55,13 @@ def boot(
     enabled_filters: tuple[str, ...],
     hints: tuple[str, ...],
     idempotency_key: str | None,
+    dry_run: bool,
+    record: Path | None,
     watching: bool,
 ) -> None:
     """Boot instances wherever in the tree they fit best."""
+    if record and not dry_run:
+        raise click.UsageError("--record needs --dry-run")
     server: dict[str, Any] = {
         "name": name,
         "flavorRef": flavor,
@@ -64,6 +78,9 @@ def boot(
     body: dict[str, Any] = {"server": server}
     if hints:
         body["os:scheduler_hints"] = dict(_hint(text) for text in hints)
+    if dry_run:
+        _dry_run(session, {**body, "dry_run": True, "record": record is not None}, record)
+        return
     headers = {"Idempotency-Key": idempotency_key} if idempotency_key else None
     answer = session.call("POST", "/zones/boot", body, headers=headers)
     if watching:
@@ -72,6 +89,18 @@ def boot(
         print_json(answer)
     else:
         click.echo(answer["reservation_id"])
+
+
+def _dry_run(session: Session, body: Mapping[str, Any], record: Path | None) -> None:
+    answer = session.call("POST", "/zones/boot", body)
+    if record:
+        # It names the zone's hosts and their addresses.
+        with os.fdopen(os.open(record, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            json.dump(answer.pop("record"), file)
+    if session.as_json:
+        print_json(answer)
+    else:
+        print_dry_run(answer["dry_run"])
 
 
 def _hint(text: str) -> tuple[str, Any]:

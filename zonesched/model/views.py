@@ -43,6 +43,25 @@ class Accepted:
 
 
 @dataclass(frozen=True)
+class DryRunView:
+    """What a boot would get: of `num_instances` how many would fit.
+
+    `runs_out` holds pairs (resource class or filter, code), what limits most hosts first, and `refused_by`
+    codes; both are empty where all fit. For an admin alone: the account of the select, how many instances
+    would go to each child (by id; "" stands for the own hosts), and the record, {} where none was asked for.
+    """
+
+    num_instances: int
+    fits: int
+    complete: bool
+    runs_out: tuple[tuple[str, str], ...]
+    refused_by: tuple[str, ...]
+    account: Account
+    fits_in: Mapping[str, int]
+    record: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class ServerQuery:
     """Which instances to list; "" leaves a filter out. `limit` is the page's length."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zonesched.conf import Conf
 from zonesched.errors import ConfigError, WeighingUnknown
@@ -16,7 +16,9 @@ from zonesched.scheduler.chance import ChanceScheduler
 from zonesched.scheduler.fake import FakeScheduler
 from zonesched.scheduler.filter_scheduler import FilterScheduler
 from zonesched.scheduler.least_cost import LeastCostScheduler
+from zonesched.scheduler.offer import OfferRequest
 from zonesched.scheduler.plugins import Plugins
+from zonesched.scheduler.scale import Range
 from zonesched.scheduler.simple import SimpleScheduler
 
 DRIVERS: Mapping[str, type[BaseScheduler]] = {
@@ -52,6 +54,20 @@ class Schedulers:
         name = conf[OPTION]
         default = known[name] if name in known else _load(name)(plugins, name)
         return cls(default, known | {default.name: default})
+
+    def prepare(
+        self, request: OfferRequest, child_ranges: Mapping[str, Range], has_children: bool
+    ) -> tuple[BaseScheduler, OfferRequest]:
+        """Who answers the request, and the request as it is asked.
+
+        Where nobody has chosen a weighing, it is chosen by what children told, or else with the offer itself.
+        Raises WeighingUnknown, and what choosing one raises.
+        """
+        spec = request.spec
+        if isinstance(spec.weighing, Unweighed) and has_children:
+            weighing = self.default.choose_weighing(request.table, spec, child_ranges)
+            spec = replace(spec, weighing=weighing)
+        return self.for_weighing(spec.weighing), replace(request, spec=spec)
 
     def for_weighing(self, weighing: Weighing) -> BaseScheduler:
         """The scheduler that weighs so. Raises WeighingUnknown if this zone lacks any part of it."""

@@ -20,9 +20,9 @@ class Source:
     """
 
     id: str
-    entries: Sequence[Entry]
-    alternates: Sequence[Entry]
-    bundles: Sequence[Bundle]
+    entries: tuple[Entry, ...]
+    alternates: tuple[Entry, ...]
+    bundles: tuple[Bundle, ...]
     unreliable: bool = False
 
 
@@ -43,9 +43,9 @@ def own_source(zone_uuid: str, spec: RequestSpec, own: Offer) -> Source:
 
     return Source(
         id=zone_uuid,
-        entries=[entry(pick) for pick in own.picks],
-        alternates=[entry(pick) for pick in own.alternates],
-        bundles=[Bundle(pick.weight, (entry(pick),) * spec.num_instances) for pick in own.bundles],
+        entries=tuple([entry(pick) for pick in own.picks]),
+        alternates=tuple([entry(pick) for pick in own.alternates]),
+        bundles=tuple([Bundle(p.weight, (entry(p),) * spec.num_instances) for p in own.bundles]),
     )
 
 

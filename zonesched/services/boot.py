@@ -40,14 +40,15 @@ def accept(zone: Zone, caller: Caller, form: BootForm) -> Accepted:
     A repeat under the same idempotency key returns the first answer. Raises BadRequest for what cannot be
     asked, Conflict when the key was used for another request.
     """
-    spec = _spec_of(zone, caller, form)
+    spec = spec_of(zone, caller, form)
     stored = zone.store.write(lambda tx: _write(zone, tx, caller, form, spec))
     if stored.is_new:
         zone.wake_workers()
     return stored.accepted
 
 
-def _spec_of(zone: Zone, caller: Caller, form: BootForm) -> RequestSpec:
+def spec_of(zone: Zone, caller: Caller, form: BootForm) -> RequestSpec:
+    """What a user's boot asks of hosts, under a new request id. Raises BadRequest, naming the field."""
     limit = zone.conf.max_instances_per_request
     if form.num_instances > limit:
         raise BadRequest(

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from zonesched.model.host_row import HostRow
 from zonesched.model.host_table import HostTable
 from zonesched.seams import Clock
 from zonesched.store import hosts, services
-from zonesched.store.store import Store
+from zonesched.store.store import Store, Transaction
 
 REREAD_S = 600.0
 """Seconds in which every host is read again, changed or not: what was missed is mended by then."""
@@ -60,6 +61,12 @@ class HostCache:
         with self._lock:
             self._refresh()
             yield self._table
+
+    def snapshot(self) -> tuple[tuple[HostRow, ...], Mapping[str, bool]]:
+        """Every host as the store is now, and which services are up, by id."""
+        with self._lock:
+            self._refresh()
+            return tuple(self._store.read(_every_host)), dict(self._up)
 
     def _refresh(self) -> None:
         now = self._clock.monotonic()
@@ -128,3 +135,11 @@ class HostCache:
         if up != self._up:
             self._table.set_services_up(up)
             self._up = up
+
+
+def _every_host(tx: Transaction) -> list[HostRow]:
+    found = page = hosts.page(tx, "", PAGE)
+    while len(page) == PAGE:
+        page = hosts.page(tx, page[-1].facts.id, PAGE)
+        found = found + page
+    return found

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from zonesched.errors import BadRequest, ChildUnreachable, NotFound, Unavailable, WeighingUnknown
 from zonesched.model.account import (
@@ -33,11 +35,11 @@ from zonesched.model.group_place import ANYWHERE, Anywhere, AtChild, AtHost, Gro
 from zonesched.model.host_table import HostTable
 from zonesched.model.own_zone import keeps_to_own_hosts
 from zonesched.model.request_context import RequestContext
-from zonesched.model.request_spec import Policy, RequestSpec, Unweighed, spec_for_child
+from zonesched.model.request_spec import Policy, RequestSpec, spec_for_child
 from zonesched.model.views import SealedOffer
-from zonesched.scheduler.base_scheduler import BaseScheduler
 from zonesched.scheduler.merge import adjust
 from zonesched.scheduler.offer import Offer, OfferRequest
+from zonesched.scheduler.scale import Range
 from zonesched.scheduler.sources import Source, merge_sources, own_source
 from zonesched.seal.envelope import Bound, ChildContent, Content, HostContent
 from zonesched.seams import Done, Failed, Late
@@ -53,6 +55,27 @@ from zonesched.zones.child import Child, ChildOffer
 log = logging.getLogger(__name__)
 
 MAX_PATH = 16
+
+
+class OwnHosts(Protocol):
+    """Where the own hosts are read from."""
+
+    def current(self) -> AbstractContextManager[HostTable]:
+        """Their table, for this thread alone until the block ends."""
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What a plan was made from: what the own hosts were asked and offered, and what is `below`.
+
+    `child_ranges` and `has_children` are what the weighing was chosen by.
+    """
+
+    request: OfferRequest
+    own: Offer
+    child_ranges: Mapping[str, Range]
+    has_children: bool
+    below: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,14 +117,28 @@ def decide(zone: Zone, spec: RequestSpec, caller_id: str, scored: int = 0) -> De
         return Decision(_no_offer(zone, complete=True), spec, NO_ACCOUNT)
     if len(spec.path) >= MAX_PATH:
         return Decision(_no_offer(zone, complete=False), spec, _refused("path", "path_too_long"))
+    decision, _ = decide_on(zone, zone.hosts, spec, caller_id, scored)
+    return decision
+
+
+def decide_on(
+    zone: Zone, hosts: OwnHosts, spec: RequestSpec, caller_id: str, scored: int
+) -> tuple[Decision, Basis]:
+    """As `decide`, on these own hosts, for a request that comes from no other zone; and what it was by."""
     started_at = zone.clock.monotonic()
     context = _context(zone, spec, caller_id)
-    spec, own = _own_offer(zone, spec, context, scored)
+    basis = _own_basis(zone, hosts, spec, context, scored)
+    spec, own = basis.request.spec, basis.own
     answers = _ask_children(zone, spec, context.group_place, started_at)
-    plan = _merge(zone, spec, own, answers)
+    below = tuple(
+        replace(_child_source(child, offer), unreliable=child.id in answers.unreliable)
+        for child, offer in answers.offers
+    )
+    plan = _merge(zone, spec, own, answers, below)
     account = Account(_own_account(spec, own), tuple(answers.accounts))
     blob_sizes = [offer.blob_size for _, offer in answers.offers]
-    return Decision(plan, spec, account, context.group_place, blob_sizes)
+    decision = Decision(plan, spec, account, context.group_place, blob_sizes)
+    return decision, replace(basis, below=below)
 
 
 def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> SealedOffer:
@@ -148,13 +185,14 @@ def _own_account(spec: RequestSpec, own: Offer) -> OwnAccount:
     return OwnAccount(own.why, offered, own.limits, own.best)
 
 
-def _own_offer(
-    zone: Zone, spec: RequestSpec, context: RequestContext, scored: int
-) -> tuple[RequestSpec, Offer]:
-    with zone.hosts.current() as table:
-        scheduler, request = _own_request(zone, table, spec, context)
+def _own_basis(zone: Zone, hosts: OwnHosts, spec: RequestSpec, context: RequestContext, scored: int) -> Basis:
+    with hosts.current() as table:
+        request = OfferRequest(table, spec, context, zone_capabilities=own_capabilities(zone))
+        ranges, has_children = zone.children.ranges(), bool(zone.children.snapshot())
+        scheduler, request = zone.schedulers.prepare(request, ranges, has_children)
         offer = scheduler.offer(replace(request, scored=scored))
-        return replace(spec, weighing=offer.weighing), offer
+        weighed = replace(request, spec=replace(spec, weighing=offer.weighing))
+        return Basis(weighed, offer, ranges, has_children)
 
 
 def judge_host(zone: Zone, spec: RequestSpec, caller_id: str, name_or_id: str) -> HostJudgement:
@@ -163,23 +201,12 @@ def judge_host(zone: Zone, spec: RequestSpec, caller_id: str, name_or_id: str) -
         rows = [*table.rows_named([name_or_id]).tolist(), *table.rows_of([name_or_id]).tolist()]
         if not rows:
             raise NotFound("There is no such host.", code="host_not_found", field="host")
-        scheduler, request = _own_request(zone, table, spec, _context(zone, spec, caller_id))
+        context = _context(zone, spec, caller_id)
+        request = OfferRequest(table, spec, context, zone_capabilities=own_capabilities(zone))
+        has_children = bool(zone.children.snapshot())
+        scheduler, request = zone.schedulers.prepare(request, zone.children.ranges(), has_children)
         weighed = replace(spec, weighing=scheduler.offer(request).weighing)
         return scheduler.judge(replace(request, spec=weighed), rows[0])
-
-
-def _own_request(
-    zone: Zone, table: HostTable, spec: RequestSpec, context: RequestContext
-) -> tuple[BaseScheduler, OfferRequest]:
-    """What the own hosts are asked, and who answers.
-
-    Where nobody has chosen a weighing, it is chosen by what the children told, or else with the offer itself.
-    """
-    if isinstance(spec.weighing, Unweighed) and zone.children.snapshot():
-        weighing = zone.schedulers.default.choose_weighing(table, spec, zone.children.ranges())
-        spec = replace(spec, weighing=weighing)
-    request = OfferRequest(table, spec, context, zone_capabilities=own_capabilities(zone))
-    return zone.schedulers.for_weighing(spec.weighing), request
 
 
 def own_capabilities(zone: Zone) -> Mapping[str, frozenset[str]]:
@@ -289,12 +316,10 @@ def _of_group(asked: Askable, group: GroupPlace) -> Askable:
             return asked.only(child_id, "group_elsewhere")
 
 
-def _merge(zone: Zone, spec: RequestSpec, own: Offer, answers: _ChildAnswers) -> BuildPlan:
+def _merge(
+    zone: Zone, spec: RequestSpec, own: Offer, answers: _ChildAnswers, below: Sequence[Source]
+) -> BuildPlan:
     """One plan of all offers."""
-    below = [
-        replace(_child_source(child, offer), unreliable=child.id in answers.unreliable)
-        for child, offer in answers.offers
-    ]
     merged = merge_sources(spec, [own_source(zone.uuid, spec, own), *below])
     return BuildPlan(
         entries=merged.entries,
@@ -311,12 +336,12 @@ def _child_source(child: Child, offer: ChildOffer) -> Source:
 
     return Source(
         id=child.id,
-        entries=[entry(weight, blob) for weight, blob in offer.entries],
-        alternates=[entry(weight, blob) for weight, blob in offer.alternates],
-        bundles=[
+        entries=tuple([entry(weight, blob) for weight, blob in offer.entries]),
+        alternates=tuple([entry(weight, blob) for weight, blob in offer.alternates]),
+        bundles=tuple(
             Bundle(_weight_here(child, weight), tuple(entry(weight, blob) for blob in blobs))
             for weight, blobs in offer.bundles
-        ],
+        ),
     )
 
 

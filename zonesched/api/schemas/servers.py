@@ -218,9 +218,20 @@ class CreateBody(Schema):
 
 
 class BootBody(CreateBody):
-    """A user's POST /zones/boot."""
+    """A user's POST /zones/boot.
+
+    `dry_run`: only say how many would fit, and write nothing anywhere. `record`: an admin's, with a dry run:
+    also tell all that it was decided by.
+    """
 
     server: BootServer
+    dry_run: bool = False
+    record: bool = False
+
+    def to_form(self, idempotency_key: str, fingerprint: str, *, by_admin: bool = False) -> BootForm:
+        if self.record and not self.dry_run:
+            raise BadRequest("record: only a dry run is recorded.", field="record")
+        return super().to_form(idempotency_key, fingerprint, by_admin=by_admin)
 
 
 StatusName = Annotated[

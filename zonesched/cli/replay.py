@@ -1,0 +1,91 @@
+"""`zonesched replay`: a recorded decision made again, offline: with the same options, or with others."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import click
+
+from zonesched import conf
+from zonesched.cli.output import console, print_json, table
+from zonesched.cli.session import FILE, Session, offline_options, pass_session
+from zonesched.scheduler.replay import Choice, Chosen, Record, record_from_text
+from zonesched.scheduler.replay import replay as decide_again
+
+DIFFERENT = 1
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option(
+    "--config-file", "files", multiple=True, type=FILE, help="Options in place of the recorded ones."
+)
+@click.option(
+    "-o", "--option", "options", multiple=True, metavar="NAME=VALUE", help="One other option; repeatable."
+)
+@offline_options
+@pass_session
+def replay(session: Session, file: Path, files: tuple[str, ...], options: tuple[str, ...]) -> None:
+    """Make a recorded decision again.
+
+    With the recorded options it must come out the same: exit 1 if it does not. With others, the difference
+    is shown.
+    """
+    record = record_from_text(file.read_bytes())
+    given = dict(map(_option, options))
+    now = decide_again(record, _conf(record, [str(path) for path in files], given))
+    then = record.chosen
+    if session.as_json:
+        print_json({"same": now == then, "recorded": asdict(then), "replayed": asdict(now)})
+    else:
+        _print(then, now)
+    if now != then and not (files or given):
+        sys.exit(DIFFERENT)
+
+
+def _conf(record: Record, files: Sequence[str], given: Mapping[str, str]) -> conf.Conf:
+    recorded = {} if files else record.options
+    return conf.load(files, {**recorded, **given})
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not name or not separator:
+        raise click.UsageError(f"--option {text!r} is not NAME=VALUE")
+    return name, value
+
+
+def _print(then: Chosen, now: Chosen) -> None:
+    if now == then:
+        click.echo("the same choice")
+        rows = [(number, pick.place, pick.weight) for number, pick in enumerate(now.picks, 1)]
+        console().print(table(("pick", "place", "weight"), rows))
+        return
+    pairs = list(enumerate(zip_longest(then.picks, now.picks), 1))
+    others = [(number, *_cells(b), *_cells(a)) for number, (b, a) in pairs if b != a]
+    moved = sum(b is None or a is None or b.place != a.place for _, (b, a) in pairs)
+    click.echo(f"another choice: {moved} of {len(pairs)} picks go elsewhere")
+    console().print(table(("pick", "recorded", "weight", "replayed", "weight"), others))
+    if then.own != now.own:
+        console().print(table(("filter", "code", "recorded", "replayed"), _funnels(then, now)))
+
+
+def _cells(pick: Choice | None) -> tuple[Any, Any]:
+    return (None, None) if pick is None else (pick.place, pick.weight)
+
+
+def _funnels(then: Chosen, now: Chosen) -> list[tuple[str, str, str | None, str | None]]:
+    """Hosts before and after each step, where the two differ."""
+    before, after = _counts(then), _counts(now)
+    keys = list(dict.fromkeys((*before, *after)))
+    return [(*key, before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)]
+
+
+def _counts(chosen: Chosen) -> dict[tuple[str, str], str]:
+    steps = [asdict(step) for step in (*chosen.own.steps, *chosen.own.limits)]
+    return {(s["filter"], s["code"]): f"{s.get('before')} -> {s.get('after')}" for s in steps}

@@ -1,0 +1,164 @@
+"""A decision that was written down, made again: the same hosts and request, the same or other options.
+
+A record holds what a zone decided by (its request, its hosts as they were, what its children offered) and
+what it chose. Nothing else is read, so that the same options give the same choice, bit for bit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from zonesched.conf import Conf
+from zonesched.conf_hosts import HOSTS
+from zonesched.conf_scheduler import SCHEDULER
+from zonesched.errors import BadRequest
+from zonesched.model.account import OwnAccount
+from zonesched.model.build_plan import Entry, LocalPlace
+from zonesched.model.host_row import HostRow
+from zonesched.model.host_table import HostTable
+from zonesched.model.request_context import RequestContext
+from zonesched.model.request_spec import RequestSpec, Unweighed, spec_from_row, spec_to_row
+from zonesched.scheduler.offer import Offer, OfferRequest
+from zonesched.scheduler.scale import Range
+from zonesched.scheduler.schedulers import Schedulers
+from zonesched.scheduler.sources import Merged, Source, merge_sources, own_source
+
+VERSION: Literal[1] = 1
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One pick: `place` is the name of an own host, or of a child (a bundle counts once)."""
+
+    place: str
+    weight: int
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a decision came to: the picks in order (bundles for an affinity request), and the own funnel."""
+
+    picks: tuple[Choice, ...]
+    alternates: tuple[Choice, ...]
+    own: OwnAccount
+
+
+@dataclass(frozen=True)
+class Record:
+    """Everything that a decision is made by, and what was chosen.
+
+    `options` are those of the scheduler, by name; `children` the names of children by id; `below` what they
+    offered, as this zone weighs it, without blobs. `spec` is a row of `spec_to_row` without a weighing.
+    """
+
+    record: Literal["zonesched"]
+    version: Literal[1]
+    zone_uuid: str
+    spec: Mapping[str, Any]
+    context: RequestContext
+    zone_capabilities: Mapping[str, frozenset[str]]
+    child_ranges: Mapping[str, Range]
+    has_children: bool
+    hosts: tuple[HostRow, ...]
+    services_up: Mapping[str, bool]
+    children: Mapping[str, str]
+    below: tuple[Source, ...]
+    options: Mapping[str, Any]
+    chosen: Chosen
+
+
+_RECORD = TypeAdapter(Record)
+
+
+def recorded_options(conf: Conf) -> dict[str, Any]:
+    """The options that schedulers, filters and weighers read."""
+    return {option.name: conf[option.name] for option in (*SCHEDULER, *HOSTS)}
+
+
+def record_to_wire(record: Record) -> dict[str, Any]:
+    """The record as a JSON object."""
+    wire: dict[str, Any] = _RECORD.dump_python(record, mode="json")
+    return wire
+
+
+def record_from_text(unverified: str | bytes) -> Record:
+    """The record that a file holds. Raises BadRequest, naming what is wrong, for anything else."""
+    try:
+        wire = json.loads(unverified)
+    except ValueError as error:
+        raise _invalid(f"it is no JSON ({error})") from None
+    if not isinstance(wire, dict) or wire.get("record") != "zonesched":
+        raise _invalid("it does not say that it is one")
+    if wire.get("version") != VERSION:
+        raise _invalid(f"its version is {wire.get('version')!r}; this program reads {VERSION}")
+    try:
+        found = _RECORD.validate_python(wire)
+        _spec(found)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise _invalid(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise _invalid(f"spec: {error!r}") from None
+    return found
+
+
+def _invalid(what: str) -> BadRequest:
+    return BadRequest(f"This is no record of a decision: {what}.", code="record_invalid")
+
+
+def spec_to_record(spec: RequestSpec) -> dict[str, Any]:
+    """The spec before a weighing was chosen, as a record has it."""
+    row = spec_to_row(spec)
+    del row["weighing"]
+    return row
+
+
+def _spec(record: Record) -> RequestSpec:
+    return spec_from_row({**record.spec, "weighing": {"name": "unweighed"}})
+
+
+def table_of(hosts: tuple[HostRow, ...], services_up: Mapping[str, bool]) -> HostTable:
+    """The hosts in memory."""
+    table = HostTable()
+    table.apply(hosts)
+    table.set_services_up(services_up)
+    return table
+
+
+def replay(record: Record, conf: Conf) -> Chosen:
+    """Decide again with these options. Raises ConfigError, BadRequest, FilterFailed, WeigherFailed."""
+    table = table_of(record.hosts, record.services_up)
+    request = OfferRequest(table, _spec(record), record.context, record.zone_capabilities)
+    assert isinstance(request.spec.weighing, Unweighed)
+    schedulers = Schedulers.from_conf(conf)
+    scheduler, request = schedulers.prepare(request, record.child_ranges, record.has_children)
+    own = scheduler.offer(request)
+    mine = own_source(record.zone_uuid, request.spec, own)
+    merged = merge_sources(request.spec, [mine, *record.below])
+    return chosen(table, record.children, request.spec, own, merged)
+
+
+def chosen(
+    table: HostTable, children: Mapping[str, str], spec: RequestSpec, own: Offer, merged: Merged
+) -> Chosen:
+    """A plan with the names of its places, and how the own hosts came to be offered."""
+
+    def choice(entry: Entry) -> Choice:
+        match entry.place:
+            case LocalPlace(host_id):
+                return Choice(table.name(table.row_of(host_id)), entry.weight)
+            case child:
+                return Choice(children[child.child_id], entry.weight)
+
+    bundles = [Choice(choice(bundle.entries[0]).place, bundle.weight) for bundle in merged.bundles]
+    offered = spec.num_instances if own.bundles else len(own.picks)
+    return Chosen(
+        picks=(*map(choice, merged.entries), *bundles[:1]),
+        alternates=(*map(choice, merged.alternates), *bundles[1:]),
+        own=OwnAccount(own.why, offered, own.limits),
+    )
