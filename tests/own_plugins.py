@@ -117,6 +117,13 @@ class NanMultiplierWeigher(BaseHostWeigher):
         return float("nan")
 
 
+class MultiplierOfHostWeigher(BaseHostWeigher):
+    """Asks for a host where none is given, as the weighers of later OpenStack do."""
+
+    def weight_multiplier(self, host_state: HostState) -> float:  # type: ignore[override]
+        return 1.0
+
+
 class BrokenWeigher(BaseHostWeigher):
     def _weigh_object(self, host_state: HostState, spec: RequestSpec) -> float:
         raise KeyError(host_state.host)

@@ -305,9 +305,10 @@ def test_a_wrong_setting_of_ratios_is_named(option: str, wrong: str) -> None:
         schedulers(**{option: ["load=1", "load=2"]})
 
 
-def test_a_multiplier_that_is_no_number_is_a_wrong_configuration() -> None:
-    with pytest.raises(ConfigError, match="NanMultiplierWeigher"):
-        schedulers(weight_classes=["tests.own_plugins.NanMultiplierWeigher"])
+@pytest.mark.parametrize("name", ["NanMultiplierWeigher", "MultiplierOfHostWeigher"])
+def test_a_multiplier_that_is_no_number_is_a_wrong_configuration(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"The multiplier of tests.own_plugins.{name}"):
+        schedulers(weight_classes=[f"tests.own_plugins.{name}"])
 
 
 @pytest.mark.parametrize("name", ["RamWeigher", "no.such.Weigher", "tests.own_plugins.OddRamFilter"])

@@ -70,6 +70,16 @@ class Flavor:
     disk_gb: int
     extra_specs: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def memory_mb(self) -> int:
+        """`ram_mb` under OpenStack Nova's name, for plugins that were written for it."""
+        return self.ram_mb
+
+    @property
+    def root_gb(self) -> int:
+        """`disk_gb` likewise."""
+        return self.disk_gb
+
 
 @dataclass(frozen=True)
 class Image:
@@ -217,6 +227,11 @@ class RequestSpec:
     def different_host(self) -> tuple[str, ...]:
         """The uuids of instances with none of which the request is to share a host."""
         return tuple(self.hints.get("different_host", ()))
+
+    def get_scheduler_hint(self, hint: str, default: Any = None) -> Any:
+        """A hint as OpenStack Nova's request spec gives it: of a list with one element, the element."""
+        value = self.hints.get(hint, default)
+        return value[0] if isinstance(value, list) and len(value) == 1 else value
 
     @cached_property
     def image_key(self) -> str:

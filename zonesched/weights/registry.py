@@ -67,7 +67,7 @@ class HostWeighers:
         own = {name: _load(name, conf) for name in names if name not in BUILT_IN}
         known = {name: built_in.from_conf(conf) for name, built_in in BUILT_IN.items()} | own
         for name, weigher in known.items():
-            if not math.isfinite(weigher.weight_multiplier()):
+            if not math.isfinite(_multiplier(name, weigher)):
                 raise ConfigError(f"The multiplier of {name} is no finite number.", field=OPTION)
         keys = {name: weigher.multiplier_key for name, weigher in known.items() if weigher.multiplier_key}
         return cls(
@@ -91,6 +91,13 @@ class HostWeighers:
         if numbers is None or not hosts.table.has_metadata(numbers.key):
             return of_scale
         return hosts.numbers_by_aggregates(lambda aggregates: numbers.smallest(aggregates, of_scale))
+
+
+def _multiplier(name: str, weigher: BaseHostWeigher) -> float:
+    try:
+        return float(weigher.weight_multiplier())
+    except Exception as error:
+        raise ConfigError(f"The multiplier of {name} cannot be read: {error!r}", field=OPTION) from error
 
 
 def _load(path: str, conf: Conf) -> BaseHostWeigher:
