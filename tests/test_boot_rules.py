@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.crashes import differences, heal
+from tests.one_zone import a_zone, put_instance, put_place, put_reservation
 from tests.test_boot import a_small_tree
 from tests.test_boot_faults import boot, counts
 from tests.test_sealed_builds import UUID, Attempted, Stage, larger, offered, stage
@@ -21,7 +22,8 @@ from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services import background
 from zonesched.services.boot_progress import Progress, Step, next_step
 from zonesched.store.instances import Instance
-from zonesched.store.placements import OnHost, Placement
+from zonesched.store.placements import InChild, OnHost, Placement
+from zonesched.store.reservations import ReservationState
 
 __all__ = ["stage"]
 
@@ -303,3 +305,15 @@ def test_no_place_is_looked_for_while_a_silent_zone_is_given_time(places_at: flo
         at, min_count=3, whole=False, can_place=True, now=NOW, hold_margin_s=5.0, places_at=places_at
     )
     assert found is step
+
+
+def test_a_boot_whose_hold_is_over_and_not_yet_reaped_waits_a_pause_and_does_not_spin(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path, retry_pause=2.0)
+    put_reservation(zone, state=ReservationState.OPEN)
+    uuid = put_instance(zone, status=InstanceStatus.BUILD)
+    over = zone.clock.now() - 1
+    put_place(zone, uuid, InChild("c", ("b",)), state=PlacementState.CANCELLING, hold_expires_at=over)
+
+    steps = [background.work_on_boots(zone) for _ in range(2)]
+
+    assert steps == [0.0, 2.0]

@@ -135,8 +135,11 @@ class _Boot:
     def give_back(self, step: Step) -> None:
         """End the lease: settled, or due again for the next select, or once the last hold is surely over."""
         waiting = step is Step.WAIT
+        now = self._zone.clock.now()
+        # A hold that is over still has to be reaped, which pokes: to look again at once would find the same.
         due_at = max((p.hold_expires_at for p in self._at.waiting), default=0.0)
-        if self._zone.clock.now() < self._places_at:
+        due_at = max(due_at, now + self._zone.conf.retry_pause)
+        if now < self._places_at:
             due_at = self._places_at
         state = ReservationState.OPEN if waiting else ReservationState.SETTLED
         pokes = self._reservation.pokes
