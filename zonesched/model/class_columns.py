@@ -53,8 +53,9 @@ class ClassColumns:
         for column in (self.allocation_ratio, self.min_unit, self.step_size):
             column[rows] = 1.0
 
-    def set_inventories(self, rows: Sequence[int], inventories: Sequence[Inventory]) -> None:
-        """One inventory for each of `rows`; their `used` stays."""
+    def set_inventories(self, row_numbers: Sequence[int], inventories: Sequence[Inventory]) -> None:
+        """One inventory for each of the rows; their `used` stays."""
+        rows = np.array(row_numbers, dtype=np.int64)
         self.total[rows] = [inventory.total for inventory in inventories]
         self.reserved[rows] = [inventory.reserved for inventory in inventories]
         self.allocation_ratio[rows] = [inventory.allocation_ratio for inventory in inventories]
@@ -66,12 +67,12 @@ class ClassColumns:
         self.any_amount &= not uneven.any()
         self._derive(rows)
 
-    def set_used(self, rows: Sequence[int], amounts: Sequence[int]) -> None:
+    def set_used(self, rows: Ints, amounts: Sequence[int]) -> None:
         """What claims take on each of `rows`."""
         self.used[rows] = amounts
         self._derive(rows)
 
-    def _derive(self, rows: Sequence[int]) -> None:
+    def _derive(self, rows: Ints) -> None:
         used = self.used[rows]
         self.left[rows] = self.capacity[rows] - used
         self.free[rows] = self.total[rows] - self.reserved[rows] - used

@@ -331,8 +331,9 @@ class HostTable:
         for resource_class, (with_class, values) in inventories.items():
             self._class(resource_class).set_inventories(with_class, values)
 
-    def _set_uses(self, rows: Sequence[int], uses: Sequence[HostUse]) -> None:
-        self._instances.set(rows, uses)
+    def _set_uses(self, row_numbers: Sequence[int], uses: Sequence[HostUse]) -> None:
+        self._instances.set(row_numbers, uses)
+        rows = np.array(row_numbers, dtype=np.int64)
         for resource_class in {name for use in uses for name in use.used}:
             self._class(resource_class)
         for resource_class, columns in self._classes.items():

@@ -32,11 +32,12 @@ class InstanceColumns:
         self.num_building = np.concatenate([self.num_building, more])
         self.failed_builds = np.concatenate([self.failed_builds, more])
 
-    def set(self, rows: Sequence[int], uses: Sequence[HostUse]) -> None:
-        """One use for each of `rows`."""
-        self._uses.update(zip(rows, uses, strict=True))
+    def set(self, row_numbers: Sequence[int], uses: Sequence[HostUse]) -> None:
+        """One use for each of the rows."""
+        self._uses.update(zip(row_numbers, uses, strict=True))
         for tallies in (self.owners, self.flavors, self.images, self.groups):
-            tallies.changed(rows)
+            tallies.changed(row_numbers)
+        rows = np.array(row_numbers, dtype=np.int64)
         self.num_instances[rows] = [sum(use.owners.values()) for use in uses]
         self.num_building[rows] = [use.num_building for use in uses]
         self.failed_builds[rows] = [use.failed_builds for use in uses]
