@@ -40,9 +40,15 @@ class TestTree:
 
     def test_it_has_a_root_two_regions_and_four_leaves(self) -> None:
         zones = plan_tree(400, 18_770)
-        assert [zone.level for zone in zones] == [0, 1, 1, 2, 2, 2, 2]
-        assert [zone.host_count for zone in zones] == [20, 20, 0, 90, 90, 90, 90]
+        assert [zone.level for zone in zones] == [0, 1, 2, 2, 1, 2, 2]
+        assert [zone.host_count for zone in zones] == [20, 20, 90, 90, 0, 90, 90]
         assert [zone.port for zone in zones] == list(range(18_770, 18_777))
+
+    def test_it_reads_as_an_outline_each_zone_below_its_parent(self) -> None:
+        last_of_level: dict[int, str] = {}
+        for zone in plan_tree(400, 18_770):
+            assert zone.parent == last_of_level.get(zone.level - 1, "")
+            last_of_level[zone.level] = zone.name
 
     def test_there_are_hosts_of_several_kinds_in_every_leaf(self) -> None:
         leaves = [zone for zone in plan_tree(400, 1) if zone.level == 2]

@@ -9,13 +9,13 @@ from typing import Any
 SHAPE = (
     ("root", "", 2),
     ("north", "root", 2),
-    ("south", "root", 0),
     ("north-1", "north", 9),
     ("north-2", "north", 9),
+    ("south", "root", 0),
     ("south-1", "south", 9),
     ("south-2", "south", 9),
 )
-"""Name, parent ("" for the root) and share of the hosts; a parent stands before its children."""
+"""Name, parent ("" for the root) and share of the hosts; as an outline, parents first."""
 
 KINDS: tuple[dict[str, Any], ...] = (
     {
