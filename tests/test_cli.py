@@ -195,9 +195,9 @@ class TestHelp:
             "reservation": {"show", "why"},
             "flavor": {"list", "show", "create", "delete", "set"},
             "image": {"list", "show", "create", "delete"},
-            "host": {"list", "show", "set"},
+            "host": {"list", "show", "set", "delete"},
             "aggregate": {"list", "show", "create", "set", "delete", "add-host", "remove-host"},
-            "service": {"list", "enable", "disable", "force-down", "force-up"},
+            "service": {"list", "enable", "disable", "force-down", "force-up", "delete"},
             "availability-zone": {"list"},
             "user": {"list", "create", "set", "delete"},
             "audit": set(),
@@ -403,6 +403,20 @@ class TestWhatIsSent:
         command.stub.answer("GET", "/os-services", (200, {"services": []}))
         assert command("service", "enable", "h1") == 0
         assert command.stub.asked[-1].body == {"status": "enabled"}
+
+    def test_hosts_and_agents_are_removed_by_name(self, command: Command) -> None:
+        command.stub.answer(
+            "GET", "/os-hypervisors", (200, {"hypervisors": [{"id": "h1", "hypervisor_hostname": "one"}]})
+        )
+        command.stub.answer("GET", "/os-services", (200, {"services": [{"id": "s1"}]}))
+        for id in ("h1", "s1"):
+            command.stub.answer("DELETE", f"/os-services/{id}", (204, None))
+        assert command("host", "delete", "one") == 0
+        assert (command.stub.asked[-1].method, command.stub.asked[-1].path) == ("DELETE", "/os-services/h1")
+        assert command("service", "delete", "agent", "--binary", "zonesched-compute") == 0
+        assert command.stub.asked[-2].params == {"host": ["agent"], "binary": ["zonesched-compute"]}
+        assert (command.stub.asked[-1].method, command.stub.asked[-1].path) == ("DELETE", "/os-services/s1")
+        assert (command.out, command.err) == ("", "")
 
     def test_a_name_of_a_host_and_an_agent_asks_for_the_binary(self, command: Command) -> None:
         twins = [{"id": "h1"}, {"id": "s1"}]

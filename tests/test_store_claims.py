@@ -121,11 +121,11 @@ def test_a_host_that_shrank_takes_none_until_it_fits(tmp_path: Path) -> None:
 def test_only_hosts_that_took_something_are_read_again(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     one, two = add_hosts(zone, a_form("h1", VCPU=2), a_form("h2", VCPU=1))
-    seq = zone.store.read(hosts.last_change)
+    before = zone.store.read(hosts.moment)
 
     claim(zone, {one: 1, two: 1}, {"VCPU": 2})
 
-    changes = zone.store.read(partial(hosts.changes, since_seq=seq))
+    changes = zone.store.read(partial(hosts.changes, since=before))
     assert (list(changes.rows), list(changes.uses)) == ([], [one])
 
 

@@ -34,13 +34,16 @@ from zonesched.services import hosts, users
 from zonesched.services.zone import Zone
 from zonesched.store import hosts as rows
 from zonesched.store import tables as t
+from zonesched.store.hosts import Moment
 from zonesched.store.placements import OnHost
 
+BEGINNING = Moment(seq=0, removals=0)
 
-def changed_since(zone: Zone, seq: int) -> tuple[Sequence[HostRow], int]:
+
+def changed_since(zone: Zone, moment: Moment) -> tuple[Sequence[HostRow], Moment]:
     """The hosts that changed as a whole."""
-    changes = zone.store.read(lambda tx: rows.changes(tx, seq))
-    return changes.rows, changes.seq
+    changes = zone.store.read(lambda tx: rows.changes(tx, moment))
+    return changes.rows, changes.until
 
 
 def inventory_of(zone: Zone, host_id: str, resource_class: str) -> Any:
@@ -62,7 +65,7 @@ def test_a_report_is_stored_as_it_was_made(tmp_path: Path) -> None:
 
     (host_id,) = add_hosts(zone, form)
 
-    (row,), _ = changed_since(zone, 0)
+    (row,), _ = changed_since(zone, BEGINNING)
     assert (row.facts.id, row.facts.name, row.facts.address) == (host_id, "h1", "10.1.2.3")
     assert (row.facts.availability_zone, row.facts.enabled) == ("az2", True)
     assert row.facts.capabilities == {"hypervisor_type": "QEMU", "versions": [1, 2]}
@@ -96,12 +99,12 @@ def test_a_host_without_a_ratio_gets_the_zones_own(tmp_path: Path) -> None:
 def test_a_report_of_nothing_new_changes_nothing(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     add_hosts(zone, a_form("h1"), a_form("h2"))
-    _, seq = changed_since(zone, 0)
+    _, seen = changed_since(zone, BEGINNING)
     before = sql(zone, "select value from counters")
 
     add_hosts(zone, a_form("h1"), a_form("h2"))
 
-    assert changed_since(zone, seq) == ([], seq)
+    assert changed_since(zone, seen) == ([], seen)
     assert sql(zone, "select value from counters") == before
 
 
@@ -119,29 +122,29 @@ def test_what_claims_use_survives_a_new_report(tmp_path: Path) -> None:
 def test_only_changed_hosts_are_read_again(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     _, two, three = add_hosts(zone, a_form("h1"), a_form("h2"), a_form("h3"))
-    _, seq = changed_since(zone, 0)
+    _, seen = changed_since(zone, BEGINNING)
 
     boot_on(zone, two)
     add_hosts(zone, a_form("h3", VCPU=99))
 
-    changes = zone.store.read(lambda tx: rows.changes(tx, seq))
+    changes = zone.store.read(lambda tx: rows.changes(tx, seen))
     assert [row.facts.id for row in changes.rows] == [three]
     assert list(changes.uses) == [two]
-    assert changes.seq > seq
+    assert changes.until.seq > seen.seq
 
 
 def test_what_is_in_use_of_a_host_is_what_the_whole_of_it_says(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     one, two = add_hosts(zone, a_form("h1"), a_form("h2"))
     boot_on(zone, one)
-    _, seq = changed_since(zone, 0)
+    _, seen = changed_since(zone, BEGINNING)
 
     boot_on(zone, one, {"MEMORY_MB": 7}, status=InstanceStatus.BUILD)
     boot_on(zone, two, caller_id="parent-1")
     sql(zone, "update hosts set failed_builds = 3 where id = :id", id=two)
 
-    changes = zone.store.read(lambda tx: rows.changes(tx, seq))
-    anew, _ = changed_since(zone, 0)
+    changes = zone.store.read(lambda tx: rows.changes(tx, seen))
+    anew, _ = changed_since(zone, BEGINNING)
     assert changes.rows == []
     assert changes.uses == {row.facts.id: row.use for row in anew}
     assert changes.uses[one].used == {"VCPU": 1, "MEMORY_MB": 7}
@@ -150,13 +153,13 @@ def test_what_is_in_use_of_a_host_is_what_the_whole_of_it_says(tmp_path: Path) -
 def test_a_host_that_changed_as_a_whole_does_not_come_twice(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     (one,) = add_hosts(zone, a_form("h1"))
-    _, seq = changed_since(zone, 0)
+    _, seen = changed_since(zone, BEGINNING)
 
     boot_on(zone, one)
     add_hosts(zone, a_form("h1", VCPU=99))
     boot_on(zone, one)
 
-    changes = zone.store.read(lambda tx: rows.changes(tx, seq))
+    changes = zone.store.read(lambda tx: rows.changes(tx, seen))
     assert ([row.facts.id for row in changes.rows], changes.uses) == ([one], {})
 
 
@@ -167,7 +170,7 @@ def test_a_changed_host_comes_with_its_owners(tmp_path: Path) -> None:
     boot_on(zone, host_id)
     boot_on(zone, host_id, caller_id="parent-1")
 
-    (row,), _ = changed_since(zone, 0)
+    (row,), _ = changed_since(zone, BEGINNING)
 
     assert row.use.owners == {f"{zone.uuid}:project-1": 2, "parent-1:project-1": 1}
     assert row.use.used == {"VCPU": 3, "MEMORY_MB": 0}
@@ -186,7 +189,7 @@ def test_a_changed_host_comes_with_what_its_living_instances_have_in_common(tmp_
         uuid = put_instance(zone, status=status, group_id=group_id)
         put_place(zone, uuid, OnHost(host_id, {}), state=state, claimed=False)
 
-    (row,), _ = changed_since(zone, 0)
+    (row,), _ = changed_since(zone, BEGINNING)
 
     assert (row.use.flavors, row.use.images) == ({"small": 3}, {"{}": 3})
     assert (row.use.groups, row.use.num_building) == ({f"{zone.uuid}:g1": 2}, 2)
@@ -208,7 +211,7 @@ def test_a_host_comes_with_its_aggregates_in_order_of_their_ids(tmp_path: Path) 
     members = [{"aggregate_id": aggregate, "host_id": two} for aggregate in ("b", "a")]
     zone.store.write(lambda tx: tx.execute(sa.insert(t.aggregate_hosts), members))
 
-    found = {row.facts.id: row.facts.aggregates for row in changed_since(zone, 0)[0]}
+    found = {row.facts.id: row.facts.aggregates for row in changed_since(zone, BEGINNING)[0]}
 
     assert found == {
         one: (),
@@ -219,11 +222,11 @@ def test_a_host_comes_with_its_aggregates_in_order_of_their_ids(tmp_path: Path) 
 def test_metrics_are_those_of_the_last_report(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     add_hosts(zone, replace(a_form("h1"), metrics={"load": 1.5, "heat": 40.0}))
-    _, seq = changed_since(zone, 0)
+    _, seen = changed_since(zone, BEGINNING)
 
     add_hosts(zone, replace(a_form("h1"), metrics={"load": 2.0}))
 
-    (row,), _ = changed_since(zone, seq)
+    (row,), _ = changed_since(zone, seen)
     assert row.metrics == {"load": 2.0}
 
 
@@ -246,11 +249,11 @@ def test_a_class_that_is_gone_stays_while_it_is_used(tmp_path: Path) -> None:
 def test_a_class_that_nobody_uses_goes_with_the_report(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     add_hosts(zone, a_form("h1", VCPU=8, PGPU=2))
-    _, seq = changed_since(zone, 0)
+    _, seen = changed_since(zone, BEGINNING)
 
     add_hosts(zone, a_form("h1", VCPU=8))
 
-    (row,), _ = changed_since(zone, seq)
+    (row,), _ = changed_since(zone, seen)
     assert set(row.inventories) == {"VCPU"}
 
 

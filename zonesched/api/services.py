@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zonesched.api.answer import Answer, ok
+from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
 from zonesched.api.links import zoneless_time
 from zonesched.model.views import ServiceChange, ServiceView
@@ -20,6 +20,12 @@ def list_all(call: Call) -> Answer:
 def change(call: Call) -> Answer:
     """Enable or disable a host, or force a host or an agent down."""
     return ok({"service": _json(services.change(call.zone, call.args["id"], call.body.to_change()))})
+
+
+def remove(call: Call) -> Answer:
+    """Forget a host without instances, or an agent without hosts."""
+    services.remove(call.zone, call.args["id"])
+    return no_content()
 
 
 def enable(call: Call) -> Answer:

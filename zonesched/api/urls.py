@@ -156,6 +156,7 @@ URLS: tuple[Route, ...] = (
 
     Route("GET", "/os-services", services.list_all, ADMIN, "services", query=ServicesQuery),
     Route("PUT", "/os-services/{id}", services.change, ADMIN, "service", ServiceBody),
+    Route("DELETE", "/os-services/{id}", services.remove, ADMIN, "nothing", status=204),
     Route("PUT", "/os-services/enable", services.enable, ADMIN, "service", NamedServiceBody),
     Route("PUT", "/os-services/disable", services.disable, ADMIN, "service", NamedServiceBody),
     Route("PUT", "/os-services/disable-log-reason", services.disable_why, ADMIN, "service", DisableBody),

@@ -86,6 +86,16 @@ def set_(
     _print(session, session.call("PUT", f"/os-hypervisors/{id}", {"hypervisor": {"resources": changes}}))
 
 
+@host.command()
+@click.argument("name_or_id")
+@zone_options
+@pass_session
+def delete(session: Session, name_or_id: str) -> None:
+    """Remove a host without instances; an agent that still has it registers it anew when it starts."""
+    id = find_id(session, "/os-hypervisors", "hypervisors", name_or_id)
+    session.call("DELETE", f"/os-services/{id}")
+
+
 def _number(option: str, text: str, kind: Callable[[str], float]) -> float:
     try:
         return kind(text)

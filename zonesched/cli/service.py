@@ -21,7 +21,7 @@ binary_option = click.option(
 
 @click.group()
 def service() -> None:
-    """Hosts and agents of this zone (admin): enable, disable, force down."""
+    """Hosts and agents of this zone (admin): enable, disable, force down, remove."""
 
 
 @service.command("list")
@@ -76,6 +76,16 @@ def force_down(session: Session, name_or_id: str, binary: str | None) -> None:
 def force_up(session: Session, name_or_id: str, binary: str | None) -> None:
     """End that: whether it lives is known by its agent's beats again."""
     _change(session, name_or_id, binary or "", forced_down=False)
+
+
+@service.command()
+@click.argument("name_or_id")
+@binary_option
+@zone_options
+@pass_session
+def delete(session: Session, name_or_id: str, binary: str | None) -> None:
+    """Remove an agent without hosts, or a host without instances."""
+    session.call("DELETE", f"/os-services/{_id(session, name_or_id, binary or '')}")
 
 
 def _change(session: Session, name_or_id: str, binary: str, **change: Any) -> None:

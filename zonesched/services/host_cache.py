@@ -13,6 +13,7 @@ from zonesched.model.host_row import HostRow
 from zonesched.model.host_table import HostTable
 from zonesched.seams import Clock
 from zonesched.store import hosts, services
+from zonesched.store.hosts import Moment
 from zonesched.store.store import Store, Transaction
 
 REREAD_S = 600.0
@@ -39,7 +40,7 @@ class HostCache:
         self._down_time_s = service_down_time_s
         self._lock = threading.Lock()
         self._table = HostTable()
-        self._seen_seq = -1
+        self._seen: Moment | None = None
         self._page_after = ""
         self._page_due_at = 0.0
         self._heard_at: dict[str, float] = {}
@@ -79,20 +80,21 @@ class HostCache:
         self._fresh_until = now + self._max_age_s
 
     def _read(self) -> None:
-        if self._seen_seq < 0:
-            self._read_everything()
-        elif self._clock.monotonic() >= self._page_due_at:
+        seen = self._seen or self._read_everything()
+        if self._clock.monotonic() >= self._page_due_at:
             self._read_page()
         now = self._clock.now()
         # A clock that was set back must not hide the beats that come from now on.
         set_back = self._newest_at > now + BEAT_OVERLAP_S
         heard_since = 0.0 if set_back else self._newest_at - BEAT_OVERLAP_S
         changes, heard = self._store.read(
-            lambda tx: (hosts.changes(tx, self._seen_seq), services.heard_since(tx, heard_since))
+            lambda tx: (hosts.changes(tx, seen), services.heard_since(tx, heard_since))
         )
-        self._table.apply(changes.rows)
+        present = changes.present
+        removed = [] if present is None else [i for i in self._known() if i not in present]
+        self._table.apply(changes.rows, removed)
         self._table.apply_uses(changes.uses)
-        self._seen_seq = changes.seq
+        self._seen = changes.until
         self._heard_at |= heard.at
         self._newest_at = max(heard.at.values(), default=self._newest_at)
         forced, self._forced_down = self._forced_down, heard.forced_down
@@ -100,22 +102,21 @@ class HostCache:
         if set_back or risen or now >= self._next_down_at or forced != heard.forced_down:
             self._judge_services(now)
 
-    def _read_everything(self) -> None:
+    def _read_everything(self) -> Moment:
         self._page_after = ""
-        # The number comes first: what changes while the pages are read is read again.
-        seen_seq = self._store.read(hosts.last_change)
+        # The moment comes first: what changes while the pages are read is read again.
+        seen = self._store.read(hosts.moment)
         self._read_page()
         while self._page_after:
             self._read_page()
-        self._seen_seq = seen_seq
+        return seen
 
     def _read_page(self) -> None:
         after = self._page_after
         found = self._store.read(lambda tx: hosts.page(tx, after, PAGE))
         last = found[-1].facts.id if len(found) == PAGE else ""
         stored = {row.facts.id for row in found}
-        known = (self._table.host_id(row) for row in np.flatnonzero(self._table.alive).tolist())
-        removed = [i for i in known if i > after and (not last or i <= last) and i not in stored]
+        removed = [i for i in self._known() if i > after and (not last or i <= last) and i not in stored]
         self._table.apply(found, removed)
         self._page_after = last
         if not last:
@@ -123,6 +124,9 @@ class HostCache:
             self._newest_at = 0.0
         pages = len(self._table) // PAGE + 1
         self._page_due_at = self._clock.monotonic() + REREAD_S / pages
+
+    def _known(self) -> list[str]:
+        return [self._table.host_id(row) for row in np.flatnonzero(self._table.alive).tolist()]
 
     def _judge_services(self, now: float) -> None:
         down_time_s = self._down_time_s

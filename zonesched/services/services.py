@@ -1,4 +1,4 @@
-"""Hosts and agents as OpenStack's services: enable, disable with a reason, force down.
+"""Hosts and agents as OpenStack's services: enable, disable with a reason, force down, remove.
 
 There a compute service is one per host. Here an agent may have thousands: each host is a service of the
 binary nova-compute, which can be enabled, disabled and forced down by itself, and each agent is one of the
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from zonesched.errors import BadRequest, NotFound
+from zonesched.errors import BadRequest, Conflict, NotFound
 from zonesched.model.views import Binary, ServiceChange, ServiceView
 from zonesched.services.zone import Zone
-from zonesched.store import host_states
+from zonesched.store import host_states, removals
 from zonesched.store import services as rows
 from zonesched.store.host_states import OperatorsWord
 from zonesched.store.services import Service
@@ -64,6 +64,31 @@ def change_named(zone: Zone, host: str, binary: str, wanted: ServiceChange) -> S
     if not found:
         raise NotFound(NO_SUCH, code="service_not_found", field="host")
     return change(zone, found[0].id, wanted)
+
+
+def remove(zone: Zone, service_id: str) -> None:
+    """Forget a host without instances, or an agent without hosts. An agent that has it registers it anew.
+
+    Raises NotFound, and Conflict while a host has claims or an agent hosts.
+    """
+
+    def fn(tx: Transaction) -> None:
+        if host_states.read_one(tx, service_id) is not None:
+            if not removals.remove_host(tx, service_id):
+                raise Conflict(
+                    "The host has instances, or claims of boots under way.",
+                    code="host_has_instances",
+                    field="id",
+                )
+        elif service_id in rows.read_all(tx):
+            if not removals.remove_service(tx, service_id):
+                raise Conflict(
+                    "The agent has hosts: remove them first.", code="service_has_hosts", field="id"
+                )
+        else:
+            raise NotFound(NO_SUCH, code="service_not_found", field="id")
+
+    zone.store.write(fn)
 
 
 def _change_agent(tx: Transaction, agent: Service, wanted: ServiceChange) -> Service:

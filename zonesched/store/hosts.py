@@ -20,11 +20,12 @@ from zonesched.model.aggregate import Aggregate, zone_of
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_row import HostFacts, HostRow, HostUse
 from zonesched.model.placement import CLAIMING, InstanceStatus
-from zonesched.store import claims
+from zonesched.store import claims, identity
 from zonesched.store import tables as t
 
 COLUMNS = t.hosts.c
-_LAST_CHANGE = sa.select(sa.func.max(COLUMNS.changed_seq))
+_REMOVALS = sa.select(t.counters.c.value).where(t.counters.c.name == identity.REMOVALS).scalar_subquery()
+_STATE = sa.select(sa.func.max(COLUMNS.changed_seq), _REMOVALS)
 
 
 @dataclass(frozen=True)
@@ -55,30 +56,43 @@ def group_key(caller_id: str, group_id: str) -> str:
     return f"{caller_id}:{group_id}"
 
 
-def last_change(tx: Connection) -> int:
-    """The highest number that any host's change bears; 0 without hosts."""
-    return int(tx.execute(_LAST_CHANGE).scalar() or 0)
+@dataclass(frozen=True)
+class Moment:
+    """How far a reader has come: the highest number of a host's change, and how many hosts were removed."""
+
+    seq: int
+    removals: int
 
 
 @dataclass(frozen=True)
 class Changes:
     """What changed of a zone's hosts: `rows` as a whole, `uses` (by id) nothing but what is in use.
 
-    `seq` is the number to ask from next.
+    `present` are the ids of all hosts if any was removed, else None. `until` is the moment to ask from next.
     """
 
     rows: Sequence[HostRow]
     uses: Mapping[str, HostUse]
-    seq: int
+    present: frozenset[str] | None
+    until: Moment
 
 
-def changes(tx: Connection, since_seq: int) -> Changes:
-    """The hosts that changed after `since_seq`, as they are now."""
-    newest = last_change(tx)
-    if newest <= since_seq:
-        return Changes([], {}, since_seq)
-    rows = _rows(tx, sa.and_(COLUMNS.changed_seq > since_seq, COLUMNS.facts_seq > since_seq))
-    return Changes(rows, _uses(tx, since_seq), newest)
+def moment(tx: Connection) -> Moment:
+    """The newest moment."""
+    seq, removals = tx.execute(_STATE).one()
+    return Moment(seq or 0, removals or 0)
+
+
+def changes(tx: Connection, since: Moment) -> Changes:
+    """The hosts that changed after `since`, as they are now."""
+    newest = moment(tx)
+    present = None
+    if newest.removals != since.removals:
+        present = frozenset(tx.execute(sa.select(COLUMNS.id)).scalars())
+    if newest.seq <= since.seq:
+        return Changes([], {}, present, Moment(since.seq, newest.removals))
+    rows = _rows(tx, sa.and_(COLUMNS.changed_seq > since.seq, COLUMNS.facts_seq > since.seq))
+    return Changes(rows, _uses(tx, since.seq), present, newest)
 
 
 def page(tx: Connection, after_id: str, limit: int) -> list[HostRow]:

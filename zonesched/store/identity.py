@@ -15,6 +15,7 @@ from zonesched.store import tables as t
 
 CHANGES = "changes"
 AGGREGATES = "aggregates"
+REMOVALS = "removed_hosts"
 _NEXT = (
     sa.update(t.counters)
     .where(t.counters.c.name == sa.bindparam("counter"))
@@ -38,7 +39,9 @@ def identity(tx: Connection, new: Identity) -> Identity:
     if found is not None:
         return Identity(found.zone_uuid, found.host_id_secret)
     tx.execute(sa.insert(t.identity).values(id=1, zone_uuid=new.zone_uuid, host_id_secret=new.host_id_secret))
-    tx.execute(sa.insert(t.counters), [{"name": name, "value": 0} for name in (CHANGES, AGGREGATES)])
+    tx.execute(
+        sa.insert(t.counters), [{"name": name, "value": 0} for name in (CHANGES, AGGREGATES, REMOVALS)]
+    )
     return new
 
 
@@ -67,3 +70,8 @@ def next_change(tx: Connection) -> int:
 def next_aggregate_number(tx: Connection) -> int:
     """The number of a new aggregate, from 1; none is given twice."""
     return int(tx.execute(_NEXT, {"counter": AGGREGATES}).scalar_one())
+
+
+def next_removal(tx: Connection) -> None:
+    """Count a removed host."""
+    tx.execute(_NEXT, {"counter": REMOVALS})

@@ -1,0 +1,40 @@
+"""Ending hosts and agents' services for good.
+
+A table in memory learns of a removed host by a number that grows with each removal: then it asks which hosts
+there are. Nothing is kept of a host that is gone.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from zonesched.model.placement import CLAIMING
+from zonesched.store import identity
+from zonesched.store import tables as t
+
+
+def remove_host(tx: Connection, host_id: str) -> bool:
+    """Forget a host with all that belongs to it; False, and nothing done, while claims hold it."""
+    # As an agent's report does it: its service's row first, then the number, which claims wait for too.
+    service = sa.select(t.services.c.id).join(t.hosts).where(t.hosts.c.id == host_id)
+    tx.execute(service.with_for_update(of=t.services))
+    identity.next_change(tx)
+    place = t.placements.c
+    claims = sa.select(place.uuid).where(
+        place.host_id == host_id, place.state.in_([s.value for s in CLAIMING])
+    )
+    if tx.execute(claims.limit(1)).first() is not None:
+        return False
+    tx.execute(sa.delete(t.hosts).where(t.hosts.c.id == host_id))
+    identity.next_removal(tx)
+    return True
+
+
+def remove_service(tx: Connection, service_id: str) -> bool:
+    """Forget an agent's service; False, and nothing, while it has hosts."""
+    tx.execute(sa.select(t.services.c.id).where(t.services.c.id == service_id).with_for_update())
+    if tx.execute(sa.select(t.hosts.c.id).where(t.hosts.c.service_id == service_id).limit(1)).first():
+        return False
+    tx.execute(sa.delete(t.services).where(t.services.c.id == service_id))
+    return True
