@@ -106,6 +106,7 @@ class TestInventory:
             ("name,VCPU,VCPU.reserved\nh1,,5\n", "line 2: VCPU: total is missing"),
             ("name,VCPU\n,4\n", "line 2: name: is missing"),
             ("name,VCPU\nh1,4\nh1,4\n", "line 3: name: 'h1' stands on line 2 already"),
+            ("name,availability_zone\nh1,a:b\n", "line 2: availability_zone: 'a:b' has a colon"),
             ("name,traits\nh1,hw-a\n", "line 2: traits: must be names of capital letters"),
             ("name,capabilities\nh1,big\n", "line 2: capabilities: 'big' is not key=value"),
             ("name,metrics\nh1,load\n", "line 2: metrics: 'load' is not key=value"),

@@ -111,8 +111,9 @@ def test_a_key_has_a_form(node: Node, key: str) -> None:
         ({"num_instances": 2, "min_count": 3}, "min_count"),
         ({"flavorRef": "none"}, "flavorRef"),
         ({"imageRef": "none"}, "imageRef"),
-        ({"filter": "NoSuchFilter"}, "filter"),
-        ({"filters": ["NoSuchFilter"]}, "filter"),
+        ({"filter": "NoSuchFilter"}, "filters"),
+        ({"filters": ["NoSuchFilter"]}, "filters"),
+        ({"availability_zone": "nova:host-1"}, "availability_zone"),
         ({"personality": []}, "personality"),
         ({"block_device_mapping_v2": [{}]}, "block_device_mapping_v2"),
     ],
@@ -122,7 +123,7 @@ def test_a_boot_that_cannot_be_honoured_creates_nothing(
 ) -> None:
     reply = node.client("member").post("/zones/boot", a_body(**changes))
     assert reply.status == 400
-    assert field in reply.json["badRequest"]["field"]
+    assert reply.json["badRequest"]["field"] == f"server.{field}"
     assert count(node) == 0
 
 
@@ -130,6 +131,17 @@ def test_a_hint_of_the_wrong_type_creates_nothing(node: Node) -> None:
     body = {**a_body(), "os:scheduler_hints": {"query": ["="]}}
     reply = node.client("member").post("/servers", body)
     assert (reply.status, reply.json["badRequest"]["field"]) == (400, "os:scheduler_hints.query")
+    assert count(node) == 0
+
+
+@pytest.mark.parametrize("hints", ["os:scheduler_hints", "OS-SCH-HNT:scheduler_hints"])
+def test_a_hint_that_a_filter_cannot_read_is_named_as_it_was_sent(node: Node, hints: str) -> None:
+    body = {**a_body(filters=["JSONFilter"]), hints: {"query": '["nonsense"]'}}
+    reply = node.client("member").post("/zones/boot", body)
+    refused = reply.json["badRequest"]
+    assert (reply.status, refused["error_code"]) == (400, "filter_query_invalid")
+    assert refused["field"] == f"{hints}.query"
+    assert refused["message"].startswith(f"{hints}.query: ")
     assert count(node) == 0
 
 
@@ -160,6 +172,7 @@ def test_a_server_is_shown_in_openstacks_shape(tree: Tree, node: Node) -> None:
     assert server["config_drive"] == "True"
     assert (server["flavor"]["id"], server["image"]["id"]) == ("f1", "i1")
     assert len(server["hostId"]) == 56
+    assert server["OS-EXT-AZ:availability_zone"] == "az1"
     assert {"OS-EXT-STS:vm_state", "OS-EXT-STS:task_state", "OS-EXT-STS:power_state"} <= set(server)
     assert server["created"].endswith("Z")
 

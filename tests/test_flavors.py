@@ -50,7 +50,7 @@ def test_an_unknown_flavor_is_a_bad_request(tmp_path: Path, ref: str) -> None:
     with pytest.raises(BadRequest) as refused:
         flavors.resolve(zone, ref)
 
-    assert (refused.value.code, refused.value.field) == ("flavor_unknown", "flavorRef")
+    assert (refused.value.code, refused.value.field) == ("flavor_unknown", "server.flavorRef")
 
 
 def test_an_id_goes_before_a_name_of_another_flavor(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_an_unknown_image_is_a_bad_request(tmp_path: Path, ref: str) -> None:
     with pytest.raises(BadRequest) as refused:
         images.resolve(zone, ref)
 
-    assert (refused.value.code, refused.value.field) == ("image_unknown", "imageRef")
+    assert (refused.value.code, refused.value.field) == ("image_unknown", "server.imageRef")
 
 
 def test_a_name_of_several_images_names_none(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def _host(row: Mapping[str, Any]) -> InventoryHost:
     return InventoryHost(
         name=name,
         address=_text(row, "address"),
-        availability_zone=_text(row, "availability_zone"),
+        availability_zone=_zone(row),
         inventories=_inventories(row.get("inventories", {})),
         capabilities=capabilities,
         traits=tuple(traits),
@@ -117,6 +117,13 @@ def _text(row: Mapping[str, Any], key: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{key}: must be text")
     return value.strip()
+
+
+def _zone(row: Mapping[str, Any]) -> str:
+    name = _text(row, "availability_zone")
+    if ":" in name:
+        raise ValueError(f"availability_zone: {name!r} has a colon")
+    return name
 
 
 def _inventories(unchecked: Any) -> dict[str, dict[str, int | float]]:

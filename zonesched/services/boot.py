@@ -78,9 +78,14 @@ def spec_of(zone: Zone, caller: Caller, form: BootForm) -> RequestSpec:
     )
     if not spec.resources:
         raise BadRequest(
-            f"Flavor {flavor.name} asks for no resources at all.", code="flavor_empty", field="flavorRef"
+            f"Flavor {flavor.name} asks for no resources at all.",
+            code="flavor_empty",
+            field="server.flavorRef",
         )
-    zone.schedulers.default.check(spec)
+    try:
+        zone.schedulers.default.check(spec)
+    except BadRequest as error:
+        raise _as_asked(error, form) from None
     return spec
 
 
@@ -96,6 +101,20 @@ def _group_of(zone: Zone, caller: Caller, form: BootForm) -> Group:
             field=f"{form.hints_field}.group_policy",
         )
     return group
+
+
+def _as_asked(error: BadRequest, form: BootForm) -> BadRequest:
+    """What filters refuse of a spec, in the words of the user's body."""
+    asked = {
+        "filters": "server.filters",
+        "filter_query": f"{form.hints_field}.query",
+        "hints": form.hints_field,
+    }
+    member, dot, rest = error.field.partition(".")
+    field = asked.get(member, member) + dot + rest
+    says_field = error.message.startswith(error.field)
+    message = field + error.message.removeprefix(error.field) if says_field else error.message
+    return BadRequest(message, code=error.code, field=field)
 
 
 def _write(zone: Zone, tx: Transaction, caller: Caller, form: BootForm, spec: RequestSpec) -> _Stored:

@@ -97,9 +97,9 @@ def resolve(zone: Zone, ref: str) -> Flavor:
     found = zone.store.read(fn)
     if found is None:
         raise BadRequest(
-            "flavorRef names no flavor of this zone by id, name or link.",
+            "server.flavorRef names no flavor of this zone by id, name or link.",
             code="flavor_unknown",
-            field="flavorRef",
+            field="server.flavorRef",
         )
     return found
 

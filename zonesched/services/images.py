@@ -54,13 +54,15 @@ def resolve(zone: Zone, ref: str) -> Image:
     found = zone.store.read(lambda tx: _named(tx, ref))
     if not found:
         raise BadRequest(
-            "imageRef names no image of this zone by id, name or link.",
+            "server.imageRef names no image of this zone by id, name or link.",
             code="image_unknown",
-            field="imageRef",
+            field="server.imageRef",
         )
     if len(found) > 1:
         raise BadRequest(
-            "imageRef names several images: give an id.", code="image_ambiguous", field="imageRef"
+            "server.imageRef names several images: give an id.",
+            code="image_ambiguous",
+            field="server.imageRef",
         )
     return found[0]
 

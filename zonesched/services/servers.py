@@ -13,8 +13,9 @@ from zonesched.services import faults
 from zonesched.services.placement_moves import let_go
 from zonesched.services.sync import apply_changes
 from zonesched.services.zone import Zone
-from zonesched.store import hosts, identity, inbound, instances, placements, reservations, server_list
+from zonesched.store import host_states, identity, inbound, instances, placements, reservations, server_list
 from zonesched.store.ended import DELETED_BY_ADMIN
+from zonesched.store.host_states import OperatorsWord
 from zonesched.store.instances import Instance
 from zonesched.store.placements import InChild, OnHost, Placement
 from zonesched.store.reservations import Reservation
@@ -32,7 +33,7 @@ class _Found:
     instance: Instance
     reservation: Reservation
     places: Sequence[Placement]
-    host_names: Mapping[str, str]
+    own_hosts: Mapping[str, OperatorsWord]
     sent_attempt: int
     """The parent's own number of the try that it is at; 0 for an instance of this zone's users."""
 
@@ -152,13 +153,13 @@ def _load(tx: Transaction, caller: Caller, rows: Sequence[Instance]) -> list[_Fo
         places.setdefault(p.uuid, []).append(p)
     boots = reservations.read_ids(tx, sorted({row.reservation_id for row in rows}))
     host_ids = {p.where.host_id for found in places.values() for p in found if isinstance(p.where, OnHost)}
-    names = hosts.names(tx, sorted(host_ids))
+    own_hosts = host_states.read_ids(tx, sorted(host_ids))
     return [
         _Found(
             row,
             boots[row.caller_id, row.reservation_id],
             places.get(row.uuid, []),
-            names,
+            own_hosts,
             attempts.get(row.uuid, 0),
         )
         for row in rows
@@ -168,6 +169,7 @@ def _load(tx: Transaction, caller: Caller, rows: Sequence[Instance]) -> list[_Fo
 def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerView:
     instance, spec = found.instance, found.reservation.spec
     host_id = _own_host_id(found)
+    host = found.own_hosts.get(host_id)
     is_error = instance.status is InstanceStatus.ERROR
     return ServerView(
         uuid=instance.uuid,
@@ -182,9 +184,9 @@ def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerVi
         flavor=spec.flavor,
         image=spec.image,
         kept=instance.kept,
-        availability_zone=spec.availability_zone,
+        availability_zone=host.availability_zone if host else spec.availability_zone,
         host_id_for_tenant=host_id and zone.tenant_host_id(instance.project_id, host_id),
-        host_name=found.host_names.get(host_id, "") if caller.role is Role.ADMIN else "",
+        host_name=host.name if host and caller.role is Role.ADMIN else "",
         fault_code=instance.reason if is_error else "",
         fault_message=faults.message(instance.reason, found.reservation.why) if is_error else "",
         stale=stale,

@@ -43,6 +43,11 @@ def read_one(tx: Connection, host_id: str) -> OperatorsWord | None:
     return next(iter(_read(tx, COLUMNS.id == host_id)), None)
 
 
+def read_ids(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, OperatorsWord]:
+    """Of those of these hosts that there are, by id."""
+    return {said.id: said for some in claims.chunks(host_ids) for said in _read(tx, COLUMNS.id.in_(some))}
+
+
 def disabled_reasons(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, str]:
     """Why these hosts are disabled, by id."""
     found: dict[str, str] = {}

@@ -127,15 +127,6 @@ def note_failed_build(tx: Connection, change: int, host_id: str) -> None:
     tx.execute(sa.update(t.hosts).where(COLUMNS.id == host_id).values(values))
 
 
-def names(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, str]:
-    """Names of hosts by id."""
-    found: dict[str, str] = {}
-    for some in claims.chunks(host_ids):
-        rows = tx.execute(sa.select(COLUMNS.id, COLUMNS.name).where(COLUMNS.id.in_(some)))
-        found |= {row.id: row.name for row in rows}
-    return found
-
-
 def _uses(tx: Connection, since_seq: int) -> Mapping[str, HostUse]:
     which = sa.and_(COLUMNS.changed_seq > since_seq, COLUMNS.facts_seq <= since_seq)
     failed_builds = {

@@ -79,6 +79,12 @@ def _extra_specs(specs: dict[str, str]) -> dict[str, str]:
     return specs
 
 
+def _no_colon(text: str) -> str:
+    if ":" in text:
+        raise refusal("invalid_value", "must be an availability zone's name, without colon")
+    return text
+
+
 def _is_amount(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= MAX_INT
 
@@ -113,6 +119,9 @@ InstanceCount = Annotated[int, Field(ge=1, le=MOST_INSTANCES), AfterValidator(_w
 """1 up to the zone's max_instances_per_request."""
 PerInstance = AfterValidator(_no_longer_than_request)
 """Marks a list that has at most max_instances_per_request items."""
+
+ZoneText = Annotated[Text, AfterValidator(_no_colon)]
+"""An availability zone, or nothing; no colon, which OpenStack's clients read as zone:host."""
 
 TextMap = Annotated[dict[Name, Text], Field(max_length=MOST_ITEMS)]
 ExtraSpecs = Annotated[TextMap, AfterValidator(_extra_specs)]

@@ -19,6 +19,7 @@ from zonesched.api.schemas.fields import (
     Text,
     Trait,
     Uuid,
+    ZoneText,
 )
 from zonesched.model.views import AgentReport, AgentState, HostForm, InventoryForm
 
@@ -41,7 +42,7 @@ class HostItem(Schema):
 
     name: Name
     address: Text = ""
-    availability_zone: Text = ""
+    availability_zone: ZoneText = ""
     inventories: dict[ResourceClass, InventoryItem] = Field(max_length=64)
     capabilities: FreeJson = Field(default_factory=dict)
     traits: list[Trait] = Field(default_factory=list, max_length=512)

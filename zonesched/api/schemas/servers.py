@@ -17,6 +17,7 @@ from zonesched.api.schemas.fields import (
     Schema,
     Text,
     TextMap,
+    ZoneText,
     refusal,
 )
 from zonesched.api.schemas.hints import SchedulerHints
@@ -95,7 +96,7 @@ class Server(Schema):
     min_count: InstanceCount = 1
     max_count: InstanceCount = 1
     return_reservation_id: bool = False
-    availability_zone: Text = ""
+    availability_zone: ZoneText = ""
     metadata: TextMap = Field(default_factory=dict)
     networks: Networks = "auto"
     key_name: Name = ""
