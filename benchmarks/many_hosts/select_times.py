@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import tempfile
 import time
@@ -120,6 +121,7 @@ def measure(table: HostTable, on: Mapping[str, Any], seconds: float) -> None:
         "filters": [f.name for f in scheduler.plugins.filters.default],
         "weighers": list(scheduler.plugins.weighers.configured),
         "rounds": len(taken),
+        "cpus": os.cpu_count(),
         "p50_ms": round(float(np.percentile(taken, 50)), 3),
         "p99_ms": round(float(np.percentile(taken, 99)), 3),
     }

@@ -1,21 +1,28 @@
-"""A real zone with many hosts in its database, and claims on some of them."""
+"""A real zone with many hosts in its database, instances on them, and claims on some."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks.many_hosts.hosts import KINDS, RAM_RESERVED_MB, VCPU_RATIO
 from zonesched import conf
 from zonesched.model.caller import Caller, Role
+from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU
 from zonesched.model.views import HostForm, InventoryForm
 from zonesched.services import hosts
 from zonesched.services.zone import Zone
-from zonesched.store import claims, identity
+from zonesched.store import claims, identity, instances, placements
+from zonesched.store.instances import Instance
+from zonesched.store.placements import OnHost, Placement
+from zonesched.store.store import Transaction
 
 AGENT = Caller("agent-user", "agent", Role.COMPUTE, "")
 HOSTS_PER_REPORT = 2_000
+HOSTS_PER_WRITE = 2_000
 
 
 def a_stored_zone(folder: Path, count: int) -> Zone:
@@ -31,6 +38,63 @@ def use_some(zone: Zone, host_ids: Sequence[str]) -> None:
     """Claim for one instance on each of these hosts."""
     wanted = dict.fromkeys(sorted(host_ids), 1)
     zone.store.write(lambda tx: claims.claim(tx, identity.next_change(tx), wanted, {VCPU: 1, MEMORY_MB: 512}))
+
+
+def put_instances(zone: Zone, per_host: int) -> None:
+    """So many living instances on each host, of many projects, some flavors and a few images; claimed."""
+    rng = random.Random(5)
+    with zone.hosts.current() as table:
+        ids = sorted(table.host_id(row) for row in range(table.size))
+    for start in range(0, len(ids) if per_host else 0, HOSTS_PER_WRITE):
+        some = ids[start : start + HOSTS_PER_WRITE]
+        rows = [_instance(zone, rng, start * per_host + n) for n in range(len(some) * per_host)]
+        places = [_place(zone, row, some[n // per_host]) for n, row in enumerate(rows)]
+        zone.store.write(partial(_write, rows, places, dict.fromkeys(some, per_host)))
+
+
+def _write(
+    rows: Sequence[Instance], places: Sequence[Placement], wanted: Mapping[str, int], tx: Transaction
+) -> None:
+    change = identity.next_change(tx)
+    instances.insert(tx, change, rows)
+    placements.insert(tx, places)
+    claims.claim(tx, change, wanted, {VCPU: 1, MEMORY_MB: 2_048, DISK_GB: 10})
+
+
+def _instance(zone: Zone, rng: random.Random, number: int) -> Instance:
+    return Instance(
+        uuid=f"{number:032x}",
+        caller_id=zone.uuid,
+        project_id=f"project-{rng.randrange(500)}",
+        user_id="user-1",
+        reservation_id=f"{number // 100:032x}",
+        position=number % 100,
+        name=f"vm-{number}",
+        kept={},
+        flavor_id=f"flavor-{rng.randrange(10)}",
+        image_key=f'{{"hw_architecture":"x86_64","os":"os-{rng.randrange(5)}"}}',
+        group_id="",
+        status=InstanceStatus.ACTIVE,
+        reason="",
+        attempt=1,
+        created_at=zone.clock.now(),
+        updated_at=zone.clock.now(),
+    )
+
+
+def _place(zone: Zone, instance: Instance, host_id: str) -> Placement:
+    return Placement(
+        uuid=instance.uuid,
+        number=1,
+        caller_id=zone.uuid,
+        reservation_id=instance.reservation_id,
+        where=OnHost(host_id, {VCPU: 1, MEMORY_MB: 2_048, DISK_GB: 10}),
+        state=PlacementState.CONFIRMED,
+        reason="",
+        hold_expires_at=zone.clock.now(),
+        retained_until=zone.clock.now(),
+        entry_key="",
+    )
 
 
 def _form(number: int) -> HostForm:

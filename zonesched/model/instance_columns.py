@@ -10,8 +10,6 @@ from zonesched.model.arrays import Floats
 from zonesched.model.host_row import HostUse
 from zonesched.model.tallies import Tallies
 
-_UNUSED = HostUse()
-
 
 class InstanceColumns:
     """Columns by row, and tallies of living instances by what they share."""
@@ -20,13 +18,14 @@ class InstanceColumns:
         self.num_instances: Floats = np.zeros(room)
         self.num_building: Floats = np.zeros(room)
         self.failed_builds: Floats = np.zeros(room)
-        self._uses: dict[int, HostUse] = {}
-        self.owners = Tallies(lambda row: self._uses.get(row, _UNUSED).owners)
-        self.flavors = Tallies(lambda row: self._uses.get(row, _UNUSED).flavors)
-        self.images = Tallies(lambda row: self._uses.get(row, _UNUSED).images)
-        self.groups = Tallies(lambda row: self._uses.get(row, _UNUSED).groups)
+        self.owners = Tallies(room)
+        self.flavors = Tallies(room)
+        self.images = Tallies(room)
+        self.groups = Tallies(room)
 
     def grow(self, room: int) -> None:
+        for tallies in (self.owners, self.flavors, self.images, self.groups):
+            tallies.grow(room)
         more = np.zeros(room - len(self.num_instances))
         self.num_instances = np.concatenate([self.num_instances, more])
         self.num_building = np.concatenate([self.num_building, more])
@@ -34,9 +33,11 @@ class InstanceColumns:
 
     def set(self, row_numbers: Sequence[int], uses: Sequence[HostUse]) -> None:
         """One use for each of the rows."""
-        self._uses.update(zip(row_numbers, uses, strict=True))
-        for tallies in (self.owners, self.flavors, self.images, self.groups):
-            tallies.changed(row_numbers)
+        # Not the uses themselves: of a hundred thousand hosts, what else they hold would be kept twice.
+        self.owners.set(row_numbers, [use.owners for use in uses])
+        self.flavors.set(row_numbers, [use.flavors for use in uses])
+        self.images.set(row_numbers, [use.images for use in uses])
+        self.groups.set(row_numbers, [use.groups for use in uses])
         rows = np.array(row_numbers, dtype=np.int64)
         self.num_instances[rows] = [sum(use.owners.values()) for use in uses]
         self.num_building[rows] = [use.num_building for use in uses]

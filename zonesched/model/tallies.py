@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -16,26 +16,32 @@ class Tallies:
     """Counts by row and key, and rows by key; a count of 0 is as none.
 
     Hosts change far more often than somebody asks which of them have a key, so rows are sorted by key when
-    that is asked.
+    that is asked; until then there is nothing to keep but what each row has.
     """
 
-    def __init__(self, counts_of: Callable[[int], Mapping[str, int]]) -> None:
-        """`counts_of`: all that a row has at present."""
-        self._counts_of = counts_of
+    def __init__(self, room: int) -> None:
+        self._counts: list[Mapping[str, int]] = [_NOTHING] * room
+        self._is_sorted = False
         self._sorted: dict[int, Mapping[str, int]] = {}
         self._unsorted: set[int] = set()
         self._rows_of: defaultdict[str, dict[int, int]] = defaultdict(dict)
 
-    def changed(self, rows: Iterable[int]) -> None:
-        """The counts of these rows may have changed."""
-        self._unsorted.update(rows)
+    def grow(self, room: int) -> None:
+        self._counts += [_NOTHING] * (room - len(self._counts))
+
+    def set(self, rows: Sequence[int], counts: Iterable[Mapping[str, int]]) -> None:
+        """All that each of `rows` has at present, by key; kept as it is given."""
+        for row, of_row in zip(rows, counts, strict=True):
+            self._counts[row] = of_row or _NOTHING
+        if self._is_sorted:
+            self._unsorted.update(rows)
 
     def count(self, row: int, key: str) -> int:
-        return self._counts_of(row).get(key, 0)
+        return self._counts[row].get(key, 0)
 
     def of_row(self, row: int) -> Mapping[str, int]:
         """All counts of one row, by key."""
-        return {key: count for key, count in self._counts_of(row).items() if count > 0}
+        return {key: count for key, count in self._counts[row].items() if count > 0}
 
     def column(self, key: str, size: int) -> Floats:
         """The counts of one key, by row."""
@@ -63,17 +69,22 @@ class Tallies:
         return iter(self._rows_of)
 
     def _sort(self) -> None:
+        if not self._is_sorted:
+            self._unsorted.update(row for row, counts in enumerate(self._counts) if counts)
+            self._is_sorted = True
         for row in self._unsorted:
             self._take_out(row)
-            counts = self.of_row(row)
+            counts = self._counts[row]
             for key, count in counts.items():
-                self._rows_of[key][row] = count
+                if count > 0:
+                    self._rows_of[key][row] = count
             if counts:
                 self._sorted[row] = counts
         self._unsorted.clear()
 
     def _take_out(self, row: int) -> None:
-        for key in self._sorted.pop(row, _NOTHING):
-            del self._rows_of[key][row]
-            if not self._rows_of[key]:
-                del self._rows_of[key]
+        for key, count in self._sorted.pop(row, _NOTHING).items():
+            if count > 0:
+                del self._rows_of[key][row]
+                if not self._rows_of[key]:
+                    del self._rows_of[key]

@@ -7,6 +7,7 @@ numbers become visible in their order, and a reader that has seen one has missed
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -283,11 +284,12 @@ def _counts(tx: Connection, which: Any) -> Mapping[str, _Counts]:
         statement
     ):
         of_host = counts[host_id]
-        of_host.owners[owner_key(caller_id, project_id)] += count
-        of_host.flavors[flavor_id] += count
-        of_host.images[image_key] += count
+        # Each text once for all hosts: a table keeps them for as long as the instances live.
+        of_host.owners[sys.intern(owner_key(caller_id, project_id))] += count
+        of_host.flavors[sys.intern(flavor_id)] += count
+        of_host.images[sys.intern(image_key)] += count
         if group_id:
-            of_host.groups[group_key(caller_id, group_id)] += count
+            of_host.groups[sys.intern(group_key(caller_id, group_id))] += count
         if status == InstanceStatus.BUILD.value:
             of_host.num_building += count
     return counts

@@ -1,0 +1,15 @@
+"""Nova's filters and weighers against ours: benchmarks/vs_nova.py --hosts 1000 10000 (see --help)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    # Not this folder: its select.py would stand in for Python's own module.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from benchmarks.against_nova.main import main
+
+if __name__ == "__main__":
+    main()
