@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from zonesched.filters.aggregate_metadata import values_by_key
 from zonesched.filters.extra_spec_demands import demands_of
+from zonesched.filters.requirement import Requirement
 from zonesched.filters.shared_facts_filter import Question, SharedFactsFilter, any_host
 from zonesched.model.host_row import SharedFacts
+from zonesched.model.interned import Lasting
 from zonesched.model.request_spec import RequestSpec
 
 SCOPE = "aggregate_instance_extra_specs"
@@ -29,10 +33,14 @@ class AggregateInstanceExtraSpecsFilter(SharedFactsFilter):
     code = "aggregate_extra_specs_not_met"
 
     def question(self, spec: RequestSpec) -> Question:
-        demands = demands_of(spec.flavor.extra_specs, SCOPE)
+        demands = tuple(demands_of(spec.flavor.extra_specs, SCOPE))
+        return _Meets(demands) if demands else any_host
 
-        def meets(facts: SharedFacts) -> bool:
-            values = values_by_key(facts.aggregates)
-            return all(any(map(demand.met_by, values.get(key, ()))) for key, demand in demands)
 
-        return meets if demands else any_host
+@dataclass(frozen=True)
+class _Meets(Lasting):
+    demands: tuple[tuple[str, Requirement], ...]
+
+    def __call__(self, facts: SharedFacts) -> bool:
+        values = values_by_key(facts.aggregates)
+        return all(any(map(demand.met_by, values.get(key, ()))) for key, demand in self.demands)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from zonesched.model.arrays import Bools
 from zonesched.model.host_row import SharedFacts
 from zonesched.model.host_state import HostState
 from zonesched.model.host_view import HostView
+from zonesched.model.interned import Lasting
 from zonesched.model.request_spec import RequestSpec
 
 SCOPE = "capabilities"
@@ -68,12 +69,16 @@ class ComputeCapabilitiesFilter(BaseHostFilter):
             else:
                 of_facts.append((path, requirement))
         if of_facts:
-            passed &= hosts.by_shared_facts(lambda facts: _meets(facts, of_facts))
+            passed &= hosts.by_shared_facts(_Meets(tuple(of_facts)))
         return passed
 
 
-def _meets(facts: SharedFacts, demands: Sequence[tuple[_Path, Requirement]]) -> bool:
-    return all(requirement.met_by(follow(facts.capabilities, path)) for path, requirement in demands)
+@dataclass(frozen=True)
+class _Meets(Lasting):
+    demands: tuple[tuple[_Path, Requirement], ...]
+
+    def __call__(self, facts: SharedFacts) -> bool:
+        return all(requirement.met_by(follow(facts.capabilities, path)) for path, requirement in self.demands)
 
 
 def _demands(spec: RequestSpec) -> list[tuple[_Path, Requirement]]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from zonesched.errors import BadRequest
-from zonesched.filters.image_demands import image_demands
+from zonesched.filters.image_demands import ImageDemands, image_demands
 from zonesched.filters.shared_facts_filter import Question, SharedFactsFilter, any_host
+from zonesched.model.host_row import SharedFacts
+from zonesched.model.interned import Lasting
 from zonesched.model.request_spec import RequestSpec
 
 
@@ -33,4 +37,12 @@ class ImagePropertiesFilter(SharedFactsFilter):
             raise BadRequest(
                 f"image.properties.{error}", code="image_property_invalid", field="image.properties"
             ) from None
-        return (lambda facts: demands.met_by(facts.capabilities)) if demands else any_host
+        return _RunsImage(demands) if demands else any_host
+
+
+@dataclass(frozen=True)
+class _RunsImage(Lasting):
+    demands: ImageDemands
+
+    def __call__(self, facts: SharedFacts) -> bool:
+        return self.demands.met_by(facts.capabilities)

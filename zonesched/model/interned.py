@@ -1,6 +1,7 @@
 """A column of values that many hosts share: each distinct value is kept once, rows hold its number.
 
-A question about such a value is answered once per distinct value, not once per host.
+A question about such a value is answered once per distinct value, not once per host; and one that many
+requests ask, once for all of them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,16 @@ from zonesched.model.arrays import Bools, Floats, Ints, RowSelection
 
 V = TypeVar("V")
 
+_MOST_KEPT = 64
+_NOT_ASKED, _NO, _YES = 0, 1, 2
+
+
+class Lasting:
+    """A question that equals another one only if both have the same answer for every value.
+
+    Subclasses are frozen dataclasses. The answers to those that were asked last are kept.
+    """
+
 
 class InternedColumn(Generic[V]):
     """Values by row; value number 0 is the default, which free rows hold."""
@@ -26,6 +37,7 @@ class InternedColumn(Generic[V]):
         self._number_of: dict[Hashable, int] = {default_key: 0}
         self._unused: list[int] = []
         self._numbers: npt.NDArray[np.int32] = np.zeros(room, dtype=np.int32)
+        self._kept: dict[Lasting, bytearray] = {}
 
     def grow(self, room: int) -> None:
         self._numbers = np.concatenate([self._numbers, np.zeros(room - len(self._numbers), dtype=np.int32)])
@@ -50,12 +62,26 @@ class InternedColumn(Generic[V]):
         """The answer for each of `rows`; asked at most once per distinct value of the column."""
         numbers = self._numbers[rows]
         asked = self._worth_asking(numbers)
-        answers = np.zeros(len(self._values), dtype=np.bool_)
+        known = self._answers_to(question)
         for number in asked:
-            answers[number] = question(self._values[number])
+            if known[number] == _NOT_ASKED:
+                known[number] = _YES if question(self._values[number]) else _NO
+        answers: Bools = np.frombuffer(known, dtype=np.uint8) == _YES
         if answers[asked].all():
             return np.ones(len(numbers), dtype=np.bool_)
         return answers[numbers]
+
+    def _answers_to(self, question: object) -> bytearray:
+        """What is known of the answer for each value, to be filled in."""
+        if not isinstance(question, Lasting):
+            return bytearray(len(self._values))
+        # What was asked last stands last.
+        known = self._kept.pop(question, None) or bytearray()
+        known += bytes(len(self._values) - len(known))
+        self._kept[question] = known
+        if len(self._kept) > _MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return known
 
     def numbers(self, rows: RowSelection, question: Callable[[V], float]) -> Floats:
         """As `flags`, for a question whose answer is a number."""
@@ -94,6 +120,9 @@ class InternedColumn(Generic[V]):
         if self._unused:
             number = self._unused.pop()
             self._values[number], self._keys[number] = value, key
+            for known in self._kept.values():
+                if number < len(known):
+                    known[number] = _NOT_ASKED
         else:
             number = len(self._values)
             self._values.append(value)
