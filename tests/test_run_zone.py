@@ -156,6 +156,11 @@ class TestLauncher:
             ("enabled_filters = NoSuchFilter", "NoSuchFilter"),
             ("scheduler_driver = NoSuchScheduler", "NoSuchScheduler"),
             ("weight_classes = NoSuchWeigher", "NoSuchWeigher"),
+            ("state_path = /dev/null/zone", "Option state_path: '/dev/null/zone' cannot be made"),
+            ("database_url = nonsense", "Option database_url: the value is not accepted. Accepted: "),
+            ("database_url = nosuch://zone", "Option database_url: the value is not accepted. Accepted: "),
+            ("database_url = sqlite:////dev/null/z.sqlite", "Option database_url: its folder cannot be made"),
+            ("database_url = sqlite:////dev", "Option database_url: the database cannot be used"),
         ],
     )
     def test_a_wrong_configuration_is_one_line(self, tmp_path: Path, line: str, said: str) -> None:

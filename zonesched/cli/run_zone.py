@@ -23,6 +23,7 @@ from zonesched.errors import ConfigError
 from zonesched.model.views import NewUser
 from zonesched.services import background, users
 from zonesched.services.zone import Zone
+from zonesched.store.store import StoreError
 
 GRACEFUL_S = 30
 START_S = 300
@@ -71,13 +72,19 @@ def zone_url(conf: Conf) -> str:
 def prepare(conf: Conf) -> None:
     """Open the zone once: check what it names, migrate its database, make a first admin."""
     state = Path(conf.state_path)
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"Option state_path: '{state}' cannot be made: {error.strerror}.") from error
     path = state / "admin.credentials"
 
     def keep(admin: NewUser) -> None:
         write_credentials(path, Credentials(zone_url(conf), admin.user.name, admin.secret))
 
-    zone = Zone.open(conf)
+    try:
+        zone = Zone.open(conf)
+    except StoreError as error:
+        raise ConfigError(f"Option database_url: the database cannot be used: {error.orig}.") from error
     try:
         made = users.create_first_admin(zone, keep) if conf.auth_strategy == "http_basic" else None
     finally:

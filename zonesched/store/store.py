@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
+from zonesched.errors import ConfigError
 from zonesched.store.group_commit import GroupCommit
 
 T = TypeVar("T")
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = 30_000
 RERUNS = 5
+
+ACCEPTED_URLS = "a URL such as sqlite:////folder/zone.sqlite, of a database whose driver is installed"
 
 
 class Store:
@@ -43,17 +46,18 @@ class Store:
 
     @classmethod
     def open(cls, database_url: str) -> Store:
-        """The store at an SQLAlchemy URL; SQLite runs in WAL mode with synchronous=FULL."""
-        url = sa.make_url(database_url)
-        if url.get_backend_name() != "sqlite":
-            return cls(
-                sa.create_engine(url, pool_size=16, max_overflow=48, pool_pre_ping=True, hide_parameters=True)
-            )
-        if url.database and url.database != ":memory:":
-            Path(url.database).parent.mkdir(parents=True, exist_ok=True)
-        engine = sa.create_engine(url, pool_size=16, max_overflow=112, hide_parameters=True)
-        event.listen(engine, "connect", _prepare_sqlite)
-        return cls(engine)
+        """The store at an SQLAlchemy URL; SQLite runs in WAL mode with synchronous=FULL.
+
+        Raises ConfigError for a URL that is none or whose folder cannot be made. Connects to nothing yet.
+        """
+        try:
+            return cls(_engine(sa.make_url(database_url)))
+        except (ArgumentError, ImportError, ValueError):
+            # The URL may hold a password: it is not shown.
+            raise ConfigError(
+                f"Option database_url: the value is not accepted. Accepted: {ACCEPTED_URLS}.",
+                field="database_url",
+            ) from None
 
     def read(self, fn: Callable[[Connection], T]) -> T:
         """What `fn` finds in one consistent snapshot."""
@@ -101,6 +105,21 @@ class Store:
     def close(self) -> None:
         """Give all connections back."""
         self.engine.dispose()
+
+
+def _engine(url: sa.URL) -> Engine:
+    if url.get_backend_name() != "sqlite":
+        return sa.create_engine(url, pool_size=16, max_overflow=48, pool_pre_ping=True, hide_parameters=True)
+    if url.database and url.database != ":memory:":
+        try:
+            Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                f"Option database_url: its folder cannot be made: {error.strerror}.", field="database_url"
+            ) from error
+    engine = sa.create_engine(url, pool_size=16, max_overflow=112, hide_parameters=True)
+    event.listen(engine, "connect", _prepare_sqlite)
+    return engine
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
