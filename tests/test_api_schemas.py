@@ -451,8 +451,8 @@ def test_the_users_form_with_one_blob_is_a_build() -> None:
     assert (build.uuid, build.blobs, build.name) == (UUID, ("B",), "web")
 
 
-@pytest.mark.parametrize("flavor", ["1", "m1", "http://root/v2.1/flavors/1"])
-@pytest.mark.parametrize("image", ["i", "linux", "http://root/images/i"])
+@pytest.mark.parametrize("flavor", ["1", "m1", "http://zone-1/v2.1/flavors/1"])
+@pytest.mark.parametrize("image", ["i", "linux", "http://zone-1/images/i"])
 def test_the_users_form_may_name_what_the_request_has(flavor: str, image: str) -> None:
     server = a_server(blob="B", flavorRef=flavor, imageRef=image)
     body = {"server": server, "request_spec": spec_to_wire(a_spec())}
@@ -461,7 +461,7 @@ def test_the_users_form_may_name_what_the_request_has(flavor: str, image: str) -
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("flavorRef", "2"), ("flavorRef", "http://root/flavors/m1"), ("imageRef", "j"), ("imageRef", "")],
+    [("flavorRef", "2"), ("flavorRef", "http://zone-1/flavors/m1"), ("imageRef", "j"), ("imageRef", "")],
 )
 def test_the_users_form_agrees_with_the_request(key: str, value: str) -> None:
     body = {"server": a_server(blob="B", **{key: value}), "request_spec": spec_to_wire(a_spec())}

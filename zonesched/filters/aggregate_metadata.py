@@ -12,10 +12,15 @@ def values_by_key(aggregates: Iterable[Aggregate]) -> Mapping[str, frozenset[str
     found: dict[str, set[str]] = {}
     for aggregate in aggregates:
         for key, text in aggregate.metadata.items():
-            found.setdefault(key, set()).update(value.strip() for value in text.split(","))
-    return {key: frozenset(values - {""}) for key, values in found.items()}
+            found.setdefault(key, set()).update(_values(text))
+    return {key: frozenset(values) for key, values in found.items()}
 
 
 def values_of(aggregates: Iterable[Aggregate], key: str) -> frozenset[str]:
     """Every value of one key; empty where no aggregate has it."""
-    return values_by_key(aggregates).get(key, frozenset())
+    texts = (aggregate.metadata.get(key, "") for aggregate in aggregates)
+    return frozenset(value for text in texts for value in _values(text))
+
+
+def _values(text: str) -> set[str]:
+    return {value.strip() for value in text.split(",")} - {""}

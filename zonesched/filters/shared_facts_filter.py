@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
@@ -21,14 +22,14 @@ def any_host(facts: SharedFacts) -> bool:
     return True
 
 
-class SharedFactsFilter(BaseHostFilter):
+class SharedFactsFilter(BaseHostFilter, ABC):
     """Makes one question of the request, and asks it once for all hosts that share their facts."""
 
     shared_facts_only = True
 
+    @abstractmethod
     def question(self, spec: RequestSpec) -> Question:
         """What the request asks of a host; `any_host` if nothing. Raises BadRequest if it cannot be read."""
-        raise NotImplementedError(f"{self.name} has no question")
 
     def check(self, spec: RequestSpec) -> None:
         self.question(spec)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,37 +90,33 @@ def _in_order(request: OfferRequest, filters: Sequence[BaseHostFilter]) -> Seque
     return [RetryFilter(), *(f for f in filters if not isinstance(f, RetryFilter))]
 
 
-def check_filter(host_filter: BaseHostFilter, spec: RequestSpec) -> None:
-    """Raises BadRequest for what it cannot read; FilterFailed, with the trace in the log, if it fails."""
+@contextmanager
+def _failing_as(host_filter: BaseHostFilter) -> Iterator[None]:
     try:
-        host_filter.check(spec)
+        yield
     except ZoneschedError:
         raise
     except Exception as error:
-        log.exception("host filter %s failed to check a request", host_filter.name)
+        log.exception("host filter %s failed", host_filter.name)
         raise FilterFailed(host_filter.name) from error
+
+
+def check_filter(host_filter: BaseHostFilter, spec: RequestSpec) -> None:
+    """Raises BadRequest for what it cannot read; FilterFailed, with the trace in the log, if it fails."""
+    with _failing_as(host_filter):
+        host_filter.check(spec)
 
 
 def passes_of(host_filter: BaseHostFilter, state: HostState, spec: RequestSpec) -> bool:
     """As `answers_of`, about one host."""
-    try:
+    with _failing_as(host_filter):
         return bool(host_filter.host_passes(state, spec))
-    except ZoneschedError:
-        raise
-    except Exception as error:
-        log.exception("host filter %s failed", host_filter.name)
-        raise FilterFailed(host_filter.name) from error
 
 
 def answers_of(host_filter: BaseHostFilter, hosts: HostView, spec: RequestSpec) -> Bools:
     """What a filter says of each host; FilterFailed, and the trace in the log, if it cannot say."""
-    try:
+    with _failing_as(host_filter):
         answers = np.asarray(host_filter.passes(hosts, spec))
-    except ZoneschedError:
-        raise
-    except Exception as error:
-        log.exception("host filter %s failed", host_filter.name)
-        raise FilterFailed(host_filter.name) from error
     if answers.shape != (len(hosts),) or answers.dtype != np.bool_:
         log.error("host filter %s gave no truth value per host", host_filter.name)
         raise FilterFailed(host_filter.name)

@@ -30,8 +30,6 @@ from zonesched.services import boot, faults, select
 from zonesched.services.select import Basis, Decision
 from zonesched.services.zone import Zone
 
-BEST_HOSTS = 10
-
 
 def dry_run(zone: Zone, caller: Caller, form: BootForm, *, record: bool) -> DryRunView:
     """How many would fit, where, and what runs out first; with `record`, all that it was decided by.
@@ -45,10 +43,10 @@ def dry_run(zone: Zone, caller: Caller, form: BootForm, *, record: bool) -> DryR
     spec = boot.spec_of(zone, caller, form)
     if record:
         hosts = RecordedHosts(*zone.hosts.snapshot())
-        decision, basis = select.decide_on(zone, hosts, spec, zone.uuid, BEST_HOSTS)
+        decision, basis = select.decide_on(zone, hosts, spec, zone.uuid, select.BEST_HOSTS)
         record_json = record_to_wire(_record(zone, hosts, decision, basis, spec))
     else:
-        decision = select.decide(zone, spec, zone.uuid, BEST_HOSTS)
+        decision = select.decide(zone, spec, zone.uuid, select.BEST_HOSTS)
         record_json = {}
     plan, account = decision.plan, decision.account
     fits = form.num_instances if plan.bundles else len(plan.entries)

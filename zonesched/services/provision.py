@@ -36,9 +36,6 @@ log = logging.getLogger(__name__)
 State = PlacementState
 ALTERNATES_PER_BUILD = 3
 
-BEST_HOSTS = 10
-"""Own hosts whose scores are kept with a boot."""
-
 
 def carry_on(zone: Zone, lease: Lease) -> None:
     """Work on one reservation until it ends or has to wait. Raises LeaseLost when a later lease exists."""
@@ -234,7 +231,7 @@ class _Boot:
             time_budget_s=zone.conf.select_timeout,
         )
         try:
-            decision = select.decide(zone, spec, reservation.caller_id, BEST_HOSTS)
+            decision = select.decide(zone, spec, reservation.caller_id, select.BEST_HOSTS)
         except ZoneschedError as error:
             log.warning("select for reservation %s failed: %s", reservation.id, error.message)
             self._note_select(reservation.spec, _failure(error), error.code)

@@ -56,6 +56,9 @@ log = logging.getLogger(__name__)
 
 MAX_PATH = 16
 
+BEST_HOSTS = 10
+"""Own hosts whose scores are kept with a boot, and told with a dry run."""
+
 
 class OwnHosts(Protocol):
     """Where the own hosts are read from."""
