@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# ./run_tests.sh           the whole suite: what takes no second side by side, then the rest one by one
-# ./run_tests.sh --fast    only what takes no second
+# ./run_tests.sh               the whole suite: what takes no second, then the rest
+# ./run_tests.sh --fast        only what takes no second
+# ./run_tests.sh --postgresql  what works with a database once more, on PostgreSQL: of a private server, unless
+#                              ZONESCHED_TEST_DATABASE_URL names one
 # Other arguments go to pytest: ./run_tests.sh tests/test_seal.py -k expiry
 set -euo pipefail
 
@@ -9,13 +11,23 @@ set -euo pipefail
 make_environment test
 cd "$root"
 
+whole_suite() {
+    local status=0
+    "$python" -m pytest -q -n auto -m "not slow" || status=1
+    "$python" -m pytest -q -n auto --dist worksteal -m slow --durations=10 || status=1
+    return "$status"
+}
+
 case ${1:-} in
-    "")
-        status=0
-        "$python" -m pytest -q -n auto -m "not slow" || status=1
-        "$python" -m pytest -q -m slow --durations=10 || status=1
-        exit "$status"
-        ;;
+    "") whole_suite ;;
     --fast) exec "$python" -m pytest -q -n auto -m "not slow" "${@:2}" ;;
+    --postgresql)
+        if [ -z "${ZONESCHED_TEST_DATABASE_URL:-}" ]; then
+            # shellcheck source=.ci/services.sh
+            . .ci/services.sh
+            start_postgresql
+        fi
+        if [ $# = 1 ]; then whole_suite; else "$python" -m pytest "${@:2}"; fi
+        ;;
     *) exec "$python" -m pytest "$@" ;;
 esac

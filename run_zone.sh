@@ -5,6 +5,7 @@ set -euo pipefail
 usage() {
     cat <<'TEXT'
 ./run_zone.sh                     one zone named nova with a few fake hosts, on loopback
+./run_zone.sh process             the same, and each instance is a process of this machine
 ./run_zone.sh --config-file FILE  one zone from a configuration
 ./run_zone.sh demo [OPTION]...    a tree of seven zones with 400 fake hosts; demo --help lists the options
 TEXT
@@ -23,6 +24,7 @@ make_environment run
 
 case ${1:-} in
     "") exec "$python" -m zonesched.cli.single_zone "$root" ;;
+    process) exec "$python" -m zonesched.cli.single_zone "$root" --connection-type process ;;
     demo) exec "$python" -m zonesched.cli.demo --checkout "$root" "${@:2}" ;;
     *) exec "$python" -m zonesched.cli.run_zone "$@" ;;
 esac

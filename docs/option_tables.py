@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from zonesched import conf
-from zonesched.conf_checks import accepted_values
+from zonesched.conf.checks import accepted_values
 
 PAGE = Path(__file__).with_name("configuration.md")
 HEAD = "| option | default | accepted | what it does |\n|---|---|---|---|\n"

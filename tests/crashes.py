@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import orjson
 import requests
 
+from tests.migrated import ask
 from tests.tree import Node, Tree
 
 
@@ -79,33 +79,33 @@ def differences(tree: Tree) -> list[str]:
     placed: Counter[str] = Counter()
     status: dict[str, str] = {}
     for node in tree.nodes.values():
-        rows = sqlite3.connect(tree.folder / f"{node.name}.sqlite")
+        path = tree.folder / f"{node.name}.sqlite"
         used: Counter[tuple[str, str]] = Counter()
-        for uuid, host, resources, state in rows.execute(
-            "SELECT uuid, host_id, resources, state FROM placements WHERE kind = 'host'"
+        for uuid, host, resources, state in ask(
+            path, "SELECT uuid, host_id, resources, state FROM placements WHERE kind = 'host'"
         ):
             if state in ("held", "confirmed"):
                 placed[uuid] += 1
                 for name, amount in orjson.loads(resources).items():
                     used[host, name] += amount
-        for host, name, stored, capacity in rows.execute(
-            "SELECT host_id, resource_class, used, capacity FROM inventories"
+        for host, name, stored, capacity in ask(
+            path, "SELECT host_id, resource_class, used, capacity FROM inventories"
         ):
             if stored != used[host, name]:
                 found.append(f"{node.name}: {name} used {stored}, claims {used[host, name]}")
             if stored > capacity:
                 found.append(f"{node.name}: {name} used {stored} of {capacity}")
-        own = rows.execute(
-            "SELECT uuid, status FROM instances WHERE caller_id = (SELECT zone_uuid FROM identity)"
+        own = ask(
+            path, "SELECT uuid, status FROM instances WHERE caller_id = (SELECT zone_uuid FROM identity)"
         )
-        status |= dict(own.fetchall())
-        for (state,) in rows.execute("SELECT state FROM reservations WHERE state = 'open'"):
+        status |= dict(own)
+        for (state,) in ask(path, "SELECT state FROM reservations WHERE state = 'open'"):
             found.append(f"{node.name}: a reservation is {state}")
-        for (state,) in rows.execute(
-            "SELECT state FROM placements WHERE state NOT IN ('confirmed', 'gone', 'failed', 'released')"
+        for (state,) in ask(
+            path,
+            "SELECT state FROM placements WHERE state NOT IN ('confirmed', 'gone', 'failed', 'released')",
         ):
             found.append(f"{node.name}: a placement is {state}")
-        rows.close()
     for uuid, count in placed.items():
         if count > 1:
             found.append(f"{uuid} is placed {count} times")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from tests.crashes import differences
+from tests.migrated import ask
 from tests.tree import Tree, a_host
 from tests.wsgi_transport import Tamper
 from zonesched.services import audit, audit_edges
@@ -72,16 +71,16 @@ def hosts_of(tree: Tree, *reservation_ids: str) -> Counter[str]:
     """How many instances of these boots are on each host of the tree, by the host's name."""
     found: Counter[str] = Counter()
     for node in tree.nodes.values():
-        with closing(sqlite3.connect(tree.folder / f"{node.name}.sqlite")) as rows:
-            for reservation_id in reservation_ids:
-                found.update(
-                    name
-                    for (name,) in rows.execute(
-                        "SELECT hosts.name FROM placements JOIN hosts ON hosts.id = host_id"
-                        " WHERE state IN ('held', 'confirmed') AND reservation_id = ?",
-                        (reservation_id,),
-                    )
+        for reservation_id in reservation_ids:
+            found.update(
+                name
+                for (name,) in ask(
+                    tree.folder / f"{node.name}.sqlite",
+                    "SELECT hosts.name FROM placements JOIN hosts ON hosts.id = host_id"
+                    " WHERE state IN ('held', 'confirmed') AND reservation_id = ?",
+                    (reservation_id,),
                 )
+            )
     return found
 
 
@@ -89,8 +88,8 @@ def zones_with_a_place(tree: Tree) -> list[str]:
     """The zones that know a place of any group, one line for each group."""
     found: list[str] = []
     for node in tree.nodes.values():
-        with closing(sqlite3.connect(tree.folder / f"{node.name}.sqlite")) as rows:
-            found += [node.name for _ in rows.execute("SELECT * FROM group_places")]
+        places = ask(tree.folder / f"{node.name}.sqlite", "SELECT * FROM group_places")
+        found += [node.name for _ in places]
     return sorted(found)
 
 

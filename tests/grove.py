@@ -14,6 +14,7 @@ from tests.reference import FlatHost
 from tests.tree import Tree
 from zonesched.model.build_plan import ChildPlace, LocalPlace, Place
 from zonesched.model.request_spec import RequestSpec
+from zonesched.model.request_wire import content_digest
 from zonesched.model.views import HostForm, InventoryForm
 from zonesched.seal.envelope import Bound, ChildContent, HostContent, OpenedEntry
 from zonesched.services import children, hosts, users
@@ -120,7 +121,7 @@ class Opener:
     def _open(self, parent: str, name: str, blobs: Sequence[str]) -> list[str]:
         zone = self._tree.nodes[name].zone
         caller_id = next(user.id for user in users.list_users(zone) if user.name == f"parent-{parent}")
-        bound = Bound(zone.uuid, caller_id, self._spec.project_id, self._spec.digest())
+        bound = Bound(zone.uuid, caller_id, self._spec.project_id, content_digest(self._spec))
         return self.names_at(name, [_place(e) for e in zone.envelope.open_entries(bound, blobs)])
 
 

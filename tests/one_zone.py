@@ -1,4 +1,4 @@
-"""One real zone on a SQLite file, and rows put straight into it: what store and service tests start from."""
+"""One real zone on a database, and rows put straight into it: what store and service tests start from."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def a_zone(folder: Path, clock: FakeClock | None = None, **overrides: Any) -> Zo
     conf = options.load(
         overrides={
             "state_path": str(folder),
+            "database_url": a_database(folder / "zone.sqlite"),
             "build_plan_encryption_key": [KEY],
             "secret_encryption_key": KEY,
             "child_networks": ["loopback", "private"],
             **overrides,
         }
     )
-    a_database(folder / "zone.sqlite")
     return Zone.open(conf, clock=clock or FakeClock(), executor=InlineExecutor())
 
 
@@ -59,6 +59,12 @@ def a_form(name: str, **totals: int) -> HostForm:
 def add_hosts(zone: Zone, *forms: HostForm, service: str = "agent", caller: Caller = AGENT) -> list[str]:
     """Register hosts; their ids."""
     return [host_id for host_id, _ in hosts.register(zone, caller, service, forms)]
+
+
+def beat(zone: Zone, service: str = "agent", caller: Caller = AGENT) -> None:
+    """An agent says that it lives, and that is written down at once."""
+    hosts.beat(zone, caller, service)
+    zone.heartbeats.write()
 
 
 def a_spec(vcpus: int = 1, ram_mb: int = 512, reservation_id: str = RESERVATION) -> RequestSpec:

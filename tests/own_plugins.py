@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,14 @@ from zonesched.scheduler.base_scheduler import BaseScheduler
 from zonesched.weights.contract import BaseHostWeigher
 
 
+def install(folder: Path, entry_points: str) -> None:
+    """Make a folder of Python's path look as if a package with these entry points were installed there."""
+    installed = folder / "acme-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text(entry_points)
+
+
 class OddRamFilter(BaseHostFilter):
     """Passes hosts with an even number of GB free, and so changes its mind with each instance of one GB."""
 
@@ -23,6 +32,12 @@ class OddRamFilter(BaseHostFilter):
 
     def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
         return host_state.free_ram_mb // 1024 % 2 == 0
+
+
+class OddRamOnceFilter(OddRamFilter):
+    """As OddRamFilter, but does not change its mind within a request."""
+
+    run_filter_once_per_request = True
 
 
 class GpuKindFilter(BaseHostFilter):
@@ -83,6 +98,23 @@ class W2(_CapabilityWeigher):
 
 class W3(_CapabilityWeigher):
     pass
+
+
+class BrokenAfterPicksFilter(BaseHostFilter):
+    """Raises when it is to say whether it must be asked again."""
+
+    def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
+        return True
+
+    def changes_with_picks(self, spec: RequestSpec) -> bool:
+        raise KeyError(spec.request_id)
+
+
+class BrokenChoiceWeigher(BaseHostWeigher):
+    """Raises when it is to say whether a request concerns it."""
+
+    def weighs(self, spec: RequestSpec) -> bool:
+        raise KeyError(spec.request_id)
 
 
 class NanWeigher(BaseHostWeigher):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.clock import FakeClock
-from zonesched.compute.agent import Agent, Rhythm
+from zonesched.compute.agent import Agent, Rhythm, ZoneIdentity
 from zonesched.compute.connection import ZoneAway, ZoneRefused
 from zonesched.compute.driver import DriverSettings, DriverUnknown, load_driver
 from zonesched.compute.fake import FakeDriver
@@ -24,6 +24,7 @@ from zonesched.compute.machine import (
     Event,
     Failed,
     Fetched,
+    Found,
     Key,
     Phase,
     Report,
@@ -188,7 +189,20 @@ class TestMachine:
 
     def test_a_failure_is_forgotten_when_the_zone_no_longer_wants_it(self) -> None:
         state, instructions = handle(after(wants(A), Failed(A, "build_failed")), [wants()])
-        assert (state, instructions) == (State(), ())
+        assert instructions == (Destroy(A),)
+        assert handle(state, [Destroyed(A)])[0].instances == {}
+
+    def test_what_an_earlier_agent_left_is_reported_as_it_stands(self) -> None:
+        state, instructions = handle(after(Found((A, B))), [wants(A, B), Built(A), Failed(B, "ended")])
+        assert instructions == ()
+        assert set(state.unreported.values()) == {
+            Report(A, ReportState.ACTIVE),
+            Report(B, ReportState.ERROR, "ended"),
+        }
+
+    def test_what_an_earlier_agent_left_and_nobody_wants_is_destroyed(self) -> None:
+        _, instructions = handle(after(Found((A, B)), Built(A)), [wants(B)])
+        assert instructions == (Destroy(A),)
 
     def test_a_running_instance_that_stops_is_reported(self) -> None:
         state = after(wants(A, is_active=True), Built(A), Failed(A, "stopped"))
@@ -311,12 +325,14 @@ class ZoneStandIn:
         self.status = dict.fromkeys(keys, "BUILD")
         self.hosts: list[str] = []
         self.beats = 0
+        self.looks = 0
         self.outage: Exception | None = None
         self.loses_reports = False
 
-    def register(self, hosts: Sequence[InventoryHost]) -> None:
+    def register(self, hosts: Sequence[InventoryHost]) -> ZoneIdentity:
         self._reach()
         self.hosts = [host.name for host in hosts]
+        return ZoneIdentity("nova", "zone-uuid")
 
     def beat(self) -> None:
         self._reach()
@@ -326,6 +342,7 @@ class ZoneStandIn:
         self._reach()
         if not self.hosts:
             raise ZoneRefused(404, "service_not_found", "no such service", "service")
+        self.looks += 1
         return tuple(
             Wanted(key, "h1", is_active=status == "ACTIVE")
             for key, status in self.status.items()
@@ -348,9 +365,11 @@ class TestAgent:
     def clock(self) -> FakeClock:
         return FakeClock()
 
-    def agent(self, zone: ZoneStandIn, clock: FakeClock, **settings: object) -> Agent:
+    def agent(
+        self, zone: ZoneStandIn, clock: FakeClock, rhythm: Rhythm | None = None, **settings: object
+    ) -> Agent:
         driver = FakeDriver(DriverSettings(**settings), clock)  # type: ignore[arg-type]
-        return Agent(zone, driver, clock, [InventoryHost("h1")], Rhythm())
+        return Agent(zone, driver, clock, [InventoryHost("h1")], rhythm or Rhythm())
 
     def run(self, agent: Agent, clock: FakeClock, seconds: float) -> Iterator[float]:
         end = clock.monotonic() + seconds
@@ -360,12 +379,18 @@ class TestAgent:
             clock.advance(max(pauses[-1], 0.001))
         return iter(pauses)
 
-    def test_it_registers_beats_and_builds(self, clock: FakeClock) -> None:
+    def test_it_registers_and_builds(self, clock: FakeClock) -> None:
         zone = ZoneStandIn([A, B])
         self.run(self.agent(zone, clock, build_seconds=1.0), clock, 31)
         assert zone.hosts == ["h1"]
-        assert zone.beats == 4
         assert set(zone.status.values()) == {"ACTIVE"}
+
+    def test_it_beats_only_where_it_has_nothing_else_to_call_for(self, clock: FakeClock) -> None:
+        often, seldom = ZoneStandIn(), ZoneStandIn()
+        self.run(self.agent(often, clock), clock, 61)
+        self.run(self.agent(seldom, clock, Rhythm(heartbeat_s=10, poll_s=30)), clock, 61)
+        assert (often.beats, often.looks) == (0, 31)
+        assert (seldom.beats, seldom.looks) == (4, 3)
 
     def test_a_build_without_delay_is_reported_in_the_same_step(self, clock: FakeClock) -> None:
         zone = ZoneStandIn([A])
@@ -451,4 +476,4 @@ class TestAgent:
 
         zone.report = refuse  # type: ignore[method-assign]
         self.run(agent, clock, 25)
-        assert zone.beats == 3
+        assert zone.looks == 13

@@ -168,6 +168,16 @@ def test_two_zones_count_for_themselves(tmp_path: Path) -> None:
     assert 'route="/servers"' not in second.client().get("/metrics").body.decode()
 
 
+def test_a_probe_is_logged_only_where_it_is_refused(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="zonesched"):
+        for path in ("/health", "/readiness", "/metrics", "/zones"):
+            assert node.client().get(path).status == 200
+        assert node.client("parent").get("/metrics").status == 403
+
+    lines = [record.getMessage().rpartition(" ms")[0].rpartition(" ")[0] for record in caplog.records]
+    assert lines == ["GET /zones 200", "GET /metrics 403"]
+
+
 def test_log_lines_hold_no_names_and_no_secrets(node: Node, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, logger="zonesched"):
         made = node.client().post("/users", {"user": {"name": "spy", "role": "parent"}}).json["user"]

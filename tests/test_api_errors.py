@@ -40,6 +40,7 @@ def test_kinds_and_statuses_are_openstacks() -> None:
         "badMethod": 405,
         "conflictingRequest": 409,
         "requestEntityTooLarge": 413,
+        "overLimit": 429,
         "computeFault": 500,
         "serviceUnavailable": 503,
     }

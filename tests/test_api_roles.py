@@ -64,6 +64,8 @@ def test_the_roles_are_those_of_the_design() -> None:
     of_parent = {(method, path) for method, path, role in table if role == "parent"}
     assert of_parent == {
         ("GET", "/zones/info"),
+        ("GET", "/audit"),
+        ("GET", "/limits"),
         ("POST", "/zones/select"),
         ("POST", "/servers"),
         ("GET", "/servers"),
@@ -75,8 +77,12 @@ def test_the_roles_are_those_of_the_design() -> None:
         ("POST", "/reservations/{id}/cancel"),
     }
     of_agent = {path for method, path, role in table if role == "compute"}
-    assert of_agent == {"/hosts", "/hosts/beat", "/hosts/instances", "/hosts/reports"}
-    read = ("servers", "reservations", "flavors", "images", "os-availability-zone", "os-server-groups")
+    assert of_agent == {"/hosts", "/hosts/beat", "/hosts/instances", "/hosts/reports"} | {
+        "/hosts/claims",
+        "/hosts/differences",
+    }
+    read = ("servers", "reservations", "flavors", "images", "os-availability-zone", "os-server-groups",
+            "limits")  # fmt: skip
     of_reader = {(method, path.split("/")[1]) for method, path, role in table if role == "reader"}
     assert of_reader == {("GET", noun) for noun in read}
     of_member = {line[:2] for line in table if line[2] == "member"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -30,8 +31,8 @@ from zonesched.model.request_spec import (
     RequestSpec,
     ScoreWeighing,
     WeigherScale,
-    spec_to_wire,
 )
+from zonesched.model.request_wire import content_digest, spec_to_wire
 from zonesched.model.views import ChildChange
 
 LIMITS = Limits(max_instances=500)
@@ -274,7 +275,19 @@ def test_a_known_hint_has_its_type(hint: str, value: Any) -> None:
 
 @pytest.mark.parametrize("hints", [[], "text", 5, None])
 def test_hints_are_an_object(hints: Any) -> None:
-    assert refusal_of(CreateBody, {**a_body(), "os:scheduler_hints": hints}).field == "os:scheduler_hints"
+    refusal = refusal_of(CreateBody, {**a_body(), "os:scheduler_hints": hints})
+    assert refusal.field == "os:scheduler_hints"
+    assert refusal.message == "os:scheduler_hints: must be an object"
+
+
+@pytest.mark.parametrize(
+    ("hint", "said"),
+    [("same_host", "must be a uuid, in lower case and with hyphens"), ("group", "no control")],
+)
+def test_a_text_of_another_form_is_told_its_form_in_words(hint: str, said: str) -> None:
+    refusal = refusal_of(CreateBody, a_body(hints={hint: "one\ntwo"}))
+    assert (refusal.code, refusal.field) == ("invalid_value", f"os:scheduler_hints.{hint}")
+    assert said in refusal.message
 
 
 def test_hints_have_a_limit_in_all() -> None:
@@ -290,6 +303,11 @@ def test_an_unknown_hint_is_kept() -> None:
 def test_a_policy_and_a_query_become_part_of_the_form() -> None:
     form = form_of(CreateBody, a_body(hints={"group_policy": "affinity", "query": '["=", "$x", 1]'}))
     assert (form.policy, form.filter_query, form.hints) == (Policy.AFFINITY, '["=", "$x", 1]', {})
+
+
+def test_a_query_may_be_a_list() -> None:
+    form = form_of(CreateBody, a_body(hints={"query": ["not", ["=", "$x", "ä", 2**70]]}))
+    assert json.loads(form.filter_query) == ["not", ["=", "$x", "ä", 2**70]]
 
 
 def test_hints_stand_under_either_name() -> None:
@@ -375,7 +393,7 @@ def test_a_spec_arrives_as_it_was_sent(spec: RequestSpec) -> None:
     body = validate(SelectBody, {"version": 1, "request_spec": spec_to_wire(spec)}, LIMITS)
     arrived = body.request_spec.to_spec()
     assert arrived == spec
-    assert arrived.digest() == spec.digest()
+    assert content_digest(arrived) == content_digest(spec)
 
 
 @pytest.mark.parametrize("key", sorted(spec_to_wire(a_spec())))

@@ -10,7 +10,7 @@ import pytest
 from tests.test_api_schemas import a_spec
 from tests.tree import Answer, Node, Tree, a_host
 from zonesched.model.caller import Role
-from zonesched.model.request_spec import spec_to_wire
+from zonesched.model.request_wire import spec_to_wire
 from zonesched.services import users
 
 UUID = "00000000-0000-4000-8000-00000000dead"
@@ -292,7 +292,8 @@ def test_a_parent_selects_builds_confirms_and_deletes(tree: Tree, node: Node) ->
     assert parent.post(f"/reservations/{UUID}/confirm", attempts).json["builds"][0]["state"] == "confirmed"
     assert parent.get("/reservations").json["instances"][0]["uuid"] == UUID
     shown = parent.get(f"/servers/{UUID}").json["server"]
-    assert set(shown) == {"id", "status", "attempt", "reason", "reservation_id", "created", "updated"}
+    told = {"id", "status", "attempt", "state", "reason", "reservation_id", "created", "updated"}
+    assert set(shown) == told
     assert [s["id"] for s in parent.get("/servers").json["servers"]] == [UUID]
     assert parent.delete(f"/servers/{UUID}").status == 204
     assert node.client("member").get(f"/servers/{UUID}").status == 404

@@ -11,13 +11,20 @@ from xml.etree import ElementTree
 
 import pytest
 
+from benchmarks import heartbeats
 from benchmarks.against_nova.environment import NoEnvironment, nova_python
 from benchmarks.against_nova.hosts import plain_hosts, problem
 from benchmarks.against_nova.order import RESOLUTION, Comparison, compare
 from benchmarks.against_nova.our_side import OurSide
 from benchmarks.charts.log_log import Chart, axis, svg
 from benchmarks.charts.main import charts, lines_of
+from benchmarks.many_hosts.hosts import a_table
 from benchmarks.many_hosts.memory import measure
+from benchmarks.many_hosts.own_filters import OncePerClass, OncePerHost
+from benchmarks.many_hosts.select_times import a_request, a_scheduler
+from zonesched.filters.contract import BaseHostFilter
+from zonesched.model.host_state import HostState
+from zonesched.model.request_spec import RequestSpec
 
 CHECKOUT = Path(__file__).parents[1]
 KEPT = CHECKOUT / "docs" / "benchmarks"
@@ -88,6 +95,34 @@ def test_an_order_of_one_host_is_refused() -> None:
     assert "an order needs at least 2 hosts" in done.stderr
 
 
+# -- select ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("own_filter", "asked"), [(OncePerClass, 16), (OncePerHost, 100_000)])
+def test_a_filter_with_only_host_passes_works_at_100_000_hosts(
+    own_filter: type[BaseHostFilter], asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = a_table(100_000, classes=16)
+    host_passes, rows = own_filter.host_passes, list[int]()
+
+    def counted(self: BaseHostFilter, host_state: HostState, spec: RequestSpec) -> bool:
+        rows.append(host_state.row)
+        return host_passes(self, host_state, spec)
+
+    monkeypatch.setattr(own_filter, "host_passes", counted)
+    name = {OncePerClass: "once per class", OncePerHost: "once per host"}[own_filter]
+    request = a_request(table, "spread", 1, 0)
+
+    offer = a_scheduler("spread", 5, name).offer(request)
+
+    step = next(step for step in offer.why if step.filter == own_filter.__name__)
+    assert len(rows) == len(set(rows)) == min(asked, step.before)
+    assert 0 < step.after < step.before <= table.size
+    best = HostState(table, table.row_of(offer.picks[0].host_id))
+    assert host_passes(own_filter(), best, request.spec)
+
+
 # -- memory ------------------------------------------------------------------------------------------------
 
 
@@ -98,34 +133,58 @@ def test_a_worker_is_measured_as_it_grows() -> None:
     assert line["placed"] > 1
 
 
+# -- heartbeats --------------------------------------------------------------------------------------------
+
+
+def test_every_agent_is_written_down(tmp_path: Path) -> None:
+    line = heartbeats.measure(tmp_path, agents=3, host_count=7, threads=2, database_url="")
+    assert (line["agents"], line["hosts"], line["rows_written"]) == (3, 7, 3)
+
+
 # -- charts ------------------------------------------------------------------------------------------------
 
 
 def a_line(hosts: int, instances: int, p50_ms: float, **more: Any) -> dict[str, Any]:
-    on = {"mode": "spread", "classes": 16, "weigher_columns": 5, "cpus": 2}
-    return {"name": "select", "hosts": hosts, "instances": instances, "p50_ms": p50_ms, **on, **more}
+    on = {"mode": "spread", "classes": 16, "weigher_columns": 5, "own_filter": "none"}
+    machine = {"cpus": 2, "clock": "wall"}
+    measured = {"hosts": hosts, "instances": instances, "p50_ms": p50_ms}
+    return {"name": "select", **measured, **on, **machine, **more}
 
 
 def test_a_chart_has_a_line_for_each_number_of_instances_and_of_hosts() -> None:
-    lines = [a_line(1_000, 1, 0.5), a_line(10_000, 1, 0.9), a_line(1_000, 10, 0.7)]
-    drawn = charts(lines, "spread")
-    assert drawn["select_by_hosts.svg"].lines == {
+    drawn = charts([a_line(1_000, 1, 0.5), a_line(10_000, 1, 0.9), a_line(1_000, 10, 0.7)])
+    assert drawn["select_spread_by_hosts.svg"].lines == {
         "1 instance": [(1_000, 0.5), (10_000, 0.9)],
         "10 instances": [(1_000, 0.7)],
     }
-    assert drawn["select_by_instances.svg"].lines["1,000 hosts"] == [(1, 0.5), (10, 0.7)]
+    assert drawn["select_spread_by_instances.svg"].lines["1,000 hosts"] == [(1, 0.5), (10, 0.7)]
 
 
-def test_a_chart_leaves_out_what_was_measured_otherwise() -> None:
-    other = {"stack": a_line(1_000, 1, 9.0, mode="stack"), "all differ": a_line(1_000, 1, 9.0, classes=1_000)}
-    more = a_line(1_000, 1, 9.0, weigher_columns=12)
-    drawn = charts([a_line(1_000, 1, 0.5), more, *other.values()], "spread")
-    assert drawn["select_by_hosts.svg"].lines == {"1 instance": [(1_000, 0.5)]}
+def test_what_was_measured_otherwise_is_drawn_by_itself() -> None:
+    lines = [
+        a_line(1_000, 1, 1.0),
+        a_line(1_000, 1, 2.0, mode="stack"),
+        a_line(1_000, 1, 3.0, mode="anti-affinity"),
+        a_line(1_000, 1, 4.0, classes=1_000),
+        a_line(1_000, 1, 9.0, weigher_columns=12),
+        a_line(1_000, 1, 5.0, own_filter="once per host"),
+    ]
+    drawn = charts(lines)
+    by_hosts = {name: chart.lines for name, chart in drawn.items() if "by_instances" not in name}
+    assert by_hosts == {
+        "select_spread_by_hosts.svg": {"1 instance": [(1_000, 1.0)]},
+        "select_stack_by_hosts.svg": {"1 instance": [(1_000, 2.0)]},
+        "select_anti_affinity_by_hosts.svg": {"1 instance": [(1_000, 3.0)]},
+        "select_no_classes_by_hosts.svg": {"1 instance": [(1_000, 4.0)]},
+        "select_own_filter.svg": {"none": [(1_000, 1.0)], "once per host": [(1_000, 5.0)]},
+    }
 
 
-def test_nothing_to_draw_is_said() -> None:
-    with pytest.raises(ValueError, match=r"no line of .* with mode stack"):
-        charts([a_line(1_000, 1, 0.5)], "stack")
+def test_only_what_was_measured_is_drawn() -> None:
+    stacked = charts([a_line(1_000, 1, 0.5, mode="stack")])
+    assert set(stacked) == {"select_stack_by_hosts.svg", "select_stack_by_instances.svg"}
+    with pytest.raises(ValueError, match=r"there is no line of benchmarks/select\.py"):
+        charts([])
 
 
 def test_an_axis_has_whole_decades_and_is_logarithmic() -> None:
@@ -159,7 +218,7 @@ def test_what_cannot_be_drawn_is_said_without_a_trace(tmp_path: Path) -> None:
 
 
 def test_the_charts_of_the_documentation_are_drawn_from_the_lines_beside_them() -> None:
-    drawn = charts(lines_of((KEPT / "select.jsonl").read_text()), "spread")
+    drawn = charts(lines_of((KEPT / "select.jsonl").read_text()))
     assert {path.name for path in KEPT.glob("*.svg")} == drawn.keys()
     for name, chart in drawn.items():
         assert (KEPT / name).read_text() == svg(chart), f"run benchmarks/plot.py for {name}"

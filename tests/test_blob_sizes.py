@@ -12,7 +12,8 @@ from tests.child_app import ChildApp, an_info
 from tests.tree import Answer, Tree, a_host
 from tests.wsgi_transport import Dead, Replace
 from zonesched.model.caller import Role
-from zonesched.model.request_spec import Flavor, Image, RequestSpec, ScoreWeighing, Unweighed, spec_to_wire
+from zonesched.model.request_spec import Flavor, Image, RequestSpec, ScoreWeighing, Unweighed
+from zonesched.model.request_wire import spec_to_wire
 from zonesched.model.views import ChildForm
 from zonesched.seal.entry_form import MAX_GROWN_BYTES
 from zonesched.services import children, select, users

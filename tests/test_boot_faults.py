@@ -11,7 +11,11 @@ from tests.crashes import differences, heal
 from tests.test_boot import a_small_tree
 from tests.tree import Tree
 from tests.wsgi_transport import Dead, Duplicate, Fault, LostReply, Replace, Slow
+from zonesched.model.placement import PlacementState
+from zonesched.services import children
 from zonesched.store import placements
+
+State = PlacementState
 
 BODY = {"server": {"name": "vm", "flavorRef": "small", "num_instances": 12}}
 FAULTS: dict[str, Callable[[str], Fault]] = {
@@ -54,10 +58,32 @@ def test_a_faulty_call_changes_nothing_in_the_end(tmp_path: Path, edge: str, pat
     assert counts(tree, reservation_id) in ({"BUILD": 12}, {"ERROR": 12})
 
 
+@pytest.mark.parametrize(("parent", "child"), [("root", "leaf-b"), ("region", "leaf-a")])
+def test_a_child_that_another_process_has_removed_is_given_nothing_more(
+    tmp_path: Path, parent: str, child: str
+) -> None:
+    tree = a_small_tree(tmp_path)
+    # given two processes of a zone: one of them works, and still knows the child that the other removes
+    working = tree.nodes[parent]
+    tree.restart(parent)
+    (child_id,) = [c.id for c in children.list_children(working.zone) if c.name == child]
+    children.remove(tree.nodes[parent].zone, child_id)
+    tree.nodes[parent] = working
+    tree.network.mount(working.url, working.app)
+
+    reservation_id = boot(tree, num_instances=8)
+    tree.settle(3)
+
+    column = placements.COLUMNS
+    there = working.zone.store.read(lambda tx: placements.read(tx, column.child_id == child_id))
+    assert {(p.state, p.reason) for p in there} == {(State.FAILED, "zone_lost")}
+    assert counts(tree, reservation_id) == {"BUILD": 8}
+
+
 def test_an_unanswered_confirm_is_unknown_until_it_is_answered(tmp_path: Path) -> None:
     tree = a_small_tree(tmp_path)
     for edge in ("region", "leaf-b"):
-        tree.network.fault(tree.nodes[edge].url, LostReply(path="/confirm"))
+        tree.network.fault(tree.nodes[edge].url, LostReply(path="/reservations"))
 
     reservation_id = boot(tree)
     tree.settle()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.crashes import differences, heal
+from tests.migrated import ask
 from tests.one_zone import a_zone, put_instance, put_place, put_reservation
 from tests.test_boot import a_small_tree
 from tests.test_boot_faults import boot, counts
@@ -31,10 +31,7 @@ EVERYTHING = "SELECT uuid, number, state, hold_expires_at FROM placements ORDER 
 
 
 def rows(tree: Tree, name: str, statement: str = EVERYTHING) -> list[Any]:
-    with sqlite3.connect(tree.folder / f"{name}.sqlite") as connection:
-        found = connection.execute(statement).fetchall()
-    connection.close()
-    return found
+    return ask(tree.folder / f"{name}.sqlite", statement)
 
 
 def test_a_batch_that_cannot_be_whole_is_placed_nowhere(tmp_path: Path) -> None:
@@ -181,6 +178,41 @@ def test_a_boot_that_lacks_a_zone_asks_again_after_growing_pauses_and_ends(tmp_p
     assert asked == [1, 1, 2, 2, 2, 2, 3, 3]
     assert counts(tree, reservation_id) == {"ERROR": 20}
     assert errors_of(tree, reservation_id) == ["no_valid_host_incomplete"]
+
+
+def test_a_boot_whose_offers_nobody_holds_for_want_of_answers_ends_saying_so(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    tree.network.fault(tree.nodes["region"].url, Dead(path="/servers"))
+    reservation_id = boot(tree, num_instances=20)
+
+    for _ in range(8):
+        tree.settle(1)
+        tree.clock.advance(40.0)
+        tree.poll()
+
+    assert selects_sent(tree, "region") == 3
+    assert counts(tree, reservation_id) == {"ERROR": 20}
+    assert errors_of(tree, reservation_id) == ["no_valid_host_incomplete"]
+
+
+def test_a_boot_that_everybody_refuses_after_a_zone_was_silent_ends_for_want_of_room(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+
+    def disable_all_and_say_nothing(body: bytes) -> bytes:
+        for name in ("root", "leaf-a", "leaf-b"):
+            admin = tree.nodes[name].client()
+            for host in admin.get("/os-hypervisors").json["hypervisors"]:
+                admin.call("PUT", f"/os-services/{host['id']}", {"status": "disabled"})
+        return b"{}"
+
+    tree.network.fault(
+        tree.nodes["region"].url, Tamper(disable_all_and_say_nothing, times=1, path="/servers")
+    )
+    reservation_id = boot(tree, num_instances=20)
+    tree.settle()
+
+    assert counts(tree, reservation_id) == {"ERROR": 20}
+    assert errors_of(tree, reservation_id) == ["no_valid_host"]
 
 
 def test_a_boot_that_does_not_fit_anywhere_ends_at_once(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.one_zone import a_form, a_zone, add_hosts, boot_on, sql
+from tests.one_zone import a_form, a_zone, add_hosts, beat, boot_on, sql
 from tests.tree import Tree, a_host
 from zonesched.services.host_cache import HostCache
 from zonesched.services.zone import Zone
@@ -36,6 +36,22 @@ def test_what_is_claimed_shows_when_the_interval_is_over(tmp_path: Path) -> None
     zone.clock.advance(1)
 
     assert (before, free(zone.hosts, host_id)) == (8, 5)
+
+
+def test_while_no_host_can_take_anything_each_use_reads(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path, **CACHING)
+    zone.hosts.read_again()
+
+    (host_id,) = add_hosts(zone, a_form("h1"))
+    first = free(zone.hosts, host_id)
+    zone.clock.advance(61)
+    with zone.hosts.current() as table:
+        was_down = not table.up[table.row_of(host_id)]
+    beat(zone)
+    with zone.hosts.current() as table:
+        is_up = bool(table.up[table.row_of(host_id)])
+
+    assert (first, was_down, is_up) == (8, True, True)
 
 
 def test_what_expires_is_read_at_the_next_use(tmp_path: Path) -> None:

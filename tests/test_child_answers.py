@@ -461,19 +461,20 @@ def test_an_attempt_is_not_answered_under_another_number() -> None:
 
 
 def a_change(**changes: Any) -> dict[str, Any]:
-    return {"uuid": UUID, "attempt": 1, "status": "ACTIVE", "reason": "", **changes}
+    line = {"uuid": UUID, "attempt": 1, "status": "ACTIVE", "state": "confirmed", "reason": ""}
+    return {**line, **changes}
 
 
 def test_changes_are_read() -> None:
     content = {
-        "instances": [a_change(status="ERROR", reason="no_room")],
+        "instances": [a_change(status="ERROR", state="failed", reason="no_room")],
         "cursor": f"17.{UUID}",
         "more": True,
     }
 
     found = answers.read_changes(orjson.dumps(content))
 
-    assert found.items == (InstanceChange(UUID, 1, InstanceStatus.ERROR, "no_room"),)
+    assert found.items == (InstanceChange(UUID, 1, InstanceStatus.ERROR, BuildState.FAILED, "no_room"),)
     assert (found.cursor, found.more) == (f"17.{UUID}", True)
 
 
@@ -482,6 +483,8 @@ def test_changes_are_read() -> None:
     [
         {"instances": [a_change(status="PAUSED")]},
         {"instances": [a_change(uuid="x")]},
+        {"instances": [a_change(state="well")]},
+        {"instances": [a_change(state=None)]},
         {"instances": [a_change(reason="on host-17")]},
         {"instances": [a_change()] * 10_001},
         {"instances": None},
@@ -504,6 +507,7 @@ def a_server(**changes: Any) -> dict[str, Any]:
         "id": UUID,
         "attempt": 2,
         "status": "ERROR",
+        "state": "confirmed",
         "name": "x",
         "reason": "no_room",
         **changes,
@@ -516,8 +520,8 @@ def test_a_server_is_read() -> None:
     del content["reason"]
     active = answers.read_server(orjson.dumps({"server": content}), UUID)
 
-    assert failed == InstanceChange(UUID, 2, InstanceStatus.ERROR, "no_room")
-    assert active == InstanceChange(UUID, 2, InstanceStatus.ACTIVE)
+    assert failed == InstanceChange(UUID, 2, InstanceStatus.ERROR, BuildState.CONFIRMED, "no_room")
+    assert active == InstanceChange(UUID, 2, InstanceStatus.ACTIVE, BuildState.CONFIRMED)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from tests.clock import FakeClock
 from tests.wsgi_transport import Dead, LostReply, Replace, Slow, Tamper, WsgiAdapter
 from zonesched.errors import ChildUnreachable
 from zonesched.model.placement import Attempt, Build, BuildAnswer, BuildState, InstanceChange, InstanceStatus
-from zonesched.model.request_spec import Flavor, Image, RequestSpec, spec_to_wire
+from zonesched.model.request_spec import Flavor, Image, RequestSpec
+from zonesched.model.request_wire import spec_to_wire
 from zonesched.seal.entry_form import blob_to_text
 from zonesched.zones.client import ChildClient
 
@@ -199,20 +200,22 @@ def test_a_404_of_anybody_else_does_not_mean_that_an_instance_is_gone(scene: Sce
 
 
 def test_a_server_is_shown_or_not_there(scene: Scene) -> None:
-    server = {"id": ONE, "attempt": 2, "status": "ACTIVE", "hostId": "x"}
+    server = {"id": ONE, "attempt": 2, "status": "ACTIVE", "state": "confirmed", "hostId": "x"}
     scene.app.answers("GET", f"/v2.1/servers/{ONE}", 200, {"server": server})
 
-    assert scene.client.show_server(ONE, SOME_S) == InstanceChange(ONE, 2, InstanceStatus.ACTIVE)
+    assert scene.client.show_server(ONE, SOME_S) == InstanceChange(
+        ONE, 2, InstanceStatus.ACTIVE, BuildState.CONFIRMED
+    )
     assert scene.client.show_server(TWO, SOME_S) is None
 
 
 def test_changes_are_asked_for_since_a_cursor(scene: Scene) -> None:
-    lines = [{"uuid": ONE, "attempt": 1, "status": "ERROR", "reason": "no_room"}]
+    lines = [{"uuid": ONE, "attempt": 1, "status": "ERROR", "state": "failed", "reason": "no_room"}]
     scene.app.answers("GET", "/v2.1/reservations", 200, {"instances": lines, "cursor": "18.b", "more": False})
 
     found = scene.client.changes("17.a&more=1", SOME_S)
 
-    assert found.items == (InstanceChange(ONE, 1, InstanceStatus.ERROR, "no_room"),)
+    assert found.items == (InstanceChange(ONE, 1, InstanceStatus.ERROR, BuildState.FAILED, "no_room"),)
     assert (found.cursor, scene.last().query) == ("18.b", "cursor=17.a%26more%3D1")
 
 
@@ -225,15 +228,21 @@ def test_a_child_that_does_not_know_the_cursor_is_asked_for_everything(scene: Sc
     assert scene.last().query == "cursor="
 
 
-@pytest.mark.parametrize("status", [201, 206, 400, 401, 403, 409, 413, 418, 429, 500, 502, 503, 504])
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        *((status, "child_refused") for status in (201, 206, 400, 401, 403, 409, 413, 418, 429)),
+        *((status, "child_failed") for status in (500, 502, 503, 504)),
+    ],
+)
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
-def test_a_status_that_the_call_does_not_have_is_a_refusal(
-    scene: Scene, call: Callable[[ChildClient], Any], status: int
+def test_a_status_that_the_call_does_not_have_is_a_refusal_or_a_failure(
+    scene: Scene, call: Callable[[ChildClient], Any], status: int, code: str
 ) -> None:
     body = b'{"forbidden": {"code": 403, "message": "SECRET", "error_code": "SECRET"}}'
     scene.network.fault(url(), Replace(status=status, body=body, headers={"X-Host": "SECRET"}))
 
-    assert fault(lambda: call(scene.client)) == "child_refused"
+    assert fault(lambda: call(scene.client)) == code
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())

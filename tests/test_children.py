@@ -37,6 +37,7 @@ def test_a_child_is_shown_without_its_credential(tmp_path: Path) -> None:
     assert NORTH.password not in str(asdict(view))
 
 
+@pytest.mark.sqlite
 def test_the_credential_is_nowhere_in_the_clear_on_disk(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     children.add(zone, NORTH)

@@ -29,6 +29,7 @@ VCPU = {
     "total": 8,
     "reserved": 4,
     "allocation_ratio": 4.0,
+    "agent_difference": -2,
     "set": {"allocation_ratio": 4.0},
 }
 IMAGE = {"id": "i1", "name": "cirros", "properties": {}}
@@ -200,6 +201,7 @@ class TestHelp:
             "service": {"list", "enable", "disable", "force-down", "force-up", "delete"},
             "availability-zone": {"list"},
             "user": {"list", "create", "set", "delete"},
+            "limit": {"list", "show", "set"},
             "audit": set(),
             "replay": set(),
             "key": {"generate"},
@@ -390,6 +392,34 @@ class TestWhatIsSent:
         ]
         assert command("aggregate", "set", "fast") == 2
 
+    def test_an_aggregate_whose_metadata_is_refused_is_not_there(self, command: Command) -> None:
+        command.stub.answer("POST", "/os-aggregates", (200, {"aggregate": {"id": 7}}))
+        fault = {"message": "no colon", "error_code": "invalid_value", "field": "set_metadata.metadata"}
+        command.stub.answer("POST", "/os-aggregates/7/action", (400, {"badRequest": fault}))
+        command.stub.answer("DELETE", "/os-aggregates/7", (200, None))
+        assert command("aggregate", "create", "fast", "--property", "availability_zone=a:b") == 1
+        assert "no colon (invalid_value)" in command.err
+        assert (command.stub.asked[-1].method, command.stub.asked[-1].path) == ("DELETE", "/os-aggregates/7")
+
+    def test_limits_are_set_of_one_project_or_parent(self, command: Command) -> None:
+        absolute = {"project_instances": 5, "project_instances_used": 2, "max_instances_per_request": 9}
+        rate = {"name": "project_boots_per_minute", "limit": [{"value": 6, "remaining": 2, "unit": "MINUTE"}]}
+        limits = {"absolute": absolute, "rate": [rate], "own": {"project_instances": 5}}
+        for path in ("/limits/projects/a%2Fb", "/limits/parents/up"):
+            command.stub.answer("PUT", path, (200, {"limits": limits}))
+        assert command("limit", "set", "project_instances=5", "--project", "a/b") == 0
+        assert command.stub.asked[-1].body == {"limits": {"project_instances": 5}}
+        lines = [line.split() for line in command.out.splitlines()]
+        assert lines[1:] == [
+            ["project_instances", "5", "2", "yes"],
+            ["max_instances_per_request", "9", "no"],
+            ["project_boots_per_minute", "6", "4", "no"],
+        ]
+        assert command("limit", "set", "parent_instances=default", "--parent", "up") == 0
+        assert command.stub.asked[-1].body == {"limits": {"parent_instances": None}}
+        for wrong in (["project_instances=x", "--project", "p"], ["project_instances=5"], ["--project", "p"]):
+            assert command("limit", "set", *wrong) == 2
+
     def test_a_service_is_named_by_its_host_or_its_id(self, command: Command) -> None:
         row = {"host": "one", "binary": "nova-compute"}
         command.stub.answer("GET", "/os-services", (200, {"services": [{"id": "h1", **row}]}))
@@ -534,11 +564,13 @@ class TestWhatIsPrinted:
             "running_vms": 3,
             "resources": {"VCPU": VCPU},
         }
-        command.stub.answer("GET", "/os-hypervisors/detail", (200, {"hypervisors": [host]}))
+        hosts = [{**host, "id": "h2", "hypervisor_hostname": "host-9"}, host]
+        command.stub.answer("GET", "/os-hypervisors/detail", (200, {"hypervisors": hosts}))
         assert command("host", "list") == 0
         assert "3 / 16" in command.out
+        assert command.out.index("host-1") < command.out.index("host-9")
         assert command("host", "show", "host-1") == 0
-        assert "3 / 16 (8 - 4 reserved, ratio 4; set: allocation_ratio)" in command.out
+        assert "3 / 16 (8 - 4 reserved, ratio 4; set: allocation_ratio; its agent counts -2)" in command.out
         assert command("host", "show", "host-2") == 4
 
     def test_an_empty_list_prints_no_table(self, command: Command) -> None:
@@ -618,6 +650,46 @@ class TestAudit:
         assert command("audit", *form) == 1
         assert "claim_without_instance" in command.out
 
+    @pytest.mark.parametrize(("mended", "code"), [(True, 0), (False, 1)])
+    def test_a_repair_fails_only_for_what_is_left(self, command: Command, mended: bool, code: int) -> None:
+        found = {
+            "kind": "hold_overdue",
+            "subject": "u1",
+            "detail": "held",
+            "mended": mended,
+            "action": "ended",
+        }
+        command.stub.answer("POST", "/audit", (200, {"differences": [found]}))
+        assert command("audit", "--repair") == code
+        assert "hold_overdue" in command.out
+        assert command.stub.asked[-1].body == {"repair": {"dry_run": False}}
+
+    def test_a_dry_run_fails_for_what_would_be_mended(self, command: Command) -> None:
+        found = {"kind": "hold_overdue", "subject": "u1", "detail": "held", "mended": True, "action": "ended"}
+        command.stub.answer("POST", "/audit", (200, {"differences": [found]}))
+        assert command("audit", "--repair", "--dry-run") == 1
+        assert command.stub.asked[-1].body == {"repair": {"dry_run": True}}
+
+    @pytest.mark.parametrize(
+        ("differences", "complete", "code", "said"),
+        [
+            ([], True, 0, "below eu: no differences"),
+            ([], False, 1, "below eu: not all zones answered"),
+            ([{"kind": "two_places", "id": "u1"}], True, 1, "two_places"),
+        ],
+    )
+    def test_a_tree_is_right_if_all_of_it_has_answered_and_is(
+        self, command: Command, differences: list[object], complete: bool, code: int, said: str
+    ) -> None:
+        child = {"id": "c1", "name": "eu", "differences": differences, "complete": complete}
+        command.stub.answer("GET", "/audit", (200, {"differences": [], "children": [child]}))
+        assert command("audit", "--tree") == code
+        assert said in command.out
+
+    @pytest.mark.parametrize("options", [["--dry-run"], ["--repair", "--tree"]])
+    def test_options_that_do_not_go_together(self, command: Command, options: list[str]) -> None:
+        assert command("audit", *options) == 2
+
 
 class TestOffline:
     def test_a_key_is_64_hex_digits_and_never_the_same(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -655,3 +727,12 @@ class TestOffline:
         arguments = ["db", "upgrade", "--config-file", str(tmp_path / "z.conf")]
         assert (run(arguments, Session()), run(arguments, Session())) == (0, 0)
         assert capsys.readouterr().out == "the schema was empty; upgraded\nthe schema was current\n"
+
+
+def test_why_says_so_where_nothing_was_refused(command: Command) -> None:
+    command.stub.answer("GET", "/reservations/r1", boot("ACTIVE", ACTIVE=1))
+    assert command("reservation", "why", "r1") == 0
+    assert command.out == "no instance is in ERROR\n"
+    command.stub.answer("GET", "/reservations/r1", boot("ERROR", ERROR=1))
+    assert command("reservation", "why", "r1") == 0
+    assert command.out.startswith("reason")

@@ -10,7 +10,7 @@ import pytest
 
 from zonesched import conf
 from zonesched.cli.sample import SAMPLE, sample_text
-from zonesched.conf_checks import refused_value
+from zonesched.conf.checks import refused_value
 from zonesched.errors import ConfigError
 
 CHECKOUT = Path(__file__).parent.parent
@@ -56,6 +56,12 @@ def test_each_level_of_the_federation_loads(level: str) -> None:
     loaded = conf.load([str(CHECKOUT / "etc/federation" / f"{level}.conf")])
     assert loaded.zone_name == level
     assert loaded.build_plan_encryption_key == []
+
+
+def test_the_sample_of_several_machines_loads() -> None:
+    loaded = conf.load([str(CHECKOUT / "etc/several-machines/zone.conf")])
+    assert loaded.database_url.startswith("postgresql+psycopg://")
+    assert loaded.bind_host == "10.0.0.11"
 
 
 def test_a_later_file_wins(tmp_path: Path) -> None:

@@ -298,6 +298,19 @@ def test_every_metric_is_listed() -> None:
     assert metrics <= listed
 
 
+def test_every_part_that_may_fail_names_a_test_that_there_is() -> None:
+    """Each row of the table names tests that show it, as files or as files with a function."""
+    table = rows(section(DOCS / "operate.md", "## What happens when a part fails"))
+    assert len(table) > 40
+    for cells in table:
+        named = re.findall(r"`(tests/[\w/]+\.py)(?:::([\w:]+))?`", cells[-1])
+        assert named, cells[0]
+        for file, function in named:
+            source = (DOCS.parent / file).read_text()
+            for name in filter(None, function.split("::")):
+                assert re.search(rf"^ *(def|class) {name}\b", source, re.MULTILINE), (file, name)
+
+
 PROGRAMS: Mapping[str, click.Command] = {
     "zonesched": zonesched,
     "zonesched-zone": zonesched_zone,

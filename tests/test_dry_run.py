@@ -216,6 +216,20 @@ def test_another_option_shows_the_difference(
     assert "RamFilter" in out
 
 
+def test_an_option_that_may_be_set_several_times_takes_a_list(
+    tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded(tree, tmp_path / "record", 1)
+    own = "available_filters=ComputeFilter, tests.own_plugins.GpuKindFilter"
+
+    code, out, err = replayed(
+        capsys, str(tmp_path / "record"), "-o", own, "-o", "enabled_filters=GpuKindFilter"
+    )
+
+    assert (code, err) == (0, "")
+    assert "GpuKindFilter" in out
+
+
 def test_a_record_that_does_not_come_out_the_same_is_told(
     tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

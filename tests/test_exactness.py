@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.grove import Grove, Plot
+from tests.migrated import ask
 from tests.reference import WEIGHERS, Asked, FlatHost, FlatZone, Line, scale_over
 from zonesched.model.build_plan import BuildPlan, Entry
 from zonesched.model.request_spec import Flavor, GroupPolicy, Image, NoGroup, Policy, RequestSpec, ServerGroup
@@ -226,17 +225,18 @@ def placed_in(grove: Grove, reservation_id: str) -> list[str]:
     """The hosts that a reservation's instances are on, in order, as all databases together have it."""
     host_of: dict[str, str] = {}
     for name in grove.names:
-        with closing(sqlite3.connect(grove.tree.folder / f"{name}.sqlite")) as rows:
-            found = rows.execute(
-                "SELECT p.uuid, h.name FROM placements p JOIN hosts h ON h.id = p.host_id"
-                " WHERE p.state = 'confirmed'"
-            ).fetchall()
-            assert not set(dict(found)) & set(host_of)
-            host_of |= dict(found)
-    with closing(sqlite3.connect(grove.tree.folder / f"{grove.names[0]}.sqlite")) as rows:
-        uuids = rows.execute(
-            "SELECT uuid FROM instances WHERE reservation_id = ? ORDER BY position", [reservation_id]
-        ).fetchall()
+        found = ask(
+            grove.tree.folder / f"{name}.sqlite",
+            "SELECT p.uuid, h.name FROM placements p JOIN hosts h ON h.id = p.host_id"
+            " WHERE p.state = 'confirmed'",
+        )
+        assert not set(dict(found)) & set(host_of)
+        host_of |= dict(found)
+    uuids = ask(
+        grove.tree.folder / f"{grove.names[0]}.sqlite",
+        "SELECT uuid FROM instances WHERE reservation_id = ? ORDER BY position",
+        [reservation_id],
+    )
     return [host_of[uuid] for (uuid,) in uuids if uuid in host_of]
 
 

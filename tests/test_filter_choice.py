@@ -10,6 +10,7 @@ import orjson
 import pytest
 import requests
 
+from tests import own_plugins
 from tests.hosts import a_host as a_row
 from tests.hosts import a_spec, a_table, schedulers
 from tests.tree import Answer, Tree, a_host
@@ -20,7 +21,8 @@ from zonesched.filters.contract import FilterFailed
 from zonesched.filters.registry import HostFilters
 from zonesched.model.build_plan import FunnelStep
 from zonesched.model.own_zone import OWN_HINTS, ChosenFilters
-from zonesched.model.request_spec import RequestSpec, spec_from_row, spec_to_row, spec_to_wire
+from zonesched.model.request_spec import RequestSpec
+from zonesched.model.request_wire import spec_from_row, spec_to_row, spec_to_wire
 from zonesched.scheduler.base_scheduler import Offer, OfferRequest
 
 # -- the configuration -------------------------------------------------------------------------------------
@@ -68,6 +70,13 @@ def test_weighers_are_understood_under_their_older_name(tmp_path: Path) -> None:
     assert conf.load([str(path)]).weight_classes == ["RAMWeigher"]
 
 
+def test_isolated_hosts_and_images_are_understood_under_their_older_names(tmp_path: Path) -> None:
+    path = tmp_path / "zone.conf"
+    path.write_text("[DEFAULT]\nimage_isolated = i1,i2\nhost_isolated = h1\n")
+    found = conf.load([str(path)])
+    assert (found.isolated_images, found.isolated_hosts) == (["i1", "i2"], ["h1"])
+
+
 def test_one_option_under_two_names_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="two names") as refused:
         filters_of(tmp_path, "enabled_filters = RamFilter\nscheduler_default_filters = CoreFilter")
@@ -93,15 +102,35 @@ def test_a_filter_that_cannot_be_had_ends_the_start_with_its_name(
     assert text.rpartition(" ")[2].rpartition(",")[2] in refused.value.message
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("enabled_filters = nova.RamFilters", "No module named 'nova'). Did you mean RamFilter?"),
+        ("enabled_filters = tests.own_plugins.Nothing", "has no attribute 'Nothing'"),
+        ("enabled_filters = broken_module.Filter", "(ZeroDivisionError: division by zero)."),
+        (
+            "available_filters = ComputeFilter\nenabled_filters = RamFilter",
+            "'RamFilter' is not among available",
+        ),
+    ],
+)
+def test_a_filter_that_cannot_be_had_is_told_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    (tmp_path / "broken_module.py").write_text("1 / 0")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ConfigError) as refused:
+        filters_of(tmp_path, text)
+    assert said in refused.value.message
+
+
 def test_a_filter_of_an_installed_package_is_found_by_its_entry_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    installed = tmp_path / "acme-1.0.dist-info"
-    installed.mkdir()
-    (installed / "METADATA").write_text("Name: acme\nVersion: 1.0\n")
-    (installed / "entry_points.txt").write_text(
+    own_plugins.install(
+        tmp_path,
         "[zonesched.filters]\ngpu_kind = tests.own_plugins:GpuKindFilter\n"
-        "broken = tests.own_plugins:Nothing\n"
+        "broken = tests.own_plugins:Nothing\n",
     )
     monkeypatch.syspath_prepend(str(tmp_path))
 
@@ -137,11 +166,45 @@ def test_a_request_may_add_any_available_filter(name: str) -> None:
     assert [pick.host_id for pick in offer.picks] == ["1f"]
 
 
-@pytest.mark.parametrize("spec", [a_spec(filters=("CoreFilter",)), a_spec(filter_query='["=", 1, 1]')])
-def test_a_filter_that_is_not_available_cannot_be_added(spec: RequestSpec) -> None:
+FEW = {"available_filters": ["ComputeFilter"], "enabled_filters": ["ComputeFilter"]}
+GROUP_FILTERS = "ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter"
+
+
+def test_a_filter_that_is_not_available_cannot_be_added() -> None:
     with pytest.raises(BadRequest) as refused:
-        offered(spec, available_filters=["ComputeFilter"], enabled_filters=["ComputeFilter"])
+        offered(a_spec(filters=("CoreFilter",)), **FEW)
     assert (refused.value.code, refused.value.field) == ("filter_unknown", "filters")
+    assert str(refused.value).endswith(f"Of the built-in ones there are: ComputeFilter, {GROUP_FILTERS}.")
+
+
+@pytest.mark.parametrize(
+    ("asked", "field", "name"),
+    [
+        ({"filter_query": '["=", 1, 1]'}, "filter_query", "JSONFilter"),
+        ({"hints": {"same_host": ["u1"]}}, "hints.same_host", "SameHostFilter"),
+        ({"hints": {"different_host": ["u1"]}}, "hints.different_host", "DifferentHostFilter"),
+        ({"hints": {"cidr": "/24"}}, "hints.cidr", "SimpleCIDRAffinityFilter"),
+    ],
+)
+def test_what_needs_a_filter_that_is_not_available_is_refused_by_its_own_field(
+    asked: dict[str, Any], field: str, name: str
+) -> None:
+    with pytest.raises(BadRequest) as refused:
+        offered(a_spec(**asked), **FEW)
+    assert (refused.value.code, refused.value.field) == ("filter_unknown", field)
+    assert refused.value.message.startswith(f"{field}: ")
+    assert name in refused.value.message
+
+
+def test_the_policy_of_a_group_holds_whatever_filters_are_available(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    root = tree.add("root", hosts_=[a_host("r1"), a_host("r2")], **FEW)
+    root.client().post("/flavors", {"flavor": {"name": "small", "vcpus": 1, "ram": 1, "disk": 1}})
+    root.client().post("/os-server-groups", {"server_group": {"name": "g", "policy": "anti-affinity"}})
+
+    placed = {*hosts_of(tree, boot(tree, {"group": "g"})), *hosts_of(tree, boot(tree, {"group": "g"}))}
+
+    assert placed == {"r1", "r2"}
 
 
 def test_a_filter_of_ones_own_takes_the_place_of_a_built_in_one_of_its_name() -> None:
@@ -354,3 +417,23 @@ def test_a_filter_that_raises_ends_its_request_and_not_the_zone(tmp_path: Path) 
     server = tree.nodes["root"].client().get(f"/servers/{shown['instances'][0]['uuid']}").json["server"]
     assert server["fault"]["message"] == "A filter of this zone failed. It is BrokenFilter."
     assert hosts_of(tree, boot(tree)) == ["r1"]
+
+
+@pytest.mark.parametrize("name", ["NanWeigher", "InfiniteWeigher"])
+def test_a_weigher_that_gives_no_number_ends_its_request_and_not_the_zone(tmp_path: Path, name: str) -> None:
+    tree = Tree(tmp_path)
+    path = f"tests.own_plugins.{name}"
+    root = tree.add("root", hosts_=[a_host("r1"), a_host("host-2f")], weight_classes=["RAMWeigher", path])
+    root.client().post("/flavors", {"flavor": {"name": "small", "vcpus": 1, "ram": 1, "disk": 1}})
+
+    broken = boot(tree)
+
+    shown = root.client().get(f"/reservations/{broken.json['reservation_id']}").json["reservation"]
+    assert (shown["counts"], [line["code"] for line in shown["reasons"]]) == (
+        {"ERROR": 1},
+        ["weigher_failed"],
+    )
+    assert shown["why"]["own"]["steps"] == [{"filter": path, "code": "weigher_failed"}]
+    server = root.client().get(f"/servers/{shown['instances'][0]['uuid']}").json["server"]
+    assert server["fault"]["message"] == f"A weigher of this zone failed. It is {path}."
+    assert hosts_of(tree, boot(tree, {"ignore_hosts": "host-2f"})) == ["r1"]

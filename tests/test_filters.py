@@ -494,6 +494,13 @@ def test_a_filter_of_ones_own_is_asked_again_about_a_picked_host() -> None:
     assert [pick.host_id for pick in offer.picks] == ["1f"]
 
 
+def test_a_filter_that_runs_once_per_request_is_not_asked_again_about_a_picked_host() -> None:
+    # given: the same hosts, and a filter that says that no pick changes its answer
+    table = a_table([a_host("1f", ram_mb=8 * 1024), a_host("2f", ram_mb=7 * 1024)])
+    offer = offered(table, a_spec(5), "tests.own_plugins.OddRamOnceFilter")
+    assert [pick.host_id for pick in offer.picks] == ["1f"] * 5
+
+
 def test_a_filter_of_shared_facts_is_asked_once_per_kind_of_host() -> None:
     own_plugins.GpuKindFilter.asked = 0
     table = a_table([a_host(f"{n}f", capabilities={"gpu": n % 2}) for n in range(100)])
@@ -509,7 +516,7 @@ def test_a_filter_of_the_documents_form_works() -> None:
     assert [pick.host_id for pick in offer.picks] == ["1f", "1f", "1f"]
 
 
-@pytest.mark.parametrize("name", ["BrokenFilter", "WrongShapeFilter"])
+@pytest.mark.parametrize("name", ["BrokenFilter", "WrongShapeFilter", "BrokenAfterPicksFilter"])
 def test_a_filter_that_fails_refuses_the_request_in_its_own_name(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from tests.one_zone import a_form, a_zone, add_hosts, used_on
+from zonesched.errors import DatabaseFull
 from zonesched.store import claims, identity
 from zonesched.store import tables as t
 from zonesched.store.group_commit import MOST_IN_ONE
 from zonesched.store.store import Store, Transaction
+
+pytestmark = pytest.mark.sqlite
 
 Write = Callable[[Transaction], object]
 
@@ -27,10 +32,14 @@ class Queue:
         self.begun = 0
         self.sent: list[Future[object]] = []
         self._pool = ThreadPoolExecutor(100)
-        sa.event.listen(store.engine, "before_cursor_execute", self._count)
+        self._begin = store._group._begin
+        store._group._begin = self._counted
 
-    def _count(self, _connection: object, _cursor: object, statement: str, *_: object) -> None:
-        self.begun += statement == "BEGIN IMMEDIATE"
+    @contextmanager
+    def _counted(self) -> Iterator[Transaction]:
+        with self._begin() as tx:
+            self.begun += 1
+            yield tx
 
     def write_behind_one(self, *writes: Write) -> list[Future[object]]:
         """All have been answered when this returns."""
@@ -131,7 +140,9 @@ def test_a_commit_that_fails_is_told_to_all_and_to_nobody_before(queue: Queue) -
 
     def disk_full(_connection: object) -> None:
         if queue.begun == 2 and not answered_before:
-            answered_before.extend(answer.done() for answer in queue.sent)
+            # Whoever is told too early needs a moment to say so.
+            answered, _ = wait(queue.sent, timeout=0.3, return_when=FIRST_COMPLETED)
+            answered_before.extend(answer in answered for answer in queue.sent)
             raise sa.exc.OperationalError("COMMIT", {}, Exception("database or disk is full"))
 
     sa.event.listen(queue.store.engine, "commit", disk_full)
@@ -145,6 +156,26 @@ def test_a_commit_that_fails_is_told_to_all_and_to_nobody_before(queue: Queue) -
     assert answered_before == [False, False, False]
     assert images(queue) == []
     assert queue.store.write(image("d")) == "d"
+
+
+def test_a_full_disk_is_told_to_all_of_a_group(queue: Queue, tmp_path: Path) -> None:
+    engine = queue.store.engine
+
+    @sa.event.listens_for(engine, "connect")
+    def _(connection: Any, _record: object) -> None:
+        connection.execute("pragma max_page_count=1")
+
+    engine.dispose()
+
+    def much(tx: Transaction) -> str:
+        for number in range(200):
+            image(str(number) * 200)(tx)
+        return "much"
+
+    answers = queue.write_behind_one(image("a"), much, image("c"))
+
+    assert [type(answer.exception()) for answer in answers] == [DatabaseFull] * 3
+    assert images(queue) == []
 
 
 def test_what_waits_behind_a_thread_that_ends_is_written_by_another_one(queue: Queue) -> None:

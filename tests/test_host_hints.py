@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.migrated import ask
 from tests.tree import Tree, a_host
 from zonesched.model.caller import Role
 from zonesched.services import users
@@ -52,9 +52,7 @@ def host_of(tree: Tree) -> dict[str, str]:
     """Where every instance of the tree is."""
     found: dict[str, str] = {}
     for name in tree.nodes:
-        connection = sqlite3.connect(tree.folder / f"{name}.sqlite")
-        found |= dict(connection.execute(PLACES).fetchall())
-        connection.close()
+        found |= dict(ask(tree.folder / f"{name}.sqlite", PLACES))
     return found
 
 

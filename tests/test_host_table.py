@@ -15,6 +15,7 @@ from zonesched.model.capacity import Inventory
 from zonesched.model.host_row import SharedFacts
 from zonesched.model.host_state import RESOURCE_NUMBERS, HostReport, HostState, host_tuple
 from zonesched.model.host_table import HostRow, HostTable, HostUse
+from zonesched.model.host_uses import HostUses
 from zonesched.model.host_view import HostView
 from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU, RequestSpec
@@ -142,7 +143,7 @@ def test_a_table_kept_current_by_uses_is_the_table_made_anew(seed: int, rounds: 
     for _ in range(rounds):
         names = rng.sample(sorted(left), rng.randint(0, 4))
         uses = {name: some_use(rng, rng.sample(CLASSES, 2)) for name in names}
-        table.apply_uses({"no such host": HostUse({VCPU: 1}), **uses})
+        table.apply_uses(HostUses.of({"no such host": HostUse({VCPU: 1}), **uses}))
         left |= {name: replace(left[name], use=use) for name, use in uses.items()}
         if rng.random() < 0.5:
             assert described(table) == described(a_table(left.values()))
@@ -157,7 +158,8 @@ def test_what_is_computed_by_all_rows_is_what_each_host_says(table: HostTable, s
         found = whole.survivors(remaining)
         gathered = whole.pick(np.flatnonzero(remaining))
         assert found.row_numbers.tolist() == gathered.row_numbers.tolist()
-        free = found.compute(lambda view: view.free(MEMORY_MB))
+        free = found.read_of.free(MEMORY_MB)
+        free = free if found.read_of is found else free[found.rows]
         assert free.tolist() == gathered.free(MEMORY_MB).tolist()
 
 

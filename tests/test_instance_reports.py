@@ -45,9 +45,10 @@ def test_an_agent_is_told_what_should_run_on_its_hosts(tmp_path: Path) -> None:
     elsewhere = boot_on(zone, other)
 
     flavor, image = Flavor("f1", "small", 1, 512, 0), Image("i1", "plain", {"os": "linux"})
+    boots = [instance_of(zone, uuid).reservation_id for uuid in (first, second)]
     assert hosts.desired(zone, AGENT, "agent") == [
-        DesiredInstance(first, 1, "h1", flavor, image, BUILD),
-        DesiredInstance(second, 1, "h2", flavor, image, ACTIVE),
+        DesiredInstance(first, 1, "h1", "vm", flavor, image, BUILD, reservation_id=boots[0]),
+        DesiredInstance(second, 1, "h2", "vm", flavor, image, ACTIVE, reservation_id=boots[1]),
     ]
     assert [d.uuid for d in hosts.desired(zone, AGENT, "other")] == [elsewhere]
 
@@ -89,18 +90,30 @@ def test_an_instance_that_runs_is_active(tmp_path: Path) -> None:
     assert used_on(zone, host_id)["VCPU"] == 1
 
 
-def test_a_build_that_failed_gives_everything_back(tmp_path: Path) -> None:
+def test_a_build_that_failed_gives_everything_back_and_is_to_be_placed_again(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     (host_id,) = add_hosts(zone, a_form("h1"))
     uuid = boot_on(zone, host_id, {"VCPU": 3, "MEMORY_MB": 100}, status=BUILD)
 
     tell(zone, uuid, AgentState.ERROR, reason="image_broken")
 
-    ended = instance_of(zone, uuid)
-    assert (ended.status, ended.reason) == (InstanceStatus.ERROR, "image_broken")
+    again = instance_of(zone, uuid)
+    assert (again.status, again.reason, again.failed_builds) == (BUILD, "image_broken", 1)
     assert [(p.state, p.reason) for p in places_of(zone, uuid)] == [(State.FAILED, "image_broken")]
     assert used_on(zone, host_id) == {"VCPU": 0, "MEMORY_MB": 0}
-    assert sql(zone, "select state, pokes from reservations") == [("open", 1)]
+    assert sql(zone, "select state, pokes, selects from reservations") == [("open", 1, 0)]
+
+
+def test_the_last_build_that_may_fail_ends_the_instance(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path, max_attempts=1)
+    (host_id,) = add_hosts(zone, a_form("h1"))
+    uuid = boot_on(zone, host_id, status=BUILD)
+
+    tell(zone, uuid, AgentState.ERROR, reason="image_broken")
+
+    ended = instance_of(zone, uuid)
+    assert (ended.status, ended.reason) == (InstanceStatus.ERROR, "image_broken")
+    assert used_on(zone, host_id)["VCPU"] == 0
 
 
 def test_a_build_that_failed_without_a_reason_has_one(tmp_path: Path) -> None:
@@ -111,6 +124,23 @@ def test_a_build_that_failed_without_a_reason_has_one(tmp_path: Path) -> None:
     tell(zone, uuid, AgentState.ERROR)
 
     assert instance_of(zone, uuid).reason == "build_failed"
+
+
+@pytest.mark.parametrize(("told", "reason"), [("", "ended_on_host"), ("killed", "killed")])
+def test_what_ran_and_ended_by_itself_is_in_error_and_gives_everything_back(
+    tmp_path: Path, told: str, reason: str
+) -> None:
+    zone = a_zone(tmp_path)
+    (host_id,) = add_hosts(zone, a_form("h1"))
+    uuid = boot_on(zone, host_id, status=ACTIVE)
+
+    tell(zone, uuid, AgentState.ERROR, reason=told)
+
+    ended = instance_of(zone, uuid)
+    assert (ended.status, ended.reason) == (InstanceStatus.ERROR, reason)
+    assert [(p.state, p.reason) for p in places_of(zone, uuid)] == [(State.RELEASED, reason)]
+    assert used_on(zone, host_id)["VCPU"] == 0
+    assert counted(zone) == (0, 0)
 
 
 @pytest.mark.parametrize("status", [BUILD, ACTIVE])

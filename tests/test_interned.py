@@ -94,5 +94,6 @@ def test_kept_answers_are_those_of_the_values_that_rows_hold(steps: list[tuple[i
             row, held[step[0]] = step[0], step[1]
             column.set(row, step[1], step[1])
         else:
-            answers = column.flags(np.arange(ROWS), AtLeast(step))
-            assert answers.tolist() == [value >= step for value in held]
+            for rows in (ALL, np.arange(ROWS)):
+                answers = column.flags(rows, AtLeast(step))
+                assert answers.tolist() == [value >= step for value in held]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from tests.crashes import differences, heal
 from tests.test_boot import a_small_tree
 from tests.tree import Tree
 from zonesched.services import background
+from zonesched.services.zone import Zone
+from zonesched.store import instances, reservations
+from zonesched.store.reservations import Lease, ReservationState
 
 
 class Pause:
@@ -48,6 +52,62 @@ def all_rows(tree: Tree) -> list[Any]:
         read(lambda tx, t=table: tx.exec_driver_sql(f"SELECT * FROM {t} ORDER BY 1, 2").fetchall())
         for table in tables
     ]
+
+
+@pytest.fixture
+def zone(tmp_path: Path) -> Zone:
+    """A zone in which one boot waits for its worker."""
+    tree = Tree(tmp_path)
+    node = tree.add("root")
+    flavor = {"flavor": {"name": "small", "vcpus": 1, "ram": 512, "disk": 1}}
+    assert node.client().post("/flavors", flavor).status == 200
+    body = {"server": {"name": "vm", "flavorRef": "small"}}
+    assert node.client().post("/zones/boot", body).status == 202
+    return node.zone
+
+
+def take(zone: Zone, after_s: float = 0.0) -> Lease | None:
+    """What a worker that looks for work gets, so many seconds later."""
+    now = zone.clock.now() + after_s
+    return zone.store.write(lambda tx: reservations.take_lease(tx, now, duration_s=60.0))
+
+
+def test_a_boot_has_one_worker_until_its_lease_is_over(zone: Zone) -> None:
+    # given a boot whose lease went to the process that accepted it
+    first = zone.boots.take()
+    assert first is not None and first.lease.number == 1
+    assert zone.boots.take() is None
+    # then nobody else gets it before that is over
+    assert take(zone, after_s=59.9) is None
+    second = take(zone, after_s=60.0)
+    assert second is not None and second.number == 2
+
+
+def test_a_boot_is_begun_with_what_its_rows_say(zone: Zone) -> None:
+    boot = zone.boots.take()
+
+    assert boot is not None
+    where = (boot.lease.caller_id, boot.lease.reservation_id)
+    assert boot.reservation == zone.store.read(lambda tx: reservations.read_one(tx, *where))
+    assert list(boot.instances) == zone.store.read(lambda tx: instances.read_reservation(tx, *where))
+
+
+@pytest.mark.parametrize("poked", [False, True])
+def test_what_happens_while_a_worker_ends_makes_its_boot_due_again(zone: Zone, poked: bool) -> None:
+    # given a worker that has looked at its boot and found all done
+    boot = zone.boots.take()
+    assert boot is not None
+    lease = boot.lease
+    caller_id, reservation_id = lease.caller_id, lease.reservation_id
+    seen = zone.store.read(lambda tx: reservations.read_one(tx, caller_id, reservation_id)).pokes
+    # when something the boot waits for happens before the worker gives its lease back
+    if poked:
+        zone.store.write(lambda tx: reservations.poke(tx, caller_id, reservation_id))
+    zone.store.write(
+        lambda tx: reservations.give_back(tx, lease, ReservationState.SETTLED, 0.0, math.inf, seen)
+    )
+    # then the boot is due at once, and else not again
+    assert (take(zone) is not None) is poked
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from tests.one_zone import (
     sql,
 )
 from tests.tree import Client, Node, Tree, a_host
-from zonesched.compute.agent import Agent, Rhythm
+from zonesched.compute.agent import Agent, Rhythm, ZoneIdentity
 from zonesched.compute.connection import ZoneRefused
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
@@ -182,8 +182,9 @@ class Direct:
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
 
-    def register(self, found: Sequence[InventoryHost]) -> None:
+    def register(self, found: Sequence[InventoryHost]) -> ZoneIdentity:
         add_hosts(self._zone, *(a_form(host.name) for host in found))
+        return ZoneIdentity("nova", "zone-uuid")
 
     def beat(self) -> None:
         try:
@@ -192,6 +193,10 @@ class Direct:
             raise ZoneRefused(404, error.code, error.message, error.field) from error
 
     def wanted(self) -> tuple[Wanted, ...]:
+        try:
+            assert hosts.desired(self._zone, AGENT, "agent") == []
+        except NotFound as error:
+            raise ZoneRefused(404, error.code, error.message, error.field) from error
         return ()
 
     def report(self, reports: Sequence[Report]) -> None:

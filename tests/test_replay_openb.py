@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,11 @@ from benchmarks.openb.main import main
 from benchmarks.openb.order import AsRecorded, Check, Create, Delete, KeepAll, KeepSome, Trim
 from benchmarks.openb.replay import Record
 from benchmarks.openb.trace import CPU, GPU, MEMORY, Lifetime, Node, Shape, Task, TraceError
-from benchmarks.openb.tree import parent_of
+from benchmarks.zone_trees.tree import parent_of
 from tests.one_zone import a_form, a_zone, add_hosts, boot_on, put_place, sql
 from zonesched.store.placements import OnHost
+
+pytestmark = pytest.mark.sqlite
 
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "replay_openb.py"
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,8000,4096,2,V100M16\nn1,8000,8192,0,\n"
@@ -414,6 +417,8 @@ def running(folder: Path, *arguments: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell's background jobs ignore it, and so would what they start.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import stat
@@ -178,6 +179,18 @@ class TestLauncher:
                 out, _ = zone.communicate(timeout=60)
         assert zone.returncode == 1
         assert "is in use: stop what listens there, or choose another with bind_port" in out
+
+    @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system binds no process")
+    def test_its_threads_share_one_processor(self, tmp_path: Path) -> None:
+        port = free_port()
+        path = write_conf(tmp_path, port)
+        with launched("zonesched.cli.run_zone", "--config-file", str(path)) as zone:
+            eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"))
+            (serving,) = Path(f"/proc/{zone.pid}/task/{zone.pid}/children").read_text().split()
+            threads = [int(thread.name) for thread in Path(f"/proc/{serving}/task").iterdir()]
+            bound_to = {frozenset(os.sched_getaffinity(thread)) for thread in threads}
+        assert len(threads) > 10
+        assert [len(processors) for processors in bound_to] == [1]
 
     def test_it_serves_until_it_is_asked_to_end(self, tmp_path: Path) -> None:
         port = free_port()

@@ -77,9 +77,9 @@ def test_a_scale_without_extent_gives_zero() -> None:
 
 def test_values_outside_the_scale_extrapolate_so_that_order_is_kept() -> None:
     scale = WeigherScale("w", 0.0, 10.0, 99.0)
-    assert scaled(np.array([-10.0, 0.0, 5.0, 20.0]), scale, 2.0).tolist() == [-2, 0, 1, 4]
-    assert scaled(np.array([20.0]), scale, -1.0).tolist() == [-2]
-    assert scaled(np.array([5.0, 5.0]), scale, np.array([2.0, 4.0])).tolist() == [1, 2]
+    assert scaled(np.array([-10.0, 0.0, 5.0, 20.0]), scale, 2.0, np.empty(4)).tolist() == [-2, 0, 1, 4]
+    assert scaled(np.array([20.0]), scale, -1.0, np.empty(1)).tolist() == [-2]
+    assert scaled(np.array([5.0, 5.0]), scale, np.array([2.0, 4.0]), np.empty(2)).tolist() == [1, 2]
 
 
 def test_a_zone_without_children_takes_the_scale_of_its_filtered_hosts() -> None:

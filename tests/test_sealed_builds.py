@@ -13,14 +13,8 @@ import pytest
 from tests.crashes import differences
 from tests.tree import Answer, Tree, a_host
 from zonesched.model.caller import Role
-from zonesched.model.request_spec import (
-    Flavor,
-    Image,
-    RequestSpec,
-    ScoreWeighing,
-    WeigherScale,
-    spec_to_wire,
-)
+from zonesched.model.request_spec import Flavor, Image, RequestSpec, ScoreWeighing, WeigherScale
+from zonesched.model.request_wire import spec_to_wire
 from zonesched.services import users
 
 UUID = "11111111-1111-4111-8111-{:012d}"

@@ -25,8 +25,8 @@ from zonesched.model.request_spec import (
     ScoreWeighing,
     Unweighed,
     WeigherScale,
-    spec_to_wire,
 )
+from zonesched.model.request_wire import content_digest, spec_to_wire
 from zonesched.model.views import ChildForm
 from zonesched.scheduler.merge import adjust
 from zonesched.seal.entry_form import blob_to_text
@@ -292,11 +292,13 @@ def test_requested_filters_are_added_and_never_take_the_place_of_the_zones_own(t
     assert offered(filter_query='["<", "$free_ram_mb", 8192]') == 1
 
 
-def test_a_filter_that_the_zone_does_not_know_is_refused_by_name(tree: Tree) -> None:
+def test_a_zone_that_does_not_know_a_filter_offers_nothing_and_says_so(tree: Tree) -> None:
     answer = ask(tree.nodes["leaf"], a_spec(), filters=["own.Filter"])
 
-    assert answer.status == 400
-    assert answer.json["badRequest"]["error_code"] == "filter_unknown"
+    assert answer.status == 200
+    assert answer.json["weights"] == answer.json["alternates"] == answer.json["bundles"] == []
+    assert answer.json["complete"] is False
+    assert answer.json["why"] == [{"filter": "own.Filter", "code": "filter_unknown"}]
 
 
 def test_a_filter_of_the_zones_own_that_fails_is_named_and_its_message_is_not(tree: Tree) -> None:
@@ -413,7 +415,7 @@ def test_offers_outlive_a_childs_offers_that_expire_at_once(tree: Tree) -> None:
     assert [asked.method for asked in app.asked].count("POST") == 1
     assert answer.json["expires_in"] == 0.0
     caller_id = next(u.id for u in users.list_users(region.zone) if u.name == "parent-root")
-    bound = Bound(region.zone.uuid, caller_id, spec.project_id, spec.digest())
+    bound = Bound(region.zone.uuid, caller_id, spec.project_id, content_digest(spec))
     for entry in answer.json["weights"]:
         assert region.zone.envelope.open_entry(bound, entry["blob"])
 

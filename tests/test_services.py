@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.one_zone import AGENT, a_form, a_zone, add_hosts, sql
+from tests.one_zone import a_form, a_zone, add_hosts, beat, sql
 from tests.tree import Client, Node, Tree, a_host
 from zonesched.errors import NotFound
 from zonesched.model.views import Binary, ServiceChange
@@ -57,7 +57,7 @@ def test_a_host_that_is_forced_down_is_down_by_itself_until_it_is_forced_up(zone
     in_memory(zone.hosts, one)
 
     services.change(zone, one, DOWN)
-    hosts.beat(zone, AGENT, "agent")
+    beat(zone)
     add_hosts(zone, a_form("h1", VCPU=16))
 
     assert (in_memory(zone.hosts, one)[1], in_memory(zone.hosts, two)[1]) == (False, True)
@@ -76,7 +76,7 @@ def test_an_agent_that_is_forced_down_takes_all_its_hosts_with_it_at_once_in_eve
         assert in_memory(view, one)[1]
 
     services.change(zone, agent_id(zone), DOWN)
-    hosts.beat(zone, AGENT, "agent")
+    beat(zone)
     (three,) = add_hosts(zone, a_form("h4"))
 
     for view in (zone.hosts, second):
@@ -95,7 +95,7 @@ def test_forced_up_is_not_alive(zone: Zone) -> None:
     services.change(zone, agent_id(zone), UP)
 
     assert not in_memory(zone.hosts, one)[1]
-    hosts.beat(zone, AGENT, "agent")
+    beat(zone)
     assert in_memory(zone.hosts, one)[1]
 
 
@@ -108,7 +108,7 @@ def test_an_agents_next_beats_do_not_judge_all_services_again(
     judged: list[float] = []
     monkeypatch.setattr(zone.hosts, "_judge_services", judged.append)
 
-    hosts.beat(zone, AGENT, "agent")
+    beat(zone)
     in_memory(zone.hosts, one)
 
     assert judged == []
@@ -154,12 +154,30 @@ class TestApi:
                 "updated_at",
                 "disabled_reason",
                 "forced_down",
+                "topic",
+                "report_count",
             )
         }
         assert (found[1]["status"], found[1]["state"], found[1]["disabled_reason"]) == ("enabled", "up", None)
         assert listed(admin, "?binary=nova-compute") == found[1:]
         assert listed(admin, "?host=h2") == [found[2]]
         assert listed(admin, "?host=nobody") == []
+
+    def test_they_say_what_they_are_addressed_by_and_how_often_they_were_heard_of(
+        self, tmp_path: Path
+    ) -> None:
+        node = Tree(tmp_path).add("z", hosts_=[a_host("h1")], host="node1", bind_port=8774)
+        services.beat_own(node.zone)
+        node.client("compute").post("/hosts/beat", {"service": "agent"})
+        node.zone.heartbeats.write()
+
+        found = listed(node.client())
+
+        assert [(s["host"], s["topic"], s["report_count"]) for s in found] == [
+            ("node1:8774", "scheduler", 1),
+            ("agent", "compute", 1),
+            ("h1", "compute", 1),
+        ]
 
     def test_a_host_is_disabled_with_its_reason_and_enabled(self, admin: Client) -> None:
         body = {"status": "disabled", "disabled_reason": "disk"}

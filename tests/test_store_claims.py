@@ -21,6 +21,7 @@ from zonesched.model.views import HostForm, InventoryForm
 from zonesched.services.zone import Zone
 from zonesched.store import claims, hosts, identity, placements
 from zonesched.store.placements import OnHost, Placement
+from zonesched.store.store import Transaction
 
 State = PlacementState
 
@@ -121,12 +122,12 @@ def test_a_host_that_shrank_takes_none_until_it_fits(tmp_path: Path) -> None:
 def test_only_hosts_that_took_something_are_read_again(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     one, two = add_hosts(zone, a_form("h1", VCPU=2), a_form("h2", VCPU=1))
-    before = zone.store.read(hosts.moment)
+    before = hosts.Moment(zone.store.read(identity.last_change), removals=0)
 
     claim(zone, {one: 1, two: 1}, {"VCPU": 2})
 
     changes = zone.store.read(partial(hosts.changes, since=before))
-    assert (list(changes.rows), list(changes.uses)) == ([], [one])
+    assert (list(changes.rows), list(changes.uses.ids)) == ([], [one])
 
 
 def test_many_hosts_are_claimed_at_once(tmp_path: Path) -> None:
@@ -191,9 +192,10 @@ def test_a_confirm_keeps_the_claim(tmp_path: Path) -> None:
     put_reservation(zone)
     place = _place(zone, host_id, {"VCPU": 2})
 
-    count = zone.store.write(lambda tx: placements.move_all(tx, [place], State.CONFIRMED))
+    def fn(tx: Transaction) -> list[Placement]:
+        return placements.move_all(tx, identity.next_change(tx), [place], State.CONFIRMED)
 
-    assert count == 1
+    assert zone.store.write(fn) == [place]
     assert used_on(zone, host_id) == {"VCPU": 2}
 
 

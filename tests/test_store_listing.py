@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 
 from tests.one_zone import a_store
@@ -11,6 +12,7 @@ from zonesched.store import server_list
 from zonesched.store.server_list import OfProject, Page
 
 
+@pytest.mark.sqlite
 def test_a_reservation_is_listed_by_its_own_index(tmp_path: Path) -> None:
     store = a_store(tmp_path)
     asked: list[tuple[str, tuple[object, ...]]] = []

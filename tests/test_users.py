@@ -59,6 +59,7 @@ def test_without_a_password_a_secret_is_generated_and_told_once(tmp_path: Path, 
     assert users.list_users(zone) == [made.user]
 
 
+@pytest.mark.sqlite
 def test_neither_password_nor_secret_is_in_the_database(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     secret = users.create(zone, "agent", Role.COMPUTE, "").secret

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import own_plugins
 from tests.hosts import IMAGE_KEYS, a_host, a_spec, a_table, schedulers, specs, tables, unhurried
 from tests.own_plugins import W1, ByDiskScheduler, CountedWeigher
 from zonesched import conf
@@ -307,7 +308,7 @@ def test_a_wrong_setting_of_ratios_is_named(option: str, wrong: str) -> None:
 
 @pytest.mark.parametrize("name", ["NanMultiplierWeigher", "MultiplierOfHostWeigher"])
 def test_a_multiplier_that_is_no_number_is_a_wrong_configuration(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"The multiplier of tests.own_plugins.{name}"):
+    with pytest.raises(ConfigError, match=f"weight_classes: the multiplier of tests.own_plugins.{name}"):
         schedulers(weight_classes=[f"tests.own_plugins.{name}"])
 
 
@@ -322,12 +323,10 @@ def test_an_unknown_weigher_at_start_is_named(name: str) -> None:
 def test_an_installed_package_names_its_weighers_and_drivers_shortly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    installed = tmp_path / "acme-1.0.dist-info"
-    installed.mkdir()
-    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
-    (installed / "entry_points.txt").write_text(
+    own_plugins.install(
+        tmp_path,
         "[zonesched.weighers]\nfirst = tests.own_plugins:W1\ngone = tests.own_plugins:NoSuch\n"
-        "[zonesched.scheduler_drivers]\nby_disk = tests.own_plugins:ByDiskScheduler\n"
+        "[zonesched.scheduler_drivers]\nby_disk = tests.own_plugins:ByDiskScheduler\n",
     )
     monkeypatch.syspath_prepend(tmp_path)
     options = {"weight_classes": ["first"], "scheduler_driver": "by_disk"}
@@ -345,7 +344,7 @@ def test_the_documents_names_of_options_are_understood(tmp_path: Path) -> None:
     assert (loaded.weight_classes, loaded.host_subset_size) == (["CPUWeigher"], 4)
 
 
-@pytest.mark.parametrize("name", ["NanWeigher", "InfiniteWeigher", "BrokenWeigher"])
+@pytest.mark.parametrize("name", ["NanWeigher", "InfiniteWeigher", "BrokenWeigher", "BrokenChoiceWeigher"])
 def test_a_weigher_that_fails_refuses_the_request_in_its_own_name(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -356,6 +355,15 @@ def test_a_weigher_that_fails_refuses_the_request_in_its_own_name(
     assert (refused.value.code, refused.value.weigher_name) == ("weigher_failed", path)
     assert "host-2f" not in refused.value.message
     assert path in caplog.text
+
+
+def test_a_weigher_that_fails_refuses_the_request_of_a_zone_with_children(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scheduler = schedulers(weight_classes=["tests.own_plugins.BrokenChoiceWeigher"]).default
+    with pytest.raises(WeigherFailed), caplog.at_level(logging.ERROR):
+        scheduler.choose_weighing(a_table([a_host()]), a_spec(), {})
+    assert "KeyError" in caplog.text
 
 
 def test_weights_whose_sum_is_no_number_refuse_the_request() -> None:

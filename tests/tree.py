@@ -235,6 +235,7 @@ def _unsynced(store: Store) -> Store:
 
     @sa.event.listens_for(store.engine, "connect")
     def _(connection: Any, _record: Any) -> None:
-        connection.execute("PRAGMA synchronous=OFF")
+        if store.engine.dialect.name == "sqlite":
+            connection.execute("PRAGMA synchronous=OFF")
 
     return store

@@ -156,17 +156,22 @@ class WsgiAdapter(BaseAdapter):
         body = request.body or b""
         assert isinstance(body, bytes)
         self.sent.append(Sent(str(request.method), str(request.url), dict(request.headers), body))
-        parts = urlsplit(str(request.url))
-        builder = EnvironBuilder(
-            path=parts.path,
-            query_string=parts.query,
-            base_url=f"{parts.scheme}://{parts.netloc}",
-            method=str(request.method),
-            headers=list(request.headers.items()),
-            data=body,
-        )
-        chunks, status, headers = run_wsgi_app(app, builder.get_environ(), buffered=True)
-        return _response(request, int(status.split()[0]), dict(headers), b"".join(chunks))
+        return deliver(app, request)
+
+
+def deliver(app: WsgiApp, request: requests.PreparedRequest) -> requests.Response:
+    """The application's answer to a request."""
+    parts = urlsplit(str(request.url))
+    builder = EnvironBuilder(
+        path=parts.path,
+        query_string=parts.query,
+        base_url=f"{parts.scheme}://{parts.netloc}",
+        method=str(request.method),
+        headers=list(request.headers.items()),
+        data=request.body or b"",
+    )
+    chunks, status, headers = run_wsgi_app(app, builder.get_environ(), buffered=True)
+    return _response(request, int(status.split()[0]), dict(headers), b"".join(chunks))
 
 
 def _response(

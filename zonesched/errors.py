@@ -19,6 +19,7 @@ class Kind(enum.Enum):
     BAD_METHOD = ("badMethod", 405)
     CONFLICTING_REQUEST = ("conflictingRequest", 409)
     TOO_LARGE = ("requestEntityTooLarge", 413)
+    OVER_LIMIT = ("overLimit", 429)
     COMPUTE_FAULT = ("computeFault", 500)
     SERVICE_UNAVAILABLE = ("serviceUnavailable", 503)
 
@@ -45,6 +46,16 @@ class BadRequest(ZoneschedError):
 
     kind = Kind.BAD_REQUEST
     code = "invalid_value"
+
+
+class FilterUnknown(BadRequest):
+    """The request names a host filter, or needs one, that this zone does not have."""
+
+    code = "filter_unknown"
+
+    def __init__(self, message: str, *, filter_name: str, field: str) -> None:
+        super().__init__(message, field=field)
+        self.filter_name = filter_name
 
 
 class Unauthorized(ZoneschedError):
@@ -89,6 +100,38 @@ class Unavailable(ZoneschedError):
     code = "unavailable"
 
 
+class ZoneBusy(Unavailable):
+    """More waits to be done than can be done soon; `retry_after_s`: when to come again."""
+
+    code = "zone_busy"
+
+    def __init__(self, message: str, retry_after_s: int, *, code: str = "") -> None:
+        super().__init__(message, code=code)
+        self.retry_after_s = retry_after_s
+
+
+class OverLimit(ZoneschedError):
+    """The caller, or its project, has or asks for more than it may; `retry_after_s` as for ZoneBusy."""
+
+    kind = Kind.OVER_LIMIT
+
+    def __init__(self, message: str, retry_after_s: int, *, code: str, field: str = "") -> None:
+        super().__init__(message, code=code, field=field)
+        self.retry_after_s = retry_after_s
+
+
+class NotReady(ZoneBusy):
+    """What it takes to answer is not known yet, and will be."""
+
+    code = "not_ready"
+
+
+class DatabaseFull(ZoneBusy):
+    """The database has no room for more rows: nothing was written, and reads go on."""
+
+    code = "database_full"
+
+
 class BlobRefused(ZoneschedError):
     """A sealed entry does not open, for whatever reason: outside, all reasons look alike.
 
@@ -124,8 +167,18 @@ class LeaseLost(ZoneschedError):
 class ChildUnreachable(ZoneschedError):
     """A child zone gave no usable answer in time (dead, late, or not to be believed).
 
-    `code` is one of child_timeout, child_unreachable, child_invalid_answer, child_refused; the message never
-    holds anything of the child's reply.
+    `code` is one of child_timeout, child_unreachable, child_invalid_answer, child_refused, child_failed,
+    child_busy; the message never holds anything of the child's reply.
     """
 
     code = "child_unreachable"
+
+
+class ChildBusy(ChildUnreachable):
+    """A child zone has too much to do now, or we asked for too much; `retry_after_s`: when to come again."""
+
+    code = "child_busy"
+
+    def __init__(self, retry_after_s: float) -> None:
+        super().__init__("The child zone is busy.")
+        self.retry_after_s = retry_after_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from collections.abc import Iterable
 from importlib.metadata import entry_points
@@ -19,8 +20,9 @@ def load_dotted(option: str, path: str, known: Iterable[str]) -> object:
         raise unknown_name(option, path, known)
     try:
         return getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise unknown_name(option, path, known) from error
+    except Exception as error:
+        # Whatever the module raises while it is imported is what its author has to know.
+        raise unknown_name(option, path, known, f" ({type(error).__name__}: {error})") from error
 
 
 def load_named(option: str, group: str, name: str, known: Iterable[str]) -> object:
@@ -33,15 +35,19 @@ def load_named(option: str, group: str, name: str, known: Iterable[str]) -> obje
         return load_dotted(option, name, known)
     try:
         return next(iter(found)).load()
-    except (ImportError, AttributeError) as error:
+    except Exception as error:
         raise ConfigError(
             f"Option {option}: the entry point {name!r} of {group} cannot be loaded: {error}", field=option
         ) from error
 
 
-def unknown_name(option: str, name: str, known: Iterable[str]) -> ConfigError:
-    """The fault of a name that is neither built in nor importable."""
+def unknown_name(option: str, name: str, known: Iterable[str], why: str = "") -> ConfigError:
+    """The fault of a name that is neither built in nor importable; `why` stands behind it as it is."""
+    names = list(known)
+    near = difflib.get_close_matches(name.rpartition(".")[2], names, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
     return ConfigError(
-        f"Option {option}: there is no {name!r}. Known are {', '.join(known)}, or your own by dotted path.",
+        f"Option {option}: there is no {name!r}{why}.{hint} Known are {', '.join(names)}, or your own by"
+        " dotted path.",
         field=option,
     )

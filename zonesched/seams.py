@@ -34,7 +34,7 @@ class Clock(Protocol):
         """Unpredictable bytes, fit for salts and secrets."""
 
     def new_uuid(self) -> str:
-        """A random UUID in its canonical text form."""
+        """A new UUID in its canonical text form."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,11 @@ class Executor(Protocol):
         """Repeat `step` in the background; what it returns is the pause in seconds until the next one."""
 
     def stop(self) -> None:
-        """Let each loop finish its present step and start no other."""
+        """Let each loop finish its present step, as far as there is time for it, and start no other."""
+
+
+_FIXED_OF_V7 = 0x7 << 76 | 0b10 << 62
+_RANDOM_OF_V7 = ((1 << 12) - 1) << 64 | (1 << 62) - 1
 
 
 class SystemClock:
@@ -105,7 +109,13 @@ class SystemClock:
         return os.urandom(count)
 
     def new_uuid(self) -> str:
-        return str(uuid.uuid4())
+        """Version 7 of RFC 9562: milliseconds, then 74 random bits.
+
+        Rows that are written together lie together in every index of such ids, so that few pages change.
+        """
+        milliseconds = time.time_ns() // 1_000_000
+        random_bits = int.from_bytes(os.urandom(10), "big") & _RANDOM_OF_V7
+        return str(uuid.UUID(int=milliseconds << 80 | random_bits | _FIXED_OF_V7))
 
 
 class ThreadLoop:
@@ -145,6 +155,8 @@ class ThreadLoop:
 
 class ThreadExecutor:
     """Real threads: a small pool per lane, one thread per loop."""
+
+    stop_within_s = 10.0
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -190,7 +202,8 @@ class ThreadExecutor:
     def stop(self) -> None:
         for loop in self._loops:
             loop.stop()
+        ends_at = time.monotonic() + self.stop_within_s
         for loop in self._loops:
-            loop.thread.join(timeout=10)
+            loop.thread.join(timeout=max(0.0, ends_at - time.monotonic()))
         for pool in self._lanes.values():
             pool.shutdown(wait=False, cancel_futures=True)

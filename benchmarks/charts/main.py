@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.charts.log_log import Chart, Points, svg
 
 Line = Mapping[str, Any]
+
+TIMES = {"wall": "p50 of one select, milliseconds", "cpu": "p50 of one select, milliseconds of CPU time"}
 
 
 def lines_of(text: str) -> list[Line]:
@@ -27,11 +30,46 @@ def lines_of(text: str) -> list[Line]:
     return found
 
 
-def measured(lines: Iterable[Line], mode: str) -> list[Line]:
-    """Those of one mode, with hosts of few classes and the fewest weigher columns that were measured."""
-    of_mode = [line for line in lines if line["mode"] == mode and line["classes"] < line["hosts"]]
-    fewest = min((line["weigher_columns"] for line in of_mode), default=0)
-    return [line for line in of_mode if line["weigher_columns"] == fewest]
+@dataclass(frozen=True)
+class Kind:
+    """What a pair of charts is about: `holds` says of which lines."""
+
+    file: str
+    title: str
+    holds: Callable[[Line], bool]
+
+
+def is_spread(line: Line) -> bool:
+    """Whether it is of hosts of few classes, with instances spread over them."""
+    return bool(line["mode"] == "spread" and line["classes"] < line["hosts"])
+
+
+KINDS = (
+    Kind("spread", "spread", is_spread),
+    Kind("stack", "stack", lambda line: line["mode"] == "stack" and line["classes"] < line["hosts"]),
+    Kind(
+        "anti_affinity",
+        "anti-affinity",
+        lambda line: line["mode"] == "anti-affinity" and line["classes"] < line["hosts"],
+    ),
+    Kind(
+        "no_classes",
+        "spread, all hosts differ",
+        lambda line: line["mode"] == "spread" and line["classes"] == line["hosts"],
+    ),
+)
+
+
+def measured(lines: Iterable[Line], kind: Kind) -> list[Line]:
+    """Those of one kind, without a filter besides the default ones."""
+    return fewest_columns(line for line in lines if kind.holds(line) and line["own_filter"] == "none")
+
+
+def fewest_columns(lines: Iterable[Line]) -> list[Line]:
+    """Those with the fewest weigher columns that were measured."""
+    known = list(lines)
+    fewest = min((line["weigher_columns"] for line in known), default=0)
+    return [line for line in known if line["weigher_columns"] == fewest]
 
 
 def p50(lines: Iterable[Line], along: str, apart: str, unit: str) -> Mapping[str, Points]:
@@ -45,38 +83,57 @@ def p50(lines: Iterable[Line], along: str, apart: str, unit: str) -> Mapping[str
     }
 
 
-def charts(lines: Sequence[Line], mode: str) -> Mapping[str, Chart]:
-    """By file name. Raises ValueError if nothing of this mode was measured."""
-    chosen = measured(lines, mode)
-    if not chosen:
-        raise ValueError(f"there is no line of benchmarks/select.py with mode {mode} and classes of hosts")
-    columns, cpus = chosen[0]["weigher_columns"], chosen[0]["cpus"]
-    on = f"({mode}, {columns} weigher columns, {cpus} CPUs)"
-    time_label = "p50 of one select, milliseconds"
-    return {
-        "select_by_hosts.svg": Chart(
-            f"Time of a select by hosts {on}",
+def charts(lines: Sequence[Line]) -> Mapping[str, Chart]:
+    """By file name, of whatever was measured. Raises ValueError if nothing was."""
+    drawn: dict[str, Chart] = {}
+    for kind in KINDS:
+        chosen = measured(lines, kind)
+        if chosen:
+            on = f"({kind.title}, {_machine(chosen)})"
+            drawn[f"select_{kind.file}_by_hosts.svg"] = Chart(
+                f"Time of a select by hosts {on}",
+                "hosts of the zone",
+                TIMES[chosen[0]["clock"]],
+                p50(chosen, "hosts", "instances", "instances"),
+            )
+            drawn[f"select_{kind.file}_by_instances.svg"] = Chart(
+                f"Time of a select by instances {on}",
+                "instances of the request",
+                TIMES[chosen[0]["clock"]],
+                p50(chosen, "instances", "hosts", "hosts"),
+            )
+    own = fewest_columns(line for line in lines if line["instances"] == 1 and is_spread(line))
+    if any(line["own_filter"] != "none" for line in own):
+        drawn["select_own_filter.svg"] = Chart(
+            f"With a filter that has only host_passes (1 instance, {_machine(own)})",
             "hosts of the zone",
-            time_label,
-            p50(chosen, "hosts", "instances", "instances"),
-        ),
-        "select_by_instances.svg": Chart(
-            f"Time of a select by instances {on}",
-            "instances of the request",
-            time_label,
-            p50(chosen, "instances", "hosts", "hosts"),
-        ),
-    }
+            TIMES[own[0]["clock"]],
+            by_own_filter(own),
+        )
+    if not drawn:
+        raise ValueError("there is no line of benchmarks/select.py")
+    return drawn
+
+
+def by_own_filter(lines: Iterable[Line]) -> Mapping[str, Points]:
+    """p50_ms by hosts, one line for each way in which a filter besides the default ones is asked."""
+    by_filter: dict[str, dict[int, float]] = {}
+    for line in lines:
+        by_filter.setdefault(line["own_filter"], {})[line["hosts"]] = line["p50_ms"]
+    return {name: sorted(times.items()) for name, times in by_filter.items()}
+
+
+def _machine(lines: Sequence[Line]) -> str:
+    return f"{lines[0]['weigher_columns']} weigher columns, {lines[0]['cpus']} CPUs"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("lines", type=Path, help="JSON lines")
     parser.add_argument("folder", type=Path, help="where the charts are written")
-    parser.add_argument("--mode", default="spread", help="of which mode")
     arguments = parser.parse_args()
     try:
-        drawn = charts(lines_of(arguments.lines.read_text()), arguments.mode)
+        drawn = charts(lines_of(arguments.lines.read_text()))
         for name, chart in drawn.items():
             (arguments.folder / name).write_text(svg(chart))
     except (OSError, ValueError) as error:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_row import HostFacts, HostRow, HostUse
 from zonesched.model.host_table import HostTable
+from zonesched.model.host_uses import HostUses
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU
 
 SERVICE = "agent-1"
@@ -78,7 +79,7 @@ def a_table(count: int, *, classes: int) -> HostTable:
     return table
 
 
-def changes(rng: random.Random, count: int, share: float) -> Mapping[str, HostUse]:
-    """New uses of a share of `count` hosts, at least one."""
+def changes(rng: random.Random, count: int, share: float) -> HostUses:
+    """New uses of a share of `count` hosts, at least one, as a store reads them."""
     numbers = rng.sample(range(count), max(1, int(count * share)))
-    return {host_id(number): a_use(rng, number) for number in numbers}
+    return HostUses.of({host_id(number): a_use(rng, number) for number in numbers})

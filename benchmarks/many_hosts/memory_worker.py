@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.many_hosts.stored import use_some
 from zonesched import conf
 from zonesched.api.app import create_app
-from zonesched.model.request_spec import Flavor, Image, RequestSpec
+from zonesched.model.request_spec import Flavor, GroupPolicy, Image, RequestSpec, ServerGroup
 from zonesched.services import select
 from zonesched.services.zone import Zone
 
@@ -29,20 +29,26 @@ def resident_mb(what: str) -> float:
     return round(int(found[1]) * MB_PER_KB, 1)
 
 
+CONF = {"service_down_time": LONG_S, "image_props_weight_multiplier": 1.0}
+"""Heartbeats are not renewed while this runs. Images are weighed, so that instances are counted by them."""
+
+
 def a_request(number: int) -> RequestSpec:
+    """A request that asks for hosts by their instances' flavors, images and server groups."""
     return RequestSpec(
         request_id=f"request-{number}",
         project_id="project-1",
         num_instances=INSTANCES[number % len(INSTANCES)],
         flavor=Flavor("flavor-1", "m1.small", vcpus=2, ram_mb=4_096, disk_gb=20),
-        image=Image("image-1", "linux"),
+        image=Image("image-1", "linux", {"os": f"os-{number % 5}"}),
+        group=ServerGroup(f"group-{number}", GroupPolicy.SOFT_ANTI_AFFINITY),
+        filters=("TypeAffinityFilter",) * (number % 2),
     )
 
 
 def main() -> None:
     folder, selects = sys.argv[1], int(sys.argv[2])
-    # Heartbeats are not renewed while this runs.
-    zone = Zone.open(conf.load([], {"state_path": folder, "service_down_time": LONG_S}))
+    zone = Zone.open(conf.load([], {"state_path": folder, **CONF}))
     create_app(zone)
     found = {"started_mb": resident_mb("VmRSS")}
     with zone.hosts.current() as table:

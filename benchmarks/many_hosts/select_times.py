@@ -1,8 +1,8 @@
 """One select of one zone in process, milliseconds, by number of hosts and of instances; prints JSON lines.
 
-Before each select a share of the hosts changes, as other boots' claims change them; taking these changes into
-the table counts as part of the select. What is not in it: reading the changes from the database
-(`--refresh` measures that by itself), sealing, HTTP.
+Before each select other hosts, drawn anew, change in all that claims change, as the store would read it;
+taking these changes into the table counts as part of the select. What is not in it: reading the changes from
+the database (`--refresh` measures that by itself), sealing, HTTP.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import random
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from benchmarks.many_hosts.hosts import METRICS, a_table, changes
 from benchmarks.many_hosts.stored import a_stored_zone, use_some
 from zonesched import conf
 from zonesched.model.host_table import HostTable
+from zonesched.model.host_uses import NO_USES, HostUses
 from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import (
     Flavor,
@@ -37,6 +39,7 @@ from zonesched.scheduler.schedulers import Schedulers
 
 HOSTS = (1_000, 10_000, 100_000, 1_000_000)
 INSTANCES = (1, 10, 100, 1_000, 10_000)
+CLASSES = ("few", "none")
 FEW_CLASSES = 16
 TARGETS_MS: Mapping[tuple[str, int, int, int], float] = {
     ("spread", 100_000, 1, 5): 3.0,
@@ -54,10 +57,18 @@ COLUMNS: Mapping[int, Sequence[str]] = {5: FIVE_COLUMNS, 12: TWELVE_COLUMNS}
 
 MODES = ("spread", "stack", "anti-affinity")
 
+OWN_FILTERS: Mapping[str, Sequence[str]] = {
+    "none": (),
+    "once per class": ("benchmarks.many_hosts.own_filters.OncePerClass",),
+    "once per host": ("benchmarks.many_hosts.own_filters.OncePerHost",),
+}
+"""Filters besides the default ones, by how often one that has only `host_passes` is asked."""
 
-def a_scheduler(mode: str, columns: int) -> Any:
+
+def a_scheduler(mode: str, columns: int, own_filter: str) -> Any:
     sign = -1.0 if mode == "stack" else 1.0
     overrides: dict[str, Any] = {
+        "enabled_filters": [*conf.load([], {}).enabled_filters, *OWN_FILTERS[own_filter]],
         "weight_classes": list(COLUMNS[columns]),
         "ram_weight_multiplier": sign,
         "cpu_weight_multiplier": sign,
@@ -85,35 +96,49 @@ def a_request(table: HostTable, mode: str, instances: int, number: int) -> Offer
     return OfferRequest(table, spec, RequestContext("zone:project-1", key))
 
 
-def timed(work: Callable[[int], object], seconds: float, least: int) -> list[float]:
-    """Milliseconds of each call, for about so many seconds, the first call left out."""
-    work(0)
+CLOCKS: Mapping[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.thread_time}
+"""On a machine that does other things as well, only the CPU's time says something."""
+
+
+def timed(
+    prepare: Callable[[], HostUses],
+    work: Callable[[int, HostUses], object],
+    clock: Callable[[], float],
+    seconds: float,
+    least: int,
+) -> list[float]:
+    """Milliseconds of each call of `work`, for about so many seconds, the first call left out."""
+    work(0, prepare())
     taken: list[float] = []
     end = time.perf_counter() + seconds
     while len(taken) < least or (time.perf_counter() < end and len(taken) < 500):
-        started = time.perf_counter()
-        work(len(taken) + 1)
-        taken.append((time.perf_counter() - started) * 1e3)
+        due = prepare()
+        started = clock()
+        work(len(taken) + 1, due)
+        taken.append((clock() - started) * 1e3)
     return taken
 
 
 def measure(table: HostTable, on: Mapping[str, Any], seconds: float) -> None:
     """Print one line."""
     hosts, instances = on["hosts"], on["instances"]
-    scheduler = a_scheduler(on["mode"], on["weigher_columns"])
+    scheduler = a_scheduler(on["mode"], on["weigher_columns"], on["own_filter"])
     rng = random.Random(2)
-    due = [changes(rng, hosts, on["changed"]) for _ in range(8)] if on["changed"] else [{}]
     placed = 0
 
-    def select(number: int) -> None:
+    def other_claims() -> HostUses:
+        return changes(rng, hosts, on["changed"]) if on["changed"] else NO_USES
+
+    def select(number: int, due: HostUses) -> None:
         nonlocal placed
-        table.apply_uses(due[number % len(due)])
+        table.apply_uses(due)
         offer = scheduler.offer(a_request(table, on["mode"], instances, number))
         placed = len(offer.picks)
 
-    taken = timed(select, seconds, least=5)
+    taken = timed(other_claims, select, CLOCKS[on["clock"]], seconds, least=5)
     target = TARGETS_MS.get((on["mode"], hosts, instances, on["weigher_columns"]))
-    meant = target is not None and on["classes"] == FEW_CLASSES and on["changed"] == 0.01
+    usual = on["classes"] == FEW_CLASSES and on["changed"] == 0.01 and on["own_filter"] == "none"
+    meant = target is not None and usual
     line = {
         "name": "select",
         **on,
@@ -174,7 +199,21 @@ def main() -> None:
         "--changed", type=float, default=0.01, help="share of hosts changed before each select"
     )
     parser.add_argument(
-        "--no-classes", action="store_true", help="measure also with hosts that differ from one another"
+        "--classes",
+        choices=CLASSES,
+        nargs="+",
+        default=CLASSES,
+        help=f"hosts of {FEW_CLASSES} kinds, and hosts that all differ from one another",
+    )
+    parser.add_argument(
+        "--own-filter",
+        choices=list(OWN_FILTERS),
+        nargs="+",
+        default=["none"],
+        help="how often a filter besides, with only host_passes, is asked",
+    )
+    parser.add_argument(
+        "--clock", choices=list(CLOCKS), default="wall", help="whether waiting for the CPU counts"
     )
     parser.add_argument("--seconds", type=float, default=3.0, help="time of one measurement")
     parser.add_argument("--refresh", action="store_true", help="measure reading changes from SQLite instead")
@@ -183,20 +222,24 @@ def main() -> None:
         if arguments.refresh:
             measure_refresh(hosts, arguments.seconds)
             continue
-        for classes in (FEW_CLASSES, hosts) if arguments.no_classes else (FEW_CLASSES,):
+        for kind in arguments.classes:
+            classes = FEW_CLASSES if kind == "few" else hosts
             table = a_table(hosts, classes=classes)
-            for mode in arguments.mode:
-                for columns in arguments.weigher_columns:
-                    for instances in arguments.instances:
-                        on = {
-                            "hosts": hosts,
-                            "instances": instances,
-                            "mode": mode,
-                            "classes": classes,
-                            "weigher_columns": columns,
-                            "changed": arguments.changed,
-                        }
-                        measure(table, on, arguments.seconds)
+            each = product(
+                arguments.mode, arguments.weigher_columns, arguments.own_filter, arguments.instances
+            )
+            for mode, columns, own_filter, instances in each:
+                on = {
+                    "hosts": hosts,
+                    "instances": instances,
+                    "mode": mode,
+                    "classes": classes,
+                    "weigher_columns": columns,
+                    "own_filter": own_filter,
+                    "changed": arguments.changed,
+                    "clock": arguments.clock,
+                }
+                measure(table, on, arguments.seconds)
 
 
 if __name__ == "__main__":

@@ -25,12 +25,13 @@ HOSTS_PER_REPORT = 2_000
 HOSTS_PER_WRITE = 2_000
 
 
-def a_stored_zone(folder: Path, count: int) -> Zone:
-    """A zone on SQLite, its hosts empty."""
-    zone = Zone.open(conf.load([], {"state_path": str(folder)}))
+def a_stored_zone(folder: Path, count: int, *, database_url: str = "", service: str = "agent") -> Zone:
+    """A zone, on SQLite unless another database is named, its hosts empty."""
+    own = {"database_url": database_url} if database_url else {}
+    zone = Zone.open(conf.load([], {"state_path": str(folder), **own}))
     for start in range(0, count, HOSTS_PER_REPORT):
         forms = [_form(number) for number in range(start, min(start + HOSTS_PER_REPORT, count))]
-        hosts.register(zone, AGENT, "agent", forms)
+        hosts.register(zone, AGENT, service, forms)
     return zone
 
 
@@ -41,7 +42,7 @@ def use_some(zone: Zone, host_ids: Sequence[str]) -> None:
 
 
 def put_instances(zone: Zone, per_host: int) -> None:
-    """So many living instances on each host, of many projects, some flavors and a few images; claimed."""
+    """So many living, claimed instances on each host, of many projects and images, some in groups."""
     rng = random.Random(5)
     with zone.hosts.current() as table:
         ids = sorted(table.host_id(row) for row in range(table.size))
@@ -73,7 +74,7 @@ def _instance(zone: Zone, rng: random.Random, number: int) -> Instance:
         kept={},
         flavor_id=f"flavor-{rng.randrange(10)}",
         image_key=f'{{"hw_architecture":"x86_64","os":"os-{rng.randrange(5)}"}}',
-        group_id="",
+        group_id=f"group-{number // 40}" if number % 4 == 0 else "",
         status=InstanceStatus.ACTIVE,
         reason="",
         attempt=1,

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import click
 
+from benchmarks.zone_trees.client import ZoneClient, ZoneFault
+from benchmarks.zone_trees.level_sizes import level_sizes
+from benchmarks.zone_trees.processes import StartFailed
+from benchmarks.zone_trees.run_folder import run_folder
+from benchmarks.zone_trees.tree import SERVICE, Tree, running_tree, sites
+
 from .checker import hosts_of
-from .client import ZoneFault
+from .forms import host_form
 from .history import retrace
 from .order import AsRecorded, KeepAll, KeepSome, Live, steps
-from .processes import StartFailed
 from .replay import Replay
 from .report import faults, report
 from .trace import Node, Task, TraceError, read_nodes, read_tasks
-from .tree import Tree, running_tree
 from .watch import Watch
 
 CHECK_EVERY = 500
-MOST_ZONES = 64
 MOST_LINES = 100
 DURABILITY = "SQLite WAL, synchronous=FULL"
 
@@ -42,18 +43,6 @@ def _live(_ctx: click.Context, _param: click.Parameter, text: str) -> Live:
     raise click.BadParameter(f"{text!r} is neither all nor trace nor a number above 0.")
 
 
-def _sizes(_ctx: click.Context, _param: click.Parameter, text: str) -> Sequence[int]:
-    parts = text.split(",")
-    if not all(part.isascii() and part.isdigit() for part in parts):
-        raise click.BadParameter(f"{text!r} is not a list of numbers such as 1,3,9.")
-    sizes = [int(part) for part in parts]
-    if sizes[0] != 1 or sizes != sorted(sizes):
-        raise click.BadParameter(f"{text!r} must begin with 1, and no level may be smaller than the last.")
-    if sum(sizes) > MOST_ZONES:
-        raise click.BadParameter(f"{text!r} has {sum(sizes)} zones; at most {MOST_ZONES}.")
-    return sizes
-
-
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -64,7 +53,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--tree",
     "sizes",
     metavar="1,N,M",
-    callback=_sizes,
+    callback=level_sizes,
     default="1,3,9",
     show_default=True,
     help="Zones on each level, from the root to the leaves.",
@@ -92,7 +81,7 @@ def main(
         raise click.UsageError(str(error)) from error
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with _folder(keep) as folder, running_tree(folder, sizes, nodes, _say) as tree:
+        with run_folder("openb", keep, _say) as folder, _tree(folder, sizes, nodes) as tree:
             line, found = _run(tree, nodes, tasks, live)
     except (StartFailed, ZoneFault) as error:
         raise click.ClickException(str(error)) from error
@@ -103,6 +92,14 @@ def main(
         _say(text)
     click.echo(json.dumps({"benchmark": "replay_openb", "zones": sum(sizes), **line}))
     raise SystemExit(1 if found else 0)
+
+
+def _tree(folder: Path, sizes: Sequence[int], nodes: Sequence[Node]) -> AbstractContextManager[Tree]:
+    def register(agent: ZoneClient, number: int, leaves: int) -> None:
+        own = [host_form(node) for node in nodes[number::leaves]]
+        agent.call("PUT", "/hosts", {"service": SERVICE, "hosts": own})
+
+    return running_tree(sites(folder, sizes), register, _say)
 
 
 def _run(
@@ -129,18 +126,6 @@ def _run(
 
 def _say(line: str) -> None:
     click.echo(f"replay_openb: {line}", err=True)
-
-
-@contextmanager
-def _folder(keep: bool) -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="zonesched-openb-"))
-    try:
-        yield folder
-    finally:
-        if keep:
-            _say(f"databases and logs are in {folder}")
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from .client import ZoneClient, ZoneFault
+from benchmarks.zone_trees.client import ZoneClient, ZoneFault
+
 from .forms import flavor_form
 from .history import Deleted, Event, Placed
 from .order import Check, Create, Delete, Step, Trim

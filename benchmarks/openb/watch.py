@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
+from benchmarks.zone_trees.tree import Tree
+
 from .checker import Findings, Rows, check, read_rows
 from .replay import Record
 from .trace import Node
-from .tree import Tree
 
 SAY_EVERY_S = 10.0
 SETTLED_WITHIN_S = 90.0

@@ -12,6 +12,7 @@ from flask import Flask, Response, g, request
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Map, Rule
 
+from zonesched import tracing
 from zonesched.api import errors, versions
 from zonesched.api.call import Site
 from zonesched.api.dispatch import serve
@@ -23,6 +24,9 @@ from zonesched.errors import ZoneschedError
 from zonesched.services.zone import Zone
 
 log = logging.getLogger(__name__)
+
+PROBES = frozenset({"/health", "/readiness", "/metrics"})
+"""What machines ask all the time: a line each would bury the others."""
 
 HEADERS = {**versions.HEADERS, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
@@ -36,6 +40,8 @@ def create_app(zone: Zone) -> Flask:
         metrics=ApiMetrics(),
         document=_document(),
     )
+    site.metrics.follow(zone.hints)
+    site.metrics.registry.register(zone.children.edges)
     app.url_map = _url_map()
     app.view_functions = {f"{method} {path}": _view(site, r) for (method, path), r in _routes().items()}
     _answer_faults(app)
@@ -93,22 +99,32 @@ def _answer_faults(app: Flask) -> None:
 
 
 def _follow(app: Flask, site: Site) -> None:
-    """Give each request an id, and count and log it; log lines hold patterns of URLs, never their parts."""
+    """Give each request an id, its caller's or a new one, and count and log it.
+
+    Log lines hold patterns of URLs, never their parts.
+    """
     clock = site.zone.clock
 
     @app.before_request
     def _() -> None:
-        g.request_id = f"req-{clock.new_uuid()}"
+        given = request.headers.get(tracing.HEADER, "")
+        g.request_id = given if tracing.ACCEPTED.fullmatch(given) else f"req-{clock.new_uuid()}"
+        tracing.begin(g.request_id)
         g.started_at = clock.monotonic()
         g.route = ""
+
+    @app.teardown_request
+    def _(_error: BaseException | None) -> None:
+        # What the thread does next is not for this request.
+        tracing.begin("")
 
     @app.after_request
     def _(response: Response) -> Response:
         seconds = clock.monotonic() - g.started_at
         site.metrics.count(g.route, request.method, response.status_code, seconds)
-        log.info(
-            "%s %s %s %s %.1f ms",
-            g.request_id,
+        log.log(
+            logging.DEBUG if g.route in PROBES and response.status_code < 400 else logging.INFO,
+            "%s %s %s %.1f ms",
             request.method,
             g.route or "(unknown)",
             response.status_code,

@@ -1,15 +1,52 @@
-"""The audit of this zone's own rows, and of each edge to a child."""
+"""The audit of this zone's own rows and of each edge to a child, its repair, and what a parent is told."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from typing import Any
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
-from zonesched.services import audit, audit_edges
+from zonesched.model.difference import Difference, Left, Mended, Repaired, Told
+from zonesched.services import audit, audit_edges, audit_tree
+from zonesched.services import repair as repairing
 
 
 def run(call: Call) -> Answer:
-    """Compare claims, instances and reservations, here and with each child; none is an empty list."""
+    """Compare claims, instances and reservations, here and with each child; with `tree`, ask those too."""
     found = [*audit.run(call.zone), *audit_edges.across_edges(call.zone)]
-    return ok({"differences": [asdict(difference) for difference in found]})
+    answer: dict[str, Any] = {"differences": [_difference_json(difference) for difference in found]}
+    if call.query.tree:
+        answer["children"] = [
+            {"id": child.child_id, "name": child.name, **_told_json(child.told)}
+            for child in audit_tree.ask_children(call.zone, audit_tree.BUDGET_S)
+        ]
+    return ok(answer)
+
+
+def tell(call: Call) -> Answer:
+    """A parent's: what is wrong here and below with what is his."""
+    told = audit_tree.for_parent(call.zone, call.caller, call.query.budget_s)
+    return ok({"version": 1, **_told_json(told)})
+
+
+def repair(call: Call) -> Answer:
+    """Mend what the audit finds, here and with each child; with `dry_run`, only say what would be done."""
+    done = repairing.run(call.zone, dry_run=call.body.repair.dry_run)
+    return ok({"differences": [_repaired_json(one) for one in done]})
+
+
+def _difference_json(found: Difference) -> dict[str, Any]:
+    return {"kind": found.kind, "subject": str(found.subject), "detail": found.detail}
+
+
+def _repaired_json(one: Repaired) -> dict[str, Any]:
+    match one:
+        case Mended(difference, action):
+            return {**_difference_json(difference), "mended": True, "action": action}
+        case Left(difference, why):
+            return {**_difference_json(difference), "mended": False, "action": why}
+
+
+def _told_json(told: Told) -> dict[str, Any]:
+    lines = [{"kind": found.kind, "id": found.id} for found in told.differences]
+    return {"differences": lines, "complete": told.complete}

@@ -11,7 +11,7 @@ from typing import Any
 from werkzeug.exceptions import HTTPException
 
 from zonesched.api.answer import Answer
-from zonesched.errors import BlobRefused, Kind, ZoneschedError
+from zonesched.errors import BlobRefused, Kind, OverLimit, ZoneBusy, ZoneschedError
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,11 @@ def answer_to(fault: ZoneschedError) -> Answer:
     """The answer that a fault stands for. A refused blob's own reason goes to the log only."""
     if isinstance(fault, BlobRefused):
         log.warning("a build plan entry was refused: %s", fault.reason)
-    return _answer(fault.kind, fault.message, fault.code, fault.field)
+    answer = _answer(fault.kind, fault.message, fault.code, fault.field)
+    if isinstance(fault, OverLimit | ZoneBusy):
+        answer.body[fault.kind.body_name]["retryAfter"] = fault.retry_after_s
+        answer.headers["Retry-After"] = str(fault.retry_after_s)
+    return answer
 
 
 def answer_to_http(error: HTTPException, request_id: str) -> Answer:

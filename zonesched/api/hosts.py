@@ -14,7 +14,8 @@ def register(call: Call) -> Answer:
     """Say which hosts this agent has, and what they offer."""
     forms = [host.to_form() for host in call.body.hosts]
     made = hosts.register(call.zone, call.caller, call.body.service, forms)
-    return ok({"hosts": [{"id": id, "name": name} for id, name in made]})
+    zone = {"name": call.zone.conf.zone_name, "uuid": call.zone.uuid}
+    return ok({"hosts": [{"id": id, "name": name} for id, name in made], "zone": zone})
 
 
 def beat(call: Call) -> Answer:
@@ -29,6 +30,23 @@ def instances(call: Call) -> Answer:
     return ok({"instances": [_instance_json(instance) for instance in found]})
 
 
+def claimed(call: Call) -> Answer:
+    """What is claimed on this agent's hosts."""
+    found = hosts.claimed(call.zone, call.caller, call.query.service)
+    return ok(
+        {
+            "instances": [dict(vars(instance)) for instance in found.instances],
+            "booked": [dict(vars(booked)) for booked in found.booked],
+        }
+    )
+
+
+def differ(call: Call) -> Answer:
+    """Say where this agent counts other amounts than are claimed."""
+    hosts.note_differences(call.zone, call.caller, call.body.service, call.body.to_amounts())
+    return no_content()
+
+
 def report(call: Call) -> Answer:
     """Say what runs, what failed and what is gone."""
     hosts.report(call.zone, call.caller, call.body.service, call.body.to_reports())
@@ -41,6 +59,9 @@ def _instance_json(instance: DesiredInstance) -> dict[str, Any]:
         "uuid": instance.uuid,
         "attempt": instance.attempt,
         "host": instance.host,
+        "name": instance.name,
+        "request_id": instance.request_id,
+        "reservation_id": instance.reservation_id,
         "status": instance.status.value,
         "flavor": {
             "id": flavor.id,

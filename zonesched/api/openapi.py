@@ -73,7 +73,7 @@ def _operation(routes: Sequence[Route]) -> dict[str, Any]:
         "tags": [first.path.split("/")[1] or "versions"],
         "summary": " / ".join((route.handler.__doc__ or "").partition("\n")[0] for route in routes),
         "description": "Open to everybody." if first.is_open else f"Roles: {', '.join(roles)}.",
-        "parameters": [*_path_parameters(first.path), *_query_parameters(first.query)],
+        "parameters": [*_path_parameters(first.path), *_query_parameters(routes)],
         "responses": {
             str(first.status): {"description": "; or ".join(route.answer for route in routes)},
             "default": {"$ref": "#/components/responses/Fault"},
@@ -103,12 +103,14 @@ def _path_parameters(path: str) -> list[dict[str, Any]]:
     ]
 
 
-def _query_parameters(query: type[Schema]) -> list[dict[str, Any]]:
-    schema = query.model_json_schema(schema_generator=_JsonSchemas)
-    required = schema.get("required", [])
+def _query_parameters(routes: Sequence[Route]) -> list[dict[str, Any]]:
+    """Those of all lines of a URL; one is required if it is for everybody who may call."""
+    schemas = [route.query.model_json_schema(schema_generator=_JsonSchemas) for route in routes]
+    found = {name: content for schema in schemas for name, content in schema.get("properties", {}).items()}
+    required = set.intersection(*(set(schema.get("required", ())) for schema in schemas))
     return [
         {"name": name, "in": "query", "required": name in required, "schema": content}
-        for name, content in schema.get("properties", {}).items()
+        for name, content in found.items()
     ]
 
 

@@ -57,7 +57,13 @@ def changes(call: Call) -> Answer:
 
 
 def _change_json(item: InstanceChange) -> dict[str, Any]:
-    return {"uuid": item.uuid, "attempt": item.attempt, "status": item.status.value, "reason": item.reason}
+    return {
+        "uuid": item.uuid,
+        "attempt": item.attempt,
+        "status": item.status.value,
+        "state": item.state.value,
+        "reason": item.reason,
+    }
 
 
 def _judgement_json(found: HostJudgement) -> dict[str, Any]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from zonesched.api.links import Links, iso_time
-from zonesched.model.placement import InstanceStatus
-from zonesched.model.views import ServerView
-from zonesched.services.faults import for_parent
+from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus
+from zonesched.model.views import FailedAttempt, ServerView
 
 RUNNING, NO_STATE = 1, 0
 
@@ -27,11 +26,14 @@ def brief_json(view: ServerView, links: Links) -> dict[str, Any]:
 
 def parent_json(view: ServerView) -> dict[str, Any]:
     """What a parent is told: how its instance stands, and nothing of where (not even which share a host)."""
+    never = InstanceChange(view.uuid, 0, view.status, BuildState.GONE)
+    sent = view.sent or never
     return {
         "id": view.uuid,
         "status": view.status.value,
-        "attempt": view.attempt,
-        "reason": view.fault_code and for_parent(view.fault_code),
+        "attempt": sent.attempt,
+        "state": sent.state.value,
+        "reason": sent.reason,
         "reservation_id": view.reservation_id,
         "created": iso_time(view.created_at),
         "updated": iso_time(view.updated_at),
@@ -112,5 +114,15 @@ def _fault(view: ServerView) -> dict[str, Any]:
         "message": view.fault_message,
         "error_code": view.fault_code,
         "created": iso_time(view.updated_at),
+        "attempts": [_attempt(failed) for failed in view.failed_attempts],
     }
     return {"fault": fault}
+
+
+def _attempt(failed: FailedAttempt) -> dict[str, Any]:
+    where = {"host": failed.host, "zone": failed.child}
+    return {
+        "attempt": failed.number,
+        "reason": failed.reason,
+        **{name: value for name, value in where.items() if value},
+    }

@@ -64,4 +64,6 @@ def _json(service: ServiceView) -> dict[str, Any]:
         "state": "up" if service.is_up else "down",
         "forced_down": service.forced_down,
         "updated_at": zoneless_time(service.seen_at),
+        "topic": service.topic,
+        "report_count": service.report_count,
     }

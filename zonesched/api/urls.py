@@ -17,6 +17,7 @@ from zonesched.api import (
     hosts,
     hypervisors,
     images,
+    limits,
     reservations,
     server_groups,
     servers,
@@ -28,12 +29,14 @@ from zonesched.api import (
 from zonesched.api.call import Handler
 from zonesched.api.links import PREFIX
 from zonesched.api.schemas.aggregates import AggregateActionBody, ChangeAggregateBody, NewAggregateBody
+from zonesched.api.schemas.audit import AuditQuery, RepairBody, ToldAuditQuery
 from zonesched.api.schemas.builds import AttemptsBody, BuildBody
 from zonesched.api.schemas.fields import Schema
 from zonesched.api.schemas.flavors import ExtraSpecsBody, FlavorBody
-from zonesched.api.schemas.hosts import BeatBody, InstancesQuery, RegisterBody, ReportsBody
+from zonesched.api.schemas.hosts import BeatBody, DifferencesBody, InstancesQuery, RegisterBody, ReportsBody
 from zonesched.api.schemas.hypervisors import HypervisorBody
 from zonesched.api.schemas.images import ImageBody
+from zonesched.api.schemas.limits import ParentLimitsBody, ProjectLimitsBody
 from zonesched.api.schemas.reservations import ChangesQuery, WhyQuery
 from zonesched.api.schemas.select import SelectBody
 from zonesched.api.schemas.server_groups import GroupsQuery, ServerGroupBody
@@ -167,12 +170,23 @@ URLS: tuple[Route, ...] = (
     Route("PUT", "/hosts", hosts.register, AGENT, "hosts", RegisterBody),
     Route("POST", "/hosts/beat", hosts.beat, AGENT, "nothing", BeatBody, status=204),
     Route("GET", "/hosts/instances", hosts.instances, AGENT, "instances", query=InstancesQuery),
+    Route("GET", "/hosts/claims", hosts.claimed, AGENT, "instances, booked", query=InstancesQuery),
+    Route("POST", "/hosts/differences", hosts.differ, AGENT, "nothing", DifferencesBody, status=204),
     Route("POST", "/hosts/reports", hosts.report, AGENT, "nothing", ReportsBody, status=204),
 
     Route("GET", "/users", users.list_users, ADMIN, "users"),
     Route("POST", "/users", users.create, ADMIN, "user, and its secret once", UserBody, status=201),
     Route("PUT", "/users/{name}", users.change, ADMIN, "user, and its secret once", ChangeUserBody),
     Route("DELETE", "/users/{name}", users.delete, ADMIN, "nothing", query=RemoveUserQuery, status=204),
-    Route("GET", "/audit", audit.run, ADMIN, "differences"),
+    Route("GET", "/limits", limits.show, PEOPLE | PARENT, "limits"),
+    Route("GET", "/limits/own", limits.list_own, ADMIN, "projects, parents"),
+    Route("GET", "/limits/projects/{id}", limits.show_project, ADMIN, "limits"),
+    Route("PUT", "/limits/projects/{id}", limits.change_project, ADMIN, "limits", ProjectLimitsBody),
+    Route("GET", "/limits/parents/{name}", limits.show_parent, ADMIN, "limits"),
+    Route("PUT", "/limits/parents/{name}", limits.change_parent, ADMIN, "limits", ParentLimitsBody),
+
+    Route("GET", "/audit", audit.run, ADMIN, "differences", query=AuditQuery),
+    Route("GET", "/audit", audit.tell, PARENT, "differences in what is the parent's", query=ToldAuditQuery),
+    Route("POST", "/audit", audit.repair, ADMIN, "differences, and what was done", RepairBody),
 )
 # fmt: on

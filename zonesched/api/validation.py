@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from zonesched.api.schemas.fields import Limits, Schema
+from zonesched.api.schemas.fields import FORMS, Limits, Schema
 from zonesched.errors import BadRequest
 
 S = TypeVar("S", bound=Schema)
@@ -46,7 +46,18 @@ def _refusal(error: ErrorDetails, unverified: Any) -> BadRequest:
     field = _field(error["loc"], unverified)
     kind = error["type"]
     code = _CODES.get(kind, "wrong_type" if kind.endswith("_type") else "invalid_value")
-    return BadRequest(f"{field}: {error['msg']}", code=code, field=field)
+    return BadRequest(f"{field}: {_words(error)}", code=code, field=field)
+
+
+def _words(error: ErrorDetails) -> str:
+    """What is wrong, without names and patterns of the program."""
+    match error["type"]:
+        case "string_pattern_mismatch":
+            return FORMS.get(error["ctx"]["pattern"], error["msg"])
+        case "model_type" | "dict_type":
+            return "must be an object"
+        case _:
+            return error["msg"]
 
 
 def _field(loc: Sequence[int | str], unverified: Any) -> str:

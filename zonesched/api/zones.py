@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from zonesched import tracing
 from zonesched.api.answer import Answer, accepted, no_content, ok
 from zonesched.api.call import Call
 from zonesched.api.links import iso_time
@@ -57,7 +58,9 @@ def info(call: Call) -> Answer:
 
 def select(call: Call) -> Answer:
     """What this zone and the zones below it would offer for a request; writes and holds nothing."""
-    offer = selecting.answer_parent(call.zone, call.caller, call.body.request_spec.to_spec())
+    spec = call.body.request_spec.to_spec()
+    tracing.about(spec.request_id)
+    offer = selecting.answer_parent(call.zone, call.caller, spec)
     return ok(_offer_json(offer))
 
 

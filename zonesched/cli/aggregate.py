@@ -11,6 +11,7 @@ from zonesched.cli.lookup import find_id
 from zonesched.cli.output import print_item, print_json, print_rows
 from zonesched.cli.pairs import read_pairs
 from zonesched.cli.session import Session, pass_session, zone_options
+from zonesched.compute.connection import ZoneRefused
 
 COLUMNS = ("id", "name", "availability_zone", "hosts", "metadata")
 
@@ -54,9 +55,12 @@ def create(session: Session, name: str, availability_zone: str | None, propertie
     form = {"name": name} | ({"availability_zone": availability_zone} if availability_zone else {})
     answer = session.call("POST", "/os-aggregates", {"aggregate": form})
     if metadata:
-        answer = _act(
-            session, f"/os-aggregates/{answer['aggregate']['id']}", "set_metadata", metadata=metadata
-        )
+        path = f"/os-aggregates/{answer['aggregate']['id']}"
+        try:
+            answer = _act(session, path, "set_metadata", metadata=metadata)
+        except ZoneRefused:
+            session.call("DELETE", path)
+            raise
     _print(session, answer)
 
 

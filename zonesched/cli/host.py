@@ -28,7 +28,7 @@ def list_(session: Session) -> None:
     if session.as_json:
         print_json(answer)
     else:
-        hosts = answer["hypervisors"]
+        hosts = sorted(answer["hypervisors"], key=lambda found: str(found["hypervisor_hostname"]))
         classes = sorted({name for found in hosts for name in found["resources"]})
         rows = [
             [
@@ -100,7 +100,8 @@ def _number(option: str, text: str, kind: Callable[[str], float]) -> float:
     try:
         return kind(text)
     except ValueError:
-        raise click.UsageError(f"{option}: {text!r} is no number of its kind") from None
+        wanted = "a whole number" if kind is int else "a number"
+        raise click.UsageError(f"{option}: {text!r} is not {wanted}") from None
 
 
 def _print(session: Session, answer: Mapping[str, Any]) -> None:
@@ -115,6 +116,8 @@ def _told(use: Mapping[str, Any]) -> str:
     """What is used of what, and how that came about."""
     ratio, reserved = use["allocation_ratio"], use["reserved"]
     extra = f"; set: {', '.join(sorted(use['set']))}" if use["set"] else ""
+    if use["agent_difference"]:
+        extra += f"; its agent counts {use['agent_difference']:+d}"
     return f"{_use(use)} ({use['total']} - {reserved} reserved, ratio {ratio:g}{extra})"
 
 

@@ -29,6 +29,7 @@ NOUNS = {
     "service": "zonesched.cli.service:service",
     "availability-zone": "zonesched.cli.availability_zone:availability_zone",
     "user": "zonesched.cli.user:user",
+    "limit": "zonesched.cli.limit:limit",
     "audit": "zonesched.cli.audit:audit",
     "replay": "zonesched.cli.replay:replay",
     "key": "zonesched.cli.key:key",
@@ -82,7 +83,7 @@ def run(arguments: Sequence[str] | None, session: Session) -> int:
         return end.code if isinstance(end.code, int) else REFUSED
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "zonesched"
-        return _say(f"{error.format_message()} Try '{path} --help'.", "", USAGE)
+        return _say(f"{error.format_message().rstrip('.')}. Try '{path} --help'.", "", USAGE)
     except click.Abort:
         return _say("stopped", "", 130)
     except CredentialsError as error:

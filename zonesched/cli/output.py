@@ -26,9 +26,9 @@ def print_json(answer: Any) -> None:
     click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> Table:
+def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     """A table; numbers stand right, what is missing is empty."""
-    made = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    made = Table(box=None, pad_edge=False, header_style="bold")
     for number, column in enumerate(columns):
         is_number = bool(rows) and all(isinstance(row[number], int | float) for row in rows)
         made.add_column(column, justify="right" if is_number else "left", overflow="fold")

@@ -67,6 +67,8 @@ def why(session: Session, id: str, host: str | None) -> None:
         print_json(said)
         return
     print_reasons(found["reasons"])
+    if not found["reasons"]:
+        click.echo("no instance is in ERROR")
     if "why" in found:
         print_why(found["why"])
 

@@ -6,7 +6,8 @@ date and, in a zone without users, a first admin made.
 
 from __future__ import annotations
 
-import logging
+import gc
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import click
 from gunicorn.app.base import BaseApplication
 
 from zonesched import conf as options
+from zonesched import log_lines
 from zonesched.api.app import create_app
 from zonesched.cli.ports import check_port_is_free
 from zonesched.cli.shortcomings import shortcomings
@@ -32,6 +34,12 @@ START_S = 300
 IDLE_CONNECTION_S = 75
 """Longer than callers keep a connection that is not used, so that it is theirs to close."""
 
+MOST_CONNECTIONS = 2000
+"""Connections at the same time; a further one takes the place of the one that has waited longest."""
+
+GARBAGE_THRESHOLDS = (20_000, 20, 20)
+"""New objects until the youngest are looked through, and how often that goes before the older ones."""
+
 NO_ADDRESS = ("0.0.0.0", "::", "")
 
 
@@ -42,10 +50,9 @@ NO_ADDRESS = ("0.0.0.0", "::", "")
 @click.version_option(package_name="zonesched")
 def main(files: tuple[str, ...]) -> None:
     """Serve one zone until SIGTERM, which lets what is in flight end."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("alembic").setLevel(logging.WARNING)
     try:
         conf = options.load(files)
+        log_lines.set_up(conf.log_format)
         check_port_is_free(conf.bind_host, conf.bind_port, "bind_port")
         prepare(conf)
     except ConfigError as error:
@@ -93,6 +100,18 @@ def prepare(conf: Conf) -> None:
         say(f"Made the first user, {made.user.name}; its password is in {path}.")
 
 
+def keep_to_one_processor() -> None:
+    """Let this thread, and those that it starts, share one of the processors that they may use.
+
+    Python's threads take turns. With several processors each turn wakes another one, which was measured to
+    cost as much as all the work of a boot (docs/benchmarks.md).
+    """
+    if hasattr(os, "sched_setaffinity"):
+        allowed = sorted(os.sched_getaffinity(0))
+        # Zones of one machine are spread over it by chance.
+        os.sched_setaffinity(0, {allowed[os.getpid() % len(allowed)]})
+
+
 class Server(BaseApplication):  # type: ignore[misc]
     """gunicorn with one process of threads, set up from the zone's own configuration."""
 
@@ -106,7 +125,8 @@ class Server(BaseApplication):  # type: ignore[misc]
         settings = {
             "bind": f"{host}:{self._conf.bind_port}",
             "workers": 1,
-            "worker_class": "gthread",
+            "worker_class": "zonesched.cli.api_worker.GatheringWorker",
+            "worker_connections": MOST_CONNECTIONS,
             "threads": self._conf.api_threads,
             "timeout": START_S,
             "graceful_timeout": GRACEFUL_S,
@@ -121,9 +141,17 @@ class Server(BaseApplication):  # type: ignore[misc]
 
     def load(self) -> Any:
         """The application; called in the serving process, where the zone's threads start too."""
+        # Before any thread is started: they all get it from this one.
+        keep_to_one_processor()
         self._zone = Zone.open(self._conf)
         app = create_app(self._zone)
         background.start(self._zone)
+        # Hosts are read before anybody asks; what lives as long as the process is then looked through for
+        # garbage no more, and a boot of a thousand makes enough objects for that to happen often.
+        self._zone.hosts.read_again()
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*GARBAGE_THRESHOLDS)
         return app
 
     def _stop_zone(self, server: Any, worker: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from zonesched import conf
-from zonesched.conf_checks import accepted_values
+from zonesched.conf.checks import accepted_values
 
 SAMPLE = Path("etc/zonesched/zonesched.conf")
 WIDTH = 100

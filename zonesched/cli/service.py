@@ -10,12 +10,25 @@ from zonesched.cli.output import print_item, print_json, print_rows
 from zonesched.cli.session import Session, pass_session, zone_options
 from zonesched.compute.connection import ZoneRefused
 
-COLUMNS = ("id", "binary", "host", "zone", "status", "state", "forced_down", "disabled_reason", "updated_at")
-HOST, AGENT = "nova-compute", "zonesched-compute"
+COLUMNS = (
+    "id",
+    "binary",
+    "host",
+    "zone",
+    "status",
+    "state",
+    "forced_down",
+    "disabled_reason",
+    "updated_at",
+    "topic",
+    "report_count",
+)
+HOST, AGENT, SCHEDULER = "nova-compute", "zonesched-compute", "nova-scheduler"
 binary_option = click.option(
     "--binary",
-    type=click.Choice([HOST, AGENT]),
-    help=f"{HOST}: a host; {AGENT}: an agent with all its hosts. Needed where both bear the name.",
+    type=click.Choice([HOST, AGENT, SCHEDULER]),
+    help=f"{HOST}: a host; {AGENT}: an agent with all its hosts; {SCHEDULER}: a process of the zone itself."
+    " Needed where two bear the name.",
 )
 
 
@@ -30,7 +43,7 @@ def service() -> None:
 @zone_options
 @pass_session
 def list_(session: Session, host: str | None, binary: str | None) -> None:
-    """Agents, then hosts."""
+    """The zone's processes, agents, then hosts."""
     params = {name: value for name, value in (("host", host), ("binary", binary)) if value}
     answer = session.call("GET", "/os-services", params=params)
     if session.as_json:
@@ -84,7 +97,7 @@ def force_up(session: Session, name_or_id: str, binary: str | None) -> None:
 @zone_options
 @pass_session
 def delete(session: Session, name_or_id: str, binary: str | None) -> None:
-    """Remove an agent without hosts, or a host without instances."""
+    """Remove an agent without hosts, a host without instances, or a process that is no more."""
     session.call("DELETE", f"/os-services/{_id(session, name_or_id, binary or '')}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zonesched.conf import Conf
-from zonesched.conf_checks import is_loopback
+from zonesched.conf.checks import is_loopback
 from zonesched.seal.keyring import Keyring
 
 

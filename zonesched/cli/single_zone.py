@@ -30,8 +30,9 @@ START_S = 60.0
 
 @click.command()
 @click.argument("checkout", type=click.Path(exists=True, file_okay=False, path_type=Path))
-def main(checkout: Path) -> None:
-    """Run one zone named nova and a few fake hosts on loopback, until Ctrl-C."""
+@click.option("--connection-type", type=click.Choice(["fake", "process"]), default="fake", show_default=True)
+def main(checkout: Path, connection_type: str) -> None:
+    """Run one zone named nova and a few hosts on loopback, until Ctrl-C; its instances stay if processes."""
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, _interrupt)
     os.chdir(checkout)
@@ -41,7 +42,7 @@ def main(checkout: Path) -> None:
         check_port_is_free(conf.bind_host, conf.bind_port, "bind_port and --config-file")
         for line in shortcomings(conf):
             click.echo(line)
-        _run(Path(conf.state_path), processes)
+        _run(Path(conf.state_path), processes, connection_type)
     except KeyboardInterrupt:
         click.echo("\nstopping the zone and its agent")
     except (ConfigError, ProcessEnded, TookTooLong, ZoneCallError) as error:
@@ -50,7 +51,7 @@ def main(checkout: Path) -> None:
         processes.stop()
 
 
-def _run(state: Path, processes: Processes) -> None:
+def _run(state: Path, processes: Processes, connection_type: str) -> None:
     admin_file = state / "admin.credentials"
     state.mkdir(mode=0o700, exist_ok=True)
     processes.start("the zone", "zonesched.cli.run_zone", ["--config-file", str(SAMPLE)], state / "zone.log")
@@ -59,6 +60,7 @@ def _run(state: Path, processes: Processes) -> None:
     agent_file = state / "agent.credentials"
     _make_agent_user(admin_file, agent_file)
     arguments = ["--credentials", str(agent_file), "--inventory", str(INVENTORY), "--service", AGENT]
+    arguments += ["--connection-type", connection_type, "--state-folder", str(state / AGENT)]
     processes.start("the agent", "zonesched.compute.main", arguments, state / "agent.log")
     _print_commands(state, admin_file)
     waiter.forever(processes.check)

@@ -40,7 +40,7 @@ def print_why(why: Mapping[str, Any]) -> None:
     _print_lines(own["steps"], "removes")
     _print_lines(own["limits"], "runs out")
     if own["best"]:
-        console().print(_scores(own["best"]))
+        _print_scores(own["best"])
     for child in why["children"]:
         code = f" ({child['code']})" if child["code"] else ""
         told = f"offered {child['offered']}, " if child["outcome"] in ("answered", "incomplete") else ""
@@ -73,7 +73,7 @@ def print_host(host: Mapping[str, Any]) -> None:
     console().print(table(("filter", "code", "passes"), rows))
     if host["weight"] is not None:
         click.echo()
-        console().print(_scores([host]))
+        _print_scores([host])
 
 
 def _print_lines(lines: Lines, what: str) -> None:
@@ -82,11 +82,12 @@ def _print_lines(lines: Lines, what: str) -> None:
         console().print(table((what, "code", "before", "after"), rows))
 
 
-def _scores(hosts: Lines) -> Table:
+def _print_scores(hosts: Lines) -> None:
     """A line per host, a column per weigher: its part of the score, and the raw value in brackets."""
     weighers = list(dict.fromkeys(part["weigher"] for host in hosts for part in host["scores"]))
     rows = []
     for host in hosts:
         parts = {part["weigher"]: f"{part['score']:g} ({part['raw']:g})" for part in host["scores"]}
         rows.append((host["host"], host["weight"], *(parts.get(name) for name in weighers)))
-    return table(("host", "weight", *weighers), rows, "scores of the best hosts (raw values)")
+    click.echo("scores of the best hosts (raw values)" if len(hosts) > 1 else "score (raw values)")
+    console().print(table(("host", "weight", *weighers), rows))

@@ -12,11 +12,23 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
-from zonesched.compute.client import BATCH
+from zonesched import tracing
+from zonesched.compute.client import BATCH, ZoneIdentity
 from zonesched.compute.connection import ZoneAway, ZoneRefused
 from zonesched.compute.driver import Driver
 from zonesched.compute.inventory import InventoryHost
-from zonesched.compute.machine import Destroy, Event, Fetched, Report, Reported, Spawn, State, Wanted, handle
+from zonesched.compute.machine import (
+    Destroy,
+    Event,
+    Fetched,
+    Found,
+    Report,
+    Reported,
+    Spawn,
+    State,
+    Wanted,
+    handle,
+)
 from zonesched.seams import Clock
 
 log = logging.getLogger(__name__)
@@ -28,7 +40,7 @@ UNKNOWN_SERVICE = (404, 409)
 class Zone(Protocol):
     """What the agent needs of its zone; `zonesched.compute.client.AgentClient` over HTTP."""
 
-    def register(self, hosts: Sequence[InventoryHost]) -> None: ...
+    def register(self, hosts: Sequence[InventoryHost]) -> ZoneIdentity: ...
 
     def beat(self) -> None: ...
 
@@ -39,7 +51,8 @@ class Zone(Protocol):
 
 @dataclass(frozen=True)
 class Rhythm:
-    """Seconds between heartbeats, between looks at what should run, and the pauses while the zone is away."""
+    """Seconds without a call until a heartbeat, between two looks at what should run, and of the pauses while
+    the zone is away."""
 
     heartbeat_s: float = 10.0
     poll_s: float = 2.0
@@ -54,14 +67,21 @@ class Agent:
         self, zone: Zone, driver: Driver, clock: Clock, hosts: Sequence[InventoryHost], rhythm: Rhythm
     ) -> None:
         self.state = State()
+        self.zone = ZoneIdentity()
         self._zone = zone
         self._driver = driver
         self._clock = clock
         self._hosts = hosts
         self._rhythm = rhythm
         self._is_registered = False
+        self._is_told = False
         self._beat_at = self._fetch_at = self._call_at = clock.monotonic()
         self._failures = 0
+        self._take([Found(tuple(driver.found()))])
+
+    def look(self) -> None:
+        """There is something to do, somebody says: the next step looks, whenever it was due."""
+        self._is_told = True
 
     def step(self) -> float:
         """Do what is due; the seconds until something may be due again."""
@@ -73,8 +93,8 @@ class Agent:
     def _call_zone(self) -> None:
         try:
             self._register()
-            self._beat()
             self._converge()
+            self._beat()
             self._report()
         except ZoneAway as error:
             self._put_off(str(error))
@@ -97,7 +117,7 @@ class Agent:
     def _register(self) -> None:
         if self._is_registered:
             return
-        self._zone.register(self._hosts)
+        self.zone = self._zone.register(self._hosts)
         self._is_registered = True
         log.info("registered %d hosts", len(self._hosts))
         self._beat_at = self._fetch_at = self._clock.monotonic()
@@ -106,13 +126,20 @@ class Agent:
         if self._clock.monotonic() < self._beat_at:
             return
         self._zone.beat()
+        self.was_heard()
+
+    def was_heard(self) -> None:
+        """The zone knows that this agent lives: by a call for whatever, or by its group."""
         self._beat_at = self._clock.monotonic() + self._rhythm.heartbeat_s
 
     def _converge(self) -> None:
-        if self._clock.monotonic() < self._fetch_at:
+        if self._clock.monotonic() < self._fetch_at and not self._is_told:
             return
+        # Before the look: what is told during it may have come too late for it.
+        self._is_told = False
         self._take([Fetched(self._zone.wanted())])
         self._fetch_at = self._clock.monotonic() + self._rhythm.poll_s
+        self.was_heard()
         self._take(self._driver.poll())
 
     def _report(self) -> None:
@@ -132,6 +159,8 @@ class Agent:
         for instruction in instructions:
             match instruction:
                 case Spawn(wanted):
+                    with tracing.within(wanted.trace):
+                        log.info("builds instance %s, attempt %d", wanted.key.uuid, wanted.key.attempt)
                     self._driver.spawn(wanted)
                 case Destroy(key):
                     self._driver.destroy(key)

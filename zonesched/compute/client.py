@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from zonesched.compute.account import Booked, Claim, Place, Statement
 from zonesched.compute.connection import ZoneAway, ZoneConnection
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import Key, Report, Wanted
+from zonesched.tracing import Trace
 
+UUID = re.compile(r"[0-9A-Za-z-]{1,64}")
 BATCH = 500
 """Hosts or reports in one call."""
+
+
+@dataclass(frozen=True)
+class ZoneIdentity:
+    """What a zone says at registration that it is; "" before."""
+
+    name: str = ""
+    uuid: str = ""
 
 
 class AgentClient:
@@ -19,11 +33,16 @@ class AgentClient:
         self._connection = connection
         self._service = service
 
-    def register(self, hosts: Sequence[InventoryHost]) -> None:
-        """Make these the hosts of the service, with the inventories they have now."""
-        for at in range(0, len(hosts), BATCH):
+    def register(self, hosts: Sequence[InventoryHost]) -> ZoneIdentity:
+        """Make these the hosts of the service, with the inventories they have now; which zone that is."""
+        answer: Any = None
+        for at in range(0, max(1, len(hosts)), BATCH):
             wire = [host.to_wire() for host in hosts[at : at + BATCH]]
-            self._connection.call("PUT", "/hosts", {"service": self._service, "hosts": wire})
+            answer = self._connection.call("PUT", "/hosts", {"service": self._service, "hosts": wire})
+        try:
+            return ZoneIdentity(str(answer["zone"]["name"]), str(answer["zone"]["uuid"]))
+        except (KeyError, TypeError) as error:
+            raise ZoneAway(f"the answer of PUT /hosts cannot be read: {error!r}") from error
 
     def beat(self) -> None:
         """Say that the service is alive."""
@@ -35,16 +54,47 @@ class AgentClient:
         try:
             return tuple(
                 Wanted(
-                    key=Key(str(item["uuid"]), int(item["attempt"])),
+                    key=_key(item),
                     host=str(item["host"]),
+                    name=str(item["name"]),
                     flavor=item["flavor"],
                     image=item["image"],
                     is_active=item.get("status") == "ACTIVE",
+                    trace=Trace(str(item.get("request_id", "")), str(item.get("reservation_id", ""))),
                 )
                 for item in answer["instances"]
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ZoneAway(f"the answer of GET /hosts/instances cannot be read: {error!r}") from error
+
+    def claims(self) -> Statement:
+        """What is claimed on the hosts of the service."""
+        answer = self._connection.call("GET", "/hosts/claims", params={"service": self._service})
+        try:
+            return Statement(
+                {
+                    _key(item): Claim(str(item["host"]), _amounts(item["resources"]))
+                    for item in answer["instances"]
+                },
+                {
+                    (str(item["host"]), str(item["resource_class"])): Booked(
+                        int(item["used"]), int(item["held"]), int(item["difference"])
+                    )
+                    for item in answer["booked"]
+                },
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ZoneAway(f"the answer of GET /hosts/claims cannot be read: {error!r}") from error
+
+    def tell_differences(self, amounts: Mapping[Place, int]) -> None:
+        """Tell by how much more is counted than is claimed; 0 takes back what was told before."""
+        lines = [
+            {"host": host, "resource_class": resource_class, "difference": amount}
+            for (host, resource_class), amount in amounts.items()
+        ]
+        for at in range(0, len(lines), BATCH):
+            body = {"service": self._service, "differences": lines[at : at + BATCH]}
+            self._connection.call("POST", "/hosts/differences", body)
 
     def report(self, reports: Sequence[Report]) -> None:
         """Tell what became of at most BATCH instances."""
@@ -53,3 +103,14 @@ class AgentClient:
             for r in reports
         ]
         self._connection.call("POST", "/hosts/reports", {"service": self._service, "reports": lines})
+
+
+def _amounts(resources: Mapping[str, Any]) -> Mapping[str, int]:
+    return {str(resource_class): int(amount) for resource_class, amount in resources.items()}
+
+
+def _key(item: Mapping[str, Any]) -> Key:
+    """The key of one line. Raises ValueError for a uuid that a driver could not make a name of."""
+    if not UUID.fullmatch(str(item["uuid"])):
+        raise ValueError("uuid is none")
+    return Key(str(item["uuid"]), int(item["attempt"]))

@@ -4,13 +4,17 @@
 url = http://127.0.0.1:8774
 username = admin
 password = ...
+transport_url = amqp://...
+servicegroup_driver = redis://...
+
+The last two are an agent's alone, and may be left out.
 """
 
 from __future__ import annotations
 
 import configparser
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 SECTION = "zonesched"
@@ -22,11 +26,13 @@ class CredentialsError(Exception):
 
 @dataclass(frozen=True)
 class Credentials:
-    """A zone's URL and a user of it; "" where a thing is not given."""
+    """A zone's URL and a user of it, its broker and its service group; "" where a thing is not given."""
 
     url: str = ""
     username: str = ""
     password: str = field(default="", repr=False)
+    transport_url: str = field(default="", repr=False)
+    servicegroup_driver: str = field(default="", repr=False)
 
 
 def read_credentials(path: Path) -> Credentials:
@@ -39,7 +45,7 @@ def read_credentials(path: Path) -> Credentials:
         raise CredentialsError(f"{path}: cannot be read: {error}") from None
     except (configparser.Error, KeyError):
         raise CredentialsError(f"{path}: must be [{SECTION}] with url, username and password") from None
-    return Credentials(*(section.get(key, "") for key in ("url", "username", "password")))
+    return Credentials(**{known.name: section.get(known.name, "") for known in fields(Credentials)})
 
 
 def write_credentials(path: Path, credentials: Credentials) -> None:

@@ -20,7 +20,13 @@ class DriverUnknown(ConfigError):
 
 
 class Driver(Protocol):
-    """Starts and ends instances. `spawn` and `destroy` return at once; `poll` tells later how they ended."""
+    """Starts and ends instances. `spawn` and `destroy` return at once; `poll` tells later how they ended.
+
+    One agent works with a driver, from one thread; docs/plugins.md says what every driver has to keep.
+    """
+
+    def found(self) -> Sequence[Key]:
+        """What an earlier agent has left, asked for once, before all else; `poll` tells how it stands."""
 
     def spawn(self, wanted: Wanted) -> None:
         """Begin to make it run; one that runs or is being built already is left as it is."""
@@ -37,11 +43,19 @@ class Driver(Protocol):
 
 @dataclass(frozen=True)
 class DriverSettings:
-    """What every driver is given. `failure_rate` is 0 to 1; `seed` chooses which builds of the rate fail."""
+    """What every driver is given, each reads what it needs.
+
+    For tests: how long builds take, how many of them fail (0 to 1) and the `seed` that chooses which. For
+    instances that are there: the folder where the driver keeps what must outlive the agent ("" for none), the
+    command that is an instance (the driver's own where it is empty), and how long that may take to end.
+    """
 
     build_seconds: float = 0.0
     failure_rate: float = 0.0
     seed: str = ""
+    state_folder: str = ""
+    command: tuple[str, ...] = ()
+    stop_seconds: float = 5.0
 
 
 class DriverFactory(Protocol):

@@ -28,6 +28,9 @@ class FakeDriver:
         self._running: set[Key] = set()
         self._happened: list[DriverEvent] = []
 
+    def found(self) -> Sequence[Key]:
+        return ()
+
     def spawn(self, wanted: Wanted) -> None:
         key = wanted.key
         if key in self._running or key in self._building:

@@ -5,7 +5,8 @@ never an instance. It does no I/O, reads no time and starts nothing: `zonesched.
 
     wanted, not there        -> Spawn            BUILDING
     Built                    -> report active    RUNNING
-    Failed                   -> report error     FAILED, until the zone no longer wants it
+    Failed                   -> report error     FAILED, until the zone no longer wants it: Destroy
+    Found, by a new agent    ->                  BUILDING, until the driver says how it stands
     there, not wanted        -> Destroy          DESTROYING
     Destroyed                -> report gone      forgotten
 """
@@ -16,6 +17,8 @@ import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+from zonesched.tracing import UNTRACED, Trace
 
 
 @dataclass(frozen=True, order=True)
@@ -28,13 +31,18 @@ class Key:
 
 @dataclass(frozen=True)
 class Wanted:
-    """An instance that should run on `host` (the host's name); `is_active`: the zone has it as running."""
+    """An instance that should run on `host` (the host's name); `is_active`: the zone has it as running.
+
+    `name`: what its owner calls it. `trace`: whose request it comes from, for logs.
+    """
 
     key: Key
     host: str
+    name: str = ""
     flavor: Mapping[str, Any] = field(default_factory=dict)
     image: Mapping[str, Any] = field(default_factory=dict)
     is_active: bool = False
+    trace: Trace = UNTRACED
 
 
 class Phase(enum.Enum):
@@ -100,6 +108,13 @@ class Fetched:
 
 
 @dataclass(frozen=True)
+class Found:
+    """These were here before this agent was: the driver will say which of them run."""
+
+    keys: tuple[Key, ...]
+
+
+@dataclass(frozen=True)
 class Built:
     """The driver made it run."""
 
@@ -129,7 +144,7 @@ class Reported:
 
 
 DriverEvent = Built | Failed | Destroyed
-Event = Fetched | DriverEvent | Reported
+Event = Found | Fetched | DriverEvent | Reported
 
 
 @dataclass(frozen=True)
@@ -160,6 +175,8 @@ class _Draft:
 
     def take(self, event: Event) -> None:
         match event:
+            case Found(keys):
+                self.instances.update({key: Local(Phase.BUILDING) for key in keys})
             case Fetched(wanted):
                 self._converge(wanted)
             case Built(key):
@@ -199,13 +216,10 @@ class _Draft:
 
     def _let_go(self, key: Key) -> None:
         match self.instances[key].phase:
-            case Phase.BUILDING | Phase.RUNNING:
+            case Phase.BUILDING | Phase.RUNNING | Phase.FAILED:
                 self.instances[key] = Local(Phase.DESTROYING)
                 self.unreported.pop(key, None)
                 self.instructions.append(Destroy(key))
-            case Phase.FAILED:
-                del self.instances[key]
-                self.unreported.pop(key, None)
             case Phase.DESTROYING:
                 self.instructions.append(Destroy(key))
 

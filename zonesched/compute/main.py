@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-import logging
 import os
+import shlex
 import signal
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from zonesched import log_lines
+from zonesched.broker.contract import COMPUTE, Broker, key_of
+from zonesched.broker.opening import for_agent, open_broker
 from zonesched.compute.agent import Agent, Rhythm
 from zonesched.compute.client import AgentClient
 from zonesched.compute.connection import ZoneConnection
 from zonesched.compute.credentials import Credentials, CredentialsError, read_credentials
-from zonesched.compute.driver import DriverSettings, DriverUnknown, load_driver
+from zonesched.compute.driver import DriverSettings, load_driver
+from zonesched.compute.hearing import Hearing
 from zonesched.compute.inventory import read_inventory
 from zonesched.compute.inventory_fields import InventoryError
+from zonesched.compute.membership import Membership
+from zonesched.compute.tracker import Tracker
+from zonesched.conf.checks import check_servicegroup_driver, check_transport_url
+from zonesched.errors import ConfigError
 from zonesched.seams import SystemClock, ThreadExecutor
+from zonesched.service_group.contract import ServiceGroup
+from zonesched.service_group.opening import open_group
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 SECONDS = click.FloatRange(min=0.01)
@@ -38,6 +50,35 @@ SECONDS = click.FloatRange(min=0.01)
 @click.option("--connection-type", default="fake", show_default=True, help="The driver.")
 @click.option("--heartbeat-seconds", type=SECONDS, default=10.0, show_default=True)
 @click.option("--poll-seconds", type=SECONDS, default=2.0, show_default=True, help="Between two looks.")
+@click.option(
+    "--transport-url",
+    envvar="ZONESCHED_TRANSPORT_URL",
+    default="",
+    help="The zone's RabbitMQ, amqp://user:password@host:5672/vhost, to be woken by. It may stand in the"
+    " environment or in --credentials instead. Without one the agent looks every --poll-seconds.",
+)
+@click.option(
+    "--servicegroup-driver",
+    envvar="ZONESCHED_SERVICEGROUP_DRIVER",
+    default="",
+    help="The zone's service group, e.g. redis://host:6379, to say there that this agent lives. It may stand"
+    " in the environment or in --credentials instead. Without one the zone is told itself.",
+)
+@click.option(
+    "--state-folder",
+    type=click.Path(file_okay=False),
+    default="",
+    help="Where the driver process keeps its instances; of this agent alone.",
+)
+@click.option("--process-command", default="", help="What each instance runs.  [default: sleep infinity]")
+@click.option(
+    "--process-stop-seconds",
+    type=click.FloatRange(min=0),
+    default=5.0,
+    show_default=True,
+    help="Between the request to end and the end by force.",
+)
+@click.option("--log-format", type=click.Choice(log_lines.FORMATS), default="text", show_default=True)
 @click.option("--fake-build-seconds", type=click.FloatRange(min=0), default=0.0, show_default=True)
 @click.option("--fake-failure-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True)
 @click.option("--fake-seed", default="", help="Chooses which builds of the failure rate fail.")
@@ -52,22 +93,49 @@ def main(
     connection_type: str,
     heartbeat_seconds: float,
     poll_seconds: float,
+    transport_url: str,
+    servicegroup_driver: str,
+    state_folder: str,
+    process_command: str,
+    process_stop_seconds: float,
+    log_format: str,
     fake_build_seconds: float,
     fake_failure_rate: float,
     fake_seed: str,
 ) -> None:
     """Register the hosts of an inventory at a zone, and make run on them what the zone wants."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_lines.set_up(log_format)
     clock = SystemClock()
     try:
         who = _credentials(credentials, zone_url, username, password_file)
         hosts = read_inventory(inventory)
-        factory = load_driver(connection_type)
-    except (CredentialsError, InventoryError, DriverUnknown) as error:
+        broker_url = transport_url or who.transport_url
+        check_transport_url(broker_url, "--transport-url")
+        group_url = servicegroup_driver or who.servicegroup_driver
+        check_servicegroup_driver(group_url, "--servicegroup-driver")
+        settings = DriverSettings(
+            build_seconds=fake_build_seconds,
+            failure_rate=fake_failure_rate,
+            seed=fake_seed,
+            state_folder=state_folder,
+            command=tuple(shlex.split(process_command)),
+            stop_seconds=process_stop_seconds,
+        )
+        driver = load_driver(connection_type)(settings, clock)
+    except (CredentialsError, InventoryError, ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from error
-    driver = factory(DriverSettings(fake_build_seconds, fake_failure_rate, fake_seed), clock)
     client = AgentClient(ZoneConnection(who.url, who.username, who.password), service)
-    _run_until_signal(Agent(client, driver, clock, hosts, Rhythm(heartbeat_seconds, poll_seconds)))
+    agent = Agent(client, driver, clock, hosts, Rhythm(heartbeat_seconds, poll_seconds))
+    # A connection of its own: it asks beside the agent.
+    tracker = Tracker(agent, AgentClient(ZoneConnection(who.url, who.username, who.password), service))
+    member = key_of(COMPUTE, service)
+    _run_until_signal(
+        agent,
+        tracker,
+        lambda zone_name: open_broker(broker_url, zone_name, for_agent(zone_name, service)),
+        lambda zone_uuid: open_group(group_url, zone_uuid, member, 3 * heartbeat_seconds),
+        heartbeat_seconds,
+    )
 
 
 def _credentials(file: Path | None, zone_url: str, username: str, password_file: Path | None) -> Credentials:
@@ -78,17 +146,29 @@ def _credentials(file: Path | None, zone_url: str, username: str, password_file:
     url = zone_url or from_file.url
     if not url:
         raise CredentialsError("the zone's URL is missing: --zone-url, ZONESCHED_URL or --credentials")
-    return Credentials(url, username or from_file.username, password)
+    return replace(from_file, url=url, username=username or from_file.username, password=password)
 
 
-def _run_until_signal(agent: Agent) -> None:
+def _run_until_signal(
+    agent: Agent,
+    tracker: Tracker,
+    broker_of: Callable[[str], Broker],
+    group_of: Callable[[str], ServiceGroup],
+    heartbeat_s: float,
+) -> None:
     # Blocked before the first thread starts, so that every thread leaves these to sigwait.
     ends = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     executor = ThreadExecutor()
-    executor.start_loop("agent", agent.step)
+    loop = executor.start_loop("agent", agent.step)
+    hearing, membership = Hearing(agent, broker_of, loop.wake), Membership(agent, group_of, heartbeat_s)
+    executor.start_loop("hints", hearing.step)
+    executor.start_loop("membership", membership.step)
+    executor.start_loop("tracker", tracker.step)
     signal.sigwait(ends)
     executor.stop()
+    hearing.close()
+    membership.close()
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.model.arrays import Bools
 from zonesched.model.host_state import HostState
@@ -26,4 +24,4 @@ class AllHostsFilter(BaseHostFilter):
         return True
 
     def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
-        return np.ones(len(hosts), dtype=np.bool_)
+        return hosts.everyone

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.model.arrays import Bools
 from zonesched.model.host_state import HostState
@@ -29,5 +27,5 @@ class AvailabilityZoneFilter(BaseHostFilter):
 
     def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
         if not spec.availability_zone:
-            return np.ones(len(hosts), dtype=np.bool_)
+            return hosts.everyone
         return hosts.by_availability_zone(lambda name: name == spec.availability_zone)

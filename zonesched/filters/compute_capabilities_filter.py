@@ -59,18 +59,18 @@ class ComputeCapabilitiesFilter(BaseHostFilter):
         )
 
     def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
-        passed = np.ones(len(hosts), dtype=np.bool_)
+        met_by: list[Bools] = []
         of_facts: list[tuple[_Path, Requirement]] = []
         for path, requirement in _demands(spec):
             if _is_number(path):
                 numbers, number_of = np.unique(NUMBER_COLUMNS[path[0]](hosts), return_inverse=True)
                 met = [requirement.met_by(int(number)) for number in numbers]
-                passed &= np.array(met, dtype=np.bool_)[number_of]
+                met_by.append(np.array(met, dtype=np.bool_)[number_of])
             else:
                 of_facts.append((path, requirement))
         if of_facts:
-            passed &= hosts.by_shared_facts(_Meets(tuple(of_facts)))
-        return passed
+            met_by.append(hosts.by_shared_facts(_Meets(tuple(of_facts))))
+        return hosts.all_of(met_by)
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,11 @@ class _Meets(Lasting):
 
 
 def _demands(spec: RequestSpec) -> list[tuple[_Path, Requirement]]:
-    return [(tuple(key.split(":")), demand) for key, demand in demands_of(spec.flavor.extra_specs, SCOPE)]
+    if SCOPE not in spec.readings:
+        demands = demands_of(spec.flavor.extra_specs, SCOPE)
+        spec.readings[SCOPE] = [(tuple(key.split(":")), demand) for key, demand in demands]
+    found: list[tuple[_Path, Requirement]] = spec.readings[SCOPE]
+    return found
 
 
 def _is_number(path: _Path) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.model.arrays import Bools
 from zonesched.model.host_state import HostState
@@ -30,7 +28,7 @@ class SameHostFilter(BaseHostFilter):
 
     def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
         if not spec.same_host:
-            return np.ones(len(hosts), dtype=np.bool_)
+            return hosts.everyone
         return hosts.among(hosts.context.same_hosts)
 
 

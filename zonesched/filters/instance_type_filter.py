@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.model.arrays import Bools
 from zonesched.model.host_state import HostState
@@ -34,8 +32,5 @@ class InstanceTypeFilter(BaseHostFilter):
         )
 
     def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
-        passed = np.ones(len(hosts), dtype=np.bool_)
-        for name in (MEMORY_MB, DISK_GB):
-            if name in spec.resources:
-                passed &= hosts.left(name) >= spec.resources[name]
-        return passed
+        wanted = [name for name in (MEMORY_MB, DISK_GB) if name in spec.resources]
+        return hosts.all_of(hosts.have_left(name, spec.resources[name]) for name in wanted)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Self
 
-import numpy as np
-
 from zonesched.conf import Conf
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.model.arrays import Bools
@@ -48,4 +46,4 @@ class IsolatedHostsFilter(BaseHostFilter):
         isolated = hosts.named(self._hosts)
         if spec.image.id in self._images:
             return isolated
-        return ~isolated if self._restrict else np.ones(len(hosts), dtype=np.bool_)
+        return ~isolated if self._restrict else hosts.everyone

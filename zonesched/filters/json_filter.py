@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.filters.json_query import Query, parse_query
 from zonesched.model.arrays import Bools
@@ -15,10 +13,10 @@ from zonesched.model.request_spec import RequestSpec
 class JSONFilter(BaseHostFilter):
     """Passes hosts that the request's query holds for; all, if there is none.
 
-    Reads: the hint `query`, the text of a JSON list whose first element is an operator. `= < > <= >=` compare
-    the first operand with each of the others, `in` looks for it among them; `and`, `or` and `not` take such
-    lists. What a host does not have, or what is of another kind, meets no comparison. A text that starts with
-    `$` is one of the host's numbers (`$free_ram_mb`, `$total_usable_ram_mb`, `$free_disk_mb`,
+    Reads: the hint `query`, a JSON list, or its text, whose first element is an operator. `= < > <= >=`
+    compare the first operand with each of the others, `in` looks for it among them; `and`, `or` and `not`
+    take such lists. What a host does not have, or what is of another kind, meets no comparison. A text that
+    starts with `$` is one of the host's numbers (`$free_ram_mb`, `$total_usable_ram_mb`, `$free_disk_mb`,
     `$total_usable_disk_gb`, `$disk_mb_used`, `$vcpus_total`, `$vcpus_used`, `$num_instances`, `$num_io_ops`)
     or a path into its capabilities (`$capabilities.cpu_info.vendor`, or `$cpu_info.vendor`). Names, addresses
     and ids of hosts cannot be asked for. A request with a query brings the filter along, whatever filters are
@@ -42,7 +40,7 @@ class JSONFilter(BaseHostFilter):
     def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
         query = self._query(spec)
         if query is None:
-            return np.ones(len(hosts), dtype=np.bool_)
+            return hosts.everyone
         return query.hold(hosts)
 
     @staticmethod

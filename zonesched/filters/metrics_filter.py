@@ -40,7 +40,4 @@ class MetricsFilter(BaseHostFilter):
         return all(name in host_state.metrics for name in self._names)
 
     def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
-        passed = np.ones(len(hosts), dtype=np.bool_)
-        for name in self._names:
-            passed &= ~np.isnan(hosts.metric(name))
-        return passed
+        return hosts.all_of(~np.isnan(hosts.metric(name)) for name in self._names)

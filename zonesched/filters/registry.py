@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from zonesched.conf import Conf
-from zonesched.errors import BadRequest, ConfigError, ZoneschedError
+from zonesched.errors import ConfigError, FilterUnknown, ZoneschedError
 from zonesched.filters.aggregate_image_properties_isolation import AggregateImagePropertiesIsolation
 from zonesched.filters.aggregate_instance_extra_specs_filter import AggregateInstanceExtraSpecsFilter
 from zonesched.filters.aggregate_multi_tenancy_isolation import AggregateMultiTenancyIsolation
@@ -49,7 +49,7 @@ from zonesched.model.own_zone import (
     is_forced,
 )
 from zonesched.model.request_spec import GroupPolicy, RequestSpec
-from zonesched.plugin import load_named, unknown_name
+from zonesched.plugin import load_named
 
 BUILT_IN: Mapping[str, type[BaseHostFilter]] = {
     cls.__name__: cls
@@ -125,9 +125,16 @@ class HostFilters:
         for name in names:
             if name not in known:
                 if name in BUILT_IN:
-                    raise unknown_name(OPTION, name, sorted(known))
+                    raise ConfigError(
+                        f"Option {OPTION}: {name!r} is not among {AVAILABLE}: {', '.join(sorted(known))}.",
+                        field=OPTION,
+                    )
                 known |= _by_its_names(name, _make(OPTION, name, conf))
-        return cls(tuple(known[name] for name in names), known)
+        default = tuple(known[name] for name in names)
+        # The policy of a server group holds whatever filters there are.
+        for of_groups in (ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter):
+            known.setdefault(of_groups.__name__, of_groups.from_conf(conf))
+        return cls(default, known)
 
     def for_request(self, spec: RequestSpec) -> tuple[BaseHostFilter, ...]:
         """The enabled filters, then those the request adds; each once.
@@ -145,31 +152,43 @@ class HostFilters:
     def added_by(self, spec: RequestSpec) -> tuple[BaseHostFilter, ...]:
         """Those the request names, and those that heed what it asks for, whether anybody enabled them or not.
 
-        Raises BadRequest for a name that this zone does not know.
+        Raises FilterUnknown for one that this zone does not have.
         """
-        return tuple(self._named(name, "filters") for name in (*spec.filters, *_heeding(spec)))
+        named = [self._named(name, "filters") for name in spec.filters]
+        return (*named, *(self._heeding(name, field) for name, field in _needed(spec)))
 
     def _named(self, name: str, field: str) -> BaseHostFilter:
         found = self.known.get(OLDER_NAMES.get(name, name))
         if found is None:
-            raise BadRequest(f"There is no host filter {name!r} here.", code="filter_unknown", field=field)
+            # Not those of the zone's own configuration: who asks may be another zone.
+            known = ", ".join(sorted(self.known.keys() & BUILT_IN.keys()))
+            message = f"There is no host filter {name!r} here. Of the built-in ones there are: {known}."
+            raise FilterUnknown(message, filter_name=name, field=field)
         return found
 
+    def _heeding(self, name: str, field: str) -> BaseHostFilter:
+        if name not in self.known:
+            message = f"{field}: it needs the host filter {name}, which is not available here."
+            raise FilterUnknown(message, filter_name=name, field=field)
+        return self.known[name]
 
-def _heeding(spec: RequestSpec) -> Iterator[str]:
+
+def _needed(spec: RequestSpec) -> Iterator[tuple[str, str]]:
+    """The filters that heed what the request asks for, and the field that does so."""
     if spec.filter_query:
-        yield JSONFilter.__name__
-    if ADDRESS_HINT in spec.hints or CIDR_HINT in spec.hints:
-        yield SimpleCIDRAffinityFilter.__name__
+        yield JSONFilter.__name__, "filter_query"
+    for hint in (ADDRESS_HINT, CIDR_HINT):
+        if hint in spec.hints:
+            yield SimpleCIDRAffinityFilter.__name__, f"hints.{hint}"
     if spec.same_host:
-        yield SameHostFilter.__name__
+        yield SameHostFilter.__name__, "hints.same_host"
     if spec.different_host:
-        yield DifferentHostFilter.__name__
+        yield DifferentHostFilter.__name__, "hints.different_host"
     match group_policy(spec):
         case GroupPolicy.AFFINITY:
-            yield ServerGroupAffinityFilter.__name__
+            yield ServerGroupAffinityFilter.__name__, "group"
         case GroupPolicy.ANTI_AFFINITY:
-            yield ServerGroupAntiAffinityFilter.__name__
+            yield ServerGroupAntiAffinityFilter.__name__, "group"
 
 
 def _by_its_names(item: str, host_filter: BaseHostFilter) -> Mapping[str, BaseHostFilter]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.model.arrays import Bools
 from zonesched.model.host_state import HostState
@@ -36,9 +34,6 @@ class ResourceClassFilter(BaseHostFilter):
         )
 
     def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
-        passed = np.ones(len(hosts), dtype=np.bool_)
-        for name, amount in spec.resources.items():
-            passed &= hosts.admits(name)
-            if name not in _OF_OTHER_FILTERS:
-                passed &= hosts.have_left(name, amount)
-        return passed
+        others = {name: spec.resources[name] for name in spec.resources if name not in _OF_OTHER_FILTERS}
+        admitted = [hosts.admits(name) for name in spec.resources]
+        return hosts.all_of([*admitted, *(hosts.have_left(name, others[name]) for name in others)])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.model.arrays import Bools
 from zonesched.model.host_state import HostState
@@ -25,5 +23,5 @@ class RoomOfClassFilter(BaseHostFilter):
     def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
         amount = spec.resources.get(self.resource_class, 0)
         if amount == 0:
-            return np.ones(len(hosts), dtype=np.bool_)
+            return hosts.everyone
         return hosts.have_left(self.resource_class, amount)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.model.arrays import Bools
 from zonesched.model.host_state import HostState
@@ -34,7 +32,7 @@ class ServerGroupAffinityFilter(BaseHostFilter):
 
     def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
         if group_policy(spec) is not GroupPolicy.AFFINITY or not hosts.group_is_here:
-            return np.ones(len(hosts), dtype=np.bool_)
+            return hosts.everyone
         return hosts.group_members > 0
 
 
@@ -69,7 +67,7 @@ class ServerGroupAntiAffinityFilter(BaseHostFilter):
             case ServerGroup(policy=GroupPolicy.ANTI_AFFINITY, max_server_per_host=most):
                 return hosts.group_instances < most
             case _:
-                return np.ones(len(hosts), dtype=np.bool_)
+                return hosts.everyone
 
 
 def group_policy(spec: RequestSpec) -> GroupPolicy | None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-import numpy as np
-
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.model.arrays import Bools
 from zonesched.model.host_row import SharedFacts
@@ -32,13 +30,19 @@ class SharedFactsFilter(BaseHostFilter, ABC):
         """What the request asks of a host; `any_host` if nothing. Raises BadRequest if it cannot be read."""
 
     def check(self, spec: RequestSpec) -> None:
-        self.question(spec)
+        self._asked(spec)
 
     def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
-        return self.question(spec)(host_state.shared_facts)
+        return self._asked(spec)(host_state.shared_facts)
 
     def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
-        question = self.question(spec)
+        question = self._asked(spec)
         if question is any_host:
-            return np.ones(len(hosts), dtype=np.bool_)
+            return hosts.everyone
         return hosts.by_shared_facts(question)
+
+    def _asked(self, spec: RequestSpec) -> Question:
+        if self not in spec.readings:
+            spec.readings[self] = self.question(spec)
+        question: Question = spec.readings[self]
+        return question

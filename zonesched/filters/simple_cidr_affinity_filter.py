@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 
-import numpy as np
-
 from zonesched.errors import BadRequest
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.model.addresses import Network, is_inside
@@ -42,7 +40,7 @@ class SimpleCIDRAffinityFilter(BaseHostFilter):
 
     def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
         network = self._network(spec)
-        return np.ones(len(hosts), dtype=np.bool_) if network is None else hosts.inside(network)
+        return hosts.everyone if network is None else hosts.inside(network)
 
     @staticmethod
     def _network(spec: RequestSpec) -> Network | None:

@@ -13,8 +13,9 @@ from zonesched.model.capacity import Inventory
 class ClassColumns:
     """Columns by row. A host without this class has capacity 0 and admits no amount (max_unit 0).
 
-    `left` is capacity - used, what claims may still take; `free` is total - reserved - used. `any_amount`:
-    no host ever had another min_unit or step_size than 1: max_unit alone limits amounts from 1.
+    `usable` is total - reserved, `free` what of it is not used; `left` is capacity - used, what claims may
+    still take. `any_amount`: no host ever had another min_unit or step_size than 1, so that max_unit alone
+    limits amounts from 1. `least_max_unit`: no host of the table has a smaller max_unit, or none at all.
     """
 
     def __init__(self, room: int) -> None:
@@ -27,6 +28,8 @@ class ClassColumns:
         self.max_unit: Floats = np.zeros(room)
         self.step_size: Floats = np.ones(room)
         self.any_amount = True
+        self.least_max_unit = 0.0
+        self.usable: Floats = np.zeros(room)
         self.left: Floats = np.zeros(room)
         self.free: Floats = np.zeros(room)
 
@@ -46,6 +49,7 @@ class ClassColumns:
             self.capacity,
             self.used,
             self.max_unit,
+            self.usable,
             self.left,
             self.free,
         ):
@@ -65,14 +69,15 @@ class ClassColumns:
         self.step_size[rows] = [inventory.step_size for inventory in inventories]
         uneven = (self.min_unit[rows] != 1.0) | (self.step_size[rows] != 1.0)
         self.any_amount &= not uneven.any()
-        self._derive(rows)
+        self.least_max_unit = min(self.least_max_unit, float(self.max_unit[rows].min()))
+        self.usable[rows] = self.total[rows] - self.reserved[rows]
+        self._derive(rows, self.used[rows])
 
-    def set_used(self, rows: Ints, amounts: Sequence[int]) -> None:
+    def set_used(self, rows: Ints, amounts: Ints) -> None:
         """What claims take on each of `rows`."""
         self.used[rows] = amounts
-        self._derive(rows)
+        self._derive(rows, amounts)
 
-    def _derive(self, rows: Ints) -> None:
-        used = self.used[rows]
+    def _derive(self, rows: Ints, used: Ints | Floats) -> None:
         self.left[rows] = self.capacity[rows] - used
-        self.free[rows] = self.total[rows] - self.reserved[rows] - used
+        self.free[rows] = self.usable[rows] - used

@@ -27,7 +27,9 @@ from zonesched.model.arrays import Bools, Floats, Hashes, Ints
 from zonesched.model.capacity import Inventory
 from zonesched.model.class_columns import ClassColumns
 from zonesched.model.host_row import HostFacts, HostRow, HostUse, SharedFacts
+from zonesched.model.host_uses import HostUses
 from zonesched.model.hypervisor_version import version_number
+from zonesched.model.id_index import NOWHERE, IdIndex
 from zonesched.model.instance_columns import InstanceColumns
 from zonesched.model.interned import InternedColumn
 from zonesched.model.tallies import Tallies
@@ -36,7 +38,6 @@ from zonesched.model.tie_break import text_hash
 __all__ = ["HostFacts", "HostRow", "HostTable", "HostUse"]
 
 _FIRST_ROOM = 64
-_NOWHERE = -1
 _NO_TRAITS: frozenset[str] = frozenset()
 
 
@@ -49,7 +50,7 @@ class HostTable:
     def __init__(self) -> None:
         self._size = 0
         self._room = _FIRST_ROOM
-        self._row_of: dict[str, int] = {}
+        self._index = IdIndex()
         self._free_rows: list[int] = []
         self._ids: list[str] = []
         self._names: list[str] = []
@@ -63,6 +64,7 @@ class HostTable:
         self._hypervisor_versions: Floats = np.zeros(_FIRST_ROOM)
         self._metrics: dict[str, Floats] = {}
         self._services_up: Mapping[str, bool] = {}
+        self._metadata_keys: frozenset[str] | None = None
         self._instances = InstanceColumns(_FIRST_ROOM)
         self.addresses = AddressColumn(_FIRST_ROOM)
         self.services = InternedColumn("", "", _FIRST_ROOM)
@@ -78,23 +80,25 @@ class HostTable:
         latest = {row.facts.id: row for row in changed}
         if not latest:
             return
-        rows = [self._place(host_id) for host_id in latest]
-        for number, host in zip(rows, latest.values(), strict=True):
+        rows = self._place(list(latest))
+        for number, host in zip(rows.tolist(), latest.values(), strict=True):
             self._set_facts(number, host.facts)
             self._set_metrics(number, host.metrics)
         self._set_inventories(rows, list(latest.values()))
-        self._set_uses(rows, [host.use for host in latest.values()])
-        self._refresh_up(np.array(rows, dtype=np.int64))
+        self._set_uses(rows, HostUses.of({host_id: host.use for host_id, host in latest.items()}))
+        self._refresh_up(rows)
 
-    def apply_uses(self, changed: Mapping[str, HostUse]) -> None:
-        """Take what is in use of hosts, by id, whose facts and inventories have not changed.
+    def apply_uses(self, changed: HostUses) -> None:
+        """Take what is in use of hosts whose facts and inventories have not changed.
 
-        A class that a use does not name is not used; hosts that are not here are no error.
+        Hosts that are not here are no error.
         """
-        rows = [self._row_of.get(host_id, _NOWHERE) for host_id in changed]
-        here = {row: use for row, use in zip(rows, changed.values(), strict=True) if row != _NOWHERE}
-        if here:
-            self._set_uses(list(here), list(here.values()))
+        rows = self._index.rows(changed.ids)
+        here = rows != NOWHERE
+        if here.all():
+            self._set_uses(rows, changed)
+        else:
+            self._set_uses(rows[here], changed.among(here))
 
     def set_services_up(self, up: Mapping[str, bool]) -> None:
         """Say which agents live, by service id, all of them at once: a service that is not named is down."""
@@ -103,7 +107,7 @@ class HostTable:
 
     def __len__(self) -> int:
         """Number of hosts."""
-        return len(self._row_of)
+        return len(self._index)
 
     @property
     def size(self) -> int:
@@ -112,12 +116,16 @@ class HostTable:
 
     def row_of(self, host_id: str) -> int:
         """The row of a host; KeyError if it is not here."""
-        return self._row_of[host_id]
+        row = int(self._index.rows([host_id])[0])
+        if row == NOWHERE:
+            raise KeyError(host_id)
+        return row
 
     def rows_of(self, host_ids: Iterable[str]) -> Ints:
         """The rows of those of `host_ids` that are here, in no particular order."""
-        known = (self._row_of[host_id] for host_id in host_ids if host_id in self._row_of)
-        return np.fromiter(known, dtype=np.int64)
+        rows: Ints = self._index.rows(list(host_ids))
+        here: Ints = rows[rows != NOWHERE]
+        return here
 
     def rows_named(self, names: Iterable[str]) -> Ints:
         """The rows of those hosts of these names that are here, in no particular order."""
@@ -224,8 +232,10 @@ class HostTable:
 
     def has_metadata(self, key: str) -> bool:
         """Whether an aggregate of some host has this key in its metadata."""
-        sets = self.aggregate_sets.distinct()
-        return any(key in aggregate.metadata for aggregates in sets for aggregate in aggregates)
+        if self._metadata_keys is None:
+            aggregates = (aggregate for some in self.aggregate_sets.distinct() for aggregate in some)
+            self._metadata_keys = frozenset(key for aggregate in aggregates for key in aggregate.metadata)
+        return key in self._metadata_keys
 
     @property
     def metric_names(self) -> tuple[str, ...]:
@@ -237,16 +247,17 @@ class HostTable:
         column = self._metrics.get(name)
         return np.full(self._size, np.nan) if column is None else column[: self._size]
 
-    def _place(self, host_id: str) -> int:
-        row = self._row_of.get(host_id)
-        if row is not None:
-            return row
-        row = self._free_rows.pop() if self._free_rows else self._append_row()
-        self._row_of[host_id] = row
-        self._ids[row] = host_id
-        self._alive[row] = True
-        self._host_hash[row] = text_hash(host_id)
-        return row
+    def _place(self, host_ids: Sequence[str]) -> Ints:
+        """The rows of these hosts, new ones of those that are not here."""
+        rows = self._index.rows(host_ids)
+        new = np.flatnonzero(rows == NOWHERE).tolist()
+        for position in new:
+            row = rows[position] = self._free_rows.pop() if self._free_rows else self._append_row()
+            self._ids[row] = host_ids[position]
+            self._alive[row] = True
+            self._host_hash[row] = text_hash(host_ids[position])
+        self._index.add([host_ids[position] for position in new], rows[new])
+        return rows
 
     def _append_row(self) -> int:
         if self._size == self._room:
@@ -278,14 +289,16 @@ class HostTable:
         self._room = room
 
     def _remove(self, host_id: str) -> None:
-        row = self._row_of.pop(host_id, None)
-        if row is None:
+        row = self._index.remove(host_id)
+        if row == NOWHERE:
             return
         nobody = HostFacts(id="", name="", enabled=False)
         self._set_facts(row, nobody)
         self._set_metrics(row, {})
-        self._set_inventories([row], [HostRow(nobody, {})])
-        self._set_uses([row], [HostUse()])
+        rows = np.array([row], dtype=np.int64)
+        for columns in self._classes.values():
+            columns.clear(rows)
+        self._set_uses(rows, HostUses.of({host_id: HostUse()}))
         self._ids[row] = ""
         self._alive[row] = self._up[row] = False
         self._free_rows.append(row)
@@ -302,6 +315,7 @@ class HostTable:
         shared = SharedFacts(facts.availability_zone, facts.capabilities, facts.traits, facts.aggregates)
         aggregates = tuple(aggregate.key for aggregate in facts.aggregates)
         self.aggregate_sets.set(row, aggregates, facts.aggregates)
+        self._metadata_keys = None
         self._hypervisor_versions[row] = version_number(facts.capabilities.get("hypervisor_version"))
         key = (facts.availability_zone, text, facts.traits, aggregates)
         self.shared_facts.set(row, key, shared)
@@ -320,24 +334,29 @@ class HostTable:
         for name, column in self._metrics.items():
             column[row] = metrics.get(name, np.nan)
 
-    def _set_inventories(self, rows: Sequence[int], hosts: Sequence[HostRow]) -> None:
+    def _set_inventories(self, rows: Ints, hosts: Sequence[HostRow]) -> None:
         inventories: defaultdict[str, tuple[list[int], list[Inventory]]] = defaultdict(lambda: ([], []))
-        for row, host in zip(rows, hosts, strict=True):
+        for row, host in zip(rows.tolist(), hosts, strict=True):
             for resource_class, inventory in host.inventories.items():
                 inventories[resource_class][0].append(row)
                 inventories[resource_class][1].append(inventory)
         for columns in self._classes.values():
-            columns.clear(np.array(rows, dtype=np.int64))
+            columns.clear(rows)
         for resource_class, (with_class, values) in inventories.items():
+            if resource_class not in self._classes and len(rows) == len(self):
+                self._class(resource_class).least_max_unit = np.inf
             self._class(resource_class).set_inventories(with_class, values)
-
-    def _set_uses(self, row_numbers: Sequence[int], uses: Sequence[HostUse]) -> None:
-        self._instances.set(row_numbers, uses)
-        rows = np.array(row_numbers, dtype=np.int64)
-        for resource_class in {name for use in uses for name in use.used}:
-            self._class(resource_class)
         for resource_class, columns in self._classes.items():
-            columns.set_used(rows, [use.used.get(resource_class, 0) for use in uses])
+            if len(inventories[resource_class][0]) < len(rows):
+                columns.least_max_unit = 0.0
+
+    def _set_uses(self, rows: Ints, uses: HostUses) -> None:
+        self._instances.set(rows, uses)
+        for resource_class in uses.used:
+            self._class(resource_class)
+        nothing = np.zeros(len(rows), dtype=np.int64)
+        for resource_class, columns in self._classes.items():
+            columns.set_used(rows, uses.used.get(resource_class, nothing))
 
     def _class(self, resource_class: str) -> ClassColumns:
         columns = self._classes.get(resource_class)

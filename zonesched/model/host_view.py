@@ -7,7 +7,9 @@ then stand in it several times, with different numbers of them. Nothing is writt
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,12 +19,24 @@ from zonesched.model.arrays import Bools, Floats, Hashes, Ints, RowSelection
 from zonesched.model.host_row import SharedFacts
 from zonesched.model.host_state import HostState
 from zonesched.model.host_table import HostTable
+from zonesched.model.interned import InternedColumn
 from zonesched.model.request_context import NOTHING_KNOWN, RequestContext
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.tie_break import mix, text_hash
 
+V = TypeVar("V")
+
 DENSE = 0.25
 """From this share of hosts on, to look at all rows is faster than to gather some."""
+
+
+@dataclass(frozen=True)
+class _MostRows:
+    """Those rows of a view of all that remain; their numbers are looked up only when somebody asks."""
+
+    whole: HostView
+    remaining: Bools
+    count: int
 
 
 class HostView:
@@ -31,7 +45,7 @@ class HostView:
     def __init__(
         self,
         table: HostTable,
-        rows: RowSelection,
+        rows: RowSelection | _MostRows,
         spec: RequestSpec,
         context: RequestContext = NOTHING_KNOWN,
         copies: Ints | None = None,
@@ -39,16 +53,18 @@ class HostView:
         """`context`: what the zone knows about the request.
 
         `copies`: instances of `spec` that are virtually on each host; None says none anywhere.
+
+        `kept`: what a reader wants to find again.
         """
         self.table = table
-        self.rows = rows
+        self._which = rows
         self.spec = spec
         self.context = context
         self.copies = copies
         self._kept: dict[tuple[str, str], Floats] = {}
         self._admitted: dict[str, Bools] = {}
         self._have_left: dict[tuple[str, int], Bools] = {}
-        self._wider: HostView | None = None
+        self.kept: dict[str, object] = {}
 
     @classmethod
     def whole(cls, table: HostTable, spec: RequestSpec, context: RequestContext = NOTHING_KNOWN) -> HostView:
@@ -61,29 +77,53 @@ class HostView:
 
     def survivors(self, remaining: Bools) -> HostView:
         """Those hosts of a view of all rows that `remaining` names."""
-        rows = np.flatnonzero(remaining)
-        if len(rows) == len(self):
+        count = int(np.count_nonzero(remaining))
+        if count == len(self):
             return self
-        found = self.pick(rows)
-        if len(rows) >= DENSE * len(self):
-            found._wider = self
-        return found
+        if count < DENSE * len(self):
+            return self.pick(np.flatnonzero(remaining))
+        return HostView(self.table, _MostRows(self, remaining, count), self.spec, self.context)
 
-    def compute(self, read: Callable[[HostView], Floats]) -> Floats:
-        """`read` of this view; by all rows of the table where that is faster than to gather each column."""
-        if self._wider is None:
-            return read(self)
-        values = read(self._wider)
-        return values[self.rows] if len(values) == len(self._wider) else values
+    @property
+    def read_of(self) -> HostView:
+        """Where columns are read from, to take this view's `rows` of them.
 
-    def keep(self, name: str, read: Callable[[], Floats]) -> Floats:
-        """What was read under this name before, else what `read` gives."""
-        return self._keep(name, "", read)
+        All rows of the table, where that is faster than to gather each column, else this view.
+        """
+        return self._which.whole if isinstance(self._which, _MostRows) else self
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the view is of every row, free ones too."""
+        return isinstance(self._which, slice) and self.copies is None
+
+    def have_rows(self, *rows: np.intp) -> bool:
+        """Whether these elements of `read_of` are hosts of this view."""
+        if not isinstance(self._which, _MostRows):
+            return True
+        return all(self._which.remaining[row] for row in rows)
+
+    def leave_out(self, column: Floats, value: float) -> None:
+        """Let `value` stand in a column of `read_of` for what is no host of this view."""
+        if isinstance(self._which, _MostRows):
+            column[np.flatnonzero(~self._which.remaining)] = value
 
     def __len__(self) -> int:
-        if isinstance(self.rows, slice):
-            return int(self.rows.stop)
-        return len(self.rows)
+        match self._which:
+            case slice(stop=stop):
+                return int(stop)
+            case _MostRows(count=count):
+                return count
+            case rows:
+                return len(rows)
+
+    @cached_property
+    def rows(self) -> RowSelection:
+        match self._which:
+            case _MostRows(remaining=remaining):
+                return np.flatnonzero(remaining)
+            case rows:
+                return rows
 
     @cached_property
     def row_numbers(self) -> Ints:
@@ -143,9 +183,29 @@ class HostView:
             admitted = self._admitted[resource_class] = self._admits(resource_class, amount)
         return admitted
 
+    @cached_property
+    def everyone(self) -> Bools:
+        """True for each host; a filter that gives this very array costs nothing more."""
+        everyone = np.ones(len(self), dtype=np.bool_)
+        everyone.flags.writeable = False
+        return everyone
+
+    def all_of(self, answers: Iterable[Bools]) -> Bools:
+        """Which hosts have true in all of these."""
+        found = self.everyone
+        for answer in answers:
+            if found is self.everyone:
+                found = answer
+            elif answer is not self.everyone:
+                found = found & answer
+        return found
+
     def _admits(self, resource_class: str, amount: int) -> Bools:
+        columns = self.table.columns(resource_class)
+        if columns.any_amount and columns.least_max_unit >= amount:
+            return self.everyone
         admitted: Bools = self.max_unit(resource_class) >= amount
-        if self.table.columns(resource_class).any_amount:
+        if columns.any_amount:
             return admitted
         admitted &= self.min_unit(resource_class) <= amount
         steps = self.step_size(resource_class)
@@ -237,14 +297,14 @@ class HostView:
         return self.table.addresses.inside(self.rows, network)
 
     def by_availability_zone(self, question: Callable[[str], bool]) -> Bools:
-        return self.table.availability_zones.flags(self.rows, question)
+        return self._asked(self.table.availability_zones, question)
 
     def by_traits(self, question: Callable[[frozenset[str]], bool]) -> Bools:
-        return self.table.trait_sets.flags(self.rows, question)
+        return self._asked(self.table.trait_sets, question)
 
     def by_shared_facts(self, question: Callable[[SharedFacts], bool]) -> Bools:
         """Asked once per distinct (availability zone, capabilities, traits, aggregates)."""
-        return self.table.shared_facts.flags(self.rows, question)
+        return self._asked(self.table.shared_facts, question)
 
     def numbers_by_shared_facts(self, question: Callable[[SharedFacts], float]) -> Floats:
         """As `by_shared_facts`, for a question whose answer is a number."""
@@ -280,6 +340,9 @@ class HostView:
             if placed:
                 state.consume(self.spec, placed)
             yield state
+
+    def _asked(self, column: InternedColumn[V], question: Callable[[V], bool]) -> Bools:
+        return column.flags(self.rows, question, self.everyone)
 
     def _column(self, resource_class: str, name: str) -> Floats:
         def read() -> Floats:

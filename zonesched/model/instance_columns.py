@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from zonesched.model.arrays import Floats
-from zonesched.model.host_row import HostUse
+from zonesched.model.arrays import Floats, Ints
+from zonesched.model.host_uses import HostUses
 from zonesched.model.tallies import Tallies
 
 
@@ -31,14 +29,12 @@ class InstanceColumns:
         self.num_building = np.concatenate([self.num_building, more])
         self.failed_builds = np.concatenate([self.failed_builds, more])
 
-    def set(self, row_numbers: Sequence[int], uses: Sequence[HostUse]) -> None:
-        """One use for each of the rows."""
-        # Not the uses themselves: of a hundred thousand hosts, what else they hold would be kept twice.
-        self.owners.set(row_numbers, [use.owners for use in uses])
-        self.flavors.set(row_numbers, [use.flavors for use in uses])
-        self.images.set(row_numbers, [use.images for use in uses])
-        self.groups.set(row_numbers, [use.groups for use in uses])
-        rows = np.array(row_numbers, dtype=np.int64)
-        self.num_instances[rows] = [sum(use.owners.values()) for use in uses]
-        self.num_building[rows] = [use.num_building for use in uses]
-        self.failed_builds[rows] = [use.failed_builds for use in uses]
+    def set(self, rows: Ints, uses: HostUses) -> None:
+        """One element of the uses for each of the rows."""
+        self.owners.set(rows, uses.owners)
+        self.flavors.set(rows, uses.flavors)
+        self.images.set(rows, uses.images)
+        self.groups.set(rows, uses.groups)
+        self.num_instances[rows] = uses.num_instances
+        self.num_building[rows] = uses.num_building
+        self.failed_builds[rows] = uses.failed_builds

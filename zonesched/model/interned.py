@@ -17,6 +17,7 @@ from zonesched.model.arrays import Bools, Floats, Ints, RowSelection
 V = TypeVar("V")
 
 _MOST_KEPT = 64
+_MOST_ANSWERS = 16
 _NOT_ASKED, _NO, _YES = 0, 1, 2
 
 
@@ -38,6 +39,7 @@ class InternedColumn(Generic[V]):
         self._unused: list[int] = []
         self._numbers: npt.NDArray[np.int32] = np.zeros(room, dtype=np.int32)
         self._kept: dict[Lasting, bytearray] = {}
+        self._answers: dict[tuple[Lasting, int], Bools | None] = {}
 
     def grow(self, room: int) -> None:
         self._numbers = np.concatenate([self._numbers, np.zeros(room - len(self._numbers), dtype=np.int32)])
@@ -50,16 +52,39 @@ class InternedColumn(Generic[V]):
         number = self._number_of.get(key)
         if number is None:
             number = self._add(key, value)
+        before = int(self._numbers[row])
+        if number != before:
+            self._answers.clear()
         self._users[number] += 1
-        self._release(int(self._numbers[row]))
+        self._release(before)
         self._numbers[row] = number
 
     def clear(self, row: int) -> None:
         """Give `row` the default value."""
         self.set(row, self._keys[0], self._values[0])
 
-    def flags(self, rows: RowSelection, question: Callable[[V], bool]) -> Bools:
-        """The answer for each of `rows`; asked at most once per distinct value of the column."""
+    def flags(
+        self, rows: RowSelection, question: Callable[[V], bool], everyone: Bools | None = None
+    ) -> Bools:
+        """The answer for each of `rows`; asked at most once per distinct value of the column.
+
+        A slice is of the first rows. `everyone` is answered where all are true. Never write to the answer.
+        """
+        key = _key(question, rows)
+        if key is None:
+            found = self._ask(rows, question)
+        elif key in self._answers:
+            found = self._answers[key]
+        else:
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._answers.clear()
+            found = self._answers[key] = self._ask(rows, question)
+        if found is not None:
+            return found
+        return np.ones(len(self._numbers[rows]), dtype=np.bool_) if everyone is None else everyone
+
+    def _ask(self, rows: RowSelection, question: Callable[[V], bool]) -> Bools | None:
+        """The answer for each of the rows; None if all are true."""
         numbers = self._numbers[rows]
         asked = self._worth_asking(numbers)
         known = self._answers_to(question)
@@ -67,9 +92,7 @@ class InternedColumn(Generic[V]):
             if known[number] == _NOT_ASKED:
                 known[number] = _YES if question(self._values[number]) else _NO
         answers: Bools = np.frombuffer(known, dtype=np.uint8) == _YES
-        if answers[asked].all():
-            return np.ones(len(numbers), dtype=np.bool_)
-        return answers[numbers]
+        return None if answers[asked].all() else answers[numbers]
 
     def _answers_to(self, question: object) -> bytearray:
         """What is known of the answer for each value, to be filled in."""
@@ -140,3 +163,8 @@ class InternedColumn(Generic[V]):
             self._values[number] = self._values[0]
             self._keys[number] = self._keys[0]
             self._unused.append(number)
+
+
+def _key(question: object, rows: RowSelection) -> tuple[Lasting, int] | None:
+    """What an answer is kept by, if it is one to be kept."""
+    return (question, rows.stop) if isinstance(question, Lasting) and isinstance(rows, slice) else None

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class PlacementState(enum.Enum):
@@ -39,6 +40,10 @@ LIVING = frozenset(
     }
 )
 """States in which an instance is, or may still become, built at this place."""
+
+
+ZONE_LOST = "zone_lost"
+"""Why a place in a child came to nothing, or ended: the child is no longer a child of this zone."""
 
 
 class BuildState(enum.Enum):
@@ -78,8 +83,7 @@ class Build:
     name: str = ""
 
 
-@dataclass(frozen=True)
-class Attempt:
+class Attempt(NamedTuple):
     """The key that a parent's later calls name."""
 
     uuid: str
@@ -109,9 +113,14 @@ class InstanceStatus(enum.Enum):
 
 @dataclass(frozen=True)
 class InstanceChange:
-    """One line of what a child tells its parent when asked what has changed."""
+    """One line of what a child tells its parent when asked what has changed.
+
+    `state`: where the attempt stands, as a build or confirm of it would be answered. FAILED is its end, and
+    nothing is left of it there; an instance in ERROR whose attempt is CONFIRMED was built and ended since.
+    """
 
     uuid: str
     attempt: int
     status: InstanceStatus
+    state: BuildState
     reason: str = ""

@@ -6,7 +6,6 @@ The spec travels whole (flavor and image inline), since zones share no definitio
 from __future__ import annotations
 
 import enum
-import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from zonesched.model.own_zone import AS_CONFIGURED, AsConfigured, ChosenFilters, EnabledFilters, for_others
+from zonesched.model.own_zone import AS_CONFIGURED, EnabledFilters
 
 VCPU = "VCPU"
 MEMORY_MB = "MEMORY_MB"
@@ -153,7 +152,8 @@ class RequestSpec:
 
     `time_budget_s` is what is left of the caller's time when the spec arrives; durations, never clock times,
     cross between zones. `path` holds the uuids of the zones passed so far, first the one the user asked.
-    `enabled` and the hints of `own_zone.OWN_HINTS` are of this zone alone and not on the wire.
+    `enabled` and the hints of `own_zone.OWN_HINTS` are of this zone alone and not on the wire. Neither is
+    `traced_by`, the id of the user's call that logs bear: it goes in a header.
     """
 
     request_id: str
@@ -172,6 +172,7 @@ class RequestSpec:
     weighing: Weighing = Unweighed()
     path: tuple[str, ...] = ()
     time_budget_s: float = 10.0
+    traced_by: str = ""
 
     @cached_property
     def resources(self) -> Mapping[str, int]:
@@ -213,6 +214,11 @@ class RequestSpec:
         specs = self.flavor.extra_specs
         return {k.removeprefix(ZONE_SCOPE): v for k, v in specs.items() if k.startswith(ZONE_SCOPE)}
 
+    @cached_property
+    def readings(self) -> dict[object, Any]:
+        """What filters have read of this very request, kept by whatever they find it again with."""
+        return {}
+
     @property
     def group_id(self) -> str:
         """The id of the server group that the instances join, "" without one."""
@@ -237,158 +243,6 @@ class RequestSpec:
     def image_key(self) -> str:
         """The image's properties as one text: equal for images that say the same."""
         return json.dumps(dict(self.image.properties), sort_keys=True, separators=(",", ":"))
-
-    def digest(self) -> bytes:
-        """SHA-256 of the request's content (resources, image, hints and what else chooses hosts), 32 bytes.
-
-        A sealed entry is bound to it. Not in it: what differs from hop to hop or from select to boot
-        (request id, path, budget, number of instances, weighing).
-        """
-        wire = spec_to_wire(self)
-        content = {key: wire[key] for key in _CONTENT_KEYS}
-        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-        return hashlib.sha256(text.encode()).digest()
-
-
-_CONTENT_KEYS = (
-    "flavor",
-    "image",
-    "policy",
-    "group",
-    "availability_zone",
-    "hints",
-    "filters",
-    "filter_query",
-)
-
-
-def spec_to_wire(spec: RequestSpec) -> dict[str, Any]:
-    """The spec as the JSON object `request_spec` of docs/wire.md."""
-    return {
-        "request_id": spec.request_id,
-        "project_id": spec.project_id,
-        "num_instances": spec.num_instances,
-        "alternates": spec.alternates,
-        "policy": spec.policy.value,
-        "group": _group_to_wire(spec.group),
-        "flavor": {
-            "id": spec.flavor.id,
-            "name": spec.flavor.name,
-            "vcpus": spec.flavor.vcpus,
-            "ram": spec.flavor.ram_mb,
-            "disk": spec.flavor.disk_gb,
-            "extra_specs": dict(spec.flavor.extra_specs),
-        },
-        "image": {
-            "id": spec.image.id,
-            "name": spec.image.name,
-            "properties": dict(spec.image.properties),
-        },
-        "availability_zone": spec.availability_zone,
-        "hints": for_others(spec.hints),
-        "filters": list(spec.filters),
-        "filter_query": spec.filter_query,
-        "weighing": _weighing_to_wire(spec.weighing),
-        "path": list(spec.path),
-        "time_budget_s": spec.time_budget_s,
-    }
-
-
-def spec_from_wire(wire: Mapping[str, Any]) -> RequestSpec:
-    """The spec that a validated `request_spec` object says; the API's schema checks types and limits."""
-    flavor, image = wire["flavor"], wire["image"]
-    return RequestSpec(
-        request_id=wire["request_id"],
-        project_id=wire["project_id"],
-        num_instances=wire["num_instances"],
-        alternates=wire["alternates"],
-        policy=Policy(wire["policy"]),
-        group=_group_from_wire(wire["group"]),
-        flavor=Flavor(
-            id=flavor["id"],
-            name=flavor["name"],
-            vcpus=flavor["vcpus"],
-            ram_mb=flavor["ram"],
-            disk_gb=flavor["disk"],
-            extra_specs=dict(flavor["extra_specs"]),
-        ),
-        image=Image(id=image["id"], name=image["name"], properties=dict(image["properties"])),
-        availability_zone=wire["availability_zone"],
-        hints=dict(wire["hints"]),
-        filters=tuple(wire["filters"]),
-        filter_query=wire["filter_query"],
-        weighing=_weighing_from_wire(wire["weighing"]),
-        path=tuple(wire["path"]),
-        time_budget_s=wire["time_budget_s"],
-    )
-
-
-def spec_to_row(spec: RequestSpec) -> dict[str, Any]:
-    """The spec as its own zone keeps it: as on the wire, with what never leaves the zone."""
-    row = {**spec_to_wire(spec), "hints": dict(spec.hints)}
-    match spec.enabled:
-        case ChosenFilters(names):
-            return {**row, "enabled_filters": list(names)}
-        case AsConfigured():
-            return row
-
-
-def spec_from_row(row: Mapping[str, Any]) -> RequestSpec:
-    """The spec that `spec_to_row` made a row of."""
-    spec = spec_from_wire(row)
-    if "enabled_filters" not in row:
-        return spec
-    return replace(spec, enabled=ChosenFilters(tuple(row["enabled_filters"])))
-
-
-def _group_to_wire(group: Group) -> dict[str, Any]:
-    match group:
-        case ServerGroup(group_id, policy, most):
-            return {"name": policy.value, "id": group_id, "max_server_per_host": most}
-        case NoGroup():
-            return {"name": "none"}
-
-
-def _group_from_wire(wire: Mapping[str, Any]) -> Group:
-    if wire["name"] == "none":
-        return NoGroup()
-    return ServerGroup(wire["id"], GroupPolicy(wire["name"]), wire["max_server_per_host"])
-
-
-def _weighing_to_wire(weighing: Weighing) -> dict[str, Any]:
-    match weighing:
-        case ScoreWeighing(scales):
-            return {
-                "name": "score",
-                "scales": [
-                    {"weigher": s.weigher, "low": s.low, "high": s.high, "multiplier": s.multiplier}
-                    for s in scales
-                ],
-            }
-        case CostWeighing(driver, functions):
-            return {
-                "name": "cost",
-                "driver": driver,
-                "functions": [{"name": f.name, "weight": f.weight} for f in functions],
-            }
-        case Unweighed():
-            return {"name": "unweighed"}
-
-
-def _weighing_from_wire(wire: Mapping[str, Any]) -> Weighing:
-    match wire["name"]:
-        case "score":
-            return ScoreWeighing(
-                tuple(
-                    WeigherScale(s["weigher"], float(s["low"]), float(s["high"]), float(s["multiplier"]))
-                    for s in wire["scales"]
-                )
-            )
-        case "cost":
-            functions = tuple(CostFunction(f["name"], float(f["weight"])) for f in wire["functions"])
-            return CostWeighing(wire["driver"], functions)
-        case _:
-            return Unweighed()
 
 
 def spec_for_child(spec: RequestSpec, zone_uuid: str, time_budget_s: float) -> RequestSpec:

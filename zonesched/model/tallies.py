@@ -1,90 +1,175 @@
-"""Counts of a host's instances by something they share (owner, flavor, group), for all hosts of a table."""
+"""Counts of a host's instances by something they share (owner, flavor, group), for all hosts of a table.
+
+Hosts have few keys each, so what is kept is one pool of (row, key, count): the elements of a row stand
+together, in order of key. A row that changes gets a new place at the pool's end; what it had becomes a hole,
+and a full pool is made anew without its holes.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
+import numpy.typing as npt
 
-from zonesched.model.arrays import Floats
+from zonesched.model.arrays import Floats, Ints
+from zonesched.model.counts import Counts
 
-_NOTHING: Mapping[str, int] = {}
+_Small = npt.NDArray[np.int32]
+
+_HOLE = -1
+_FIRST_ROOM = 256
+_MOST_KEPT = 2
 
 
 class Tallies:
-    """Counts by row and key, and rows by key; a count of 0 is as none.
-
-    Hosts change far more often than somebody asks which of them have a key, so rows are sorted by key when
-    that is asked; until then there is nothing to keep but what each row has.
-    """
+    """Counts by row and key; a count of 0 is as none."""
 
     def __init__(self, room: int) -> None:
-        self._counts: list[Mapping[str, int]] = [_NOTHING] * room
-        self._is_sorted = False
-        self._sorted: dict[int, Mapping[str, int]] = {}
-        self._unsorted: set[int] = set()
-        self._rows_of: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        self._starts: _Small = np.zeros(room, dtype=np.int32)
+        self._lengths: _Small = np.zeros(room, dtype=np.int32)
+        self._rows: _Small = np.zeros(_FIRST_ROOM, dtype=np.int32)
+        self._numbers: _Small = np.zeros(_FIRST_ROOM, dtype=np.int32)
+        self._amounts: _Small = np.zeros(_FIRST_ROOM, dtype=np.int32)
+        self._end = 0
+        self._keys: list[str] = []
+        self._number_of: dict[str, int] = {}
+        self._unused: list[int] = []
+        self._holders: Ints = np.zeros(0, dtype=np.int64)
+        self._kept: dict[str, Floats] = {}
 
     def grow(self, room: int) -> None:
-        self._counts += [_NOTHING] * (room - len(self._counts))
+        more = np.zeros(room - len(self._starts), dtype=np.int32)
+        self._starts = np.concatenate([self._starts, more])
+        self._lengths = np.concatenate([self._lengths, more])
 
-    def set(self, rows: Sequence[int], counts: Iterable[Mapping[str, int]]) -> None:
-        """All that each of `rows` has at present, by key; kept as it is given."""
-        for row, of_row in zip(rows, counts, strict=True):
-            self._counts[row] = of_row or _NOTHING
-        if self._is_sorted:
-            self._unsorted.update(rows)
+    def set(self, rows: Ints, counts: Counts) -> None:
+        """All that each of `rows`, each there once, has at present."""
+        self._kept.clear()
+        before = self._clear(rows)
+        if len(counts.positions):
+            self._append(rows, counts)
+        self._forget(before)
 
     def count(self, row: int, key: str) -> int:
-        return self._counts[row].get(key, 0)
+        number = self._number_of.get(key)
+        if number is None:
+            return 0
+        start = int(self._starts[row])
+        for at in range(start, start + int(self._lengths[row])):
+            if self._numbers[at] == number:
+                return int(self._amounts[at])
+        return 0
 
     def of_row(self, row: int) -> Mapping[str, int]:
         """All counts of one row, by key."""
-        return {key: count for key, count in self._counts[row].items() if count > 0}
+        found = slice(self._starts[row], self._starts[row] + self._lengths[row])
+        pairs = zip(self._numbers[found].tolist(), self._amounts[found].tolist(), strict=True)
+        return {self._keys[number]: amount for number, amount in pairs}
 
     def column(self, key: str, size: int) -> Floats:
-        """The counts of one key, by row."""
-        return self.weighed({key: 1.0}, size)
+        """The counts of one key, by row; the same array until something changes."""
+        kept = self._kept.get(key)
+        if kept is None or len(kept) != size:
+            if len(self._kept) >= _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+            kept = self._kept[key] = self._column(key, size)
+        return kept
 
     def weighed(self, scores: Mapping[str, float], size: int) -> Floats:
         """By row, the sum of count times score over the keys, added in their order."""
-        self._sort()
-        total = np.zeros(size)
-        for key in sorted(scores):
-            found = self._rows_of.get(key)
-            if found and scores[key]:
-                counts = np.fromiter(found.values(), dtype=np.float64, count=len(found))
-                total[np.fromiter(found, dtype=np.int64, count=len(found))] += counts * scores[key]
-        return total
+        # One more for holes, which are number -1.
+        by_number = np.zeros(len(self._keys) + 1)
+        for key, score in scores.items():
+            if key in self._number_of:
+                by_number[self._number_of[key]] = score
+        amounts = by_number[self._numbers[: self._end]] * self._amounts[: self._end]
+        return np.bincount(self._rows[: self._end], weights=amounts, minlength=size).astype(np.float64)
 
     def has(self, key: str) -> bool:
         """Whether any row has it."""
-        self._sort()
-        return key in self._rows_of
+        return key in self._number_of
 
     def keys(self) -> Iterator[str]:
         """Every key that some row has, in no particular order."""
-        self._sort()
-        return iter(self._rows_of)
+        return iter(self._number_of)
 
-    def _sort(self) -> None:
-        if not self._is_sorted:
-            self._unsorted.update(row for row, counts in enumerate(self._counts) if counts)
-            self._is_sorted = True
-        for row in self._unsorted:
-            self._take_out(row)
-            counts = self._counts[row]
-            for key, count in counts.items():
-                if count > 0:
-                    self._rows_of[key][row] = count
-            if counts:
-                self._sorted[row] = counts
-        self._unsorted.clear()
+    def _column(self, key: str, size: int) -> Floats:
+        column = np.zeros(size)
+        number = self._number_of.get(key)
+        if number is not None:
+            found = np.flatnonzero(self._numbers[: self._end] == number)
+            column[self._rows[found]] = self._amounts[found]
+        return column
 
-    def _take_out(self, row: int) -> None:
-        for key, count in self._sorted.pop(row, _NOTHING).items():
-            if count > 0:
-                del self._rows_of[key][row]
-                if not self._rows_of[key]:
-                    del self._rows_of[key]
+    def _clear(self, rows: Ints) -> _Small:
+        """Make holes of all that these rows have; the numbers that were there."""
+        lengths = self._lengths[rows]
+        if not lengths.any():
+            return np.zeros(0, dtype=np.int32)
+        places = _places(self._starts[rows], lengths)
+        before = self._numbers[places]
+        self._numbers[places] = _HOLE
+        self._lengths[rows] = 0
+        np.subtract.at(self._holders, before, 1)
+        return before
+
+    def _append(self, rows: Ints, counts: Counts) -> None:
+        more = len(counts.positions)
+        if self._end + more > len(self._rows):
+            self._make_room(more)
+        numbers = self._numbers_of(counts)[counts.numbers]
+        place = slice(self._end, self._end + more)
+        self._rows[place] = rows[counts.positions]
+        self._numbers[place] = numbers
+        self._amounts[place] = counts.amounts
+        np.add.at(self._holders, numbers, 1)
+        lengths = np.bincount(counts.positions, minlength=len(rows))
+        self._lengths[rows] = lengths
+        self._starts[rows] = self._end + np.cumsum(lengths) - lengths
+        self._end += more
+
+    def _make_room(self, more: int) -> None:
+        """Close the holes, and let half as much again be free."""
+        kept = np.flatnonzero(self._numbers[: self._end] != _HOLE)
+        room = max(_FIRST_ROOM, (len(kept) + more) * 3 // 2)
+        for name in ("_rows", "_numbers", "_amounts"):
+            column = np.zeros(room, dtype=np.int32)
+            column[: len(kept)] = getattr(self, name)[kept]
+            setattr(self, name, column)
+        self._end = len(kept)
+        rows = self._rows[: self._end]
+        firsts = np.flatnonzero(np.diff(rows, prepend=_HOLE))
+        self._starts[rows[firsts]] = firsts
+
+    def _numbers_of(self, counts: Counts) -> Ints:
+        return np.array([self._number(key) for key in counts.keys], dtype=np.int64)
+
+    def _number(self, key: str) -> int:
+        number = self._number_of.get(key)
+        if number is None:
+            if self._unused:
+                number = self._unused.pop()
+                self._keys[number] = key
+            else:
+                number = len(self._keys)
+                self._keys.append(key)
+                if number == len(self._holders):
+                    more = np.zeros(max(16, number), dtype=np.int64)
+                    self._holders = np.concatenate([self._holders, more])
+            self._number_of[key] = number
+        return number
+
+    def _forget(self, numbers: _Small) -> None:
+        """Take out those of these keys that no row has any more."""
+        for number in np.unique(numbers[self._holders[numbers] == 0]).tolist():
+            del self._number_of[self._keys[number]]
+            self._keys[number] = ""
+            self._unused.append(number)
+
+
+def _places(starts: _Small, lengths: _Small) -> Ints:
+    """Every place of the ranges of these starts and lengths."""
+    ends = np.cumsum(lengths)
+    shifts = np.repeat(starts - (ends - lengths), lengths)
+    return shifts + np.arange(len(shifts), dtype=np.int64)

@@ -13,7 +13,7 @@ from typing import Any
 from zonesched.model.account import NO_ACCOUNT, Account
 from zonesched.model.caller import Explained, Role
 from zonesched.model.capacity import Inventory, InventorySetting
-from zonesched.model.placement import InstanceStatus
+from zonesched.model.placement import InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Flavor, GroupPolicy, Image
 
 
@@ -32,6 +32,11 @@ class SealedOffer:
     expires_in_s: float
     why: Sequence[Mapping[str, Any]]
     limits: Sequence[Mapping[str, Any]]
+
+    @property
+    def entries(self) -> int:
+        """How many sealed entries it tells."""
+        return len(self.weights) + len(self.alternates) + sum(len(blobs) for _, blobs in self.bundles)
 
 
 @dataclass(frozen=True)
@@ -74,12 +79,26 @@ class ServerQuery:
 
 
 @dataclass(frozen=True)
+class FailedAttempt:
+    """A place that an instance in ERROR had or was to have, and the code of why it came to nothing.
+
+    `host` and `child` are names; one of them is not "", for this zone's admin alone.
+    """
+
+    number: int
+    reason: str
+    host: str = ""
+    child: str = ""
+
+
+@dataclass(frozen=True)
 class ServerView:
     """An instance as its reader may see it.
 
     Times are UTC epoch seconds. `host_name` is "" unless the reader is this zone's admin and the host its
     own. `fault_code` and `fault_message` are "" without a fault. `stale`: the child that has it cannot be
-    reached, and this is what it last told. `attempt` is for a parent: its own number of the present try.
+    reached, and this is what it last told. `sent` is for a parent: where its attempt stands.
+    `failed_attempts`: of an instance in ERROR, oldest first.
     """
 
     uuid: str
@@ -100,7 +119,8 @@ class ServerView:
     fault_code: str
     fault_message: str
     stale: bool
-    attempt: int = 0
+    sent: InstanceChange | None = None
+    failed_attempts: Sequence[FailedAttempt] = ()
 
 
 @dataclass(frozen=True)
@@ -211,14 +231,20 @@ class HostForm:
 
 @dataclass(frozen=True)
 class DesiredInstance:
-    """What should run on a host; `host` is the host's name, `status` what the zone last heard of it."""
+    """What should run on a host; `host` is the host's name, `status` what the zone last heard of it.
+
+    `request_id` and `reservation_id` are for logs.
+    """
 
     uuid: str
     attempt: int
     host: str
+    name: str
     flavor: Flavor
     image: Image
     status: InstanceStatus = InstanceStatus.BUILD
+    request_id: str = ""
+    reservation_id: str = ""
 
 
 class AgentState(enum.Enum):
@@ -244,6 +270,7 @@ class ResourceUse:
     """One resource class of a host: what it has, and what claims take of its capacity.
 
     `reported` is what its agent says, `setting` what an operator has set; the rest is what counts.
+    `agent_difference`: how much more than is claimed its agent lastingly finds taken; negative for less.
     """
 
     total: int
@@ -253,6 +280,7 @@ class ResourceUse:
     used: int
     reported: Inventory
     setting: InventorySetting
+    agent_difference: int = 0
 
 
 @dataclass(frozen=True)
@@ -299,15 +327,21 @@ class AggregateView:
 
 
 class Binary(enum.Enum):
-    """The two kinds of services, as OpenStack's clients name them: a host, and the agent of many."""
+    """The kinds of services, as OpenStack's clients name them: a process that serves and schedules, a host,
+    and the agent of many."""
 
+    SCHEDULER = "nova-scheduler"
     HOST = "nova-compute"
     AGENT = "zonesched-compute"
 
 
 @dataclass(frozen=True)
 class ServiceView:
-    """A host, or an agent, as a service: `host` is its name, `seen_at` when its agent was last heard of."""
+    """A process of the zone, a host, or an agent, as a service: `host` is its name.
+
+    `seen_at`: when it, or the host's agent, was last heard of; `report_count`: how often that was written
+    down. `topic`: what hints for it are addressed to.
+    """
 
     id: str
     binary: Binary
@@ -318,6 +352,8 @@ class ServiceView:
     is_up: bool
     forced_down: bool
     seen_at: float
+    topic: str
+    report_count: int
 
 
 @dataclass(frozen=True)
@@ -355,12 +391,3 @@ class NewUser:
 
     user: UserView
     secret: str = field(default="", repr=False)
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One thing that the audit found wrong: its kind (a stable code), what it is about, and the detail."""
-
-    kind: str
-    subject: str
-    detail: str

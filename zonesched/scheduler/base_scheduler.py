@@ -73,7 +73,10 @@ class BaseScheduler:
 
     def check(self, spec: RequestSpec) -> None:
         """Raise BadRequest, naming the field, for what no zone with this configuration can read."""
-        for host_filter in self._filters(spec):
+        self._check(self._filters(spec), spec)
+
+    def _check(self, filters: Sequence[BaseHostFilter], spec: RequestSpec) -> None:
+        for host_filter in filters:
             check_filter(host_filter, spec)
         try:
             spec.resources  # noqa: B018
@@ -92,13 +95,13 @@ class BaseScheduler:
 
     def offer(self, request: OfferRequest) -> Offer:
         """What this zone's own hosts offer. Raises BadRequest, FilterFailed, WeigherFailed."""
-        self.check(request.spec)
         filters = self._filters(request.spec)
+        self._check(filters, request.spec)
         survivors = run_funnel(request, filters, self.plugins.limits)
         spec = self.settle(survivors.hosts, request.spec)
         if len(survivors.hosts) == 0:
             return Offer((), (), (), survivors.steps, weighing=spec.weighing)
-        selection = Selection(survivors, filters, self._weighing(spec))
+        selection = Selection(survivors, filters, self._weighing(spec), request.scored)
         best = self.scores(*selection.best(request.scored), spec)
         return replace(selection.offer(), best=best, weighing=spec.weighing)
 
@@ -140,6 +143,10 @@ class BaseScheduler:
         """The integer weight of each host of the view, 0..2**53-1, lower is better."""
         return np.ones(len(hosts), dtype=np.int64)
 
+    def shortlist(self, hosts: HostView, spec: RequestSpec, count: int) -> HostView:
+        """Some of the hosts, with all that weigh no more than the `count`-th best; by default all of them."""
+        return hosts
+
     def filter_hosts(self, spec: RequestSpec, hosts: list[HostTuple]) -> list[HostTuple]:
         """Those (host name, report) tuples that the request's filters pass."""
         filters = self.plugins.filters.for_request(spec)
@@ -167,6 +174,7 @@ class BaseScheduler:
             lambda hosts: self._weights(hosts, spec),
             one_by_one=self._weighs_lists,
             choice=self.choice,
+            shortlist=lambda hosts, count: self.shortlist(hosts, spec, count),
         )
 
     @property

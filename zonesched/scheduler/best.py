@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from zonesched.model.arrays import Hashes, Ints
+from zonesched.model.arrays import Floats, Hashes, Ints
 
 
 def best(weights: Ints, ties: Callable[[Ints], Hashes], count: int) -> Ints:
@@ -24,12 +26,20 @@ def best(weights: Ints, ties: Callable[[Ints], Hashes], count: int) -> Ints:
     return chosen[np.lexsort((ties(chosen), weights[chosen]))]
 
 
-def _smallest(weights: Ints, count: int) -> np.int64:
+def largest(values: Floats, count: int) -> float:
+    """The `count`-th largest, of at least that many."""
+    return float(-_smallest(-values, count)) if count > 1 else float(values.max())
+
+
+def _smallest(values: npt.NDArray[Any], count: int) -> Any:
     """The `count`-th smallest; few elements are sorted out first, since partitioning all is slow."""
-    blocks = 8 * count
-    near = weights
-    if len(weights) >= 8 * blocks:
-        length = len(weights) // blocks
-        minima = weights[: length * blocks].reshape(length, blocks).min(axis=0)
-        near = weights[weights <= np.partition(minima, count - 1)[count - 1]]
-    return np.int64(np.partition(near, count - 1)[count - 1])
+    if count == 1:
+        return values.min()
+    # Short blocks would cost more to look at than they save.
+    blocks = max(8 * count, 1_024)
+    near = values
+    if len(values) >= 8 * blocks:
+        length = len(values) // blocks
+        minima = values[: length * blocks].reshape(length, blocks).min(axis=0)
+        near = values[values <= np.partition(minima, count - 1)[count - 1]]
+    return np.partition(near, count - 1)[count - 1]

@@ -9,8 +9,8 @@ class CachingScheduler(FilterScheduler):
     """As FilterScheduler, on hosts that are read at most once in `host_refresh_interval` seconds.
 
     Until the next reading it sees no claim, no new host and no silent agent, so that several requests may
-    want the same best host. The database still refuses each claim that does not fit; a claim that lost makes
-    the next request read the hosts first.
+    want the same best host; only while no host can take anything does each request read them. The database
+    still refuses each claim that does not fit; a claim that lost makes the next request read the hosts first.
 
     When to use: the database is slow to reach, or parents ask for far more selects than boots.
 

@@ -13,7 +13,8 @@ from zonesched.model.request_spec import RequestSpec, ScoreWeighing, Weighing
 from zonesched.scheduler.base_scheduler import BaseScheduler
 from zonesched.scheduler.choice import Choice
 from zonesched.scheduler.scale import Range, merge_ranges, to_weight
-from zonesched.scheduler.score import part_of_each_host, scale_of_hosts, scale_of_ranges, scores, weighed
+from zonesched.scheduler.score import parts_of_each_host, scale_of_hosts, scale_of_ranges, scores
+from zonesched.scheduler.shortlist import shortlist
 
 
 class FilterScheduler(BaseScheduler):
@@ -50,6 +51,12 @@ class FilterScheduler(BaseScheduler):
             return spec
         return replace(spec, weighing=scale_of_hosts(self.plugins.weighers, hosts, spec))
 
+    def shortlist(self, hosts: HostView, spec: RequestSpec, count: int) -> HostView:
+        is_by_score = type(self).weigh is FilterScheduler.weigh and not self._weighs_lists
+        if not (is_by_score and isinstance(spec.weighing, ScoreWeighing)):
+            return hosts
+        return shortlist(self.plugins.weighers, spec.weighing, hosts, spec, count)
+
     def weigh(self, hosts: HostView, spec: RequestSpec) -> Ints:
         if not isinstance(spec.weighing, ScoreWeighing):
             raise TypeError("a request must have a scale before it is weighed")
@@ -58,5 +65,4 @@ class FilterScheduler(BaseScheduler):
     def score_parts(self, hosts: HostView, spec: RequestSpec) -> Sequence[Sequence[ScorePart]]:
         if not isinstance(spec.weighing, ScoreWeighing):
             return []
-        parts = weighed(self.plugins.weighers, spec.weighing, hosts, spec)
-        return [part_of_each_host(part, len(hosts)) for part in parts]
+        return parts_of_each_host(self.plugins.weighers, spec.weighing, hosts, spec)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from zonesched.scheduler.offer import OfferRequest
 from zonesched.scheduler.room import have_room
 
 log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -90,10 +93,9 @@ def _in_order(request: OfferRequest, filters: Sequence[BaseHostFilter]) -> Seque
     return [RetryFilter(), *(f for f in filters if not isinstance(f, RetryFilter))]
 
 
-@contextmanager
-def _failing_as(host_filter: BaseHostFilter) -> Iterator[None]:
+def _asked(host_filter: BaseHostFilter, question: Callable[P, R], *given: P.args, **named: P.kwargs) -> R:
     try:
-        yield
+        return question(*given, **named)
     except ZoneschedError:
         raise
     except Exception as error:
@@ -103,20 +105,22 @@ def _failing_as(host_filter: BaseHostFilter) -> Iterator[None]:
 
 def check_filter(host_filter: BaseHostFilter, spec: RequestSpec) -> None:
     """Raises BadRequest for what it cannot read; FilterFailed, with the trace in the log, if it fails."""
-    with _failing_as(host_filter):
-        host_filter.check(spec)
+    _asked(host_filter, host_filter.check, spec)
+
+
+def changes_of(host_filter: BaseHostFilter, spec: RequestSpec) -> bool:
+    """Whether it is asked again about hosts that were picked. Raises FilterFailed as `answers_of`."""
+    return _asked(host_filter, lambda: bool(host_filter.changes_with_picks(spec)))
 
 
 def passes_of(host_filter: BaseHostFilter, state: HostState, spec: RequestSpec) -> bool:
     """As `answers_of`, about one host."""
-    with _failing_as(host_filter):
-        return bool(host_filter.host_passes(state, spec))
+    return _asked(host_filter, lambda: bool(host_filter.host_passes(state, spec)))
 
 
 def answers_of(host_filter: BaseHostFilter, hosts: HostView, spec: RequestSpec) -> Bools:
     """What a filter says of each host; FilterFailed, and the trace in the log, if it cannot say."""
-    with _failing_as(host_filter):
-        answers = np.asarray(host_filter.passes(hosts, spec))
+    answers = _asked(host_filter, lambda: np.asarray(host_filter.passes(hosts, spec)))
     if answers.shape != (len(hosts),) or answers.dtype != np.bool_:
         log.error("host filter %s gave no truth value per host", host_filter.name)
         raise FilterFailed(host_filter.name)
@@ -143,8 +147,9 @@ class _Funnel:
 
     def narrow(self, name: str, code: str, allowed: Bools) -> None:
         before = self._count
-        self.remaining &= allowed
-        self._count = int(np.count_nonzero(self.remaining))
+        if allowed is not self.whole.everyone:
+            self.remaining &= allowed
+            self._count = int(np.count_nonzero(self.remaining))
         self.steps.append(FunnelStep(name, code, before, self._count))
 
 

@@ -14,15 +14,16 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from zonesched.conf import Conf
-from zonesched.conf_hosts import HOSTS
-from zonesched.conf_scheduler import SCHEDULER
+from zonesched.conf.hosts import HOSTS
+from zonesched.conf.scheduler import SCHEDULER
 from zonesched.errors import BadRequest
 from zonesched.model.account import OwnAccount
 from zonesched.model.build_plan import Entry, LocalPlace
 from zonesched.model.host_row import HostRow
 from zonesched.model.host_table import HostTable
 from zonesched.model.request_context import RequestContext
-from zonesched.model.request_spec import RequestSpec, Unweighed, spec_from_row, spec_to_row
+from zonesched.model.request_spec import RequestSpec, Unweighed
+from zonesched.model.request_wire import spec_from_row, spec_to_row
 from zonesched.scheduler.offer import Offer, OfferRequest
 from zonesched.scheduler.scale import Range
 from zonesched.scheduler.schedulers import Schedulers

@@ -15,14 +15,13 @@ from zonesched.model.request_spec import GroupPolicy, ServerGroup
 
 def have_room(hosts: HostView, count: int) -> Bools:
     """Whether each host takes `count` instances of the view's request."""
-    fits = np.ones(len(hosts), dtype=np.bool_)
+    fits: list[Bools] = []
     match hosts.spec.group:
         case ServerGroup(policy=GroupPolicy.ANTI_AFFINITY, max_server_per_host=limit):
-            fits &= hosts.group_instances + count <= limit
+            fits.append(hosts.group_instances + count <= limit)
     for resource_class, amount in hosts.spec.resources.items():
-        fits &= hosts.have_left(resource_class, amount * count)
-        fits &= hosts.admits(resource_class)
-    return fits
+        fits += [hosts.have_left(resource_class, amount * count), hosts.admits(resource_class)]
+    return hosts.all_of(fits)
 
 
 def room_for(hosts: HostView, most: int) -> Ints:

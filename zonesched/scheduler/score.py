@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isfinite
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,85 +15,146 @@ from zonesched.model.account import ScorePart
 from zonesched.model.arrays import Floats
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
-from zonesched.model.request_spec import Flavor, Image, RequestSpec, ScoreWeighing
-from zonesched.scheduler.scale import Range, choose_scale, has_extent, range_of, scaled
+from zonesched.model.request_spec import Flavor, Image, RequestSpec, ScoreWeighing, WeigherScale
+from zonesched.scheduler.scale import BLOCK, Range, blocks, choose_scale, has_extent, scaled
 from zonesched.weights.contract import BaseHostWeigher, WeigherFailed
 from zonesched.weights.registry import HostWeighers
 
 log = logging.getLogger(__name__)
 
+R = TypeVar("R")
+
 NOTHING_ASKED = RequestSpec("", "", 1, Flavor("", "", 0, 0, 0), Image("", ""))
 """The request that a zone's ranges are measured with: their weighers do not look at it."""
 
 
-def raw_values(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: RequestSpec) -> Floats:
-    """What a weigher says of each host; WeigherFailed if it raises or says what is no finite number."""
-    return hosts.keep(f"raw {name}", lambda: _finite_values(name, weigher, hosts, spec))
+@dataclass(frozen=True)
+class Raw:
+    """What a weigher says of some hosts, all of it finite, and a range in which it lies for all of them.
+
+    `values`: one per host of `read_of`, which are the hosts or all rows of their table.
+    """
+
+    values: Floats
+    range: Range
+    read_of: HostView
 
 
-def _finite_values(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: RequestSpec) -> Floats:
-    raw = _asked(name, weigher, hosts, spec)
-    if not np.isfinite(raw).all():
+def raw_values(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: RequestSpec) -> Raw:
+    """What a weigher says of at least one host; WeigherFailed if it raises or gives no finite number."""
+    kept = hosts.kept.get(name)
+    if not isinstance(kept, Raw):
+        read_of = hosts.read_of if weigher.vectorised else hosts
+        values = _asked(name, weigher, read_of, spec)
+        kept = hosts.kept[name] = Raw(values, _checked_range(name, values, hosts, read_of), read_of)
+    return kept
+
+
+def _checked_range(name: str, values: Floats, hosts: HostView, read_of: HostView) -> Range:
+    lowest, highest = values.argmin(), values.argmax()
+    found = float(values[lowest]), float(values[highest])
+    if read_of is not hosts and not (
+        isfinite(found[0]) and isfinite(found[1]) and hosts.have_rows(lowest, highest)
+    ):
+        values = values[hosts.rows]
+        found = float(values.min()), float(values.max())
+    # What is no number is both least and most, for NumPy.
+    if not (isfinite(found[0]) and isfinite(found[1])):
         log.error("weigher %s gave no finite number for a host", name)
         raise WeigherFailed(name)
-    return raw
+    return Range(*found)
 
 
 def _asked(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: RequestSpec) -> Floats:
-    def read(view: HostView) -> Floats:
-        return np.asarray(weigher.weigh(view, spec), dtype=np.float64)
-
-    try:
-        raw = hosts.compute(read) if weigher.vectorised else read(hosts)
-    except ZoneschedError:
-        raise
-    except Exception as error:
-        log.exception("weigher %s failed", name)
-        raise WeigherFailed(name) from error
+    raw = _answer(name, lambda: np.asarray(weigher.weigh(hosts, spec), dtype=np.float64))
     if raw.shape != (len(hosts),):
         log.error("weigher %s gave not one number per host", name)
         raise WeigherFailed(name)
     return raw
 
 
+def _weighs(name: str, weigher: BaseHostWeigher, spec: RequestSpec) -> bool:
+    return _answer(name, lambda: bool(weigher.weighs(spec)))
+
+
+def _answer(name: str, question: Callable[[], R]) -> R:
+    try:
+        return question()
+    except ZoneschedError:
+        raise
+    except Exception as error:
+        log.exception("weigher %s failed", name)
+        raise WeigherFailed(name) from error
+
+
 @dataclass(frozen=True)
 class Part:
     """One weigher's part of the scores of some hosts: raw values, and what they come to by the scale."""
 
-    weigher: str
     raw: Floats
+    scale: WeigherScale
     multiplier: float | Floats
-    amounts: Floats
+
+    def amounts(self, block: slice, out: Floats) -> Floats:
+        """Of a block of the hosts."""
+        multiplier = self.multiplier
+        some = multiplier[block] if isinstance(multiplier, np.ndarray) else multiplier
+        return scaled(self.raw[block], self.scale, some, out)
 
 
-def weighed(
+def _parts(
     weighers: HostWeighers, weighing: ScoreWeighing, hosts: HostView, spec: RequestSpec
-) -> Iterator[Part]:
-    """The parts of a score, in the scale's order, without those by which no two hosts can differ."""
-    for scale in weighing.scales:
-        weigher = weighers.named(scale.weigher)
-        multiplier = weighers.multipliers(scale.weigher, scale.multiplier, hosts)
-        if has_extent(scale) and np.any(multiplier):
+) -> tuple[HostView, list[Part]]:
+    """The parts of a score, in the scale's order, without those by which no two hosts can differ.
+
+    With them the hosts that they are of: these, or all rows of their table.
+    """
+    named = [(scale, weighers.named(scale.weigher)) for scale in weighing.scales]
+    read_of = hosts.read_of if all(weigher.vectorised for _, weigher in named) else hosts
+    parts = []
+    for scale, weigher in named:
+        multiplier = weighers.multipliers(scale.weigher, scale.multiplier, read_of)
+        if has_extent(scale) and is_any(multiplier):
             raw = raw_values(scale.weigher, weigher, hosts, spec)
-            yield Part(scale.weigher, raw, multiplier, scaled(raw, scale, multiplier))
+            values = raw.values if raw.read_of is read_of else raw.values[hosts.rows]
+            parts.append(Part(values, scale, multiplier))
+    return read_of, parts
 
 
-def part_of_each_host(part: Part, count: int) -> list[ScorePart]:
-    """A part, host by host; an amount beyond float64 is told as the largest there is."""
-    multipliers = np.broadcast_to(part.multiplier, count).tolist()
-    amounts = np.nan_to_num(part.amounts).tolist()
-    columns = zip(part.raw.tolist(), multipliers, amounts, strict=True)
-    return [ScorePart(part.weigher, *values) for values in columns]
+def is_any(multiplier: float | Floats) -> bool:
+    """Whether it makes any host better or worse."""
+    return bool(multiplier.any()) if isinstance(multiplier, np.ndarray) else multiplier != 0.0
+
+
+def parts_of_each_host(
+    weighers: HostWeighers, weighing: ScoreWeighing, hosts: HostView, spec: RequestSpec
+) -> list[list[ScorePart]]:
+    """The parts of a score, host by host; an amount beyond float64 is told as the largest there is."""
+    count = len(hosts)
+    found = []
+    for part in _parts(weighers, weighing, hosts, spec)[1]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            amounts = np.nan_to_num(part.amounts(slice(0, count), np.empty(count))).tolist()
+        multipliers = np.broadcast_to(part.multiplier, count).tolist()
+        columns = zip(part.raw.tolist(), multipliers, amounts, strict=True)
+        found.append([ScorePart(part.scale.weigher, *values) for values in columns])
+    return found
 
 
 def scores(weighers: HostWeighers, weighing: ScoreWeighing, hosts: HostView, spec: RequestSpec) -> Floats:
     """The sum of the scaled raw values. Raises WeighingUnknown, WeigherFailed."""
-    total = np.zeros(len(hosts))
+    read_of, parts = _parts(weighers, weighing, hosts, spec)
+    total = np.zeros(len(read_of))
+    scratch = np.empty(min(len(total), BLOCK))
     # What leaves float64 becomes infinite and still has a place in the order; only inf - inf has none.
     with np.errstate(over="ignore", invalid="ignore"):
-        for part in weighed(weighers, weighing, hosts, spec):
-            total += part.amounts
-    if np.isnan(total).any():
+        for block in blocks(len(total)):
+            sums = total[block]
+            for part in parts:
+                sums += part.amounts(block, scratch[: len(sums)])
+    if read_of is not hosts:
+        total = total[hosts.rows]
+    if np.isnan(total.min()):
         raise WeigherFailed(" + ".join(scale.weigher for scale in weighing.scales))
     return total
 
@@ -100,9 +163,11 @@ def scale_of_hosts(weighers: HostWeighers, hosts: HostView, spec: RequestSpec) -
     """The scale that the configured weighers have over these hosts, without those that weigh none of them."""
     scales = []
     for name, weigher in weighers.configured.items():
-        if weigher.weighs(spec) and np.any(weighers.multipliers(name, weigher.weight_multiplier(), hosts)):
-            raw = raw_values(name, weigher, hosts, spec)
-            scales.append(choose_scale(name, weigher, range_of(raw) if len(raw) else Range(0.0, 0.0)))
+        if _weighs(name, weigher, spec) and is_any(
+            weighers.multipliers(name, weigher.weight_multiplier(), hosts)
+        ):
+            found = raw_values(name, weigher, hosts, spec).range if len(hosts) else Range(0.0, 0.0)
+            scales.append(choose_scale(name, weigher, found))
     return ScoreWeighing(tuple(scales))
 
 
@@ -115,7 +180,7 @@ def scale_of_ranges(weighers: HostWeighers, ranges: Mapping[str, Range], spec: R
         tuple(
             choose_scale(name, weigher, ranges.get(name, Range(0.0, 0.0)))
             for name, weigher in weighers.configured.items()
-            if weigher.weighs(spec)
+            if _weighs(name, weigher, spec)
         )
     )
 
@@ -142,5 +207,5 @@ def observed_ranges(weighers: Mapping[str, BaseHostWeigher], table: HostTable) -
                 continue
             finite = raw[np.isfinite(raw)]
             if len(finite):
-                found[name] = range_of(finite)
+                found[name] = Range(float(finite.min()), float(finite.max()))
     return found

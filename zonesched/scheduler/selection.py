@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import Policy
 from zonesched.scheduler.best import best
 from zonesched.scheduler.choice import THE_BEST, Choice, Lots
-from zonesched.scheduler.funnel import Survivors, answers_of
+from zonesched.scheduler.funnel import Survivors, answers_of, changes_of
 from zonesched.scheduler.greedy import (
     REFUSED,
     Candidates,
@@ -38,13 +39,14 @@ class HostWeighing:
     """How hosts are weighed for one request. REFUSED in place of a weight leaves a host out.
 
     `one_by_one`: after the first time, `weigh` is only asked about the host that was just picked. `choice`:
-    which of the best hosts is taken.
+    which of the best hosts is taken. `shortlist` leaves out hosts that are not among the so many best.
     """
 
     scheduler_name: str
     weigh: Callable[[HostView], Ints]
     one_by_one: bool
     choice: Choice = THE_BEST
+    shortlist: Callable[[HostView, int], HostView] = lambda hosts, count: hosts
 
     def weights(self, hosts: HostView) -> Ints:
         """Raises WeigherFailed, with the trace in the log, if the scheduler's own code fails."""
@@ -61,17 +63,20 @@ class Selection:
     """One offer. `filters` are those that the survivors have passed."""
 
     def __init__(
-        self, survivors: Survivors, filters: Sequence[BaseHostFilter], weighing: HostWeighing
+        self, survivors: Survivors, filters: Sequence[BaseHostFilter], weighing: HostWeighing, scored: int
     ) -> None:
+        """`scored`: how many of the `best` will be asked for."""
         self._weighing = weighing
         self._spec = survivors.hosts.spec
-        self._again = tuple(f for f in filters if f.changes_with_picks(self._spec))
-        self._hosts = survivors.hosts
-        self._weights = weighing.weights(survivors.hosts)
-        self._steps = survivors.steps
+        self._again = tuple(f for f in filters if changes_of(f, self._spec))
         self._choice = weighing.choice
-        self._lots = Lots(self._spec.request_id, self._spec.num_instances)
-        if (self._weights == REFUSED).any():
+        self._hosts = survivors.hosts
+        if self._spec.policy is not Policy.AFFINITY:
+            wanted = self._spec.num_instances + self._spec.alternates + self._choice.subset_size - 1
+            self._hosts = weighing.shortlist(survivors.hosts, max(wanted, scored))
+        self._weights = weighing.weights(self._hosts)
+        self._steps = survivors.steps
+        if self._weights.max() == REFUSED:
             self._leave_out_refused()
 
     def offer(self) -> Offer:
@@ -123,6 +128,9 @@ class Selection:
         def weigh_one(index: int, placed: int) -> int:
             return int(weigh_many(np.array([index]), np.array([placed]))[0])
 
+        if count == 1 and self._choice.subset_size == 1:
+            first = order[:1]
+            return Picks(np.zeros(len(first), dtype=np.int64), self._weights[first])
         room = room_for(self._hosts.pick(self._hosts.row_numbers[order]), count)
         candidates = Candidates(self._weights[order], self._ties(order), room)
         if self._choice.subset_size > 1:
@@ -136,7 +144,8 @@ class Selection:
         wanted = 1 + self._spec.alternates
         order = self._best(wanted) if not self._again else self._best_for_all(wanted)
         if len(order):
-            drawn = self._lots.choose(0, min(self._choice.subset_size, len(order)))
+            options = min(self._choice.subset_size, len(order))
+            drawn = self._lots.choose(0, options) if options > 1 else 0
             order = np.concatenate([order[drawn : drawn + 1], np.delete(order, drawn)])[:wanted]
         return self._named(order, self._weights[order])
 
@@ -153,6 +162,10 @@ class Selection:
             step = FunnelStep("affinity", "not_for_all_instances", len(self._weights), len(chosen))
             self._steps = (*self._steps, step)
         return np.array(chosen, dtype=np.int64)
+
+    @cached_property
+    def _lots(self) -> Lots:
+        return Lots(self._spec.request_id, self._spec.num_instances)
 
     def _best(self, count: int) -> Ints:
         """The `count` best, and as many more as a choice by chance needs."""

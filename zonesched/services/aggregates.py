@@ -16,7 +16,7 @@ from zonesched.model.aggregate_ratios import unusable_ratios
 from zonesched.model.views import AggregateView
 from zonesched.services.zone import Zone
 from zonesched.store import aggregates as rows
-from zonesched.store import hosts, identity
+from zonesched.store import hosts, identity, locks
 from zonesched.store.aggregates import StoredAggregate
 from zonesched.store.store import Transaction
 
@@ -42,6 +42,7 @@ def create(zone: Zone, name: str, availability_zone: str | None) -> AggregateVie
     metadata = {AVAILABILITY_ZONE: availability_zone} if availability_zone else {}
 
     def fn(tx: Transaction) -> AggregateView:
+        locks.aggregates(tx)
         _check_name(tx, name)
         aggregate = StoredAggregate(
             new_id, identity.next_aggregate_number(tx), name, metadata, created_at=now, updated_at=now
@@ -63,6 +64,7 @@ def change(
     """
     wanted = dict(metadata or {})
     view = zone.store.write(lambda tx: _change(zone, tx, number, name, wanted))
+    zone.hints.hosts()
     for key in unusable_ratios({key: value for key, value in wanted.items() if value is not None}):
         log.warning("aggregate %s: %s=%r is no ratio and does not count", view.name, key, wanted[key])
     return view
@@ -72,6 +74,7 @@ def delete(zone: Zone, number: str) -> None:
     """Remove an aggregate. Raises NotFound, BadRequest while it has hosts."""
 
     def fn(tx: Transaction) -> None:
+        locks.aggregates(tx)
         found = _existing(tx, number)
         if rows.hosts_of(tx, found.id):
             raise BadRequest(
@@ -89,6 +92,7 @@ def add_host(zone: Zone, number: str, host_name: str) -> AggregateView:
     """
 
     def fn(tx: Transaction) -> AggregateView:
+        locks.aggregates(tx)
         found, host_id = _existing(tx, number), _existing_host(tx, host_name)
         if host_id in rows.hosts_of(tx, found.id):
             raise Conflict(
@@ -98,13 +102,16 @@ def add_host(zone: Zone, number: str, host_name: str) -> AggregateView:
         rows.add_host(tx, found.id, host_id)
         return _shown(tx, found.id)
 
-    return zone.store.write(fn)
+    view = zone.store.write(fn)
+    zone.hints.hosts()
+    return view
 
 
 def remove_host(zone: Zone, number: str, host_name: str) -> AggregateView:
     """Take a host out of an aggregate. Raises NotFound, also for a host that is not there."""
 
     def fn(tx: Transaction) -> AggregateView:
+        locks.aggregates(tx)
         found, host_id = _existing(tx, number), _existing_host(tx, host_name)
         if host_id not in rows.hosts_of(tx, found.id):
             raise NotFound(
@@ -115,12 +122,15 @@ def remove_host(zone: Zone, number: str, host_name: str) -> AggregateView:
         rows.remove_host(tx, found.id, host_id)
         return _shown(tx, found.id)
 
-    return zone.store.write(fn)
+    view = zone.store.write(fn)
+    zone.hints.hosts()
+    return view
 
 
 def _change(
     zone: Zone, tx: Transaction, number: str, name: str, metadata: Mapping[str, str | None]
 ) -> AggregateView:
+    locks.aggregates(tx)
     found = _existing(tx, number)
     both = {**found.metadata, **metadata}
     changed = replace(

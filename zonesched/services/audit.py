@@ -1,13 +1,14 @@
-"""The audit: claims, instances and reservations of this zone, compared with each other. Repairs nothing."""
+"""The audit: claims, instances and reservations of this zone, compared with each other."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zonesched.model.views import Difference
+from zonesched.model.difference import Difference
 from zonesched.services.zone import Zone
 from zonesched.store import audit as rows
 from zonesched.store.audit import Limits
+from zonesched.store.store import Transaction
 
 GRACE_S = 60.0
 """Seconds by which background work may be late before it counts as a difference."""
@@ -15,10 +16,15 @@ GRACE_S = 60.0
 
 def run(zone: Zone) -> Sequence[Difference]:
     """All differences in this zone's own rows, in one snapshot; none is what must be found."""
+    return zone.store.read(lambda tx: differences(zone, tx))
+
+
+def differences(zone: Zone, tx: Transaction) -> Sequence[Difference]:
+    """The same, in an open transaction."""
     now = zone.clock.now()
     limits = Limits(
         zone_uuid=zone.uuid,
         holds_overdue_before=now - 2 * zone.conf.hold - GRACE_S,
         work_overdue_before=now - GRACE_S,
     )
-    return zone.store.read(lambda tx: rows.differences(tx, limits))
+    return rows.differences(tx, limits)

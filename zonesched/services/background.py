@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
 
+from zonesched import tracing
 from zonesched.errors import LeaseLost
-from zonesched.services import provision, reaper
+from zonesched.services import provision, reaper, services
+from zonesched.services.listening import Listening
+from zonesched.services.membership import Membership
 from zonesched.services.pruning import Pruning
 from zonesched.services.sync import Sync
 from zonesched.services.told_children import ToldChildren
 from zonesched.services.zone import Zone
 from zonesched.store import reservations
 from zonesched.store.reservations import Lease
+from zonesched.tracing import Trace
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +34,13 @@ def start(zone: Zone) -> None:
     zone.call_loops.append(loop("calls", ToldChildren(zone).step))
     loop("reaper", lambda: reap(zone))
     loop("pruning", Pruning(zone).step)
+    if zone.hints.broker.is_there:
+        zone.hints.loops.append(loop("hints", zone.hints.send))
+        loop("listening", Listening(zone).step)
+    if zone.group.is_there:
+        loop("membership", Membership(zone).step)
+    loop("heartbeats", zone.heartbeats.write)
+    loop("own-service", lambda: services.beat_own(zone))
     zone.sync_loops.append(loop("sync", Sync(zone).step))
 
 
@@ -38,25 +51,50 @@ def poll_children(zone: Zone) -> float:
 
 
 def work_on_boots(zone: Zone) -> float:
-    """Lease the reservation whose turn it is and carry it on; 0 when there may be another.
+    """Carry on the reservation whose turn it is; 0 when there may be another.
 
     Boots that were left over wait for the first poll: before it, no child would be asked.
     """
-    if zone.children.awaits_first_poll:
+    if zone.children.awaits_first_poll or zone.boots.is_closed:
         return FIRST_POLL_PAUSE_S
-    now = zone.clock.now()
-    lease = zone.store.write(lambda tx: reservations.take_lease(tx, now, zone.conf.boot_lease))
-    if lease is None:
-        due_in_s = zone.store.read(reservations.next_due) - zone.clock.now()
-        return float(max(0.0, min(due_in_s, zone.conf.boot_poll_interval)))
+    if (lease := _left_over(zone)) is not None:
+        _work(zone, lease, partial(provision.carry_on, zone, lease))
+    elif (new := zone.boots.take()) is not None:
+        _work(zone, new.lease, partial(provision.begin, zone, new))
+    else:
+        return max(0.0, zone.boots.look_at - zone.clock.monotonic())
+    return 0.0
+
+
+def _work(zone: Zone, lease: Lease, work: Callable[[], None]) -> None:
+    with tracing.within(Trace(lease.traced_by, lease.reservation_id)):
+        _work_safely(zone, lease, work)
+    zone.boots.end(lease)
+
+
+def _work_safely(zone: Zone, lease: Lease, work: Callable[[], None]) -> None:
     try:
-        provision.carry_on(zone, lease)
+        work()
     except LeaseLost:
         log.warning("another worker has taken reservation %s over", lease.reservation_id)
     except Exception:
         log.exception("work on reservation %s failed and will be repeated", lease.reservation_id)
         _postpone(zone, lease)
-    return 0.0
+
+
+def _left_over(zone: Zone) -> Lease | None:
+    """The lease of what is due by the rows, if it is time to look there."""
+    if zone.clock.monotonic() < zone.boots.look_at:
+        return None
+    pokes, now = zone.boots.pokes, zone.clock.now()
+    lease = zone.store.write(lambda tx: reservations.take_lease(tx, now, zone.conf.boot_lease))
+    if lease is None:
+        due_in_s = zone.store.read(reservations.next_due) - zone.clock.now()
+        pause_s = max(0.0, min(due_in_s, zone.conf.boot_poll_interval))
+        zone.boots.looked(pokes, zone.clock.monotonic() + pause_s)
+    else:
+        zone.boots.begin(lease)
+    return lease
 
 
 def _postpone(zone: Zone, lease: Lease) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from zonesched import tracing
 from zonesched.errors import BadRequest, Conflict
 from zonesched.model.account import NO_ACCOUNT
 from zonesched.model.boot_form import BootForm
@@ -20,7 +21,8 @@ from zonesched.model.request_spec import (
     ServerGroup,
 )
 from zonesched.model.views import Accepted
-from zonesched.services import flavors, images, server_groups
+from zonesched.services import flavors, images, select, server_groups
+from zonesched.services.boot_queue import NewBoot
 from zonesched.services.zone import Zone
 from zonesched.store import identity, instances, reservations
 from zonesched.store.instances import Instance
@@ -30,20 +32,24 @@ from zonesched.store.store import Transaction
 
 @dataclass(frozen=True)
 class _Stored:
+    """`new`: what this process is to begin at once; None when the boot was known."""
+
     accepted: Accepted
-    is_new: bool
+    new: NewBoot | None
 
 
 def accept(zone: Zone, caller: Caller, form: BootForm) -> Accepted:
     """Write a user's boot down and return its reservation; all else follows in the background.
 
     A repeat under the same idempotency key returns the first answer. Raises BadRequest for what cannot be
-    asked, Conflict when the key was used for another request.
+    asked, Conflict when the key was used for another request, OverLimit and ZoneBusy for too much.
     """
+    received_at = zone.clock.now()
+    select.check_ready(zone)
     spec = spec_of(zone, caller, form)
-    stored = zone.store.write(lambda tx: _write(zone, tx, caller, form, spec))
-    if stored.is_new:
-        zone.wake_workers()
+    stored = zone.store.write(lambda tx: _write(zone, tx, caller, form, spec, received_at))
+    if stored.new is not None:
+        zone.work_on(stored.new)
     return stored.accepted
 
 
@@ -75,7 +81,9 @@ def spec_of(zone: Zone, caller: Caller, form: BootForm) -> RequestSpec:
         filter_query=form.filter_query,
         enabled=form.enabled,
         time_budget_s=zone.conf.select_timeout,
+        traced_by=tracing.current().request_id,
     )
+    tracing.about(spec.request_id)
     if not spec.resources:
         raise BadRequest(
             f"Flavor {flavor.name} asks for no resources at all.",
@@ -117,7 +125,9 @@ def _as_asked(error: BadRequest, form: BootForm) -> BadRequest:
     return BadRequest(message, code=error.code, field=field)
 
 
-def _write(zone: Zone, tx: Transaction, caller: Caller, form: BootForm, spec: RequestSpec) -> _Stored:
+def _write(
+    zone: Zone, tx: Transaction, caller: Caller, form: BootForm, spec: RequestSpec, received_at: float
+) -> _Stored:
     if form.idempotency_key:
         row = reservations.COLUMNS
         for earlier in reservations.read(
@@ -132,12 +142,16 @@ def _write(zone: Zone, tx: Transaction, caller: Caller, form: BootForm, spec: Re
                     code="idempotency_key_reused",
                     field="Idempotency-Key",
                 )
-            return _Stored(Accepted(earlier.id, _uuids_of(zone, tx, earlier.id)), is_new=False)
-    now = zone.clock.now()
-    reservations.insert(tx, _reservation(zone, caller, form, spec, now))
-    made = [_instance(zone, caller, form, spec, position, now) for position in range(form.num_instances)]
+            return _Stored(Accepted(earlier.id, _uuids_of(zone, tx, earlier.id)), None)
+    zone.limits.admit_boot(tx, caller.project_id, form.num_instances)
+    reservation = _reservation(zone, caller, form, spec, received_at)
+    lease = reservations.insert_leased(tx, reservation, zone.clock.now(), zone.conf.boot_lease)
+    made = [
+        _instance(zone, caller, form, spec, position, received_at) for position in range(form.num_instances)
+    ]
     instances.insert(tx, identity.next_change(tx), made)
-    return _Stored(Accepted(spec.request_id, tuple(i.uuid for i in made)), is_new=True)
+    accepted = Accepted(spec.request_id, tuple(i.uuid for i in made))
+    return _Stored(accepted, NewBoot(lease, reservation, tuple(made)))
 
 
 def _uuids_of(zone: Zone, tx: Transaction, reservation_id: str) -> tuple[str, ...]:

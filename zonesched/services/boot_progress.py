@@ -39,7 +39,11 @@ class Step(enum.Enum):
 
 @dataclass(frozen=True)
 class Progress:
-    """The wanted instances of a reservation, sorted by where their present placement stands."""
+    """The wanted instances of a reservation, sorted by where their present placement stands.
+
+    `retried`: those with a build that has failed on its host. They count in none of `wanted`, `promised` and
+    `possible`: the batch was there as asked for, and what becomes of them ends none of the others.
+    """
 
     needing: tuple[Instance, ...]
     unanswered: tuple[Placement, ...]
@@ -47,11 +51,25 @@ class Progress:
     held: tuple[Placement, ...]
     confirming: tuple[Placement, ...]
     confirmed: tuple[Placement, ...]
+    retried: frozenset[str] = frozenset()
+    failed_builds: int = 0
 
     @property
     def promised(self) -> int:
         """Instances that have a place now."""
-        return len(self.held) + len(self.confirming) + len(self.confirmed)
+        return self._counted((*self.held, *self.confirming, *self.confirmed))
+
+    @property
+    def wanted(self) -> int:
+        """Instances that have a place or still need one."""
+        return self.promised + self._counted((*self.needing, *self.unanswered, *self.waiting))
+
+    def possible(self, offered: int) -> int:
+        """Instances that can have a place if so many more entries are taken, in the order of `needing`."""
+        return self.promised + self._counted((*self.waiting, *self.needing[:offered]))
+
+    def _counted(self, those: Sequence[Instance | Placement]) -> int:
+        return sum(one.uuid not in self.retried for one in those)
 
     def late(self, now: float, hold_margin_s: float) -> tuple[Placement, ...]:
         """Holds that would be over too soon after a confirm."""
@@ -71,13 +89,17 @@ def progress(instances: Sequence[Instance], placements: Sequence[Placement]) -> 
             needing.append(instance)
         else:
             groups[placement.state].append(placement)
+    retried = frozenset(i.uuid for i in instances if i.failed_builds)
     return Progress(
-        needing=tuple(needing),
+        # The batch first: what is offered goes to those whose loss would end it.
+        needing=tuple(sorted(needing, key=lambda i: i.uuid in retried)),
         unanswered=tuple(groups[State.INTENDED]),
         waiting=tuple(groups[State.CANCELLING]),
         held=tuple(groups[State.HELD]),
         confirming=tuple(groups[State.CONFIRMING]),
         confirmed=tuple(groups[State.CONFIRMED]),
+        retried=retried,
+        failed_builds=sum(i.failed_builds for i in instances),
     )
 
 

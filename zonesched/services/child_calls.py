@@ -13,12 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from zonesched.errors import ChildBusy
 from zonesched.model.placement import Attempt, Build, BuildAnswer, BuildState, InstanceStatus, PlacementState
 from zonesched.model.request_spec import RequestSpec
 from zonesched.seams import Done
+from zonesched.services import build_retry
 from zonesched.services.placement_moves import advance
 from zonesched.services.zone import Zone
-from zonesched.store import identity, instances, placements, reservations
+from zonesched.store import identity, instances, locks, placements, reservations
 from zonesched.store.placements import InChild, Placement
 from zonesched.store.reservations import Lease
 from zonesched.store.store import Transaction
@@ -43,24 +45,38 @@ class _Batch:
         return [Attempt(p.uuid, p.number) for p in self.placements]
 
 
+@dataclass(frozen=True)
+class Sent:
+    """`unanswered`: what no answer has moved on. `all_tried`: whether every child has looked for room."""
+
+    unanswered: Sequence[Placement]
+    all_tried: bool
+
+
 def send_builds(
     zone: Zone, sent: Sequence[Placement], spec: RequestSpec, hold_s: float, lease: Lease | None = None
-) -> None:
+) -> Sent:
     """Ask children to hold these INTENDED placements, for longer than this zone holds them itself."""
     sent_at = zone.clock.now()
     asked_s = hold_s + zone.conf.hold_margin
+    busy: list[str] = []
 
     def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
         builds = [
             Build(p.uuid, p.number, p.where.blobs) for p in batch.placements if isinstance(p.where, InChild)
         ]
-        return client.build(batch.reservation_id, spec, builds, asked_s, spec.time_budget_s)
+        answers = client.build(batch.reservation_id, spec, builds, asked_s, spec.time_budget_s)
+        # One that is busy says so of all.
+        if answers[0].reason == ChildBusy.code:
+            busy.append(batch.child_id)
+        return answers
 
     def expiry(answer: BuildAnswer) -> float:
         own_hold_s = min(hold_s, max(0.0, answer.hold_s - zone.conf.hold_margin))
         return float(sent_at + own_hold_s)
 
-    _call_children(zone, sent, call, lease, expiry)
+    unanswered = _call_children(zone, sent, call, lease, expiry)
+    return Sent(unanswered, all_tried=not (unanswered or busy))
 
 
 def send_confirms(zone: Zone, confirming: Sequence[Placement], lease: Lease | None = None) -> None:
@@ -75,16 +91,13 @@ def send_confirms(zone: Zone, confirming: Sequence[Placement], lease: Lease | No
     if unanswered:
         uuids = [p.uuid for p in unanswered]
         now = zone.clock.now()
-        zone.store.write(
-            lambda tx: instances.set_status(
-                tx,
-                identity.next_change(tx),
-                uuids,
-                InstanceStatus.UNKNOWN,
-                now,
-                only_from=[InstanceStatus.BUILD],
-            )
-        )
+
+        def fn(tx: Transaction) -> None:
+            locks.instances(tx, uuids)
+            change, build = identity.next_change(tx), [InstanceStatus.BUILD]
+            instances.set_status(tx, change, uuids, InstanceStatus.UNKNOWN, now, only_from=build)
+
+        zone.store.write(fn)
 
 
 def send_cancels(zone: Zone, cancelling: Sequence[Placement]) -> None:
@@ -120,12 +133,16 @@ def _call_children(
         [(batch.child_id, partial(call, batch)) for batch in batches],
         timeout_s=zone.conf.build_timeout,
     )
-    unanswered: list[Placement] = []
+    if not batches:
+        return []
+    by_key: dict[tuple[str, int], BuildAnswer] = {}
     for batch, outcome in zip(batches, outcomes, strict=True):
-        answers = outcome.value if isinstance(outcome, Done) else []
-        by_key = {(a.uuid, a.attempt): a for a in answers}
-        unanswered += zone.store.write(partial(_record, zone, batch, by_key, lease, expiry))
-    return unanswered
+        told = outcome.value if isinstance(outcome, Done) else []
+        asked = {p.key for p in batch.placements}
+        # A child speaks for what it was asked about, and for nothing of another child.
+        by_key |= {key: a for a in told if (key := (a.uuid, a.attempt)) in asked}
+    sent_all = [p for batch in batches for p in batch.placements]
+    return zone.store.write(partial(_record, zone, sent_all, by_key, lease, expiry))
 
 
 def _batches(sent: Sequence[Placement]) -> list[_Batch]:
@@ -138,7 +155,7 @@ def _batches(sent: Sequence[Placement]) -> list[_Batch]:
 
 def _record(
     zone: Zone,
-    batch: _Batch,
+    sent: Sequence[Placement],
     answers: Mapping[tuple[str, int], BuildAnswer],
     lease: Lease | None,
     expiry: Callable[[BuildAnswer], float],
@@ -147,15 +164,23 @@ def _record(
     now = zone.clock.now()
     if lease is not None:
         reservations.keep_lease(tx, lease, now)
+    failed = [a.uuid for a in answers.values() if a.state is BuildState.FAILED]
+    build_retry.lock_with_alternates(tx, [p.uuid for p in sent], failed)
     change = identity.next_change(tx)
     unanswered: list[Placement] = []
-    for p in batch.placements:
+    moves: defaultdict[tuple[PlacementState, str, float], list[Placement]] = defaultdict(list)
+    for p in sent:
         answer = answers.get(p.key)
         to = p.state if answer is None else next_state(p.state, answer.state)
         if answer is None or to is p.state:
             unanswered.append(p)
             continue
-        advance(tx, change, zone.uuid, p, to, now, reason=answer.reason, hold_expires_at=expiry(answer))
+        if p.state is State.CONFIRMING and to is State.FAILED:
+            build_retry.build_failed(zone, tx, change, p, now, answer.reason or "build_failed")
+        else:
+            moves[to, answer.reason, expiry(answer)].append(p)
+    for (to, reason, hold_expires_at), some in moves.items():
+        advance(tx, change, zone.uuid, some, to, now, reason=reason, hold_expires_at=hold_expires_at)
     placements.postpone(tx, unanswered, lambda calls: now + pause_s(zone, calls))
     return unanswered
 

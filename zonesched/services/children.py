@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from zonesched.errors import BadRequest, Conflict, NotFound
-from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.model.placement import ZONE_LOST, InstanceStatus, PlacementState
 from zonesched.model.views import ChildChange, ChildForm, ChildView
 from zonesched.services.child_rows import StoredChildren
 from zonesched.services.placement_moves import advance
 from zonesched.services.zone import Zone
 from zonesched.store import children as rows
-from zonesched.store import identity, instances, placements, reservations
+from zonesched.store import identity, instances, locks, placements, reservations
 from zonesched.store.children import ChildRow
 from zonesched.store.placements import Placement
 from zonesched.store.store import Transaction
@@ -22,7 +22,6 @@ from zonesched.zones.child import Offline, Ready, Waiting
 from zonesched.zones.known_child import KnownChild
 
 State = PlacementState
-LOST = "zone_lost"
 _OPEN_STATES = (
     State.INTENDED,
     State.HELD,
@@ -110,6 +109,7 @@ def remove(zone: Zone, child_id: str, force: bool = False) -> None:
 
     def fn(tx: Transaction) -> None:
         _existing(tx, child_id)
+        rows.lock(tx, child_id)
         column = placements.COLUMNS
         there = placements.read(
             tx, column.child_id == child_id, column.state.in_([state.value for state in _OPEN_STATES])
@@ -121,6 +121,7 @@ def remove(zone: Zone, child_id: str, force: bool = False) -> None:
                 field="id",
             )
         if there:
+            locks.instances(tx, [p.uuid for p in there])
             change, now = identity.next_change(tx), zone.clock.now()
             for p in there:
                 _lose(tx, change, zone.uuid, p, now)
@@ -134,13 +135,13 @@ def remove(zone: Zone, child_id: str, force: bool = False) -> None:
 def _lose(tx: Transaction, change: int, zone_uuid: str, place: Placement, now: float) -> None:
     """End a placement whose child will never be asked again."""
     if place.state in (State.INTENDED, State.HELD, State.CANCELLING):
-        advance(tx, change, zone_uuid, place, State.GONE, now, reason=LOST)
+        advance(tx, change, zone_uuid, [place], State.GONE, now, reason=ZONE_LOST)
         return
-    placements.move(tx, change, place, State.RELEASED, reason=LOST)
+    placements.move(tx, change, place, State.RELEASED, reason=ZONE_LOST)
     present = instances.read_by_uuid(tx, [place.uuid])[place.uuid]
     if present.attempt == place.number and place.state is not State.RELEASING:
         instances.set_status(
-            tx, change, [place.uuid], InstanceStatus.ERROR, now, reason=LOST, only_from=_UNENDED
+            tx, change, [place.uuid], InstanceStatus.ERROR, now, reason=ZONE_LOST, only_from=_UNENDED
         )
         reservations.poke(tx, place.caller_id, place.reservation_id)
 

@@ -13,7 +13,7 @@ from zonesched.model.boot_form import BootForm
 from zonesched.model.build_plan import BuildPlan, ChildPlace, Entry, FunnelStep, Why
 from zonesched.model.caller import Caller, Role
 from zonesched.model.host_row import HostRow
-from zonesched.model.host_table import HostTable
+from zonesched.model.own_hosts import FoundHosts
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.views import DryRunView
 from zonesched.scheduler.replay import (
@@ -40,6 +40,7 @@ def dry_run(zone: Zone, caller: Caller, form: BootForm, *, record: bool) -> DryR
     is_admin = caller.role is Role.ADMIN
     if record and not is_admin:
         raise Forbidden("record: it names hosts, and is for an admin alone.", field="record")
+    select.check_ready(zone)
     spec = boot.spec_of(zone, caller, form)
     if record:
         hosts = RecordedHosts(*zone.hosts.snapshot())
@@ -92,9 +93,9 @@ class RecordedHosts:
     services_up: Mapping[str, bool]
 
     @contextmanager
-    def current(self) -> Iterator[HostTable]:
-        """A table of them."""
-        yield table_of(self.rows, self.services_up)
+    def for_request(self, spec: RequestSpec) -> Iterator[FoundHosts]:
+        """All of them."""
+        yield FoundHosts(table_of(self.rows, self.services_up))
 
 
 def _record(zone: Zone, hosts: RecordedHosts, decision: Decision, basis: Basis, spec: RequestSpec) -> Record:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zonesched.model.account import Account
+from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus
 from zonesched.services.explain import explain
 
 MESSAGES = {
@@ -10,8 +13,11 @@ MESSAGES = {
     "no_valid_host_incomplete": "No zone that answered in time has room for this request.",
     "group_place_full": "The place of the server group has no room for this request.",
     "build_failed": "The host could not build the instance.",
+    "ended_on_host": "The instance ran and ended by itself on its host.",
     "lost_by_host": "The host no longer has the instance.",
     "deleted_below": "The zone that had the instance has deleted it.",
+    "lost_below": "The zone that had the instance does not know it any more.",
+    "place_lost": "Where the instance was cannot be told any more.",
     "zone_lost": "The zone that had the instance is no longer part of this cloud.",
     "filter_failed": "A filter of this zone failed.",
     "weigher_failed": "A weigher of this zone failed.",
@@ -29,9 +35,32 @@ def message(reason: str, why: Account) -> str:
     return f"{text} It is {failed[0]}." if failed else text
 
 
+PLACE_CODES = frozenset(
+    {
+        "blob_refused",
+        "cancelled",
+        "claim_lost",
+        "group_broken",
+        "group_elsewhere",
+        "group_host_full",
+        "hold_expired",
+        "hold_gone",
+        "hold_late",
+        "no_answer",
+    }
+)
+"""The stable codes of why an attempt came to nothing without a build."""
+
+
 def for_parent(reason: str) -> str:
-    """The reason of an ERROR instance as a parent is told it: an agent's own words stay in this zone."""
-    return reason if reason in MESSAGES else "build_failed"
+    """Why an instance or an attempt has ended, as a parent is told it: an agent's own words stay here."""
+    return reason if reason in MESSAGES or reason in PLACE_CODES else "build_failed"
+
+
+def change_for_parent(change: InstanceChange) -> InstanceChange:
+    """A change as a parent is told it."""
+    ended = change.status is InstanceStatus.ERROR or change.state is BuildState.FAILED
+    return replace(change, reason=for_parent(change.reason)) if ended and change.reason else change
 
 
 def refusals_for(reason: str, why: Account) -> list[str]:

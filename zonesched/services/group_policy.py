@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from zonesched.model.group_place import Anywhere, AtChild, AtHost, GroupPlace, TakenPlace
 from zonesched.model.request_spec import Group, GroupPolicy, ServerGroup
-from zonesched.store import group_places
+from zonesched.store import group_places, locks
 from zonesched.store.placements import InChild, Placement
 from zonesched.store.store import Transaction
 
@@ -29,8 +29,11 @@ def refused(
 ) -> Mapping[str, str]:
     """The instances that may not go where they are wanted, and the code of why; first come first served.
 
-    A child's part of anti-affinity is the child's own to judge: it knows the hosts.
+    A child's part of anti-affinity is the child's own to judge: it knows the hosts. No other transaction
+    decides of this group before this one ends.
     """
+    if isinstance(group, ServerGroup):
+        locks.group(tx, caller_id, group.id)
     match group:
         case ServerGroup(policy=GroupPolicy.AFFINITY) if wanted:
             found = place_of(tx, caller_id, group)

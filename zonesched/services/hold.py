@@ -7,14 +7,14 @@ its entry up in the same transaction that claims.
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from zonesched import tracing
 from zonesched.errors import BlobRefused
 from zonesched.model.account import NO_ACCOUNT
 from zonesched.model.caller import Caller
-from zonesched.model.group_place import AtChild, AtHost, TakenPlace
 from zonesched.model.placement import (
     Attempt,
     Build,
@@ -23,14 +23,15 @@ from zonesched.model.placement import (
     PlacementState,
 )
 from zonesched.model.request_spec import RequestSpec
+from zonesched.model.request_wire import content_digest
 from zonesched.seal.envelope import Bound, ChildContent, HostContent, OpenedEntry
-from zonesched.services import child_calls, group_policy
-from zonesched.services.build_answers import REFUSED, answers, placed
+from zonesched.services import child_calls
+from zonesched.services.build_answers import REFUSED, answers, placed, standings
+from zonesched.services.inbound_places import Sent, Try, place, write_places
 from zonesched.services.zone import Zone
-from zonesched.store import claims, identity, inbound, instances, placements, reservations
-from zonesched.store.inbound import InboundBuild, RestEntry
+from zonesched.store import identity, inbound, instances, locks, placements, reservations
+from zonesched.store.inbound import InboundBuild, RestEntry, Standing
 from zonesched.store.instances import Instance
-from zonesched.store.placements import InChild, OnHost, Placement, Where
 from zonesched.store.reservations import Reservation, ReservationState
 from zonesched.store.store import Transaction
 
@@ -48,13 +49,9 @@ class _Call:
     spec: RequestSpec
     hold_s: float
 
-
-@dataclass(frozen=True)
-class _Try:
-    """A build and the entries it may still use, in order."""
-
-    build: InboundBuild
-    entries: tuple[RestEntry, ...]
+    @property
+    def sent(self) -> Sent:
+        return Sent(self.caller.user_id, self.reservation_id, self.spec, self.hold_s)
 
 
 def hold_builds(
@@ -67,20 +64,37 @@ def hold_builds(
 ) -> list[BuildAnswer]:
     """Hold a place for each build, here or in the child that offered it; one answer each, in order.
 
-    Raises BlobRefused, with nothing created, when no entry of any build opens.
+    Raises BlobRefused, with nothing created, when no entry of any build opens, and OverLimit.
     """
     started_at = zone.clock.monotonic()
+    tracing.about(reservation_id)
+    spec = replace(spec, traced_by=tracing.current().request_id)
     call = _Call(caller, reservation_id, spec, min(hold_s, zone.conf.max_hold))
     opened = _open(zone, call, builds)
-    known = zone.store.write(lambda tx: _admit(zone, tx, call, builds, opened))
-    if not known:
+    if not zone.store.write(lambda tx: _admit(zone, tx, call, builds, opened)):
         raise BlobRefused("no build of the call can be used")
+    keys = [Attempt(b.uuid, b.attempt) for b in builds]
+    at = _standings(zone, call, keys)
     while True:
-        left_s = spec.time_budget_s - (zone.clock.monotonic() - started_at)
-        _send_intended(zone, call, builds, left_s)
-        if not zone.store.write(lambda tx: _try_next(zone, tx, call, builds)):
-            break
-    return answers(zone, caller, reservation_id, [Attempt(b.uuid, b.attempt) for b in builds], REFUSED)
+        if intended := {a: s for a, s in at.items() if s.state is State.INTENDED}:
+            left_s = spec.time_budget_s - (zone.clock.monotonic() - started_at)
+            _send(zone, call, intended, left_s)
+            at = _standings(zone, call, keys)
+        untried = _read_untried(zone, call, at)
+        if not untried:
+            return answers(zone, at, keys, REFUSED)
+        asked = {e.child_id for build in untried for e in build.rest if e.child_id}
+        zone.store.write(partial(_try_next, zone, call, keys, asked))
+        at = _standings(zone, call, keys)
+
+
+def _read_untried(zone: Zone, call: _Call, at: Mapping[Attempt, Standing]) -> list[InboundBuild]:
+    # Looked at first: mostly all are held, and a write would be one more wait for the disk.
+    return zone.store.read(lambda tx: _untried(tx, call, at, zone.clock.now()))
+
+
+def _standings(zone: Zone, call: _Call, keys: Sequence[Attempt]) -> Mapping[Attempt, Standing]:
+    return zone.store.read(lambda tx: standings(tx, call.caller, call.reservation_id, keys))
 
 
 # -- opening -----------------------------------------------------------------------------------------------
@@ -88,7 +102,7 @@ def hold_builds(
 
 def _open(zone: Zone, call: _Call, builds: Sequence[Build]) -> Mapping[Attempt, tuple[RestEntry, ...]]:
     """The entries of each build that open for this caller, project and request."""
-    bound = Bound(zone.uuid, call.caller.user_id, call.spec.project_id, call.spec.digest())
+    bound = Bound(zone.uuid, call.caller.user_id, call.spec.project_id, content_digest(call.spec))
     results = iter(zone.envelope.open_entries(bound, [blob for b in builds for blob in b.blobs]))
     opened: dict[Attempt, tuple[RestEntry, ...]] = {}
     for b in builds:
@@ -122,12 +136,14 @@ def _admit(
     opened: Mapping[Attempt, tuple[RestEntry, ...]],
 ) -> bool:
     """Write down the new builds that can be used and claim for them; false when no build is known."""
+    locks.children(tx, [e.child_id for entries in opened.values() for e in entries if e.child_id])
+    locks.call(tx, call.caller.user_id, call.reservation_id)
     now = zone.clock.now()
     uuids = [b.uuid for b in builds]
     known = inbound.read(tx, call.caller.user_id, uuids)
     rows = instances.read_by_uuid(tx, uuids)
     used = placements.used_entry_keys(tx, [e.key for entries in opened.values() for e in entries])
-    tries: list[_Try] = []
+    tries: list[Try] = []
     for b in builds:
         key = Attempt(b.uuid, b.attempt)
         usable = tuple(e for e in opened[key] if e.key not in used)
@@ -138,18 +154,25 @@ def _admit(
             row = InboundBuild(
                 b.uuid, call.caller.user_id, b.attempt, call.reservation_id, 0, (), retained_until
             )
-            tries.append(_Try(row, usable))
+            tries.append(Try(row, rows[b.uuid].attempt if b.uuid in rows else 0, usable))
     if not tries:
         return any(Attempt(b.uuid, b.attempt) in known for b in builds)
     if not _same_request(tx, call):
         return False
+    zone.limits.admit_builds(tx, call.caller.user_id, sum(t.build.uuid not in rows for t in tries))
     _write_reservation(tx, call, now)
     change = identity.next_change(tx)
+    made = place(zone, tx, change, call.sent, tries, now)
     names = {b.uuid: b.name or b.uuid for b in builds}
-    fresh = [_instance(call, t.build.uuid, names, position, now) for position, t in enumerate(tries)]
-    instances.insert(tx, change, [i for i in fresh if i.uuid not in rows])
-    inbound.insert(tx, [t.build for t in tries])
-    _place(zone, tx, change, call, tries, now)
+    hopeful, lost = made.numbers(failed=False), made.numbers(failed=True)
+    fresh = [
+        _instance(call, t.build.uuid, names, position, hopeful, lost, now)
+        for position, t in enumerate(tries)
+        if t.build.uuid not in rows
+    ]
+    instances.insert(tx, change, fresh)
+    inbound.insert(tx, made.builds)
+    write_places(tx, change, call.sent, made, set(rows), now)
     return True
 
 
@@ -163,100 +186,42 @@ def _has_place(tx: Transaction, instance: Instance | None) -> bool:
 
 def _same_request(tx: Transaction, call: _Call) -> bool:
     stored = reservations.read_ids(tx, [call.reservation_id]).get((call.caller.user_id, call.reservation_id))
-    return stored is None or stored.spec.digest() == call.spec.digest()
+    return stored is None or content_digest(stored.spec) == content_digest(call.spec)
 
 
-def _try_next(zone: Zone, tx: Transaction, call: _Call, builds: Sequence[Build]) -> bool:
-    """Give builds whose place failed their next entry; whether there was any."""
+def _untried(tx: Transaction, call: _Call, at: Mapping[Attempt, Standing], now: float) -> list[InboundBuild]:
+    """Builds whose place failed before it was confirmed, cancelled or over, and that have entries to try."""
+    failed = [a for a, s in at.items() if s.state is State.FAILED and s.hold_expires_at > now]
+    if not failed:
+        return []
+    known = inbound.read(tx, call.caller.user_id, [key.uuid for key in failed])
+    return [known[key] for key in failed if known[key].rest]
+
+
+def _try_next(
+    zone: Zone, call: _Call, keys: Sequence[Attempt], child_ids: Collection[str], tx: Transaction
+) -> None:
+    """Give builds whose place failed their next entry; `child_ids`: of all entries they have left."""
+    locks.children(tx, child_ids)
+    locks.call(tx, call.caller.user_id, call.reservation_id)
     now = zone.clock.now()
-    known = inbound.read(tx, call.caller.user_id, [b.uuid for b in builds])
-    keys = [Attempt(b.uuid, b.attempt) for b in builds]
-    failed = {p.key for p in placed(tx, call.caller, call.reservation_id, keys) if p.state is State.FAILED}
-    rows = [known[key] for key in keys if key in known]
-    # Once held, a build has its place: a repeat never tries another entry.
-    inbound.update(tx, [replace(row, rest=()) for row in rows if row.rest and _key(row) not in failed])
-    again = [_Try(row, row.rest) for row in rows if row.rest and _key(row) in failed]
-    if again:
-        _place(zone, tx, identity.next_change(tx), call, again, now)
-    return bool(again)
+    again = _untried(tx, call, standings(tx, call.caller, call.reservation_id, keys), now)
+    rows = instances.read_by_uuid(tx, [row.uuid for row in again])
+    tries = [Try(row, rows[row.uuid].attempt, row.rest) for row in again]
+    if not tries:
+        return
+    change = identity.next_change(tx)
+    made = place(zone, tx, change, call.sent, tries, now)
+    inbound.update(tx, made.builds)
+    write_places(tx, change, call.sent, made, set(rows), now)
 
 
-def _key(row: InboundBuild) -> tuple[str, int]:
-    return (row.uuid, row.number)
-
-
-def _place(zone: Zone, tx: Transaction, change: int, call: _Call, tries: Sequence[_Try], now: float) -> None:
-    """Claim own hosts and write down what children will be asked, each with the first entry not used up."""
-    used = set(placements.used_entry_keys(tx, [e.key for t in tries for e in t.entries]))
-    rows = instances.read_by_uuid(tx, [t.build.uuid for t in tries])
-    chosen: list[tuple[_Try, RestEntry]] = []
-    updated: list[InboundBuild] = []
-    for one in tries:
-        entry = next((e for e in one.entries if e.key not in used), None)
-        if entry is None:
-            updated.append(replace(one.build, rest=()))
-            continue
-        used.add(entry.key)
-        chosen.append((one, entry))
-    caller_id, group = call.caller.user_id, call.spec.group
-    wanted = {one.build.uuid: _group_place(entry) for one, entry in chosen}
-    refused = group_policy.refused(tx, caller_id, group, wanted)
-    hosts = Counter(e.host_id for one, e in chosen if e.host_id and one.build.uuid not in refused)
-    room = dict(claims.claim(tx, change, hosts, call.spec.resources))
-    made: list[Placement] = []
-    for one, entry in chosen:
-        where: Where
-        if entry.host_id:
-            where = OnHost(entry.host_id, call.spec.resources)
-        else:
-            where = InChild(entry.child_id, (entry.blob,))
-        reason = refused.get(one.build.uuid, "")
-        if entry.host_id and not reason:
-            reason = "" if room[entry.host_id] > 0 else "claim_lost"
-            room[entry.host_id] -= 1
-        hopeful_state = State.HELD if entry.host_id else State.INTENDED
-        state = State.FAILED if reason else hopeful_state
-        number = rows[one.build.uuid].attempt + 1
-        made.append(
-            Placement(
-                uuid=one.build.uuid,
-                number=number,
-                caller_id=caller_id,
-                reservation_id=call.reservation_id,
-                where=where,
-                state=state,
-                reason=reason,
-                hold_expires_at=now + call.hold_s,
-                retained_until=one.build.retained_until,
-                entry_key=entry.key,
-            )
-        )
-        later = one.entries[one.entries.index(entry) + 1 :]
-        updated.append(replace(one.build, number=number, rest=later))
-    placements.insert(tx, made)
-    group_policy.take_place(tx, caller_id, group, made)
-    inbound.update(tx, updated)
-    lost = {p.uuid: p.number for p in made if p.state is State.FAILED}
-    if lost:
-        zone.hosts.expire()
-    hopeful = {p.uuid: p.number for p in made if p.state is not State.FAILED}
-    instances.set_attempts(tx, change, hopeful, InstanceStatus.BUILD, now)
-    # Ended here unless another entry is tried: the parent, which hears of it, finds another place.
-    instances.set_attempts(tx, change, lost, InstanceStatus.DELETED, now)
-
-
-def _group_place(entry: RestEntry) -> TakenPlace:
-    return AtHost(entry.host_id) if entry.host_id else AtChild(entry.child_id)
-
-
-def _send_intended(zone: Zone, call: _Call, builds: Sequence[Build], left_s: float) -> None:
-    keys = [Attempt(b.uuid, b.attempt) for b in builds]
-    places = zone.store.read(lambda tx: placed(tx, call.caller, call.reservation_id, keys))
-    intended = [p for p in places if p.state is State.INTENDED]
-    if intended:
-        budget_s = left_s - min(zone.conf.select_reserve, call.spec.time_budget_s / 5)
-        spec = replace(call.spec, time_budget_s=max(0.05, budget_s))
-        child_calls.send_builds(zone, intended, spec, call.hold_s)
+def _send(zone: Zone, call: _Call, intended: Mapping[Attempt, Standing], left_s: float) -> None:
+    places = zone.store.read(lambda tx: placed(tx, intended))
+    budget_s = left_s - min(zone.conf.select_reserve, call.spec.time_budget_s / 5)
+    spec = replace(call.spec, time_budget_s=max(0.05, budget_s))
+    still = [p for p in places if p.state is State.INTENDED]
+    child_calls.send_builds(zone, still, spec, call.hold_s)
 
 
 def _write_reservation(tx: Transaction, call: _Call, now: float) -> None:
@@ -283,7 +248,15 @@ def _write_reservation(tx: Transaction, call: _Call, now: float) -> None:
     )
 
 
-def _instance(call: _Call, uuid: str, names: Mapping[str, str], position: int, now: float) -> Instance:
+def _instance(
+    call: _Call,
+    uuid: str,
+    names: Mapping[str, str],
+    position: int,
+    hopeful: Mapping[str, int],
+    lost: Mapping[str, int],
+    now: float,
+) -> Instance:
     return Instance(
         uuid=uuid,
         caller_id=call.caller.user_id,
@@ -296,9 +269,9 @@ def _instance(call: _Call, uuid: str, names: Mapping[str, str], position: int, n
         flavor_id=call.spec.flavor.id,
         image_key=call.spec.image_key,
         group_id=call.spec.group_id,
-        status=InstanceStatus.BUILD,
+        status=InstanceStatus.DELETED if uuid in lost else InstanceStatus.BUILD,
         reason="",
-        attempt=0,
+        attempt=hopeful.get(uuid) or lost.get(uuid, 0),
         created_at=now,
         updated_at=now,
     )

@@ -11,6 +11,8 @@ import numpy as np
 
 from zonesched.model.host_row import HostRow
 from zonesched.model.host_table import HostTable
+from zonesched.model.own_hosts import FoundHosts
+from zonesched.model.request_spec import RequestSpec
 from zonesched.seams import Clock
 from zonesched.store import hosts, services
 from zonesched.store.hosts import Moment
@@ -29,7 +31,8 @@ BEAT_OVERLAP_S = 2.0
 class HostCache:
     """One HostTable that reads what changed whenever it is used, and a share of all hosts now and then.
 
-    With a `max_age_s`, what was read is used for so long before anything is read again, unless it expires.
+    With a `max_age_s`, what was read is used for so long before anything is read again, unless it expires or
+    shows no host that can take anything.
     """
 
     def __init__(
@@ -51,33 +54,60 @@ class HostCache:
         self._max_age_s = max_age_s
         self._fresh_until = -math.inf
         self._expired = False
+        # Reads are numbered: how many have begun, and which one was the last that ended well.
+        self._begun = 0
+        self._ended = 0
 
     def expire(self) -> None:
         """Read what changed at the next use: somebody has found that the table is behind."""
         self._expired = True
 
+    def read_again(self) -> None:
+        """Read now what changed, so that the next use finds little to read."""
+        self.expire()
+        with self.current():
+            pass
+
     @contextmanager
     def current(self) -> Iterator[HostTable]:
-        """The table as the store is now, for this thread alone until the block ends."""
+        """The table as the store is now, for this thread alone until the block ends.
+
+        Who waits for others is spared a read when one of them began its own after this call.
+        """
+        begun_before = self._begun
         with self._lock:
-            self._refresh()
+            self._refresh(begun_before)
             yield self._table
+
+    @contextmanager
+    def for_request(self, spec: RequestSpec) -> Iterator[FoundHosts]:
+        """All hosts, whatever is asked for."""
+        with self.current() as table:
+            yield FoundHosts(table)
+
+    def check_ready(self) -> None:
+        """A zone without hosts is one that has no room."""
 
     def snapshot(self) -> tuple[tuple[HostRow, ...], Mapping[str, bool]]:
         """Every host as the store is now, and which services are up, by id."""
+        begun_before = self._begun
         with self._lock:
-            self._refresh()
+            self._refresh(begun_before)
             return tuple(self._store.read(_every_host)), dict(self._up)
 
-    def _refresh(self) -> None:
+    def _refresh(self, begun_before: int) -> None:
         now = self._clock.monotonic()
-        if now < self._fresh_until and not self._expired:
+        if not self._expired and (now < self._fresh_until or self._ended > begun_before):
             return
         # Before anything is read: what expires meanwhile is read next time, as is all when a read fails.
         self._expired = False
         self._fresh_until = -math.inf
+        self._begun += 1
         self._read()
-        self._fresh_until = now + self._max_age_s
+        self._ended = self._begun
+        table = self._table
+        if self._max_age_s and (table.alive & table.enabled & table.up).any():
+            self._fresh_until = now + self._max_age_s
 
     def _read(self) -> None:
         seen = self._seen or self._read_everything()

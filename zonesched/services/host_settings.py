@@ -10,7 +10,7 @@ from zonesched.model.capacity import NOTHING_SET, InventorySetting
 from zonesched.model.views import HypervisorView, SettingChange
 from zonesched.services import hosts
 from zonesched.services.zone import Zone
-from zonesched.store import capacities, inventory_settings
+from zonesched.store import capacities, inventory_settings, locks
 from zonesched.store.store import Transaction
 
 
@@ -20,11 +20,13 @@ def change(zone: Zone, host_id: str, changes: Mapping[str, SettingChange]) -> Hy
     Raises NotFound, and BadRequest for a class that the host does not have and that nothing is set of.
     """
     zone.store.write(lambda tx: _change(tx, host_id, changes))
+    zone.hints.hosts()
     return hosts.show_hypervisor(zone, host_id)
 
 
 def _change(tx: Transaction, host_id: str, changes: Mapping[str, SettingChange]) -> None:
     hosts.existing(tx, host_id)
+    locks.hosts(tx, [host_id])
     known = capacities.settings(tx, [host_id]).get(host_id, {})
     classes = known.keys() | {row.resource_class for row in capacities.read(tx, [host_id])}
     for name in changes:

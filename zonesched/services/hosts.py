@@ -6,13 +6,20 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from zonesched.errors import NotFound
+from zonesched.model.agent_claims import AgentClaims
 from zonesched.model.caller import Caller
 from zonesched.model.host_row import HostRow
-from zonesched.model.views import AgentReport, DesiredInstance, HostForm, HypervisorView, ResourceUse
+from zonesched.model.views import (
+    AgentReport,
+    DesiredInstance,
+    HostForm,
+    HypervisorView,
+    ResourceUse,
+)
 from zonesched.services import instance_reports
 from zonesched.services.host_forms import host_rows
 from zonesched.services.zone import Zone
-from zonesched.store import agent_work, capacities, claims, host_registry, host_states, services
+from zonesched.store import agent_claims, agent_work, capacities, claims, host_registry, host_states, services
 from zonesched.store import hosts as rows
 from zonesched.store.services import Service
 from zonesched.store.store import Transaction
@@ -35,18 +42,36 @@ def register(zone: Zone, caller: Caller, service: str, hosts: Sequence[HostForm]
         return host_registry.register(tx, registered, offered)
 
     ids = zone.store.write(fn)
+    zone.hints.hosts()
     return [(ids[form.name], form.name) for form in hosts]
 
 
 def beat(zone: Zone, caller: Caller, service: str) -> None:
     """Say that an agent lives. Raises NotFound, and Forbidden for another user's service."""
-    now = zone.clock.now()
-    zone.store.write(lambda tx: services.beat(tx, service, caller.user_id, now))
+    _own(zone, caller, service)
 
 
 def desired(zone: Zone, caller: Caller, service: str) -> list[DesiredInstance]:
     """All that should run on the service's hosts. Raises NotFound, Forbidden."""
-    return zone.store.read(lambda tx: agent_work.desired(tx, services.own(tx, service, caller.user_id).id))
+    own = _own(zone, caller, service)
+    return zone.store.read(lambda tx: agent_work.desired(tx, own.id))
+
+
+def claimed(zone: Zone, caller: Caller, service: str) -> AgentClaims:
+    """What is claimed on the service's hosts. Raises NotFound, Forbidden."""
+    own = _known(zone, caller, service)
+    return zone.store.read(lambda tx: agent_claims.read(tx, own.id))
+
+
+def note_differences(
+    zone: Zone, caller: Caller, service: str, amounts: Mapping[tuple[str, str], int]
+) -> None:
+    """Keep for operators by how much an agent counts more, by host and resource class; the claims stay.
+
+    Raises NotFound, Forbidden.
+    """
+    own = _known(zone, caller, service)
+    zone.store.write(lambda tx: agent_claims.note_differences(tx, own.id, amounts))
 
 
 def report(zone: Zone, caller: Caller, service: str, reports: Sequence[AgentReport]) -> None:
@@ -54,7 +79,7 @@ def report(zone: Zone, caller: Caller, service: str, reports: Sequence[AgentRepo
 
     Raises NotFound, Forbidden.
     """
-    own = zone.store.read(lambda tx: services.own(tx, service, caller.user_id))
+    own = _own(zone, caller, service)
     any_ended = False
     for some in claims.chunks(reports, REPORTS_PER_WRITE):
         ended = _take(zone, own, some)
@@ -88,6 +113,18 @@ def existing(tx: Transaction, host_id: str) -> HostRow:
     if found is None:
         raise NotFound("There is no such host.", code="host_not_found", field="id")
     return found
+
+
+def _own(zone: Zone, caller: Caller, name: str) -> Service:
+    """The caller's service of that name: whatever it calls for, it lives. Raises NotFound, Forbidden."""
+    found = _known(zone, caller, name)
+    zone.heartbeats.note(found.id)
+    return found
+
+
+def _known(zone: Zone, caller: Caller, name: str) -> Service:
+    """The same for what is called beside the agent's work, and says nothing of that."""
+    return zone.store.read(lambda tx: services.own(tx, name, caller.user_id))
 
 
 def _take(zone: Zone, service: Service, reports: Sequence[AgentReport]) -> bool:
@@ -126,6 +163,7 @@ def _use(row: capacities.Stored) -> ResourceUse:
         used=row.used,
         reported=row.reported,
         setting=row.setting,
+        agent_difference=row.agent_difference,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.views import AgentReport, AgentState
+from zonesched.services import build_retry
 from zonesched.services.zone import Zone
 from zonesched.store import agent_work, hosts, identity, instances, placements, reservations
 from zonesched.store.instances import Instance
@@ -25,18 +26,19 @@ class _Built:
 
 @dataclass(frozen=True)
 class _Ended:
-    """An instance that should run and does not, and why."""
+    """The place of an instance that should run and does not, and why."""
 
     placement: Placement
-    host_id: str
-    to: PlacementState
     reason: str
 
 
 def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentReport]) -> bool:
     """Write down what a service found on its hosts; whether any instance ended."""
+    failed_uuids = [told.uuid for told in reports if told.state is AgentState.ERROR]
+    build_retry.lock_with_alternates(tx, [told.uuid for told in reports], failed_uuids)
     running = _should_run(tx, service, reports)
     built: list[_Built] = []
+    failed: list[_Ended] = []
     ended: list[_Ended] = []
     for told in reports:
         if (told.uuid, told.attempt) not in running:
@@ -45,15 +47,21 @@ def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentR
         match told.state:
             case AgentState.ACTIVE if instance.status is InstanceStatus.BUILD:
                 built.append(_Built(told.uuid, host_id))
+            case AgentState.ERROR if instance.status is InstanceStatus.ACTIVE:
+                ended.append(_Ended(place, told.reason or "ended_on_host"))
             case AgentState.ERROR:
-                ended.append(_Ended(place, host_id, PlacementState.FAILED, told.reason or "build_failed"))
+                failed.append(_Ended(place, told.reason or "build_failed"))
             case AgentState.GONE:
-                ended.append(_Ended(place, host_id, PlacementState.RELEASED, "lost_by_host"))
+                ended.append(_Ended(place, "lost_by_host"))
             case _:
                 pass
-    if built or ended:
-        _write_reports(tx, identity.next_change(tx), built, ended, zone.clock.now())
-    return bool(ended)
+    if built or failed or ended:
+        change, now = identity.next_change(tx), zone.clock.now()
+        _write_built(tx, change, built, now)
+        for one in failed:
+            build_retry.build_failed(zone, tx, change, one.placement, now, one.reason)
+        _write_ended(tx, change, ended, now)
+    return bool(failed or ended)
 
 
 def _should_run(
@@ -76,17 +84,19 @@ def _should_run(
     return {p.key: (living[p.uuid], p, host_id) for p, host_id in here if host_id in own_hosts}
 
 
-def _write_reports(
-    tx: Transaction, change: int, built: Sequence[_Built], ended: Sequence[_Ended], now: float
-) -> None:
+def _write_built(tx: Transaction, change: int, built: Sequence[_Built], now: float) -> None:
     build = [InstanceStatus.BUILD]
     active = [one.uuid for one in built]
     instances.set_status(tx, change, active, InstanceStatus.ACTIVE, now, only_from=build)
     hosts.note_builds(tx, change, sorted({one.host_id for one in built}))
+
+
+def _write_ended(tx: Transaction, change: int, ended: Sequence[_Ended], now: float) -> None:
+    """What ran is not built a second time: what was in it is lost, and its owner has to know."""
     for end in ended:
         p = end.placement
         # A second report of the same in one call finds it moved on.
-        if placements.move(tx, change, p, end.to, reason=end.reason):
+        if placements.move(tx, change, p, PlacementState.RELEASED, reason=end.reason):
             instances.set_status(
                 tx,
                 change,
@@ -96,6 +106,4 @@ def _write_reports(
                 reason=end.reason,
                 only_from=agent_work.LIVING,
             )
-            if end.to is PlacementState.FAILED:
-                hosts.note_failed_build(tx, change, end.host_id)
             reservations.poke(tx, p.caller_id, p.reservation_id)

@@ -1,6 +1,10 @@
-"""One placement's next state, with everything that follows from it, in one transaction."""
+"""Placements' next state, with everything that follows from it, in one transaction."""
 
 from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
 
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.store import instances, placements, reservations
@@ -8,62 +12,66 @@ from zonesched.store.placements import InChild, Placement
 from zonesched.store.store import Transaction
 
 State = PlacementState
-UNENDED = (InstanceStatus.BUILD, InstanceStatus.UNKNOWN)
 
 
 def advance(
     tx: Transaction,
     change: int,
     zone_uuid: str,
-    placement: Placement,
+    advanced: Iterable[Placement],
     to: PlacementState,
     now: float,
     *,
     reason: str = "",
     hold_expires_at: float = 0.0,
-) -> bool:
-    """Move a placement that is not built yet; False, and nothing done, when it has moved since it was read.
+) -> list[Placement]:
+    """Move placements that are not built yet; nothing is done for one that has moved since it was read.
+
+    Returns those that were moved, as they stand now but for their reasons and holds.
 
     A place that came to nothing pokes the worker of an own reservation, which finds another; for a parent's
     the instance ends here, and the parent finds another.
     """
-    moved = placements.move(
-        tx, change, placement, to, reason=reason, hold_expires_at=hold_expires_at, next_call_at=now
+    moved = placements.move_all(
+        tx, change, advanced, to, reason=reason, hold_expires_at=hold_expires_at, next_call_at=now
     )
-    if not moved:
-        return False
     if to is State.CONFIRMED:
-        instances.set_status(
-            tx, change, [placement.uuid], InstanceStatus.BUILD, now, only_from=[InstanceStatus.UNKNOWN]
-        )
+        uuids = [p.uuid for p in moved]
+        unknown = [InstanceStatus.UNKNOWN]
+        instances.set_status(tx, change, uuids, InstanceStatus.BUILD, now, only_from=unknown)
     if to in (State.GONE, State.FAILED):
-        if placement.caller_id == zone_uuid:
-            reservations.poke(tx, placement.caller_id, placement.reservation_id)
-        else:
-            instances.set_status(
-                tx,
-                change,
-                [placement.uuid],
-                InstanceStatus.DELETED,
-                now,
-                reason=reason or placement.reason,
-                only_from=UNENDED,
-            )
-    return True
+        for caller_id, reservation_id in sorted({(p.caller_id, p.reservation_id) for p in moved}):
+            if caller_id == zone_uuid:
+                reservations.poke(tx, caller_id, reservation_id)
+        _end_instances(tx, change, [p for p in moved if p.caller_id != zone_uuid], reason, now)
+    return [replace(p, state=to) for p in moved]
 
 
-def let_go(tx: Transaction, change: int, placement: Placement, now: float, reason: str) -> bool:
-    """End a placement that is not wanted any more, built or not; True when a child has to be told.
+def _end_instances(tx: Transaction, change: int, ended: Iterable[Placement], reason: str, now: float) -> None:
+    """Those of which these are the present places: one that ends late is of an instance that moved on."""
+    by_reason: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for p in ended:
+        by_reason[reason or p.reason][p.uuid] = p.number
+    for why, attempts in by_reason.items():
+        instances.end_attempts(tx, change, attempts, InstanceStatus.DELETED, now, reason=why)
+
+
+def let_go(tx: Transaction, change: int, unwanted: Iterable[Placement], now: float, reason: str) -> bool:
+    """End placements that are not wanted any more, built or not; True when a child has to be told.
 
     An own host's resources are given back here and now; a child is called until it has answered.
     """
-    in_child = isinstance(placement.where, InChild)
-    match placement.state:
-        case State.INTENDED | State.HELD:
-            to = State.CANCELLING if in_child else State.GONE
-        case State.CONFIRMING | State.CONFIRMED:
-            to = State.RELEASING if in_child else State.RELEASED
-        case _:
-            return False
-    moved = placements.move(tx, change, placement, to, reason=reason, next_call_at=now)
-    return moved and in_child
+    by_end: defaultdict[PlacementState, list[Placement]] = defaultdict(list)
+    for p in unwanted:
+        in_child = isinstance(p.where, InChild)
+        match p.state:
+            case State.INTENDED | State.HELD:
+                by_end[State.CANCELLING if in_child else State.GONE].append(p)
+            case State.CONFIRMING | State.CONFIRMED:
+                by_end[State.RELEASING if in_child else State.RELEASED].append(p)
+    moved = [
+        p
+        for to, some in by_end.items()
+        for p in placements.move_all(tx, change, some, to, reason=reason, next_call_at=now)
+    ]
+    return any(isinstance(p.where, InChild) for p in moved)

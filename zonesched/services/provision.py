@@ -9,23 +9,30 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from zonesched.errors import ZoneschedError
-from zonesched.filters.contract import FilterFailed
-from zonesched.model.account import NO_ACCOUNT, Account, OwnAccount
-from zonesched.model.build_plan import BuildPlan, ChildPlace, Entry, LocalPlace, Place, Refusal
-from zonesched.model.group_place import Anywhere, AtChild, AtHost, TakenPlace
-from zonesched.model.placement import InstanceStatus, PlacementState
-from zonesched.model.request_spec import Policy, RequestSpec
+from zonesched.model.build_plan import ChildPlace, Entry, LocalPlace, Place
+from zonesched.model.placement import ZONE_LOST, InstanceStatus, PlacementState
+from zonesched.model.request_spec import Policy
 from zonesched.services import child_calls, group_policy, select
 from zonesched.services.boot_progress import WANTED, Progress, Step, next_step, progress
+from zonesched.services.boot_queue import NewBoot
+from zonesched.services.offers import (
+    NOT_ALL_ANSWERED,
+    Offers,
+    Selected,
+    failed_select,
+    reason_for_none,
+    taken_place,
+)
 from zonesched.services.placement_moves import advance, let_go
-from zonesched.services.select import Decision
+from zonesched.services.removed_children import removed
 from zonesched.services.zone import Zone
-from zonesched.store import claims, identity, instances, placements, reservations
+from zonesched.store import claims, identity, instances, locks, placements, reservations
 from zonesched.store.instances import Instance
 from zonesched.store.placements import InChild, OnHost, Placement, Where
 from zonesched.store.reservations import Lease, Reservation, ReservationState
@@ -33,63 +40,76 @@ from zonesched.store.store import Transaction
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 State = PlacementState
-ALTERNATES_PER_BUILD = 3
 
 
 def carry_on(zone: Zone, lease: Lease) -> None:
-    """Work on one reservation until it ends or has to wait. Raises LeaseLost when a later lease exists."""
-    boot = _Boot(zone, lease)
-    while (step := boot.look()) not in (Step.WAIT, Step.FINISH):
+    """Work on one reservation until it ends or has to wait. Raises LeaseLost when a later lease exists.
+
+    In a process that stops, the next step is left to whoever gets the lease.
+    """
+    _go_on(zone, _Boot(zone, lease, *_rows_of(zone, lease)))
+
+
+def begin(zone: Zone, new: NewBoot) -> None:
+    """As `carry_on`, of a boot that nobody has worked on: what was written down needs not be read."""
+    _go_on(zone, _Boot(zone, new.lease, progress(new.instances, ()), new.reservation))
+
+
+def _rows_of(zone: Zone, lease: Lease) -> tuple[Progress, Reservation]:
+    def fn(tx: Transaction) -> tuple[Progress, Reservation]:
+        reservation = reservations.read_one(tx, lease.caller_id, lease.reservation_id)
+        found = instances.read_reservation(tx, lease.caller_id, lease.reservation_id)
+        places = placements.read_by_uuid(tx, [i.uuid for i in found])
+        return progress(found, places), reservation
+
+    return zone.store.read(fn)
+
+
+def _go_on(zone: Zone, boot: _Boot) -> None:
+    while not zone.boots.is_closed:
+        step = boot.step
+        if step in (Step.WAIT, Step.FINISH):
+            boot.give_back(step)
+            return
         boot.take(step)
-    boot.give_back(step)
-
-
-class _Offers:
-    """What the last select offered and nobody has taken yet, best first."""
-
-    def __init__(self, plan: BuildPlan | None = None) -> None:
-        self._entries = deque((*plan.entries, *plan.alternates) if plan else ())
-        self._bundles = deque(plan.bundles if plan else ())
-        self.complete = plan is None or plan.complete
-
-    def take(self, count: int) -> list[Entry]:
-        """The next entries, at most `count`."""
-        return [self._entries.popleft() for _ in range(min(count, len(self._entries)))]
-
-    def take_bundle(self, size: int) -> list[Entry]:
-        """The next bundle that has room for `size` instances; empty when there is none."""
-        while self._bundles:
-            bundle = self._bundles.popleft()
-            if len(bundle.entries) >= size:
-                return list(bundle.entries[:size])
-        return []
-
-    def blobs_for(self, place: ChildPlace) -> tuple[str, ...]:
-        """The entry's own blob, then the best spare ones of the same child, which it tries in that order."""
-        places = (entry.place for entry in self._entries)
-        spare = [p.blob for p in places if isinstance(p, ChildPlace) and p.child_id == place.child_id]
-        return (place.blob, *spare[:ALTERNATES_PER_BUILD])
+        if boot.settled:
+            return
+        boot.look()
 
 
 class _Boot:
-    def __init__(self, zone: Zone, lease: Lease) -> None:
+    """`settled`: all has ended, and the lease was given back with the last write."""
+
+    def __init__(self, zone: Zone, lease: Lease, at: Progress, reservation: Reservation) -> None:
+        self.settled = False
         self._zone = zone
         self._lease = lease
-        self._offers = _Offers()
+        # Written with what is decided by it, so that a select costs no commit of its own.
+        self._unwritten: Selected | None = None
+        self._offers = Offers()
         self._nothing_left = False
         self._places_at = 0.0
-        self._at, self._reservation, self._wanted = self._read()
+        self._at, self._reservation = at, reservation
 
     # -- looking -------------------------------------------------------------------------------------------
 
-    def look(self) -> Step:
-        """Read the rows again, and say what follows from them."""
-        self._at, self._reservation, self._wanted = self._read()
+    def look(self) -> None:
+        """Read the rows again."""
+        failed_before = self._at.failed_builds
+        self._at, reservation = _rows_of(self._zone, self._lease)
+        self._reservation = self._with_select(reservation)
+        if self._at.failed_builds > failed_before:
+            self._nothing_left = False
+
+    @property
+    def step(self) -> Step:
+        """What follows from the rows as they were read last."""
         zone = self._zone
         return next_step(
             self._at,
-            min_count=min(self._reservation.min_count, self._wanted),
+            min_count=self._required,
             whole=self._reservation.spec.policy is Policy.AFFINITY,
             can_place=not self._nothing_left,
             places_at=self._places_at,
@@ -97,17 +117,37 @@ class _Boot:
             hold_margin_s=zone.conf.hold_margin,
         )
 
-    def _read(self) -> tuple[Progress, Reservation, int]:
-        lease = self._lease
+    def _with_select(self, reservation: Reservation) -> Reservation:
+        if self._unwritten is None:
+            return reservation
+        return replace(reservation, selects=reservation.selects + 1, **vars(self._unwritten))
 
-        def fn(tx: Transaction) -> tuple[Progress, Reservation, int]:
-            reservation = reservations.read_one(tx, lease.caller_id, lease.reservation_id)
-            found = instances.read_reservation(tx, lease.caller_id, lease.reservation_id)
-            places = placements.read_by_uuid(tx, [i.uuid for i in found])
-            wanted = sum(i.status in WANTED for i in found)
-            return progress(found, places), reservation, wanted
+    def _write(
+        self,
+        fn: Callable[[Transaction, int, float], T],
+        moved: Sequence[Placement] = (),
+        children_used: Collection[str] = (),
+    ) -> T:
+        """What `fn` returns for (transaction, change, now), having `moved` these. Raises LeaseLost."""
+        selected = self._unwritten
 
-        return self._zone.store.read(fn)
+        def fenced(tx: Transaction) -> T:
+            now = self._zone.clock.now()
+            locks.children(tx, children_used)
+            reservations.keep_lease(tx, self._lease, now)
+            locks.instances(tx, [p.uuid for p in moved])
+            if selected is not None:
+                reservations.note_select(tx, self._lease, selected.why, selected.spec, selected.reason)
+            return fn(tx, identity.next_change(tx), now)
+
+        found = self._zone.store.write(fenced)
+        self._unwritten = None
+        return found
+
+    @property
+    def _required(self) -> int:
+        """How many the user needs; instances that he has deleted do not count."""
+        return min(self._reservation.min_count, self._at.wanted)
 
     # -- acting --------------------------------------------------------------------------------------------
 
@@ -139,37 +179,28 @@ class _Boot:
         if now < self._places_at:
             due_at = self._places_at
         state = ReservationState.OPEN if waiting else ReservationState.SETTLED
-        pokes = self._reservation.pokes
-        self._zone.store.write(lambda tx: reservations.give_back(tx, self._lease, state, due_at, pokes))
+        pokes, selected = self._reservation.pokes, self._unwritten
 
-    def _fenced(self, tx: Transaction) -> tuple[int, float]:
-        now = self._zone.clock.now()
-        reservations.keep_lease(tx, self._lease, now)
-        return identity.next_change(tx), now
+        def fn(tx: Transaction) -> None:
+            if selected is not None:
+                reservations.note_select(tx, self._lease, selected.why, selected.spec, selected.reason)
+            reservations.give_back(tx, self._lease, state, now, due_at, pokes)
+
+        self._zone.store.write(fn)
 
     def _send(self) -> None:
         """Send what is INTENDED; what gets no answer is cancelled: its instance moves once that is sure."""
         zone, at = self._zone, self._at
         spec = replace(self._reservation.spec, time_budget_s=zone.conf.build_timeout)
-        child_calls.send_builds(zone, at.unanswered, spec, zone.conf.hold, self._lease)
-        uuids = [p.uuid for p in at.unanswered]
-        still = [
-            p
-            for p in zone.store.read(lambda tx: placements.read_by_uuid(tx, uuids))
-            if p.state is State.INTENDED
-        ]
-        self._drop(still, "no_answer")
+        sent = child_calls.send_builds(zone, at.unanswered, spec, zone.conf.hold, self._lease)
+        if not sent.all_tried:
+            self._write(lambda tx, change, now: reservations.note_reason(tx, self._lease, NOT_ALL_ANSWERED))
+        self._drop(sent.unanswered, "no_answer")
 
     def _drop(self, dropped: Sequence[Placement], reason: str) -> None:
         zone = self._zone
-
-        def fn(tx: Transaction) -> None:
-            change, now = self._fenced(tx)
-            for p in dropped:
-                let_go(tx, change, p, now, reason)
-
         if dropped:
-            zone.store.write(fn)
+            self._write(lambda tx, change, now: let_go(tx, change, dropped, now, reason), dropped)
             keys = {p.key for p in dropped}
             uuids = [p.uuid for p in dropped]
             cancelling = [
@@ -186,8 +217,15 @@ class _Boot:
         if not entries:
             self._nothing_left = not self._places_at
             return
-        uuids = [instance.uuid for instance in self._at.needing]
-        self._zone.store.write(lambda tx: self._write_places(tx, dict(zip(uuids, entries, strict=False))))
+        entry_of = dict(zip([needing.uuid for needing in self._at.needing], entries, strict=False))
+        self.settled = self._write(
+            lambda tx, change, now: self._write_places(tx, change, now, entry_of),
+            children_used={e.place.child_id for e in entries if isinstance(e.place, ChildPlace)},
+        )
+        if self.settled:
+            self._zone.hints.work_on(
+                one.place.host_id for one in entries if isinstance(one.place, LocalPlace)
+            )
 
     def _next_entries(self) -> list[Entry]:
         """What the missing instances get; nothing if it is too little, or is to be asked for later."""
@@ -205,9 +243,8 @@ class _Boot:
             if len(entries) < missing and not self._offers.complete and self._may_select:
                 self._places_at = self._next_select_at()
                 return []
-        possible = self._at.promised + len(self._at.waiting) + len(entries)
         # Fewer than the user can use: nothing of it is placed.
-        return entries if possible >= min(self._reservation.min_count, self._wanted) else []
+        return entries if self._at.possible(len(entries)) >= self._required else []
 
     @property
     def _may_select(self) -> bool:
@@ -234,37 +271,36 @@ class _Boot:
             decision = select.decide(zone, spec, reservation.caller_id, select.BEST_HOSTS)
         except ZoneschedError as error:
             log.warning("select for reservation %s failed: %s", reservation.id, error.message)
-            self._note_select(reservation.spec, _failure(error), error.code)
+            self._note(Selected(reservation.spec, failed_select(error), error.code))
             return False
-        plan = decision.plan
-        reason = _reason_for_none(decision)
         weighed = replace(reservation.spec, weighing=decision.spec.weighing)
-        self._note_select(weighed, decision.account, reason)
-        self._reservation = replace(reservation, selects=reservation.selects + 1, spec=weighed)
-        self._offers = _Offers(plan)
+        self._note(Selected(weighed, decision.account, reason_for_none(decision)))
+        self._offers = Offers(decision.plan)
         return True
 
-    def _note_select(self, spec: RequestSpec, why: Account, reason: str) -> None:
-        def fn(tx: Transaction) -> None:
-            self._fenced(tx)
-            reservations.note_select(tx, self._lease, why, spec, reason)
+    def _note(self, selected: Selected) -> None:
+        if self._unwritten is not None:
+            self._write(lambda tx, change, now: None)
+        self._unwritten = selected
+        self._reservation = self._with_select(self._reservation)
 
-        self._zone.store.write(fn)
-
-    def _write_places(self, tx: Transaction, entry_of: Mapping[str, Entry]) -> None:
+    def _write_places(self, tx: Transaction, change: int, now: float, entry_of: Mapping[str, Entry]) -> bool:
         """Claim own hosts, and write down what children will be asked, before anybody is asked.
 
-        When all of it is on own hosts and nothing is open elsewhere, that is the confirm as well.
+        When all of it is on own hosts and nothing is open elsewhere, that is the confirm as well, and the end
+        of this boot: True.
         """
-        change, now = self._fenced(tx)
-        rows = instances.read_by_uuid(tx, list(entry_of))
+        present = instances.standings(tx, list(entry_of))
         read_as = {i.uuid: i.attempt for i in self._at.needing}
         # An instance that was deleted since it was read gets no place.
-        live = [u for u in entry_of if rows[u].status in WANTED and rows[u].attempt == read_as[u]]
+        live = [u for u in entry_of if present[u].status in WANTED and present[u].attempt == read_as[u]]
         places = {uuid: entry_of[uuid].place for uuid in live}
         group, caller_id = self._reservation.spec.group, self._lease.caller_id
-        wanted = {uuid: _group_place(place) for uuid, place in places.items()}
-        refused = group_policy.refused(tx, caller_id, group, wanted)
+        below = {uuid: p.child_id for uuid, p in places.items() if isinstance(p, ChildPlace)}
+        gone = removed(self._zone, tx, set(below.values()))
+        lost = {uuid: ZONE_LOST for uuid, child_id in below.items() if child_id in gone}
+        wanted = {uuid: taken_place(place) for uuid, place in places.items() if uuid not in lost}
+        refused = {**lost, **group_policy.refused(tx, caller_id, group, wanted)}
         allowed = {uuid: place for uuid, place in places.items() if uuid not in refused}
         taken = self._claim_own_hosts(tx, change, allowed)
         all_here = all(uuid in taken for uuid in live) and len(live) == len(self._at.needing)
@@ -282,7 +318,7 @@ class _Boot:
             made.append(
                 Placement(
                     uuid=uuid,
-                    number=rows[uuid].attempt + 1,
+                    number=present[uuid].attempt + 1,
                     caller_id=caller_id,
                     reservation_id=self._lease.reservation_id,
                     where=where,
@@ -295,6 +331,11 @@ class _Boot:
         placements.insert(tx, made)
         group_policy.take_place(tx, caller_id, group, made)
         instances.set_attempts(tx, change, {p.uuid: p.number for p in made}, InstanceStatus.BUILD, now)
+        settled = all_here and not elsewhere
+        if settled:
+            pokes = self._reservation.pokes
+            reservations.give_back(tx, self._lease, ReservationState.SETTLED, now, now, pokes)
+        return settled
 
     def _claim_own_hosts(self, tx: Transaction, change: int, places: Mapping[str, Place]) -> frozenset[str]:
         """The instances whose own host had room, first come first served; of a group all or none."""
@@ -319,19 +360,16 @@ class _Boot:
         """Decide for what is held: own hosts at once, children as soon as they answer."""
         zone, held = self._zone, self._at.held
 
-        def fn(tx: Transaction) -> None:
-            change, now = self._fenced(tx)
-            for p in held:
-                if p.hold_expires_at > now:
-                    to = State.CONFIRMING if isinstance(p.where, InChild) else State.CONFIRMED
-                    advance(tx, change, zone.uuid, p, to, now)
+        def fn(tx: Transaction, change: int, now: float) -> tuple[list[Placement], list[Placement]]:
+            living = [p for p in held if p.hold_expires_at > now]
+            below = [p for p in living if isinstance(p.where, InChild)]
+            here = [p for p in living if not isinstance(p.where, InChild)]
+            told = advance(tx, change, zone.uuid, below, State.CONFIRMING, now)
+            return told, advance(tx, change, zone.uuid, here, State.CONFIRMED, now)
 
-        zone.store.write(fn)
-        keys = {p.key for p in held}
-        uuids = [p.uuid for p in held]
-        found = zone.store.read(lambda tx: placements.read_by_uuid(tx, uuids))
-        decided = [p for p in found if p.key in keys and p.state is State.CONFIRMING]
-        child_calls.send_confirms(zone, decided, self._lease)
+        told, built = self._write(fn, held)
+        zone.wake_agents(built)
+        child_calls.send_confirms(zone, told, self._lease)
 
     def _give_up(self) -> None:
         """Let everything go: fewer than min_count can be had."""
@@ -343,38 +381,20 @@ class _Boot:
         self._end(self._at.needing, ())
 
     def _end(self, unplaced: Sequence[Instance], placed: Sequence[Placement]) -> None:
-        reason = self._reservation.reason or "no_valid_host"
+        why = self._reservation.reason or "no_valid_host"
+        # What could not be placed again was not built in the first place for another reason.
+        uuids_of = {why: [p.uuid for p in placed]}
+        for i in unplaced:
+            uuids_of.setdefault(i.reason or why, []).append(i.uuid)
 
-        def fn(tx: Transaction) -> bool:
-            change, now = self._fenced(tx)
-            told = [let_go(tx, change, p, now, reason) for p in placed]
-            uuids = [i.uuid for i in unplaced] + [p.uuid for p in placed]
-            instances.set_status(
-                tx, change, uuids, InstanceStatus.ERROR, now, reason=reason, only_from=list(WANTED)
-            )
-            return any(told)
+        def fn(tx: Transaction, change: int, now: float) -> bool:
+            told = let_go(tx, change, placed, now, why)
+            for reason, uuids in uuids_of.items():
+                instances.set_status(
+                    tx, change, uuids, InstanceStatus.ERROR, now, reason=reason, only_from=list(WANTED)
+                )
+            return told
 
-        if self._zone.store.write(fn):
+        if self._write(fn, placed):
             self._zone.wake_callers()
-
-
-def _failure(error: ZoneschedError) -> Account:
-    """The account of a select that a plugin of this zone has spoilt, or a request that cannot be read."""
-    if isinstance(error, FilterFailed):
-        return Account(OwnAccount(steps=(Refusal(error.filter_name, error.code),)))
-    return NO_ACCOUNT
-
-
-def _reason_for_none(decision: Decision) -> str:
-    """Why a boot ends for which nothing more is offered than a select has offered."""
-    if not decision.plan.complete:
-        return "no_valid_host_incomplete"
-    return "no_valid_host" if isinstance(decision.group_place, Anywhere) else "group_place_full"
-
-
-def _group_place(place: Place) -> TakenPlace:
-    match place:
-        case LocalPlace(host_id):
-            return AtHost(host_id)
-        case ChildPlace(child_id):
-            return AtChild(child_id)
+        self._zone.wake_agents(placed)

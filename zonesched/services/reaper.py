@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from zonesched.model.placement import PlacementState
 from zonesched.services.placement_moves import advance
 from zonesched.services.zone import Zone
-from zonesched.store import identity, inbound, placements
+from zonesched.store import identity, inbound, locks, placements
 from zonesched.store.placements import InChild, Placement
 from zonesched.store.store import Transaction
 
@@ -15,21 +17,24 @@ BATCH = 1000
 
 def reap(zone: Zone) -> None:
     """End overdue holds (own hosts' claims are given back at once, children are told) and prune old rows."""
-    zone.store.write(lambda tx: _end_overdue(zone, tx))
-    zone.store.write(lambda tx: inbound.prune(tx, zone.clock.now()))
+    now = zone.clock.now()
+
+    def fn(tx: Transaction) -> None:
+        overdue = placements.overdue_holds(tx, now, BATCH)
+        if overdue:
+            locks.instances(tx, [p.uuid for p in overdue])
+            end_holds(tx, identity.next_change(tx), zone.uuid, overdue, now)
+        inbound.prune(tx, now)
+
+    zone.store.write(fn)
     zone.wake_callers()
 
 
-def _end_overdue(zone: Zone, tx: Transaction) -> None:
-    now = zone.clock.now()
-    column = placements.COLUMNS
-    unconfirmed = [s.value for s in (State.INTENDED, State.HELD, State.CANCELLING)]
-    overdue = placements.read(tx, column.state.in_(unconfirmed), column.hold_expires_at <= now, limit=BATCH)
-    if not overdue:
-        return
-    change = identity.next_change(tx)
-    for p in overdue:
-        advance(tx, change, zone.uuid, p, _end_of(p), now, reason="hold_expired")
+def end_holds(tx: Transaction, change: int, zone_uuid: str, overdue: Sequence[Placement], now: float) -> None:
+    """End holds whose time is over; nothing is done for one that has moved since it was read."""
+    for to in (State.CANCELLING, State.GONE):
+        ended = [p for p in overdue if _end_of(p) is to]
+        advance(tx, change, zone_uuid, ended, to, now, reason="hold_expired")
 
 
 def _end_of(placement: Placement) -> PlacementState:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from zonesched.errors import BadRequest, NotFound
 from zonesched.model.account import NO_ACCOUNT, HostJudgement
@@ -13,7 +12,7 @@ from zonesched.model.placement import InstanceChange, InstanceStatus
 from zonesched.model.views import ReservationView
 from zonesched.seal.cursors import Cursor, CursorBox
 from zonesched.services import select
-from zonesched.services.faults import for_parent, refusals_for
+from zonesched.services.faults import change_for_parent, for_parent, refusals_for
 from zonesched.services.servers import scope_of
 from zonesched.services.zone import Zone
 from zonesched.store import feed, identity, instances
@@ -117,10 +116,12 @@ def changes(zone: Zone, caller: Caller, cursor: str) -> tuple[Sequence[InstanceC
     except ValueError:
         raise _cursor_invalid() from None
 
+    settled = zone.store.read(identity.settled_change)
+
     def fn(tx: Transaction) -> tuple[Sequence[ChangeLine], Cursor, bool]:
         if identity.epoch_of(tx, since.number) != since.epoch:
             raise _cursor_invalid()
-        found = feed.changes(tx, caller.user_id, since.number, since.uuid, PAGE + 1)
+        found = feed.changes(tx, caller.user_id, since.number, since.uuid, settled, PAGE + 1)
         page = found[:PAGE]
         if not page:
             return page, since, False
@@ -129,14 +130,8 @@ def changes(zone: Zone, caller: Caller, cursor: str) -> tuple[Sequence[InstanceC
         return page, reached, len(found) > PAGE
 
     page, reached, more = zone.store.read(fn)
-    return [_for_parent(line.change) for line in page], cursors.write(caller.user_id, reached), more
+    return [change_for_parent(line.change) for line in page], cursors.write(caller.user_id, reached), more
 
 
 def _cursor_invalid() -> BadRequest:
     return BadRequest("cursor is not one that this zone gave.", code="cursor_invalid", field="cursor")
-
-
-def _for_parent(change: InstanceChange) -> InstanceChange:
-    if change.status is not InstanceStatus.ERROR:
-        return change
-    return replace(change, reason=for_parent(change.reason))

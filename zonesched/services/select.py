@@ -13,12 +13,18 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from zonesched.errors import BadRequest, ChildUnreachable, NotFound, Unavailable, WeighingUnknown
+from zonesched.errors import (
+    BadRequest,
+    ChildBusy,
+    FilterUnknown,
+    NotFound,
+    Unavailable,
+    WeighingUnknown,
+)
 from zonesched.model.account import (
     NO_ACCOUNT,
     Account,
     ChildAccount,
-    ChildOutcome,
     HostJudgement,
     OwnAccount,
 )
@@ -32,22 +38,24 @@ from zonesched.model.build_plan import (
 )
 from zonesched.model.caller import Caller, Explained
 from zonesched.model.group_place import ANYWHERE, Anywhere, AtChild, AtHost, GroupPlace
-from zonesched.model.host_table import HostTable
+from zonesched.model.own_hosts import FoundHosts
 from zonesched.model.own_zone import keeps_to_own_hosts
 from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import Policy, RequestSpec, spec_for_child
+from zonesched.model.request_wire import content_digest
 from zonesched.model.views import SealedOffer
 from zonesched.scheduler.merge import adjust
 from zonesched.scheduler.offer import Offer, OfferRequest
 from zonesched.scheduler.scale import Range
 from zonesched.scheduler.sources import Source, merge_sources, own_source
 from zonesched.seal.envelope import Bound, ChildContent, Content, HostContent
-from zonesched.seams import Done, Failed, Late
+from zonesched.seams import Done, Failed
 from zonesched.services import group_policy
+from zonesched.services.child_accounts import accounts_of, kept_out
 from zonesched.services.explain import explain
 from zonesched.services.zone import Zone
 from zonesched.store import placements
-from zonesched.store.hosts import group_key, owner_key
+from zonesched.store.host_uses import group_key, owner_key
 from zonesched.store.store import Transaction
 from zonesched.zones.askable import Askable
 from zonesched.zones.child import Child, ChildOffer
@@ -63,8 +71,8 @@ BEST_HOSTS = 10
 class OwnHosts(Protocol):
     """Where the own hosts are read from."""
 
-    def current(self) -> AbstractContextManager[HostTable]:
-        """Their table, for this thread alone until the block ends."""
+    def for_request(self, spec: RequestSpec) -> AbstractContextManager[FoundHosts]:
+        """Those to look at for a request, for this thread alone until the block ends."""
 
 
 @dataclass(frozen=True)
@@ -148,17 +156,31 @@ def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> S
     """What this zone and all below it offer, sealed for this caller, project and request.
 
     At most `max_entries_per_select` entries, alternates included. Raises Unavailable for a zone without a key
-    of its own, BadRequest for an affinity request of more instances than that.
+    of its own, BadRequest for an affinity request of more instances than that, OverLimit, ZoneBusy, NotReady.
     """
     if not zone.keyring.can_seal:
         raise Unavailable("This zone cannot offer anything: it has no key.", code="zone_has_no_key")
+    check_ready(zone)
     spec = _capped(unverified_spec, zone.conf.max_entries_per_select)
+    zone.limits.admit_select(caller.user_id)
+    zone.limits.start_select()
     try:
         decision = decide(zone, spec, caller.user_id)
-    except WeighingUnknown:
-        plan = _no_offer(zone, complete=False)
-        decision = Decision(plan, spec, _refused("weighing", "weighing_unknown"))
-    return _seal(zone, caller, unverified_spec, decision)
+    except WeighingUnknown as error:
+        decision = Decision(_no_offer(zone, complete=False), spec, _refused("weighing", error.code))
+    except FilterUnknown as error:
+        decision = Decision(_no_offer(zone, complete=False), spec, _refused(error.filter_name, error.code))
+    finally:
+        zone.limits.end_select()
+    offer = _seal(zone, caller, unverified_spec, decision)
+    zone.limits.told(caller.user_id, offer.entries)
+    return offer
+
+
+def check_ready(zone: Zone) -> None:
+    """Raises NotReady while nothing can be offered that is not known yet, here or below."""
+    if not zone.children.snapshot():
+        zone.hosts.check_ready()
 
 
 def _capped(spec: RequestSpec, most: int) -> RequestSpec:
@@ -189,11 +211,12 @@ def _own_account(spec: RequestSpec, own: Offer) -> OwnAccount:
 
 
 def _own_basis(zone: Zone, hosts: OwnHosts, spec: RequestSpec, context: RequestContext, scored: int) -> Basis:
-    with hosts.current() as table:
-        request = OfferRequest(table, spec, context, zone_capabilities=own_capabilities(zone))
+    with hosts.for_request(spec) as found:
+        request = OfferRequest(found.table, spec, context, zone_capabilities=own_capabilities(zone))
         ranges, has_children = zone.children.ranges(), bool(zone.children.snapshot())
         scheduler, request = zone.schedulers.prepare(request, ranges, has_children)
         offer = scheduler.offer(replace(request, scored=scored))
+        offer = replace(offer, why=(*found.steps, *offer.why))
         weighed = replace(request, spec=replace(spec, weighing=offer.weighing))
         return Basis(weighed, offer, ranges, has_children)
 
@@ -241,10 +264,10 @@ def _context(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
 
 def _ask_children(zone: Zone, spec: RequestSpec, group: GroupPlace, started_at: float) -> _ChildAnswers:
     if keeps_to_own_hosts(spec.hints):
-        return _ChildAnswers((), complete=True, accounts=_kept_out(zone))
+        return _ChildAnswers((), complete=True, accounts=kept_out(zone))
     asked = _of_group(zone.children.askable(spec), group)
     if not asked.to_ask:
-        return _ChildAnswers((), asked.complete, _accounts(zone, spec, asked, []))
+        return _ChildAnswers((), asked.complete, accounts_of(zone, spec, asked, []))
     unreliable = zone.store.read(lambda tx: placements.unreliable_children(tx, spec.request_id))
     left_s = spec.time_budget_s - (zone.clock.monotonic() - started_at)
     reserve_s = min(zone.conf.select_reserve, spec.time_budget_s / 5)
@@ -260,52 +283,12 @@ def _ask_children(zone: Zone, spec: RequestSpec, group: GroupPlace, started_at: 
     ]
     for child, offer in offers:
         zone.children.offered(child.id, offer.blob_size)
+    for child, outcome in zip(asked.to_ask, outcomes, strict=True):
+        match outcome:
+            case Failed(ChildBusy(retry_after_s=pause_s)):
+                zone.children.is_busy(child.id, pause_s)
     complete = asked.complete and len(offers) == len(outcomes) and all(o.complete for _, o in offers)
-    return _ChildAnswers(offers, complete, _accounts(zone, spec, asked, outcomes), unreliable)
-
-
-def _accounts(
-    zone: Zone, spec: RequestSpec, asked: Askable, outcomes: Sequence[Done[ChildOffer] | Failed | Late]
-) -> list[ChildAccount]:
-    """What each child told, or why it was not asked, in the order in which they were added."""
-    told = {
-        child.id: _told(spec, child, outcome) for child, outcome in zip(asked.to_ask, outcomes, strict=True)
-    }
-    for child in asked.not_fitting:
-        code = asked.codes[child.id]
-        why = (Refusal(_MISFITS[code], code),) if code in _MISFITS else ()
-        told[child.id] = ChildAccount(child.id, child.name, ChildOutcome.NOT_FITTING, code, why=why)
-    for child in asked.silent:
-        told[child.id] = ChildAccount(child.id, child.name, ChildOutcome.NOT_READY, asked.codes[child.id])
-    added = {known.child.id: number for number, known in enumerate(zone.children.snapshot())}
-    return sorted(told.values(), key=lambda account: added.get(account.child_id, len(added)))
-
-
-def _kept_out(zone: Zone) -> list[ChildAccount]:
-    children = [known.child for known in zone.children.snapshot()]
-    return [ChildAccount(c.id, c.name, ChildOutcome.NOT_FITTING, "own_hosts_only") for c in children]
-
-
-_MISFITS = {
-    "wrong_availability_zone": "AvailabilityZoneFilter",
-    "zone_capability": "zone_capabilities",
-    "traits_not_met": "TraitsFilter",
-    "not_enough_resources": "ResourceClassFilter",
-    "group_elsewhere": "server_group",
-}
-"""What would refuse every host of a child that is not asked for this code."""
-
-
-def _told(spec: RequestSpec, child: Child, outcome: Done[ChildOffer] | Failed | Late) -> ChildAccount:
-    match outcome:
-        case Done(offer):
-            state = ChildOutcome.ANSWERED if offer.complete else ChildOutcome.INCOMPLETE
-            offered = spec.num_instances if offer.bundles else len(offer.entries)
-            return ChildAccount(child.id, child.name, state, "", offered, offer.why, offer.limits)
-        case Failed(ChildUnreachable(code=code)):
-            return ChildAccount(child.id, child.name, ChildOutcome.SILENT, code)
-        case _:
-            return ChildAccount(child.id, child.name, ChildOutcome.SILENT, "child_timeout")
+    return _ChildAnswers(offers, complete, accounts_of(zone, spec, asked, outcomes), unreliable)
 
 
 def _of_group(asked: Askable, group: GroupPlace) -> Askable:
@@ -356,7 +339,7 @@ def _seal(zone: Zone, caller: Caller, spec: RequestSpec, decision: Decision) -> 
     plan = decision.plan
     # A child that came, grew or went meanwhile may have changed the size: this one holds what was offered.
     envelope = zone.envelope_for(decision.child_blob_sizes)
-    bound = Bound(zone.uuid, caller.user_id, spec.project_id, spec.digest())
+    bound = Bound(zone.uuid, caller.user_id, spec.project_id, content_digest(spec))
     entries = [*plan.entries, *plan.alternates, *(e for b in plan.bundles for e in b.entries)]
     # For as long as this zone's own offers last: a child that says less spoils none but its own.
     blobs = iter(envelope.seal(bound, [_content(e) for e in entries]))

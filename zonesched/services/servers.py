@@ -7,13 +7,22 @@ from dataclasses import dataclass
 
 from zonesched.errors import BadRequest, ChildUnreachable, Conflict, NotFound
 from zonesched.model.caller import Caller, Role
-from zonesched.model.placement import InstanceChange, InstanceStatus, PlacementState
-from zonesched.model.views import ServerQuery, ServerView
+from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus, PlacementState
+from zonesched.model.views import FailedAttempt, ServerQuery, ServerView
 from zonesched.services import faults
 from zonesched.services.placement_moves import let_go
-from zonesched.services.sync import apply_changes
+from zonesched.services.sync import apply_changes, wake_for
 from zonesched.services.zone import Zone
-from zonesched.store import host_states, identity, inbound, instances, placements, reservations, server_list
+from zonesched.store import (
+    feed,
+    host_states,
+    identity,
+    instances,
+    locks,
+    placements,
+    reservations,
+    server_list,
+)
 from zonesched.store.ended import DELETED_BY_ADMIN
 from zonesched.store.host_states import OperatorsWord
 from zonesched.store.instances import Instance
@@ -34,8 +43,8 @@ class _Found:
     reservation: Reservation
     places: Sequence[Placement]
     own_hosts: Mapping[str, OperatorsWord]
-    sent_attempt: int
-    """The parent's own number of the try that it is at; 0 for an instance of this zone's users."""
+    sent: InstanceChange | None
+    """For a parent, where its attempt stands."""
 
     @property
     def place(self) -> Placement | None:
@@ -97,10 +106,10 @@ def _refresh(zone: Zone, place: Placement, child_id: str) -> bool:
         found = zone.child_client(child_id).show_server(place.uuid, SHOW_TIMEOUT_S)
     except ChildUnreachable:
         return False
-    gone = InstanceChange(place.uuid, place.number, InstanceStatus.DELETED)
-    told = found if found is not None else gone
-    now = zone.clock.now()
-    zone.store.write(lambda tx: apply_changes(tx, identity.next_change(tx), child_id, [told], now))
+    gone = InstanceChange(place.uuid, place.number, InstanceStatus.DELETED, BuildState.CONFIRMED)
+    told = [found if found is not None else gone]
+    zone.store.write(lambda tx: apply_changes(zone, tx, child_id, told))
+    wake_for(zone, told)
     return True
 
 
@@ -119,16 +128,18 @@ def delete(zone: Zone, caller: Caller, uuid: str) -> None:
     reason = "deleted" if found.instance.caller_id in (zone.uuid, caller.user_id) else DELETED_BY_ADMIN
 
     def fn(tx: Transaction) -> bool:
+        locks.instances(tx, [uuid])
         rows = instances.read_by_uuid(tx, [uuid])
         if uuid not in rows or rows[uuid].status is InstanceStatus.DELETED:
             raise NotFound("There is no such instance.", code="instance_not_found")
         change, now = identity.next_change(tx), zone.clock.now()
-        told = [let_go(tx, change, p, now, "deleted") for p in placements.read_by_uuid(tx, [uuid])]
+        told = let_go(tx, change, placements.read_by_uuid(tx, [uuid]), now, "deleted")
         instances.set_status(tx, change, [uuid], InstanceStatus.DELETED, now, reason=reason)
-        return any(told)
+        return told
 
     if zone.store.write(fn):
         zone.wake_callers()
+    zone.wake_agents(found.places)
 
 
 def _find(zone: Zone, caller: Caller, uuid: str) -> _Found:
@@ -139,15 +150,21 @@ def _find(zone: Zone, caller: Caller, uuid: str) -> _Found:
         return _load(tx, caller, instances.read(tx, column.uuid == uuid, *server_list.in_scope(scope)))
 
     found = zone.store.read(fn)
-    if not found or found[0].instance.status is InstanceStatus.DELETED:
+    if not found or not _is_shown(found[0]):
         raise NotFound("There is no such instance.", code="instance_not_found")
     return found[0]
+
+
+def _is_shown(found: _Found) -> bool:
+    """What was deleted is not; but a parent has to hear that its attempt failed, which is more than gone."""
+    is_deleted = found.instance.status is InstanceStatus.DELETED
+    return not is_deleted or (found.sent is not None and found.sent.state is BuildState.FAILED)
 
 
 def _load(tx: Transaction, caller: Caller, rows: Sequence[Instance]) -> list[_Found]:
     uuids = [row.uuid for row in rows]
     is_parent = caller.role is Role.PARENT
-    attempts = inbound.present_attempts(tx, caller.user_id, uuids) if is_parent else {}
+    sent = feed.standing(tx, caller.user_id, uuids) if is_parent else {}
     places: dict[str, list[Placement]] = {}
     for p in placements.read_by_uuid(tx, uuids):
         places.setdefault(p.uuid, []).append(p)
@@ -160,7 +177,7 @@ def _load(tx: Transaction, caller: Caller, rows: Sequence[Instance]) -> list[_Fo
             boots[row.caller_id, row.reservation_id],
             places.get(row.uuid, []),
             own_hosts,
-            attempts.get(row.uuid, 0),
+            faults.change_for_parent(sent[row.uuid]) if row.uuid in sent else None,
         )
         for row in rows
     ]
@@ -190,8 +207,25 @@ def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerVi
         fault_code=instance.reason if is_error else "",
         fault_message=faults.message(instance.reason, found.reservation.why) if is_error else "",
         stale=stale,
-        attempt=found.sent_attempt,
+        sent=found.sent,
+        failed_attempts=_failed_attempts(zone, caller, found) if is_error else (),
     )
+
+
+def _failed_attempts(zone: Zone, caller: Caller, found: _Found) -> Sequence[FailedAttempt]:
+    failed = [p for p in found.places if p.state is State.FAILED]
+    if caller.role is not Role.ADMIN:
+        return [FailedAttempt(p.number, p.reason) for p in failed]
+    children = {known.child.id: known.child.name for known in zone.children.snapshot()}
+    lines: list[FailedAttempt] = []
+    for p in failed:
+        match p.where:
+            case OnHost(host_id):
+                host = found.own_hosts[host_id].name if host_id in found.own_hosts else host_id
+                lines.append(FailedAttempt(p.number, p.reason, host=host))
+            case InChild(child_id):
+                lines.append(FailedAttempt(p.number, p.reason, child=children.get(child_id, child_id)))
+    return lines
 
 
 def _own_host_id(found: _Found) -> str:

@@ -1,36 +1,52 @@
-"""Hosts and agents as OpenStack's services: enable, disable with a reason, force down, remove.
+"""A zone's processes, agents and hosts as OpenStack's services: enable, disable, force down, remove.
 
 There a compute service is one per host. Here an agent may have thousands: each host is a service of the
 binary nova-compute, which can be enabled, disabled and forced down by itself, and each agent is one of the
-binary zonesched-compute, which can be forced down with all its hosts.
+binary zonesched-compute, which can be forced down with all its hosts. The zone's own processes, of the binary
+nova-scheduler, are only listed.
 """
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
-from zonesched.errors import BadRequest, Conflict, NotFound
+from zonesched.errors import BadRequest, Conflict, Forbidden, NotFound
 from zonesched.model.views import Binary, ServiceChange, ServiceView
-from zonesched.services.zone import Zone
-from zonesched.store import host_states, removals
+from zonesched.services.zone import Zone, process_name
+from zonesched.store import host_states, locks, removals
 from zonesched.store import services as rows
 from zonesched.store.host_states import OperatorsWord
 from zonesched.store.services import Service
 from zonesched.store.store import Transaction
 
+log = logging.getLogger(__name__)
+
 NO_SUCH = "There is no such service."
+OWN_BEAT_S = 10.0
 
 
 def list_services(zone: Zone, host: str = "", binary: str = "") -> list[ServiceView]:
-    """All services, or those of one `host` name or `binary`: agents, then hosts, each by name."""
+    """All services, or those of one `host` name or `binary`: processes, agents, then hosts, each by name."""
 
     def fn(tx: Transaction) -> list[ServiceView]:
         agents = rows.read_all(tx)
-        known = [_of_agent(zone, agent) for agent in agents.values() if host in ("", agent.name)]
+        known = [_of_row(zone, row) for row in agents.values() if host in ("", row.name)]
+        known.sort(key=lambda view: view.binary is not Binary.SCHEDULER)
         said = host_states.read_named(tx, host) if host else host_states.read_all(tx)
         return [*known, *(_of_host(zone, one, agents[one.service_id]) for one in said)]
 
     return [view for view in zone.store.read(fn) if binary in ("", view.binary.value)]
+
+
+def beat_own(zone: Zone) -> float:
+    """Register this process, or say that it lives; the pause until the next time."""
+    now, new_id, name = zone.clock.now(), zone.clock.new_uuid(), process_name(zone.conf)
+    try:
+        zone.store.write(lambda tx: rows.register_process(tx, name, zone.uuid, now, new_id))
+    except Forbidden as error:
+        log.error("this process is not listed as a service: %s", error.message)
+    return float(min(OWN_BEAT_S, zone.conf.service_down_time / 6))
 
 
 def change(zone: Zone, service_id: str, wanted: ServiceChange) -> ServiceView:
@@ -43,7 +59,8 @@ def change(zone: Zone, service_id: str, wanted: ServiceChange) -> ServiceView:
     def fn(tx: Transaction) -> ServiceView:
         agents = rows.read_all(tx)
         if service_id in agents:
-            return _of_agent(zone, _change_agent(tx, agents[service_id], wanted))
+            return _of_row(zone, _change_agent(tx, agents[service_id], wanted))
+        locks.hosts(tx, [service_id])
         said = host_states.read_one(tx, service_id)
         if said is None:
             raise NotFound(NO_SUCH, code="service_not_found", field="id")
@@ -55,7 +72,9 @@ def change(zone: Zone, service_id: str, wanted: ServiceChange) -> ServiceView:
         raise BadRequest("There must be one of status and forced_down.", code="missing_field", field="status")
     if wanted.disabled_reason is not None and wanted.is_enabled is not False:
         raise BadRequest("A reason goes with the status disabled only.", field="disabled_reason")
-    return zone.store.write(fn)
+    changed = zone.store.write(fn)
+    zone.hints.hosts()
+    return changed
 
 
 def change_named(zone: Zone, host: str, binary: str, wanted: ServiceChange) -> ServiceView:
@@ -67,7 +86,7 @@ def change_named(zone: Zone, host: str, binary: str, wanted: ServiceChange) -> S
 
 
 def remove(zone: Zone, service_id: str) -> None:
-    """Forget a host without instances, or an agent without hosts. An agent that has it registers it anew.
+    """Forget a host without instances, an agent without hosts, or a process. One that lives registers anew.
 
     Raises NotFound, and Conflict while a host has claims or an agent hosts.
     """
@@ -89,9 +108,16 @@ def remove(zone: Zone, service_id: str) -> None:
             raise NotFound(NO_SUCH, code="service_not_found", field="id")
 
     zone.store.write(fn)
+    zone.hints.hosts()
 
 
 def _change_agent(tx: Transaction, agent: Service, wanted: ServiceChange) -> Service:
+    if agent.binary == Binary.SCHEDULER.value:
+        raise BadRequest(
+            "A process of the zone is neither disabled nor forced down: stop it.",
+            code="service_has_no_status",
+            field="status" if wanted.forced_down is None else "forced_down",
+        )
     if wanted.forced_down is None or wanted.is_enabled is not None:
         raise BadRequest(
             "An agent can only be forced down or up: enable and disable its hosts.",
@@ -110,17 +136,19 @@ def _changed(said: OperatorsWord, wanted: ServiceChange) -> OperatorsWord:
     return said
 
 
-def _of_agent(zone: Zone, agent: Service) -> ServiceView:
+def _of_row(zone: Zone, row: Service) -> ServiceView:
     return ServiceView(
-        id=agent.id,
-        binary=Binary.AGENT,
-        host=agent.name,
+        id=row.id,
+        binary=Binary(row.binary),
+        host=row.name,
         availability_zone="internal",
         is_enabled=True,
         disabled_reason="",
-        is_up=agent.is_up(zone.clock.now(), zone.conf.service_down_time),
-        forced_down=agent.forced_down,
-        seen_at=agent.last_seen_at,
+        is_up=row.is_up(zone.clock.now(), zone.conf.service_down_time),
+        forced_down=row.forced_down,
+        seen_at=row.last_seen_at,
+        topic=row.topic,
+        report_count=row.report_count,
     )
 
 
@@ -135,4 +163,6 @@ def _of_host(zone: Zone, said: OperatorsWord, agent: Service) -> ServiceView:
         is_up=not said.forced_down and agent.is_up(zone.clock.now(), zone.conf.service_down_time),
         forced_down=said.forced_down,
         seen_at=agent.last_seen_at,
+        topic=agent.topic,
+        report_count=agent.report_count,
     )

@@ -5,8 +5,10 @@ Each attempt moves by one conditional write; what was passed on is confirmed onl
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
+from zonesched import tracing
 from zonesched.model.caller import Caller
 from zonesched.model.placement import (
     Attempt,
@@ -14,10 +16,10 @@ from zonesched.model.placement import (
     PlacementState,
 )
 from zonesched.services import child_calls
-from zonesched.services.build_answers import answers, placed
+from zonesched.services.build_answers import answers, placed, standings
 from zonesched.services.placement_moves import advance
 from zonesched.services.zone import Zone
-from zonesched.store import identity, inbound
+from zonesched.store import identity, inbound, locks
 from zonesched.store.inbound import InboundBuild
 from zonesched.store.placements import InChild, Placement
 from zonesched.store.store import Transaction
@@ -29,22 +31,35 @@ def confirm(
     zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]
 ) -> list[BuildAnswer]:
     """Build what is held; a child's is CONFIRMED here only once that child has said so itself."""
+    tracing.about(reservation_id)
 
     def decide(tx: Transaction) -> list[Placement]:
+        locks.instances(tx, [a.uuid for a in attempts])
         now, change = zone.clock.now(), identity.next_change(tx)
-        for p in placed(tx, caller, reservation_id, attempts):
+        ends: defaultdict[PlacementState, list[Placement]] = defaultdict(list)
+        places = placed(tx, standings(tx, caller, reservation_id, attempts))
+        for p in places:
             if p.state is State.HELD:
                 if p.hold_expires_at <= now:
                     to = State.CANCELLING if isinstance(p.where, InChild) else State.GONE
                 else:
                     to = State.CONFIRMING if isinstance(p.where, InChild) else State.CONFIRMED
-                advance(tx, change, zone.uuid, p, to, now, reason="hold_expired" if to in _LOST else "")
-        return placed(tx, caller, reservation_id, attempts)
+                ends[to].append(p)
+        # What is confirmed may need another entry, should its build fail.
+        kept = {p.uuid for to, some in ends.items() if to not in _LOST for p in some}
+        known = {p.uuid for p in places if p.state in (State.CONFIRMING, State.CONFIRMED)}
+        inbound.forget_rest(tx, caller.user_id, [a.uuid for a in attempts if a.uuid not in kept | known])
+        decided = [p for p in places if p.state is not State.HELD]
+        for to, some in ends.items():
+            reason = "hold_expired" if to in _LOST else ""
+            decided += advance(tx, change, zone.uuid, some, to, now, reason=reason)
+        return decided
 
     decided = zone.store.write(decide)
+    zone.wake_agents(p for p in decided if p.state is State.CONFIRMED)
     child_calls.send_confirms(zone, [p for p in decided if p.state is State.CONFIRMING])
     child_calls.send_cancels(zone, [p for p in decided if p.state is State.CANCELLING])
-    return answers(zone, caller, reservation_id, attempts, "hold_gone")
+    return _answers(zone, caller, reservation_id, attempts, "hold_gone")
 
 
 _LOST = (State.GONE, State.CANCELLING)
@@ -52,19 +67,30 @@ _LOST = (State.GONE, State.CANCELLING)
 
 def cancel(zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]) -> list[BuildAnswer]:
     """Let go of what is held. An attempt never heard of is remembered, so that it is not built afterwards."""
+    tracing.about(reservation_id)
 
     def decide(tx: Transaction) -> list[Placement]:
+        locks.instances(tx, [a.uuid for a in attempts])
         now, change = zone.clock.now(), identity.next_change(tx)
         _leave_tombstones(zone, tx, caller, reservation_id, attempts, now)
-        for p in placed(tx, caller, reservation_id, attempts):
-            if p.state in (State.HELD, State.INTENDED):
-                to = State.CANCELLING if isinstance(p.where, InChild) else State.GONE
-                advance(tx, change, zone.uuid, p, to, now, reason="cancelled")
-        return placed(tx, caller, reservation_id, attempts)
+        inbound.forget_rest(tx, caller.user_id, [a.uuid for a in attempts])
+        places = placed(tx, standings(tx, caller, reservation_id, attempts))
+        open_ = [p for p in places if p.state in (State.HELD, State.INTENDED)]
+        below = [p for p in open_ if isinstance(p.where, InChild)]
+        here = [p for p in open_ if not isinstance(p.where, InChild)]
+        told = advance(tx, change, zone.uuid, below, State.CANCELLING, now, reason="cancelled")
+        advance(tx, change, zone.uuid, here, State.GONE, now, reason="cancelled")
+        return [*(p for p in places if p.state is State.CANCELLING), *told]
 
-    decided = zone.store.write(decide)
-    child_calls.send_cancels(zone, [p for p in decided if p.state is State.CANCELLING])
-    return answers(zone, caller, reservation_id, attempts, "cancelled")
+    child_calls.send_cancels(zone, zone.store.write(decide))
+    return _answers(zone, caller, reservation_id, attempts, "cancelled")
+
+
+def _answers(
+    zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[Attempt], unknown_reason: str
+) -> list[BuildAnswer]:
+    at = zone.store.read(lambda tx: standings(tx, caller, reservation_id, attempts))
+    return answers(zone, at, attempts, unknown_reason)
 
 
 def _leave_tombstones(

@@ -13,12 +13,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from zonesched.conf import Conf
-from zonesched.model.placement import InstanceChange, InstanceStatus, PlacementState
+from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus, PlacementState
 from zonesched.seams import Done
+from zonesched.services.build_retry import build_failed, lock_with_alternates
 from zonesched.services.zone import Zone
 from zonesched.store import children as child_rows
 from zonesched.store import feed, identity, instances, placements
-from zonesched.store.placements import InChild
+from zonesched.store.agent_work import LIVING
+from zonesched.store.instances import Instance
+from zonesched.store.placements import InChild, Placement
 from zonesched.store.store import Transaction
 from zonesched.zones.child import Changes, Ready
 from zonesched.zones.client import ChildClient
@@ -72,58 +75,82 @@ def ask(zone: Zone) -> bool:
         if isinstance(outcome, Done):
             asked_from = cursors.get(child.id, "")
             taken = zone.store.write(partial(_apply, zone, child.id, asked_from, outcome.value))
+            wake_for(zone, outcome.value.items)
             more = more or (taken and outcome.value.more)
     return more
 
 
 def _apply(zone: Zone, child_id: str, asked_from: str, changes: Changes, tx: Transaction) -> bool:
-    """Take a page over; false when a part of it has to be read again later.
-
-    Another process may have read further meanwhile: what this page says is older than what is known then.
-    """
+    """Take a page over, unless another process has read further meanwhile: this one is older then."""
     if not child_rows.is_at(tx, child_id, asked_from):
         return False
-    taken = apply_changes(tx, identity.next_change(tx), child_id, changes.items, zone.clock.now())
-    if taken:
-        child_rows.set_cursor(tx, child_id, changes.cursor)
-    return taken
+    apply_changes(zone, tx, child_id, changes.items)
+    child_rows.set_cursor(tx, child_id, changes.cursor)
+    return True
 
 
-def apply_changes(
-    tx: Transaction, change: int, child_id: str, items: Sequence[InstanceChange], now: float
-) -> bool:
+def wake_for(zone: Zone, items: Sequence[InstanceChange]) -> None:
+    """Let go on what follows from these changes: another place for what failed, the end of what ended."""
+    if any(item.state is BuildState.FAILED for item in items):
+        zone.wake_workers()
+    if any(item.status is InstanceStatus.ERROR for item in items):
+        zone.wake_callers()
+
+
+def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[InstanceChange]) -> None:
     """Bring instances to what their child says, as far as their present placement is the one it speaks of.
 
-    False when an end was told of an instance whose confirm has not been answered: it cannot be understood
-    before that answer, and has to be told again.
+    What is said of an attempt whose confirm is not answered yet is that answer. A build that failed is tried
+    elsewhere; of an instance that has ended in ERROR, what is left below is deleted.
     """
-    all_taken = True
+    items = _news(tx, items)
+    failed = [item.uuid for item in items if item.state is BuildState.FAILED]
+    lock_with_alternates(tx, [item.uuid for item in items], failed)
+    change, now = identity.next_change(tx), zone.clock.now()
     places = {p.key: p for p in placements.read_by_uuid(tx, [item.uuid for item in items])}
     rows = instances.read_by_uuid(tx, [item.uuid for item in items])
     for item in items:
         place = places.get((item.uuid, item.attempt))
         if place is None or not isinstance(place.where, InChild) or place.where.child_id != child_id:
             continue
-        if place.state is State.CONFIRMING and item.status is InstanceStatus.DELETED:
-            all_taken = False
-            continue
-        if place.state is State.CONFIRMING and item.status in _ONLY_IF_CONFIRMED:
-            # This is the answer that the confirm has not got yet.
-            placements.move(tx, change, place, State.CONFIRMED)
-        elif place.state is not State.CONFIRMED:
+        if place.state not in (State.CONFIRMING, State.CONFIRMED):
             continue
         row = rows[item.uuid]
-        if row.attempt != item.attempt or row.status in (InstanceStatus.DELETED, InstanceStatus.ERROR):
+        if item.state is BuildState.FAILED:
+            build_failed(zone, tx, change, place, now, item.reason or "build_failed")
+        elif place.state is State.CONFIRMING and item.state is not BuildState.CONFIRMED:
             continue
-        if item.status is InstanceStatus.DELETED:
+        elif row.attempt == item.attempt and row.status in LIVING:
+            _take_over(tx, change, place, row, item, now)
+
+
+def _news(tx: Transaction, items: Sequence[InstanceChange]) -> list[InstanceChange]:
+    """Without what is as they say already: most have been told by the answers to this zone's own calls."""
+    known = placements.unmarred(tx, [item.uuid for item in items])
+    confirmed = State.CONFIRMED.value
+    return [
+        item
+        for item in items
+        if item.state is not BuildState.CONFIRMED
+        or known.get((item.uuid, item.attempt)) != (confirmed, item.status.value)
+    ]
+
+
+def _take_over(
+    tx: Transaction, change: int, place: Placement, row: Instance, item: InstanceChange, now: float
+) -> None:
+    """The status of an instance that was built below, and the end of its place there with that of itself."""
+    match item.status:
+        case InstanceStatus.DELETED:
             # Not by us: whoever runs the child has deleted it.
             placements.move(tx, change, place, State.RELEASED, reason="deleted_below")
             status, reason = InstanceStatus.ERROR, "deleted_below"
-        else:
-            status, reason = item.status, item.reason
-        if (status, reason) != (row.status, row.reason):
-            instances.set_status(tx, change, [item.uuid], status, now, reason=reason)
-    return all_taken
-
-
-_ONLY_IF_CONFIRMED = (InstanceStatus.ACTIVE, InstanceStatus.ERROR)
+        case InstanceStatus.ERROR:
+            placements.move(tx, change, place, State.RELEASING, reason=item.reason, next_call_at=now)
+            status, reason = InstanceStatus.ERROR, item.reason
+        case _:
+            if place.state is State.CONFIRMING:
+                placements.move(tx, change, place, State.CONFIRMED)
+            status, reason = item.status, ""
+    if (status, reason) != (row.status, row.reason):
+        instances.set_status(tx, change, [item.uuid], status, now, reason=reason)

@@ -23,7 +23,6 @@ from zonesched.store.store import Transaction
 log = logging.getLogger(__name__)
 
 State = PlacementState
-UNTOLD = (State.CONFIRMING, State.CANCELLING, State.RELEASING)
 CALLS_PER_STEP = 2000
 
 
@@ -50,18 +49,12 @@ class ToldChildren:
         return float(zone.conf.retry_pause)
 
     def _due(self) -> dict[str, list[Placement]]:
-        now, column = self._zone.clock.now(), placements.COLUMNS
+        now = self._zone.clock.now()
         with self._lock:
             busy = sorted(self._busy)
 
         def fn(tx: Transaction) -> Sequence[Placement]:
-            return placements.read(
-                tx,
-                column.state.in_([state.value for state in UNTOLD]),
-                column.next_call_at <= now,
-                column.child_id.not_in(busy),
-                limit=CALLS_PER_STEP,
-            )
+            return placements.due_calls(tx, now, busy, CALLS_PER_STEP)
 
         by_child: dict[str, list[Placement]] = defaultdict(list)
         for p in self._zone.store.read(fn):

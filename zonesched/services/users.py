@@ -12,7 +12,7 @@ from zonesched.model.placement import PlacementState
 from zonesched.model.views import NewUser, UserView
 from zonesched.seal import passwords
 from zonesched.services.zone import Zone
-from zonesched.store import placements
+from zonesched.store import own_limits, placements
 from zonesched.store import users as rows
 from zonesched.store.store import Transaction
 from zonesched.store.users import User
@@ -107,6 +107,7 @@ def delete(zone: Zone, name: str, force: bool = False) -> None:
                 field="name",
             )
         rows.delete(tx, user.id)
+        own_limits.forget(tx, user.id)
         return user
 
     zone.verified.drop(zone.store.write(fn).id)
@@ -141,6 +142,14 @@ def create_first_admin(zone: Zone, keep: Callable[[NewUser], None]) -> NewUser |
         return True
 
     return made if zone.store.write(fn) else None
+
+
+def existing_parent(tx: Transaction, name: str) -> User:
+    """The parent of that name. Raises NotFound, and BadRequest for a user that is no parent."""
+    user = _existing(tx, name)
+    if user.role is not Role.PARENT:
+        raise BadRequest(f"A user of role {user.role.value} is no parent.", code="no_parent", field="name")
+    return user
 
 
 def _for_parent(role: Role, explained: Explained) -> Explained:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import socket
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from zonesched.broker.contract import Broker
+from zonesched.broker.opening import for_process, open_broker
 from zonesched.conf import Conf
+from zonesched.scheduler.base_scheduler import BaseScheduler
 from zonesched.scheduler.schedulers import Schedulers
 from zonesched.seal.entry_form import blob_size_for
 from zonesched.seal.envelope import Envelope
@@ -13,10 +17,19 @@ from zonesched.seal.keyring import Keyring
 from zonesched.seal.passwords import VerifiedCache
 from zonesched.seal.secrets import SecretBox, host_id_for_tenant
 from zonesched.seams import Clock, Executor, Loop, SystemClock, ThreadExecutor
+from zonesched.service_group.contract import ServiceGroup
+from zonesched.service_group.opening import open_group
+from zonesched.services.boot_queue import BootQueue, NewBoot
 from zonesched.services.child_rows import StoredChildren
+from zonesched.services.heartbeats import Heartbeats
+from zonesched.services.hints import Hints
 from zonesched.services.host_cache import HostCache
-from zonesched.store import identity, schema
+from zonesched.services.limits import Limits
+from zonesched.services.sql_hosts import SqlHosts
+from zonesched.store import identity, reservations, schema
 from zonesched.store.identity import Identity
+from zonesched.store.placements import OnHost, Placement
+from zonesched.store.reservations import Lease
 from zonesched.store.store import Store, Transaction
 from zonesched.zones.client import ChildClient
 from zonesched.zones.transport import HttpTransport, Transport
@@ -38,8 +51,13 @@ class Zone:
     secret_box: SecretBox
     verified: VerifiedCache
     schedulers: Schedulers
-    hosts: HostCache
+    hosts: HostCache | SqlHosts
+    heartbeats: Heartbeats
+    hints: Hints
+    group: ServiceGroup
     children: ZoneManager
+    limits: Limits
+    boots: BootQueue = field(default_factory=BootQueue)
     boot_loops: list[Loop] = field(default_factory=list)
     call_loops: list[Loop] = field(default_factory=list)
     sync_loops: list[Loop] = field(default_factory=list)
@@ -53,6 +71,8 @@ class Zone:
         executor: Executor | None = None,
         transport: Transport | None = None,
         store: Store | None = None,
+        broker: Broker | None = None,
+        group: ServiceGroup | None = None,
     ) -> Zone:
         """The zone of a configuration, its schema brought up to date; background work waits for `start`."""
         clock = clock or SystemClock()
@@ -78,12 +98,14 @@ class Zone:
             secret_box=secret_box,
             verified=VerifiedCache(clock),
             schedulers=schedulers,
-            hosts=HostCache(
-                store, clock, conf.service_down_time, max_age_s=schedulers.default.hosts_max_age_s
-            ),
+            hosts=_hosts(conf, store, clock, schedulers.default),
+            heartbeats=Heartbeats(store, clock, conf.service_down_time),
+            group=group or open_group(conf.servicegroup_driver, uuid, "", conf.service_down_time),
+            hints=Hints(broker or _broker(conf), store),
             children=ZoneManager.from_conf(
                 conf, StoredChildren(store, secret_box), uuid, clock, executor, transport
             ),
+            limits=Limits(conf, uuid, store, clock),
         )
         # Known from the first request on: until they have been heard, what they have is missing.
         zone.children.refresh()
@@ -109,8 +131,23 @@ class Zone:
         return self.children.client(child_id)
 
     def wake_workers(self) -> None:
-        """There is a boot to carry on."""
+        """There may be a boot to carry on, by what the rows say, here or in another process of the zone."""
+        self.look_for_boots()
+        self.hints.boots()
+
+    def look_for_boots(self) -> None:
+        """Let this process's workers look at the rows."""
+        self.boots.look_now()
         wake(self.boot_loops)
+
+    def work_on(self, boot: NewBoot) -> None:
+        """There is this boot to begin."""
+        self.boots.put(boot)
+        wake(self.boot_loops)
+
+    def wake_agents(self, places: Iterable[Placement]) -> None:
+        """What is to run at these places has changed: the agents of those that are own hosts should look."""
+        self.hints.work_on(p.where.host_id for p in places if isinstance(p.where, OnHost))
 
     def wake_callers(self) -> None:
         """There is a child to be told something."""
@@ -121,9 +158,40 @@ class Zone:
         wake(self.sync_loops)
 
     def stop(self) -> None:
-        """Let the background work end and give the store back."""
+        """Let the steps under way end, give back boots that are not ended, then the store.
+
+        Who gets such a boot can go on at once. A step that does not end in time is cut off by that: its
+        writes are under a lease that is over.
+        """
+        self.boots.close()
         self.executor.stop()
+        if unended := self.boots.unended():
+            self.store.write(lambda tx: _give_back(tx, unended))
+            self.hints.boots()
+            self.hints.send()
+        self.hints.broker.close()
+        self.group.close()
         self.store.close()
+
+
+def process_name(conf: Conf) -> str:
+    """What this process is called among the zone's services."""
+    return f"{conf.host or socket.gethostname()}:{conf.bind_port}"
+
+
+def _broker(conf: Conf) -> Broker:
+    return open_broker(conf.transport_url, conf.zone_name, for_process(conf.zone_name, process_name(conf)))
+
+
+def _give_back(tx: Transaction, leases: Sequence[Lease]) -> None:
+    for lease in leases:
+        reservations.postpone(tx, lease, 0.0)
+
+
+def _hosts(conf: Conf, store: Store, clock: Clock, scheduler: BaseScheduler) -> HostCache | SqlHosts:
+    if conf.host_source == "sql":
+        return SqlHosts(store, clock, conf.service_down_time, scheduler.plugins)
+    return HostCache(store, clock, conf.service_down_time, max_age_s=scheduler.hosts_max_age_s)
 
 
 def _begin(tx: Transaction, new: Identity, epoch_id: str) -> Identity:

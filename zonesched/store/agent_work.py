@@ -9,30 +9,50 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.model.placement import InstanceStatus, PlacementState
-from zonesched.model.request_spec import RequestSpec, spec_from_row
+from zonesched.model.request_spec import RequestSpec
+from zonesched.model.request_wire import spec_from_row
 from zonesched.model.views import DesiredInstance
 from zonesched.store import claims
 from zonesched.store import tables as t
 
 LIVING = (InstanceStatus.BUILD, InstanceStatus.ACTIVE, InstanceStatus.UNKNOWN)
 
+_host, _place, _instance = t.hosts.c, t.placements.c, t.instances.c
+_DESIRED = (
+    sa.select(
+        _place.uuid,
+        _place.number,
+        _host.name,
+        _instance.name.label("instance_name"),
+        _place.caller_id,
+        _place.reservation_id,
+        _instance.status,
+    )
+    .join(t.hosts, _host.id == _place.host_id)
+    .join(t.instances, sa.and_(_instance.uuid == _place.uuid, _instance.attempt == _place.number))
+    .where(_host.service_id == sa.bindparam("service"))
+    .where(_place.state == PlacementState.CONFIRMED.value)
+    .where(_instance.status.in_([status.value for status in LIVING]))
+    .order_by(_host.name, _place.uuid)
+)
+
 
 def desired(tx: Connection, service_id: str) -> list[DesiredInstance]:
     """All that should run on the service's hosts, by host and instance."""
-    host, place, instance = t.hosts.c, t.placements.c, t.instances.c
-    statement = (
-        sa.select(place.uuid, place.number, host.name, place.caller_id, place.reservation_id, instance.status)
-        .join(t.hosts, host.id == place.host_id)
-        .join(t.instances, sa.and_(instance.uuid == place.uuid, instance.attempt == place.number))
-        .where(host.service_id == service_id)
-        .where(place.state == PlacementState.CONFIRMED.value)
-        .where(instance.status.in_([status.value for status in LIVING]))
-        .order_by(host.name, place.uuid)
-    )
-    found = tx.execute(statement).all()
+    found = tx.execute(_DESIRED, {"service": service_id}).all()
     specs = _specs(tx, sorted({row.reservation_id for row in found}))
     return [
-        DesiredInstance(row.uuid, row.number, row.name, spec.flavor, spec.image, InstanceStatus(row.status))
+        DesiredInstance(
+            row.uuid,
+            row.number,
+            row.name,
+            row.instance_name,
+            spec.flavor,
+            spec.image,
+            InstanceStatus(row.status),
+            request_id=spec.traced_by,
+            reservation_id=row.reservation_id,
+        )
         for row in found
         if (spec := specs.get((row.caller_id, row.reservation_id))) is not None
     ]

@@ -12,7 +12,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.store import capacities, claims, identity
+from zonesched.store import capacities, claims, identity, locks
 from zonesched.store import tables as t
 
 COLUMNS, MEMBERS = t.aggregates.c, t.aggregate_hosts.c
@@ -109,6 +109,7 @@ def remove_host(tx: Connection, aggregate_id: str, host_id: str) -> None:
 
 
 def _changed(tx: Connection, seq: int, host_ids: Sequence[str]) -> None:
+    locks.hosts(tx, host_ids)
     capacities.settle(tx, host_ids)
     claims.touch_hosts(tx, seq, host_ids)
 

@@ -14,8 +14,15 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from zonesched.model.difference import (
+    Difference,
+    OfEntry,
+    OfInstance,
+    OfInventory,
+    OfPlace,
+    OfReservation,
+)
 from zonesched.model.placement import CLAIMING, LIVING, InstanceStatus, PlacementState
-from zonesched.model.views import Difference
 from zonesched.store import capacities
 from zonesched.store import tables as t
 from zonesched.store.audit_groups import group_differences
@@ -50,7 +57,7 @@ def differences(tx: Connection, limits: Limits) -> list[Difference]:
         *reservation_counts(tx, limits.zone_uuid),
         *group_differences(tx),
     ]
-    return sorted(found, key=lambda d: (d.kind, d.subject, d.detail))
+    return sorted(found, key=lambda d: d.order)
 
 
 def used_differs(tx: Connection) -> list[Difference]:
@@ -72,7 +79,7 @@ def used_differs(tx: Connection) -> list[Difference]:
     return [
         Difference(
             "used_differs",
-            f"host {host_id} {name}",
+            OfInventory(host_id, name),
             f"used is {used.get((host_id, name), 0)}, claims take {claimed[host_id, name]}",
         )
         for host_id, name in used.keys() | claimed.keys()
@@ -84,7 +91,7 @@ def over_capacity(tx: Connection) -> list[Difference]:
     """Claims never take more than the capacity, or than they took when the host shrank below that."""
     found: list[Difference] = []
     for row in capacities.read_all(tx):
-        subject = f"host {row.host_id} {row.resource_class}"
+        subject = OfInventory(row.host_id, row.resource_class)
         real = row.rightful.capacity
         if row.differs:
             found.append(
@@ -104,7 +111,9 @@ def claim_without_instance(tx: Connection) -> list[Difference]:
     below = sa.and_(_place.kind == "child", _place.state.in_(_values((State.CONFIRMING, State.CONFIRMED))))
     ended_here = sa.and_(_place.kind == "host", _instance.status.in_(_values(ENDED)))
     statement = (
-        sa.select(_place.uuid, _place.number, _place.state, _instance.status, _instance.attempt)
+        sa.select(
+            _place.uuid, _place.number, _place.caller_id, _place.state, _instance.status, _instance.attempt
+        )
         .outerjoin(t.instances, _instance.uuid == _place.uuid)
         .where(
             sa.or_(here, below),
@@ -119,7 +128,7 @@ def claim_without_instance(tx: Connection) -> list[Difference]:
     return [
         Difference(
             "claim_without_instance",
-            f"instance {row.uuid} place {row.number}",
+            OfPlace(row.uuid, row.number, row.caller_id),
             f"place is {row.state}, instance is {row.status or 'missing'} at place {row.attempt}",
         )
         for row in tx.execute(statement)
@@ -129,7 +138,7 @@ def claim_without_instance(tx: Connection) -> list[Difference]:
 def instance_without_place(tx: Connection) -> list[Difference]:
     """An instance that is or will be there has a place, unless a worker still looks for one."""
     statement = (
-        sa.select(_instance.uuid, _instance.status, _instance.attempt, _place.state)
+        sa.select(_instance.uuid, _instance.caller_id, _instance.status, _instance.attempt, _place.state)
         .join(
             t.reservations,
             sa.and_(
@@ -144,7 +153,7 @@ def instance_without_place(tx: Connection) -> list[Difference]:
     return [
         Difference(
             "instance_without_place",
-            f"instance {row.uuid}",
+            OfInstance(row.uuid, row.caller_id),
             f"instance is {row.status}, place {row.attempt} is {row.state or 'missing'}",
         )
         for row in tx.execute(statement)
@@ -156,17 +165,26 @@ def two_places(tx: Connection) -> list[Difference]:
     built = sa.case((_place.state.in_(_values((State.CONFIRMING, State.CONFIRMED))), 1), else_=0)
     settled = sa.case((_reservation.state == ReservationState.SETTLED.value, 1), else_=0)
     statement = (
-        sa.select(_place.uuid, sa.func.sum(built).label("built"), sa.func.count().label("living"))
+        sa.select(
+            _place.uuid,
+            _place.caller_id,
+            sa.func.sum(built).label("built"),
+            sa.func.count().label("living"),
+        )
         .join(
             t.reservations,
             sa.and_(_reservation.id == _place.reservation_id, _reservation.caller_id == _place.caller_id),
         )
         .where(_place.state.in_(_values(LIVING)))
-        .group_by(_place.uuid)
+        .group_by(_place.uuid, _place.caller_id)
         .having(sa.or_(sa.func.sum(built) > 1, sa.and_(sa.func.max(settled) == 1, sa.func.count() > 1)))
     )
     return [
-        Difference("two_places", f"instance {row.uuid}", f"{row.living} places, {row.built} of them built")
+        Difference(
+            "two_places",
+            OfInstance(row.uuid, row.caller_id),
+            f"{row.living} places, {row.built} of them built",
+        )
         for row in tx.execute(statement)
     ]
 
@@ -180,20 +198,20 @@ def entry_used_twice(tx: Connection) -> list[Difference]:
         .having(sa.func.count() > 1)
     )
     return [
-        Difference("entry_used_twice", f"entry {row.entry_key}", f"used by {row.times} places")
+        Difference("entry_used_twice", OfEntry(row.entry_key), f"used by {row.times} places")
         for row in tx.execute(statement)
     ]
 
 
 def hold_overdue(tx: Connection, overdue_before: float) -> list[Difference]:
     """A hold that nobody confirmed ends soon after its time."""
-    statement = sa.select(_place.uuid, _place.number, _place.state, _place.hold_expires_at).where(
-        _place.state.in_(_values((State.INTENDED, State.HELD))), _place.hold_expires_at < overdue_before
-    )
+    statement = sa.select(
+        _place.uuid, _place.number, _place.caller_id, _place.state, _place.hold_expires_at
+    ).where(_place.state.in_(_values((State.INTENDED, State.HELD))), _place.hold_expires_at < overdue_before)
     return [
         Difference(
             "hold_overdue",
-            f"instance {row.uuid} place {row.number}",
+            OfPlace(row.uuid, row.number, row.caller_id),
             f"still {row.state}, its hold was over at {row.hold_expires_at:.0f}",
         )
         for row in tx.execute(statement)
@@ -202,7 +220,9 @@ def hold_overdue(tx: Connection, overdue_before: float) -> list[Difference]:
 
 def reservation_overdue(tx: Connection, overdue_before: float) -> list[Difference]:
     """A boot that is not settled has a worker, or waits for a moment that is still to come."""
-    statement = sa.select(_reservation.id, _reservation.next_work_at, _reservation.lease_expires_at).where(
+    statement = sa.select(
+        _reservation.id, _reservation.caller_id, _reservation.next_work_at, _reservation.lease_expires_at
+    ).where(
         _reservation.state == ReservationState.OPEN.value,
         _reservation.next_work_at < overdue_before,
         _reservation.lease_expires_at < overdue_before,
@@ -211,7 +231,7 @@ def reservation_overdue(tx: Connection, overdue_before: float) -> list[Differenc
     return [
         Difference(
             "reservation_overdue",
-            f"reservation {row.id}",
+            OfReservation(row.id, row.caller_id),
             f"due since {max(row.next_work_at, row.lease_expires_at):.0f}, nobody works on it",
         )
         for row in tx.execute(statement)
@@ -225,21 +245,30 @@ def reservation_counts(tx: Connection, zone_uuid: str) -> list[Difference]:
     )
     counted = (
         sa.select(
-            _reservation.id, _reservation.num_instances, sa.func.count(_instance.uuid).label("instances")
+            _reservation.id,
+            _reservation.caller_id,
+            _reservation.num_instances,
+            sa.func.count(_instance.uuid).label("instances"),
         )
         .outerjoin(t.instances, joined)
         .where(_reservation.caller_id == zone_uuid)
-        .group_by(_reservation.id, _reservation.num_instances)
+        .group_by(_reservation.id, _reservation.caller_id, _reservation.num_instances)
         .having(sa.func.count(_instance.uuid) != _reservation.num_instances)
     )
-    stray = sa.select(_instance.uuid).outerjoin(t.reservations, joined).where(_reservation.id.is_(None))
+    stray = (
+        sa.select(_instance.uuid, _instance.caller_id)
+        .outerjoin(t.reservations, joined)
+        .where(_reservation.id.is_(None))
+    )
     return [
         Difference(
-            "reservation_counts", f"reservation {row.id}", f"{row.instances} instances of {row.num_instances}"
+            "reservation_counts",
+            OfReservation(row.id, row.caller_id),
+            f"{row.instances} instances of {row.num_instances}",
         )
         for row in tx.execute(counted)
     ] + [
-        Difference("reservation_counts", f"instance {row.uuid}", "its reservation is missing")
+        Difference("reservation_counts", OfInstance(row.uuid, row.caller_id), "its reservation is missing")
         for row in tx.execute(stray)
     ]
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from zonesched.model.difference import Difference, OfGroup
 from zonesched.model.group_place import Anywhere, AtChild, AtHost, TakenPlace
 from zonesched.model.placement import CLAIMING, PlacementState
 from zonesched.model.request_spec import Group, GroupPolicy, ServerGroup
-from zonesched.model.views import Difference
 from zonesched.store import group_places, reservations
 from zonesched.store import tables as t
 
@@ -22,7 +22,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class _Member:
+class Member:
     """An instance that keeps the place of its group, and the group as its request named it."""
 
     uuid: str
@@ -34,8 +34,8 @@ class _Member:
 
 def group_differences(tx: Connection) -> list[Difference]:
     """Everything that is wrong with groups."""
-    members = _members(tx)
-    return [*place_unused(tx), *places_differ(tx, members), *host_overfull(members)]
+    found = members(tx)
+    return [*place_unused(tx), *places_differ(tx, found), *host_overfull(found)]
 
 
 def place_unused(tx: Connection) -> list[Difference]:
@@ -47,10 +47,10 @@ def place_unused(tx: Connection) -> list[Difference]:
     ]
 
 
-def places_differ(tx: Connection, members: Sequence[_Member]) -> list[Difference]:
+def places_differ(tx: Connection, members_: Sequence[Member]) -> list[Difference]:
     """All instances of an affinity group are in its one place."""
     found: list[Difference] = []
-    for member in members:
+    for member in members_:
         if _policy(member.group) is not GroupPolicy.AFFINITY:
             continue
         match group_places.find(tx, *member.key):
@@ -63,11 +63,11 @@ def places_differ(tx: Connection, members: Sequence[_Member]) -> list[Difference
     return found
 
 
-def host_overfull(members: Sequence[_Member]) -> list[Difference]:
+def host_overfull(members_: Sequence[Member]) -> list[Difference]:
     """No host has more instances of an anti-affinity group than its rule allows."""
     counted: Counter[tuple[Key, str]] = Counter()
     most: dict[Key, int] = {}
-    for member in members:
+    for member in members_:
         match member.group, member.place:
             case ServerGroup(policy=GroupPolicy.ANTI_AFFINITY, max_server_per_host=limit), AtHost(host_id):
                 counted[member.key, host_id] += member.state in CLAIMING
@@ -79,7 +79,8 @@ def host_overfull(members: Sequence[_Member]) -> list[Difference]:
     ]
 
 
-def _members(tx: Connection) -> Sequence[_Member]:
+def members(tx: Connection) -> Sequence[Member]:
+    """All instances that keep the place of a group, in order of instance and place."""
     shown = (_place.uuid, _place.host_id, _place.child_id, _place.state)
     statement = (
         sa.select(*shown, _instance.caller_id, _instance.group_id, _instance.reservation_id)
@@ -90,7 +91,7 @@ def _members(tx: Connection) -> Sequence[_Member]:
     rows = list(tx.execute(statement))
     boots = reservations.read_ids(tx, sorted({row.reservation_id for row in rows}))
     return [
-        _Member(
+        Member(
             uuid=row.uuid,
             key=(row.caller_id, row.group_id),
             group=boots[row.caller_id, row.reservation_id].spec.group,
@@ -108,7 +109,7 @@ def _policy(group: Group) -> GroupPolicy | None:
 
 def _difference(kind: str, key: Key, detail: str) -> Difference:
     caller_id, group_id = key
-    return Difference(kind, f"group {group_id} of {caller_id}", detail)
+    return Difference(kind, OfGroup(caller_id, group_id), detail)
 
 
 def _values(states: Iterable[PlacementState]) -> list[str]:

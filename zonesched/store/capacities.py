@@ -1,8 +1,7 @@
 """What counts of a host's inventories: from its agent's report, an operator's settings and its aggregates.
 
 The only writer of `capacity`, `reserved` and `allocation_ratio` of known inventories. Whoever changes one of
-the three sources takes a number from `counters` first, whose row stays locked until its transaction ends:
-so the sources are read as they are, and of two changes none is lost.
+the three sources locks the hosts first: so the sources are read as they are, and of two changes none is lost.
 """
 
 from __future__ import annotations
@@ -39,6 +38,7 @@ class Stored:
     rightful: Inventory
     used: int
     shrunk_used: int
+    agent_difference: int
 
     @property
     def differs(self) -> bool:
@@ -48,7 +48,7 @@ class Stored:
 def settle(tx: Connection, host_ids: Sequence[str]) -> None:
     """Let the inventories of these hosts say what their sources make of them; touches no host's number.
 
-    Needs `identity.next_change` before it in the same transaction.
+    The hosts are locked before any of it was changed, or before this at the latest.
     """
     for some in claims.chunks(sorted(host_ids)):
         found = read(tx, some)
@@ -111,6 +111,7 @@ def _compare(
             rightful=effective(reported, setting, ratios.get(row.host_id, {}).get(name)),
             used=row.used,
             shrunk_used=row.shrunk_used,
+            agent_difference=row.agent_difference,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,8 +10,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared, one_of
 
 COLUMNS = t.children.c
+_REGISTERED = Prepared(sa.select(COLUMNS.id).where(one_of(COLUMNS.id, "ids")))
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,12 @@ def read_one(tx: Connection, child_id: str) -> ChildRow | None:
     return next(iter(_read(tx, COLUMNS.id == child_id)), None)
 
 
+def registered(tx: Connection, child_ids: Iterable[str]) -> frozenset[str]:
+    """Those of these children that have not been removed."""
+    ids = sorted(set(child_ids))
+    return frozenset(row.id for row in _REGISTERED.all(tx, ids=ids)) if ids else frozenset()
+
+
 def replace(tx: Connection, child: ChildRow) -> None:
     """Store a child anew; its place in the order stays."""
     tx.execute(sa.update(t.children).where(COLUMNS.id == child.id).values(**_to_row(child)))
@@ -54,9 +62,14 @@ def cursors(tx: Connection) -> Mapping[str, str]:
     return {row.id: row.cursor for row in tx.execute(sa.select(COLUMNS.id, COLUMNS.cursor))}
 
 
+def lock(tx: Connection, child_id: str) -> None:
+    """Let nobody else change a child before the transaction ends."""
+    tx.execute(sa.select(COLUMNS.id).where(COLUMNS.id == child_id).with_for_update())
+
+
 def is_at(tx: Connection, child_id: str, cursor: str) -> bool:
     """Whether what changed there has been read just so far; it stays so until the transaction ends."""
-    statement = sa.select(COLUMNS.cursor).where(COLUMNS.id == child_id).with_for_update()
+    statement = sa.select(COLUMNS.cursor).where(COLUMNS.id == child_id).with_for_update(key_share=True)
     return tx.execute(statement).scalar() == cursor
 
 

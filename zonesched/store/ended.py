@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.model.placement import InstanceStatus, PlacementState
-from zonesched.store import claims
+from zonesched.store import claims, locks
 from zonesched.store import tables as t
 from zonesched.store.reservations import ReservationState
 
@@ -63,6 +63,7 @@ def deleted_after(tx: Connection, mark: Mark, limits: Limits, count: int) -> tup
 
 def forget(tx: Connection, keys: Sequence[Key], limits: Limits) -> int:
     """Remove those of the boots that are over for everybody; how many."""
+    locks.boots(tx, keys)
     gone = [key for key in keys if _is_over(tx, key, limits)]
     if gone:
         rows = [
@@ -94,9 +95,9 @@ def _is_over(tx: Connection, key: Key, limits: Limits) -> bool:
     """Whether nobody can ask for any of it, nor has to be told of it, any more."""
     reservation_id, caller_id = key
     members = tx.execute(
-        sa.select(_instance.uuid, _instance.status, _instance.reason, _instance.updated_at)
-        .where(_instance.reservation_id == reservation_id, _instance.caller_id == caller_id)
-        .with_for_update()
+        sa.select(_instance.uuid, _instance.status, _instance.reason, _instance.updated_at).where(
+            _instance.reservation_id == reservation_id, _instance.caller_id == caller_id
+        )
     ).all()
     for member in members:
         if member.status != InstanceStatus.DELETED.value or member.updated_at >= limits.changed_before:

@@ -1,13 +1,22 @@
-"""What a parent is told: changes of its instances in the order they were written."""
+"""What a parent is told: changes of its instances in the order of their numbers, none left out."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.placement import InstanceChange, InstanceStatus, PlacementState
+from zonesched.model.placement import (
+    BUILD_STATE_OF,
+    BuildState,
+    InstanceChange,
+    InstanceStatus,
+    PlacementState,
+)
+from zonesched.store import claims, inbound
 from zonesched.store import tables as t
 
 
@@ -19,37 +28,69 @@ class ChangeLine:
     change: InstanceChange
 
 
-def changes(tx: Connection, caller_id: str, after_seq: int, after_uuid: str, limit: int) -> list[ChangeLine]:
-    """A caller's instances that changed after (seq, uuid), in that order, with the attempt it knows."""
-    instance, build = t.instances.c, t.inbound_builds.c
+_place, _instance, _build = t.placements.c, t.instances.c, t.inbound_builds.c
+
+_LINES = (
+    sa.select(
+        _instance.uuid,
+        _instance.status,
+        _instance.reason,
+        _instance.changed_seq,
+        _build.attempt,
+        _build.rest,
+        _place.state,
+        _place.reason.label("place_reason"),
+    )
+    .join(
+        t.inbound_builds,
+        sa.and_(
+            _build.uuid == _instance.uuid,
+            _build.caller_id == _instance.caller_id,
+            _build.number == _instance.attempt,
+        ),
+    )
+    .join(t.placements, sa.and_(_place.uuid == _instance.uuid, _place.number == _instance.attempt))
+)
+
+
+def changes(
+    tx: Connection, caller_id: str, after_seq: int, after_uuid: str, until_seq: int, limit: int
+) -> list[ChangeLine]:
+    """A caller's instances that changed after (seq, uuid), in that order, with the attempt it knows.
+
+    `until_seq` is what `identity.settled_change` said before.
+    """
     later = sa.or_(
-        instance.changed_seq > after_seq,
-        sa.and_(instance.changed_seq == after_seq, instance.uuid > after_uuid),
+        _instance.changed_seq > after_seq,
+        sa.and_(_instance.changed_seq == after_seq, _instance.uuid > after_uuid),
     )
     statement = (
-        sa.select(instance.uuid, instance.status, instance.reason, instance.changed_seq, build.attempt)
-        .join(
-            t.inbound_builds,
-            sa.and_(
-                build.uuid == instance.uuid,
-                build.caller_id == instance.caller_id,
-                build.number == instance.attempt,
-            ),
-        )
-        .where(instance.caller_id == caller_id, later)
-        .order_by(instance.changed_seq, instance.uuid)
+        _LINES.where(_instance.caller_id == caller_id, later)
+        .where(_instance.changed_seq <= until_seq)
+        .order_by(_instance.changed_seq, _instance.uuid)
         .limit(limit)
     )
-    return [
-        ChangeLine(
-            row.changed_seq,
-            InstanceChange(row.uuid, row.attempt, InstanceStatus(row.status), row.reason),
-        )
-        for row in tx.execute(statement)
-    ]
+    return [ChangeLine(row.changed_seq, _change(row)) for row in tx.execute(statement)]
 
 
-_place, _instance = t.placements.c, t.instances.c
+def standing(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[str, InstanceChange]:
+    """The same of these instances, by uuid; those that the caller never sent are left out."""
+    found: dict[str, InstanceChange] = {}
+    for some in claims.chunks(uuids):
+        rows = tx.execute(_LINES.where(_instance.caller_id == caller_id, _instance.uuid.in_(some)))
+        found |= {row.uuid: _change(row) for row in rows}
+    return found
+
+
+def _change(row: Any) -> InstanceChange:
+    state = BUILD_STATE_OF[PlacementState(row.state)]
+    if state is BuildState.FAILED and row.rest != inbound.NOTHING_LEFT:
+        # Another entry of the same build is still to be tried: only what nothing comes after is told.
+        state = BuildState.PENDING
+    reason = row.reason or (row.place_reason if state is BuildState.FAILED else "")
+    return InstanceChange(row.uuid, row.attempt, InstanceStatus(row.status), state, reason)
+
+
 _IN_CHILD = sa.select(_place.uuid).where(
     _place.uuid == _instance.uuid,
     _place.number == _instance.attempt,

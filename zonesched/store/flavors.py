@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import orjson
 import sqlalchemy as sa
@@ -10,8 +11,10 @@ from sqlalchemy.engine import Connection
 
 from zonesched.model.request_spec import Flavor
 from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared
 
 COLUMNS = t.flavors.c
+_BY_ID = Prepared(sa.select(t.flavors).where(COLUMNS.id == sa.bindparam("id")))
 
 
 def insert(tx: Connection, flavor: Flavor) -> None:
@@ -35,7 +38,8 @@ def read_all(tx: Connection) -> list[Flavor]:
 
 def read_one(tx: Connection, flavor_id: str) -> Flavor | None:
     """One flavor by id."""
-    return next(iter(_read(tx, COLUMNS.id == flavor_id)), None)
+    row = _BY_ID.first(tx, id=flavor_id)
+    return None if row is None else _from_row(row)
 
 
 def read_by_name(tx: Connection, name: str) -> Flavor | None:
@@ -55,10 +59,11 @@ def delete(tx: Connection, flavor_id: str) -> bool:
 
 def _read(tx: Connection, condition: sa.ColumnElement[bool]) -> list[Flavor]:
     statement = sa.select(t.flavors).where(condition).order_by(COLUMNS.name)
-    return [
-        Flavor(row.id, row.name, row.vcpus, row.ram_mb, row.disk_gb, orjson.loads(row.extra_specs))
-        for row in tx.execute(statement)
-    ]
+    return [_from_row(row) for row in tx.execute(statement)]
+
+
+def _from_row(row: Any) -> Flavor:
+    return Flavor(row.id, row.name, row.vcpus, row.ram_mb, row.disk_gb, orjson.loads(row.extra_specs))
 
 
 def _text(extra_specs: Mapping[str, str]) -> str:

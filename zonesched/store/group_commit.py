@@ -20,6 +20,8 @@ from typing import Any, TypeVar
 
 from sqlalchemy.engine import Connection
 
+from zonesched.store.prepared import run_text
+
 T = TypeVar("T")
 
 MOST_IN_ONE = 64
@@ -91,14 +93,14 @@ class GroupCommit:
                 return
             for job in group:
                 job.error = None
-                tx.exec_driver_sql("SAVEPOINT one_writer")
+                run_text(tx, "SAVEPOINT one_writer")
                 try:
                     job.value = job.fn(tx)
                 except Exception as error:
                     job.error = error
                     # Fails when the database has rolled everything back (a full disk): then all have failed.
-                    tx.exec_driver_sql("ROLLBACK TO one_writer")
-                tx.exec_driver_sql("RELEASE one_writer")
+                    run_text(tx, "ROLLBACK TO one_writer")
+                run_text(tx, "RELEASE one_writer")
 
     def _hand_over(self, unwritten: Sequence[_Job]) -> None:
         """Whoever has waited longest writes next."""

@@ -1,7 +1,7 @@
 """The one place of each affinity group: a unique row, there as long as any of its instances may be there.
 
 Groups are told apart by who sent them: a parent's user, or this zone's own uuid for its own users' groups.
-All is done under the change counter's lock, so that whoever takes a place sees who had it before.
+All is done under the group's lock (`store.locks`), so that whoever takes a place sees who had it before.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ KEPT = (
 )
 """Whether any instance keeps the place of `group_places`' row."""
 
-_GROUP_OF = sa.select(_instance.caller_id, _instance.group_id).where(
-    _instance.uuid == sa.bindparam("uuid"), _instance.group_id != ""
+_GROUPS_OF = (
+    sa.select(_instance.caller_id, _instance.group_id)
+    .where(_instance.uuid.in_(sa.bindparam("uuids", expanding=True)), _instance.group_id != "")
+    .distinct()
 )
 _FORGET = sa.delete(t.group_places).where(
     _row.caller_id == sa.bindparam("caller"), _row.group_id == sa.bindparam("group"), ~KEPT
@@ -68,11 +70,23 @@ def take(tx: Connection, caller_id: str, group_id: str, place: TakenPlace) -> No
     tx.execute(sa.insert(t.group_places).values(**values))
 
 
-def leave(tx: Connection, uuid: str) -> None:
-    """An instance has left its placement: the place of its group is given back if nobody keeps it."""
-    row = tx.execute(_GROUP_OF, {"uuid": uuid}).first()
-    if row is not None:
-        tx.execute(_FORGET, {"caller": row.caller_id, "group": row.group_id})
+def leave(tx: Connection, uuids: Sequence[str]) -> None:
+    """Instances have left their placements: the place of a group that nobody keeps any more is given back."""
+    for some in claims.chunks(uuids):
+        for row in tx.execute(_GROUPS_OF, {"uuids": some}).all():
+            forget(tx, row.caller_id, row.group_id)
+
+
+def forget(tx: Connection, caller_id: str, group_id: str) -> bool:
+    """Give the place of a group back unless an instance keeps it; whether it was given back."""
+    return bool(tx.execute(_FORGET, {"caller": caller_id, "group": group_id}).rowcount)
+
+
+def point_to(tx: Connection, caller_id: str, group_id: str, place: TakenPlace) -> None:
+    """Write down that this caller's group is there, wherever it was thought to be."""
+    key = (_row.caller_id == caller_id, _row.group_id == group_id)
+    tx.execute(sa.delete(t.group_places).where(*key))
+    take(tx, caller_id, group_id, place)
 
 
 def members_on(tx: Connection, caller_id: str, group_id: str, host_ids: Sequence[str]) -> Mapping[str, int]:

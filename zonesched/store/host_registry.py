@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 from zonesched.errors import Conflict
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_row import HostFacts, HostRow
-from zonesched.store import capacities, claims, identity
+from zonesched.store import capacities, claims, identity, locks
 from zonesched.store import tables as t
 from zonesched.store.services import Service, is_user
 
@@ -173,6 +173,8 @@ def _write(tx: Connection, writes: _Writes) -> None:
     if not writes.new_hosts and not writes.touched:
         return
     change = identity.next_change(tx)
+    known_ids = sorted(writes.touched - {row["id"] for row in writes.new_hosts})
+    locks.hosts(tx, known_ids)
     if writes.new_hosts:
         tx.execute(
             sa.insert(t.hosts),
@@ -186,7 +188,6 @@ def _write(tx: Connection, writes: _Writes) -> None:
         tx.execute(sa.insert(t.inventories), writes.new_inventories)
     _write_reported(tx, writes.changed_inventories)
     _end_inventories(tx, writes.ended_inventories)
-    known_ids = sorted(writes.touched - {row["id"] for row in writes.new_hosts})
     capacities.settle(tx, known_ids)
     claims.touch_hosts(tx, change, known_ids)
 

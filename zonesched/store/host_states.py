@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -11,6 +12,7 @@ from sqlalchemy.engine import Connection
 from zonesched.model.aggregate import zone_of
 from zonesched.store import claims, hosts, identity
 from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared, one_of
 
 COLUMNS = t.hosts.c
 
@@ -30,22 +32,22 @@ class OperatorsWord:
 
 def read_all(tx: Connection) -> list[OperatorsWord]:
     """Of all hosts, by name."""
-    return _read(tx, sa.true())
+    return _ALL.read(tx)
 
 
 def read_named(tx: Connection, name: str) -> list[OperatorsWord]:
     """Of the host of that name, if there is one."""
-    return _read(tx, COLUMNS.name == name)
+    return _NAMED.read(tx, host_name=name)
 
 
 def read_one(tx: Connection, host_id: str) -> OperatorsWord | None:
     """Of the host of that id."""
-    return next(iter(_read(tx, COLUMNS.id == host_id)), None)
+    return read_ids(tx, [host_id]).get(host_id)
 
 
 def read_ids(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, OperatorsWord]:
     """Of those of these hosts that there are, by id."""
-    return {said.id: said for some in claims.chunks(host_ids) for said in _read(tx, COLUMNS.id.in_(some))}
+    return {said.id: said for said in _OF_IDS.read(tx, ids=host_ids)}
 
 
 def disabled_reasons(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, str]:
@@ -58,7 +60,7 @@ def disabled_reasons(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, st
 
 
 def write(tx: Connection, said: OperatorsWord) -> None:
-    """Let this be what operators say of the host."""
+    """Let this be what operators say of the host, which is locked."""
     seq = identity.next_change(tx)
     values = {
         "enabled": said.enabled,
@@ -69,18 +71,42 @@ def write(tx: Connection, said: OperatorsWord) -> None:
     claims.touch_hosts(tx, seq, [said.id])
 
 
-def _read(tx: Connection, which: sa.ColumnElement[bool]) -> list[OperatorsWord]:
-    statement = sa.select(
-        COLUMNS.id,
-        COLUMNS.name,
-        COLUMNS.availability_zone,
-        COLUMNS.service_id,
-        COLUMNS.enabled,
-        COLUMNS.disabled_reason,
-        COLUMNS.forced_down,
-    )
-    aggregates = hosts.aggregates_of(tx, which)
-    return [
-        OperatorsWord(row.id, row.name, zone_of(aggregates.get(row.id, ()), row.availability_zone), *row[3:])
-        for row in tx.execute(statement.where(which).order_by(COLUMNS.name))
-    ]
+class _WordsOf:
+    """About the hosts that `which` is true of, a condition on `hosts`, by name."""
+
+    def __init__(self, which: sa.ColumnElement[bool]) -> None:
+        self._hosts = Prepared(
+            sa.select(
+                COLUMNS.id,
+                COLUMNS.name,
+                COLUMNS.availability_zone,
+                COLUMNS.service_id,
+                COLUMNS.enabled,
+                COLUMNS.disabled_reason,
+                COLUMNS.forced_down,
+            )
+            .where(which)
+            .order_by(COLUMNS.name)
+        )
+        self._aggregates = hosts.AggregatesOf(which)
+
+    def read(self, tx: Connection, **values: Any) -> list[OperatorsWord]:
+        """`values` are the parameters of the condition."""
+        aggregates = self._aggregates.read(tx, **values)
+        return [
+            OperatorsWord(
+                id=row.id,
+                name=row.name,
+                availability_zone=zone_of(aggregates.get(row.id, ()), row.availability_zone),
+                service_id=row.service_id,
+                enabled=bool(row.enabled),
+                disabled_reason=row.disabled_reason,
+                forced_down=bool(row.forced_down),
+            )
+            for row in self._hosts.all(tx, **values)
+        ]
+
+
+_ALL = _WordsOf(sa.true())
+_NAMED = _WordsOf(COLUMNS.name == sa.bindparam("host_name"))
+_OF_IDS = _WordsOf(one_of(COLUMNS.id, "ids"))

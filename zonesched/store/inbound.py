@@ -10,14 +10,50 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.placement import Attempt
+from zonesched.model.placement import Attempt, PlacementState
 from zonesched.store import claims
 from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared, one_of
 
 COLUMNS = t.inbound_builds.c
-_OF_INSTANCES = sa.select(t.inbound_builds).where(
-    COLUMNS.caller_id == sa.bindparam("caller"), COLUMNS.uuid.in_(sa.bindparam("uuids", expanding=True))
+_INSERT = Prepared(sa.insert(t.inbound_builds))
+_OF_INSTANCES = Prepared(
+    sa.select(t.inbound_builds).where(
+        COLUMNS.caller_id == sa.bindparam("caller"), one_of(COLUMNS.uuid, "uuids")
+    )
 )
+_place = t.placements.c
+_STANDINGS = Prepared(
+    sa.select(
+        COLUMNS.uuid,
+        COLUMNS.attempt,
+        COLUMNS.reservation_id,
+        COLUMNS.number,
+        _place.state,
+        _place.hold_expires_at,
+        _place.reason,
+    )
+    .join_from(
+        t.inbound_builds,
+        t.placements,
+        sa.and_(_place.uuid == COLUMNS.uuid, _place.number == COLUMNS.number),
+        isouter=True,
+    )
+    .where(COLUMNS.caller_id == sa.bindparam("caller"), one_of(COLUMNS.uuid, "uuids"))
+)
+_FORGET_REST = Prepared(
+    sa.update(t.inbound_builds)
+    .where(COLUMNS.caller_id == sa.bindparam("caller"), one_of(COLUMNS.uuid, "uuids"))
+    .where(COLUMNS.rest != "[]")
+    .values(rest="[]")
+)
+
+_STATE_OF = {state.value: state for state in PlacementState}
+
+NOTHING_LEFT = "[]"
+"""The column `rest` of a build that has no entry left to try."""
+
+_PRUNE = sa.delete(t.inbound_builds).where(COLUMNS.retained_until < sa.bindparam("now"), COLUMNS.number == 0)
 
 
 @dataclass(frozen=True)
@@ -48,10 +84,23 @@ class InboundBuild:
         return Attempt(self.uuid, self.attempt)
 
 
+@dataclass(frozen=True)
+class Standing:
+    """Where an attempt is: the number, state, end of hold and reason of the place that stands for it.
+
+    One that was cancelled before it came never had a place: its number is 0, and it is GONE.
+    """
+
+    reservation_id: str
+    number: int
+    state: PlacementState
+    hold_expires_at: float
+    reason: str
+
+
 def insert(tx: Connection, builds: Sequence[InboundBuild]) -> None:
     """Add rows; raises IntegrityError for a key that exists."""
-    if builds:
-        tx.execute(sa.insert(t.inbound_builds), [_to_row(b) for b in builds])
+    _INSERT.run_many(tx, [_to_row(b) for b in builds])
 
 
 def update(tx: Connection, builds: Sequence[InboundBuild]) -> None:
@@ -77,33 +126,52 @@ def update(tx: Connection, builds: Sequence[InboundBuild]) -> None:
         )
 
 
+def forget_rest(tx: Connection, caller_id: str, uuids: Sequence[str]) -> None:
+    """No other entry is tried any more for these instances' builds."""
+    _FORGET_REST.run(tx, caller=caller_id, uuids=uuids)
+
+
 def read(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[Attempt, InboundBuild]:
     """All builds that this caller sent for these instances, by attempt."""
-    found: dict[Attempt, InboundBuild] = {}
+    rows = _OF_INSTANCES.all(tx, caller=caller_id, uuids=uuids)
+    return {build.key: build for build in map(_from_row, rows)}
+
+
+def standings(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[Attempt, Standing]:
+    """Where all attempts that this caller sent for these instances stand."""
+    rows = _STANDINGS.all(tx, caller=caller_id, uuids=uuids)
+    return {Attempt(row.uuid, row.attempt): _standing(row) for row in rows}
+
+
+def _standing(row: Any) -> Standing:
+    if row.state is None:
+        return Standing(row.reservation_id, 0, PlacementState.GONE, 0.0, "")
+    state = _STATE_OF[row.state]
+    return Standing(row.reservation_id, row.number, state, row.hold_expires_at, row.reason)
+
+
+def rest_hosts(tx: Connection, uuids: Sequence[str]) -> list[str]:
+    """The own hosts among the entries that are left to be tried for these instances."""
+    found: set[str] = set()
     for some in claims.chunks(uuids):
-        rows = tx.execute(_OF_INSTANCES, {"caller": caller_id, "uuids": some})
-        found |= {build.key: build for build in map(_from_row, rows)}
-    return found
+        statement = sa.select(COLUMNS.rest).where(COLUMNS.uuid.in_(some), COLUMNS.rest != NOTHING_LEFT)
+        for text in tx.execute(statement).scalars():
+            found.update(fields[0] for fields in orjson.loads(text) if fields[0])
+    return sorted(found)
 
 
-def present_attempts(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[str, int]:
-    """Which of the caller's attempts each of these instances is at; those it never sent are left out."""
-    build, instance = COLUMNS, t.instances.c
-    statement = (
-        sa.select(build.uuid, sa.func.max(build.attempt))
-        .join(t.instances, sa.and_(instance.uuid == build.uuid, instance.attempt == build.number))
-        .group_by(build.uuid)
+def of_place(tx: Connection, caller_id: str, uuid: str, number: int) -> InboundBuild | None:
+    """The build for which a placement stands."""
+    statement = sa.select(t.inbound_builds).where(
+        COLUMNS.uuid == uuid, COLUMNS.caller_id == caller_id, COLUMNS.number == number
     )
-    found: dict[str, int] = {}
-    for some in claims.chunks(uuids):
-        rows = tx.execute(statement.where(build.caller_id == caller_id, build.uuid.in_(some)))
-        found |= {row[0]: row[1] for row in rows}
-    return found
+    row = tx.execute(statement).first()
+    return None if row is None else _from_row(row)
 
 
 def prune(tx: Connection, now: float) -> None:
     """Forget builds that never were placed, or whose instance has ended, once nobody can repeat them."""
-    tx.execute(sa.delete(t.inbound_builds).where(COLUMNS.retained_until < now, COLUMNS.number == 0))
+    tx.execute(_PRUNE, {"now": now})
 
 
 def _rest_text(rest: Sequence[RestEntry]) -> str:

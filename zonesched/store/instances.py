@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import sqlalchemy as sa
@@ -13,24 +13,68 @@ from sqlalchemy.engine import Connection
 from zonesched.model.placement import InstanceStatus
 from zonesched.store import claims
 from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared, one_of
 
 COLUMNS = t.instances.c
-_BY_UUID = (
+# An enumeration's own look-up takes as long as all the rest of a row.
+_STATUS_OF = {status.value: status for status in InstanceStatus}
+_INSERT = Prepared(sa.insert(t.instances))
+_BY_UUID = Prepared(
     sa.select(t.instances)
-    .where(COLUMNS.uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .where(one_of(COLUMNS.uuid, "uuids"))
     .order_by(COLUMNS.reservation_id, COLUMNS.position)
 )
-_OF_RESERVATION = (
+_STANDINGS = Prepared(
+    sa.select(COLUMNS.uuid, COLUMNS.status, COLUMNS.attempt).where(one_of(COLUMNS.uuid, "uuids"))
+)
+_OF_RESERVATION = Prepared(
     sa.select(t.instances)
     .where(COLUMNS.reservation_id == sa.bindparam("reservation"))
     .where(COLUMNS.caller_id == sa.bindparam("caller"))
     .order_by(COLUMNS.position)
 )
+_SET_ATTEMPT = Prepared(
+    sa.update(t.instances)
+    .where(COLUMNS.uuid == sa.bindparam("b_uuid"))
+    .values(
+        attempt=sa.bindparam("b_attempt"),
+        status=sa.bindparam("b_status"),
+        reason="",
+        updated_at=sa.bindparam("now"),
+        changed_seq=sa.bindparam("change"),
+    )
+)
+_SET_STATUS = (
+    sa.update(t.instances)
+    .where(one_of(COLUMNS.uuid, "uuids"))
+    .values(
+        status=sa.bindparam("b_status"),
+        reason=sa.bindparam("b_reason"),
+        updated_at=sa.bindparam("now"),
+        changed_seq=sa.bindparam("change"),
+    )
+)
+_SET_ANY_STATUS = Prepared(_SET_STATUS)
+_UNENDED = (InstanceStatus.BUILD, InstanceStatus.UNKNOWN)
+_END_ATTEMPT = Prepared(
+    sa.update(t.instances)
+    .where(COLUMNS.uuid == sa.bindparam("b_uuid"), COLUMNS.attempt == sa.bindparam("b_attempt"))
+    .where(sa.or_(*[COLUMNS.status == status.value for status in _UNENDED]))
+    .values(
+        status=sa.bindparam("b_status"),
+        reason=sa.bindparam("b_reason"),
+        updated_at=sa.bindparam("now"),
+        changed_seq=sa.bindparam("change"),
+    )
+)
+_SET_STATUS_FROM = Prepared(_SET_STATUS.where(one_of(COLUMNS.status, "only_from")))
 
 
 @dataclass(frozen=True)
 class Instance:
     """One row. `attempt` is the number of its present placement, 0 before the first.
+
+    `reason`: a code, of what ended it, or of the build that failed while it has no new place yet.
 
     `flavor_id`, `image_key` and `group_id` ("" without a group) say what its request asked for.
     """
@@ -51,12 +95,19 @@ class Instance:
     attempt: int
     created_at: float
     updated_at: float
+    failed_builds: int = 0
+
+
+class Standing(NamedTuple):
+    """How far an instance is, and the number of its present placement."""
+
+    status: InstanceStatus
+    attempt: int
 
 
 def insert(tx: Connection, change: int, instances: Sequence[Instance]) -> None:
     """Add rows."""
-    if instances:
-        tx.execute(sa.insert(t.instances), [_to_row(i) | {"changed_seq": change} for i in instances])
+    _INSERT.run_many(tx, [_to_row(i) for i in instances], changed_seq=change)
 
 
 def read(tx: Connection, *conditions: Any) -> list[Instance]:
@@ -67,17 +118,28 @@ def read(tx: Connection, *conditions: Any) -> list[Instance]:
 
 def read_reservation(tx: Connection, caller_id: str, reservation_id: str) -> list[Instance]:
     """The instances of a caller's reservation, in order of their position."""
-    rows = tx.execute(_OF_RESERVATION, {"reservation": reservation_id, "caller": caller_id})
-    return [from_row(row) for row in rows]
+    return [from_row(row) for row in _OF_RESERVATION.all(tx, reservation=reservation_id, caller=caller_id)]
 
 
 def read_by_uuid(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Instance]:
     """The instances that exist of these, by uuid."""
-    found: dict[str, Instance] = {}
-    for some in claims.chunks(uuids):
-        rows = tx.execute(_BY_UUID, {"uuids": some})
-        found |= {i.uuid: i for i in map(from_row, rows)}
-    return found
+    return {i.uuid: i for i in map(from_row, _BY_UUID.all(tx, uuids=uuids))}
+
+
+def ids_of_caller(tx: Connection, caller_id: str, ids: Sequence[str]) -> frozenset[str]:
+    """Those of the ids that are an instance, a reservation or a group of this caller's instances."""
+    found: set[str] = set()
+    for column in (COLUMNS.uuid, COLUMNS.reservation_id, COLUMNS.group_id):
+        for some in claims.chunks(ids):
+            statement = sa.select(column).where(COLUMNS.caller_id == caller_id, column.in_(some)).distinct()
+            found.update(tx.execute(statement).scalars())
+    return frozenset(found)
+
+
+def standings(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Standing]:
+    """Where those of these instances stand that exist, by uuid."""
+    rows = _STANDINGS.all(tx, uuids=uuids)
+    return {row.uuid: Standing(_STATUS_OF[row.status], row.attempt) for row in rows}
 
 
 def set_attempts(
@@ -85,19 +147,7 @@ def set_attempts(
 ) -> None:
     """Note the present placement of each instance, and that it is in `status` again without a reason."""
     rows = [{"b_uuid": uuid, "b_attempt": number} for uuid, number in attempts.items()]
-    if rows:
-        statement = (
-            sa.update(t.instances)
-            .where(COLUMNS.uuid == sa.bindparam("b_uuid"))
-            .values(
-                attempt=sa.bindparam("b_attempt"),
-                status=status.value,
-                reason="",
-                updated_at=now,
-                changed_seq=change,
-            )
-        )
-        tx.execute(statement, rows)
+    _SET_ATTEMPT.run_many(tx, rows, b_status=status.value, now=now, change=change)
 
 
 def set_status(
@@ -111,16 +161,37 @@ def set_status(
     only_from: Sequence[InstanceStatus] = (),
 ) -> int:
     """Set the status of instances, those in `only_from` where it is given; how many were set."""
-    count = 0
-    for some in claims.chunks(uuids):
-        statement = sa.update(t.instances).where(COLUMNS.uuid.in_(some))
-        if only_from:
-            statement = statement.where(COLUMNS.status.in_([s.value for s in only_from]))
-        result = tx.execute(
-            statement.values(status=status.value, reason=reason, updated_at=now, changed_seq=change)
-        )
-        count += result.rowcount
-    return count
+    if not uuids:
+        return 0
+    values = {"b_status": status.value, "b_reason": reason, "now": now, "change": change}
+    if not only_from:
+        return _SET_ANY_STATUS.run(tx, uuids=uuids, **values)
+    return _SET_STATUS_FROM.run(tx, uuids=uuids, only_from=[s.value for s in only_from], **values)
+
+
+def end_attempts(
+    tx: Connection,
+    change: int,
+    attempts: Mapping[str, int],
+    status: InstanceStatus,
+    now: float,
+    *,
+    reason: str,
+) -> None:
+    """Set the status of instances that are unended, and whose present placement is still of that number."""
+    rows = [{"b_uuid": uuid, "b_attempt": number} for uuid, number in sorted(attempts.items())]
+    _END_ATTEMPT.run_many(tx, rows, b_status=status.value, b_reason=reason, now=now, change=change)
+
+
+def note_failed_build(tx: Connection, uuid: str) -> int:
+    """Count one more build of an instance that failed after its confirm; how many it is now."""
+    statement = (
+        sa.update(t.instances)
+        .where(COLUMNS.uuid == uuid)
+        .values(failed_builds=COLUMNS.failed_builds + 1)
+        .returning(COLUMNS.failed_builds)
+    )
+    return int(tx.execute(statement).scalar_one())
 
 
 def _to_row(i: Instance) -> dict[str, Any]:
@@ -139,6 +210,7 @@ def _to_row(i: Instance) -> dict[str, Any]:
         "status": i.status.value,
         "reason": i.reason,
         "attempt": i.attempt,
+        "failed_builds": i.failed_builds,
         "created_at": i.created_at,
         "updated_at": i.updated_at,
     }
@@ -158,9 +230,10 @@ def from_row(row: Any) -> Instance:
         flavor_id=row.flavor_id,
         image_key=row.image_key,
         group_id=row.group_id,
-        status=InstanceStatus(row.status),
+        status=_STATUS_OF[row.status],
         reason=row.reason,
         attempt=row.attempt,
         created_at=row.created_at,
         updated_at=row.updated_at,
+        failed_builds=row.failed_builds,
     )

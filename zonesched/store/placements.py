@@ -13,20 +13,46 @@ from sqlalchemy.engine import Connection
 from zonesched.model.placement import CLAIMING, PlacementState
 from zonesched.store import claims, group_places
 from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared, one_of
 
 COLUMNS = t.placements.c
-_OF_INSTANCES = (
-    sa.select(t.placements)
-    .where(COLUMNS.uuid.in_(sa.bindparam("uuids", expanding=True)))
-    .order_by(COLUMNS.uuid, COLUMNS.number)
+_STATE_OF = {state.value: state for state in PlacementState}
+_INSERT = Prepared(sa.insert(t.placements))
+_OF_INSTANCES = Prepared(
+    sa.select(t.placements).where(one_of(COLUMNS.uuid, "uuids")).order_by(COLUMNS.uuid, COLUMNS.number)
 )
-_FAILED_HOSTS = sa.select(COLUMNS.host_id).where(
-    COLUMNS.reservation_id == sa.bindparam("reservation"),
-    COLUMNS.kind == "host",
-    COLUMNS.state == PlacementState.FAILED.value,
+_FAILED_HOSTS = Prepared(
+    sa.select(COLUMNS.host_id).where(
+        COLUMNS.reservation_id == sa.bindparam("reservation"),
+        COLUMNS.kind == "host",
+        COLUMNS.state == PlacementState.FAILED.value,
+    )
+)
+_USED_KEYS = Prepared(sa.select(COLUMNS.entry_key).where(one_of(COLUMNS.entry_key, "keys")))
+_MOVE = Prepared(
+    sa.update(t.placements)
+    .where(one_of(COLUMNS.uuid, "uuids"))
+    .where(COLUMNS.number == sa.bindparam("b_number"), COLUMNS.state == sa.bindparam("b_from"))
+    .values(
+        state=sa.bindparam("b_to"),
+        next_call_at=sa.bindparam("due_at"),
+        calls=0,
+        # "" and 0 keep what is stored.
+        reason=sa.func.coalesce(sa.func.nullif(sa.bindparam("why", type_=sa.String), ""), COLUMNS.reason),
+        hold_expires_at=sa.func.coalesce(
+            sa.func.nullif(sa.bindparam("held_until", type_=sa.Float), 0.0), COLUMNS.hold_expires_at
+        ),
+    )
+    .returning(COLUMNS.uuid)
+)
+_instance = t.instances.c
+_PRESENT = Prepared(
+    sa.select(COLUMNS.uuid, COLUMNS.number, COLUMNS.state, _instance.status)
+    .join(t.instances, sa.and_(_instance.uuid == COLUMNS.uuid, _instance.attempt == COLUMNS.number))
+    .where(one_of(COLUMNS.uuid, "uuids"), _instance.reason == "")
 )
 _CAME_TO_NOTHING = (PlacementState.CANCELLING, PlacementState.GONE, PlacementState.FAILED)
-_HOLDS = (PlacementState.HELD, PlacementState.CONFIRMING, PlacementState.CONFIRMED)
+HOLDS = (PlacementState.HELD, PlacementState.CONFIRMING, PlacementState.CONFIRMED)
 
 
 def _how_many(states: Sequence[PlacementState]) -> sa.ColumnElement[int]:
@@ -37,7 +63,22 @@ _BROKEN_PROMISES = (
     sa.select(COLUMNS.child_id)
     .where(COLUMNS.reservation_id == sa.bindparam("reservation"), COLUMNS.kind == "child")
     .group_by(COLUMNS.child_id)
-    .having(_how_many(_CAME_TO_NOTHING) > _how_many(_HOLDS))
+    .having(_how_many(_CAME_TO_NOTHING) > _how_many(HOLDS))
+)
+
+_IN_ORDER = sa.select(t.placements).order_by(COLUMNS.uuid, COLUMNS.number).limit(sa.bindparam("most"))
+UNTOLD = (PlacementState.CONFIRMING, PlacementState.CANCELLING, PlacementState.RELEASING)
+"""States of a child's place that the child has not answered to yet."""
+
+_DUE_CALLS = _IN_ORDER.where(
+    COLUMNS.state.in_([state.value for state in UNTOLD]),
+    COLUMNS.next_call_at <= sa.bindparam("now"),
+    COLUMNS.child_id.not_in(sa.bindparam("busy", expanding=True)),
+)
+_UNCONFIRMED = (PlacementState.INTENDED, PlacementState.HELD, PlacementState.CANCELLING)
+_OVERDUE = _IN_ORDER.where(
+    COLUMNS.state.in_([state.value for state in _UNCONFIRMED]),
+    COLUMNS.hold_expires_at <= sa.bindparam("now"),
 )
 
 
@@ -83,8 +124,7 @@ class Placement:
 
 def insert(tx: Connection, placements: Sequence[Placement]) -> None:
     """Add rows; raises IntegrityError when a sealed entry is used a second time."""
-    if placements:
-        tx.execute(sa.insert(t.placements), [_to_row(p) for p in placements])
+    _INSERT.run_many(tx, [_to_row(p) for p in placements])
 
 
 def read(tx: Connection, *conditions: Any, limit: int = 0) -> list[Placement]:
@@ -97,15 +137,32 @@ def read(tx: Connection, *conditions: Any, limit: int = 0) -> list[Placement]:
 
 def read_by_uuid(tx: Connection, uuids: Sequence[str]) -> list[Placement]:
     """All placements of these instances, in order of instance and number."""
-    found: list[Placement] = []
-    for some in claims.chunks(sorted(uuids)):
-        found += [_from_row(row) for row in tx.execute(_OF_INSTANCES, {"uuids": some})]
-    return found
+    return [_from_row(row) for row in _OF_INSTANCES.all(tx, uuids=uuids)]
+
+
+def unmarred(tx: Connection, uuids: Sequence[str]) -> Mapping[tuple[str, int], tuple[str, str]]:
+    """The states of the present places of those of these instances that have no reason, and their statuses.
+
+    Both as they are stored; by instance and number of the place.
+    """
+    rows = _PRESENT.all(tx, uuids=uuids)
+    return {(uuid, number): (state, status) for uuid, number, state, status in rows}
+
+
+def due_calls(tx: Connection, now: float, busy: Sequence[str], most: int) -> list[Placement]:
+    """At most so many places that their child has to be told of now; children in `busy` are left out."""
+    rows = tx.execute(_DUE_CALLS, {"now": now, "busy": list(busy), "most": most})
+    return [_from_row(row) for row in rows]
+
+
+def overdue_holds(tx: Connection, now: float, most: int) -> list[Placement]:
+    """At most so many places that were never confirmed and whose hold is over."""
+    return [_from_row(row) for row in tx.execute(_OVERDUE, {"now": now, "most": most})]
 
 
 def failed_hosts(tx: Connection, reservation_id: str) -> frozenset[str]:
     """Own hosts whose claim or build failed for this reservation, whoever sent it."""
-    return frozenset(tx.execute(_FAILED_HOSTS, {"reservation": reservation_id}).scalars())
+    return frozenset(row.host_id for row in _FAILED_HOSTS.all(tx, reservation=reservation_id))
 
 
 def unreliable_children(tx: Connection, reservation_id: str) -> frozenset[str]:
@@ -130,10 +187,7 @@ def hosts_of(tx: Connection, caller_id: str, project_id: str, uuids: Collection[
 
 def used_entry_keys(tx: Connection, keys: Sequence[str]) -> frozenset[str]:
     """Those of the sealed entries' keys that a placement has used up."""
-    used: set[str] = set()
-    for some in claims.chunks(keys):
-        used.update(tx.execute(sa.select(COLUMNS.entry_key).where(COLUMNS.entry_key.in_(some))).scalars())
-    return frozenset(used)
+    return frozenset(row.entry_key for row in _USED_KEYS.all(tx, keys=keys))
 
 
 def move(
@@ -146,51 +200,58 @@ def move(
     hold_expires_at: float = 0.0,
     next_call_at: float = 0.0,
 ) -> bool:
-    """Move one placement from the state it was read in; False when it has moved on since.
-
-    Leaving a state that takes resources of an own host gives them back in the same transaction, and the last
-    of an affinity group that leaves its place gives that back. A `hold_expires_at` of 0 keeps the stored one.
-    """
-    values: dict[str, Any] = {
-        "state": to.value,
-        "reason": reason or placement.reason,
-        "next_call_at": next_call_at,
-        "calls": 0,
-    }
-    if hold_expires_at:
-        values["hold_expires_at"] = hold_expires_at
-    moved = tx.execute(
-        sa.update(t.placements)
-        .where(COLUMNS.uuid == placement.uuid, COLUMNS.number == placement.number)
-        .where(COLUMNS.state == placement.state.value)
-        .values(**values)
-    ).rowcount
-    if not moved:
-        return False
-    if isinstance(placement.where, OnHost) and placement.state in CLAIMING and to not in CLAIMING:
-        claims.release(tx, change, [(placement.where.host_id, placement.where.resources)])
-    if placement.state in group_places.KEEPING and to not in group_places.KEEPING:
-        group_places.leave(tx, placement.uuid)
-    return True
+    """As `move_all`, for one placement."""
+    return bool(
+        move_all(
+            tx,
+            change,
+            [placement],
+            to,
+            reason=reason,
+            hold_expires_at=hold_expires_at,
+            next_call_at=next_call_at,
+        )
+    )
 
 
 def move_all(
-    tx: Connection, placements: Iterable[Placement], to: PlacementState, *, next_call_at: float = 0.0
-) -> int:
-    """Move placements whose resources stay as they are (a confirm); how many had not moved on since."""
-    rows = [
-        {"b_uuid": p.uuid, "b_number": p.number, "b_state": p.state.value, "b_to": to.value}
-        for p in placements
-    ]
-    if not rows:
-        return 0
-    statement = (
-        sa.update(t.placements)
-        .where(COLUMNS.uuid == sa.bindparam("b_uuid"), COLUMNS.number == sa.bindparam("b_number"))
-        .where(COLUMNS.state == sa.bindparam("b_state"))
-        .values(state=sa.bindparam("b_to"), next_call_at=next_call_at, calls=0)
-    )
-    return int(tx.execute(statement, rows).rowcount)
+    tx: Connection,
+    change: int,
+    placements: Iterable[Placement],
+    to: PlacementState,
+    *,
+    reason: str = "",
+    hold_expires_at: float = 0.0,
+    next_call_at: float = 0.0,
+) -> list[Placement]:
+    """Move placements from the state they were read in; those of them that had not moved on since.
+
+    Leaving a state that takes resources of an own host gives them back in the same transaction, and the last
+    of an affinity group that leaves its place gives that back. A `hold_expires_at` of 0 keeps the stored one,
+    a reason of "" each one's own.
+    """
+    values = {"b_to": to.value, "due_at": next_call_at, "why": reason, "held_until": hold_expires_at}
+    alike: dict[tuple[int, PlacementState], list[Placement]] = {}
+    for p in placements:
+        alike.setdefault((p.number, p.state), []).append(p)
+    moved: list[Placement] = []
+    for (number, state), of_state in alike.items():
+        by_uuid = {p.uuid: p for p in of_state}
+        rows = _MOVE.all(tx, uuids=sorted(by_uuid), b_number=number, b_from=state.value, **values)
+        moved += [by_uuid[row.uuid] for row in rows]
+    if to not in CLAIMING:
+        claims.release(
+            tx,
+            change,
+            [
+                (p.where.host_id, p.where.resources)
+                for p in moved
+                if isinstance(p.where, OnHost) and p.state in CLAIMING
+            ],
+        )
+    if to not in group_places.KEEPING:
+        group_places.leave(tx, sorted(p.uuid for p in moved if p.state in group_places.KEEPING))
+    return moved
 
 
 def postpone(tx: Connection, placements: Sequence[Placement], due_after: Callable[[int], float]) -> None:
@@ -248,7 +309,7 @@ def _from_row(row: Any) -> Placement:
         caller_id=row.caller_id,
         reservation_id=row.reservation_id,
         where=where,
-        state=PlacementState(row.state),
+        state=_STATE_OF[row.state],
         reason=row.reason,
         hold_expires_at=row.hold_expires_at,
         retained_until=row.retained_until,

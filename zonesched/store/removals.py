@@ -10,16 +10,16 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.model.placement import CLAIMING
-from zonesched.store import identity
+from zonesched.store import identity, locks
 from zonesched.store import tables as t
 
 
 def remove_host(tx: Connection, host_id: str) -> bool:
     """Forget a host with all that belongs to it; False, and nothing done, while claims hold it."""
-    # As an agent's report does it: its service's row first, then the number, which claims wait for too.
+    # As an agent's report does it: its service's row first, then the host, which claims wait for too.
     service = sa.select(t.services.c.id).join(t.hosts).where(t.hosts.c.id == host_id)
     tx.execute(service.with_for_update(of=t.services))
-    identity.next_change(tx)
+    locks.hosts(tx, [host_id])
     place = t.placements.c
     claims = sa.select(place.uuid).where(
         place.host_id == host_id, place.state.in_([s.value for s in CLAIMING])

@@ -13,8 +13,10 @@ from sqlalchemy.engine import Connection
 
 from zonesched.errors import LeaseLost
 from zonesched.model.account import Account, account_from_wire, account_to_wire
-from zonesched.model.request_spec import RequestSpec, spec_from_row, spec_to_row
+from zonesched.model.request_spec import RequestSpec
+from zonesched.model.request_wire import spec_from_row, spec_to_row
 from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared, one_of
 
 COLUMNS = t.reservations.c
 
@@ -27,16 +29,15 @@ class ReservationState(enum.Enum):
     SERVED = "served"
 
 
-_ONE = sa.select(t.reservations).where(
-    COLUMNS.id == sa.bindparam("reservation"), COLUMNS.caller_id == sa.bindparam("caller")
-)
-_OF_IDS = (
-    sa.select(t.reservations)
-    .where(COLUMNS.id.in_(sa.bindparam("ids", expanding=True)))
-    .order_by(COLUMNS.created_at, COLUMNS.id)
+_INSERT = Prepared(sa.insert(t.reservations))
+_KEY = (COLUMNS.id == sa.bindparam("b_id"), COLUMNS.caller_id == sa.bindparam("b_caller"))
+_LEASED = (*_KEY, COLUMNS.lease_number == sa.bindparam("b_number"))
+_ONE = Prepared(sa.select(t.reservations).where(*_KEY))
+_OF_IDS = Prepared(
+    sa.select(t.reservations).where(one_of(COLUMNS.id, "ids")).order_by(COLUMNS.created_at, COLUMNS.id)
 )
 _DUE = (
-    sa.select(COLUMNS.id, COLUMNS.caller_id, COLUMNS.lease_number)
+    sa.select(COLUMNS.id, COLUMNS.caller_id, COLUMNS.lease_number, COLUMNS.spec)
     .where(COLUMNS.state == ReservationState.OPEN.value)
     .where(COLUMNS.next_work_at <= sa.bindparam("now"), COLUMNS.lease_expires_at <= sa.bindparam("now"))
     .order_by(COLUMNS.next_work_at, COLUMNS.created_at, COLUMNS.id)
@@ -51,11 +52,29 @@ _NEXT_DUE = sa.select(
         )
     )
 ).where(COLUMNS.state == ReservationState.OPEN.value)
-_KEEP_LEASE = (
+_KEEP_LEASE = Prepared(
+    sa.update(t.reservations).where(*_LEASED).values(lease_expires_at=sa.bindparam("expires_at"))
+)
+_UNPOKED = COLUMNS.pokes == sa.bindparam("seen_pokes", type_=sa.Integer)
+_GIVE_BACK = Prepared(
     sa.update(t.reservations)
-    .where(COLUMNS.id == sa.bindparam("reservation"), COLUMNS.caller_id == sa.bindparam("caller"))
-    .where(COLUMNS.lease_number == sa.bindparam("number"))
-    .values(lease_expires_at=sa.bindparam("expires_at"))
+    .where(*_LEASED)
+    .values(
+        state=sa.case((_UNPOKED, sa.bindparam("to", type_=sa.String)), else_=ReservationState.OPEN.value),
+        next_work_at=sa.case((_UNPOKED, sa.bindparam("due_at", type_=sa.Float)), else_=0.0),
+        lease_expires_at=0.0,
+        settled_at=sa.bindparam("settled"),
+    )
+)
+_NOTE_SELECT = Prepared(
+    sa.update(t.reservations)
+    .where(*_LEASED)
+    .values(
+        selects=COLUMNS.selects + 1,
+        why=sa.bindparam("account"),
+        spec=sa.bindparam("weighed"),
+        reason=sa.bindparam("code"),
+    )
 )
 
 
@@ -82,17 +101,33 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Lease:
-    """The right to work on one reservation; a write under an old number is refused."""
+    """The right to work on one reservation; a write under an old number is refused.
+
+    `traced_by`: the id of the user's call, for logs.
+    """
 
     reservation_id: str
     caller_id: str
     number: int
     duration_s: float
+    traced_by: str = ""
 
 
 def insert(tx: Connection, r: Reservation) -> None:
     """Add a row; raises IntegrityError for an id or an idempotency key that exists."""
-    row = {
+    _INSERT.run(tx, **_to_row(r))
+
+
+def insert_leased(tx: Connection, r: Reservation, now: float, duration_s: float) -> Lease:
+    """As `insert`, with a lease for whoever adds it."""
+    lease = Lease(r.id, r.caller_id, 1, duration_s, r.spec.traced_by)
+    leased = {"lease_number": lease.number, "lease_expires_at": now + duration_s}
+    _INSERT.run(tx, **_to_row(r) | leased)
+    return lease
+
+
+def _to_row(r: Reservation) -> dict[str, Any]:
+    return {
         "id": r.id,
         "caller_id": r.caller_id,
         "project_id": r.project_id,
@@ -111,8 +146,8 @@ def insert(tx: Connection, r: Reservation) -> None:
         "next_work_at": 0.0,
         "pokes": 0,
         "created_at": r.created_at,
+        "settled_at": 0.0,
     }
-    tx.execute(sa.insert(t.reservations), row)
 
 
 def read(tx: Connection, *conditions: Any) -> list[Reservation]:
@@ -123,13 +158,13 @@ def read(tx: Connection, *conditions: Any) -> list[Reservation]:
 
 def read_ids(tx: Connection, ids: Sequence[str]) -> dict[tuple[str, str], Reservation]:
     """The reservations of these ids, by (caller id, id)."""
-    found = map(_from_row, tx.execute(_OF_IDS, {"ids": list(ids)}))
+    found = map(_from_row, _OF_IDS.all(tx, ids=ids))
     return {(r.caller_id, r.id): r for r in found}
 
 
 def read_one(tx: Connection, caller_id: str, reservation_id: str) -> Reservation:
     """A caller's reservation, which exists."""
-    return _from_row(tx.execute(_ONE, {"reservation": reservation_id, "caller": caller_id}).one())
+    return _from_row(_ONE.all(tx, b_id=reservation_id, b_caller=caller_id)[0])
 
 
 def take_lease(tx: Connection, now: float, duration_s: float) -> Lease | None:
@@ -137,7 +172,8 @@ def take_lease(tx: Connection, now: float, duration_s: float) -> Lease | None:
     row = tx.execute(_DUE, {"now": now}).first()
     if row is None:
         return None
-    lease = Lease(row.id, row.caller_id, row.lease_number + 1, duration_s)
+    traced_by = spec_from_row(orjson.loads(row.spec)).traced_by
+    lease = Lease(row.id, row.caller_id, row.lease_number + 1, duration_s, traced_by)
     tx.execute(
         sa.update(t.reservations)
         .where(COLUMNS.id == row.id, COLUMNS.caller_id == row.caller_id)
@@ -154,34 +190,21 @@ def next_due(tx: Connection) -> float:
 
 def keep_lease(tx: Connection, lease: Lease, now: float) -> None:
     """Renew the lease: the first statement of every write of a worker. Raises LeaseLost."""
-    values = {
-        "reservation": lease.reservation_id,
-        "caller": lease.caller_id,
-        "number": lease.number,
-        "expires_at": now + lease.duration_s,
-    }
-    kept = tx.execute(_KEEP_LEASE, values).rowcount
+    kept = _KEEP_LEASE.run(tx, **_key(lease), expires_at=now + lease.duration_s)
     if not kept:
         raise LeaseLost(f"Lease {lease.number} of reservation {lease.reservation_id} is over.")
 
 
 def give_back(
-    tx: Connection, lease: Lease, state: ReservationState, next_work_at: float, seen_pokes: int
+    tx: Connection, lease: Lease, state: ReservationState, now: float, next_work_at: float, seen_pokes: int
 ) -> None:
     """End the lease; does nothing when it is already over.
 
     A poke that came after the worker last looked (its count is not `seen_pokes`) makes it due at once.
     """
-    unpoked = COLUMNS.pokes == seen_pokes
-    tx.execute(
-        sa.update(t.reservations)
-        .where(COLUMNS.id == lease.reservation_id, COLUMNS.caller_id == lease.caller_id)
-        .where(COLUMNS.lease_number == lease.number)
-        .values(
-            state=sa.case((unpoked, state.value), else_=ReservationState.OPEN.value),
-            next_work_at=sa.case((unpoked, next_work_at), else_=0.0),
-            lease_expires_at=0.0,
-        )
+    settled_at = now if state is ReservationState.SETTLED else 0.0
+    _GIVE_BACK.run(
+        tx, **_key(lease), seen_pokes=seen_pokes, to=state.value, due_at=next_work_at, settled=settled_at
     )
 
 
@@ -195,18 +218,37 @@ def poke(tx: Connection, caller_id: str, reservation_id: str) -> None:
     )
 
 
+def place_again(tx: Connection, caller_id: str, reservation_id: str) -> None:
+    """A build has failed: its worker is due now, and may select as often as for a new boot."""
+    poke(tx, caller_id, reservation_id)
+    tx.execute(
+        sa.update(t.reservations)
+        .where(COLUMNS.id == reservation_id, COLUMNS.caller_id == caller_id)
+        .values(selects=0)
+    )
+
+
 def note_select(tx: Connection, lease: Lease, why: Account, spec: RequestSpec, reason: str) -> None:
-    """Count one more select; keep its weighing, how it went, and the code of the outcome."""
+    """Count one more select; keep its weighing, how it went, and the code of the outcome.
+
+    Does nothing when the lease is over.
+    """
+    weighed = orjson.dumps(spec_to_row(spec)).decode()
+    _NOTE_SELECT.run(tx, **_key(lease), account=_account_text(why), weighed=weighed, code=reason)
+
+
+def note_reason(tx: Connection, lease: Lease, reason: str) -> None:
+    """Keep another code of the outcome of the last select; does nothing when the lease is over."""
     tx.execute(
         sa.update(t.reservations)
         .where(COLUMNS.id == lease.reservation_id, COLUMNS.caller_id == lease.caller_id)
-        .values(
-            selects=COLUMNS.selects + 1,
-            why=_account_text(why),
-            spec=orjson.dumps(spec_to_row(spec)).decode(),
-            reason=reason,
-        )
+        .where(COLUMNS.lease_number == lease.number)
+        .values(reason=reason)
     )
+
+
+def _key(lease: Lease) -> dict[str, Any]:
+    return {"b_id": lease.reservation_id, "b_caller": lease.caller_id, "b_number": lease.number}
 
 
 def _account_text(account: Account) -> str:
@@ -234,10 +276,13 @@ def _from_row(row: Any) -> Reservation:
 
 
 def postpone(tx: Connection, lease: Lease, next_work_at: float) -> None:
-    """End the lease after a fault; the work is due again later."""
+    """End the lease with its work undone, which is due again then; does nothing when it is already over.
+
+    Whoever still works under it is refused from here on.
+    """
     tx.execute(
         sa.update(t.reservations)
         .where(COLUMNS.id == lease.reservation_id, COLUMNS.caller_id == lease.caller_id)
         .where(COLUMNS.lease_number == lease.number)
-        .values(lease_expires_at=0.0, next_work_at=next_work_at)
+        .values(lease_number=lease.number + 1, lease_expires_at=0.0, next_work_at=next_work_at)
     )

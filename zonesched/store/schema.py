@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from functools import cache
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -42,6 +43,12 @@ def upgrade(store: Store) -> None:
     store.write(_upgrade)
 
 
+@cache
+def revisions() -> tuple[str, ...]:
+    """All revisions of this version, newest first: files of the package, read once."""
+    return tuple(script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions())
+
+
 def _upgrade(tx: Connection) -> None:
     if tx.dialect.name == "postgresql":
         tx.execute(sa.select(sa.func.pg_advisory_xact_lock(UPGRADE_LOCK)))
@@ -55,7 +62,7 @@ def _state(tx: Connection) -> SchemaState:
     found = MigrationContext.configure(tx).get_current_revision()
     if found is None:
         return SchemaState.EMPTY
-    known = [script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()]
+    known = revisions()
     if found == known[0]:
         return SchemaState.CURRENT
     return SchemaState.BEHIND if found in known else SchemaState.AHEAD

@@ -1,31 +1,43 @@
-"""Compute agents' services: who registered each, and when it was last heard of."""
+"""The services of a zone, its own processes and compute agents: whose each is, when it was last heard of."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from zonesched.broker.contract import COMPUTE, SCHEDULER
 from zonesched.errors import Forbidden, NotFound
+from zonesched.model.views import Binary
+from zonesched.store import claims
 from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared
 
 COLUMNS = t.services.c
-_HEARD_SINCE = sa.select(COLUMNS.id, COLUMNS.last_seen_at, COLUMNS.forced_down).where(
-    sa.or_(COLUMNS.last_seen_at >= sa.bindparam("moment"), COLUMNS.forced_down)
+_HEARD_SINCE = Prepared(
+    sa.select(COLUMNS.id, COLUMNS.last_seen_at, COLUMNS.forced_down).where(
+        sa.or_(COLUMNS.last_seen_at >= sa.bindparam("moment"), COLUMNS.forced_down)
+    )
 )
 
 
 @dataclass(frozen=True)
 class Service:
-    """One row. `user_id` is the compute user it belongs to."""
+    """One row. `user_id` is the compute user it belongs to, of the zone's own processes the zone's uuid.
+
+    `topic`: what hints for it are addressed to; `report_count`: how often it was written down as heard of.
+    """
 
     id: str
     name: str
     user_id: str
     last_seen_at: float
     forced_down: bool = False
+    binary: str = Binary.AGENT.value
+    topic: str = COMPUTE
+    report_count: int = 0
 
     def is_up(self, now: float, down_time_s: float) -> bool:
         """Whether the agent lives, by its beats and by what operators say."""
@@ -52,7 +64,7 @@ def read_all(tx: Connection) -> Mapping[str, Service]:
 
 def heard_since(tx: Connection, moment: float) -> Heard:
     """The services that were heard of at `moment` or later, and all that are forced down."""
-    rows = tx.execute(_HEARD_SINCE, {"moment": moment}).all()
+    rows = _HEARD_SINCE.all(tx, moment=moment)
     return Heard(
         {row.id: row.last_seen_at for row in rows if row.last_seen_at >= moment},
         frozenset(row.id for row in rows if row.forced_down),
@@ -92,13 +104,51 @@ def register(tx: Connection, name: str, user_id: str, now: float, new_id: str) -
     if row.user_id != user_id and is_user(tx, row.user_id):
         own(tx, name, user_id)
     tx.execute(sa.update(t.services).where(COLUMNS.id == row.id).values(user_id=user_id, last_seen_at=now))
-    return Service(row.id, name, user_id, now, row.forced_down)
+    return Service(row.id, name, user_id, now, row.forced_down, report_count=row.report_count)
 
 
-def beat(tx: Connection, name: str, user_id: str, now: float) -> None:
-    """The user's service was heard of now. Raises NotFound, and Forbidden for another user's."""
-    service = own(tx, name, user_id)
-    tx.execute(sa.update(t.services).where(COLUMNS.id == service.id).values(last_seen_at=now))
+def register_process(tx: Connection, name: str, zone_uuid: str, now: float, new_id: str) -> None:
+    """A process of the zone itself was heard of now. Raises Forbidden for a name that an agent bears."""
+    row = tx.execute(sa.select(COLUMNS.id, COLUMNS.binary).where(COLUMNS.name == name)).first()
+    binary = Binary.SCHEDULER.value
+    if row is None:
+        one = Service(new_id, name, zone_uuid, now, binary=binary, topic=SCHEDULER, report_count=1)
+        tx.execute(sa.insert(t.services).values(**vars(one)))
+    elif row.binary != binary:
+        raise Forbidden(f"An agent bears the name {name}.", code="service_belongs_to_another_user")
+    else:
+        heard(tx, [row.id], now)
+
+
+def heard(tx: Connection, service_ids: Sequence[str], now: float) -> None:
+    """These services were heard of now; those that are no more stay so."""
+    which = COLUMNS.id.in_(service_ids)
+    # Locked in order: two processes may write down the same services.
+    tx.execute(sa.select(COLUMNS.id).where(which).order_by(COLUMNS.id).with_for_update())
+    values = {"last_seen_at": now, "report_count": COLUMNS.report_count + 1}
+    tx.execute(sa.update(t.services).where(which).values(values))
+
+
+def silent_agents(tx: Connection, before: float) -> list[Service]:
+    """The agents of which nothing was heard since then."""
+    found = tx.execute(
+        sa.select(t.services).where(COLUMNS.last_seen_at < before, COLUMNS.binary == Binary.AGENT.value)
+    )
+    return [Service(*row) for row in found]
+
+
+def addresses(tx: Connection, host_ids: Sequence[str]) -> frozenset[tuple[str, str]]:
+    """Topic and name of the agents that have these hosts."""
+    found: set[tuple[str, str]] = set()
+    for some in claims.chunks(host_ids):
+        statement = (
+            sa.select(COLUMNS.topic, COLUMNS.name)
+            .join(t.hosts, t.hosts.c.service_id == COLUMNS.id)
+            .where(t.hosts.c.id.in_(some))
+            .distinct()
+        )
+        found |= {(row.topic, row.name) for row in tx.execute(statement)}
+    return frozenset(found)
 
 
 def is_user(tx: Connection, user_id: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +14,9 @@ from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
-from zonesched.errors import ConfigError
+from zonesched.errors import ConfigError, DatabaseFull
 from zonesched.store.group_commit import GroupCommit
+from zonesched.store.prepared import run_text
 
 T = TypeVar("T")
 Transaction = Connection
@@ -26,6 +28,9 @@ StoreError = DBAPIError
 log = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = 30_000
+FULL_RETRY_S = 30
+"""When to come again: people make room on a disk."""
+
 RERUNS = 5
 
 ACCEPTED_URLS = "a URL such as sqlite:////folder/zone.sqlite, of a database whose driver is installed"
@@ -72,7 +77,8 @@ class Store:
     def write(self, fn: Callable[[Connection], T]) -> T:
         """What `fn` returns, once all it wrote is durable; after an exception nothing is written.
 
-        A transaction that met another one (unique key, deadlock, serialization) is run again.
+        A transaction that met another one (unique key, deadlock, serialization) is run again. Raises
+        DatabaseFull, and StoreError where the database fails otherwise.
         """
         for _ in range(RERUNS):
             try:
@@ -80,6 +86,10 @@ class Store:
             except IntegrityError as error:
                 log.debug("transaction met another one: %s", error)
             except DBAPIError as error:
+                if _is_full(error):
+                    log.error("nothing can be written: %s", error.orig)
+                    message = "This zone's database has no room for more."
+                    raise DatabaseFull(message, FULL_RETRY_S) from error
                 if not _is_conflict(error):
                     raise
                 log.debug("transaction met another one: %s", error)
@@ -100,7 +110,7 @@ class Store:
     def _begin(self, tx: Connection, statement: str) -> None:
         # By hand, and not by an event of the engine: those cost each statement after it as well.
         if self._is_sqlite:
-            tx.exec_driver_sql(statement)
+            run_text(tx, statement)
 
     def close(self) -> None:
         """Give all connections back."""
@@ -131,6 +141,17 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
     cursor.close()
+
+
+def _is_full(error: BaseException | None) -> bool:
+    """Whether it is for a full disk, or met while one was dealt with: its transaction is gone as a whole."""
+    while error is not None:
+        # 53100 disk_full (PostgreSQL's documentation, appendix A).
+        code = getattr(error, "sqlite_errorcode", 0)
+        if code == sqlite3.SQLITE_FULL or getattr(error, "sqlstate", "") == "53100":
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _is_conflict(error: DBAPIError) -> bool:

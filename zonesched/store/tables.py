@@ -34,6 +34,16 @@ metadata = MetaData(
 UUID = String(36)
 NAME = String(255)
 
+# What a project or a parent may have in place of the options that count for all.
+own_limits = Table(
+    "own_limits",
+    metadata,
+    # A project's id, or the id of a parent's user: the names of their limits differ.
+    Column("subject", NAME, primary_key=True),
+    Column("name", String(64), primary_key=True),
+    Column("most", BigInteger, nullable=False),
+)
+
 identity = Table(
     "identity",
     metadata,
@@ -124,6 +134,10 @@ services = Table(
     Column("last_seen_at", Float, nullable=False, index=True),
     # An operator says that the agent is dead, whatever it says itself.
     Column("forced_down", Boolean, nullable=False, index=True),
+    # What serves under that name, what hints for it are addressed to, and how often it was heard of.
+    Column("binary", String(64), nullable=False),
+    Column("topic", String(64), nullable=False),
+    Column("report_count", BigInteger, nullable=False),
 )
 
 hosts = Table(
@@ -185,6 +199,8 @@ inventories = Table(
     Column("used", BigInteger, nullable=False),
     # What was used when the capacity last became less than it, else 0: claims may not have made it so.
     Column("shrunk_used", BigInteger, nullable=False),
+    # By how much its agent lastingly counts more than is claimed; negative for less.
+    Column("agent_difference", BigInteger, nullable=False, server_default="0"),
 )
 
 inventory_settings = Table(
@@ -219,6 +235,8 @@ reservations = Table(
     Column("next_work_at", Float, nullable=False),
     Column("pokes", Integer, nullable=False),
     Column("created_at", Float, nullable=False),
+    # When its worker last had nothing more to do; 0 before.
+    Column("settled_at", Float, nullable=False),
     UniqueConstraint("caller_id", "project_id", "idempotency_key", name="uq_reservations_idempotency"),
     Index("ix_reservations_work", "state", "next_work_at"),
 )
@@ -241,6 +259,8 @@ instances = Table(
     Column("status", String(16), nullable=False),
     Column("reason", String(64), nullable=False),
     Column("attempt", Integer, nullable=False),
+    # Its builds that failed after they were confirmed, in this zone.
+    Column("failed_builds", Integer, nullable=False, server_default="0"),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
     Column("changed_seq", BigInteger, nullable=False),

@@ -10,9 +10,10 @@ from sqlalchemy.engine import Connection
 
 from zonesched.model.caller import Explained, Role
 from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared
 
 COLUMNS = t.users.c
-_BY_NAME = sa.select(t.users).where(COLUMNS.name == sa.bindparam("name"))
+_BY_NAME = Prepared(sa.select(t.users).where(COLUMNS.name == sa.bindparam("name")))
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def read_all(tx: Connection) -> list[User]:
 
 def read_by_name(tx: Connection, name: str) -> User | None:
     """The user of that name."""
-    row = tx.execute(_BY_NAME, {"name": name}).first()
+    row = _BY_NAME.first(tx, name=name)
     return None if row is None else _from_row(row)
 
 

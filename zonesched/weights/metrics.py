@@ -65,9 +65,13 @@ class MetricsWeigher(BuiltInWeigher):
         return value
 
     def weigh(self, hosts: HostView, spec: RequestSpec) -> Floats:
-        value, missing = np.zeros(len(hosts)), np.zeros(len(hosts), dtype=np.bool_)
+        value = np.zeros(len(hosts))
         for name, ratio in self._ratios.items():
-            reported = hosts.metric(name)
-            missing |= np.isnan(reported)
-            value += reported * ratio
+            value += hosts.metric(name) * ratio
+        # A missing metric makes a sum NaN, which NumPy calls the least of any values.
+        if not len(value) or not np.isnan(value.min()):
+            return value
+        missing = np.zeros(len(hosts), dtype=np.bool_)
+        for name in self._ratios:
+            missing |= np.isnan(hosts.metric(name))
         return np.where(missing, self._missing, value)

@@ -68,7 +68,9 @@ class HostWeighers:
         known = {name: built_in.from_conf(conf) for name, built_in in BUILT_IN.items()} | own
         for name, weigher in known.items():
             if not math.isfinite(_multiplier(name, weigher)):
-                raise ConfigError(f"The multiplier of {name} is no finite number.", field=OPTION)
+                raise ConfigError(
+                    f"Option {OPTION}: the multiplier of {name} is no finite number.", field=OPTION
+                )
         keys = {name: weigher.multiplier_key for name, weigher in known.items() if weigher.multiplier_key}
         return cls(
             configured={name: known[name] for name in names},
@@ -97,7 +99,9 @@ def _multiplier(name: str, weigher: BaseHostWeigher) -> float:
     try:
         return float(weigher.weight_multiplier())
     except Exception as error:
-        raise ConfigError(f"The multiplier of {name} cannot be read: {error!r}", field=OPTION) from error
+        raise ConfigError(
+            f"Option {OPTION}: the multiplier of {name} cannot be read: {error!r}", field=OPTION
+        ) from error
 
 
 def _load(path: str, conf: Conf) -> BaseHostWeigher:

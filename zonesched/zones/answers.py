@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from zonesched.errors import ChildUnreachable
 from zonesched.model.build_plan import MAX_WEIGHT, FunnelStep, Refusal, Why
+from zonesched.model.difference import Told, ToldDifference
 from zonesched.model.placement import Attempt, BuildAnswer, BuildState, InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.scheduler.scale import Range
@@ -72,9 +73,7 @@ def read_server(body: bytes, uuid: str) -> InstanceChange:
         server = answer.object("server")
         if server.text("id", _UUID) != uuid:
             raise Invalid
-        reason = server.text("reason", _REASON, default="")
-        status = _member(InstanceStatus, server.text("status", _NAME))
-        return InstanceChange(uuid, server.whole("attempt", 0, MAX_ATTEMPT), status, reason)
+        return _change(uuid, server)
 
     return _read(body, read)
 
@@ -89,6 +88,18 @@ def read_changes(body: bytes) -> Changes:
             cursor=answer.text("cursor", _CURSOR),
             more=answer.flag("more"),
         )
+
+    return _read(body, read)
+
+
+def read_audit(body: bytes) -> Told:
+    """The answer of GET /audit to a parent."""
+
+    def read(answer: Unverified) -> Told:
+        answer.whole("version", 1, 1)
+        items = answer.objects("differences", MAX_CHANGES)
+        found = (ToldDifference(item.text("kind", _CODE), item.text("id", _WORD)) for item in items)
+        return Told(tuple(found), answer.flag("complete"))
 
     return _read(body, read)
 
@@ -221,6 +232,7 @@ def _change(uuid: str, item: Unverified) -> InstanceChange:
         uuid=uuid,
         attempt=item.whole("attempt", 0, MAX_ATTEMPT),
         status=_member(InstanceStatus, item.text("status", _NAME)),
+        state=_member(BuildState, item.text("state", _CODE)),
         reason=item.text("reason", _REASON, default=""),
     )
 

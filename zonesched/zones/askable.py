@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from zonesched.errors import ChildBusy
 from zonesched.model.request_spec import RequestSpec
 from zonesched.zones.child import Child, ChildInfo, ChildStatus, Offline, Ready, Waiting
 from zonesched.zones.known_child import KnownChild
@@ -36,8 +37,11 @@ class Askable:
         return Askable(ask, (*misfit, *others), silent, codes)
 
 
-def askable(children: Iterable[KnownChild], spec: RequestSpec) -> Askable:
-    """Each child in one of the three groups. One that has no key to seal with has no offers to make."""
+def askable(children: Iterable[KnownChild], spec: RequestSpec, now: float) -> Askable:
+    """Each child in one of the three groups; `now` in monotonic seconds.
+
+    One that has no key to seal with has no offers to make; one that is busy makes none before its time.
+    """
     to_ask: list[Child] = []
     not_fitting: list[Child] = []
     silent: list[Child] = []
@@ -48,6 +52,9 @@ def askable(children: Iterable[KnownChild], spec: RequestSpec) -> Askable:
             case Ready(info) if misfit := misfit_of(info, spec):
                 not_fitting.append(known.child)
                 codes[child_id] = misfit
+            case Ready() if known.busy_until > now:
+                silent.append(known.child)
+                codes[child_id] = ChildBusy.code
             case Ready(info) if info.can_seal:
                 to_ask.append(known.child)
             case status:

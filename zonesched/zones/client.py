@@ -1,7 +1,8 @@
 """What a parent says to one child: each method is one call of docs/wire.md, its answer validated.
 
-Every method raises ChildUnreachable (child_timeout, child_unreachable, child_refused, child_invalid_answer)
-and may be called again with the same arguments. Nothing of a child's reply goes into an error.
+Every method raises ChildUnreachable (child_timeout, child_unreachable, child_refused, child_failed,
+child_invalid_answer, child_busy) and may be called again with the same arguments. Nothing of a child's reply
+goes into an error.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
-from zonesched.errors import BlobRefused, ChildUnreachable
+from zonesched import tracing
+from zonesched.errors import BlobRefused, ChildBusy, ChildUnreachable, Kind, ZoneBusy
 from zonesched.model.caller import Role
+from zonesched.model.difference import Told
 from zonesched.model.placement import Attempt, Build, BuildAnswer, BuildState, InstanceChange
-from zonesched.model.request_spec import RequestSpec, spec_to_wire
+from zonesched.model.request_spec import RequestSpec
+from zonesched.model.request_wire import spec_to_wire
 from zonesched.seal.entry_form import MAX_BLOB_BYTES
 from zonesched.seams import Clock
 from zonesched.zones import answers
@@ -26,6 +30,12 @@ from zonesched.zones.transport import Call, Reply, Transport
 ANSWER_BYTES = 64 * 2**20
 _SMALL_ANSWER_BYTES = 4 * 2**20
 _VERSION = 1
+
+LONGEST_BUSY_S = 60
+"""A child that says it is busy is asked again after so many seconds at the latest."""
+
+MIN_AUDIT_S = 0.1
+"""The least time, in seconds, that an audit is given; with less, nobody is asked."""
 
 ROLE_HEADER = "X-Zonesched-Role"
 """Says as whom a zone without authentication is called: several calls differ for parents and others."""
@@ -87,7 +97,8 @@ class ChildClient:
     ) -> list[BuildAnswer]:
         """Hold places for `hold_s` seconds; one answer per build, in their order.
 
-        A child that opens none of the blobs answers `blob_refused`: all of them are FAILED with that reason.
+        A child that opens none of the blobs answers `blob_refused`: all of them are FAILED with that reason;
+        one that has too much of us or to do has held nothing, and all are FAILED with `child_busy`.
         """
         server = {
             "reservation_id": reservation_id,
@@ -97,9 +108,9 @@ class ChildClient:
         body = {"server": server, "request_spec": spec_to_wire(spec)}
         reply = self._send("POST", "/servers", timeout_s, body)
         if reply.status == 400 and answers.error_code(reply.body) == BlobRefused.code:
-            return [
-                BuildAnswer(b.uuid, b.attempt, BuildState.FAILED, reason=BlobRefused.code) for b in builds
-            ]
+            return _all_failed(builds, BlobRefused.code)
+        if _has_too_much(reply):
+            return _all_failed(builds, ChildBusy.code)
         return answers.read_builds(_expect(reply, 202), [Attempt(b.uuid, b.attempt) for b in builds])
 
     def confirm(
@@ -135,6 +146,11 @@ class ChildClient:
             return self.changes("", timeout_s)
         return answers.read_changes(_expect(reply, 200))
 
+    def audit(self, timeout_s: float) -> Told:
+        """What the child and all below it find wrong with what is ours there."""
+        path = "/audit?" + urlencode({"budget_s": f"{max(timeout_s, MIN_AUDIT_S):.3f}"})
+        return answers.read_audit(_expect(self._send("GET", path, timeout_s), 200))
+
     def _settle(
         self, step: str, reservation_id: str, attempts: Sequence[Attempt], timeout_s: float
     ) -> list[BuildAnswer]:
@@ -155,14 +171,37 @@ class ChildClient:
         if left_s <= 0:
             raise ChildUnreachable("There was no time left to ask the child zone.", code="child_timeout")
         content = b"" if body is None else orjson.dumps(body)
-        call = Call(method, self.child.api_url + path, self._headers, content)
+        request_id = tracing.current().request_id
+        headers = {**self._headers, tracing.HEADER: request_id} if request_id else self._headers
+        call = Call(method, self.child.api_url + path, headers, content)
         return self._transport.send(call, left_s, min(max_bytes or self._answer_bytes, self._answer_bytes))
 
 
 def _expect(reply: Reply, status: int) -> bytes:
+    if reply.status in (429, 503) and (retry_after_s := _retry_after_s(reply)):
+        raise ChildBusy(retry_after_s)
+    if reply.status >= 500:
+        raise ChildUnreachable("The child zone failed to answer the call.", code="child_failed")
     if reply.status != status:
         raise ChildUnreachable("The child zone refused the call.", code="child_refused")
     return reply.body
+
+
+def _all_failed(builds: Sequence[Build], reason: str) -> list[BuildAnswer]:
+    return [BuildAnswer(b.uuid, b.attempt, BuildState.FAILED, reason=reason) for b in builds]
+
+
+def _has_too_much(reply: Reply) -> bool:
+    # Any proxy answers 503; only a zone that has done nothing says so in its own form.
+    if reply.status == 503:
+        return answers.error_code(reply.body) == ZoneBusy.code
+    return reply.status == 429 and answers.error_kind(reply.body) == Kind.OVER_LIMIT.body_name
+
+
+def _retry_after_s(reply: Reply) -> int:
+    """When the child wants to be asked again; 0 where it does not say so in whole seconds."""
+    told = reply.headers.get("Retry-After", "")
+    return min(int(told), LONGEST_BUSY_S) if told.isascii() and told.isdigit() and len(told) < 10 else 0
 
 
 def _is_not_found(reply: Reply) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
+from zonesched import tracing
 from zonesched.errors import ChildUnreachable
 from zonesched.seams import Clock, Done, Executor, Failed, Lane, Late
 
@@ -49,8 +50,15 @@ def fan_out(
     A failure is a ChildUnreachable, also where an unforeseen error met a child's answer.
     """
     ends_at = clock.monotonic() + timeout_s
-    calls = [(question.lane, partial(question.ask, ends_at)) for question in questions]
+    trace = tracing.current()
+    calls = [(question.lane, partial(_ask, question, ends_at, trace)) for question in questions]
     return [_foreseen(outcome) for outcome in executor.gather(calls, timeout_s)]
+
+
+def _ask(question: Question[T], ends_at: float, trace: tracing.Trace) -> T:
+    # A lane's thread works for whoever waits for it.
+    with tracing.within(trace):
+        return question.ask(ends_at)
 
 
 def _foreseen(outcome: Done[T] | Failed | Late) -> Done[T] | Failed | Late:

@@ -15,7 +15,7 @@ class KnownChild:
 
     `seen_at`: when it last answered well, UTC epoch seconds; None for never. `blob_size`: bytes of its blobs
     as it told or offered them last, and the smallest there are before that: what holds them keeps its own
-    size while the child is away.
+    size while the child is away. `busy_until`: it wants no selects before (monotonic seconds).
     """
 
     child: Child
@@ -24,6 +24,7 @@ class KnownChild:
     last_error: str = ""
     seen_at: float | None = None
     blob_size: int = MIN_BLOB_BYTES
+    busy_until: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,9 @@ def after_answer(known: KnownChild, info: ChildInfo, now: float, rules: PollRule
             last_error=error,
             seen_at=now,
         )
-    return KnownChild(known.child, Ready(info), seen_at=now, blob_size=info.blob_size)
+    return KnownChild(
+        known.child, Ready(info), seen_at=now, blob_size=info.blob_size, busy_until=known.busy_until
+    )
 
 
 def after_failure(known: KnownChild, error: str, rules: PollRules) -> KnownChild:
@@ -55,6 +58,11 @@ def after_failure(known: KnownChild, error: str, rules: PollRules) -> KnownChild
     offline = failures >= rules.failures_to_offline or isinstance(known.status, Offline)
     status = Offline(error, known.seen_at) if offline else known.status
     return replace(known, status=status, failures=failures, last_error=error)
+
+
+def after_busy(known: KnownChild, error: str, busy_until: float) -> KnownChild:
+    """The child has said that it has too much to do: not now, and not that it is down."""
+    return replace(known, last_error=error, busy_until=busy_until)
 
 
 def after_offer(known: KnownChild, blob_size: int) -> KnownChild:

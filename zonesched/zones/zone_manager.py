@@ -7,13 +7,13 @@ hold it; one that could not counts as answered, one that is not ready makes the 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
 from zonesched.conf import Conf
-from zonesched.errors import ChildUnreachable
+from zonesched.errors import ChildBusy, ChildUnreachable
 from zonesched.model.request_spec import RequestSpec
 from zonesched.scheduler.scale import Range, merge_ranges
 from zonesched.seal.entry_form import largest_child_blob
@@ -21,11 +21,13 @@ from zonesched.seams import Clock, Done, Executor, Failed, Late
 from zonesched.zones.askable import Askable, askable
 from zonesched.zones.child import Child, ChildInfo, Ready
 from zonesched.zones.client import ANSWER_BYTES, ChildClient
+from zonesched.zones.edge_metrics import EdgeMetrics
 from zonesched.zones.fan_out import Question, fan_out, health_lane, work_lane
 from zonesched.zones.known_child import (
     KnownChild,
     PollRules,
     after_answer,
+    after_busy,
     after_failure,
     after_offer,
     unusable,
@@ -75,6 +77,7 @@ class ZoneManager:
         self._has_polled = False
         self._rereads = 0
         self._newest_reread = 0
+        self.edges = EdgeMetrics(self._ages_s)
 
     @classmethod
     def from_conf(
@@ -102,6 +105,8 @@ class ZoneManager:
         with self._lock:
             known_now = dict(self._known)
             for asked, outcome in zip(polled, outcomes, strict=True):
+                self.edges.ended(asked.child.name, "poll", outcome)
+            for asked, outcome in zip(polled, outcomes, strict=True):
                 now = known_now.get(asked.child.id)
                 # One that was removed or moved meanwhile is not judged by what it answered before.
                 if now is not None and now.child.same_endpoint(asked.child):
@@ -126,6 +131,20 @@ class ZoneManager:
             if known is not None and known.blob_size < blob_size:
                 self._known = {**self._known, child_id: after_offer(known, blob_size)}
 
+    def is_busy(self, child_id: str, retry_after_s: float) -> None:
+        """Take note that a child wants no selects for so many seconds."""
+        with self._lock:
+            known = self._known.get(child_id)
+            if known is not None:
+                until = self._clock.monotonic() + retry_after_s
+                self._known = {**self._known, child_id: after_busy(known, ChildBusy.code, until)}
+
+    def forget(self, child_ids: Collection[str]) -> None:
+        """Ask these children nothing more: another process has removed them."""
+        with self._lock:
+            if not self._known.keys().isdisjoint(child_ids):
+                self._known = {id_: known for id_, known in self._known.items() if id_ not in child_ids}
+
     def snapshot(self) -> tuple[KnownChild, ...]:
         """All registered children, in the order of their rows."""
         return tuple(self._known.values())
@@ -137,7 +156,7 @@ class ZoneManager:
 
     def askable(self, spec: RequestSpec) -> Askable:
         """Whom to ask for this request."""
-        return askable(self.snapshot(), spec)
+        return askable(self.snapshot(), spec, self._clock.monotonic())
 
     def ask(
         self, children: Sequence[Child], question: Callable[[ChildClient], T], timeout_s: float
@@ -154,12 +173,23 @@ class ZoneManager:
         """
 
         def asked_by(child_id: str, call: Callable[[ChildClient], T], ends_at: float) -> T:
-            return call(self.client(child_id).within(ends_at))
+            known = self._known.get(child_id)
+            started_at = self._clock.monotonic()
+            try:
+                return call(self.client(child_id).within(ends_at))
+            finally:
+                if known is not None:
+                    self.edges.took(known.child.name, "work", self._clock.monotonic() - started_at)
 
         questions = [
             Question(work_lane(child_id), partial(asked_by, child_id, call)) for child_id, call in calls
         ]
-        return fan_out(self._executor, self._clock, questions, timeout_s)
+        outcomes = fan_out(self._executor, self._clock, questions, timeout_s)
+        for (child_id, _), outcome in zip(calls, outcomes, strict=True):
+            known = self._known.get(child_id)
+            if known is not None:
+                self.edges.ended(known.child.name, "work", outcome)
+        return outcomes
 
     def client(self, child_id: str) -> ChildClient:
         """How to call one child. Raises ChildUnreachable for one that is not registered."""
@@ -204,7 +234,13 @@ class ZoneManager:
                 self._known = {c.id: _carried_over(self._known.get(c.id), c) for c in children}
             known_now = list(self._known.values())
         self._free_lanes()
+        self.edges.forget(known.child.name for known in known_now)
         return known_now
+
+    def _ages_s(self) -> list[tuple[str, float]]:
+        now = self._clock.now()
+        seen = [(known.child.name, known.seen_at) for known in self.snapshot()]
+        return [(name, max(0.0, now - seen_at)) for name, seen_at in seen if seen_at is not None]
 
     def _free_lanes(self) -> None:
         """A child that is not registered ties up no threads, save for calls that have not ended yet."""
@@ -213,13 +249,23 @@ class ZoneManager:
 
     def _how_it_is(self, child: Child) -> Question[ChildInfo]:
         timeout_s = self._settings.poll_timeout_s
-        return Question(health_lane(child.id), partial(_info, self._client(child), timeout_s))
+
+        def ask(ends_at: float) -> ChildInfo:
+            started_at = self._clock.monotonic()
+            try:
+                return _info(self._client(child), timeout_s, ends_at)
+            finally:
+                self.edges.took(child.name, "poll", self._clock.monotonic() - started_at)
+
+        return Question(health_lane(child.id), ask)
 
     def _judged(self, known: KnownChild, outcome: Done[ChildInfo] | Failed | Late) -> KnownChild:
         rules = self._settings.rules
         match outcome:
             case Done(info):
                 return after_answer(known, info, self._clock.now(), rules)
+            case Failed(ChildBusy(code=code, retry_after_s=pause_s)):
+                return after_busy(known, code, self._clock.monotonic() + pause_s)
             case Failed(ChildUnreachable(code=code)):
                 return after_failure(known, code, rules)
             case _:

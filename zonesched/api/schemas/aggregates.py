@@ -6,11 +6,8 @@ from typing import Annotated
 
 from pydantic import Field, field_validator, model_validator
 
-from zonesched.api.schemas.fields import MOST_ITEMS, Name, Schema, Text, refusal
+from zonesched.api.schemas.fields import MOST_ITEMS, Name, Schema, Text, ZoneName, refusal
 from zonesched.model.aggregate import AVAILABILITY_ZONE
-
-ZoneName = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f:]*$")]
-"""An availability zone; no colon, which OpenStack's clients read as zone:host."""
 
 
 class NewAggregate(Schema):

@@ -24,6 +24,18 @@ MOST_HOSTS = 100_000
 FREE_JSON_BYTES = 64 * 1024
 CLASS_NAME = r"^[A-Z][A-Z0-9_]{0,63}$"
 PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
+UUID = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+ITEM_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$"
+FILTER_NAME = r"^[A-Za-z_][A-Za-z0-9_.]{0,254}$"
+
+FORMS: Mapping[str, str] = {
+    CLASS_NAME: "must be a resource class such as VCPU or CUSTOM_GPU",
+    PRINTABLE: "must have no control characters",
+    UUID: "must be a uuid, in lower case and with hyphens",
+    ITEM_ID: "must be 1 to 255 letters, digits and ._-, the first a letter or a digit",
+    FILTER_NAME: "must be the name of a filter, or a dotted path",
+}
+"""What a text must be that has to match one of these patterns."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +118,9 @@ def _truth(text: object) -> object:
 
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=PRINTABLE)]
 Text = Annotated[str, Field(max_length=255, pattern=PRINTABLE)]
-Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
-ItemId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$")]
-FilterName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]{0,254}$")]
+Uuid = Annotated[str, Field(pattern=UUID)]
+ItemId = Annotated[str, Field(pattern=ITEM_ID)]
+FilterName = Annotated[str, Field(pattern=FILTER_NAME)]
 ResourceClass = Annotated[str, Field(pattern=CLASS_NAME)]
 Trait = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,255}$")]
 ReasonCode = Annotated[str, Field(pattern=r"^[a-z0-9_]{0,64}$")]
@@ -122,6 +134,8 @@ PerInstance = AfterValidator(_no_longer_than_request)
 
 ZoneText = Annotated[Text, AfterValidator(_no_colon)]
 """An availability zone, or nothing; no colon, which OpenStack's clients read as zone:host."""
+ZoneName = Annotated[Name, AfterValidator(_no_colon)]
+"""The same, and not nothing."""
 
 TextMap = Annotated[dict[Name, Text], Field(max_length=MOST_ITEMS)]
 ExtraSpecs = Annotated[TextMap, AfterValidator(_extra_specs)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -27,17 +28,24 @@ def _json_text(text: str) -> str:
     except orjson.JSONDecodeError:
         query = None
     if not isinstance(query, list):
-        raise refusal("invalid_value", 'must be the text of a JSON list such as [">=", "$free_ram_mb", 1024]')
+        raise refusal(
+            "invalid_value", 'must be a JSON list such as [">=", "$free_ram_mb", 1024], or its text'
+        )
     return text
 
 
-_FREE_JSON = TypeAdapter(FreeJson)
-QueryText = Annotated[str, Field(max_length=16_384), AfterValidator(_json_text)]
+def _as_text(value: object) -> object:
+    return json.dumps(value) if isinstance(value, list) else value
 
 
 def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
+
+_FREE_JSON = TypeAdapter(FreeJson)
+QueryText = Annotated[str, Field(max_length=16_384), AfterValidator(_json_text)]
+Query = Annotated[QueryText, BeforeValidator(_as_text, json_schema_input_type=str | list[Any])]
+"""A query of JSONFilter: a JSON list, or its text."""
 
 Instances = Annotated[
     list[Uuid],
@@ -54,7 +62,7 @@ class SchedulerHints(Schema):
 
     group: Text = ""
     group_policy: Literal["", "affinity"] = ""
-    query: QueryText = ""
+    query: Query = ""
     same_host: Instances = Field(default_factory=list)
     different_host: Instances = Field(default_factory=list)
 

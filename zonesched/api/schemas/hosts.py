@@ -90,3 +90,19 @@ class ReportsBody(Schema):
 
     def to_reports(self) -> list[AgentReport]:
         return [AgentReport(r.uuid, r.attempt, AgentState(r.state), r.reason) for r in self.reports]
+
+
+class DifferenceItem(Schema):
+    """How much more of a host's resource class the agent counts than is claimed; 0: they agree."""
+
+    host: Name
+    resource_class: ResourceClass
+    difference: Annotated[int, Field(ge=-MAX_INT, le=MAX_INT)]
+
+
+class DifferencesBody(Schema):
+    service: Name
+    differences: list[DifferenceItem] = Field(max_length=MOST_HOSTS)
+
+    def to_amounts(self) -> dict[tuple[str, str], int]:
+        return {(d.host, d.resource_class): d.difference for d in self.differences}

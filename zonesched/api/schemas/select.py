@@ -20,7 +20,8 @@ from zonesched.api.schemas.fields import (
 )
 from zonesched.api.schemas.hints import QueryText, SchedulerHints
 from zonesched.errors import BadRequest, Forbidden
-from zonesched.model.request_spec import RequestSpec, spec_from_wire
+from zonesched.model.request_spec import RequestSpec
+from zonesched.model.request_wire import spec_from_wire
 
 LONGEST_PATH = 16
 MOST_WEIGHERS = 64

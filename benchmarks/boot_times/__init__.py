@@ -1,0 +1,1 @@
+"""Times of boots, from the stamps of the zone that took them."""

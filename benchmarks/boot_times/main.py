@@ -1,0 +1,161 @@
+"""The command: its arguments, its tree, its line of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from benchmarks.zone_trees.client import ZoneClient, ZoneFault
+from benchmarks.zone_trees.cpu import cpu_seconds
+from benchmarks.zone_trees.level_sizes import level_sizes
+from benchmarks.zone_trees.postgres import Postgres
+from benchmarks.zone_trees.processes import StartFailed, ZoneSite, free_ports
+from benchmarks.zone_trees.run_folder import run_folder
+from benchmarks.zone_trees.tree import SERVICE, Tree, running_tree, sites
+
+from .load import Measured, measure
+from .stamps import Decisions, Undecided
+from .template import PostgresTemplate, SqliteTemplate
+
+DURABILITY = {"sqlite": "WAL, synchronous=FULL", "postgresql": "fsync=on, synchronous_commit=on"}
+FLAVOR = {"flavor": {"name": "small", "vcpus": 1, "ram": 512, "disk": 1}}
+WARM_S = 3.0
+
+
+@click.command()
+@click.option(
+    "--tree",
+    "sizes",
+    metavar="1,N,M",
+    callback=level_sizes,
+    default="1",
+    show_default=True,
+    help="Zones on each level, from the root to the leaves.",
+)
+@click.option(
+    "--hosts",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="Hosts of all leaves together.",
+)
+@click.option(
+    "--instances", type=click.IntRange(1, 10_000), default=1, show_default=True, help="Of one boot."
+)
+@click.option(
+    "--clients", type=click.IntRange(1, 64), default=8, show_default=True, help="Boots at one time."
+)
+@click.option("--database", type=click.Choice(list(DURABILITY)), default="sqlite", show_default=True)
+@click.option("--seconds", type=click.FloatRange(min=1), default=15.0, show_default=True, help="Measured.")
+@click.option("--keep", is_flag=True, help="Leave the folder with databases and logs.")
+def main(
+    sizes: Sequence[int],
+    hosts: int,
+    instances: int,
+    clients: int,
+    database: str,
+    seconds: float,
+    keep: bool,
+) -> None:
+    """Time boots through a tree of real zones; one line of JSON says how it went."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with run_folder("boot", keep, _say) as folder, _tree(folder, sizes, hosts, database) as tree:
+            line = _run(tree, sizes, clients, instances, seconds)
+    except (StartFailed, ZoneFault, Undecided) as error:
+        raise click.ClickException(str(error)) from error
+    except KeyboardInterrupt:
+        _say("stopped, and all zones with it")
+        raise SystemExit(128 + signal.SIGINT) from None
+    asked = {"tree": list(sizes), "hosts": hosts, "instances": instances, "clients": clients}
+    told = {"database": database, "durability": DURABILITY[database], "cpus": os.cpu_count()}
+    click.echo(json.dumps({"benchmark": "boot", **asked, **told, **line}))
+
+
+def _run(tree: Tree, sizes: Sequence[int], clients: int, instances: int, seconds: float) -> Mapping[str, Any]:
+    flavor = tree.root_admin.call("POST", "/flavors", FLAVOR)["flavor"]["id"]
+    decisions = Decisions(tree.zones[0].site.database_url)
+    pids = [zone.pid for zone in tree.zones]
+    try:
+        users = [ZoneClient.like(tree.tenant) for _ in range(clients)]
+        _say(f"{clients} clients boot {instances} each, for {seconds:.0f} s")
+        cpu_before = cpu_seconds(pids)
+        found = measure(users, decisions, flavor, instances, warm_s=WARM_S, seconds=seconds, check=tree.check)
+        cpu_s = cpu_seconds(pids) - cpu_before
+    finally:
+        decisions.close()
+    return _line(found, instances, cpu_s / (seconds + WARM_S))
+
+
+def _line(found: Measured, instances: int, cpus_used: float) -> Mapping[str, Any]:
+    if not found.boots:
+        raise StartFailed("no boot was decided")
+    times_ms = sorted(stamps.ms for stamps in found.boots)
+    waits_ms = sorted(second * 1000 for second in found.waited_s)
+    claimed = sum(stamps.claimed for stamps in found.boots)
+    per_s = len(found.boots) / found.seconds
+    return {
+        "boots": len(found.boots),
+        "p50_ms": round(_quantile(times_ms, 0.5), 1),
+        "p99_ms": round(_quantile(times_ms, 0.99), 1),
+        "client_p50_ms": round(_quantile(waits_ms, 0.5), 1),
+        "client_p99_ms": round(_quantile(waits_ms, 0.99), 1),
+        "boots_per_s": round(per_s, 1),
+        "instances_per_s": round(claimed / found.seconds, 1),
+        "unplaced": len(found.boots) * instances - claimed,
+        "zone_cpu_ms_per_boot": round(cpus_used / per_s * 1000, 2),
+    }
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+@contextmanager
+def _tree(folder: Path, sizes: Sequence[int], hosts: int, database: str) -> Iterator[Tree]:
+    """Zones whose leaves have the hosts in their databases before they start."""
+    with ExitStack() as ending:
+        per_leaf = -(-hosts // sizes[-1])
+        _say(f"making a database with {per_leaf} hosts")
+        template: SqliteTemplate | PostgresTemplate
+        server = None
+        if database == "postgresql":
+            server = Postgres(folder / "postgres", free_ports(1)[0])
+            server.start()
+            ending.callback(server.stop)
+            template = PostgresTemplate(folder, per_leaf, server)
+        else:
+            template = SqliteTemplate(folder, per_leaf)
+        leaves = f"zone-{len(sizes) - 1}-"
+
+        def options(name: str) -> Mapping[str, str]:
+            if name.startswith(leaves):
+                return {"database_url": template.database_for(name, folder)}
+            if server is None:
+                return {}
+            server.create(name.replace("-", "_"))
+            return {"database_url": server.url(name.replace("-", "_"))}
+
+        levels: list[list[ZoneSite]] = sites(folder, sizes, options)
+        yield ending.enter_context(running_tree(levels, _take_over, _say))
+
+
+def _take_over(agent: ZoneClient, number: int, leaves: int) -> None:
+    """The service of the hosts in the copied database, whose user is of nobody, becomes this agent's."""
+    agent.call("PUT", "/hosts", {"service": SERVICE, "hosts": []})
+
+
+def _say(line: str) -> None:
+    click.echo(f"boot: {line}", err=True)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

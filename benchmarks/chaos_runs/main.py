@@ -1,0 +1,145 @@
+"""The command: its arguments, its rounds of faults and healing, its line of JSON."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from types import FrameType
+
+import click
+
+from benchmarks.zone_trees.client import ZoneFault
+from benchmarks.zone_trees.processes import StartFailed
+from benchmarks.zone_trees.run_folder import run_folder
+
+from .checker import outcome, unfinished
+from .faults import Faults
+from .load import Load
+from .world import FLAVOR, World
+
+FAULTS_PER_ROUND = 30
+CONVERGES_WITHIN_S = 120.0
+SAY_EVERY_S = 10.0
+MOST_LINES = 50
+
+
+@click.command()
+@click.option("--faults", "count", type=click.IntRange(min=1), default=300, show_default=True)
+@click.option("--seed", type=int, default=1, show_default=True, help="Chooses the faults and the load.")
+@click.option("--database", type=click.Choice(["sqlite", "postgresql"]), default="sqlite", show_default=True)
+@click.option("--broker", is_flag=True, help="With a RabbitMQ of its own, which is killed and hangs as well.")
+@click.option("--keep", is_flag=True, help="Leave the folder with databases and logs.")
+def main(count: int, seed: int, database: str, broker: bool, keep: bool) -> None:
+    """Let things go wrong in a tree of seven zones under load; one line of JSON says what became of it.
+
+    After every 30 faults all is mended, and has to come to an end. Exit code 1 when it does not, or when an
+    audit or the databases show a difference.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with run_folder("chaos", keep, _say) as folder:
+            world = World(folder, database, _say, broker=broker)
+            try:
+                line, wrong = _run(world, count, seed)
+            finally:
+                _uninterrupted(world)
+    except (StartFailed, ZoneFault) as error:
+        raise click.ClickException(str(error)) from error
+    except KeyboardInterrupt:
+        _say("stopped, and all processes with it")
+        raise SystemExit(128 + signal.SIGINT) from None
+    for text in wrong[:MOST_LINES]:
+        _say(text)
+    click.echo(
+        json.dumps({"benchmark": "chaos", "database": database, "broker": broker, "seed": seed, **line})
+    )
+    raise SystemExit(1 if wrong else 0)
+
+
+def _run(world: World, count: int, seed: int) -> tuple[dict[str, object], list[str]]:
+    world.admin(world.root).call("POST", "/flavors", FLAVOR)
+    tenant = world.user("tenant", "member", world.root, "project")
+    load = Load(lambda: world.like(tenant), seed)
+    faults = Faults(world, seed)
+    began_at = said_at = time.monotonic()
+    slowest_s = 0.0
+    wrong: list[str] = []
+
+    def look_around() -> None:
+        nonlocal said_at
+        if time.monotonic() - said_at > SAY_EVERY_S:
+            said_at = time.monotonic()
+            done = sum(faults.counts.values())
+            _say(
+                f"{said_at - began_at:5.0f} s: {done} of {count} faults, {len(load.accepted)} boots accepted"
+            )
+
+    left = count
+    while left:
+        some = min(left, FAULTS_PER_ROUND)
+        left -= some
+        faults.run(some, look_around)
+        mended_at = time.monotonic()
+        world.heal()
+        if left:
+            load.rest()
+        else:
+            load.end()
+        wrong += _converge(world)
+        slowest_s = max(slowest_s, time.monotonic() - mended_at)
+        wrong += _audit(world)
+        if wrong:
+            break
+        load.go_on()
+    load.end()
+    found = outcome(world.root, world.leaves, load.accepted, frozenset(load.deleted))
+    wrong += [*load.refusals, *found.differences]
+    line = {
+        "faults": dict(sorted(faults.counts.items())),
+        "boots": len(load.accepted),
+        "accepted": sum(load.accepted.values()),
+        "active": found.active,
+        "deleted": len(load.deleted),
+        "error": found.errors,
+        "audit_differences": len(wrong),
+        "slowest_convergence_s": round(slowest_s, 1),
+        "seconds": round(time.monotonic() - began_at, 1),
+    }
+    return line, wrong
+
+
+def _converge(world: World) -> list[str]:
+    """Wait until nothing is under way any more; what then is."""
+    ends_at = time.monotonic() + CONVERGES_WITHIN_S
+    while under_way := unfinished(world.sites):
+        if time.monotonic() > ends_at:
+            return [f"unfinished: {count} {what}" for what, count in under_way.items()]
+        time.sleep(0.3)
+    return []
+
+
+def _audit(world: World) -> list[str]:
+    """What the zones' own audits say, each of its rows and of its children."""
+    found = []
+    for site in world.sites:
+        told = world.admin(site).call("GET", "/audit")
+        found += [f"{site.name}: {d['kind']}: {d['subject']}: {d['detail']}" for d in told["differences"]]
+    return found
+
+
+def _say(line: str) -> None:
+    click.echo(f"chaos: {line}", err=True)
+
+
+def _uninterrupted(world: World) -> None:
+    """End everything, however often Ctrl-C is pressed meanwhile."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        world.close()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

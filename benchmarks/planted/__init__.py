@@ -1,0 +1,1 @@
+"""One-line bugs, and which tests catch them."""

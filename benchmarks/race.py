@@ -1,0 +1,18 @@
+"""Let writers of several processes race for the last room of a zone's hosts: exactly what fits may win.
+
+    benchmarks/race.py --database postgresql --room 1000 4000
+
+Ends with one line of JSON for each room.
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    # Not this folder: its select.py would stand in for Python's own module.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from benchmarks.races.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Play seeds of the simulation of whole trees under faults; ends with a JSON line.
+
+    python benchmarks/simulate.py --seeds 1000 --first-seed 0 --jobs 2
+    python benchmarks/simulate.py --seed 17 --trace
+
+Progress goes to standard error. Ctrl-C ends it with what was played so far. docs/simulation.md says what is
+simulated, and what is checked.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    # Not this folder: its select.py would stand in for Python's own module.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+import argparse
+import json
+import multiprocessing
+import signal
+import statistics
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from tests.simulation.run import Outcome, simulate
+
+SHOWN_EACH_S = 5.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=100, help="how many")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
+    parser.add_argument("--seed", type=int, help="play this one alone")
+    parser.add_argument("--trace", action="store_true", help="with --seed: print what happens")
+    args = parser.parse_args()
+    if args.seed is not None:
+        outcomes = [simulate(args.seed, print if args.trace else None)]
+        print(f"seed {args.seed}: trace {outcomes[0].digest}")
+        _tell_wrong(outcomes[0])
+    else:
+        outcomes = list(
+            _watched(_play(range(args.first_seed, args.first_seed + args.seeds), args.jobs), args.seeds)
+        )
+    print(json.dumps(summary(outcomes)))
+    return 1 if any(outcome.wrong for outcome in outcomes) else 0
+
+
+def summary(outcomes: Iterable[Outcome]) -> dict[str, object]:
+    """The last line: what was played, what struck, and what was found."""
+    played = list(outcomes)
+    struck: Counter[str] = Counter()
+    for outcome in played:
+        struck.update(outcome.struck)
+    slowest = max(played, key=lambda outcome: outcome.converged_s, default=None)
+    return {
+        "benchmark": "simulate",
+        "seeds": len(played),
+        "zones": sum(outcome.zones for outcome in played),
+        "boots": sum(outcome.boots for outcome in played),
+        "active": sum(outcome.active for outcome in played),
+        "faults": dict(sorted(struck.items())),
+        "violations": sum(bool(outcome.wrong) for outcome in played),
+        "failing_seeds": [outcome.seed for outcome in played if outcome.wrong],
+        "slowest_convergence_s": round(slowest.converged_s, 1) if slowest else 0.0,
+        "slowest_seed": slowest.seed if slowest else None,
+        "median_seed_cpu_s": round(statistics.median([o.cpu_s for o in played] or [0.0]), 3),
+        "cpu_s": round(sum(outcome.cpu_s for outcome in played), 1),
+    }
+
+
+def _play(seeds: Iterable[int], jobs: int) -> Iterator[Outcome]:
+    if jobs == 1:
+        yield from map(simulate, seeds)
+        return
+    with multiprocessing.get_context("spawn").Pool(jobs, _leave_interrupts_to_the_first) as pool:
+        yield from pool.imap_unordered(simulate, seeds, chunksize=4)
+
+
+def _leave_interrupts_to_the_first() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _watched(outcomes: Iterator[Outcome], total: int) -> Iterator[Outcome]:
+    """The same, with progress on standard error; ends early on Ctrl-C."""
+    started = shown = time.monotonic()
+    count = failed = 0
+    try:
+        for outcome in outcomes:
+            count += 1
+            if outcome.wrong:
+                failed += 1
+                _tell_wrong(outcome)
+            if time.monotonic() - shown > SHOWN_EACH_S:
+                shown = time.monotonic()
+                print(f"{count}/{total} seeds, {failed} failing, {shown - started:.0f} s", file=sys.stderr)
+            yield outcome
+    except KeyboardInterrupt:
+        print(f"interrupted after {count} of {total} seeds", file=sys.stderr)
+
+
+def _tell_wrong(outcome: Outcome) -> None:
+    for line in outcome.wrong:
+        print(f"seed {outcome.seed}: {line}")
+    if outcome.wrong:
+        print(f"replay: python benchmarks/simulate.py --seed {outcome.seed} --trace", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

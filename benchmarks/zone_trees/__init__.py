@@ -1,0 +1,1 @@
+"""Trees of real zones, each a process, for the benchmarks that need them."""

@@ -1,0 +1,65 @@
+"""One process of a compute agent: the real agent, client and fake driver, behind the simulated network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tests.simulation.baton import Process, ProcessDied
+from tests.simulation.clock import MachineClock
+from tests.simulation.executor import BatonExecutor
+from tests.simulation.network import Wire
+from tests.simulation.stage import Stage
+from zonesched.compute.agent import Agent, Rhythm
+from zonesched.compute.client import AgentClient
+from zonesched.compute.connection import ZoneConnection
+from zonesched.compute.driver import DriverSettings
+from zonesched.compute.fake import FakeDriver
+from zonesched.compute.inventory import InventoryHost
+from zonesched.compute.machine import Key, Phase
+
+RHYTHM = Rhythm(heartbeat_s=4.0, poll_s=3.0, first_retry_s=0.5, longest_retry_s=5.0)
+
+
+class AgentProcess(Process):
+    """The agent of some hosts of one zone; what its predecessor knew is lost."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        stage: Stage,
+        clock: MachineClock,
+        url: str,
+        secret: str,
+        hosts: Sequence[InventoryHost],
+        settings: DriverSettings,
+        on_death: Callable[[AgentProcess], None],
+    ) -> None:
+        super().__init__(name)
+        self._stage = stage
+        self._on_death = on_death
+        connection = ZoneConnection(url, "compute", secret, timeout_s=5.0)
+        connection._session.mount("http://", Wire(stage.network, name, self._touch))
+        client = AgentClient(connection, name)
+        self.agent = Agent(client, FakeDriver(settings, clock), clock, hosts, RHYTHM)
+        self._clock = clock
+
+    def work(self) -> None:
+        """Go on for as long as it lives."""
+        BatonExecutor(self._stage.baton, self).start_loop("agent", self.agent.step)
+
+    def running(self) -> set[Key]:
+        """What runs on its hosts."""
+        local = self.agent.state.instances
+        return {key for key in local if local[key].phase is Phase.RUNNING}
+
+    def die(self) -> None:
+        """Nothing of it goes on."""
+        if not self.is_dead:
+            self._stage.baton.kill(self)
+            self._on_death(self)
+
+    def _touch(self, what: str) -> None:
+        if self.is_dead:
+            raise ProcessDied
+        self._stage.baton.pause(0.001)

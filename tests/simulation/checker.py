@@ -1,0 +1,295 @@
+"""What must be so once all is healed, read from all databases with plain SQL and nothing of the package.
+
+Each line says which promise of the design it is about. What may never be otherwise is `guard`'s.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Rows = list[sqlite3.Row]
+Key = tuple[str, int]
+
+TAKING = ("held", "confirmed")
+OVER = ("confirmed", "gone", "failed", "released")
+LATE_FAILURES = ("build_failed", "lost_by_host", "zone_lost")
+"""Reasons that an instance may have for its ERROR after it was confirmed."""
+
+NEVER = ("deleted_below",)
+"""Reasons of what nobody does here: to delete below what is wanted above."""
+
+ZONE_LOST = "zone_lost"
+"""The reason of what was in a child that its parent has given up."""
+
+
+@dataclass
+class ZoneRows:
+    """All that one zone's database says."""
+
+    name: str
+    uuid: str
+    instances: dict[str, sqlite3.Row]
+    places: dict[Key, sqlite3.Row]
+    reservations: Rows
+    builds: Rows
+    inventories: Rows
+    groups: Rows
+    child_names: dict[str, str]
+    user_ids: dict[str, str]
+
+    @property
+    def sent_here(self) -> frozenset[str]:
+        """Instances of its parent."""
+        parent = self.user_ids["parent"]
+        return frozenset(uuid for uuid, row in self.instances.items() if row["caller_id"] == parent)
+
+    def places_of(self, uuid: str) -> list[sqlite3.Row]:
+        return [row for (of, _), row in self.places.items() if of == uuid]
+
+
+@dataclass(frozen=True)
+class Promised:
+    """What a user was told: a reservation of so many in a zone, and which of them the user has deleted."""
+
+    zone: str
+    reservation_id: str
+    count: int
+    least: int
+    deleted: frozenset[str]
+
+
+@dataclass
+class Expected:
+    """What the databases are compared with.
+
+    `running`: (uuid, attempt) by zone, as its agents have them. `removed`: zones whose parents have given
+    them up. `affine`: groups that are to be together; `most_per_host`: of groups that are to be apart.
+    """
+
+    promised: Sequence[Promised]
+    running: Mapping[str, set[Key]]
+    removed: frozenset[str]
+    affine: frozenset[str]
+    most_per_host: Mapping[str, int]
+
+
+def differences(databases: Mapping[str, Path], expected: Expected) -> list[str]:
+    """What is not as it must be once everything has ended."""
+    zones = {name: _read(name, path) for name, path in databases.items()}
+    found: list[str] = []
+    for zone in zones.values():
+        found += _unfinished(zone, NEVER if expected.removed else (*NEVER, ZONE_LOST))
+        found += _own_rows(zone)
+        found += _edges(zone, zones)
+        found += _agents(zone, expected.running.get(zone.name, set()))
+        found += _group_rows(zone)
+    found += _promises(zones, expected.promised)
+    lost = _lost(zones, expected.removed)
+    found += _on_one_host(zones, lost)
+    found += _policies(zones, expected, lost)
+    return found
+
+
+def _read(name: str, path: Path) -> ZoneRows:
+    rows = sqlite3.connect(path, isolation_level=None)
+    try:
+        rows.row_factory = sqlite3.Row
+
+        def every(what: str) -> Rows:
+            return rows.execute(f"SELECT * FROM {what} ORDER BY 1, 2").fetchall()
+
+        return ZoneRows(
+            name=name,
+            uuid=every("identity")[0]["zone_uuid"],
+            instances={row["uuid"]: row for row in every("instances")},
+            places={(row["uuid"], row["number"]): row for row in every("placements")},
+            reservations=every("reservations"),
+            builds=every("inbound_builds"),
+            inventories=every("inventories"),
+            groups=every("group_places"),
+            child_names={row["id"]: row["name"] for row in every("children")},
+            user_ids={row["name"]: row["id"] for row in every("users")},
+        )
+    finally:
+        rows.close()
+
+
+def _unfinished(zone: ZoneRows, never: Sequence[str]) -> Iterator[str]:
+    """P2: everything ends."""
+    for row in zone.reservations:
+        if row["state"] == "open":
+            yield f"P2 {zone.name}: reservation {row['id']} is open"
+    for (uuid, number), row in zone.places.items():
+        if row["state"] not in OVER:
+            yield f"P2 {zone.name}: place {number} of {uuid} is {row['state']}"
+    for uuid, row in zone.instances.items():
+        if row["status"] in ("BUILD", "UNKNOWN"):
+            yield f"P2 {zone.name}: {uuid} is {row['status']}"
+        if row["status"] == "ERROR" and (not row["reason"] or row["reason"] in never):
+            yield f"P2 {zone.name}: {uuid} is ERROR for the reason {row['reason']!r}"
+
+
+def _own_rows(zone: ZoneRows) -> Iterator[str]:
+    """P2, P3: claims belong to living instances, living instances have one place, and sums are right."""
+    claimed: Counter[tuple[str, str]] = Counter()
+    for (uuid, number), row in zone.places.items():
+        if row["kind"] == "host" and row["state"] in TAKING:
+            instance = zone.instances.get(uuid)
+            status = instance["status"] if instance else "missing"
+            if status != "ACTIVE" or instance is None or instance["attempt"] != number:
+                yield f"P2 {zone.name}: place {number} of {uuid} takes room, the instance is {status}"
+            for name, amount in json.loads(row["resources"]).items():
+                claimed[row["host_id"], name] += amount
+    for row in zone.inventories:
+        if row["used"] != claimed[row["host_id"], row["resource_class"]]:
+            yield f"P3 {zone.name}: {row['resource_class']} of {row['host_id']} is {row['used']}, not the sum"
+    for uuid, row in zone.instances.items():
+        confirmed = [p["number"] for p in zone.places_of(uuid) if p["state"] == "confirmed"]
+        if row["status"] == "ACTIVE" and confirmed != [row["attempt"]]:
+            yield f"P2 {zone.name}: {uuid} is ACTIVE at {row['attempt']}, confirmed are {confirmed}"
+        if row["status"] == "DELETED" and confirmed:
+            yield f"P2 {zone.name}: {uuid} is DELETED, confirmed are {confirmed}"
+    entries = Counter(row["entry_key"] for row in zone.places.values() if row["entry_key"])
+    for entry, count in entries.items():
+        if count > 1:
+            yield f"P5 {zone.name}: entry {entry} was used {count} times"
+
+
+def _edges(zone: ZoneRows, zones: Mapping[str, ZoneRows]) -> Iterator[str]:
+    """P2: what lives below was sent by its parent and is alive there, and the other way round."""
+    for child_id, child_name in zone.child_names.items():
+        child = zones[child_name]
+        parent_user = child.user_ids["parent"]
+        sent = {(b["uuid"], b["number"]): b["attempt"] for b in child.builds if b["caller_id"] == parent_user}
+        for uuid, row in child.instances.items():
+            if row["caller_id"] != parent_user or row["status"] == "DELETED":
+                continue
+            attempt = sent.get((uuid, row["attempt"]))
+            place = zone.places.get((uuid, attempt)) if attempt is not None else None
+            above = zone.instances.get(uuid)
+            if place is None or place["child_id"] != child_id or place["state"] != "confirmed":
+                state = place["state"] if place else "missing"
+                yield f"P2 {zone.name}: {uuid} is {row['status']} in {child_name}, its place here is {state}"
+            elif above is None or above["status"] != row["status"]:
+                status = above["status"] if above else "missing"
+                yield f"P2 {zone.name}: {uuid} is {status}, in {child_name} {row['status']}"
+        for (uuid, number), place in zone.places.items():
+            if place["child_id"] != child_id or place["state"] != "confirmed":
+                continue
+            below = child.instances.get(uuid)
+            if below is None or below["status"] == "DELETED" or sent.get((uuid, below["attempt"])) != number:
+                yield f"P2 {zone.name}: {uuid} is confirmed in {child_name}, which does not have it"
+
+
+def _agents(zone: ZoneRows, running: set[Key]) -> Iterator[str]:
+    """P2: what runs on a zone's hosts is what is confirmed there."""
+    wanted = {
+        key
+        for key, row in zone.places.items()
+        if row["kind"] == "host"
+        and row["state"] == "confirmed"
+        and zone.instances[key[0]]["status"] == "ACTIVE"
+    }
+    for uuid, number in sorted(wanted - running):
+        yield f"P2 {zone.name}: {uuid} at {number} does not run"
+    for uuid, number in sorted(running - wanted):
+        yield f"P2 {zone.name}: {uuid} at {number} runs and should not"
+
+
+def _group_rows(zone: ZoneRows) -> Iterator[str]:
+    """An affinity group's place is kept as long as anything is there, and no longer."""
+    kept: set[tuple[str, str]] = set()
+    for (uuid, _), row in zone.places.items():
+        instance = zone.instances.get(uuid)
+        if instance is not None and instance["group_id"] and row["state"] == "confirmed":
+            kept.add((instance["caller_id"], instance["group_id"]))
+    for row in zone.groups:
+        if (row["caller_id"], row["group_id"]) not in kept:
+            yield f"group {zone.name}: the place of {row['group_id']} is kept for nothing"
+
+
+def _promises(zones: Mapping[str, ZoneRows], promised: Iterable[Promised]) -> Iterator[str]:
+    """P2: each boot is there once, ends as a whole, and with at least as many as were asked for."""
+    ids = Counter(one.reservation_id for one in promised)
+    for one in promised:
+        zone = zones[one.zone]
+        rows = [row for row in zone.reservations if row["id"] == one.reservation_id]
+        members = [row for row in zone.instances.values() if row["reservation_id"] == one.reservation_id]
+        if len(rows) != 1 or len(members) != one.count or ids[one.reservation_id] != 1:
+            yield f"P2 {one.zone}: boot {one.reservation_id} has {len(rows)} rows, {len(members)} instances"
+        active = sum(row["status"] == "ACTIVE" for row in members)
+        ended_later = sum(
+            row["uuid"] in one.deleted or (row["status"] == "ERROR" and row["reason"] in LATE_FAILURES)
+            for row in members
+        )
+        if 0 < active < one.least - ended_later:
+            yield f"min_count {one.zone}: boot {one.reservation_id} has {active} of at least {one.least}"
+        for row in members:
+            if row["status"] == "DELETED" and row["uuid"] not in one.deleted:
+                yield f"P2 {one.zone}: {row['uuid']} is DELETED, its user did not"
+            if row["status"] != "DELETED" and row["uuid"] in one.deleted:
+                yield f"P2 {one.zone}: {row['uuid']} is {row['status']}, its user has deleted it"
+
+
+def _lost(zones: Mapping[str, ZoneRows], removed: Iterable[str]) -> set[tuple[str, str]]:
+    """By zone and uuid, what lives on below parents that have given it up: to them it is an ERROR."""
+    lost: set[tuple[str, str]] = set()
+    for name in removed:
+        below = [zones[name]]
+        for zone in below:
+            lost.update((zone.name, uuid) for uuid in zones[name].sent_here)
+            below += [zones[child] for child in zone.child_names.values()]
+    return lost
+
+
+def _on_one_host(zones: Mapping[str, ZoneRows], lost: Container[tuple[str, str]]) -> Iterator[str]:
+    """P2: an instance is on one host of one zone."""
+    places: Counter[str] = Counter()
+    for zone in zones.values():
+        for (uuid, _), row in zone.places.items():
+            is_counted = row["kind"] == "host" and row["state"] in TAKING and (zone.name, uuid) not in lost
+            places[uuid] += is_counted
+    for uuid, count in places.items():
+        if count > 1:
+            yield f"P2: {uuid} is on {count} hosts"
+    owned = defaultdict(list)
+    for zone in zones.values():
+        for uuid, row in zone.instances.items():
+            if row["caller_id"] == zone.uuid:
+                owned[uuid].append((zone.name, row["status"]))
+    for uuid, owners in owned.items():
+        if any(status == "ACTIVE" for _, status in owners) != (places[uuid] == 1):
+            yield f"P2: {uuid} is {owners}, and on {places[uuid]} hosts"
+    for uuid, count in places.items():
+        if count and uuid not in owned:
+            yield f"P2: {uuid} is on a host and nobody's"
+
+
+def _policies(
+    zones: Mapping[str, ZoneRows], expected: Expected, lost: Container[tuple[str, str]]
+) -> Iterator[str]:
+    """Groups are together, or apart."""
+    hosts: dict[str, Counter[Any]] = defaultdict(Counter)
+    group_of = {
+        uuid: row["group_id"]
+        for zone in zones.values()
+        for uuid, row in zone.instances.items()
+        if row["caller_id"] == zone.uuid and row["group_id"]
+    }
+    for zone in zones.values():
+        for (uuid, _), row in zone.places.items():
+            is_there = row["kind"] == "host" and row["state"] == "confirmed"
+            if is_there and uuid in group_of and (zone.name, uuid) not in lost:
+                hosts[group_of[uuid]][zone.name, row["host_id"]] += 1
+    for group, found in hosts.items():
+        if group in expected.affine and len(found) > 1:
+            yield f"group: {group} is to be together and is on {len(found)} hosts"
+        most = expected.most_per_host.get(group)
+        if most is not None and max(found.values()) > most:
+            yield f"group: {group} is to be apart and has {max(found.values())} on one host"

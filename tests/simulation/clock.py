@@ -1,0 +1,30 @@
+"""The clock of one machine: simulated time, with a wall clock that may be set, and randomness of its own."""
+
+from __future__ import annotations
+
+import random
+import uuid
+
+from tests.clock import START
+from tests.simulation.baton import Baton
+
+
+class MachineClock:
+    """`zonesched.seams.Clock`; equal seeds give equal bytes and ids."""
+
+    def __init__(self, baton: Baton, seed: str) -> None:
+        self.set_forward_s = 0.0
+        self._baton = baton
+        self._random = random.Random(seed)
+
+    def now(self) -> float:
+        return START + self._baton.now + self.set_forward_s
+
+    def monotonic(self) -> float:
+        return self._baton.now
+
+    def random_bytes(self, count: int) -> bytes:
+        return self._random.randbytes(count)
+
+    def new_uuid(self) -> str:
+        return str(uuid.UUID(bytes=self._random.randbytes(16), version=4))

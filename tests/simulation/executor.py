@@ -1,0 +1,118 @@
+"""Threads of one process, each a task under the baton: lanes, late fan-outs, loops that are woken."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
+
+from tests.simulation.baton import Baton, Process, Task
+from zonesched.seams import Done, Failed, Lane, Late, ThreadLoop
+
+T = TypeVar("T")
+log = logging.getLogger("zonesched.simulation")
+
+
+class BatonLoop:
+    """As `zonesched.seams.ThreadLoop`, on a task."""
+
+    def __init__(self, baton: Baton, process: Process, name: str, step: Callable[[], float]) -> None:
+        self._baton = baton
+        self._name = name
+        self._step = step
+        self._is_woken = False
+        self._is_pausing = False
+        self.is_stopped = False
+        self.task = baton.spawn(process, name, self._run)
+
+    def wake(self) -> None:
+        self._is_woken = True
+        if self._is_pausing:
+            self._baton.wake(self.task)
+
+    def stop(self) -> None:
+        self.is_stopped = True
+        self.wake()
+
+    def _run(self) -> None:
+        while True:
+            self._is_woken = False
+            if self.is_stopped:
+                return
+            try:
+                pause_s = self._step()
+            except Exception:
+                log.exception("background step %s failed", self._name)
+                pause_s = ThreadLoop.retry_pause_s
+            if not self._is_woken:
+                self._is_pausing = True
+                self._baton.park(pause_s)
+                self._is_pausing = False
+
+
+class _Job:
+    """One call of a fan-out."""
+
+    def __init__(self, lane: Lane, call: Callable[[], object], waiter: Task) -> None:
+        self.lane = lane
+        self.call = call
+        self.waiter = waiter
+        self.outcome: object = None
+        self.is_cancelled = False
+
+
+class BatonExecutor:
+    """`zonesched.seams.Executor` of one process."""
+
+    def __init__(self, baton: Baton, process: Process) -> None:
+        self._baton = baton
+        self._process = process
+        self._busy: dict[Lane, int] = {}
+        self._queues: dict[Lane, deque[_Job]] = {}
+        self._loops: list[BatonLoop] = []
+
+    def gather(
+        self, calls: Sequence[tuple[Lane, Callable[[], T]]], timeout_s: float
+    ) -> list[Done[T] | Failed | Late]:
+        waiter = self._baton.current
+        assert waiter is not None
+        jobs = [_Job(lane, call, waiter) for lane, call in calls]
+        for job in jobs:
+            self._queues.setdefault(job.lane, deque()).append(job)
+            self._start_next(job.lane)
+        ends_at = self._baton.now + max(0.0, timeout_s)
+        while any(job.outcome is None for job in jobs) and self._baton.now < ends_at:
+            self._baton.park(ends_at - self._baton.now)
+        for job in jobs:
+            job.is_cancelled = job.outcome is None
+        return [job.outcome or Late() for job in jobs]  # type: ignore[misc]
+
+    def keep_lanes(self, lanes: Collection[Lane]) -> None:
+        """A lane here is nothing but a count of what runs in it."""
+
+    def start_loop(self, name: str, step: Callable[[], float]) -> BatonLoop:
+        loop = BatonLoop(self._baton, self._process, name, step)
+        self._loops.append(loop)
+        return loop
+
+    def stop(self) -> None:
+        for loop in self._loops:
+            loop.stop()
+
+    def _start_next(self, lane: Lane) -> None:
+        queue = self._queues[lane]
+        while queue and self._busy.get(lane, 0) < lane.threads:
+            job = queue.popleft()
+            if not job.is_cancelled:
+                self._busy[lane] = self._busy.get(lane, 0) + 1
+                self._baton.spawn(self._process, f"lane-{lane.name[:8]}", lambda job=job: self._work(job))  # type: ignore[misc]
+
+    def _work(self, job: _Job) -> None:
+        try:
+            job.outcome = Done(job.call())
+        except Exception as error:
+            job.outcome = Failed(error)
+        self._busy[job.lane] -= 1
+        self._start_next(job.lane)
+        self._baton.wake(job.waiter)

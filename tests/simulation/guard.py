@@ -1,0 +1,104 @@
+"""What may never be otherwise, looked at after each commit with plain SQL and nothing of the package."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tests.simulation.clock import MachineClock
+from tests.simulation.confirms import Confirms
+from tests.simulation.groups import Groups
+from tests.simulation.holds import Holds
+from tests.simulation.leases import Leases, Writer
+from tests.simulation.stage import Stage
+
+
+class Guard:
+    """P2 and P3 at every commit, by the databases of all zones; `wrong` is what was found."""
+
+    def __init__(
+        self, stage: Stage, databases: Mapping[str, Path], clocks: Mapping[str, MachineClock]
+    ) -> None:
+        self.wrong: list[str] = []
+        self._rows = {name: sqlite3.connect(path, isolation_level=None) for name, path in databases.items()}
+        self._clocks = clocks
+        self._versions: dict[str, int] = {}
+        self._rooms = Rooms()
+        self._leases = Leases()
+        self._groups = Groups()
+        self._confirms = Confirms(self._rows)
+        self._holds = Holds(stage)
+
+    def look(self, zone: str, writer: Writer) -> None:
+        """One zone's process has committed something."""
+        rows = self._rows[zone]
+        (version,) = rows.execute("PRAGMA data_version").fetchone()
+        if self._versions.get(zone) == version:
+            return
+        self._versions[zone] = version
+        self.wrong += self._rooms.look(zone, rows)
+        self.wrong += self._leases.look(zone, rows, writer, self._clocks[zone].now())
+        self.wrong += self._groups.look(zone, rows)
+        self.wrong += self._confirms.look(zone)
+        self.wrong += self._holds.look(zone, rows)
+
+    def look_at_time(self) -> None:
+        """Time has passed: what ought to have ended by now?"""
+        for zone, rows in self._rows.items():
+            self.wrong += self._holds.look_at_time(zone, rows, self._clocks[zone].now())
+
+    def active(self) -> int:
+        """Instances that are confirmed on hosts now."""
+        return self._rooms.active()
+
+    def close(self) -> None:
+        """Give the databases back."""
+        for rows in self._rows.values():
+            rows.close()
+
+
+class Rooms:
+    """No claim above the capacity, what is in use is what is claimed, no instance confirmed on two hosts."""
+
+    def __init__(self) -> None:
+        self._used: dict[tuple[str, str, str], int] = {}
+        self._confirmed: dict[str, frozenset[str]] = {}
+
+    def look(self, zone: str, rows: sqlite3.Connection) -> Iterator[str]:
+        claimed, confirmed = _claims(rows)
+        for host, name, total, reserved, ratio, used in rows.execute(
+            "SELECT host_id, resource_class, total, reserved, allocation_ratio, used FROM inventories"
+        ):
+            key = (zone, host, name)
+            capacity = math.floor((total - reserved) * ratio + 1e-9)
+            if used > self._used.get(key, 0) and used > capacity:
+                yield f"P3 {zone}: {name} of host {host} is claimed to {used} of {capacity}"
+            if used != claimed[host, name]:
+                yield f"P3 {zone}: {name} of {host} is {used}, claims take {claimed[host, name]}"
+            self._used[key] = used
+        self._confirmed[zone] = frozenset(confirmed)
+        for uuid, count in confirmed.items():
+            zones = [name for name, found in self._confirmed.items() if uuid in found]
+            if count > 1 or len(zones) > 1:
+                yield f"P2: {uuid} is confirmed {count} times in {zone}, and in {zones}"
+
+    def active(self) -> int:
+        """Instances that are confirmed on hosts now."""
+        return sum(map(len, self._confirmed.values()))
+
+
+def _claims(rows: sqlite3.Connection) -> tuple[Counter[tuple[str, str]], Counter[str]]:
+    claimed: Counter[tuple[str, str]] = Counter()
+    confirmed: Counter[str] = Counter()
+    for uuid, host, resources, state in rows.execute(
+        "SELECT uuid, host_id, resources, state FROM placements"
+        " WHERE kind = 'host' AND state IN ('held', 'confirmed')"
+    ):
+        for name, amount in json.loads(resources).items():
+            claimed[host, name] += amount
+        confirmed[uuid] += state == "confirmed"
+    return claimed, +confirmed

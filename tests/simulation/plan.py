@@ -1,0 +1,225 @@
+"""What one seed is about: the shape of the tree, its hosts, and what its users ask for. Nothing is done."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from zonesched.compute.inventory import InventoryHost
+
+GROUPS = ("affinity", "anti-affinity", "pairs")
+MOST_DEEP = 4
+MOST_IN_A_BOOT = 8
+STORM_S = 16.0
+
+
+@dataclass(frozen=True)
+class ZonePlan:
+    """One zone. `parent` is a name, "" for the root; `failure_rate` and `build_s` are its agent's."""
+
+    name: str
+    parent: str
+    depth: int
+    processes: int
+    hosts: tuple[InventoryHost, ...]
+    failure_rate: float
+    build_s: float
+
+
+@dataclass(frozen=True)
+class BootPlan:
+    """One boot: `at_s` after the storm begins, in a zone, of so many; `group` is a group's name.
+
+    `together`: all in one place, without a group or in one that is so anyhow.
+    """
+
+    at_s: float
+    zone: str
+    count: int
+    min_count: int
+    flavor: str = "small"
+    together: bool = False
+    group: str = ""
+    delete_after_s: Sequence[float] = ()
+
+    @property
+    def least(self) -> int:
+        """How many of it there are in the end, if any."""
+        return self.count if self.together or self.group == "affinity" else self.min_count
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Zones, parents before children; options that all of them have; boots."""
+
+    zones: tuple[ZonePlan, ...]
+    boots: tuple[BootPlan, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+    storm_s: float = STORM_S
+
+
+def plan_of(seed: int) -> Plan:
+    """The plan of a seed."""
+    draw = random.Random(f"plan/{seed}")
+    zones = _zones(draw)
+    boots = [*_bursts(draw, zones)]
+    if draw.random() < 0.6:
+        boots += _rush(draw, zones)
+    if draw.random() < 0.7:
+        boots += _crowd(draw, zones)
+    return Plan(
+        zones=tuple(zones),
+        boots=tuple(sorted(boots, key=lambda boot: boot.at_s)),
+        options={
+            "select_alternates": draw.choice((0, 1, 3)),
+            "max_attempts": draw.choice((2, 3)),
+            "boot_workers": draw.choice((1, 2, 2, 3, 3, 3)),
+        },
+    )
+
+
+# -- the tree ----------------------------------------------------------------------------------------------
+
+
+def _count(draw: random.Random) -> int:
+    """How many zones: mostly few, so that many seeds can be played."""
+    kind = draw.random()
+    if kind < 0.15:
+        return 1
+    if kind < 0.7:
+        return draw.randint(2, 3)
+    if kind < 0.95:
+        return draw.randint(4, 6)
+    return draw.choice((7, 8, 9, 10, 13, 20, 30))
+
+
+def _zones(draw: random.Random) -> list[ZonePlan]:
+    zones: list[ZonePlan] = []
+    most_vcpus = draw.choice((3, 8))
+    for number in range(_count(draw)):
+        above = _above(draw, zones)
+        hosts = draw.choice((0, 1, 2, 2, 3) if number else (0, 0, 1, 2))
+        zones.append(
+            ZonePlan(
+                name=f"z{number}",
+                parent=above.name if above else "",
+                depth=above.depth + 1 if above else 1,
+                processes=draw.choice((1, 1, 1, 2)),
+                hosts=tuple(_host(draw, f"z{number}-h{n}", most_vcpus) for n in range(hosts)),
+                failure_rate=draw.choice((0.0, 0.0, 0.0, 0.2)),
+                build_s=draw.choice((0.0, 0.0, 1.0, 5.0)),
+            )
+        )
+    return zones
+
+
+def _above(draw: random.Random, zones: Sequence[ZonePlan]) -> ZonePlan | None:
+    """Whose child the next zone is: as often as not the last one's, so that few zones are deep."""
+    if not zones:
+        return None
+    may_have = [zone for zone in zones if zone.depth < MOST_DEEP]
+    return zones[-1] if zones[-1] in may_have and draw.random() < 0.5 else draw.choice(may_have)
+
+
+def _host(draw: random.Random, name: str, most_vcpus: int) -> InventoryHost:
+    return InventoryHost(
+        name=name,
+        address="10.0.0.1",
+        inventories={
+            "VCPU": {"total": draw.randint(2, most_vcpus), "ratio": draw.choice((0.75, 1.0, 1.5))},
+            "MEMORY_MB": {"total": draw.choice((2048, 4096, 8192)), "ratio": 1.0},
+        },
+    )
+
+
+# -- boots -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Burst:
+    """Boots of one moment, most of them in one zone and in one group, so that they meet each other."""
+
+    at_s: float
+    zone: str
+    group: str
+
+
+def _bursts(draw: random.Random, zones: Sequence[ZonePlan]) -> Iterator[BootPlan]:
+    """All sorts of boots, and most of what users delete."""
+    bursts = [
+        _Burst(_moment(draw), _origin(draw, zones), draw.choice(("", "", "", *GROUPS))) for _ in range(3)
+    ]
+    for _ in range(draw.randint(2, 6 + len(zones) // 3)):
+        count = draw.choice((1, 1, 2, 3, 4, 6))
+        burst = draw.choice(bursts)
+        group = burst.group if draw.random() < 0.8 else ""
+        together = draw.random() < 0.15 and group in ("", "affinity")
+        yield BootPlan(
+            at_s=burst.at_s + draw.choice((0.0, draw.uniform(0, 0.05), draw.uniform(0, 2.0))),
+            zone=burst.zone if draw.random() < 0.8 else _origin(draw, zones),
+            count=count,
+            min_count=count if together else draw.choice((count, count, 1, max(1, count // 2))),
+            flavor=draw.choice(("small", "small", "big")),
+            together=together,
+            group=group,
+            delete_after_s=tuple(draw.uniform(0.0, 12.0) for _ in range(draw.choice((0, 0, 1, count)))),
+        )
+
+
+def _rush(draw: random.Random, zones: Sequence[ZonePlan]) -> Iterator[BootPlan]:
+    """Boots of one moment that want more than there is room for, each of them all or nearly all."""
+    at_s = _moment(draw)
+    scarce = [zone.name for zone in zones if 3 <= _room(zones, zone.name) <= 2 * MOST_IN_A_BOOT]
+    origin = draw.choice(scarce) if scarce else zones[0].name
+    room = _room(zones, origin)
+    for _ in range(draw.choice((2, 3, 3))):
+        count = min(MOST_IN_A_BOOT, max(2, round(room * draw.uniform(0.5, 0.95))))
+        yield BootPlan(
+            at_s=at_s + draw.choice((0.0, draw.uniform(0, 0.01))),
+            zone=origin if draw.random() < 0.8 else zones[0].name,
+            count=count,
+            min_count=draw.choice((count, count, count - 1)),
+        )
+
+
+def _crowd(draw: random.Random, zones: Sequence[ZonePlan]) -> Iterator[BootPlan]:
+    """Small boots of one moment, one zone and one group."""
+    at_s = _moment(draw)
+    origin = _origin(draw, zones)
+    group = draw.choice(GROUPS)
+    for _ in range(draw.randint(2, 4)):
+        # Those that are to be together meet where the place of one has no room for the next.
+        count = draw.choice((2, 2, 3) if group == "affinity" else (1, 1, 2))
+        yield BootPlan(
+            at_s=at_s + draw.choice((0.0, draw.uniform(0, 0.02))),
+            zone=origin,
+            count=count,
+            min_count=draw.choice((1, count)),
+            group=group,
+        )
+
+
+def _moment(draw: random.Random) -> float:
+    return draw.uniform(0, STORM_S - 4.0)
+
+
+def _origin(draw: random.Random, zones: Sequence[ZonePlan]) -> str:
+    return zones[0].name if draw.random() < 0.6 else draw.choice(zones).name
+
+
+def _room(zones: Sequence[ZonePlan], top: str) -> int:
+    """How many of the small flavor a zone and all below it have room for."""
+    below = {top}
+    room = 0
+    for zone in zones:
+        if zone.name in below or zone.parent in below:
+            below.add(zone.name)
+            room += sum(_room_on(host) for host in zone.hosts)
+    return room
+
+
+def _room_on(host: InventoryHost) -> int:
+    vcpu, ram = host.inventories["VCPU"], host.inventories["MEMORY_MB"]
+    return min(int(vcpu["total"] * vcpu["ratio"]), ram["total"] // 512)

@@ -1,0 +1,233 @@
+"""One zone's machines: its database, its keys, its processes and agents, which come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Engine
+from sqlalchemy.exc import DBAPIError
+
+from tests.simulation.agent_process import AgentProcess
+from tests.simulation.clock import MachineClock
+from tests.simulation.furniture import furnished
+from tests.simulation.leases import Writer
+from tests.simulation.plan import ZonePlan
+from tests.simulation.stage import Stage
+from tests.simulation.zone_process import ZoneProcess
+from zonesched import conf as options
+from zonesched.compute.driver import DriverSettings
+from zonesched.model.views import ChildForm
+from zonesched.services import children, repair
+from zonesched.store.store import Store
+
+TIMES = {
+    "boot_lease": 8.0,
+    "boot_poll_interval": 4.0,
+    "build_plan_ttl": 12.0,
+    "build_timeout": 2.0,
+    "hold": 6.0,
+    "hold_margin": 1.0,
+    "max_hold": 60.0,
+    "instance_sync_interval": 6.0,
+    "retry_pause": 1.5,
+    "retry_pause_max": 5.0,
+    "retry_window": 60.0,
+    "select_timeout": 2.0,
+    "service_down_time": 11.0,
+    "zone_db_check_interval": 5.0,
+    "zone_poll_timeout": 1.0,
+}
+"""Options in seconds, a few times shorter than their defaults: so is the simulated time of a seed."""
+
+AWAY_S = (2.0, 2.0, 20.0)
+"""How long a process may be away at most: shorter and longer than a lease and a hold."""
+
+START_S = 5.0
+"""After so long a new process has done all its background work once."""
+
+_STATEMENTS: dict[Any, Any] = {}
+"""Compiled once for all zones of all seeds: every engine would compile the same statements again."""
+
+
+class Site:
+    """A zone, whoever works for it just now."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        plan: ZonePlan,
+        folder: Path,
+        number: int,
+        on_commit: Callable[[str, Writer], None],
+    ) -> None:
+        self.name = plan.name
+        self.plan = plan
+        self.url = f"http://127.0.0.1:{7001 + number}"
+        self.path = folder / f"{plan.name}.sqlite"
+        self.clock = MachineClock(stage.baton, f"{stage.seed}/{plan.name}")
+        self.uuid = ""
+        self.child_ids: dict[str, str] = {}
+        self.hosts = plan.hosts
+        self.processes: list[ZoneProcess] = []
+        self.agent: AgentProcess | None = None
+        self._stage = stage
+        self._on_commit = on_commit
+        self._keys = [self.clock.random_bytes(32).hex()]
+        self._secret_key = self.clock.random_bytes(32).hex()
+        self._options: dict[str, Any] = {}
+        self._folder = folder
+        self._started = 0
+        made = furnished(self.path, self.clock)
+        self.secrets = made.secrets
+        self.groups = made.groups
+        self._engine = _engine(made.url)
+        self._conf: options.Conf | None = None
+        stage.network.register(self.name, self.url)
+
+    def set_up(self, given: dict[str, Any]) -> None:
+        """The first process, and the hosts, as their agent registers them."""
+        self._options = given
+        process = self._new_process()
+        zone = process.open(self._current_conf(), self._engine)
+        self.uuid = zone.uuid
+        process.serve()
+        self.start_agent()
+        if self.agent is not None:
+            self.agent.agent.step()
+            self.agent.work()
+
+    def adopt(self, child: Site) -> None:
+        """Make another site's zone a child of this one's."""
+        zone = self.processes[0].zone
+        assert zone is not None
+        form = ChildForm(child.name, child.url, "parent", child.secrets["parent"])
+        self.child_ids[child.name] = children.add(zone, form).id
+
+    def poll(self) -> None:
+        """Let the first process hear how its children are."""
+        zone = self.processes[0].zone
+        assert zone is not None
+        zone.children.poll()
+
+    def repair(self) -> None:
+        """As the command `zonesched audit --repair`, in the zone's first process."""
+        zone = self.processes[0].zone
+        assert zone is not None
+        repair.run(zone)
+
+    # -- processes -----------------------------------------------------------------------------------------
+
+    def start_process(self) -> None:
+        """One more process opens the zone, and serves once it has; one that cannot ends."""
+        process = self._new_process()
+
+        def main() -> None:
+            try:
+                process.open(self._current_conf(), self._engine)
+            except DBAPIError:
+                process.die()
+            else:
+                process.serve()
+
+        self._stage.baton.spawn(process, "main", main)
+
+    def _new_process(self) -> ZoneProcess:
+        self._started += 1
+        process = ZoneProcess(
+            f"{self.name}/{self._started}",
+            stage=self._stage,
+            site=self.name,
+            clock=self.clock,
+            on_commit=lambda writer: self._on_commit(self.name, writer),
+            on_death=self._process_died,
+        )
+        self.processes.append(process)
+        return process
+
+    def _process_died(self, process: ZoneProcess) -> None:
+        self.processes.remove(process)
+        baton, storm = self._stage.baton, self._stage.storm
+        back_in_s = storm.random.uniform(0.1, storm.random.choice(AWAY_S)) if storm.is_raging else 0.2
+        self._stage.trouble(self.name, baton.now + back_in_s + START_S)
+        baton.at(baton.now + back_in_s, self.start_process)
+
+    def rotate_key(self) -> None:
+        """Seal under a new key from the next start on, and start all processes anew, one after the other."""
+        self._keys = [self.clock.random_bytes(32).hex(), *self._keys[:1]]
+        self._conf = None
+        for process in list(self.processes):
+            process.die()
+
+    # -- agents --------------------------------------------------------------------------------------------
+
+    def start_agent(self) -> None:
+        """The agent of the zone's hosts, if it has any."""
+        if self.hosts:
+            self.agent = AgentProcess(
+                f"{self.name}-agent",
+                stage=self._stage,
+                clock=self.clock,
+                url=self.url,
+                secret=self.secrets["compute"],
+                hosts=self.hosts,
+                settings=DriverSettings(self.plan.build_s, self.plan.failure_rate, self.name),
+                on_death=lambda _: None,
+            )
+
+    def restart_agent(self) -> None:
+        """As `start_agent`, at work."""
+        self.start_agent()
+        if self.agent is not None:
+            self.agent.work()
+
+    def shrink_hosts(self) -> None:
+        """The hosts have one vCPU less, as their agent will report when it starts next."""
+        self.hosts = tuple(
+            replace(
+                host,
+                inventories={
+                    **host.inventories,
+                    "VCPU": {
+                        **host.inventories["VCPU"],
+                        "total": max(1, host.inventories["VCPU"]["total"] - 1),
+                    },
+                },
+            )
+            for host in self.hosts
+        )
+
+    # -- the rest ------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Give the database back."""
+        self._engine.dispose()
+
+    def _current_conf(self) -> options.Conf:
+        if self._conf is None:
+            self._conf = options.load(
+                overrides={
+                    "zone_name": self.name,
+                    "build_plan_encryption_key": self._keys,
+                    "secret_encryption_key": self._secret_key,
+                    "child_networks": ["loopback"],
+                    "state_path": str(self._folder / self.name),
+                    **TIMES,
+                    **self._options,
+                }
+            )
+        return self._conf
+
+
+def _engine(url: str) -> Engine:
+    engine = Store.open(url).engine
+
+    @sa.event.listens_for(engine, "connect")
+    def _(connection: Any, _record: Any) -> None:
+        # Processes die here, machines do not: nothing waits for the disk.
+        connection.execute("PRAGMA synchronous=OFF")
+
+    return engine.execution_options(compiled_cache=_STATEMENTS)

@@ -1,0 +1,102 @@
+"""What goes wrong, and how often: drawn from the seed, a few kinds for each, so that none hides the others.
+
+Most kinds strike at a seam call, each with its own chance; the `TIMED` ones come some time or other.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+
+AT_CALLS = {
+    "call_lost": (0.03, 0.35),
+    "call_refused": (0.03, 0.2),
+    "call_late": (0.03, 0.2),
+    "call_slow": (0.05, 0.5),
+    "call_twice": (0.05, 0.4),
+    "reply_lost": (0.03, 0.35),
+    "reply_slow": (0.05, 0.5),
+    "call_replayed": (0.05, 0.4),
+    "build_forged": (0.2, 0.8),
+}
+"""Faults of the network: the least and the largest chance that a seed gives a call."""
+
+AT_TOUCHES = {
+    "process_killed": (0.002, 0.02),
+    "worker_paused": (0.005, 0.04),
+    "commit_failed": (0.002, 0.03),
+    "commit_unknown": (0.002, 0.03),
+}
+"""Faults of processes: the same, for a touch of a seam."""
+
+TIMED = (
+    "partition",
+    "process_frozen",
+    "clock_set",
+    "key_rotated",
+    "secret_rotated",
+    "agent_killed",
+    "host_away",
+    "host_shrunk",
+    "child_slow",
+    "child_removed",
+)
+"""Faults that come at some moment of the storm, a few times each."""
+
+OFTEN = (
+    "worker_paused",
+    "worker_paused",
+    "call_late",
+    "call_lost",
+    "reply_lost",
+    "build_forged",
+    "process_killed",
+    "commit_unknown",
+)
+"""Two of these are in most seeds: what they bring about is the hardest to get right."""
+
+KINDS = (*AT_CALLS, *AT_TOUCHES, *TIMED)
+
+
+class Storm:
+    """The faults of one seed; nothing strikes unless it is raging. `struck` counts them by kind."""
+
+    def __init__(self, seed: int, note: Callable[[str], None]) -> None:
+        self.random = random.Random(f"storm/{seed}")
+        self.is_raging = False
+        self.struck: Counter[str] = Counter()
+        self._note = note
+        share = self.random.choice((0.03, 0.08, 0.08, 0.15, 0.15, 0.3))
+        drawn = {kind for kind in KINDS if self.random.random() < share}
+        if self.random.random() < 0.8:
+            drawn.update(self.random.choices(OFTEN, k=2))
+        self.kinds = tuple(kind for kind in KINDS if kind in drawn)
+        self._chances = {
+            kind: self.random.uniform(*bounds)
+            for kind, bounds in {**AT_CALLS, **AT_TOUCHES}.items()
+            if kind in self.kinds
+        }
+
+    def strikes(self, kind: str, weight: float = 1.0) -> bool:
+        """Whether this goes wrong here and now."""
+        if not self.is_raging or kind not in self._chances:
+            return False
+        if self.random.random() >= self._chances[kind] * weight:
+            return False
+        self.count(kind)
+        return True
+
+    def moments(self, length_s: float) -> list[tuple[float, str]]:
+        """When each of the timed faults comes, in seconds from the storm's start."""
+        return [
+            (self.random.uniform(0, length_s), kind)
+            for kind in TIMED
+            if kind in self.kinds
+            for _ in range(self.random.randint(1, 2))
+        ]
+
+    def count(self, kind: str) -> None:
+        """A fault of this kind has come."""
+        self.struck[kind] += 1
+        self._note(kind)

@@ -1,0 +1,224 @@
+"""The users: they boot and delete, repeat what got no answer, and remember what they were promised."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import requests
+
+from tests.simulation.baton import Process
+from tests.simulation.network import OPERATOR, Wire, a_request
+from tests.simulation.plan import BootPlan
+from tests.simulation.site import Site
+from tests.simulation.stage import Stage
+
+TIMEOUT_S = 3.0
+ALL_HAS_COME_S = 45.0
+"""So long after a call nothing of it is on its way any more, nor kept by somebody to be sent again."""
+
+PATIENCE_S = 120.0
+"""How long operators wait: what they give up and repeat could be done after what they did in its stead."""
+
+
+@dataclass
+class Promise:
+    """A boot that was accepted: its reservation, and the instances that its user has deleted since."""
+
+    boot: BootPlan
+    zone: str
+    reservation_id: str
+    deleted: set[str] = field(default_factory=set)
+
+
+class Refused(Exception):
+    """The zone has answered, and what it says is no passing trouble."""
+
+
+class Users:
+    """Everybody who calls zones from outside. They never die."""
+
+    def __init__(self, stage: Stage, sites: dict[str, Site]) -> None:
+        self.promises: list[Promise] = []
+        self.wrong: list[str] = []
+        self.busy = 0
+        self._stage = stage
+        self._sites = sites
+        self._process = Process("users")
+        self._wire = Wire(stage.network, "users", lambda what: None)
+        self._operator = Wire(stage.network, OPERATOR, lambda what: None)
+        self.removed: set[str] = set()
+        self._rotating: set[str] = set()
+
+    def start(self, boots: tuple[BootPlan, ...]) -> None:
+        """Each boot at its time, from now on."""
+        baton = self._stage.baton
+        for number, boot in enumerate(boots):
+            self.busy += 1
+            start_at = baton.now + boot.at_s
+            baton.at(start_at, lambda b=boot, n=number: self._spawn(f"boot-{n}", b, n))  # type: ignore[misc]
+
+    def delete_everything(self) -> None:
+        """Each instance that anybody still has."""
+        for promise in self.promises:
+            self._begin("delete-all", partial(self._delete_all, promise))
+
+    def rotate_secret(self, parent: Site, child: Site) -> None:
+        """The parent's user gets a new secret in the child, and then the parent is told it.
+
+        Whoever does that looks later on whether it works: a call of his own that came late, or once more, has
+        given the user another secret.
+        """
+        if child.name in self._rotating | self.removed:
+            return
+        self._rotating.add(child.name)
+
+        def rotate() -> None:
+            works = False
+            while not works:
+                body: dict[str, Any] = {"user": {"new_secret": True}}
+                made = self._insist(child, "PUT", "/users/parent", body, by=self._operator)
+                child.secrets["parent"] = made.json()["user"]["secret"]
+                self._stage.baton.pause(self._stage.storm.random.uniform(0.1, 5.0))
+                body = {"zone": {"password": child.secrets["parent"]}}
+                path = f"/zones/{parent.child_ids[child.name]}"
+                self._insist(parent, "PUT", path, body, may_be_gone=True, by=self._operator)
+                # Nobody waits for that: what does not work is not at rest before he has done it again.
+                self.busy -= 1
+                self._stage.baton.pause(ALL_HAS_COME_S)
+                self.busy += 1
+                works = self._lets_in(child, "parent")
+            self._rotating.remove(child.name)
+
+        self._begin("rotate", rotate)
+
+    def remove_child(self, parent: Site, child: Site) -> None:
+        """The parent gives a child up for good, with all that it has there."""
+        if child.name in self.removed:
+            return
+        self.removed.add(child.name)
+
+        def remove() -> None:
+            path = f"/zones/{parent.child_ids[child.name]}?force=true"
+            self._insist(parent, "DELETE", path, may_be_gone=True, by=self._operator)
+
+        self._begin("remove", remove)
+
+    def _begin(self, name: str, fn: Callable[[], None]) -> None:
+        self.busy += 1
+
+        def work() -> None:
+            fn()
+            self.busy -= 1
+
+        self._stage.baton.spawn(self._process, name, work)
+
+    def _spawn(self, name: str, boot: BootPlan, number: int) -> None:
+        self._stage.baton.spawn(self._process, name, lambda: self._live(boot, number))
+
+    def _live(self, boot: BootPlan, number: int) -> None:
+        try:
+            promise = self._boot(boot, number)
+            self._delete_some(promise)
+        except Refused as error:
+            self.wrong.append(f"a user was refused: {error}")
+        finally:
+            self.busy -= 1
+
+    def _boot(self, boot: BootPlan, number: int) -> Promise:
+        site = self._sites[boot.zone]
+        server: dict[str, Any] = {
+            "name": f"vm-{number}",
+            "flavorRef": boot.flavor,
+            "num_instances": boot.count,
+            "min_count": boot.min_count,
+            "max_count": boot.count,
+        }
+        hints: dict[str, Any] = {}
+        if boot.group:
+            hints["group"] = site.groups[boot.group]
+        if boot.together:
+            hints["group_policy"] = "affinity"
+        body = {"server": server, "os:scheduler_hints": hints}
+        answer = self._insist(site, "POST", "/zones/boot", body, {"Idempotency-Key": f"key-{number}"})
+        promise = Promise(boot, boot.zone, answer.json()["reservation_id"])
+        self.promises.append(promise)
+        if self._stage.storm.strikes("call_twice"):
+            again = self._insist(site, "POST", "/zones/boot", body, {"Idempotency-Key": f"key-{number}"})
+            if again.json()["reservation_id"] != promise.reservation_id:
+                self.wrong.append(f"P2: a repeat of boot {promise.reservation_id} made another one")
+        return promise
+
+    def _delete_some(self, promise: Promise) -> None:
+        started_at = self._stage.baton.now
+        for number, after_s in enumerate(sorted(promise.boot.delete_after_s)):
+            self._stage.baton.pause(max(0.0, started_at + after_s - self._stage.baton.now))
+            instances = self._instances(promise)
+            if number < len(instances):
+                self._delete(promise, instances[number])
+
+    def _delete_all(self, promise: Promise) -> None:
+        for uuid in self._instances(promise):
+            if uuid not in promise.deleted:
+                self._delete(promise, uuid)
+
+    def _instances(self, promise: Promise) -> list[str]:
+        site = self._sites[promise.zone]
+        answer = self._insist(site, "GET", f"/reservations/{promise.reservation_id}")
+        return [instance["uuid"] for instance in answer.json()["reservation"]["instances"]]
+
+    def _delete(self, promise: Promise, uuid: str) -> None:
+        # From here on it may be deleted, whether or not the answer comes.
+        promise.deleted.add(uuid)
+        self._insist(self._sites[promise.zone], "DELETE", f"/servers/{uuid}", may_be_gone=True)
+
+    def _insist(
+        self,
+        site: Site,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: dict[str, str] | None = None,
+        may_be_gone: bool = False,
+        by: Wire | None = None,
+    ) -> requests.Response:
+        """Ask until there is an answer that is none of passing trouble. Raises Refused."""
+        while True:
+            answer = self._ask(by or self._wire, site, method, path, body, headers or {})
+            if answer is not None and answer.status_code < 300:
+                return answer
+            if answer is not None and answer.status_code < 500 and answer.status_code != 429:
+                if may_be_gone and answer.status_code == 404:
+                    return answer
+                raise Refused(f"{method} {path}: {answer.status_code} {answer.raw.read()!r}")
+            self._stage.baton.pause(self._stage.storm.random.uniform(0.5, 2.0))
+
+    def _lets_in(self, site: Site, user: str) -> bool:
+        """Whether the zone knows the user by the secret that was told last."""
+        while True:
+            answer = self._ask(self._operator, site, "GET", "/zones/info", None, {}, user)
+            if answer is not None and answer.status_code in (200, 401):
+                return answer.status_code == 200
+            self._stage.baton.pause(1.0)
+
+    def _ask(
+        self,
+        wire: Wire,
+        site: Site,
+        method: str,
+        path: str,
+        body: Any,
+        headers: dict[str, str],
+        user: str = "admin",
+    ) -> requests.Response | None:
+        pair = base64.b64encode(f"{user}:{site.secrets[user]}".encode()).decode()
+        request = a_request(
+            method, f"{site.url}/v2.1{path}", {"Authorization": f"Basic {pair}", **headers}, body
+        )
+        try:
+            return wire.send(request, timeout=PATIENCE_S if wire is self._operator else TIMEOUT_S)
+        except requests.RequestException:
+            return None

@@ -1,0 +1,248 @@
+"""One seed, played: the tree is set up in calm; the storm; all is healed and has to come to rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.simulation.baton import Process
+from tests.simulation.checker import Expected, Promised, differences
+from tests.simulation.damage import damage
+from tests.simulation.forger import Forger
+from tests.simulation.furniture import GROUPS
+from tests.simulation.guard import Guard
+from tests.simulation.leases import Writer
+from tests.simulation.plan import Plan
+from tests.simulation.repeats import too_many
+from tests.simulation.site import START_S, Site
+from tests.simulation.stage import Stage
+from tests.simulation.users import Users
+from zonesched.model.request_spec import GroupPolicy
+
+LOOK_EACH_S = 1.0
+STAY_S = 5.0
+"""Seconds that all must stay as it is once it is as it must be."""
+
+
+class World:
+    """The sites of a plan, and what happens to them."""
+
+    def __init__(self, stage: Stage, plan: Plan, folder: Path) -> None:
+        self.plan = plan
+        self.stage = stage
+        self.converged_s = 0.0
+        self.sites: dict[str, Site] = {}
+        for number, zone in enumerate(plan.zones):
+            self.sites[zone.name] = Site(stage, zone, folder, number, self._committed)
+        self.databases = {name: site.path for name, site in self.sites.items()}
+        clocks = {name: site.clock for name, site in self.sites.items()}
+        self.guard = Guard(stage, self.databases, clocks)
+        self.users = Users(stage, self.sites)
+        self.forger = Forger(stage, self.sites)
+        self._operator = Process("operator")
+        self._is_set_up = False
+        self._is_spoilt = False
+
+    def play(self) -> list[str]:
+        """What was wrong, if anything."""
+        self._set_up()
+        self._storm()
+        if self.guard.wrong:
+            return list(self.guard.wrong)
+        heal_at = self._heal()
+        calls, writes = self.stage.network.calls.copy(), self.stage.writes.copy()
+        wrong = self._come_to_rest(heal_at)
+        wrong += too_many(
+            self.stage.network.calls - calls,
+            self.stage.writes - writes,
+            seconds=self.stage.baton.now - heal_at,
+            processes=max(zone.processes for zone in self.plan.zones),
+            instances=sum(boot.count for boot in self.plan.boots),
+        )
+        if not wrong and self.stage.seed % 4 == 0:
+            self.users.delete_everything()
+            wrong = self._come_to_rest(self.stage.baton.now)
+        if not wrong and self.stage.seed % 4 == 1:
+            wrong = self._spoil_and_repair()
+        return [*self.users.wrong, *self.forger.wrong, *self.guard.wrong, *wrong]
+
+    def close(self) -> None:
+        """End all that still runs, and give the databases back."""
+        for site in self.sites.values():
+            site.close()
+        self.guard.close()
+
+    def _committed(self, zone: str, writer: Writer) -> None:
+        if not self._is_spoilt:
+            self.guard.look(zone, writer)
+
+    def _look_at_time(self) -> None:
+        self.guard.look_at_time()
+        self.stage.baton.at(self.stage.baton.now + LOOK_EACH_S, self._look_at_time)
+
+    # -- before --------------------------------------------------------------------------------------------
+
+    def _set_up(self) -> None:
+        baton = self.stage.baton
+        baton.spawn(self._operator, "set-up", self._build_tree)
+        baton.run(baton.now + 600.0, lambda: self._is_set_up)
+        assert self._is_set_up, "the tree was not set up"
+
+    def _build_tree(self) -> None:
+        below: dict[str, list[str]] = {}
+        for zone in reversed(self.plan.zones):
+            site = self.sites[zone.name]
+            site.set_up(self.plan.options)
+            for child in below.get(zone.name, []):
+                site.adopt(self.sites[child])
+            site.poll()
+            for _ in range(zone.processes - 1):
+                site.start_process()
+            below.setdefault(zone.parent, []).append(zone.name)
+        self._is_set_up = True
+
+    # -- the storm -----------------------------------------------------------------------------------------
+
+    def _storm(self) -> None:
+        baton, storm = self.stage.baton, self.stage.storm
+        storm.is_raging = True
+        begins_at = baton.now
+        self._look_at_time()
+        self.users.start(self.plan.boots)
+        for after_s, kind in storm.moments(self.plan.storm_s):
+            baton.at(begins_at + after_s, lambda k=kind: self._strike(k))  # type: ignore[misc]
+        baton.run(begins_at + self.plan.storm_s, lambda: bool(self.guard.wrong))
+
+    def _strike(self, kind: str) -> None:
+        self.stage.storm.count(kind)
+        strike: dict[str, Callable[[Site], None]] = {
+            "partition": self._cut,
+            "process_frozen": self._freeze,
+            "clock_set": self._set_clock,
+            "key_rotated": lambda site: site.rotate_key(),
+            "secret_rotated": self._rotate_secret,
+            "agent_killed": lambda site: self._kill_agent(site, 3.0),
+            "host_away": lambda site: self._kill_agent(site, 20.0),
+            "host_shrunk": self._shrink,
+            "child_slow": self._slow_down,
+            "child_removed": self._remove,
+        }
+        site = self.stage.storm.random.choice(list(self.sites.values()))
+        strike[kind](site)
+
+    def _cut(self, site: Site) -> None:
+        until = self.stage.baton.now + self.stage.storm.random.uniform(1.0, 20.0)
+        for other in (site.plan.parent, "users", f"{site.name}-agent"):
+            if other and self.stage.storm.random.random() < 0.7:
+                self.stage.network.cut(site.name, other, until)
+
+    def _freeze(self, site: Site) -> None:
+        if site.processes:
+            process = self.stage.storm.random.choice(site.processes)
+            process.frozen_until = self.stage.baton.now + self.stage.storm.random.uniform(0.5, 10.0)
+            self.stage.trouble(site.name, process.frozen_until + START_S)
+
+    def _set_clock(self, site: Site) -> None:
+        site.clock.set_forward_s += self.stage.storm.random.choice((-20.0, -5.0, 5.0, 20.0, 60.0))
+
+    def _rotate_secret(self, site: Site) -> None:
+        if site.plan.parent:
+            self.users.rotate_secret(self.sites[site.plan.parent], site)
+
+    def _remove(self, site: Site) -> None:
+        if site.plan.parent:
+            self.users.remove_child(self.sites[site.plan.parent], site)
+
+    def _kill_agent(self, site: Site, most_s: float) -> None:
+        agent = site.agent
+        if agent is not None and not agent.is_dead:
+            agent.die()
+            back_at = self.stage.baton.now + self.stage.storm.random.uniform(0.5, most_s)
+            self.stage.baton.at(back_at, lambda: self._bring_back(site))
+
+    def _bring_back(self, site: Site) -> None:
+        if site.agent is not None and site.agent.is_dead:
+            site.restart_agent()
+
+    def _shrink(self, site: Site) -> None:
+        site.shrink_hosts()
+        self._kill_agent(site, 2.0)
+
+    def _slow_down(self, site: Site) -> None:
+        until = self.stage.baton.now + self.stage.storm.random.uniform(2.0, 20.0)
+        self.stage.network.slow_until[site.name] = until
+
+    # -- after ---------------------------------------------------------------------------------------------
+
+    def _heal(self) -> float:
+        """All faults stop; the moment of it."""
+        self.stage.storm.is_raging = False
+        self.stage.network.heal()
+        for site in self.sites.values():
+            for process in site.processes:
+                process.frozen_until = 0.0
+            self._bring_back(site)
+        self.stage.note("storm", "over")
+        return self.stage.baton.now
+
+    def _come_to_rest(self, since: float) -> list[str]:
+        """Go on until all is as it must be, and see that it stays so; what is wrong at last."""
+        baton = self.stage.baton
+        bound_s = self.bound_s()
+        wrong = ["nothing was looked at"]
+        # A rule that was broken on the way is enough.
+        while wrong and not self.guard.wrong and baton.now - since < bound_s:
+            baton.run(baton.now + LOOK_EACH_S)
+            wrong = self._wrong_now()
+            if not wrong:
+                self.converged_s = max(self.converged_s, baton.now - since)
+                baton.run(baton.now + STAY_S)
+                wrong = self._wrong_now()
+        return [] if self.guard.wrong else wrong
+
+    def _spoil_and_repair(self) -> list[str]:
+        """Spoil what is all right in one zone, see that it shows, and repair it; what is wrong then."""
+        sites = [site for site in self.sites.values() if site.hosts] or list(self.sites.values())
+        site = self.stage.storm.random.choice(sites)
+        self._is_spoilt = True
+        done = damage(site.path, self.stage.storm.random)
+        self.stage.note("operator", f"spoils {site.name}: {done}")
+        if not done:
+            return []
+        if not self._wrong_now():
+            return [f"repair: nobody sees that in {site.name} {done}"]
+        repaired_at = self.stage.baton.now
+        self.stage.baton.spawn(self._operator, "repair", site.repair)
+        wrong = self._come_to_rest(repaired_at)
+        return [f"repair of {done}: {line}" for line in wrong]
+
+    def bound_s(self) -> float:
+        """Seconds after which everything must have come to rest."""
+        return 180.0
+
+    def _wrong_now(self) -> list[str]:
+        if self.users.busy:
+            return ["users still wait for answers"]
+        running = {
+            name: {(key.uuid, key.attempt) for key in site.agent.running()}
+            for name, site in self.sites.items()
+            if site.agent is not None
+        }
+        promised = [
+            Promised(p.zone, p.reservation_id, p.boot.count, p.boot.least, frozenset(p.deleted))
+            for p in self.users.promises
+        ]
+        sites = self.sites.values()
+        expected = Expected(
+            promised=promised,
+            running=running,
+            removed=frozenset(self.users.removed),
+            affine=frozenset(site.groups["affinity"] for site in sites),
+            most_per_host={
+                site.groups[name]: most
+                for site in sites
+                for name, (policy, most) in GROUPS.items()
+                if policy is GroupPolicy.ANTI_AFFINITY
+            },
+        )
+        return differences(self.databases, expected)

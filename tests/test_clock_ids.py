@@ -1,0 +1,31 @@
+"""Ids that the machine's own clock makes."""
+
+from __future__ import annotations
+
+import time
+import uuid
+
+from zonesched.seams import SystemClock
+
+
+def test_an_id_tells_when_it_was_made_and_nothing_else() -> None:
+    before_ms = time.time_ns() // 1_000_000
+
+    ids = [uuid.UUID(SystemClock().new_uuid()) for _ in range(1000)]
+
+    after_ms = time.time_ns() // 1_000_000
+    assert {(i.version, i.variant) for i in ids} == {(7, uuid.RFC_4122)}
+    assert all(before_ms <= i.int >> 80 <= after_ms for i in ids)
+    # Each of the 74 other bits is now 0 and now 1.
+    seen_0, seen_1 = 0, 0
+    for i in ids:
+        seen_0, seen_1 = seen_0 | ~i.int, seen_1 | i.int
+    fixed = 0xF << 76 | 0b11 << 62
+    varying = ((1 << 80) - 1) & ~fixed
+    assert seen_0 & seen_1 & varying == varying
+
+
+def test_no_id_is_given_twice() -> None:
+    clock = SystemClock()
+
+    assert len({clock.new_uuid() for _ in range(10_000)}) == 10_000

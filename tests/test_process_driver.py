@@ -1,0 +1,441 @@
+"""Instances that are processes: real ones, of this machine, ended at the latest with the test."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zonesched.compute import launcher, process_table
+from zonesched.compute.driver import DriverSettings, load_driver
+from zonesched.compute.instance_folder import InstanceFolder, Standing
+from zonesched.compute.machine import Built, Destroyed, DriverEvent, Failed, Key, Wanted
+from zonesched.compute.process import ProcessDriver, cpus_for
+from zonesched.compute.process_table import Process
+from zonesched.errors import ConfigError
+from zonesched.seams import SystemClock
+
+pytestmark = pytest.mark.slow
+
+A, A2, B = Key("a-1", 1), Key("a-1", 2), Key("b-1", 1)
+WAIT_S = 20.0
+PRINTS = (sys.executable, "-c")
+NEVER_ENDS_POLITELY = "trap '' TERM; sleep 600 & sleep 600"
+
+
+def shell(script: str) -> tuple[str, ...]:
+    return ("sh", "-c", script)
+
+
+class Bench:
+    """A state folder, the drivers that come and go on it, and what they told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.settings = DriverSettings(state_folder=str(folder), stop_seconds=0.2)
+        self.told: list[DriverEvent] = []
+        self._drivers: list[ProcessDriver] = []
+
+    def driver(self, *command: str) -> ProcessDriver:
+        """The agent's only one: an earlier one is gone as if it had been killed."""
+        if self._drivers:
+            os.close(self._drivers[-1]._lock)
+        self._drivers.append(ProcessDriver(replace(self.settings, command=command), SystemClock()))
+        return self._drivers[-1]
+
+    def until(self, driver: ProcessDriver, *expected: DriverEvent) -> None:
+        """Poll until exactly these events have been told since the last call."""
+        self.told = []
+        self.wait(lambda: self.told.extend(driver.poll()) or len(self.told) >= len(expected))
+        assert self.told == list(expected)
+
+    @staticmethod
+    def wait(done: Callable[[], Any]) -> None:
+        ends_at = time.monotonic() + WAIT_S
+        while not done():
+            assert time.monotonic() < ends_at, "it takes too long"
+            # Real processes: what they do no clock of ours moves on.
+            time.sleep(0.01)
+
+    def at(self, key: Key) -> InstanceFolder:
+        return InstanceFolder(self.folder / "instances", key)
+
+    def process(self, key: Key) -> Process:
+        found = self.at(key).process()
+        assert found is not None
+        return found
+
+    def running(self) -> list[int]:
+        """Pids of all sessions that any instance here has ever led."""
+        found: list[int] = []
+        for record in self.folder.glob("instances/*/process.json"):
+            found += process_table.members(Process(**json.loads(record.read_text())))
+        return found
+
+    def end(self) -> None:
+        for pid in self.running():
+            os.kill(pid, signal.SIGKILL)
+        for driver in self._drivers:
+            for launched in driver._launched.values():
+                launched.wait()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path)
+    yield bench
+    bench.end()
+
+
+def wanted(key: Key = A, *, is_active: bool = False, **flavor: int) -> Wanted:
+    return Wanted(key, "h1", "my-name", flavor={"name": "small", **flavor}, is_active=is_active)
+
+
+def run(bench: Bench, driver: ProcessDriver, one: Wanted | None = None) -> Process:
+    one = one or wanted()
+    driver.spawn(one)
+    bench.until(driver, Built(one.key))
+    return bench.process(one.key)
+
+
+def test_it_is_found_by_its_name() -> None:
+    assert load_driver("process") is ProcessDriver
+
+
+def test_without_a_folder_it_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="state folder"):
+        ProcessDriver(DriverSettings(), SystemClock())
+
+
+def test_two_agents_do_not_share_a_folder(bench: Bench) -> None:
+    first = bench.driver()
+
+    with pytest.raises(ConfigError, match="used by another agent"):
+        ProcessDriver(bench.settings, SystemClock())
+    assert first.poll() == []
+
+
+def test_an_instance_is_a_process_in_a_session_of_its_own(bench: Bench) -> None:
+    process = run(bench, bench.driver())
+
+    assert process_table.is_alive(process)
+    assert os.getsid(process.pid) == process.pid != os.getsid(0)
+    assert Path(f"/proc/{process.pid}/cmdline").read_bytes() == b"sleep\0infinity\0"
+
+
+def test_it_hears_all_signals_whatever_its_agent_hears(bench: Bench) -> None:
+    driver = bench.driver()
+    heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    try:
+        process = run(bench, driver)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+
+    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    masks = {
+        line.split(":")[0]: int(line.split()[1], 16) for line in lines if line[:6] in ("SigBlk", "SigIgn")
+    }
+    assert (masks["SigBlk"], masks["SigIgn"]) == (0, 0)
+
+
+def test_it_knows_who_it_is_and_nothing_of_the_agent(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZONESCHED_PASSWORD", "secret")
+    process = run(bench, bench.driver())
+
+    lines = Path(f"/proc/{process.pid}/environ").read_text().split("\0")
+    found = dict(line.split("=", 1) for line in lines if line)
+    assert found.pop("PATH")
+    assert found == {
+        "ZONESCHED_INSTANCE_UUID": "a-1",
+        "ZONESCHED_INSTANCE_NAME": "my-name",
+        "ZONESCHED_INSTANCE_ATTEMPT": "1",
+        "ZONESCHED_HOST": "h1",
+        "ZONESCHED_FLAVOR": "small",
+        "ZONESCHED_IMAGE": "",
+    }
+
+
+def test_it_has_the_limits_of_its_flavor(bench: Bench) -> None:
+    process = run(bench, bench.driver(), wanted(vcpus=1, ram=256, disk=3))
+
+    text = Path(f"/proc/{process.pid}/limits").read_text()
+    limits = {line[:26].strip(): line[26:].split()[:2] for line in text.splitlines()}
+    assert limits["Max address space"] == [str(256 * 2**20)] * 2
+    assert limits["Max file size"] == [str(3 * 2**30)] * 2
+    assert limits["Max core file size"] == ["0", "0"]
+    if len(os.sched_getaffinity(0)) > 1:
+        assert len(os.sched_getaffinity(process.pid)) == 1
+
+
+def test_memory_beyond_the_flavor_is_refused_to_it(bench: Bench) -> None:
+    driver = bench.driver(
+        *PRINTS, "try:\n x = bytearray(2**28)\nexcept MemoryError: print('none', flush=True)"
+    )
+    run(bench, driver, wanted(ram=128))
+    bench.wait(lambda: (bench.at(A).path / "output.log").read_text() == "none\n")
+
+
+def test_a_file_beyond_the_flavors_disk_is_refused_to_it(bench: Bench) -> None:
+    lines = [
+        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)",
+        "file = open('f', 'wb'); file.truncate(2**30)",
+        "try: file.truncate(2**30 + 1)",
+        "except OSError: print('none', flush=True)",
+    ]
+    driver = bench.driver(*PRINTS, "\n".join(lines))
+    run(bench, driver, wanted(disk=1))
+    bench.wait(lambda: (bench.at(A).path / "output.log").read_text() == "none\n")
+
+
+@pytest.mark.parametrize(
+    ("vcpus", "count"), [(0, 0), (1, 1), (3, 3), (4, 0), (9, 0)], ids=lambda value: str(value)
+)
+def test_an_instance_gets_as_many_cpus_as_its_flavor_says(vcpus: int, count: int) -> None:
+    chosen = [cpus_for(str(n), vcpus, [2, 3, 5, 7]) for n in range(50)]
+
+    assert {len(cpus) for cpus in chosen} == {count}
+    assert {cpu for cpus in chosen for cpu in cpus} == ({2, 3, 5, 7} if count else set())
+
+
+def test_what_is_destroyed_leaves_nothing(bench: Bench) -> None:
+    driver = bench.driver(*shell(NEVER_ENDS_POLITELY))
+    process = run(bench, driver)
+    bench.wait(lambda: len(process_table.members(process)) == 3)
+
+    driver.destroy(A)
+    bench.until(driver, Destroyed(A))
+
+    assert process_table.members(process) == []
+    assert bench.at(A).standing() is Standing.ABSENT
+    assert list((bench.folder / "instances").glob("*.*")) == [bench.folder / "instances" / "agent.lock"]
+
+
+def test_it_may_end_by_itself_when_it_is_asked_to(bench: Bench) -> None:
+    bench.settings = replace(bench.settings, stop_seconds=600.0)
+    driver = bench.driver(*shell("trap 'exit 0' TERM; while :; do sleep 0.05; done"))
+    run(bench, driver)
+
+    driver.destroy(A)
+
+    bench.until(driver, Destroyed(A))
+
+
+def test_what_it_started_ends_with_it(bench: Bench) -> None:
+    driver = bench.driver(*shell("sleep 600 & exec sleep 0.3"))
+    process = run(bench, driver)
+    bench.until(driver, Failed(A, "process_ended"))
+    assert len(process_table.members(process)) == 1
+
+    driver.destroy(A)
+    bench.until(driver, Destroyed(A))
+
+    assert process_table.members(process) == []
+
+
+def test_what_is_not_there_is_destroyed_at_once(bench: Bench) -> None:
+    driver = bench.driver()
+
+    driver.destroy(A)
+
+    bench.until(driver, Destroyed(A))
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("sleep 0.2", "process_ended"),
+        ("sleep 0.2; exit 3", "process_failed"),
+        ("sleep 0.2; kill -9 $$", "process_killed"),
+    ],
+)
+def test_one_that_ends_by_itself_is_told_with_a_reason_once(bench: Bench, script: str, reason: str) -> None:
+    driver = bench.driver(*shell(script))
+    run(bench, driver)
+
+    bench.until(driver, Failed(A, reason))
+
+    assert (driver.poll(), driver.next_event_s()) == ([], float("inf"))
+
+
+def test_a_command_that_is_not_there_is_a_build_that_failed(bench: Bench) -> None:
+    driver = bench.driver("/no/such/command")
+    driver.spawn(wanted())
+
+    bench.until(driver, Failed(A, "process_not_started"))
+
+
+def test_spawned_twice_is_one_process(bench: Bench) -> None:
+    driver = bench.driver()
+    process = run(bench, driver)
+
+    driver.spawn(wanted())
+
+    assert driver.poll() == []
+    assert bench.running() == [process.pid]
+
+
+def test_a_later_attempt_waits_until_nothing_is_left_of_the_earlier_one(bench: Bench) -> None:
+    driver = bench.driver()
+    first = run(bench, driver)
+
+    driver.spawn(wanted(A2))
+    bench.told = list(driver.poll())
+    assert (bench.told, bench.at(A2).standing()) == ([], Standing.ABSENT)
+    driver.destroy(A)
+
+    bench.until(driver, Destroyed(A), Built(A2))
+    assert not process_table.is_alive(first)
+    assert bench.running() == [bench.process(A2).pid]
+
+
+class TestAfterTheAgentDied:
+    def test_what_runs_is_found_and_not_started_again(self, bench: Bench) -> None:
+        process = run(bench, bench.driver())
+
+        second = bench.driver()
+        assert second.found() == [A]
+        second.spawn(wanted())
+
+        bench.until(second, Built(A))
+        assert bench.running() == [process.pid]
+
+    def test_what_ended_meanwhile_is_told(self, bench: Bench) -> None:
+        process = run(bench, bench.driver())
+        os.kill(process.pid, signal.SIGKILL)
+        bench.wait(lambda: not process_table.is_alive(process))
+
+        second = bench.driver()
+
+        assert second.found() == [A]
+        bench.until(second, Failed(A, "process_ended"))
+
+    def test_what_nobody_wants_any_more_is_destroyed(self, bench: Bench) -> None:
+        process = run(bench, bench.driver())
+
+        second = bench.driver()
+        second.found()
+        second.destroy(A)
+
+        bench.until(second, Destroyed(A))
+        assert not process_table.is_alive(process)
+
+    def test_a_pid_that_was_given_out_again_is_not_the_instance(self, bench: Bench) -> None:
+        process = run(bench, bench.driver())
+        record = bench.at(A).path / "process.json"
+        stranger = subprocess.Popen(["sleep", "600"], start_new_session=True)
+        forged = {"pid": stranger.pid, "started": process.started - 1, "boot_id": process.boot_id}
+        os.kill(process.pid, signal.SIGKILL)
+        record.write_text(json.dumps(forged))
+
+        second = bench.driver()
+        second.found()
+        bench.until(second, Failed(A, "process_ended"))
+        second.destroy(A)
+        bench.until(second, Destroyed(A))
+
+        assert stranger.poll() is None
+        stranger.kill()
+        stranger.wait()
+
+    def test_nothing_survives_another_start_of_the_machine(self, bench: Bench) -> None:
+        process = run(bench, bench.driver())
+        record = bench.at(A).path / "process.json"
+        other_boot = {"pid": process.pid, "started": process.started, "boot_id": "another"}
+        text = record.read_text()
+        record.write_text(json.dumps(other_boot))
+
+        second = bench.driver()
+        second.found()
+
+        bench.until(second, Failed(A, "process_ended"))
+        record.write_text(text)
+
+    def test_before_anything_was_started_it_starts_over(self, bench: Bench) -> None:
+        bench.driver()
+        bench.at(A).prepare({"nothing": "of use"})
+
+        second = bench.driver()
+
+        assert second.found() == []
+        run(bench, second)
+
+    def test_a_running_instance_whose_folder_is_gone_is_lost(self, bench: Bench) -> None:
+        driver = bench.driver()
+
+        driver.spawn(wanted(is_active=True))
+
+        bench.until(driver, Failed(A, "process_lost"))
+        assert bench.running() == []
+
+    def test_half_a_folder_is_none(self, bench: Bench) -> None:
+        bench.driver()
+        (bench.folder / "instances" / "unfinished.a-1.1").mkdir()
+
+        second = bench.driver()
+
+        assert second.found() == []
+        run(bench, second)
+
+
+def launchers(folder: Path, count: int) -> Sequence[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-I", "-S", str(launcher.__file__), str(folder)]
+    return [subprocess.Popen(command, start_new_session=True) for _ in range(count)]
+
+
+FORM = {
+    "command": ["sleep", "600"],
+    "environment": {"PATH": os.environ["PATH"]},
+    "cpus": [],
+    "ram_mb": 0,
+    "disk_gb": 0,
+}
+
+
+def opened_by(pid: int) -> set[str]:
+    found: set[str] = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.add(os.readlink(descriptor))
+    return found
+
+
+class TestLauncher:
+    def test_of_many_one_becomes_the_instance(self, bench: Bench) -> None:
+        bench.driver()
+        bench.at(A).prepare(FORM)
+
+        started = launchers(bench.at(A).path, 8)
+
+        bench.wait(lambda: sum(one.poll() is not None for one in started) == 7)
+        (the_one,) = [one for one in started if one.poll() is None]
+        assert bench.running() == [the_one.pid]
+        the_one.kill()
+        the_one.wait()
+
+    def test_one_that_comes_after_the_removal_starts_nothing(self, bench: Bench) -> None:
+        driver = bench.driver()
+        bench.at(A).prepare(FORM)
+        lock = (bench.at(A).path / "lock").open("r+b")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (late,) = launchers(bench.at(A).path, 1)
+        bench.wait(lambda: str(bench.at(A).path / "lock") in opened_by(late.pid))
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        lock.close()
+        driver.destroy(A)
+
+        bench.wait(lambda: late.poll() is not None or bench.running())
+        bench.wait(lambda: driver.poll() == [Destroyed(A)])
+
+        bench.wait(lambda: late.poll() is not None)
+        assert bench.running() == []

@@ -1,0 +1,61 @@
+"""What projects and parents may have, and have, in OpenStack's form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from zonesched.api.answer import Answer, ok
+from zonesched.api.call import Call
+from zonesched.services import own_limits
+from zonesched.services.limits import Limit
+from zonesched.services.own_limits import LimitsView
+
+
+def show(call: Call) -> Answer:
+    """The limits of the caller's project, or of a parent, and what is taken of them."""
+    return ok({"limits": _json(own_limits.of_caller(call.zone, call.caller))})
+
+
+def list_own(call: Call) -> Answer:
+    """The projects and parents whose limits are not those of all."""
+    found = own_limits.list_own(call.zone)
+    return ok({"projects": dict(found.projects), "parents": dict(found.parents)})
+
+
+def show_project(call: Call) -> Answer:
+    """The limits of one project."""
+    return _of(own_limits.of_project(call.zone, call.args["id"]))
+
+
+def change_project(call: Call) -> Answer:
+    """Give one project limits of its own, or take them back."""
+    return _of(own_limits.change_project(call.zone, call.args["id"], call.body.limits.to_changes()))
+
+
+def show_parent(call: Call) -> Answer:
+    """The limits of one parent."""
+    return _of(own_limits.of_parent(call.zone, call.args["name"]))
+
+
+def change_parent(call: Call) -> Answer:
+    """Give one parent limits of its own, or take them back."""
+    return _of(own_limits.change_parent(call.zone, call.args["name"], call.body.limits.to_changes()))
+
+
+def _of(view: LimitsView) -> Answer:
+    return ok({"limits": {**_json(view.limits), "own": dict(view.own)}})
+
+
+def _json(found: Sequence[Limit]) -> dict[str, Any]:
+    absolute = {key: value for limit in found if not limit.unit for key, value in _absolute(limit)}
+    return {"absolute": absolute, "rate": [_rate(limit) for limit in found if limit.unit]}
+
+
+def _absolute(limit: Limit) -> list[tuple[str, int]]:
+    return [(limit.name, limit.most), *([(f"{limit.name}_used", limit.used)] if limit.is_counted else [])]
+
+
+def _rate(limit: Limit) -> dict[str, Any]:
+    left = max(0, limit.most - limit.used)
+    return {"name": limit.name, "limit": [{"value": limit.most, "remaining": left, "unit": limit.unit}]}

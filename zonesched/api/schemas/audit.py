@@ -1,0 +1,42 @@
+"""The queries and the body of /audit."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from zonesched.api.schemas.fields import QueryBool, Schema, refusal
+
+MAX_BUDGET_S = 3600.0
+
+
+class AuditQuery(Schema):
+    """`tree`: ask the child zones for what they and all below them find as well."""
+
+    tree: QueryBool = False
+
+
+def _seconds(text: object) -> object:
+    try:
+        return float(text) if isinstance(text, str) else text
+    except ValueError:
+        raise refusal("invalid_value", "must be a number of seconds") from None
+
+
+class ToldAuditQuery(Schema):
+    """`budget_s`: seconds after which nobody further down is asked any more."""
+
+    budget_s: Annotated[
+        float, Field(gt=0, le=MAX_BUDGET_S), BeforeValidator(_seconds, json_schema_input_type=float)
+    ]
+
+
+class Repair(Schema):
+    """`dry_run`: only say what would be done."""
+
+    dry_run: bool = False
+
+
+class RepairBody(Schema):
+    repair: Repair

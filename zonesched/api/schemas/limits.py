@@ -1,0 +1,47 @@
+"""Bodies of /limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from zonesched.api.schemas.fields import Amount, Schema, refusal
+
+Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+class _OwnLimits(Schema):
+    @model_validator(mode="after")
+    def _names_something(self) -> _OwnLimits:
+        if not self.model_fields_set:
+            raise refusal("invalid_value", f"must have some of {', '.join(type(self).model_fields)}")
+        return self
+
+    def to_changes(self) -> Mapping[str, int | None]:
+        return self.model_dump(include=self.model_fields_set)
+
+
+class ProjectLimits(_OwnLimits):
+    """Limits of one project; null takes one back, what is left out stays."""
+
+    project_instances: Amount | None = None
+    project_open_boots: Positive | None = None
+    project_boots_per_minute: Positive | None = None
+
+
+class ParentLimits(_OwnLimits):
+    """Limits of one parent; null takes one back, what is left out stays."""
+
+    parent_instances: Amount | None = None
+    parent_selects_per_minute: Positive | None = None
+    parent_entries_per_minute: Positive | None = None
+
+
+class ProjectLimitsBody(Schema):
+    limits: ProjectLimits
+
+
+class ParentLimitsBody(Schema):
+    limits: ParentLimits

@@ -1,0 +1,99 @@
+"""What a zone and its agents need of a message broker: to say that somebody should look, and to hear it.
+
+A hint carries no work. Whoever hears one looks at the zone's rows, as it does anyway now and then; so a hint
+that is lost, doubled or late costs time, nothing else. A broker belongs to one zone: zones talk to each other
+over HTTP alone.
+
+    exchange                        key                 queue                          heard by
+    ZONE (topic)                    scheduler           ZONE.scheduler                 one process of the zone
+    ZONE (topic)                    scheduler.PROCESS   ZONE.scheduler.PROCESS         this process
+    ZONE (topic)                    compute.AGENT       ZONE.compute.AGENT             this agent
+    ZONE.scheduler_fanout (fanout)  scheduler           ZONE.scheduler_fanout.PROCESS  every process
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import quote
+
+SCHEDULER, COMPUTE = "scheduler", "compute"
+LONGEST_NAME = 60
+"""Characters of a name in a key or a queue's name, which AMQP limits to 255 bytes; longer ones are hashed."""
+
+
+class Kind(enum.Enum):
+    """What to look at. MISSED is never sent: it is what a new connection may not have heard."""
+
+    BOOTS = "boots"
+    HOSTS = "hosts"
+    WORK = "work"
+    MISSED = "missed"
+
+
+@dataclass(frozen=True)
+class Hint:
+    """One message: `to_all` goes to each process of the zone, else to one that listens to `key`."""
+
+    kind: Kind
+    key: str
+    to_all: bool = False
+
+
+@dataclass(frozen=True)
+class Listens:
+    """A queue, and the key of the hints that it takes: of those to all, or of the others."""
+
+    queue: str
+    key: str
+    to_all: bool = False
+
+
+BOOTS = Hint(Kind.BOOTS, SCHEDULER)
+HOSTS = Hint(Kind.HOSTS, SCHEDULER, to_all=True)
+
+
+class BrokerAway(Exception):
+    """The broker cannot be used now; the message never holds credentials."""
+
+
+class Broker(Protocol):
+    """A connection to a broker. `publish` and `receive` may be called from one thread each."""
+
+    is_there: bool
+
+    def publish(self, hints: Sequence[Hint]) -> None:
+        """Send the hints, within a few seconds. Raises BrokerAway; some may have been sent then."""
+
+    def receive(self, timeout_s: float) -> Sequence[Kind]:
+        """What was heard within `timeout_s`, MISSED first on a new connection. Raises BrokerAway."""
+
+    def close(self) -> None:
+        """Give the connections back."""
+
+
+class NoBroker:
+    """A zone whose processes and agents look by themselves, now and then."""
+
+    is_there = False
+
+    def publish(self, hints: Sequence[Hint]) -> None:
+        """There is nobody to tell."""
+
+    def receive(self, timeout_s: float) -> Sequence[Kind]:
+        return ()
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+
+def key_of(topic: str, name: str) -> str:
+    """The routing key of one service; what binds to it as it is matches no other."""
+    quoted = quote(name, safe="")
+    if len(quoted) > LONGEST_NAME:
+        quoted = hashlib.sha256(name.encode()).hexdigest()
+    # A dot would part two words of the key.
+    return f"{topic}.{quoted.replace('.', '%2E')}"

@@ -1,0 +1,130 @@
+"""The folder of one instance that is a process: what is wanted, which process it is, its disk and its output.
+
+lock          held by the launcher until the command runs
+wanted.json   command, environment and limits, written before anything is started
+process.json  the identity of its process, written by the launcher before the command runs
+error         why the command could not be run
+disk/         its working folder
+output.log    what it prints
+"""
+
+from __future__ import annotations
+
+import enum
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from zonesched.compute import process_table
+from zonesched.compute.machine import Key
+from zonesched.compute.process_table import Process
+
+UNFINISHED = "unfinished."
+
+
+class Standing(enum.Enum):
+    """How far an instance is, by its folder and the machine's processes."""
+
+    ABSENT = "absent"
+    PREPARED = "prepared"
+    STARTING = "starting"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+class InstanceFolder:
+    """One instance's folder in `root`; there or not."""
+
+    def __init__(self, root: Path, key: Key) -> None:
+        self.key = key
+        self.path = root / f"{key.uuid}.{key.attempt}"
+        self._unfinished = root / f"{UNFINISHED}{self.path.name}"
+
+    def prepare(self, wanted: Mapping[str, Any]) -> None:
+        """Make the folder, all of it at once."""
+        shutil.rmtree(self._unfinished, ignore_errors=True)
+        (self._unfinished / "disk").mkdir(parents=True, mode=0o700)
+        (self._unfinished / "lock").touch(mode=0o600)
+        (self._unfinished / "wanted.json").write_text(json.dumps(wanted), encoding="utf-8")
+        self._unfinished.rename(self.path)
+
+    def standing(self) -> Standing:
+        """Where it stands now."""
+        if not self.path.is_dir():
+            return Standing.ABSENT
+        with self._locked() as is_free:
+            return self._standing() if is_free else Standing.STARTING
+
+    def process(self) -> Process | None:
+        """Its process, dead or alive; None before there was one."""
+        try:
+            found = json.loads((self.path / "process.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        return Process(found["pid"], found["started"], found["boot_id"])
+
+    def was_not_started(self) -> bool:
+        """Whether its command could not be run."""
+        return (self.path / "error").exists()
+
+    def remove(self) -> bool:
+        """Remove the folder if nothing of the instance runs; nothing can start then. False otherwise."""
+        if not self.path.is_dir():
+            return True
+        with self._locked() as is_free:
+            if not is_free:
+                return False
+            process = self.process()
+            if process is not None and process_table.members(process):
+                return False
+            # Who waits for the lock finds it gone, and leaves.
+            shutil.rmtree(self._unfinished, ignore_errors=True)
+            self.path.rename(self._unfinished)
+        shutil.rmtree(self._unfinished, ignore_errors=True)
+        return True
+
+    def _standing(self) -> Standing:
+        process = self.process()
+        if process is None:
+            return Standing.PREPARED
+        return Standing.RUNNING if process_table.is_alive(process) else Standing.ENDED
+
+    @contextmanager
+    def _locked(self) -> Iterator[bool]:
+        """Whether the launcher does not hold the lock; it is held here then, until the block ends."""
+        with open(self.path / "lock", "r+b") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+
+def all_in(root: Path) -> list[InstanceFolder]:
+    """All instances that have a folder; what an earlier agent left half made or half removed is removed."""
+    found: list[InstanceFolder] = []
+    for path in sorted(root.iterdir()):
+        if path.name.startswith(UNFINISHED):
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.is_dir():
+            uuid, _, attempt = path.name.rpartition(".")
+            found.append(InstanceFolder(root, Key(uuid, int(attempt))))
+    return found
+
+
+def take_for_this_process(root: Path) -> int:
+    """Make the root, for this process alone until it ends; the lock's descriptor. Raises BlockingIOError."""
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = os.open(root / "agent.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise
+    return lock

@@ -1,0 +1,100 @@
+"""Becomes the process of one instance: `python -I -S launcher.py FOLDER`, started by the process driver.
+
+It needs nothing of this package, so that it starts in milliseconds, and lives on when the agent dies. The
+lock and the record make it the only one of its instance, however many are started: the record is written
+before the command runs, and whoever finds one leaves. The lock is held until the command runs, or this ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import resource
+import signal
+import sys
+from typing import Any
+
+MB, GB = 2**20, 2**30
+NOT_STARTED = 127
+
+
+def main(folder: str) -> None:
+    """Run the command of a prepared folder in place of this process, unless that was done or called off."""
+    try:
+        lock = os.open(os.path.join(folder, "lock"), os.O_RDWR)
+    except FileNotFoundError:
+        return
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    if not _is_still_there(folder, lock) or os.path.exists(os.path.join(folder, "process.json")):
+        return
+    with open(os.path.join(folder, "wanted.json"), encoding="utf-8") as file:
+        wanted = json.load(file)
+    _write(folder, "process.json", json.dumps(_identity()))
+    try:
+        _hear_signals()
+        _limit(wanted)
+        _redirect(os.path.join(folder, "output.log"))
+        os.chdir(os.path.join(folder, "disk"))
+        os.execvpe(wanted["command"][0], wanted["command"], wanted["environment"])
+    except (OSError, ValueError) as error:
+        _write(folder, "error", str(error))
+        os._exit(NOT_STARTED)
+
+
+def _is_still_there(folder: str, lock: int) -> bool:
+    """Whether the folder was not removed while this waited for its lock."""
+    try:
+        return os.stat(os.path.join(folder, "lock")).st_ino == os.fstat(lock).st_ino
+    except FileNotFoundError:
+        return False
+
+
+def _identity() -> dict[str, int | str]:
+    with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
+        fields = file.read().rpartition(")")[2].split()
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        boot_id = file.read().strip()
+    return {"pid": os.getpid(), "started": int(fields[19]), "boot_id": boot_id}
+
+
+def _hear_signals() -> None:
+    """Whoever starts this may have blocked or ignored some, as Python does: both would be inherited."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    for number in signal.valid_signals():
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _limit(wanted: dict[str, Any]) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if wanted["cpus"]:
+        os.sched_setaffinity(0, wanted["cpus"])
+    for kind, limit in (
+        (resource.RLIMIT_FSIZE, wanted["disk_gb"] * GB),
+        (resource.RLIMIT_AS, wanted["ram_mb"] * MB),
+    ):
+        if limit:
+            resource.setrlimit(kind, (limit, limit))
+
+
+def _redirect(path: str) -> None:
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    output = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(nothing, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+
+
+def _write(folder: str, name: str, text: str) -> None:
+    """Whole or not at all, also when this dies on the way."""
+    path = os.path.join(folder, name)
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(path + ".new", path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,56 @@
+"""An agent as a member of its zone's service group: it says there that it lives, beside its loop."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from zonesched.compute.agent import Agent
+from zonesched.service_group.contract import GroupAway, NoGroup, ServiceGroup
+
+log = logging.getLogger(__name__)
+
+UNREGISTERED_PAUSE_S = 0.5
+NO_GROUP_PAUSE_S = 60.0
+
+
+class Membership:
+    """Beats twice within `heartbeat_s`; while that works the agent need not beat over HTTP.
+
+    `open_group` takes the zone's uuid, which the zone says at registration.
+    """
+
+    def __init__(self, agent: Agent, open_group: Callable[[str], ServiceGroup], heartbeat_s: float) -> None:
+        self._agent = agent
+        self._open_group = open_group
+        self._pause_s = heartbeat_s / 2
+        self._zone_uuid = ""
+        self._group: ServiceGroup = NoGroup()
+        self._is_away = False
+
+    def step(self) -> float:
+        """Beat; the pause until the next time."""
+        uuid = self._agent.zone.uuid
+        if not uuid:
+            return UNREGISTERED_PAUSE_S
+        if uuid != self._zone_uuid:
+            self.close()
+            self._group, self._zone_uuid = self._open_group(uuid), uuid
+        if not self._group.is_there:
+            return NO_GROUP_PAUSE_S
+        try:
+            self._group.beat()
+        except GroupAway as error:
+            if not self._is_away:
+                log.warning("the service group is away, heartbeats go to the zone itself: %s", error)
+            self._is_away = True
+        else:
+            if self._is_away:
+                log.warning("the service group is back")
+            self._is_away = False
+            self._agent.was_heard()
+        return self._pause_s
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._group.close()

@@ -1,0 +1,63 @@
+"""Processes of this machine, read from /proc: a pid alone names nobody, since it is given out again."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+DEAD = ("Z", "X")
+_STATE, _SESSION, _STARTED = 0, 3, 19
+"""Places in /proc/PID/stat after the command's name: see proc_pid_stat(5)."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process that leads its own session: its pid, and when it started, in ticks since that boot."""
+
+    pid: int
+    started: int
+    boot_id: str
+
+
+def boot_id() -> str:
+    """What tells this boot of the machine from all others."""
+    return (PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+def is_alive(process: Process) -> bool:
+    """Whether this very process still runs; a dead one that nobody has waited for does not."""
+    fields = _stat(process.pid) if process.boot_id == boot_id() else []
+    return bool(fields) and fields[_STATE] not in DEAD and int(fields[_STARTED]) == process.started
+
+
+def members(process: Process) -> list[int]:
+    """The pids that still run in the session of a process, itself included."""
+    leader = _stat(process.pid)
+    given_out_again = bool(leader) and int(leader[_STARTED]) != process.started
+    if given_out_again or process.boot_id != boot_id():
+        return []
+    found: list[int] = []
+    for entry in PROC.iterdir():
+        fields = _stat(int(entry.name)) if entry.name.isdigit() else []
+        if fields and int(fields[_SESSION]) == process.pid and fields[_STATE] not in DEAD:
+            found.append(int(entry.name))
+    return found
+
+
+def send(process: Process, number: signal.Signals) -> None:
+    """Send a signal to all that still runs in the session of a process."""
+    for pid in members(process):
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return text.rpartition(")")[2].split()

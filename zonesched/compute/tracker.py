@@ -1,0 +1,66 @@
+"""The resource tracker: it looks now and then whether the agent's account is what the zone has claimed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Protocol
+
+from zonesched.compute.account import Account, Place, Statement, look, present, untold
+from zonesched.compute.agent import Agent
+from zonesched.compute.connection import ZoneCallError
+
+log = logging.getLogger(__name__)
+
+UNREGISTERED_PAUSE_S = 0.5
+LOOK_S = 30.0
+
+
+class Claims(Protocol):
+    """What the tracker needs of the zone; `zonesched.compute.client.AgentClient` over HTTP."""
+
+    def claims(self) -> Statement: ...
+
+    def tell_differences(self, amounts: Mapping[Place, int]) -> None: ...
+
+
+class Tracker:
+    """Keeps the account of one agent, and reports what differs for longer than one look."""
+
+    def __init__(self, agent: Agent, zone: Claims) -> None:
+        self.account = Account()
+        self._agent = agent
+        self._zone = zone
+
+    def step(self) -> float:
+        """Look once; the seconds until the next time."""
+        if not self._agent.zone.uuid:
+            return UNREGISTERED_PAUSE_S
+        try:
+            told = self._zone.claims()
+            before, self.account = (
+                self.account,
+                look(self.account, present(self._agent.state.instances), told),
+            )
+            _say(before, self.account)
+            amounts = untold(self.account, told)
+            if amounts:
+                self._zone.tell_differences(amounts)
+        except ZoneCallError as error:
+            # The agent itself says when its zone is away; what was not told now is told at the next look.
+            log.info("the account was not compared: %s", error)
+        return LOOK_S
+
+
+def _say(before: Account, after: Account) -> None:
+    known = {difference.place: difference.amount for difference in before.differences}
+    for found in after.differences:
+        if known.pop(found.place, 0) != found.amount:
+            log.warning(
+                "account differs: host=%s resource_class=%s counted=%d claimed=%d; the claims count",
+                *found.place,
+                found.counted,
+                found.claimed,
+            )
+    for host, resource_class in sorted(known):
+        log.warning("account agrees again: host=%s resource_class=%s", host, resource_class)

@@ -1,0 +1,225 @@
+"""What an option accepts, in words, and what the options of one zone must be to each other.
+
+Nothing here reads a file: `zonesched.conf.load` does, and calls `check_together` last.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import ipaddress
+from typing import Any
+from urllib.parse import urlsplit
+
+from oslo_config import cfg
+
+from zonesched.errors import ConfigError
+from zonesched.ratios import read_ratios
+
+SAMPLE_KEY = "c286696d887c9aa0611bbb3e2025a45b"
+"""The key printed in the original documents: known to everybody, so never used to seal."""
+
+SMALLEST_BLOB = 256
+"""Bytes that the smallest sealed entry has, `seal.entry_form.MIN_BLOB_BYTES`."""
+
+NAMED_NETWORKS = ("public", "private", "loopback", "link-local")
+"""The words that child_networks takes beside networks such as 10.1.0.0/16."""
+
+
+GROUP_CLIENTS = {
+    "redis": "redis",
+    "memcached": "pymemcache",
+    "zookeeper": "kazoo",
+    "kazoo": "kazoo",
+    "etcd3+http": "etcd3gw",
+    "etcd3+https": "etcd3gw",
+}
+"""The package that a service group's URL needs beside tooz, by its scheme."""
+
+
+def accepted_values(option: Any) -> str:
+    """What `option` accepts, as the sample and the errors say it: "a whole number from 1 to 512"."""
+    if getattr(option.type, "choices", None):
+        return "one of " + ", ".join(option.type.choices)
+    match option:
+        case cfg.BoolOpt():
+            return "true or false"
+        case cfg.IntOpt() | cfg.PortOpt():
+            return "a whole number" + _bounds(option.type)
+        case cfg.FloatOpt():
+            return "a number" + _bounds(option.type)
+        case cfg.MultiStrOpt():
+            return "text; may be set several times"
+        case cfg.ListOpt():
+            return "a list, separated by commas"
+        case _:
+            return "text"
+
+
+def _bounds(option_type: Any) -> str:
+    match option_type.min, option_type.max:
+        case None, None:
+            return ""
+        case low, None:
+            return f" from {low} up"
+        case None, high:
+            return f" up to {high}"
+        case low, high:
+            return f" from {low} to {high}"
+
+
+def refused_value(option: Any, shown: str) -> ConfigError:
+    """The error for a value that `option` does not accept; `shown` is the value, never that of a secret."""
+    value = "the value" if option.secret or not shown else repr(shown)
+    return ConfigError(
+        f"Option {option.name}: {value} is not accepted. Accepted: {accepted_values(option)}.",
+        field=option.name,
+    )
+
+
+def check_together(conf: cfg.ConfigOpts) -> None:
+    """Raises ConfigError for values that each pass alone and cannot be used in this zone."""
+    _check_keys(conf)
+    _check_blob_size(conf.build_plan_blob_size)
+    _check_zone_capabilities(conf.zone_capabilities)
+    _check_child_networks(conf.child_networks)
+    for option in ("least_cost_functions", "metrics_weight_setting", "image_props_weight_setting"):
+        _check_ratios(option, conf[option])
+    _check_order(conf, "hold_margin", "hold", strict=True)
+    _check_order(conf, "hold", "max_hold", strict=False)
+    _check_order(conf, "retry_pause", "retry_pause_max", strict=False)
+    _check_noauth(conf)
+    check_transport_url(conf.transport_url, "Option transport_url")
+    check_servicegroup_driver(conf.servicegroup_driver, "Option servicegroup_driver")
+
+
+def check_transport_url(url: str, what: str) -> None:
+    """Raises ConfigError, never with the URL, which may hold a password, for what is no broker's URL."""
+    if not url:
+        return
+    try:
+        parts = urlsplit(url)
+        is_broker = parts.scheme in ("amqp", "amqps") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_broker = False
+    if not is_broker:
+        raise ConfigError(
+            f"{what}: the value is not accepted. Accepted: empty, or amqp://user:password@host:5672/vhost"
+            " (amqps with TLS).",
+            field="transport_url",
+        )
+    _check_installed("kombu", "amqp", what, "transport_url")
+
+
+def check_servicegroup_driver(driver: str, what: str) -> None:
+    """Raises ConfigError, never with the URL, for what is neither `db` nor the URL of a service group."""
+    if driver in ("", "db"):
+        return
+    try:
+        parts = urlsplit(driver)
+        client = GROUP_CLIENTS.get(parts.scheme, "") if parts.hostname and parts.port != 0 else ""
+    except ValueError:
+        client = ""
+    if not client:
+        raise ConfigError(
+            f"{what}: the value is not accepted. Accepted: db, or a URL of {', '.join(GROUP_CLIENTS)}.",
+            field="servicegroup_driver",
+        )
+    for package in ("tooz", client):
+        _check_installed(package, "coordination", what, "servicegroup_driver")
+
+
+def _check_installed(package: str, extra: str, what: str, field: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        raise ConfigError(
+            f"{what} needs the package {package}: pip install 'zonesched[{extra}]'.", field=field
+        )
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches what listens on `address`."""
+    if address == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_keys(conf: cfg.ConfigOpts) -> None:
+    # A short key is no error for sealing: such a zone starts, says so and refuses select.
+    for key in conf.build_plan_encryption_key:
+        if key != SAMPLE_KEY:
+            _check_hex("build_plan_encryption_key", key)
+    secret = conf.secret_encryption_key
+    if secret:
+        _check_hex("secret_encryption_key", secret)
+
+
+def _check_hex(option: str, key: str) -> None:
+    try:
+        bytes.fromhex(key)
+    except ValueError:
+        raise ConfigError(f"Option {option}: a key is 64 hex digits.", field=option) from None
+
+
+def _check_blob_size(size: int) -> None:
+    if 0 < size < SMALLEST_BLOB:
+        raise ConfigError(
+            f"Option build_plan_blob_size: {size} is not accepted. Accepted: 0, or a whole number from"
+            f" {SMALLEST_BLOB} to 65536.",
+            field="build_plan_blob_size",
+        )
+
+
+def _check_zone_capabilities(items: list[str]) -> None:
+    for item in items:
+        key, separator, values = item.partition("=")
+        if not key or not separator or not all(values.split(";")):
+            raise ConfigError(
+                f"Option zone_capabilities: {item!r} is not accepted. Accepted: key=value;value, several"
+                " separated by commas.",
+                field="zone_capabilities",
+            )
+
+
+def _check_child_networks(items: list[str]) -> None:
+    for item in items:
+        if item in NAMED_NETWORKS:
+            continue
+        try:
+            ipaddress.ip_network(item)
+        except ValueError:
+            raise ConfigError(
+                f"Option child_networks: {item!r} is not accepted. Accepted: {', '.join(NAMED_NETWORKS)}, or"
+                " networks such as 10.1.0.0/16.",
+                field="child_networks",
+            ) from None
+
+
+def _check_ratios(option: str, items: list[str]) -> None:
+    try:
+        read_ratios(items)
+    except ValueError as error:
+        raise ConfigError(
+            f"Option {option}: {str(error)!r} is not accepted. Accepted: name=number, each name once, several"
+            " separated by commas.",
+            field=option,
+        ) from None
+
+
+def _check_order(conf: cfg.ConfigOpts, low: str, high: str, *, strict: bool) -> None:
+    if conf[low] > conf[high] or (strict and conf[low] == conf[high]):
+        bound = "below" if strict else "at most"
+        raise ConfigError(
+            f"Option {low}: {conf[low]:g} is not accepted. Accepted: {bound} {high} ({conf[high]:g}).",
+            field=low,
+        )
+
+
+def _check_noauth(conf: cfg.ConfigOpts) -> None:
+    if conf.auth_strategy == "noauth" and not conf.noauth_force and not is_loopback(conf.bind_host):
+        raise ConfigError(
+            f"Option auth_strategy: noauth serves everybody as admin, and bind_host {conf.bind_host} is not"
+            " loopback. Accepted: auth_strategy = http_basic, bind_host = 127.0.0.1, or noauth_force = true.",
+            field="auth_strategy",
+        )

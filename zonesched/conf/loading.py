@@ -1,0 +1,114 @@
+"""Read a zone's options from files and overrides, and check them."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from oslo_config import cfg, iniparser
+
+from zonesched.conf.checks import check_together, refused_value
+from zonesched.conf.hosts import HOSTS
+from zonesched.conf.limits import LIMITS
+from zonesched.conf.scheduler import SCHEDULER
+from zonesched.conf.services import SERVICES
+from zonesched.conf.zone import API, BOOT, CHILDREN, SEAL, SELECT, ZONE
+from zonesched.errors import ConfigError
+
+Conf = cfg.ConfigOpts
+
+SAMPLE_GROUPS: Sequence[tuple[str, Sequence[Any]]] = (
+    ("The zone", ZONE),
+    ("The HTTP surface", API),
+    ("Sealing", SEAL),
+    ("The scheduler", SCHEDULER),
+    ("Hosts and aggregates", HOSTS),
+    ("Services and hints", SERVICES),
+    ("Select", SELECT),
+    ("Child zones", CHILDREN),
+    ("Boot", BOOT),
+    ("Limits", LIMITS),
+)
+
+ALL: Sequence[Any] = tuple(option for _, options in SAMPLE_GROUPS for option in options)
+
+
+def load(config_files: Sequence[str] = (), overrides: Mapping[str, Any] | None = None) -> Conf:
+    """The options of one zone, from INI files and overrides by name.
+
+    Raises ConfigError, which names the option and the accepted values, for anything that cannot be used.
+    """
+    given: dict[str, str] = {}
+    for name in config_files:
+        given |= _read_file(name)
+    conf = cfg.ConfigOpts()
+    conf.register_opts(ALL)
+    conf(
+        args=[],
+        project="zonesched",
+        default_config_files=list(config_files),
+        default_config_dirs=[],
+        use_env=False,
+    )
+    for name, value in (overrides or {}).items():
+        _override(conf, _option(name, "an override"), value)
+    for option in ALL:
+        _read(conf, option, given.get(option.name, ""))
+    check_together(conf)
+    return conf
+
+
+def _read_file(name: str) -> dict[str, str]:
+    """The options that a file sets, as written. Raises ConfigError for a name that is no option."""
+    if not Path(name).is_file():
+        raise ConfigError(f"The configuration file {name} does not exist.")
+    sections: dict[str, dict[str, list[str]]] = {}
+    try:
+        cfg.ConfigParser(name, sections).parse()
+    except iniparser.ParseError as error:
+        # The line itself may hold a key.
+        raise ConfigError(
+            f"The configuration file {name} cannot be read: line {error.lineno}: {error.msg}"
+        ) from None
+    except (cfg.Error, UnicodeDecodeError, OSError) as error:
+        raise ConfigError(f"The configuration file {name} cannot be read: {error}") from error
+    for section in sections:
+        if section != "DEFAULT":
+            raise ConfigError(f"Section [{section}] in {name} is not accepted. Accepted: [DEFAULT].")
+    given: dict[str, str] = {}
+    for key, lines in sections.get("DEFAULT", {}).items():
+        option = _option(key, name)
+        if option.name in given:
+            raise ConfigError(f"Option {option.name} is set under two names in {name}.", field=option.name)
+        given[option.name] = lines[-1]
+    return given
+
+
+def _option(name: str, where: str) -> Any:
+    for option in ALL:
+        if name in (option.name, *(older.name for older in option.deprecated_opts)):
+            return option
+    near = difflib.get_close_matches(name, [option.name for option in ALL], n=1)
+    hint = f"Did you mean {near[0]}?" if near else "etc/zonesched/zonesched.conf lists them all."
+    raise ConfigError(f"Option {name} in {where} does not exist. {hint}", field=name)
+
+
+def _override(conf: Conf, option: Any, value: Any) -> None:
+    if isinstance(option, cfg.MultiStrOpt) and isinstance(value, str):
+        value = [item.strip() for item in value.split(",")]
+    try:
+        conf.set_override(option.name, value)
+    except ValueError:
+        raise refused_value(option, str(value)) from None
+
+
+def _read(conf: Conf, option: Any, written: str) -> None:
+    try:
+        value = conf[option.dest]
+    except (cfg.Error, ValueError):
+        raise refused_value(option, written) from None
+    if isinstance(value, float) and not math.isfinite(value):
+        raise refused_value(option, written or str(value))

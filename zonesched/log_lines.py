@@ -1,0 +1,55 @@
+"""How logs look: one line each, as key=value or as JSON, with the ids of the request and boot it is about."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from datetime import UTC, datetime
+
+from zonesched import tracing
+
+FORMATS = ("text", "json")
+_PLAIN = re.compile(r"[^\s\"=\\\x00-\x1f\x7f]+")
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(fields(self, record), ensure_ascii=True)
+
+
+class KeyValueLines(logging.Formatter):
+    """key=value, the value quoted as in JSON where it has to be."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return " ".join(f"{key}={_quoted(value)}" for key, value in fields(self, record).items())
+
+
+def fields(formatter: logging.Formatter, record: logging.LogRecord) -> dict[str, str]:
+    """What a line says; `error` has the trace of an exception."""
+    trace = tracing.current()
+    at = datetime.fromtimestamp(record.created, UTC)
+    found = {
+        "time": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "level": record.levelname,
+        "logger": record.name,
+        "request_id": trace.request_id,
+        "reservation_id": trace.reservation_id,
+        "message": record.getMessage(),
+        "error": formatter.formatException(record.exc_info) if record.exc_info else "",
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def set_up(log_format: str) -> None:
+    """Write all log lines of this process to standard error, in one of FORMATS."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines() if log_format == "json" else KeyValueLines())
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+
+
+def _quoted(value: str) -> str:
+    return value if _PLAIN.fullmatch(value) else json.dumps(value, ensure_ascii=True)

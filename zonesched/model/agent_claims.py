@@ -1,0 +1,36 @@
+"""What a zone tells an agent of the claims on its hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ClaimedInstance:
+    """What an instance that should run takes of its host, by resource class; `host` is the host's name."""
+
+    uuid: str
+    attempt: int
+    host: str
+    resources: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class BookedClass:
+    """One resource class of a host (by name): what claims take, and how much of it is of no instance that
+    should run. `difference`: how much more its agent last said that it counts."""
+
+    host: str
+    resource_class: str
+    used: int
+    held: int
+    difference: int
+
+
+@dataclass(frozen=True)
+class AgentClaims:
+    """The claims on the hosts of one agent, in one snapshot."""
+
+    instances: Sequence[ClaimedInstance]
+    booked: Sequence[BookedClass]

@@ -1,0 +1,181 @@
+"""A request spec as a JSON object: on the wire, as its own zone keeps it, and what of it is sealed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from zonesched.model.own_zone import AsConfigured, ChosenFilters, for_others
+from zonesched.model.request_spec import (
+    CostFunction,
+    CostWeighing,
+    Flavor,
+    Group,
+    GroupPolicy,
+    Image,
+    NoGroup,
+    Policy,
+    RequestSpec,
+    ScoreWeighing,
+    ServerGroup,
+    Unweighed,
+    WeigherScale,
+    Weighing,
+)
+
+_CONTENT_KEYS = (
+    "flavor",
+    "image",
+    "policy",
+    "group",
+    "availability_zone",
+    "hints",
+    "filters",
+    "filter_query",
+)
+
+
+def content_digest(spec: RequestSpec) -> bytes:
+    """SHA-256 of the request's content (resources, image, hints and what else chooses hosts), 32 bytes.
+
+    A sealed entry is bound to it. Not in it: what differs from hop to hop or from select to boot
+    (request id, path, budget, number of instances, weighing).
+    """
+    wire = spec_to_wire(spec)
+    content = {key: wire[key] for key in _CONTENT_KEYS}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).digest()
+
+
+def spec_to_wire(spec: RequestSpec) -> dict[str, Any]:
+    """The spec as the JSON object `request_spec` of docs/wire.md."""
+    return {
+        "request_id": spec.request_id,
+        "project_id": spec.project_id,
+        "num_instances": spec.num_instances,
+        "alternates": spec.alternates,
+        "policy": spec.policy.value,
+        "group": _group_to_wire(spec.group),
+        "flavor": {
+            "id": spec.flavor.id,
+            "name": spec.flavor.name,
+            "vcpus": spec.flavor.vcpus,
+            "ram": spec.flavor.ram_mb,
+            "disk": spec.flavor.disk_gb,
+            "extra_specs": dict(spec.flavor.extra_specs),
+        },
+        "image": {
+            "id": spec.image.id,
+            "name": spec.image.name,
+            "properties": dict(spec.image.properties),
+        },
+        "availability_zone": spec.availability_zone,
+        "hints": for_others(spec.hints),
+        "filters": list(spec.filters),
+        "filter_query": spec.filter_query,
+        "weighing": _weighing_to_wire(spec.weighing),
+        "path": list(spec.path),
+        "time_budget_s": spec.time_budget_s,
+    }
+
+
+def spec_from_wire(wire: Mapping[str, Any]) -> RequestSpec:
+    """The spec that a validated `request_spec` object says; the API's schema checks types and limits."""
+    flavor, image = wire["flavor"], wire["image"]
+    return RequestSpec(
+        request_id=wire["request_id"],
+        project_id=wire["project_id"],
+        num_instances=wire["num_instances"],
+        alternates=wire["alternates"],
+        policy=Policy(wire["policy"]),
+        group=_group_from_wire(wire["group"]),
+        flavor=Flavor(
+            id=flavor["id"],
+            name=flavor["name"],
+            vcpus=flavor["vcpus"],
+            ram_mb=flavor["ram"],
+            disk_gb=flavor["disk"],
+            extra_specs=dict(flavor["extra_specs"]),
+        ),
+        image=Image(id=image["id"], name=image["name"], properties=dict(image["properties"])),
+        availability_zone=wire["availability_zone"],
+        hints=dict(wire["hints"]),
+        filters=tuple(wire["filters"]),
+        filter_query=wire["filter_query"],
+        weighing=_weighing_from_wire(wire["weighing"]),
+        path=tuple(wire["path"]),
+        time_budget_s=wire["time_budget_s"],
+    )
+
+
+def spec_to_row(spec: RequestSpec) -> dict[str, Any]:
+    """The spec as its own zone keeps it: as on the wire, with what never leaves the zone."""
+    row = {**spec_to_wire(spec), "hints": dict(spec.hints)}
+    if spec.traced_by:
+        row["traced_by"] = spec.traced_by
+    match spec.enabled:
+        case ChosenFilters(names):
+            return {**row, "enabled_filters": list(names)}
+        case AsConfigured():
+            return row
+
+
+def spec_from_row(row: Mapping[str, Any]) -> RequestSpec:
+    """The spec that `spec_to_row` made a row of."""
+    spec = replace(spec_from_wire(row), traced_by=row.get("traced_by", ""))
+    if "enabled_filters" not in row:
+        return spec
+    return replace(spec, enabled=ChosenFilters(tuple(row["enabled_filters"])))
+
+
+def _group_to_wire(group: Group) -> dict[str, Any]:
+    match group:
+        case ServerGroup(group_id, policy, most):
+            return {"name": policy.value, "id": group_id, "max_server_per_host": most}
+        case NoGroup():
+            return {"name": "none"}
+
+
+def _group_from_wire(wire: Mapping[str, Any]) -> Group:
+    if wire["name"] == "none":
+        return NoGroup()
+    return ServerGroup(wire["id"], GroupPolicy(wire["name"]), wire["max_server_per_host"])
+
+
+def _weighing_to_wire(weighing: Weighing) -> dict[str, Any]:
+    match weighing:
+        case ScoreWeighing(scales):
+            return {
+                "name": "score",
+                "scales": [
+                    {"weigher": s.weigher, "low": s.low, "high": s.high, "multiplier": s.multiplier}
+                    for s in scales
+                ],
+            }
+        case CostWeighing(driver, functions):
+            return {
+                "name": "cost",
+                "driver": driver,
+                "functions": [{"name": f.name, "weight": f.weight} for f in functions],
+            }
+        case Unweighed():
+            return {"name": "unweighed"}
+
+
+def _weighing_from_wire(wire: Mapping[str, Any]) -> Weighing:
+    match wire["name"]:
+        case "score":
+            return ScoreWeighing(
+                tuple(
+                    WeigherScale(s["weigher"], float(s["low"]), float(s["high"]), float(s["multiplier"]))
+                    for s in wire["scales"]
+                )
+            )
+        case "cost":
+            functions = tuple(CostFunction(f["name"], float(f["weight"])) for f in wire["functions"])
+            return CostWeighing(wire["driver"], functions)
+        case _:
+            return Unweighed()

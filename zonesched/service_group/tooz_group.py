@@ -1,0 +1,79 @@
+"""A service group kept by Redis, memcached, ZooKeeper or etcd, by tooz; connected anew whenever it failed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+from tooz import coordination
+
+from zonesched.service_group.contract import GroupAway
+
+IO_TIMEOUT_S = 3
+"""Of each answer, in whole seconds."""
+
+
+class ToozGroup:
+    """`zonesched.service_group.contract.ServiceGroup` by tooz."""
+
+    is_there = True
+
+    def __init__(self, url: str, group: str, member: str, lives_s: float) -> None:
+        self._url = _with_times(url, lives_s)
+        self._group = group.encode()
+        self._member = member.encode()
+        self._coordinator: Any = None
+
+    def beat(self) -> None:
+        try:
+            coordinator = self._connected()
+            coordinator.heartbeat()
+            # Each time: a server that was started anew has forgotten the members, and those that were silent
+            # for too long have been taken out.
+            self._ensure_group()
+            with suppress(coordination.MemberAlreadyExist):
+                coordinator.join_group(self._group).get(IO_TIMEOUT_S)
+        except Exception as error:
+            raise self._away(error) from error
+
+    def members(self) -> frozenset[str]:
+        try:
+            coordinator = self._connected()
+            try:
+                found = coordinator.get_members(self._group).get(IO_TIMEOUT_S)
+            except coordination.GroupNotCreated:
+                return frozenset()
+        except Exception as error:
+            raise self._away(error) from error
+        return frozenset(one.decode(errors="replace") for one in found)
+
+    def close(self) -> None:
+        coordinator, self._coordinator = self._coordinator, None
+        if coordinator is not None:
+            with suppress(Exception):
+                coordinator.stop()
+
+    def _connected(self) -> Any:
+        if self._coordinator is None:
+            coordinator = coordination.get_coordinator(self._url, self._member)
+            coordinator.start(start_heart=False)
+            self._coordinator = coordinator
+        return self._coordinator
+
+    def _ensure_group(self) -> None:
+        with suppress(coordination.GroupAlreadyExist):
+            self._coordinator.create_group(self._group).get(IO_TIMEOUT_S)
+
+    def _away(self, error: Exception) -> GroupAway:
+        # tooz raises what its drivers' own clients raise as well.
+        self.close()
+        return GroupAway(f"{type(error).__name__}: {str(error)[:200]}")
+
+
+def _with_times(url: str, lives_s: float) -> str:
+    """The URL with our bounds, unless it has its own."""
+    parts = urlsplit(url)
+    ours = urlencode({"timeout": IO_TIMEOUT_S, "membership_timeout": lives_s})
+    query = f"{ours}&{parts.query}" if parts.query else ours
+    return urlunsplit(parts._replace(query=query))

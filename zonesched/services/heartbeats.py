@@ -1,0 +1,56 @@
+"""Signs of life, gathered by each process and written down together.
+
+An agent lives when it calls for anything. What a process has heard is written a little later, hundreds of
+services in one statement, and of a service that keeps calling only now and then: so a zone of very many
+agents does not spend its database on heartbeats. What dies with a process unwritten costs nothing: the agent
+calls again long before it counts as down.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from zonesched.seams import Clock
+from zonesched.store import claims, services
+from zonesched.store.store import Store
+
+WRITE_PAUSE_S = 1.0
+"""Seconds between two writes, unless `service_down_time` asks for more."""
+
+WRITES_PER_DOWN_TIME = 6
+"""A service that keeps calling is written down so often within `service_down_time`."""
+
+
+class Heartbeats:
+    """The services that called this process and have not been written down yet."""
+
+    def __init__(self, store: Store, clock: Clock, service_down_time_s: float) -> None:
+        self.pause_s = min(WRITE_PAUSE_S, service_down_time_s / 10)
+        self._store = store
+        self._clock = clock
+        self._fresh_s = service_down_time_s / WRITES_PER_DOWN_TIME
+        self._lock = threading.Lock()
+        self._heard: set[str] = set()
+        self._written_at: dict[str, float] = {}
+
+    def note(self, service_id: str) -> None:
+        """A service, known to the store, has called just now."""
+        with self._lock:
+            if not self._is_fresh(service_id, self._clock.now()):
+                self._heard.add(service_id)
+
+    def write(self) -> float:
+        """Write down who has called; the pause until the next time. What cannot be written is dropped."""
+        now = self._clock.now()
+        with self._lock:
+            heard, self._heard = self._heard, set()
+            self._written_at = {id: at for id, at in self._written_at.items() if self._is_fresh(id, now)}
+        for some in claims.chunks(sorted(heard)):
+            self._store.write(lambda tx, ids=some: services.heard(tx, ids, now))  # type: ignore[misc]
+            with self._lock:
+                self._written_at |= dict.fromkeys(some, now)
+        return self.pause_s
+
+    def _is_fresh(self, service_id: str, now: float) -> bool:
+        # A clock that was set back makes nothing fresh.
+        return 0 <= now - self._written_at.get(service_id, -self._fresh_s) < self._fresh_s

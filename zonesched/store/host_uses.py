@@ -1,0 +1,103 @@
+"""What is in use of hosts, read in columns: claims, living instances by what they share, failed builds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from zonesched.model.arrays import Ints
+from zonesched.model.counts import Counts
+from zonesched.model.host_uses import NO_USES, HostUses
+from zonesched.model.placement import CLAIMING, InstanceStatus
+from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared
+
+_HOST, _INVENTORY = t.hosts.c, t.inventories.c
+
+
+def owner_key(caller_id: str, project_id: str) -> str:
+    """Whose instance it is: a parent's user, or this zone, and the project it named."""
+    return f"{caller_id}:{project_id}"
+
+
+def group_key(caller_id: str, group_id: str) -> str:
+    """Which server group it is: a parent's user, or this zone, and the group it named."""
+    return f"{caller_id}:{group_id}"
+
+
+class UsesOf:
+    """What is in use of the hosts that `which` is true of, a condition on `hosts`; compiled once."""
+
+    def __init__(self, which: sa.ColumnElement[bool]) -> None:
+        some_hosts = sa.select(_HOST.id).where(which)
+        self._hosts = Prepared(sa.select(_HOST.id, _HOST.failed_builds).where(which))
+        self._living = Prepared(_living(some_hosts))
+        self._used = Prepared(
+            sa.select(_INVENTORY.host_id, _INVENTORY.resource_class, _INVENTORY.used)
+            .where(_INVENTORY.host_id.in_(some_hosts))
+            .where(_INVENTORY.used > 0)
+        )
+
+    def read(self, tx: Connection, **values: Any) -> HostUses:
+        """As it is now; `values` are the parameters of the condition."""
+        hosts = self._hosts.all(tx, **values)
+        if not hosts:
+            return NO_USES
+        position_of = {host_id: position for position, (host_id, _) in enumerate(hosts)}
+        living = self._living.all(tx, **values)
+        positions = [position_of[one.host_id] for one in living]
+        counts = [one.instances for one in living]
+        grouped = [n for n, one in enumerate(living) if one.group_id]
+        building = [n for n, one in enumerate(living) if one.status == InstanceStatus.BUILD.value]
+        return HostUses(
+            ids=list(position_of),
+            used=_by_class(self._used.all(tx, **values), position_of),
+            owners=Counts.summed(
+                positions, [owner_key(one.caller_id, one.project_id) for one in living], counts
+            ),
+            flavors=Counts.summed(positions, [one.flavor_id for one in living], counts),
+            images=Counts.summed(positions, [one.image_key for one in living], counts),
+            groups=Counts.summed(
+                [positions[n] for n in grouped],
+                [group_key(living[n].caller_id, living[n].group_id) for n in grouped],
+                [counts[n] for n in grouped],
+            ),
+            num_building=np.bincount(
+                [positions[n] for n in building], [counts[n] for n in building], len(hosts)
+            ).astype(np.int64),
+            failed_builds=np.array([failed for _, failed in hosts], dtype=np.int64),
+        )
+
+
+def _living(some_hosts: sa.Select[tuple[str]]) -> sa.Select[Any]:
+    """Living instances by host and by all that is counted of them."""
+    placed, instance = t.placements.c, t.instances.c
+    shared = (
+        placed.host_id,
+        instance.caller_id,
+        instance.project_id,
+        instance.flavor_id,
+        instance.image_key,
+        instance.group_id,
+        instance.status,
+    )
+    return (
+        sa.select(*shared, sa.func.count().label("instances"))
+        .join(t.instances, instance.uuid == placed.uuid)
+        .where(placed.host_id.in_(some_hosts))
+        .where(sa.or_(*[placed.state == state for state in sorted(state.value for state in CLAIMING)]))
+        .group_by(*shared)
+    )
+
+
+def _by_class(rows: Iterable[tuple[str, str, int]], position_of: Mapping[str, int]) -> Mapping[str, Ints]:
+    used: dict[str, Ints] = {}
+    for host_id, name, amount in rows:
+        if name not in used:
+            used[name] = np.zeros(len(position_of), dtype=np.int64)
+        used[name][position_of[host_id]] = amount
+    return used

@@ -1,0 +1,122 @@
+"""The order in which transactions wait for each other, so that they never do so in a circle.
+
+    a child's row, an agent's row -> boots -> server groups -> hosts        each in one order
+
+Whoever moves an instance first locks its boot; whoever changes a host, or what is in use there, that host.
+All of them at once, before anything is changed: what is read afterwards stays so until the transaction ends.
+SQLite has one writer at a time, which is all of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.engine import Connection
+
+from zonesched.model.placement import CLAIMING
+from zonesched.store import tables as t
+
+_boot, _instance, _place, _host = t.reservations.c, t.instances.c, t.placements.c, t.hosts.c
+_child = t.children.c
+_IDS = sa.any_(sa.bindparam("ids", type_=ARRAY(sa.String)))
+_OF_INSTANCES = sa.select(_instance.reservation_id, _instance.caller_id).where(_instance.uuid == _IDS)
+# Whoever reads what a child tells may go on; whoever removes it waits.
+_CHILDREN = (
+    sa.select(_child.id)
+    .where(_child.id == _IDS)
+    .order_by(_child.id)
+    .with_for_update(read=True, key_share=True)
+)
+_BOOTS = sa.select(_boot.id).order_by(_boot.id, _boot.caller_id).with_for_update()
+_KEY = sa.tuple_(_boot.id, _boot.caller_id)
+_GROUPS = (
+    sa.select(_instance.caller_id, _instance.group_id)
+    .where(_instance.uuid == _IDS, _instance.group_id != "")
+    .distinct()
+)
+_CLAIMED = sa.select(_place.host_id).where(
+    _place.uuid == _IDS, _place.state.in_(sorted(state.value for state in CLAIMING))
+)
+# Rows that refer to a host may go on being written.
+_OF_HOSTS = sa.select(_host.id).order_by(_host.id).with_for_update(key_share=True)
+_HOSTS = _OF_HOSTS.where(_host.id == _IDS)
+_MORE = sa.any_(sa.bindparam("more", type_=ARRAY(sa.String)))
+_CLAIMED_HOSTS = _OF_HOSTS.where(sa.or_(_host.id.in_(_CLAIMED), _host.id == _MORE))
+_KEYS = sa.func.unnest(sa.bindparam("keys", type_=ARRAY(sa.BigInteger))).column_valued("key")
+_ADVISORY = sa.select(sa.func.pg_advisory_xact_lock(_KEYS))
+
+
+def children(tx: Connection, child_ids: Iterable[str]) -> None:
+    """Lock children: none of them is removed before the transaction ends."""
+    ids = sorted(set(child_ids))
+    if ids and _is_needed(tx):
+        tx.execute(_CHILDREN, {"ids": ids})
+
+
+def instances(tx: Connection, uuids: Sequence[str], more_hosts: Sequence[str] = ()) -> None:
+    """Lock the boots of these instances, their server groups, and the hosts on which they take something.
+
+    `more_hosts`: others, on which they may be placed.
+    """
+    if uuids and _is_needed(tx):
+        ids = {"ids": list(uuids)}
+        tx.execute(_BOOTS.where(_KEY.in_(_OF_INSTANCES)), ids)
+        _advisory(tx, [("group", *key) for key in tx.execute(_GROUPS, ids)])
+        tx.execute(_CLAIMED_HOSTS, ids | {"more": list(more_hosts)})
+
+
+def boots(tx: Connection, keys: Sequence[tuple[str, str]]) -> None:
+    """Lock boots by (reservation id, caller id)."""
+    if keys and _is_needed(tx):
+        tx.execute(_BOOTS.where(_KEY.in_(keys)))
+
+
+def call(tx: Connection, caller_id: str, reservation_id: str) -> None:
+    """Lock what a parent sends of one of its boots, of which nothing may be written yet."""
+    if _is_needed(tx):
+        _advisory(tx, [("call", caller_id, reservation_id)])
+        boots(tx, [(reservation_id, caller_id)])
+
+
+def group(tx: Connection, caller_id: str, group_id: str) -> None:
+    """Lock where the instances of a server group are."""
+    if _is_needed(tx):
+        _advisory(tx, [("group", caller_id, group_id)])
+
+
+def hosts(tx: Connection, host_ids: Iterable[str]) -> None:
+    """Lock hosts."""
+    if _is_needed(tx):
+        tx.execute(_HOSTS, {"ids": list(host_ids)})
+
+
+def aggregates(tx: Connection) -> None:
+    """Lock which hosts are in which aggregates, and what those say of them."""
+    if _is_needed(tx):
+        _advisory(tx, [("aggregates",)])
+
+
+def everything(tx: Connection) -> None:
+    """Let no other transaction change anything; those that only read go on."""
+    if _is_needed(tx):
+        tables = ", ".join(table.name for table in (t.children, t.services, t.reservations, t.hosts))
+        tx.execute(sa.text(f"LOCK TABLE {tables} IN EXCLUSIVE MODE"))
+
+
+def _is_needed(tx: Connection) -> bool:
+    return tx.dialect.name == "postgresql"
+
+
+def _advisory(tx: Connection, names: Iterable[Sequence[str]]) -> None:
+    """Two names of one number only wait for each other without need."""
+    keys = sorted({_number(name) for name in names})
+    if keys:
+        tx.execute(_ADVISORY, {"keys": keys})
+
+
+def _number(name: Sequence[str]) -> int:
+    text = "\0".join(name).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big", signed=True)

@@ -1,0 +1,32 @@
+"""How much a caller has, counted."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from zonesched.model.placement import InstanceStatus
+from zonesched.store import tables as t
+from zonesched.store.reservations import ReservationState
+
+_instance, _reservation = t.instances.c, t.reservations.c
+
+
+def instances(tx: Connection, caller_id: str, project_id: str | None = None) -> int:
+    """Instances of a parent, or of a project of this zone's own, that are not deleted."""
+    statement = sa.select(sa.func.count()).where(
+        _instance.caller_id == caller_id, _instance.status != InstanceStatus.DELETED.value
+    )
+    if project_id is not None:
+        statement = statement.where(_instance.project_id == project_id)
+    return int(tx.execute(statement).scalar_one())
+
+
+def open_boots(tx: Connection, zone_uuid: str, project_id: str | None = None) -> int:
+    """Boots of this zone's own users that are not ended, of one project or of all."""
+    statement = sa.select(sa.func.count()).where(
+        _reservation.state == ReservationState.OPEN.value, _reservation.caller_id == zone_uuid
+    )
+    if project_id is not None:
+        statement = statement.where(_reservation.project_id == project_id)
+    return int(tx.execute(statement).scalar_one())

@@ -1,0 +1,74 @@
+"""What a zone counts of its calls to each child: how long they took, how they ended, how old its ranges are.
+
+The label is the child's name: these numbers are for the admin of this zone, who gave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily
+
+from zonesched.errors import ChildUnreachable
+from zonesched.seams import Done, Failed, Late
+
+SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+ANSWERED = "answered"
+
+
+class EdgeMetrics:
+    """A collector for prometheus_client; `ages_s`: how long ago each child, by name, last told its ranges."""
+
+    def __init__(self, ages_s: Callable[[], Iterable[tuple[str, float]]]) -> None:
+        self._ages_s = ages_s
+        self._registry = CollectorRegistry()
+        self._calls = Counter(
+            "zonesched_child_calls",
+            "Calls to child zones, by how they ended.",
+            ("child", "call", "outcome"),
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "zonesched_child_call_seconds",
+            "Seconds until a child zone had answered, or the call had failed.",
+            ("child", "call"),
+            buckets=SECONDS,
+            registry=self._registry,
+        )
+
+    def took(self, child: str, call: str, seconds: float) -> None:
+        """Note how long a call lasted; `call`: work, or poll."""
+        self._seconds.labels(child, call).observe(seconds)
+
+    def ended(self, child: str, call: str, outcome: Done[Any] | Failed | Late) -> None:
+        """Note how a call ended for who waited for it."""
+        match outcome:
+            case Done():
+                code = ANSWERED
+            case Failed(ChildUnreachable(code=failed)):
+                code = failed
+            case _:
+                code = "child_timeout"
+        self._calls.labels(child, call, code).inc()
+
+    def forget(self, known: Iterable[str]) -> None:
+        """Drop what was counted of children that are not registered any more."""
+        names = set(known)
+        for metric in (self._calls, self._seconds):
+            labels = {sample.labels["child"] for family in metric.collect() for sample in family.samples}
+            for name in labels - names:
+                metric.remove_by_labels({"child": name})
+
+    def collect(self) -> Iterable[Any]:
+        """All families, with the ages as they are now."""
+        age = GaugeMetricFamily(
+            "zonesched_child_ranges_age_seconds",
+            "Seconds since a child zone last told its ranges and capacities.",
+            labels=["child"],
+        )
+        for name, seconds in self._ages_s():
+            age.add_metric([name], seconds)
+        yield age
+        yield from self._registry.collect()
