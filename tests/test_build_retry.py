@@ -141,6 +141,21 @@ class TestInOneZone:
         assert the_server(tree)["fault"]["error_code"] == "build_failed"
         nothing_is_wrong(tree)
 
+    def test_where_other_hosts_are_full_it_ends_with_the_reason_of_the_build(self, tmp_path: Path) -> None:
+        tree = one_zone(tmp_path, "h1", "h2", "h3")
+        reservation_id = boot(tree, num_instances=1)
+        tree.settle()
+        ((first,),) = built_on(tree).values()
+        # Unseen by the zone, which offers them and loses the claims.
+        sql(tree.nodes["root"].zone, "update inventories set used = capacity")
+
+        go_on(tree, failing_on(first))
+
+        assert counts(tree, reservation_id) == {"ERROR": 1}
+        fault = the_server(tree)["fault"]
+        assert [line["reason"] for line in fault["attempts"]] == ["build_failed", "claim_lost", "claim_lost"]
+        assert fault["error_code"] == "build_failed"
+
     def test_each_instance_of_a_batch_is_tried_again_for_itself(self, tmp_path: Path) -> None:
         tree = one_zone(tmp_path, "h1", "h2", "h3", "h4", "h5")
         reservation_id = boot(tree, num_instances=20)

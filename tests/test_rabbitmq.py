@@ -136,7 +136,7 @@ class TestRabbitMq:
 
 
 def all_heard(broker: Broker) -> list[Kind]:
-    """What a broker delivers until nothing has come for a second; one call returns with what is there first."""
+    """What a broker delivers until nothing has come for a second: one call returns with what is there."""
     heard: list[Kind] = []
     while some := broker.receive(1):
         heard += some

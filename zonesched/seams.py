@@ -11,7 +11,6 @@ import logging
 import os
 import threading
 import time
-import uuid
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -115,7 +114,8 @@ class SystemClock:
         """
         milliseconds = time.time_ns() // 1_000_000
         random_bits = int.from_bytes(os.urandom(10), "big") & _RANDOM_OF_V7
-        return str(uuid.UUID(int=milliseconds << 80 | random_bits | _FIXED_OF_V7))
+        text = f"{milliseconds << 80 | random_bits | _FIXED_OF_V7:032x}"
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 class ThreadLoop:

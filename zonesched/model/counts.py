@@ -36,6 +36,11 @@ class Counts:
         return cls.summed([n for n, _, _ in items], [k for _, k, _ in items], [a for _, _, a in items])
 
     @classmethod
+    def counted(cls, positions: Sequence[int], keys: Sequence[str]) -> Counts:
+        """How often each key is there for each host, in any order."""
+        return cls.summed(positions, keys, [1] * len(keys))
+
+    @classmethod
     def summed(cls, positions: Sequence[int], keys: Sequence[str], amounts: Sequence[int]) -> Counts:
         """Of elements above 0, in any order; those of the same host and key are added up."""
         distinct = sorted(set(keys))

@@ -304,8 +304,9 @@ class _Boot:
         allowed = {uuid: place for uuid, place in places.items() if uuid not in refused}
         taken = self._claim_own_hosts(tx, change, allowed)
         all_here = all(uuid in taken for uuid in live) and len(live) == len(self._at.needing)
-        elsewhere = self._at.held or self._at.waiting or self._at.confirming
-        own_state = State.CONFIRMED if all_here and not elsewhere else State.HELD
+        settled = all_here and not (self._at.held or self._at.waiting or self._at.confirming)
+        own_state = State.CONFIRMED if settled else State.HELD
+        hold_s, window_s = self._zone.conf.hold, self._zone.conf.retry_window
         made: list[Placement] = []
         for uuid, place in places.items():
             match place:
@@ -324,14 +325,13 @@ class _Boot:
                     where=where,
                     state=state,
                     reason=refused.get(uuid, "claim_lost") if state is State.FAILED else "",
-                    hold_expires_at=now + self._zone.conf.hold,
-                    retained_until=now + self._zone.conf.hold + self._zone.conf.retry_window,
+                    hold_expires_at=now + hold_s,
+                    retained_until=now + hold_s + window_s,
                 )
             )
         placements.insert(tx, made)
         group_policy.take_place(tx, caller_id, group, made)
         instances.set_attempts(tx, change, {p.uuid: p.number for p in made}, InstanceStatus.BUILD, now)
-        settled = all_here and not elsewhere
         if settled:
             pokes = self._reservation.pokes
             reservations.give_back(tx, self._lease, ReservationState.SETTLED, now, now, pokes)

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from zonesched.store import locks
 from zonesched.store import tables as t
-from zonesched.store.prepared import Prepared, one_of
+from zonesched.store.prepared import Prepared, one_of, run_text
 
 T = TypeVar("T")
 CHUNK = 500
@@ -25,10 +25,12 @@ _OF_CLASS = (
     one_of(_inventory.host_id, "hosts"),
     _inventory.resource_class == sa.bindparam("class_name"),
 )
+_ONE = sa.bindparam("of_one", type_=sa.BigInteger)
 _TAKE = Prepared(
     sa.update(t.inventories)
     .where(*_OF_CLASS)
     .where(_inventory.used + _AMOUNT <= _inventory.capacity)
+    .where(_inventory.min_unit <= _ONE, _inventory.max_unit >= _ONE, _ONE % _inventory.step_size == 0)
     .values(used=_inventory.used + _AMOUNT)
 )
 _GIVE = Prepared(sa.update(t.inventories).where(*_OF_CLASS).values(used=_inventory.used - _AMOUNT))
@@ -59,18 +61,24 @@ def claim(
 ) -> Mapping[str, int]:
     """How many of the wanted copies each host took (0 where it has no room); `resources` is what one takes.
 
-    The hosts are locked, so the conditional update cannot fail any more; that it is conditional all the same
-    is what keeps a host from ever being over-committed. Raises RuntimeError if it does fail.
+    Mostly all have room: only where one has not is it read how much there is. The hosts are locked, so the
+    second conditional update cannot fail; that it is conditional all the same is what keeps a host from ever
+    being over-committed. Raises RuntimeError if it does fail.
     """
     wanted = {host: copies for host, copies in sorted(copies_by_host.items()) if copies > 0}
+    if not wanted:
+        return {}
     locks.hosts(tx, wanted)
-    room = _room(tx, list(wanted), resources)
-    taken = {host: min(copies, room.get(host, 0)) for host, copies in wanted.items()}
-    claimed = [host for host, copies in taken.items() if copies]
-    amounts = {(host, name): n * taken[host] for host in claimed for name, n in resources.items()}
-    if _write_alike(tx, _TAKE, amounts) != len(amounts):
-        raise RuntimeError("a claim met a host that had changed under its lock")
-    if claimed:
+    taken = wanted
+    run_text(tx, "SAVEPOINT all_or_none")
+    if not _take(tx, wanted, resources):
+        run_text(tx, "ROLLBACK TO all_or_none")
+        room = _room(tx, list(wanted), resources)
+        taken = {host: min(copies, room.get(host, 0)) for host, copies in wanted.items()}
+        if not _take(tx, taken, resources):
+            raise RuntimeError("a claim met a host that had changed under its lock")
+    run_text(tx, "RELEASE all_or_none")
+    if claimed := [host for host, copies in taken.items() if copies]:
         touch_uses(tx, change, claimed)
     return taken
 
@@ -81,19 +89,26 @@ def release(tx: Connection, change: int, claims: Iterable[tuple[str, Mapping[str
     for host, resources in claims:
         for name, amount in resources.items():
             amounts[host, name] += amount
-    if amounts:
-        _write_alike(tx, _GIVE, amounts)
-        touch_uses(tx, change, sorted({host for host, _ in amounts}))
-
-
-def _write_alike(tx: Connection, statement: Prepared, amounts: Mapping[tuple[str, str], int]) -> int:
-    """One statement for all hosts with the same amount of a class; how many rows were written."""
+    # One statement for all hosts with the same amount of a class.
     alike: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
     for (host, name), amount in sorted(amounts.items()):
         alike[name, amount].append(host)
-    return sum(
-        statement.run(tx, hosts=found, class_name=name, amount=amount)
-        for (name, amount), found in alike.items()
+    for (name, amount), hosts in alike.items():
+        _GIVE.run(tx, hosts=hosts, class_name=name, amount=amount)
+    if amounts:
+        touch_uses(tx, change, sorted({host for host, _ in amounts}))
+
+
+def _take(tx: Connection, copies_by_host: Mapping[str, int], resources: Mapping[str, int]) -> bool:
+    """Whether each host had room for its copies; one statement for all with the same number, and class."""
+    alike: defaultdict[int, list[str]] = defaultdict(list)
+    for host, copies in copies_by_host.items():
+        if copies:
+            alike[copies].append(host)
+    return all(
+        _TAKE.run(tx, hosts=hosts, class_name=name, amount=copies * of_one, of_one=of_one) == len(hosts)
+        for name, of_one in sorted(resources.items())
+        for copies, hosts in alike.items()
     )
 
 

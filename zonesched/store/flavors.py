@@ -14,7 +14,10 @@ from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared
 
 COLUMNS = t.flavors.c
-_BY_ID = Prepared(sa.select(t.flavors).where(COLUMNS.id == sa.bindparam("id")))
+_ALL = sa.select(t.flavors).order_by(COLUMNS.name)
+_EVERY = Prepared(_ALL)
+_BY_ID = Prepared(_ALL.where(COLUMNS.id == sa.bindparam("id")))
+_BY_NAME = Prepared(_ALL.where(COLUMNS.name == sa.bindparam("name")))
 
 
 def insert(tx: Connection, flavor: Flavor) -> None:
@@ -33,18 +36,17 @@ def insert(tx: Connection, flavor: Flavor) -> None:
 
 def read_all(tx: Connection) -> list[Flavor]:
     """All flavors, by name."""
-    return _read(tx, sa.true())
+    return _read(tx, _EVERY)
 
 
 def read_one(tx: Connection, flavor_id: str) -> Flavor | None:
     """One flavor by id."""
-    row = _BY_ID.first(tx, id=flavor_id)
-    return None if row is None else _from_row(row)
+    return next(iter(_read(tx, _BY_ID, id=flavor_id)), None)
 
 
 def read_by_name(tx: Connection, name: str) -> Flavor | None:
     """The flavor of that name."""
-    return next(iter(_read(tx, COLUMNS.name == name)), None)
+    return next(iter(_read(tx, _BY_NAME, name=name)), None)
 
 
 def set_extra_specs(tx: Connection, flavor_id: str, extra_specs: Mapping[str, str]) -> None:
@@ -57,9 +59,8 @@ def delete(tx: Connection, flavor_id: str) -> bool:
     return tx.execute(sa.delete(t.flavors).where(COLUMNS.id == flavor_id)).rowcount > 0
 
 
-def _read(tx: Connection, condition: sa.ColumnElement[bool]) -> list[Flavor]:
-    statement = sa.select(t.flavors).where(condition).order_by(COLUMNS.name)
-    return [_from_row(row) for row in tx.execute(statement)]
+def _read(tx: Connection, statement: Prepared, **values: str) -> list[Flavor]:
+    return [_from_row(row) for row in statement.all(tx, **values)]
 
 
 def _from_row(row: Any) -> Flavor:

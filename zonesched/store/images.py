@@ -8,8 +8,13 @@ from sqlalchemy.engine import Connection
 
 from zonesched.model.request_spec import Image
 from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared
 
 COLUMNS = t.images.c
+_ALL = sa.select(t.images).order_by(COLUMNS.name, COLUMNS.id)
+_EVERY = Prepared(_ALL)
+_BY_ID = Prepared(_ALL.where(COLUMNS.id == sa.bindparam("id")))
+_BY_NAME = Prepared(_ALL.where(COLUMNS.name == sa.bindparam("name")))
 
 
 def insert(tx: Connection, image: Image) -> None:
@@ -20,17 +25,17 @@ def insert(tx: Connection, image: Image) -> None:
 
 def read_all(tx: Connection) -> list[Image]:
     """All images, by name and id."""
-    return _read(tx, sa.true())
+    return _read(tx, _EVERY)
 
 
 def read_one(tx: Connection, image_id: str) -> Image | None:
     """One image by id."""
-    return next(iter(_read(tx, COLUMNS.id == image_id)), None)
+    return next(iter(_read(tx, _BY_ID, id=image_id)), None)
 
 
 def read_by_name(tx: Connection, name: str) -> list[Image]:
     """The images of that name, by id."""
-    return _read(tx, COLUMNS.name == name)
+    return _read(tx, _BY_NAME, name=name)
 
 
 def delete(tx: Connection, image_id: str) -> bool:
@@ -38,6 +43,5 @@ def delete(tx: Connection, image_id: str) -> bool:
     return tx.execute(sa.delete(t.images).where(COLUMNS.id == image_id)).rowcount > 0
 
 
-def _read(tx: Connection, condition: sa.ColumnElement[bool]) -> list[Image]:
-    statement = sa.select(t.images).where(condition).order_by(COLUMNS.name, COLUMNS.id)
-    return [Image(row.id, row.name, orjson.loads(row.properties)) for row in tx.execute(statement)]
+def _read(tx: Connection, statement: Prepared, **values: str) -> list[Image]:
+    return [Image(row.id, row.name, orjson.loads(row.properties)) for row in statement.all(tx, **values)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -35,11 +36,12 @@ _OF_RESERVATION = Prepared(
 )
 _SET_ATTEMPT = Prepared(
     sa.update(t.instances)
-    .where(COLUMNS.uuid == sa.bindparam("b_uuid"))
+    .where(one_of(COLUMNS.uuid, "uuids"))
     .values(
         attempt=sa.bindparam("b_attempt"),
         status=sa.bindparam("b_status"),
-        reason="",
+        # Of a build that failed it is said until another one is there: no place may be found for it.
+        reason=sa.case((COLUMNS.status == InstanceStatus.BUILD.value, COLUMNS.reason), else_=""),
         updated_at=sa.bindparam("now"),
         changed_seq=sa.bindparam("change"),
     )
@@ -74,7 +76,7 @@ _SET_STATUS_FROM = Prepared(_SET_STATUS.where(one_of(COLUMNS.status, "only_from"
 class Instance:
     """One row. `attempt` is the number of its present placement, 0 before the first.
 
-    `reason`: a code, of what ended it, or of the build that failed while it has no new place yet.
+    `reason`: a code, of what ended it, or of the last build that failed while no other one is there.
 
     `flavor_id`, `image_key` and `group_id` ("" without a group) say what its request asked for.
     """
@@ -145,9 +147,15 @@ def standings(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Standing]:
 def set_attempts(
     tx: Connection, change: int, attempts: Mapping[str, int], status: InstanceStatus, now: float
 ) -> None:
-    """Note the present placement of each instance, and that it is in `status` again without a reason."""
-    rows = [{"b_uuid": uuid, "b_attempt": number} for uuid, number in attempts.items()]
-    _SET_ATTEMPT.run_many(tx, rows, b_status=status.value, now=now, change=change)
+    """Note the present placement of each instance, and that it is in `status`.
+
+    One that ended has no reason any more; one whose build has failed keeps it.
+    """
+    alike: defaultdict[int, list[str]] = defaultdict(list)
+    for uuid, number in attempts.items():
+        alike[number].append(uuid)
+    for number, uuids in alike.items():
+        _SET_ATTEMPT.run(tx, uuids=uuids, b_attempt=number, b_status=status.value, now=now, change=change)
 
 
 def set_status(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -62,12 +63,12 @@ def _one_of_postgresql(element: one_of, compiler: SQLCompiler, **kw: Any) -> str
 
 @dataclass(frozen=True)
 class _Form:
-    """A statement for one dialect. `names` are its parameters in order where it has places and no names."""
+    """A statement for one dialect. `arrange` makes of values by name what the driver takes."""
 
     text: str
     constants: Mapping[str, Any]
     processors: Mapping[str, Callable[[Any], Any]]
-    names: Sequence[str] | None
+    arrange: Callable[[Mapping[str, Any]], Any]
     make_row: Callable[[Any], Any]
 
     def parameters(self, values: Mapping[str, Any]) -> Any:
@@ -76,7 +77,7 @@ class _Form:
             values = {**values, **changed}
         if self.constants:
             values = {**self.constants, **values}
-        return values if self.names is None else [values[name] for name in self.names]
+        return self.arrange(values)
 
 
 class Prepared:
@@ -107,7 +108,7 @@ class Prepared:
         if not rows:
             return 0
         form = self._form(tx.dialect)
-        many = [form.parameters({**row, **shared} if shared else row) for row in rows]
+        many = list(map(form.parameters, [{**row, **shared} for row in rows] if shared else rows))
         return int(self._run(tx, form, "executemany", many).rowcount)
 
     def _run(self, tx: Connection, form: _Form, how: str, parameters: Any) -> Any:
@@ -160,6 +161,16 @@ def _compile(statement: Any, dialect: Dialect) -> _Form:
         text=str(compiled),
         constants=constants,
         processors={name: fn for name, fn in processors.items() if name not in constants},
-        names=compiled.positiontup if compiled.positional else None,
+        arrange=_in_order(compiled.positiontup) if compiled.positional else dict,
         make_row=row._make,
     )
+
+
+def _in_order(names: Sequence[str] | None) -> Callable[[Mapping[str, Any]], Any]:
+    match names or ():
+        case ():
+            return lambda values: ()
+        case (name,):
+            return lambda values: (values[name],)
+        case several:
+            return itemgetter(*several)

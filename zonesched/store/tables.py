@@ -201,6 +201,8 @@ inventories = Table(
     Column("shrunk_used", BigInteger, nullable=False),
     # By how much its agent lastingly counts more than is claimed; negative for less.
     Column("agent_difference", BigInteger, nullable=False, server_default="0"),
+    # Rows lie in order of the key, so that a claim finds them with one look-up.
+    sqlite_with_rowid=False,
 )
 
 inventory_settings = Table(
