@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 from zonesched.model.aggregate import AVAILABILITY_ZONE, Aggregate
 from zonesched.model.host_row import HostRow
 from zonesched.model.request_spec import TraitQuery
-from zonesched.store import aggregates, claims, hosts
+from zonesched.store import aggregates, hosts
 from zonesched.store import tables as t
 
 _host, _inventory, _member = t.hosts.c, t.inventories.c, t.aggregate_hosts.c
@@ -58,10 +58,7 @@ def find(tx: Connection, demands: Demands) -> list[HostRow]:
     """The hosts that meet all demands, as they are now, in order of id."""
     conditions = [condition for _, _, condition in _conditions(tx, demands)]
     ids = tx.execute(sa.select(_host.id).where(*conditions).order_by(_host.id)).scalars().all()
-    found: list[HostRow] = []
-    for some in claims.chunks(ids):
-        found += hosts.rows_of(tx, some)
-    return found
+    return hosts.rows_of(tx, ids)
 
 
 def count(tx: Connection) -> int:
