@@ -169,7 +169,8 @@ def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> S
     except WeighingUnknown as error:
         decision = Decision(_no_offer(zone, complete=False), spec, _refused("weighing", error.code))
     except FilterUnknown as error:
-        decision = Decision(_no_offer(zone, complete=False), spec, _refused(error.filter_name, error.code))
+        # No host passes a filter that is not there: whoever asks again hears the same.
+        decision = Decision(_no_offer(zone, complete=True), spec, _refused(error.filter_name, error.code))
     finally:
         zone.limits.end_select()
     offer = _seal(zone, caller, unverified_spec, decision)
