@@ -30,7 +30,6 @@ def test_a_boot_reaches_the_leaves(tmp_path: Path) -> None:
     tree.settle()
 
     shown = root.get(f"/reservations/{answer.json['reservation_id']}").json["reservation"]
-    print(shown)
     assert shown["state"] == "BUILD"
     assert shown["counts"] == {"BUILD": 20}
 

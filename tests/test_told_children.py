@@ -92,6 +92,30 @@ def test_a_delete_whose_answers_are_lost_gives_back_once(tmp_path: Path) -> None
         assert rows(tree, name, "SELECT sum(used) FROM inventories") == [(0,)]
 
 
+def test_a_confirm_is_repeated_only_when_its_first_call_has_had_time(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+
+    def looked_at_by(parent: str, child: str) -> None:
+        """While it is asked to confirm, the loop that tells children of its parent looks."""
+        app, telling = tree.nodes[child].app, ToldChildren(tree.nodes[parent].zone)
+
+        def asked(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+            if environ["PATH_INFO"].endswith("/confirm"):
+                telling.step()
+            return list(app(environ, start_response))
+
+        tree.network.mount(tree.nodes[child].url, asked)
+
+    for parent, child in (("root", "region"), ("root", "leaf-b"), ("region", "leaf-a")):
+        looked_at_by(parent, child)
+    reservation_id = boot(tree)
+    tree.settle(1)
+
+    confirms = [sent.url for sent in tree.network.sent if sent.url.endswith("/confirm")]
+    assert len(confirms) == len(set(confirms)) == 3
+    assert counts(tree, reservation_id) == {"BUILD": 12}
+
+
 class Hanging:
     """An application that answers DELETE only when it is let go."""
 

@@ -17,6 +17,9 @@ from typing import NamedTuple
 
 
 class PlacementState(enum.Enum):
+    # An enumeration's own is written in Python, and states are looked up for every place of a boot.
+    __hash__ = object.__hash__
+
     INTENDED = "intended"
     HELD = "held"
     CONFIRMING = "confirming"
@@ -103,6 +106,8 @@ class BuildAnswer:
 
 class InstanceStatus(enum.Enum):
     """OpenStack's statuses, as far as a scheduler knows them."""
+
+    __hash__ = object.__hash__
 
     BUILD = "BUILD"
     ACTIVE = "ACTIVE"

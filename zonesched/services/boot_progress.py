@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zonesched.model.placement import InstanceStatus, PlacementState
-from zonesched.store.instances import Instance
+from zonesched.store.instances import Member
 from zonesched.store.placements import Placement
 
 State = PlacementState
@@ -45,7 +45,7 @@ class Progress:
     `possible`: the batch was there as asked for, and what becomes of them ends none of the others.
     """
 
-    needing: tuple[Instance, ...]
+    needing: tuple[Member, ...]
     unanswered: tuple[Placement, ...]
     waiting: tuple[Placement, ...]
     held: tuple[Placement, ...]
@@ -68,7 +68,7 @@ class Progress:
         """Instances that can have a place if so many more entries are taken, in the order of `needing`."""
         return self.promised + self._counted((*self.waiting, *self.needing[:offered]))
 
-    def _counted(self, those: Sequence[Instance | Placement]) -> int:
+    def _counted(self, those: Sequence[Member | Placement]) -> int:
         return sum(one.uuid not in self.retried for one in those)
 
     def late(self, now: float, hold_margin_s: float) -> tuple[Placement, ...]:
@@ -76,30 +76,30 @@ class Progress:
         return tuple(p for p in self.held if p.hold_expires_at < now + hold_margin_s)
 
 
-def progress(instances: Sequence[Instance], placements: Sequence[Placement]) -> Progress:
+def progress(members: Sequence[Member], placements: Sequence[Placement]) -> Progress:
     """Sort the wanted instances by their present placement; ended instances do not count."""
     by_key = {p.key: p for p in placements}
-    needing: list[Instance] = []
+    needing: list[Member] = []
     groups: dict[PlacementState, list[Placement]] = {state: [] for state in State}
-    for instance in instances:
-        if instance.status not in WANTED:
+    for member in members:
+        if member.status not in WANTED:
             continue
-        placement = by_key.get((instance.uuid, instance.attempt))
+        placement = by_key.get((member.uuid, member.attempt))
         if placement is None or placement.state in _OVER:
-            needing.append(instance)
+            needing.append(member)
         else:
             groups[placement.state].append(placement)
-    retried = frozenset(i.uuid for i in instances if i.failed_builds)
+    retried = frozenset(one.uuid for one in members if one.failed_builds)
     return Progress(
         # The batch first: what is offered goes to those whose loss would end it.
-        needing=tuple(sorted(needing, key=lambda i: i.uuid in retried)),
+        needing=tuple(sorted(needing, key=lambda one: one.uuid in retried)),
         unanswered=tuple(groups[State.INTENDED]),
         waiting=tuple(groups[State.CANCELLING]),
         held=tuple(groups[State.HELD]),
         confirming=tuple(groups[State.CONFIRMING]),
         confirmed=tuple(groups[State.CONFIRMED]),
         retried=retried,
-        failed_builds=sum(i.failed_builds for i in instances),
+        failed_builds=sum(one.failed_builds for one in members),
     )
 
 

@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass
 
-from zonesched.store.instances import Instance
+from zonesched.store.instances import Instance, Member
 from zonesched.store.reservations import Lease, Reservation
 
 
@@ -22,6 +22,11 @@ class NewBoot:
     lease: Lease
     reservation: Reservation
     instances: tuple[Instance, ...]
+
+    @property
+    def members(self) -> list[Member]:
+        """What its worker needs to know of the instances."""
+        return [Member(i.uuid, i.status, i.attempt, i.reason, i.failed_builds) for i in self.instances]
 
 
 class BootQueue:

@@ -24,8 +24,11 @@ def advance(
     *,
     reason: str = "",
     hold_expires_at: float = 0.0,
+    told_again_in_s: float = 0.0,
 ) -> list[Placement]:
     """Move placements that are not built yet; nothing is done for one that has moved since it was read.
+
+    `told_again_in_s`: whoever moves them tells the children at once; the first repeat is due after that.
 
     Returns those that were moved, as they stand now but for their reasons and holds.
 
@@ -33,7 +36,13 @@ def advance(
     the instance ends here, and the parent finds another.
     """
     moved = placements.move_all(
-        tx, change, advanced, to, reason=reason, hold_expires_at=hold_expires_at, next_call_at=now
+        tx,
+        change,
+        advanced,
+        to,
+        reason=reason,
+        hold_expires_at=hold_expires_at,
+        next_call_at=now + told_again_in_s,
     )
     if to is State.CONFIRMED:
         uuids = [p.uuid for p in moved]

@@ -33,7 +33,7 @@ from zonesched.services.placement_moves import advance, let_go
 from zonesched.services.removed_children import removed
 from zonesched.services.zone import Zone
 from zonesched.store import claims, identity, instances, locks, placements, reservations
-from zonesched.store.instances import Instance
+from zonesched.store.instances import Member
 from zonesched.store.placements import InChild, OnHost, Placement, Where
 from zonesched.store.reservations import Lease, Reservation, ReservationState
 from zonesched.store.store import Transaction
@@ -54,15 +54,15 @@ def carry_on(zone: Zone, lease: Lease) -> None:
 
 def begin(zone: Zone, new: NewBoot) -> None:
     """As `carry_on`, of a boot that nobody has worked on: what was written down needs not be read."""
-    _go_on(zone, _Boot(zone, new.lease, progress(new.instances, ()), new.reservation))
+    _go_on(zone, _Boot(zone, new.lease, progress(new.members, ()), new.reservation))
 
 
 def _rows_of(zone: Zone, lease: Lease) -> tuple[Progress, Reservation]:
     def fn(tx: Transaction) -> tuple[Progress, Reservation]:
         reservation = reservations.read_one(tx, lease.caller_id, lease.reservation_id)
-        found = instances.read_reservation(tx, lease.caller_id, lease.reservation_id)
-        places = placements.read_by_uuid(tx, [i.uuid for i in found])
-        return progress(found, places), reservation
+        members = instances.members(tx, lease.caller_id, lease.reservation_id)
+        places = placements.of_boot(tx, lease.caller_id, lease.reservation_id)
+        return progress(members, places), reservation
 
     return zone.store.read(fn)
 
@@ -364,7 +364,8 @@ class _Boot:
             living = [p for p in held if p.hold_expires_at > now]
             below = [p for p in living if isinstance(p.where, InChild)]
             here = [p for p in living if not isinstance(p.where, InChild)]
-            told = advance(tx, change, zone.uuid, below, State.CONFIRMING, now)
+            pause_s = zone.conf.retry_pause
+            told = advance(tx, change, zone.uuid, below, State.CONFIRMING, now, told_again_in_s=pause_s)
             return told, advance(tx, change, zone.uuid, here, State.CONFIRMED, now)
 
         told, built = self._write(fn, held)
@@ -380,7 +381,7 @@ class _Boot:
         """End what could not be placed; the others stay."""
         self._end(self._at.needing, ())
 
-    def _end(self, unplaced: Sequence[Instance], placed: Sequence[Placement]) -> None:
+    def _end(self, unplaced: Sequence[Member], placed: Sequence[Placement]) -> None:
         why = self._reservation.reason or "no_valid_host"
         # What could not be placed again was not built in the first place for another reason.
         uuids_of = {why: [p.uuid for p in placed]}

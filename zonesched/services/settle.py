@@ -52,7 +52,8 @@ def confirm(
         decided = [p for p in places if p.state is not State.HELD]
         for to, some in ends.items():
             reason = "hold_expired" if to in _LOST else ""
-            decided += advance(tx, change, zone.uuid, some, to, now, reason=reason)
+            pause_s = zone.conf.retry_pause
+            decided += advance(tx, change, zone.uuid, some, to, now, reason=reason, told_again_in_s=pause_s)
         return decided
 
     decided = zone.store.write(decide)

@@ -18,6 +18,7 @@ from zonesched.model.placement import (
 )
 from zonesched.store import claims, inbound
 from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared
 
 
 @dataclass(frozen=True)
@@ -95,15 +96,18 @@ _IN_CHILD = sa.select(_place.uuid).where(
     _place.uuid == _instance.uuid,
     _place.number == _instance.attempt,
     _place.kind == "child",
-    _place.state.in_([PlacementState.CONFIRMING.value, PlacementState.CONFIRMED.value]),
+    sa.or_(*[_place.state == s.value for s in (PlacementState.CONFIRMING, PlacementState.CONFIRMED)]),
 )
 # From the few that are unfinished to their places, and not from all that is built.
-_NEWEST_UNFINISHED = sa.select(sa.func.max(_instance.updated_at)).where(
-    _instance.status.in_([InstanceStatus.BUILD.value, InstanceStatus.UNKNOWN.value]), _IN_CHILD.exists()
+_NEWEST_UNFINISHED = Prepared(
+    sa.select(sa.func.max(_instance.updated_at).label("sent_at")).where(
+        sa.or_(*[_instance.status == s.value for s in (InstanceStatus.BUILD, InstanceStatus.UNKNOWN)]),
+        _IN_CHILD.exists(),
+    )
 )
 
 
 def newest_unfinished_below(tx: Connection) -> float:
     """When the last of what children still build was sent (epoch seconds; -infinity if nothing is)."""
-    found = tx.execute(_NEWEST_UNFINISHED).scalar()
+    found = _NEWEST_UNFINISHED.first(tx).sent_at
     return float("-inf") if found is None else float(found)

@@ -28,10 +28,14 @@ _BY_UUID = Prepared(
 _STANDINGS = Prepared(
     sa.select(COLUMNS.uuid, COLUMNS.status, COLUMNS.attempt).where(one_of(COLUMNS.uuid, "uuids"))
 )
-_OF_RESERVATION = Prepared(
-    sa.select(t.instances)
-    .where(COLUMNS.reservation_id == sa.bindparam("reservation"))
-    .where(COLUMNS.caller_id == sa.bindparam("caller"))
+_IN_RESERVATION = (
+    COLUMNS.reservation_id == sa.bindparam("reservation"),
+    COLUMNS.caller_id == sa.bindparam("caller"),
+)
+_OF_RESERVATION = Prepared(sa.select(t.instances).where(*_IN_RESERVATION).order_by(COLUMNS.position))
+_MEMBERS = Prepared(
+    sa.select(COLUMNS.uuid, COLUMNS.status, COLUMNS.attempt, COLUMNS.reason, COLUMNS.failed_builds)
+    .where(*_IN_RESERVATION)
     .order_by(COLUMNS.position)
 )
 _SET_ATTEMPT = Prepared(
@@ -100,6 +104,16 @@ class Instance:
     failed_builds: int = 0
 
 
+class Member(NamedTuple):
+    """How far an instance of a boot is: what its worker looks at after each step, as in `Instance`."""
+
+    uuid: str
+    status: InstanceStatus
+    attempt: int
+    reason: str
+    failed_builds: int
+
+
 class Standing(NamedTuple):
     """How far an instance is, and the number of its present placement."""
 
@@ -121,6 +135,12 @@ def read(tx: Connection, *conditions: Any) -> list[Instance]:
 def read_reservation(tx: Connection, caller_id: str, reservation_id: str) -> list[Instance]:
     """The instances of a caller's reservation, in order of their position."""
     return [from_row(row) for row in _OF_RESERVATION.all(tx, reservation=reservation_id, caller=caller_id)]
+
+
+def members(tx: Connection, caller_id: str, reservation_id: str) -> list[Member]:
+    """How far the instances of a caller's reservation are, in order of their position."""
+    rows = _MEMBERS.all(tx, reservation=reservation_id, caller=caller_id)
+    return [Member(uuid, _STATUS_OF[status], *rest) for uuid, status, *rest in rows]
 
 
 def read_by_uuid(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Instance]:

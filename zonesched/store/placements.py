@@ -21,6 +21,14 @@ _INSERT = Prepared(sa.insert(t.placements))
 _OF_INSTANCES = Prepared(
     sa.select(t.placements).where(one_of(COLUMNS.uuid, "uuids")).order_by(COLUMNS.uuid, COLUMNS.number)
 )
+_UNSENT_BLOBS = sa.case((COLUMNS.state == PlacementState.INTENDED.value, COLUMNS.blobs), else_="[]")
+# Entries are what is longest in a row, and of use only until they were sent.
+_WITHOUT_SENT_BLOBS = [_UNSENT_BLOBS.label("blobs") if c is COLUMNS.blobs else c for c in COLUMNS]
+_OF_BOOT = Prepared(
+    sa.select(*_WITHOUT_SENT_BLOBS)
+    .where(COLUMNS.reservation_id == sa.bindparam("reservation"), COLUMNS.caller_id == sa.bindparam("caller"))
+    .order_by(COLUMNS.uuid, COLUMNS.number)
+)
 _FAILED_HOSTS = Prepared(
     sa.select(COLUMNS.host_id).where(
         COLUMNS.reservation_id == sa.bindparam("reservation"),
@@ -66,20 +74,24 @@ _BROKEN_PROMISES = (
     .having(_how_many(_CAME_TO_NOTHING) > _how_many(HOLDS))
 )
 
-_IN_ORDER = sa.select(t.placements).order_by(COLUMNS.uuid, COLUMNS.number).limit(sa.bindparam("most"))
+_IN_ORDER = sa.select(*_WITHOUT_SENT_BLOBS).order_by(COLUMNS.uuid, COLUMNS.number).limit(sa.bindparam("most"))
 UNTOLD = (PlacementState.CONFIRMING, PlacementState.CANCELLING, PlacementState.RELEASING)
 """States of a child's place that the child has not answered to yet."""
 
-_DUE_CALLS = _IN_ORDER.where(
-    COLUMNS.state.in_([state.value for state in UNTOLD]),
-    COLUMNS.next_call_at <= sa.bindparam("now"),
-    COLUMNS.child_id.not_in(sa.bindparam("busy", expanding=True)),
+
+def _in_one_of(states: Sequence[PlacementState]) -> sa.ColumnElement[bool]:
+    return sa.or_(*[COLUMNS.state == state.value for state in states])
+
+
+_DUE_CALLS = Prepared(
+    _IN_ORDER.where(
+        _in_one_of(UNTOLD),
+        COLUMNS.next_call_at <= sa.bindparam("now"),
+        sa.not_(one_of(COLUMNS.child_id, "busy")),
+    )
 )
 _UNCONFIRMED = (PlacementState.INTENDED, PlacementState.HELD, PlacementState.CANCELLING)
-_OVERDUE = _IN_ORDER.where(
-    COLUMNS.state.in_([state.value for state in _UNCONFIRMED]),
-    COLUMNS.hold_expires_at <= sa.bindparam("now"),
-)
+_OVERDUE = Prepared(_IN_ORDER.where(_in_one_of(_UNCONFIRMED), COLUMNS.hold_expires_at <= sa.bindparam("now")))
 
 
 @dataclass(frozen=True)
@@ -140,6 +152,12 @@ def read_by_uuid(tx: Connection, uuids: Sequence[str]) -> list[Placement]:
     return [_from_row(row) for row in _OF_INSTANCES.all(tx, uuids=uuids)]
 
 
+def of_boot(tx: Connection, caller_id: str, reservation_id: str) -> list[Placement]:
+    """All placements of a boot, in order of instance and number; blobs only of what is still to be sent."""
+    rows = _OF_BOOT.all(tx, reservation=reservation_id, caller=caller_id)
+    return [_from_row(row) for row in rows]
+
+
 def unmarred(tx: Connection, uuids: Sequence[str]) -> Mapping[tuple[str, int], tuple[str, str]]:
     """The states of the present places of those of these instances that have no reason, and their statuses.
 
@@ -151,13 +169,12 @@ def unmarred(tx: Connection, uuids: Sequence[str]) -> Mapping[tuple[str, int], t
 
 def due_calls(tx: Connection, now: float, busy: Sequence[str], most: int) -> list[Placement]:
     """At most so many places that their child has to be told of now; children in `busy` are left out."""
-    rows = tx.execute(_DUE_CALLS, {"now": now, "busy": list(busy), "most": most})
-    return [_from_row(row) for row in rows]
+    return [_from_row(row) for row in _DUE_CALLS.all(tx, now=now, busy=busy, most=most)]
 
 
 def overdue_holds(tx: Connection, now: float, most: int) -> list[Placement]:
     """At most so many places that were never confirmed and whose hold is over."""
-    return [_from_row(row) for row in tx.execute(_OVERDUE, {"now": now, "most": most})]
+    return [_from_row(row) for row in _OVERDUE.all(tx, now=now, most=most)]
 
 
 def failed_hosts(tx: Connection, reservation_id: str) -> frozenset[str]:
