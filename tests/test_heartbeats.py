@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy import event
 
 from tests.one_zone import AGENT, a_form, a_zone, add_hosts, beat, sql
 from tests.tree import Tree
@@ -15,6 +14,7 @@ from zonesched.errors import BadRequest
 from zonesched.model.views import Binary, ServiceChange
 from zonesched.services import hosts, services
 from zonesched.services.zone import Zone
+from zonesched.store import prepared
 
 
 @pytest.fixture
@@ -31,17 +31,19 @@ def is_up(zone: Zone, name: str = "agent") -> bool:
     return found.is_up
 
 
-def test_the_beats_of_a_thousand_agents_are_two_updates(zone: Zone) -> None:
+def test_the_beats_of_a_thousand_agents_are_two_updates(zone: Zone, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"agent-{n}" for n in range(1000)]
     for name in names:
         add_hosts(zone, service=name)
     updates: list[str] = []
+    run = prepared._on_cursor
 
-    def count(_c: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        if statement.startswith("UPDATE"):
-            updates.append(statement)
+    def seen_running(tx: Any, how: str, text: str, parameters: Any) -> Any:
+        if text.startswith("UPDATE"):
+            updates.append(text)
+        return run(tx, how, text, parameters)
 
-    event.listen(zone.store.engine, "before_cursor_execute", count)
+    monkeypatch.setattr(prepared, "_on_cursor", seen_running)
     zone.clock.advance(50)
     for name in names:
         hosts.beat(zone, AGENT, name)

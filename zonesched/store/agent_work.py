@@ -12,13 +12,13 @@ from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_from_row
 from zonesched.model.views import DesiredInstance
-from zonesched.store import claims
 from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared, one_of
 
 LIVING = (InstanceStatus.BUILD, InstanceStatus.ACTIVE, InstanceStatus.UNKNOWN)
 
 _host, _place, _instance = t.hosts.c, t.placements.c, t.instances.c
-_DESIRED = (
+_DESIRED = Prepared(
     sa.select(
         _place.uuid,
         _place.number,
@@ -32,14 +32,23 @@ _DESIRED = (
     .join(t.instances, sa.and_(_instance.uuid == _place.uuid, _instance.attempt == _place.number))
     .where(_host.service_id == sa.bindparam("service"))
     .where(_place.state == PlacementState.CONFIRMED.value)
-    .where(_instance.status.in_([status.value for status in LIVING]))
+    .where(sa.or_(*[_instance.status == status.value for status in LIVING]))
     .order_by(_host.name, _place.uuid)
+)
+_reservation = t.reservations.c
+_SPECS = Prepared(
+    sa.select(_reservation.caller_id, _reservation.id, _reservation.spec).where(
+        one_of(_reservation.id, "ids")
+    )
+)
+_OF_SERVICE = Prepared(
+    sa.select(_host.id).where(_host.service_id == sa.bindparam("service"), one_of(_host.id, "ids"))
 )
 
 
 def desired(tx: Connection, service_id: str) -> list[DesiredInstance]:
     """All that should run on the service's hosts, by host and instance."""
-    found = tx.execute(_DESIRED, {"service": service_id}).all()
+    found = _DESIRED.all(tx, service=service_id)
     specs = _specs(tx, sorted({row.reservation_id for row in found}))
     return [
         DesiredInstance(
@@ -60,21 +69,11 @@ def desired(tx: Connection, service_id: str) -> list[DesiredInstance]:
 
 def hosts_of(tx: Connection, service_id: str, host_ids: Sequence[str]) -> frozenset[str]:
     """Those of the hosts that are the service's."""
-    found: set[str] = set()
-    for some in claims.chunks(host_ids):
-        column = t.hosts.c
-        found.update(
-            tx.execute(
-                sa.select(column.id).where(column.service_id == service_id, column.id.in_(some))
-            ).scalars()
-        )
-    return frozenset(found)
+    return frozenset(row.id for row in _OF_SERVICE.all(tx, service=service_id, ids=host_ids))
 
 
 def _specs(tx: Connection, reservation_ids: Sequence[str]) -> dict[tuple[str, str], RequestSpec]:
-    column = t.reservations.c
-    found: dict[tuple[str, str], RequestSpec] = {}
-    for some in claims.chunks(reservation_ids):
-        rows = tx.execute(sa.select(column.caller_id, column.id, column.spec).where(column.id.in_(some)))
-        found |= {(row.caller_id, row.id): spec_from_row(orjson.loads(row.spec)) for row in rows}
-    return found
+    if not reservation_ids:
+        return {}
+    rows = _SPECS.all(tx, ids=reservation_ids)
+    return {(row.caller_id, row.id): spec_from_row(orjson.loads(row.spec)) for row in rows}

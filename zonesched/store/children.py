@@ -13,6 +13,16 @@ from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, one_of
 
 COLUMNS = t.children.c
+_EVERY = sa.select(t.children).order_by(COLUMNS.position, COLUMNS.id)
+_ALL = Prepared(_EVERY)
+_OF_ID = Prepared(_EVERY.where(COLUMNS.id == sa.bindparam("id")))
+_CURSORS = Prepared(sa.select(COLUMNS.id, COLUMNS.cursor))
+_LOCKED_CURSOR = Prepared(
+    sa.select(COLUMNS.cursor).where(COLUMNS.id == sa.bindparam("id")).with_for_update(key_share=True)
+)
+_SET_CURSOR = Prepared(
+    sa.update(t.children).where(COLUMNS.id == sa.bindparam("b_id")).values(cursor=sa.bindparam("b_cursor"))
+)
 _REGISTERED = Prepared(sa.select(COLUMNS.id).where(one_of(COLUMNS.id, "ids")))
 
 
@@ -38,12 +48,13 @@ def insert(tx: Connection, child: ChildRow) -> None:
 
 def read_all(tx: Connection) -> list[ChildRow]:
     """All children, in the order in which they were added."""
-    return _read(tx, sa.true())
+    return [_from_row(row) for row in _ALL.all(tx)]
 
 
 def read_one(tx: Connection, child_id: str) -> ChildRow | None:
     """One child by id."""
-    return next(iter(_read(tx, COLUMNS.id == child_id)), None)
+    row = _OF_ID.first(tx, id=child_id)
+    return None if row is None else _from_row(row)
 
 
 def registered(tx: Connection, child_ids: Iterable[str]) -> frozenset[str]:
@@ -59,7 +70,7 @@ def replace(tx: Connection, child: ChildRow) -> None:
 
 def cursors(tx: Connection) -> Mapping[str, str]:
     """How far what changed has been read, by child id."""
-    return {row.id: row.cursor for row in tx.execute(sa.select(COLUMNS.id, COLUMNS.cursor))}
+    return {row.id: row.cursor for row in _CURSORS.all(tx)}
 
 
 def lock(tx: Connection, child_id: str) -> None:
@@ -69,13 +80,13 @@ def lock(tx: Connection, child_id: str) -> None:
 
 def is_at(tx: Connection, child_id: str, cursor: str) -> bool:
     """Whether what changed there has been read just so far; it stays so until the transaction ends."""
-    statement = sa.select(COLUMNS.cursor).where(COLUMNS.id == child_id).with_for_update(key_share=True)
-    return tx.execute(statement).scalar() == cursor
+    row = _LOCKED_CURSOR.first(tx, id=child_id)
+    return row is not None and bool(row.cursor == cursor)
 
 
 def set_cursor(tx: Connection, child_id: str, cursor: str) -> None:
     """Note how far what changed there has been read."""
-    tx.execute(sa.update(t.children).where(COLUMNS.id == child_id).values(cursor=cursor))
+    _SET_CURSOR.run(tx, b_id=child_id, b_cursor=cursor)
 
 
 def delete(tx: Connection, child_id: str) -> None:
@@ -83,21 +94,17 @@ def delete(tx: Connection, child_id: str) -> None:
     tx.execute(sa.delete(t.children).where(COLUMNS.id == child_id))
 
 
-def _read(tx: Connection, condition: sa.ColumnElement[bool]) -> list[ChildRow]:
-    statement = sa.select(t.children).where(condition).order_by(COLUMNS.position, COLUMNS.id)
-    return [
-        ChildRow(
-            id=row.id,
-            name=row.name,
-            api_url=row.api_url,
-            username=row.username,
-            encrypted_password=row.password,
-            weight_offset=row.weight_offset,
-            weight_scale=row.weight_scale,
-            cursor=row.cursor,
-        )
-        for row in tx.execute(statement)
-    ]
+def _from_row(row: Any) -> ChildRow:
+    return ChildRow(
+        id=row.id,
+        name=row.name,
+        api_url=row.api_url,
+        username=row.username,
+        encrypted_password=row.password,
+        weight_offset=row.weight_offset,
+        weight_scale=row.weight_scale,
+        cursor=row.cursor,
+    )
 
 
 def _to_row(child: ChildRow) -> Mapping[str, Any]:

@@ -53,6 +53,17 @@ _LINES = (
     .join(t.placements, sa.and_(_place.uuid == _instance.uuid, _place.number == _instance.attempt))
 )
 
+_LATER = sa.or_(
+    _instance.changed_seq > sa.bindparam("after_seq"),
+    sa.and_(_instance.changed_seq == sa.bindparam("after_seq"), _instance.uuid > sa.bindparam("after_uuid")),
+)
+_CHANGES = Prepared(
+    _LINES.where(_instance.caller_id == sa.bindparam("caller"), _LATER)
+    .where(_instance.changed_seq <= sa.bindparam("until_seq"))
+    .order_by(_instance.changed_seq, _instance.uuid)
+    .limit(sa.bindparam("most"))
+)
+
 
 def changes(
     tx: Connection, caller_id: str, after_seq: int, after_uuid: str, until_seq: int, limit: int
@@ -61,17 +72,10 @@ def changes(
 
     `until_seq` is what `identity.settled_change` said before.
     """
-    later = sa.or_(
-        _instance.changed_seq > after_seq,
-        sa.and_(_instance.changed_seq == after_seq, _instance.uuid > after_uuid),
+    rows = _CHANGES.all(
+        tx, caller=caller_id, after_seq=after_seq, after_uuid=after_uuid, until_seq=until_seq, most=limit
     )
-    statement = (
-        _LINES.where(_instance.caller_id == caller_id, later)
-        .where(_instance.changed_seq <= until_seq)
-        .order_by(_instance.changed_seq, _instance.uuid)
-        .limit(limit)
-    )
-    return [ChangeLine(row.changed_seq, _change(row)) for row in tx.execute(statement)]
+    return [ChangeLine(row.changed_seq, _change(row)) for row in rows]
 
 
 def standing(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[str, InstanceChange]:

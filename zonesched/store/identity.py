@@ -40,6 +40,14 @@ _HIGHEST_SEEN = sa.select(
 )
 
 
+_EPOCH = Prepared(
+    sa.select(t.epochs.c.id)
+    .where(t.epochs.c.after < sa.bindparam("number"))
+    .order_by(t.epochs.c.after.desc())
+    .limit(1)
+)
+
+
 def _transaction_id(found: sa.ColumnElement[Any]) -> sa.ColumnElement[int]:
     """What PostgreSQL calls xid8, which counts on for ever, as a number."""
     return sa.cast(sa.cast(found, sa.Text), sa.BigInteger)
@@ -109,10 +117,8 @@ def epoch_of(tx: Connection, number: int) -> str:
     """The epoch to which a change's number belongs; "" for a number that was not reached."""
     if number > last_change(tx):
         return ""
-    statement = (
-        sa.select(t.epochs.c.id).where(t.epochs.c.after < number).order_by(t.epochs.c.after.desc()).limit(1)
-    )
-    return tx.execute(statement).scalar() or ""
+    row = _EPOCH.first(tx, number=number)
+    return str(row.id) if row is not None else ""
 
 
 def next_change(tx: Connection) -> int:

@@ -53,7 +53,9 @@ _STATE_OF = {state.value: state for state in PlacementState}
 NOTHING_LEFT = "[]"
 """The column `rest` of a build that has no entry left to try."""
 
-_PRUNE = sa.delete(t.inbound_builds).where(COLUMNS.retained_until < sa.bindparam("now"), COLUMNS.number == 0)
+_PRUNE = Prepared(
+    sa.delete(t.inbound_builds).where(COLUMNS.retained_until < sa.bindparam("now"), COLUMNS.number == 0)
+)
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ def of_place(tx: Connection, caller_id: str, uuid: str, number: int) -> InboundB
 
 def prune(tx: Connection, now: float) -> None:
     """Forget builds that never were placed, or whose instance has ended, once nobody can repeat them."""
-    tx.execute(_PRUNE, {"now": now})
+    _PRUNE.run(tx, now=now)
 
 
 def _rest_text(rest: Sequence[RestEntry]) -> str:

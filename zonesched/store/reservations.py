@@ -36,7 +36,7 @@ _ONE = Prepared(sa.select(t.reservations).where(*_KEY))
 _OF_IDS = Prepared(
     sa.select(t.reservations).where(one_of(COLUMNS.id, "ids")).order_by(COLUMNS.created_at, COLUMNS.id)
 )
-_DUE = (
+_DUE = Prepared(
     sa.select(COLUMNS.id, COLUMNS.caller_id, COLUMNS.lease_number, COLUMNS.spec)
     .where(COLUMNS.state == ReservationState.OPEN.value)
     .where(COLUMNS.next_work_at <= sa.bindparam("now"), COLUMNS.lease_expires_at <= sa.bindparam("now"))
@@ -44,14 +44,16 @@ _DUE = (
     .limit(1)
     .with_for_update(skip_locked=True)
 )
-_NEXT_DUE = sa.select(
-    sa.func.min(
-        sa.case(
-            (COLUMNS.lease_expires_at > COLUMNS.next_work_at, COLUMNS.lease_expires_at),
-            else_=COLUMNS.next_work_at,
-        )
-    )
-).where(COLUMNS.state == ReservationState.OPEN.value)
+_NEXT_DUE = Prepared(
+    sa.select(
+        sa.func.min(
+            sa.case(
+                (COLUMNS.lease_expires_at > COLUMNS.next_work_at, COLUMNS.lease_expires_at),
+                else_=COLUMNS.next_work_at,
+            )
+        ).label("due_at")
+    ).where(COLUMNS.state == ReservationState.OPEN.value)
+)
 _KEEP_LEASE = Prepared(
     sa.update(t.reservations).where(*_LEASED).values(lease_expires_at=sa.bindparam("expires_at"))
 )
@@ -169,7 +171,7 @@ def read_one(tx: Connection, caller_id: str, reservation_id: str) -> Reservation
 
 def take_lease(tx: Connection, now: float, duration_s: float) -> Lease | None:
     """The lease of the reservation whose turn it is; None when there is no work now."""
-    row = tx.execute(_DUE, {"now": now}).first()
+    row = _DUE.first(tx, now=now)
     if row is None:
         return None
     traced_by = spec_from_row(orjson.loads(row.spec)).traced_by
@@ -184,7 +186,7 @@ def take_lease(tx: Connection, now: float, duration_s: float) -> Lease | None:
 
 def next_due(tx: Connection) -> float:
     """When the next open reservation is due (epoch seconds; infinity when there is none)."""
-    found = tx.execute(_NEXT_DUE).scalar()
+    found = _NEXT_DUE.first(tx).due_at
     return float("inf") if found is None else float(found)
 
 

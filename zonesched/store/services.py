@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -13,9 +13,18 @@ from zonesched.errors import Forbidden, NotFound
 from zonesched.model.views import Binary
 from zonesched.store import claims
 from zonesched.store import tables as t
-from zonesched.store.prepared import Prepared
+from zonesched.store.prepared import Prepared, one_of
 
 COLUMNS = t.services.c
+_NAMED = Prepared(sa.select(t.services).where(COLUMNS.name == sa.bindparam("wanted")))
+_LOCK = Prepared(
+    sa.select(COLUMNS.id).where(one_of(COLUMNS.id, "ids")).order_by(COLUMNS.id).with_for_update()
+)
+_HEARD = Prepared(
+    sa.update(t.services)
+    .where(one_of(COLUMNS.id, "ids"))
+    .values(last_seen_at=sa.bindparam("now"), report_count=COLUMNS.report_count + 1)
+)
 _HEARD_SINCE = Prepared(
     sa.select(COLUMNS.id, COLUMNS.last_seen_at, COLUMNS.forced_down).where(
         sa.or_(COLUMNS.last_seen_at >= sa.bindparam("moment"), COLUMNS.forced_down)
@@ -78,10 +87,10 @@ def set_forced_down(tx: Connection, service_id: str, forced_down: bool) -> None:
 
 def own(tx: Connection, name: str, user_id: str) -> Service:
     """The user's service of that name. Raises NotFound, and Forbidden for another user's."""
-    row = tx.execute(sa.select(t.services).where(COLUMNS.name == name)).first()
+    row = _NAMED.first(tx, wanted=name)
     if row is None:
         raise NotFound(f"There is no service {name}.", code="service_unknown", field="service")
-    found = Service(*row)
+    found = replace(Service(*row), forced_down=bool(row.forced_down))
     if found.user_id != user_id:
         raise Forbidden(
             f"Service {name} belongs to another user.",
@@ -109,7 +118,7 @@ def register(tx: Connection, name: str, user_id: str, now: float, new_id: str) -
 
 def register_process(tx: Connection, name: str, zone_uuid: str, now: float, new_id: str) -> None:
     """A process of the zone itself was heard of now. Raises Forbidden for a name that an agent bears."""
-    row = tx.execute(sa.select(COLUMNS.id, COLUMNS.binary).where(COLUMNS.name == name)).first()
+    row = _NAMED.first(tx, wanted=name)
     binary = Binary.SCHEDULER.value
     if row is None:
         one = Service(new_id, name, zone_uuid, now, binary=binary, topic=SCHEDULER, report_count=1)
@@ -122,11 +131,10 @@ def register_process(tx: Connection, name: str, zone_uuid: str, now: float, new_
 
 def heard(tx: Connection, service_ids: Sequence[str], now: float) -> None:
     """These services were heard of now; those that are no more stay so."""
-    which = COLUMNS.id.in_(service_ids)
-    # Locked in order: two processes may write down the same services.
-    tx.execute(sa.select(COLUMNS.id).where(which).order_by(COLUMNS.id).with_for_update())
-    values = {"last_seen_at": now, "report_count": COLUMNS.report_count + 1}
-    tx.execute(sa.update(t.services).where(which).values(values))
+    if len(service_ids) > 1:
+        # In order: two processes may write down the same services.
+        _LOCK.all(tx, ids=service_ids)
+    _HEARD.run(tx, ids=service_ids, now=now)
 
 
 def silent_agents(tx: Connection, before: float) -> list[Service]:
