@@ -84,6 +84,15 @@ def test_twenty_faults_leave_no_difference() -> None:
     assert line["active"] + sum(line["error"].values()) <= line["accepted"]
 
 
+@pytest.fixture
+def ctrl_c_is_heard() -> Iterator[None]:
+    """As in a terminal: what a shell starts in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c_is_heard")
 def test_what_is_started_as_ctrl_c_comes_is_known_before_it_is_heard() -> None:
     started: list[str] = []
 
