@@ -114,10 +114,10 @@ class Site:
         zone.children.poll()
 
     def repair(self) -> None:
-        """As the command `zonesched audit --repair`, in the zone's first process."""
-        zone = self.processes[0].zone
-        assert zone is not None
-        repair.run(zone)
+        """As the command `zonesched audit --repair`, in the zone's first process, as soon as one has opened it."""
+        while not (opened := [process.zone for process in self.processes if process.zone is not None]):
+            self._stage.baton.pause(1.0)
+        repair.run(opened[0])
 
     # -- processes -----------------------------------------------------------------------------------------
 
