@@ -114,7 +114,7 @@ class Site:
         zone.children.poll()
 
     def repair(self) -> None:
-        """As the command `zonesched audit --repair`, in the zone's first process, as soon as one has opened it."""
+        """As the command `zonesched audit --repair`, in the first process that has the zone open."""
         while not (opened := [process.zone for process in self.processes if process.zone is not None]):
             self._stage.baton.pause(1.0)
         repair.run(opened[0])
