@@ -127,12 +127,11 @@ class TestRabbitMq:
             zone.active_in(hung)
             server.kill()
             zone.active_in(zone.accept())
-            dropped = zone.metric("zonesched_hints_dropped_total")
+            eventually("a hint is dropped", lambda: zone.metric("zonesched_hints_dropped_total") >= 1)
             server.start()
             eventually("the agent is told again", is_told, timeout_s=60)
 
         assert accepted_in_s < 2
-        assert dropped >= 1
 
 
 def all_heard(broker: Broker) -> list[Kind]:
