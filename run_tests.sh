@@ -3,7 +3,7 @@
 # ./run_tests.sh --fast        only what takes no second
 # ./run_tests.sh --postgresql  what works with a database once more, on PostgreSQL: of a private server, unless
 #                              ZONESCHED_TEST_DATABASE_URL names one
-# Other arguments go to pytest: ./run_tests.sh tests/test_seal.py -k expiry
+# Other arguments go to pytest: ./run_tests.sh tests/units/test_seal.py -k expiry
 set -euo pipefail
 
 # shellcheck source=.ci/environment.sh

@@ -23,8 +23,8 @@ esac
 make_environment run
 
 case ${1:-} in
-    "") exec "$python" -m zonesched.cli.single_zone "$root" ;;
-    process) exec "$python" -m zonesched.cli.single_zone "$root" --connection-type process ;;
-    demo) exec "$python" -m zonesched.cli.demo --checkout "$root" "${@:2}" ;;
-    *) exec "$python" -m zonesched.cli.run_zone "$@" ;;
+    "") exec "$python" -m zonesched.demo.single_zone "$root" ;;
+    process) exec "$python" -m zonesched.demo.single_zone "$root" --connection-type process ;;
+    demo) exec "$python" -m zonesched.demo.command --checkout "$root" "${@:2}" ;;
+    *) exec "$python" -m zonesched.serving.run_zone "$@" ;;
 esac

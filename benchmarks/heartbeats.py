@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from zonesched import conf as options
 from zonesched.model.caller import Caller, Role
 from zonesched.model.views import HostForm, InventoryForm
-from zonesched.services import hosts
+from zonesched.services.hosts import hosts
 from zonesched.services.zone import Zone
 from zonesched.store import tables
 

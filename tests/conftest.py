@@ -1,4 +1,4 @@
-"""On which database tests run, and which of them run there."""
+"""Choice of the tests that run on PostgreSQL, and the emptying of the databases they used."""
 
 from __future__ import annotations
 
@@ -9,63 +9,52 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgresql import SERVER, databases
+from tests.builders.postgresql import SERVER, databases
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[1]
 ELSEWHERE = "runs on PostgreSQL alone: ./run_tests.sh --postgresql"
-ONCE = {
-    "test_api_app",
-    "test_api_roles",
-    "test_blob_sizes",
-    "test_boot_times",
-    "test_deadlines",
-    "test_dry_run",
-    "test_exactness",
-    "test_filter_choice",
-    "test_info",
-    "test_lying_child",
-    "test_noauth",
-    "test_privacy",
-    "test_rotation",
-    "test_select_api",
-    "test_simulation",
-    "test_why",
-}
-"""Modules that have zones, and are about what no database changes: calls, choices, times, words."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On PostgreSQL, what works with no database and what is about SQLite is not run a second time."""
+    """On PostgreSQL, leave out tests that use no database, tests of SQLite, and tests marked `once`."""
     if not SERVER:
         for item in items:
             if item.get_closest_marker("postgresql"):
                 item.add_marker(pytest.mark.skip(reason=ELSEWHERE))
         return
-    left_out = [item for item in items if item.get_closest_marker("sqlite") or not has_rows(item.path.stem)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    left_out = {
+        item
+        for item in items
+        if item.get_closest_marker("sqlite")
+        or item.get_closest_marker("once")
+        or not uses_database(".".join(item.path.relative_to(ROOT).with_suffix("").parts))
+    }
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
 
 
 @cache
-def has_rows(module: str) -> bool:
-    """Whether a module of tests can come to a database, by what it and the modules beside it import."""
-    if module == "migrated":
+def uses_database(module: str) -> bool:
+    """Tell whether a module of tests imports `tests.builders.migrated`, by itself or through others."""
+    if module == "tests.builders.migrated":
         return True
-    if module in ONCE:
-        return False
-    path = HERE / f"{module}.py"
+    path = (ROOT / module.replace(".", "/")).with_suffix(".py")
     if not path.exists():
         return False
-    imported = {
-        name.removeprefix("tests.").split(".")[0]
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ImportFrom) and (name := node.module or "").startswith("tests.")
-    }
-    return any(has_rows(name) for name in sorted(imported - {module}))
+    return any(uses_database(name) for name in sorted(_imported(path) - {module}))
+
+
+def _imported(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests"):
+            found.add(node.module or "")
+            found.update(f"{node.module}.{name.name}" for name in node.names)
+    return found
 
 
 @pytest.fixture(autouse=SERVER != "")
-def _take_databases_back(request: pytest.FixtureRequest) -> Iterator[None]:
+def _empty_databases(request: pytest.FixtureRequest) -> Iterator[None]:
     folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
     yield
     if folder is not None:

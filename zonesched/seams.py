@@ -62,7 +62,7 @@ class Loop(Protocol):
         """End the present pause: the next step starts at once."""
 
 
-class Lane(NamedTuple):
+class Bulkhead(NamedTuple):
     """A name for calls that share so many threads."""
 
     name: str
@@ -73,7 +73,7 @@ class Executor(Protocol):
     """Threads and pauses."""
 
     def gather(
-        self, calls: Sequence[tuple[Lane, Callable[[], T]]], timeout_s: float
+        self, calls: Sequence[tuple[Bulkhead, Callable[[], T]]], timeout_s: float
     ) -> list[Done[T] | Failed | Late]:
         """Run (lane, call) pairs side by side; one outcome each, in their order, after at most `timeout_s`.
 
@@ -81,7 +81,7 @@ class Executor(Protocol):
         lane. A call that could not start in time is Late and never starts.
         """
 
-    def keep_lanes(self, lanes: Collection[Lane]) -> None:
+    def keep_lanes(self, lanes: Collection[Bulkhead]) -> None:
         """Give the threads of all other lanes back, each once its calls have ended."""
 
     def start_loop(self, name: str, step: Callable[[], float]) -> Loop:
@@ -160,23 +160,23 @@ class ThreadExecutor:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._lanes: dict[Lane, ThreadPoolExecutor] = {}
+        self._lanes: dict[Bulkhead, ThreadPoolExecutor] = {}
         self._loops: list[ThreadLoop] = []
 
     def gather(
-        self, calls: Sequence[tuple[Lane, Callable[[], T]]], timeout_s: float
+        self, calls: Sequence[tuple[Bulkhead, Callable[[], T]]], timeout_s: float
     ) -> list[Done[T] | Failed | Late]:
         futures = [self._submit(lane, call) for lane, call in calls]
         wait(futures, timeout=max(0.0, timeout_s))
         return [self._outcome(future) for future in futures]
 
-    def _submit(self, lane: Lane, call: Callable[[], T]) -> Future[T]:
+    def _submit(self, lane: Bulkhead, call: Callable[[], T]) -> Future[T]:
         with self._lock:
             if lane not in self._lanes:
                 self._lanes[lane] = ThreadPoolExecutor(lane.threads, thread_name_prefix=f"lane-{lane.name}")
             return self._lanes[lane].submit(call)
 
-    def keep_lanes(self, lanes: Collection[Lane]) -> None:
+    def keep_lanes(self, lanes: Collection[Bulkhead]) -> None:
         with self._lock:
             ended = [self._lanes.pop(lane) for lane in self._lanes.keys() - set(lanes)]
         for pool in ended:

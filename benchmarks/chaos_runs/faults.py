@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.private_servers import Server
+from tests.builders.private_servers import Server
 
 from .link import Link, Way
 from .world import Part, World, mended

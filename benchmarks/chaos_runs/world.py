@@ -24,7 +24,7 @@ from benchmarks.zone_trees.processes import (
     make_folder,
 )
 from benchmarks.zone_trees.tree import parent_of, sites
-from tests.private_servers import Server, rabbitmq
+from tests.builders.private_servers import Server, rabbitmq
 
 from .link import Link, Way
 

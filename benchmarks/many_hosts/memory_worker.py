@@ -12,7 +12,7 @@ from benchmarks.many_hosts.stored import use_some
 from zonesched import conf
 from zonesched.api.app import create_app
 from zonesched.model.request_spec import Flavor, GroupPolicy, Image, RequestSpec, ServerGroup
-from zonesched.services import select
+from zonesched.services.select import select
 from zonesched.services.zone import Zone
 
 CHANGED = 0.01

@@ -13,7 +13,7 @@ from zonesched.model.caller import Caller, Role
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU
 from zonesched.model.views import HostForm, InventoryForm
-from zonesched.services import hosts
+from zonesched.services.hosts import hosts
 from zonesched.services.zone import Zone
 from zonesched.store import claims, identity, instances, placements
 from zonesched.store.instances import Instance

@@ -20,7 +20,7 @@ from benchmarks.zone_trees.processes import free_ports
 from zonesched import conf as options
 from zonesched.model.caller import Caller, Role
 from zonesched.model.views import HostForm, InventoryForm
-from zonesched.services import hosts
+from zonesched.services.hosts import hosts
 from zonesched.services.zone import Zone
 from zonesched.store import tables as t
 

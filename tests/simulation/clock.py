@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import uuid
 
-from tests.clock import START
+from tests.builders.clock import START
 from tests.simulation.baton import Baton
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from tests.simulation.baton import Baton, Process, Task
-from zonesched.seams import Done, Failed, Lane, Late, ThreadLoop
+from zonesched.seams import Bulkhead, Done, Failed, Late, ThreadLoop
 
 T = TypeVar("T")
 log = logging.getLogger("zonesched.simulation")
@@ -54,7 +54,7 @@ class BatonLoop:
 class _Job:
     """One call of a fan-out."""
 
-    def __init__(self, lane: Lane, call: Callable[[], object], waiter: Task) -> None:
+    def __init__(self, lane: Bulkhead, call: Callable[[], object], waiter: Task) -> None:
         self.lane = lane
         self.call = call
         self.waiter = waiter
@@ -68,12 +68,12 @@ class BatonExecutor:
     def __init__(self, baton: Baton, process: Process) -> None:
         self._baton = baton
         self._process = process
-        self._busy: dict[Lane, int] = {}
-        self._queues: dict[Lane, deque[_Job]] = {}
+        self._busy: dict[Bulkhead, int] = {}
+        self._queues: dict[Bulkhead, deque[_Job]] = {}
         self._loops: list[BatonLoop] = []
 
     def gather(
-        self, calls: Sequence[tuple[Lane, Callable[[], T]]], timeout_s: float
+        self, calls: Sequence[tuple[Bulkhead, Callable[[], T]]], timeout_s: float
     ) -> list[Done[T] | Failed | Late]:
         waiter = self._baton.current
         assert waiter is not None
@@ -88,7 +88,7 @@ class BatonExecutor:
             job.is_cancelled = job.outcome is None
         return [job.outcome or Late() for job in jobs]  # type: ignore[misc]
 
-    def keep_lanes(self, lanes: Collection[Lane]) -> None:
+    def keep_lanes(self, lanes: Collection[Bulkhead]) -> None:
         """A lane here is nothing but a count of what runs in it."""
 
     def start_loop(self, name: str, step: Callable[[], float]) -> BatonLoop:
@@ -100,7 +100,7 @@ class BatonExecutor:
         for loop in self._loops:
             loop.stop()
 
-    def _start_next(self, lane: Lane) -> None:
+    def _start_next(self, lane: Bulkhead) -> None:
         queue = self._queues[lane]
         while queue and self._busy.get(lane, 0) < lane.threads:
             job = queue.popleft()

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tests.clock import FakeClock
-from tests.inline_executor import InlineExecutor
+from tests.builders.clock import FakeClock
+from tests.builders.inline_executor import InlineExecutor
 from zonesched import conf as options
 from zonesched.model.caller import Role
 from zonesched.model.request_spec import Flavor, GroupPolicy
 from zonesched.model.views import ServerGroupForm
 from zonesched.seams import Clock
-from zonesched.services import flavors, server_groups, users
+from zonesched.services.catalog import flavors, server_groups, users
 from zonesched.services.zone import Zone
 
 FLAVORS = {"small": (1, 512), "big": (2, 1024)}

@@ -19,10 +19,10 @@ import requests
 from requests.adapters import BaseAdapter
 from requests.structures import CaseInsensitiveDict
 
+from tests.builders.wsgi_transport import WsgiApp, deliver
 from tests.simulation.baton import Baton, Process, Task
 from tests.simulation.storm import Storm
 from tests.simulation.trace import Trace
-from tests.wsgi_transport import WsgiApp, deliver
 
 OPERATOR = "operator"
 """Who calls from a zone's own machines: nothing goes wrong on that way."""

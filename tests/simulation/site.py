@@ -21,7 +21,8 @@ from tests.simulation.zone_process import ZoneProcess
 from zonesched import conf as options
 from zonesched.compute.driver import DriverSettings
 from zonesched.model.views import ChildForm
-from zonesched.services import children, repair
+from zonesched.services.audit import repair
+from zonesched.services.children import children
 from zonesched.store.store import Store
 
 TIMES = {

@@ -9,7 +9,7 @@ from zonesched.api.call import Call
 from zonesched.api.links import zoneless_time
 from zonesched.model.aggregate import AVAILABILITY_ZONE
 from zonesched.model.views import AggregateView
-from zonesched.services import aggregates
+from zonesched.services.hosts import aggregates
 
 
 def list_all(call: Call) -> Answer:

@@ -40,7 +40,7 @@ def create_app(zone: Zone) -> Flask:
         metrics=ApiMetrics(),
         document=_document(),
     )
-    site.metrics.follow(zone.hints)
+    site.metrics.follow(zone.notifications)
     site.metrics.registry.register(zone.children.edges)
     app.url_map = _url_map()
     app.view_functions = {f"{method} {path}": _view(site, r) for (method, path), r in _routes().items()}

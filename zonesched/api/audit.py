@@ -6,9 +6,9 @@ from typing import Any
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
-from zonesched.model.difference import Difference, Left, Mended, Repaired, Told
-from zonesched.services import audit, audit_edges, audit_tree
-from zonesched.services import repair as repairing
+from zonesched.model.inconsistency import Inconsistency, Left, Mended, Repaired, Told
+from zonesched.services.audit import audit, audit_edges, audit_tree
+from zonesched.services.audit import repair as repairing
 
 
 def run(call: Call) -> Answer:
@@ -35,7 +35,7 @@ def repair(call: Call) -> Answer:
     return ok({"differences": [_repaired_json(one) for one in done]})
 
 
-def _difference_json(found: Difference) -> dict[str, Any]:
+def _difference_json(found: Inconsistency) -> dict[str, Any]:
     return {"kind": found.kind, "subject": str(found.subject), "detail": found.detail}
 
 

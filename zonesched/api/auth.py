@@ -9,7 +9,7 @@ from flask import Request
 
 from zonesched.errors import BadRequest, Unauthorized
 from zonesched.model.caller import Caller, Role
-from zonesched.services import users
+from zonesched.services.catalog import users
 from zonesched.services.zone import Zone
 from zonesched.zones.client import ROLE_HEADER
 

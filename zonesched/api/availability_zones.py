@@ -8,7 +8,7 @@ from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
 from zonesched.api.links import zoneless_time
 from zonesched.model.views import ServiceView, ZoneHosts
-from zonesched.services import availability_zones
+from zonesched.services.hosts import availability_zones
 
 
 def list_brief(call: Call) -> Answer:

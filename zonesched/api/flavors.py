@@ -8,7 +8,7 @@ from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
 from zonesched.api.links import Links
 from zonesched.model.request_spec import Flavor
-from zonesched.services import flavors
+from zonesched.services.catalog import flavors
 
 
 def list_brief(call: Call) -> Answer:

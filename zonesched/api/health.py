@@ -5,7 +5,7 @@ from __future__ import annotations
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
 from zonesched.api.metrics import MEDIA_TYPE
-from zonesched.services import info
+from zonesched.services.select import info
 
 
 def health(call: Call) -> Answer:

@@ -7,7 +7,7 @@ from typing import Any
 from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
 from zonesched.model.views import DesiredInstance
-from zonesched.services import hosts
+from zonesched.services.hosts import hosts
 
 
 def register(call: Call) -> Answer:

@@ -9,7 +9,7 @@ from zonesched.api.call import Call
 from zonesched.model.capacity import NOTHING_SET, Inventory
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU
 from zonesched.model.views import HypervisorView, ResourceUse
-from zonesched.services import host_settings, hosts
+from zonesched.services.hosts import host_settings, hosts
 
 NOTHING = ResourceUse(0, 0, 1.0, capacity=0, used=0, reported=Inventory(0), setting=NOTHING_SET)
 

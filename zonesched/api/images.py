@@ -8,7 +8,7 @@ from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
 from zonesched.api.links import Links
 from zonesched.model.request_spec import Image
-from zonesched.services import images
+from zonesched.services.catalog import images
 
 
 def list_brief(call: Call) -> Answer:

@@ -7,9 +7,9 @@ from typing import Any
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
-from zonesched.services import own_limits
-from zonesched.services.limits import Limit
-from zonesched.services.own_limits import LimitsView
+from zonesched.services.catalog import quota_overrides as own_limits
+from zonesched.services.catalog.quota_overrides import LimitsView
+from zonesched.services.state.quotas import Limit
 
 
 def show(call: Call) -> Answer:

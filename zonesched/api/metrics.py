@@ -8,7 +8,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, H
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from zonesched.services.hints import Hints
+from zonesched.services.state.notifications import Notifications
 
 SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
@@ -34,9 +34,9 @@ class ApiMetrics:
             registry=self.registry,
         )
 
-    def follow(self, hints: Hints) -> None:
+    def follow(self, hints: Notifications) -> None:
         """Tell also what became of this process's hints."""
-        self.registry.register(_HintCounts(hints))
+        self.registry.register(_NotificationCounts(hints))
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
         """Note one answered request; `route` is the URL's pattern, "" for an unknown one."""
@@ -48,21 +48,21 @@ class ApiMetrics:
         return generate_latest(self.registry)
 
 
-class _HintCounts(Collector):
-    """Reads what `Hints` counts when somebody asks."""
+class _NotificationCounts(Collector):
+    """Reads what `Notifications` counts when somebody asks."""
 
-    def __init__(self, hints: Hints) -> None:
+    def __init__(self, hints: Notifications) -> None:
         self._hints = hints
 
     def collect(self) -> Iterator[CounterMetricFamily]:
         hints, counts = self._hints, self._hints.counts
         for name, said, value in (
-            ("sent", "Hints given to the message broker.", counts.sent),
+            ("sent", "Notifications given to the message broker.", counts.sent),
             (
                 "dropped",
-                "Hints nobody was told: the broker was away, or too many waited.",
+                "Notifications nobody was told: the broker was away, or too many waited.",
                 hints.dropped,
             ),
-            ("heard", "Hints heard from the message broker.", counts.heard),
+            ("heard", "Notifications heard from the message broker.", counts.heard),
         ):
             yield CounterMetricFamily(f"zonesched_hints_{name}", said, value)

@@ -8,10 +8,11 @@ from zonesched.api.answer import Answer, ok
 from zonesched.api.builds import answers_json
 from zonesched.api.call import Call
 from zonesched.api.links import iso_time
-from zonesched.model.account import HostJudgement, account_to_wire, score_to_wire
 from zonesched.model.caller import Role
+from zonesched.model.decision_trace import HostJudgement, account_to_wire, score_to_wire
 from zonesched.model.placement import InstanceChange
-from zonesched.services import reservations, settle
+from zonesched.services.owners import reservations
+from zonesched.services.parent import confirm as settle
 
 
 def show(call: Call) -> Answer:

@@ -8,7 +8,7 @@ from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
 from zonesched.model.request_spec import GroupPolicy
 from zonesched.model.views import ServerGroupView
-from zonesched.services import server_groups
+from zonesched.services.catalog import server_groups
 
 
 def list_all(call: Call) -> Answer:

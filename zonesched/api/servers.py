@@ -14,7 +14,9 @@ from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.boot_form import BootForm
 from zonesched.model.caller import Role
 from zonesched.model.views import ServerView
-from zonesched.services import boot, hold, servers
+from zonesched.services.boot import boot
+from zonesched.services.owners import servers
+from zonesched.services.parent import hold
 
 PASSWORD_BYTES = 9
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")

@@ -8,7 +8,7 @@ from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
 from zonesched.api.links import zoneless_time
 from zonesched.model.views import ServiceChange, ServiceView
-from zonesched.services import services
+from zonesched.services.hosts import services
 
 
 def list_all(call: Call) -> Answer:

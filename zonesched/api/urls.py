@@ -29,11 +29,17 @@ from zonesched.api import (
 from zonesched.api.call import Handler
 from zonesched.api.links import PREFIX
 from zonesched.api.schemas.aggregates import AggregateActionBody, ChangeAggregateBody, NewAggregateBody
-from zonesched.api.schemas.audit import AuditQuery, RepairBody, ToldAuditQuery
+from zonesched.api.schemas.audit import AuditQuery, RepairBody, ReportedAuditQuery
 from zonesched.api.schemas.builds import AttemptsBody, BuildBody
 from zonesched.api.schemas.fields import Schema
 from zonesched.api.schemas.flavors import ExtraSpecsBody, FlavorBody
-from zonesched.api.schemas.hosts import BeatBody, DifferencesBody, InstancesQuery, RegisterBody, ReportsBody
+from zonesched.api.schemas.hosts import (
+    BeatBody,
+    InconsistenciesBody,
+    InstancesQuery,
+    RegisterBody,
+    ReportsBody,
+)
 from zonesched.api.schemas.hypervisors import HypervisorBody
 from zonesched.api.schemas.images import ImageBody
 from zonesched.api.schemas.limits import ParentLimitsBody, ProjectLimitsBody
@@ -171,7 +177,7 @@ URLS: tuple[Route, ...] = (
     Route("POST", "/hosts/beat", hosts.beat, AGENT, "nothing", BeatBody, status=204),
     Route("GET", "/hosts/instances", hosts.instances, AGENT, "instances", query=InstancesQuery),
     Route("GET", "/hosts/claims", hosts.claimed, AGENT, "instances, booked", query=InstancesQuery),
-    Route("POST", "/hosts/differences", hosts.differ, AGENT, "nothing", DifferencesBody, status=204),
+    Route("POST", "/hosts/differences", hosts.differ, AGENT, "nothing", InconsistenciesBody, status=204),
     Route("POST", "/hosts/reports", hosts.report, AGENT, "nothing", ReportsBody, status=204),
 
     Route("GET", "/users", users.list_users, ADMIN, "users"),
@@ -186,7 +192,7 @@ URLS: tuple[Route, ...] = (
     Route("PUT", "/limits/parents/{name}", limits.change_parent, ADMIN, "limits", ParentLimitsBody),
 
     Route("GET", "/audit", audit.run, ADMIN, "differences", query=AuditQuery),
-    Route("GET", "/audit", audit.tell, PARENT, "differences in what is the parent's", query=ToldAuditQuery),
+    Route("GET", "/audit", audit.tell, PARENT, "differences in the parent's rows", query=ReportedAuditQuery),
     Route("POST", "/audit", audit.repair, ADMIN, "differences, and what was done", RepairBody),
 )
 # fmt: on

@@ -6,7 +6,7 @@ from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
 from zonesched.model.caller import Explained, Role
 from zonesched.model.views import NewUser, UserView
-from zonesched.services import users
+from zonesched.services.catalog import users
 
 
 def list_users(call: Call) -> Answer:

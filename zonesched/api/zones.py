@@ -9,14 +9,14 @@ from zonesched.api.answer import Answer, accepted, no_content, ok
 from zonesched.api.call import Call
 from zonesched.api.links import iso_time
 from zonesched.api.servers import boot_form
-from zonesched.model.account import account_to_wire
 from zonesched.model.caller import Role
+from zonesched.model.decision_trace import account_to_wire
 from zonesched.model.views import ChildView, DryRunView, SealedOffer
-from zonesched.services import boot as booting
-from zonesched.services import children
-from zonesched.services import dry_run as dry_running
-from zonesched.services import info as telling
-from zonesched.services import select as selecting
+from zonesched.services.boot import boot as booting
+from zonesched.services.boot import dry_run as dry_running
+from zonesched.services.children import children
+from zonesched.services.select import info as telling
+from zonesched.services.select import select as selecting
 
 
 def list_brief(call: Call) -> Answer:

@@ -13,7 +13,7 @@ from typing import Any
 
 import kombu
 
-from zonesched.broker.contract import BrokerAway, Hint, Kind, Listens
+from zonesched.broker.contract import BrokerUnavailable, Kind, Listens, Notification
 
 IO_TIMEOUT_S = 3.0
 """Of a connection, of each write and of each answer."""
@@ -37,7 +37,7 @@ class AmqpBroker:
         self._listening: kombu.Consumer | None = None
         self._heard: list[Kind] = []
 
-    def publish(self, hints: Sequence[Hint]) -> None:
+    def publish(self, hints: Sequence[Notification]) -> None:
         try:
             producer = self._publishing = self._publishing or self._connect_publishing()
             # What the broker said meanwhile, such as that it closes: before something is sent into the void.
@@ -54,7 +54,7 @@ class AmqpBroker:
             # A broker that talks nonsense is as good as away.
             _close(self._publishing)
             self._publishing = None
-            raise BrokerAway(_text(error)) from error
+            raise BrokerUnavailable(_text(error)) from error
 
     def receive(self, timeout_s: float) -> Sequence[Kind]:
         try:
@@ -66,7 +66,7 @@ class AmqpBroker:
         except Exception as error:
             _close(self._listening)
             self._listening = None
-            raise BrokerAway(_text(error)) from error
+            raise BrokerUnavailable(_text(error)) from error
         heard, self._heard = self._heard, []
         return heard
 

@@ -35,7 +35,7 @@ class Kind(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Hint:
+class Notification:
     """One message: `to_all` goes to each process of the zone, else to one that listens to `key`."""
 
     kind: Kind
@@ -52,11 +52,11 @@ class Listens:
     to_all: bool = False
 
 
-BOOTS = Hint(Kind.BOOTS, SCHEDULER)
-HOSTS = Hint(Kind.HOSTS, SCHEDULER, to_all=True)
+BOOTS = Notification(Kind.BOOTS, SCHEDULER)
+HOSTS = Notification(Kind.HOSTS, SCHEDULER, to_all=True)
 
 
-class BrokerAway(Exception):
+class BrokerUnavailable(Exception):
     """The broker cannot be used now; the message never holds credentials."""
 
 
@@ -65,11 +65,11 @@ class Broker(Protocol):
 
     is_there: bool
 
-    def publish(self, hints: Sequence[Hint]) -> None:
-        """Send the hints, within a few seconds. Raises BrokerAway; some may have been sent then."""
+    def publish(self, hints: Sequence[Notification]) -> None:
+        """Send the hints, within a few seconds. Raises BrokerUnavailable; some may have been sent then."""
 
     def receive(self, timeout_s: float) -> Sequence[Kind]:
-        """What was heard within `timeout_s`, MISSED first on a new connection. Raises BrokerAway."""
+        """What was heard within `timeout_s`, MISSED first on a new connection. Raises BrokerUnavailable."""
 
     def close(self) -> None:
         """Give the connections back."""
@@ -80,7 +80,7 @@ class NoBroker:
 
     is_there = False
 
-    def publish(self, hints: Sequence[Hint]) -> None:
+    def publish(self, hints: Sequence[Notification]) -> None:
         """There is nobody to tell."""
 
     def receive(self, timeout_s: float) -> Sequence[Kind]:

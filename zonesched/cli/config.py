@@ -7,7 +7,7 @@ import click
 from zonesched import conf
 from zonesched.cli.output import print_json, print_rows
 from zonesched.cli.session import Session, offline_options, pass_session
-from zonesched.cli.shortcomings import shortcomings
+from zonesched.seal.shortcomings import shortcomings
 
 
 @click.group()

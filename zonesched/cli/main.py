@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import click
 
 from zonesched.cli.session import Session, zone_options
-from zonesched.compute.connection import ZoneAway, ZoneRefused
+from zonesched.compute.connection import ZoneRefused, ZoneUnavailable
 from zonesched.compute.credentials import CredentialsError
 from zonesched.errors import ZoneschedError
 
@@ -88,7 +88,7 @@ def run(arguments: Sequence[str] | None, session: Session) -> int:
         return _say("stopped", "", 130)
     except CredentialsError as error:
         return _say(str(error), "", USAGE)
-    except ZoneAway as error:
+    except ZoneUnavailable as error:
         return _say(str(error), "zone_unreachable", AWAY)
     except ZoneRefused as error:
         return _say(error.message, error.code or str(error.status), _code_of(error))

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from zonesched import tracing
 from zonesched.compute.client import BATCH, ZoneIdentity
-from zonesched.compute.connection import ZoneAway, ZoneRefused
+from zonesched.compute.connection import ZoneRefused, ZoneUnavailable
 from zonesched.compute.driver import Driver
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import (
@@ -96,7 +96,7 @@ class Agent:
             self._converge()
             self._beat()
             self._report()
-        except ZoneAway as error:
+        except ZoneUnavailable as error:
             self._put_off(str(error))
         except ZoneRefused as error:
             if error.status in UNKNOWN_SERVICE:

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zonesched.compute.account import Booked, Claim, Place, Statement
-from zonesched.compute.connection import ZoneAway, ZoneConnection
+from zonesched.compute.connection import ZoneConnection, ZoneUnavailable
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import Key, Report, Wanted
+from zonesched.compute.usage_ledger import Booked, Claim, Place, Statement
 from zonesched.tracing import Trace
 
 UUID = re.compile(r"[0-9A-Za-z-]{1,64}")
@@ -27,7 +27,7 @@ class ZoneIdentity:
 
 
 class AgentClient:
-    """One agent's calls, under the name of its service. All raise ZoneAway or ZoneRefused."""
+    """One agent's calls, under the name of its service. All raise ZoneUnavailable or ZoneRefused."""
 
     def __init__(self, connection: ZoneConnection, service: str) -> None:
         self._connection = connection
@@ -42,7 +42,7 @@ class AgentClient:
         try:
             return ZoneIdentity(str(answer["zone"]["name"]), str(answer["zone"]["uuid"]))
         except (KeyError, TypeError) as error:
-            raise ZoneAway(f"the answer of PUT /hosts cannot be read: {error!r}") from error
+            raise ZoneUnavailable(f"the answer of PUT /hosts cannot be read: {error!r}") from error
 
     def beat(self) -> None:
         """Say that the service is alive."""
@@ -65,7 +65,7 @@ class AgentClient:
                 for item in answer["instances"]
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise ZoneAway(f"the answer of GET /hosts/instances cannot be read: {error!r}") from error
+            raise ZoneUnavailable(f"the answer of GET /hosts/instances cannot be read: {error!r}") from error
 
     def claims(self) -> Statement:
         """What is claimed on the hosts of the service."""
@@ -84,7 +84,7 @@ class AgentClient:
                 },
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ZoneAway(f"the answer of GET /hosts/claims cannot be read: {error!r}") from error
+            raise ZoneUnavailable(f"the answer of GET /hosts/claims cannot be read: {error!r}") from error
 
     def tell_differences(self, amounts: Mapping[Place, int]) -> None:
         """Tell by how much more is counted than is claimed; 0 takes back what was told before."""

@@ -15,7 +15,7 @@ class ZoneCallError(Exception):
     """A call to a zone that did not end well."""
 
 
-class ZoneAway(ZoneCallError):
+class ZoneUnavailable(ZoneCallError):
     """The zone gave no answer: not there, late, or something else than a zone."""
 
 
@@ -59,7 +59,7 @@ class ZoneConnection:
         params: Mapping[str, str | int] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """The answer's JSON, or None for an answer without a body. Raises ZoneAway or ZoneRefused."""
+        """The answer's JSON, or None for an answer without a body. Raises ZoneUnavailable or ZoneRefused."""
         url = self.zone_url + API_PREFIX + path
         try:
             reply = self._session.request(
@@ -72,11 +72,11 @@ class ZoneConnection:
                 allow_redirects=False,
             )
         except requests.Timeout:
-            raise ZoneAway(f"{self.zone_url} did not answer within {self._timeout_s:g} s") from None
+            raise ZoneUnavailable(f"{self.zone_url} did not answer within {self._timeout_s:g} s") from None
         except requests.ConnectionError:
-            raise ZoneAway(f"{self.zone_url} cannot be reached") from None
+            raise ZoneUnavailable(f"{self.zone_url} cannot be reached") from None
         except (requests.RequestException, ValueError) as error:
-            raise ZoneAway(f"{self.zone_url} cannot be used as a zone's URL: {error}") from None
+            raise ZoneUnavailable(f"{self.zone_url} cannot be used as a zone's URL: {error}") from None
         return self._answer(reply)
 
     def _answer(self, reply: requests.Response) -> Any:
@@ -86,9 +86,9 @@ class ZoneConnection:
             try:
                 return reply.json()
             except requests.JSONDecodeError:
-                raise ZoneAway(f"{self.zone_url} answered something that is not JSON") from None
+                raise ZoneUnavailable(f"{self.zone_url} answered something that is not JSON") from None
         if reply.status_code < 400:
-            raise ZoneAway(f"{self.zone_url} answered with a redirect, which is not followed")
+            raise ZoneUnavailable(f"{self.zone_url} answered with a redirect, which is not followed")
         raise _fault(reply)
 
 

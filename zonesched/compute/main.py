@@ -19,10 +19,10 @@ from zonesched.compute.client import AgentClient
 from zonesched.compute.connection import ZoneConnection
 from zonesched.compute.credentials import Credentials, CredentialsError, read_credentials
 from zonesched.compute.driver import DriverSettings, load_driver
-from zonesched.compute.hearing import Hearing
 from zonesched.compute.inventory import read_inventory
 from zonesched.compute.inventory_fields import InventoryError
 from zonesched.compute.membership import Membership
+from zonesched.compute.subscriber import Subscriber
 from zonesched.compute.tracker import Tracker
 from zonesched.conf.checks import check_servicegroup_driver, check_transport_url
 from zonesched.errors import ConfigError
@@ -161,7 +161,7 @@ def _run_until_signal(
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     executor = ThreadExecutor()
     loop = executor.start_loop("agent", agent.step)
-    hearing, membership = Hearing(agent, broker_of, loop.wake), Membership(agent, group_of, heartbeat_s)
+    hearing, membership = Subscriber(agent, broker_of, loop.wake), Membership(agent, group_of, heartbeat_s)
     executor.start_loop("hints", hearing.step)
     executor.start_loop("membership", membership.step)
     executor.start_loop("tracker", tracker.step)

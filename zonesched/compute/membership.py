@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from zonesched.compute.agent import Agent
-from zonesched.service_group.contract import GroupAway, NoGroup, ServiceGroup
+from zonesched.service_group.contract import GroupUnavailable, NoGroup, ServiceGroup
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Membership:
             return NO_GROUP_PAUSE_S
         try:
             self._group.beat()
-        except GroupAway as error:
+        except GroupUnavailable as error:
             if not self._is_away:
                 log.warning("the service group is away, heartbeats go to the zone itself: %s", error)
             self._is_away = True

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Mapping
 from typing import Protocol
 
-from zonesched.compute.account import Account, Place, Statement, look, present, untold
 from zonesched.compute.agent import Agent
 from zonesched.compute.connection import ZoneCallError
+from zonesched.compute.usage_ledger import Place, Statement, UsageLedger, look, present, untold
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class Tracker:
     """Keeps the account of one agent, and reports what differs for longer than one look."""
 
     def __init__(self, agent: Agent, zone: Claims) -> None:
-        self.account = Account()
+        self.account = UsageLedger()
         self._agent = agent
         self._zone = zone
 
@@ -52,7 +52,7 @@ class Tracker:
         return LOOK_S
 
 
-def _say(before: Account, after: Account) -> None:
+def _say(before: UsageLedger, after: UsageLedger) -> None:
     known = {difference.place: difference.amount for difference in before.differences}
     for found in after.differences:
         if known.pop(found.place, 0) != found.amount:

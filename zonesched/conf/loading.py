@@ -12,7 +12,7 @@ from oslo_config import cfg, iniparser
 
 from zonesched.conf.checks import check_together, refused_value
 from zonesched.conf.hosts import HOSTS
-from zonesched.conf.limits import LIMITS
+from zonesched.conf.quotas import LIMITS
 from zonesched.conf.scheduler import SCHEDULER
 from zonesched.conf.services import SERVICES
 from zonesched.conf.zone import API, BOOT, CHILDREN, SEAL, SELECT, ZONE

@@ -8,8 +8,8 @@ from zonesched.filters.aggregate_metadata import values_by_key
 from zonesched.filters.extra_spec_demands import demands_of
 from zonesched.filters.requirement import Requirement
 from zonesched.filters.shared_facts_filter import Question, SharedFactsFilter, any_host
+from zonesched.model.dictionary_encoded import Lasting
 from zonesched.model.host_row import SharedFacts
-from zonesched.model.interned import Lasting
 from zonesched.model.request_spec import RequestSpec
 
 SCOPE = "aggregate_instance_extra_specs"

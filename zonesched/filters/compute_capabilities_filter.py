@@ -11,10 +11,10 @@ from zonesched.filters.extra_spec_demands import demands_of
 from zonesched.filters.json_operand import NUMBER_COLUMNS
 from zonesched.filters.requirement import Requirement, follow
 from zonesched.model.arrays import Bools
+from zonesched.model.dictionary_encoded import Lasting
 from zonesched.model.host_row import SharedFacts
 from zonesched.model.host_state import HostState
 from zonesched.model.host_view import HostView
-from zonesched.model.interned import Lasting
 from zonesched.model.request_spec import RequestSpec
 
 SCOPE = "capabilities"

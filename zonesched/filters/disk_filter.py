@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zonesched.filters.room_of_class import RoomOfClassFilter
+from zonesched.filters.free_amount import RoomOfClassFilter
 from zonesched.model.request_spec import DISK_GB
 
 

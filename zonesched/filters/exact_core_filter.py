@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zonesched.filters.exact_room_of_class import ExactRoomOfClassFilter
+from zonesched.filters.exact_free_amount import ExactRoomOfClassFilter
 from zonesched.model.request_spec import VCPU
 
 

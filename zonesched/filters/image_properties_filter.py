@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from zonesched.errors import BadRequest
 from zonesched.filters.image_demands import ImageDemands, image_demands
 from zonesched.filters.shared_facts_filter import Question, SharedFactsFilter, any_host
+from zonesched.model.dictionary_encoded import Lasting
 from zonesched.model.host_row import SharedFacts
-from zonesched.model.interned import Lasting
 from zonesched.model.request_spec import RequestSpec
 
 

@@ -26,13 +26,13 @@ from zonesched.model.aggregate import Aggregate
 from zonesched.model.arrays import Bools, Floats, Hashes, Ints
 from zonesched.model.capacity import Inventory
 from zonesched.model.class_columns import ClassColumns
+from zonesched.model.dictionary_encoded import EncodedColumn
+from zonesched.model.host_counters import HostCounters
 from zonesched.model.host_row import HostFacts, HostRow, HostUse, SharedFacts
 from zonesched.model.host_uses import HostUses
 from zonesched.model.hypervisor_version import version_number
 from zonesched.model.id_index import NOWHERE, IdIndex
 from zonesched.model.instance_columns import InstanceColumns
-from zonesched.model.interned import InternedColumn
-from zonesched.model.tallies import Tallies
 from zonesched.model.tie_break import text_hash
 
 __all__ = ["HostFacts", "HostRow", "HostTable", "HostUse"]
@@ -67,11 +67,11 @@ class HostTable:
         self._metadata_keys: frozenset[str] | None = None
         self._instances = InstanceColumns(_FIRST_ROOM)
         self.addresses = AddressColumn(_FIRST_ROOM)
-        self.services = InternedColumn("", "", _FIRST_ROOM)
-        self.availability_zones = InternedColumn("", "", _FIRST_ROOM)
-        self.trait_sets = InternedColumn(_NO_TRAITS, _NO_TRAITS, _FIRST_ROOM)
-        self.aggregate_sets: InternedColumn[tuple[Aggregate, ...]] = InternedColumn((), (), _FIRST_ROOM)
-        self.shared_facts = InternedColumn(SharedFacts(), ("", "{}", _NO_TRAITS, ()), _FIRST_ROOM)
+        self.services = EncodedColumn("", "", _FIRST_ROOM)
+        self.availability_zones = EncodedColumn("", "", _FIRST_ROOM)
+        self.trait_sets = EncodedColumn(_NO_TRAITS, _NO_TRAITS, _FIRST_ROOM)
+        self.aggregate_sets: EncodedColumn[tuple[Aggregate, ...]] = EncodedColumn((), (), _FIRST_ROOM)
+        self.shared_facts = EncodedColumn(SharedFacts(), ("", "{}", _NO_TRAITS, ()), _FIRST_ROOM)
 
     def apply(self, changed: Iterable[HostRow], removed: Iterable[str] = ()) -> None:
         """Forget the hosts `removed` (ids; unknown ones are no error), then take `changed` as they are."""
@@ -191,22 +191,22 @@ class HostTable:
         return self._host_hash[: self._size]
 
     @property
-    def owners(self) -> Tallies:
+    def owners(self) -> HostCounters:
         """Living instances by the key of their owner."""
         return self._instances.owners
 
     @property
-    def flavors(self) -> Tallies:
+    def flavors(self) -> HostCounters:
         """Living instances by the id of their flavor."""
         return self._instances.flavors
 
     @property
-    def images(self) -> Tallies:
+    def images(self) -> HostCounters:
         """Living instances by the key of their image's properties."""
         return self._instances.images
 
     @property
-    def groups(self) -> Tallies:
+    def groups(self) -> HostCounters:
         """Living instances by the key of their server group."""
         return self._instances.groups
 

@@ -16,10 +16,10 @@ import numpy as np
 from zonesched.model.addresses import Network
 from zonesched.model.aggregate import Aggregate
 from zonesched.model.arrays import Bools, Floats, Hashes, Ints, RowSelection
+from zonesched.model.dictionary_encoded import EncodedColumn
 from zonesched.model.host_row import SharedFacts
 from zonesched.model.host_state import HostState
 from zonesched.model.host_table import HostTable
-from zonesched.model.interned import InternedColumn
 from zonesched.model.request_context import NOTHING_KNOWN, RequestContext
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.tie_break import mix, text_hash
@@ -341,7 +341,7 @@ class HostView:
                 state.consume(self.spec, placed)
             yield state
 
-    def _asked(self, column: InternedColumn[V], question: Callable[[V], bool]) -> Bools:
+    def _asked(self, column: EncodedColumn[V], question: Callable[[V], bool]) -> Bools:
         return column.flags(self.rows, question, self.everyone)
 
     def _column(self, resource_class: str, name: str) -> Floats:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from zonesched.model.arrays import Floats, Ints
+from zonesched.model.host_counters import HostCounters
 from zonesched.model.host_uses import HostUses
-from zonesched.model.tallies import Tallies
 
 
 class InstanceColumns:
@@ -16,10 +16,10 @@ class InstanceColumns:
         self.num_instances: Floats = np.zeros(room)
         self.num_building: Floats = np.zeros(room)
         self.failed_builds: Floats = np.zeros(room)
-        self.owners = Tallies(room)
-        self.flavors = Tallies(room)
-        self.images = Tallies(room)
-        self.groups = Tallies(room)
+        self.owners = HostCounters(room)
+        self.flavors = HostCounters(room)
+        self.images = HostCounters(room)
+        self.groups = HostCounters(room)
 
     def grow(self, room: int) -> None:
         for tallies in (self.owners, self.flavors, self.images, self.groups):

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from zonesched.model.account import NO_ACCOUNT, Account
 from zonesched.model.caller import Explained, Role
 from zonesched.model.capacity import Inventory, InventorySetting
+from zonesched.model.decision_trace import NO_TRACE, DecisionTrace
 from zonesched.model.placement import InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Flavor, GroupPolicy, Image
 
@@ -61,7 +61,7 @@ class DryRunView:
     complete: bool
     runs_out: tuple[tuple[str, str], ...]
     refused_by: tuple[str, ...]
-    account: Account
+    account: DecisionTrace
     fits_in: Mapping[str, int]
     record: Mapping[str, Any]
 
@@ -139,7 +139,7 @@ class ReservationView:
     reasons: Sequence[Mapping[str, Any]]
     instances: Sequence[tuple[str, str]]
     created_at: float
-    why: Account = NO_ACCOUNT
+    why: DecisionTrace = NO_TRACE
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ import numpy as np
 from zonesched.errors import BadRequest
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.filters.host_list_filter import HostListFilter
-from zonesched.model.account import HostJudgement, HostScore, ScorePart
 from zonesched.model.arrays import Ints
 from zonesched.model.build_plan import MAX_WEIGHT
+from zonesched.model.decision_trace import HostJudgement, HostScore, ScorePart
 from zonesched.model.host_state import HostTuple, host_tuple
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView

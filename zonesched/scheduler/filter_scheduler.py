@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from zonesched.model.account import ScorePart
 from zonesched.model.arrays import Ints
+from zonesched.model.decision_trace import ScorePart
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import RequestSpec, ScoreWeighing, Weighing

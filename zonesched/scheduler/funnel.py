@@ -12,17 +12,17 @@ import numpy as np
 from zonesched.errors import ZoneschedError
 from zonesched.filters.contract import BaseHostFilter, FilterFailed
 from zonesched.filters.retry_filter import RetryFilter
-from zonesched.model.account import HostAnswer
 from zonesched.model.arrays import Bools
 from zonesched.model.build_plan import FunnelStep
+from zonesched.model.decision_trace import HostAnswer
 from zonesched.model.group_place import AtChild, AtHost
 from zonesched.model.host_state import HostState
 from zonesched.model.host_view import DENSE, HostView
 from zonesched.model.own_zone import FORCE_HINTS, IGNORE_HINT, named_hosts
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.scheduler.aggregate_limits import NO_LIMITS, AggregateLimits
+from zonesched.scheduler.free_slots import have_room
 from zonesched.scheduler.offer import OfferRequest
-from zonesched.scheduler.room import have_room
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from zonesched.errors import ZoneschedError
-from zonesched.model.account import ScorePart
 from zonesched.model.arrays import Floats, Ints
 from zonesched.model.build_plan import MAX_WEIGHT
+from zonesched.model.decision_trace import ScorePart
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import CostFunction, CostWeighing, RequestSpec
 from zonesched.scheduler.base_scheduler import BaseScheduler

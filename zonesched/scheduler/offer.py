@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from zonesched.model.account import HostScore
 from zonesched.model.build_plan import FunnelStep
+from zonesched.model.decision_trace import HostScore
 from zonesched.model.host_table import HostTable
 from zonesched.model.request_context import NOTHING_KNOWN, RequestContext
 from zonesched.model.request_spec import RequestSpec, Unweighed, Weighing

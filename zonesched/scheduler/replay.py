@@ -17,8 +17,8 @@ from zonesched.conf import Conf
 from zonesched.conf.hosts import HOSTS
 from zonesched.conf.scheduler import SCHEDULER
 from zonesched.errors import BadRequest
-from zonesched.model.account import OwnAccount
 from zonesched.model.build_plan import Entry, LocalPlace
+from zonesched.model.decision_trace import LocalTrace
 from zonesched.model.host_row import HostRow
 from zonesched.model.host_table import HostTable
 from zonesched.model.request_context import RequestContext
@@ -46,7 +46,7 @@ class Chosen:
 
     picks: tuple[Choice, ...]
     alternates: tuple[Choice, ...]
-    own: OwnAccount
+    own: LocalTrace
 
 
 @dataclass(frozen=True)
@@ -161,5 +161,5 @@ def chosen(
     return Chosen(
         picks=(*map(choice, merged.entries), *bundles[:1]),
         alternates=(*map(choice, merged.alternates), *bundles[1:]),
-        own=OwnAccount(own.why, offered, own.limits),
+        own=LocalTrace(own.why, offered, own.limits),
     )

@@ -11,8 +11,8 @@ from typing import TypeVar
 import numpy as np
 
 from zonesched.errors import ZoneschedError
-from zonesched.model.account import ScorePart
 from zonesched.model.arrays import Floats
+from zonesched.model.decision_trace import ScorePart
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import Flavor, Image, RequestSpec, ScoreWeighing, WeigherScale

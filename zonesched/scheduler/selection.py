@@ -17,6 +17,7 @@ from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import Policy
 from zonesched.scheduler.best import best
 from zonesched.scheduler.choice import THE_BEST, Choice, Lots
+from zonesched.scheduler.free_slots import room_for
 from zonesched.scheduler.funnel import Survivors, answers_of, changes_of
 from zonesched.scheduler.greedy import (
     REFUSED,
@@ -28,7 +29,6 @@ from zonesched.scheduler.greedy import (
 )
 from zonesched.scheduler.limits import limits_of
 from zonesched.scheduler.offer import Offer, Pick
-from zonesched.scheduler.room import room_for
 from zonesched.weights.contract import WeigherFailed
 
 log = logging.getLogger(__name__)

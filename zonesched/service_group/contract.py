@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class GroupAway(Exception):
+class GroupUnavailable(Exception):
     """The group cannot be reached now; the message never holds credentials."""
 
 
@@ -19,10 +19,10 @@ class ServiceGroup(Protocol):
     is_there: bool
 
     def beat(self) -> None:
-        """Be a member that lives. Raises GroupAway."""
+        """Be a member that lives. Raises GroupUnavailable."""
 
     def members(self) -> frozenset[str]:
-        """The names of those that live. Raises GroupAway."""
+        """The names of those that live. Raises GroupUnavailable."""
 
     def close(self) -> None:
         """Leave, and give the connection back."""

@@ -8,7 +8,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from tooz import coordination
 
-from zonesched.service_group.contract import GroupAway
+from zonesched.service_group.contract import GroupUnavailable
 
 IO_TIMEOUT_S = 3
 """Of each answer, in whole seconds."""
@@ -65,10 +65,10 @@ class ToozGroup:
         with suppress(coordination.GroupAlreadyExist):
             self._coordinator.create_group(self._group).get(IO_TIMEOUT_S)
 
-    def _away(self, error: Exception) -> GroupAway:
+    def _away(self, error: Exception) -> GroupUnavailable:
         # tooz raises what its drivers' own clients raise as well.
         self.close()
-        return GroupAway(f"{type(error).__name__}: {str(error)[:200]}")
+        return GroupUnavailable(f"{type(error).__name__}: {str(error)[:200]}")
 
 
 def _with_times(url: str, lives_s: float) -> str:

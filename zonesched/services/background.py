@@ -8,12 +8,14 @@ from functools import partial
 
 from zonesched import tracing
 from zonesched.errors import LeaseLost
-from zonesched.services import provision, reaper, services
-from zonesched.services.listening import Listening
-from zonesched.services.membership import Membership
-from zonesched.services.pruning import Pruning
-from zonesched.services.sync import Sync
-from zonesched.services.told_children import ToldChildren
+from zonesched.services.boot import provision
+from zonesched.services.children.pending_calls import PendingCalls
+from zonesched.services.children.sync import Sync
+from zonesched.services.hosts import services
+from zonesched.services.hosts.membership import Membership
+from zonesched.services.placing import reaper
+from zonesched.services.placing.pruning import Pruning
+from zonesched.services.subscriber import Subscriber
 from zonesched.services.zone import Zone
 from zonesched.store import reservations
 from zonesched.store.reservations import Lease
@@ -31,12 +33,12 @@ def start(zone: Zone) -> None:
     loop("children", lambda: poll_children(zone))
     for number in range(zone.conf.boot_workers):
         zone.boot_loops.append(loop(f"boot-{number}", lambda: work_on_boots(zone)))
-    zone.call_loops.append(loop("calls", ToldChildren(zone).step))
+    zone.call_loops.append(loop("calls", PendingCalls(zone).step))
     loop("reaper", lambda: reap(zone))
     loop("pruning", Pruning(zone).step)
-    if zone.hints.broker.is_there:
-        zone.hints.loops.append(loop("hints", zone.hints.send))
-        loop("listening", Listening(zone).step)
+    if zone.notifications.broker.is_there:
+        zone.notifications.loops.append(loop("hints", zone.notifications.send))
+        loop("listening", Subscriber(zone).step)
     if zone.group.is_there:
         loop("membership", Membership(zone).step)
     loop("heartbeats", zone.heartbeats.write)

@@ -19,13 +19,13 @@ from zonesched.seal.secrets import SecretBox, host_id_for_tenant
 from zonesched.seams import Clock, Executor, Loop, SystemClock, ThreadExecutor
 from zonesched.service_group.contract import ServiceGroup
 from zonesched.service_group.opening import open_group
-from zonesched.services.boot_queue import BootQueue, NewBoot
-from zonesched.services.child_rows import StoredChildren
-from zonesched.services.heartbeats import Heartbeats
-from zonesched.services.hints import Hints
-from zonesched.services.host_cache import HostCache
-from zonesched.services.limits import Limits
-from zonesched.services.sql_hosts import SqlHosts
+from zonesched.services.state.boot_queue import BootQueue, NewBoot
+from zonesched.services.state.child_rows import StoredChildren
+from zonesched.services.state.heartbeats import Heartbeats
+from zonesched.services.state.host_cache import HostCache
+from zonesched.services.state.notifications import Notifications
+from zonesched.services.state.quotas import Limits
+from zonesched.services.state.sql_hosts import SqlHosts
 from zonesched.store import identity, reservations, schema
 from zonesched.store.identity import Identity
 from zonesched.store.placements import OnHost, Placement
@@ -53,7 +53,7 @@ class Zone:
     schedulers: Schedulers
     hosts: HostCache | SqlHosts
     heartbeats: Heartbeats
-    hints: Hints
+    notifications: Notifications
     group: ServiceGroup
     children: ZoneManager
     limits: Limits
@@ -101,7 +101,7 @@ class Zone:
             hosts=_hosts(conf, store, clock, schedulers.default),
             heartbeats=Heartbeats(store, clock, conf.service_down_time),
             group=group or open_group(conf.servicegroup_driver, uuid, "", conf.service_down_time),
-            hints=Hints(broker or _broker(conf), store),
+            notifications=Notifications(broker or _broker(conf), store),
             children=ZoneManager.from_conf(
                 conf, StoredChildren(store, secret_box), uuid, clock, executor, transport
             ),
@@ -133,7 +133,7 @@ class Zone:
     def wake_workers(self) -> None:
         """There may be a boot to carry on, by what the rows say, here or in another process of the zone."""
         self.look_for_boots()
-        self.hints.boots()
+        self.notifications.boots()
 
     def look_for_boots(self) -> None:
         """Let this process's workers look at the rows."""
@@ -147,7 +147,7 @@ class Zone:
 
     def wake_agents(self, places: Iterable[Placement]) -> None:
         """What is to run at these places has changed: the agents of those that are own hosts should look."""
-        self.hints.work_on(p.where.host_id for p in places if isinstance(p.where, OnHost))
+        self.notifications.work_on(p.where.host_id for p in places if isinstance(p.where, OnHost))
 
     def wake_callers(self) -> None:
         """There is a child to be told something."""
@@ -167,9 +167,9 @@ class Zone:
         self.executor.stop()
         if unended := self.boots.unended():
             self.store.write(lambda tx: _give_back(tx, unended))
-            self.hints.boots()
-            self.hints.send()
-        self.hints.broker.close()
+            self.notifications.boots()
+            self.notifications.send()
+        self.notifications.broker.close()
         self.group.close()
         self.store.close()
 

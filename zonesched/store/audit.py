@@ -14,8 +14,8 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.difference import (
-    Difference,
+from zonesched.model.inconsistency import (
+    Inconsistency,
     OfEntry,
     OfInstance,
     OfInventory,
@@ -43,7 +43,7 @@ class Limits:
     work_overdue_before: float
 
 
-def differences(tx: Connection, limits: Limits) -> list[Difference]:
+def differences(tx: Connection, limits: Limits) -> list[Inconsistency]:
     """Everything that is wrong, in order of kind and subject."""
     found = [
         *used_differs(tx),
@@ -60,7 +60,7 @@ def differences(tx: Connection, limits: Limits) -> list[Difference]:
     return sorted(found, key=lambda d: d.order)
 
 
-def used_differs(tx: Connection) -> list[Difference]:
+def used_differs(tx: Connection) -> list[Inconsistency]:
     """`inventories.used` is what the claims on the host take together, and nothing else."""
     claimed: Counter[tuple[str, str]] = Counter()
     statement = (
@@ -77,7 +77,7 @@ def used_differs(tx: Connection) -> list[Difference]:
         for host_id, name, amount in tx.execute(sa.select(row.host_id, row.resource_class, row.used))
     }
     return [
-        Difference(
+        Inconsistency(
             "used_differs",
             OfInventory(host_id, name),
             f"used is {used.get((host_id, name), 0)}, claims take {claimed[host_id, name]}",
@@ -87,22 +87,22 @@ def used_differs(tx: Connection) -> list[Difference]:
     ]
 
 
-def over_capacity(tx: Connection) -> list[Difference]:
+def over_capacity(tx: Connection) -> list[Inconsistency]:
     """Claims never take more than the capacity, or than they took when the host shrank below that."""
-    found: list[Difference] = []
+    found: list[Inconsistency] = []
     for row in capacities.read_all(tx):
         subject = OfInventory(row.host_id, row.resource_class)
         real = row.rightful.capacity
         if row.differs:
             found.append(
-                Difference("capacity_differs", subject, f"stored is {row.stored_capacity}, rightly {real}")
+                Inconsistency("capacity_differs", subject, f"stored is {row.stored_capacity}, rightly {real}")
             )
         if row.used > max(real, row.shrunk_used):
-            found.append(Difference("over_capacity", subject, f"used is {row.used} of {real}"))
+            found.append(Inconsistency("over_capacity", subject, f"used is {row.used} of {real}"))
     return found
 
 
-def claim_without_instance(tx: Connection) -> list[Difference]:
+def claim_without_instance(tx: Connection) -> list[Inconsistency]:
     """Every claim belongs to an instance that has not ended, and is its present place.
 
     In a child zone an instance in ERROR keeps its place until it is deleted.
@@ -126,7 +126,7 @@ def claim_without_instance(tx: Connection) -> list[Difference]:
         )
     )
     return [
-        Difference(
+        Inconsistency(
             "claim_without_instance",
             OfPlace(row.uuid, row.number, row.caller_id),
             f"place is {row.state}, instance is {row.status or 'missing'} at place {row.attempt}",
@@ -135,7 +135,7 @@ def claim_without_instance(tx: Connection) -> list[Difference]:
     ]
 
 
-def instance_without_place(tx: Connection) -> list[Difference]:
+def instance_without_place(tx: Connection) -> list[Inconsistency]:
     """An instance that is or will be there has a place, unless a worker still looks for one."""
     statement = (
         sa.select(_instance.uuid, _instance.caller_id, _instance.status, _instance.attempt, _place.state)
@@ -151,7 +151,7 @@ def instance_without_place(tx: Connection) -> list[Difference]:
         .where(sa.or_(_place.uuid.is_(None), _place.state.not_in(_values((*LIVING, State.CANCELLING)))))
     )
     return [
-        Difference(
+        Inconsistency(
             "instance_without_place",
             OfInstance(row.uuid, row.caller_id),
             f"instance is {row.status}, place {row.attempt} is {row.state or 'missing'}",
@@ -160,7 +160,7 @@ def instance_without_place(tx: Connection) -> list[Difference]:
     ]
 
 
-def two_places(tx: Connection) -> list[Difference]:
+def two_places(tx: Connection) -> list[Inconsistency]:
     """An instance is built in one place only, and once its boot is settled nothing else is kept for it."""
     built = sa.case((_place.state.in_(_values((State.CONFIRMING, State.CONFIRMED))), 1), else_=0)
     settled = sa.case((_reservation.state == ReservationState.SETTLED.value, 1), else_=0)
@@ -180,7 +180,7 @@ def two_places(tx: Connection) -> list[Difference]:
         .having(sa.or_(sa.func.sum(built) > 1, sa.and_(sa.func.max(settled) == 1, sa.func.count() > 1)))
     )
     return [
-        Difference(
+        Inconsistency(
             "two_places",
             OfInstance(row.uuid, row.caller_id),
             f"{row.living} places, {row.built} of them built",
@@ -189,7 +189,7 @@ def two_places(tx: Connection) -> list[Difference]:
     ]
 
 
-def entry_used_twice(tx: Connection) -> list[Difference]:
+def entry_used_twice(tx: Connection) -> list[Inconsistency]:
     """A sealed entry builds at most one instance."""
     statement = (
         sa.select(_place.entry_key, sa.func.count().label("times"))
@@ -198,18 +198,18 @@ def entry_used_twice(tx: Connection) -> list[Difference]:
         .having(sa.func.count() > 1)
     )
     return [
-        Difference("entry_used_twice", OfEntry(row.entry_key), f"used by {row.times} places")
+        Inconsistency("entry_used_twice", OfEntry(row.entry_key), f"used by {row.times} places")
         for row in tx.execute(statement)
     ]
 
 
-def hold_overdue(tx: Connection, overdue_before: float) -> list[Difference]:
+def hold_overdue(tx: Connection, overdue_before: float) -> list[Inconsistency]:
     """A hold that nobody confirmed ends soon after its time."""
     statement = sa.select(
         _place.uuid, _place.number, _place.caller_id, _place.state, _place.hold_expires_at
     ).where(_place.state.in_(_values((State.INTENDED, State.HELD))), _place.hold_expires_at < overdue_before)
     return [
-        Difference(
+        Inconsistency(
             "hold_overdue",
             OfPlace(row.uuid, row.number, row.caller_id),
             f"still {row.state}, its hold was over at {row.hold_expires_at:.0f}",
@@ -218,7 +218,7 @@ def hold_overdue(tx: Connection, overdue_before: float) -> list[Difference]:
     ]
 
 
-def reservation_overdue(tx: Connection, overdue_before: float) -> list[Difference]:
+def reservation_overdue(tx: Connection, overdue_before: float) -> list[Inconsistency]:
     """A boot that is not settled has a worker, or waits for a moment that is still to come."""
     statement = sa.select(
         _reservation.id, _reservation.caller_id, _reservation.next_work_at, _reservation.lease_expires_at
@@ -229,7 +229,7 @@ def reservation_overdue(tx: Connection, overdue_before: float) -> list[Differenc
         _reservation.created_at < overdue_before,
     )
     return [
-        Difference(
+        Inconsistency(
             "reservation_overdue",
             OfReservation(row.id, row.caller_id),
             f"due since {max(row.next_work_at, row.lease_expires_at):.0f}, nobody works on it",
@@ -238,7 +238,7 @@ def reservation_overdue(tx: Connection, overdue_before: float) -> list[Differenc
     ]
 
 
-def reservation_counts(tx: Connection, zone_uuid: str) -> list[Difference]:
+def reservation_counts(tx: Connection, zone_uuid: str) -> list[Inconsistency]:
     """A user's boot has as many instances as were asked for, and every instance has a reservation."""
     joined = sa.and_(
         _reservation.id == _instance.reservation_id, _reservation.caller_id == _instance.caller_id
@@ -261,14 +261,14 @@ def reservation_counts(tx: Connection, zone_uuid: str) -> list[Difference]:
         .where(_reservation.id.is_(None))
     )
     return [
-        Difference(
+        Inconsistency(
             "reservation_counts",
             OfReservation(row.id, row.caller_id),
             f"{row.instances} instances of {row.num_instances}",
         )
         for row in tx.execute(counted)
     ] + [
-        Difference("reservation_counts", OfInstance(row.uuid, row.caller_id), "its reservation is missing")
+        Inconsistency("reservation_counts", OfInstance(row.uuid, row.caller_id), "its reservation is missing")
         for row in tx.execute(stray)
     ]
 

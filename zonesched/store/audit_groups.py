@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.difference import Difference, OfGroup
 from zonesched.model.group_place import Anywhere, AtChild, AtHost, TakenPlace
+from zonesched.model.inconsistency import Inconsistency, OfGroup
 from zonesched.model.placement import CLAIMING, PlacementState
 from zonesched.model.request_spec import Group, GroupPolicy, ServerGroup
 from zonesched.store import group_places, reservations
@@ -32,13 +32,13 @@ class Member:
     state: PlacementState
 
 
-def group_differences(tx: Connection) -> list[Difference]:
+def group_differences(tx: Connection) -> list[Inconsistency]:
     """Everything that is wrong with groups."""
     found = members(tx)
     return [*place_unused(tx), *places_differ(tx, found), *host_overfull(found)]
 
 
-def place_unused(tx: Connection) -> list[Difference]:
+def place_unused(tx: Connection) -> list[Inconsistency]:
     """A group has a place only as long as an instance keeps it."""
     statement = sa.select(_row.caller_id, _row.group_id).where(~group_places.KEPT)
     return [
@@ -47,9 +47,9 @@ def place_unused(tx: Connection) -> list[Difference]:
     ]
 
 
-def places_differ(tx: Connection, members_: Sequence[Member]) -> list[Difference]:
+def places_differ(tx: Connection, members_: Sequence[Member]) -> list[Inconsistency]:
     """All instances of an affinity group are in its one place."""
-    found: list[Difference] = []
+    found: list[Inconsistency] = []
     for member in members_:
         if _policy(member.group) is not GroupPolicy.AFFINITY:
             continue
@@ -63,7 +63,7 @@ def places_differ(tx: Connection, members_: Sequence[Member]) -> list[Difference
     return found
 
 
-def host_overfull(members_: Sequence[Member]) -> list[Difference]:
+def host_overfull(members_: Sequence[Member]) -> list[Inconsistency]:
     """No host has more instances of an anti-affinity group than its rule allows."""
     counted: Counter[tuple[Key, str]] = Counter()
     most: dict[Key, int] = {}
@@ -107,9 +107,9 @@ def _policy(group: Group) -> GroupPolicy | None:
     return group.policy if isinstance(group, ServerGroup) else None
 
 
-def _difference(kind: str, key: Key, detail: str) -> Difference:
+def _difference(kind: str, key: Key, detail: str) -> Inconsistency:
     caller_id, group_id = key
-    return Difference(kind, OfGroup(caller_id, group_id), detail)
+    return Inconsistency(kind, OfGroup(caller_id, group_id), detail)
 
 
 def _values(states: Iterable[PlacementState]) -> list[str]:

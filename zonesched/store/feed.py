@@ -70,7 +70,7 @@ def changes(
 ) -> list[ChangeLine]:
     """A caller's instances that changed after (seq, uuid), in that order, with the attempt it knows.
 
-    `until_seq` is what `identity.settled_change` said before.
+    `until_seq` is what `identity.low_watermark` said before.
     """
     rows = _CHANGES.all(
         tx, caller=caller_id, after_seq=after_seq, after_uuid=after_uuid, until_seq=until_seq, most=limit

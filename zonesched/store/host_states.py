@@ -18,7 +18,7 @@ COLUMNS = t.hosts.c
 
 
 @dataclass(frozen=True)
-class OperatorsWord:
+class HostAdminState:
     """A host as its operators see it; `availability_zone` is the one that counts."""
 
     id: str
@@ -30,22 +30,22 @@ class OperatorsWord:
     forced_down: bool
 
 
-def read_all(tx: Connection) -> list[OperatorsWord]:
+def read_all(tx: Connection) -> list[HostAdminState]:
     """Of all hosts, by name."""
     return _ALL.read(tx)
 
 
-def read_named(tx: Connection, name: str) -> list[OperatorsWord]:
+def read_named(tx: Connection, name: str) -> list[HostAdminState]:
     """Of the host of that name, if there is one."""
     return _NAMED.read(tx, host_name=name)
 
 
-def read_one(tx: Connection, host_id: str) -> OperatorsWord | None:
+def read_one(tx: Connection, host_id: str) -> HostAdminState | None:
     """Of the host of that id."""
     return read_ids(tx, [host_id]).get(host_id)
 
 
-def read_ids(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, OperatorsWord]:
+def read_ids(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, HostAdminState]:
     """Of those of these hosts that there are, by id."""
     return {said.id: said for said in _OF_IDS.read(tx, ids=host_ids)}
 
@@ -59,7 +59,7 @@ def disabled_reasons(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, st
     return found
 
 
-def write(tx: Connection, said: OperatorsWord) -> None:
+def write(tx: Connection, said: HostAdminState) -> None:
     """Let this be what operators say of the host, which is locked."""
     seq = identity.next_change(tx)
     values = {
@@ -90,11 +90,11 @@ class _WordsOf:
         )
         self._aggregates = hosts.AggregatesOf(which)
 
-    def read(self, tx: Connection, **values: Any) -> list[OperatorsWord]:
+    def read(self, tx: Connection, **values: Any) -> list[HostAdminState]:
         """`values` are the parameters of the condition."""
         aggregates = self._aggregates.read(tx, **values)
         return [
-            OperatorsWord(
+            HostAdminState(
                 id=row.id,
                 name=row.name,
                 availability_zone=zone_of(aggregates.get(row.id, ()), row.availability_zone),

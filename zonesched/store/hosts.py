@@ -31,7 +31,7 @@ _STATE = Prepared(sa.select(sa.func.max(COLUMNS.changed_seq), _REMOVALS))
 
 
 @dataclass(frozen=True)
-class Moment:
+class Watermark:
     """How far a reader has come: it has seen all changes up to this number, and so many removals of hosts."""
 
     seq: int
@@ -48,23 +48,23 @@ class Changes:
     rows: Sequence[HostRow]
     uses: HostUses
     present: frozenset[str] | None
-    until: Moment
+    until: Watermark
 
 
-def moment(tx: Connection) -> Moment:
+def moment(tx: Connection) -> Watermark:
     """The newest moment."""
-    return Moment(identity.visible_change(tx), _STATE.first(tx)[1] or 0)
+    return Watermark(identity.visible_change(tx), _STATE.first(tx)[1] or 0)
 
 
-def changes(tx: Connection, since: Moment) -> Changes:
+def changes(tx: Connection, since: Watermark) -> Changes:
     """The hosts that changed after `since`, as they are now."""
     newest_seq, removals = _STATE.first(tx)
     present = None
     if removals != since.removals:
         present = frozenset(tx.execute(sa.select(COLUMNS.id)).scalars())
     if (newest_seq or 0) <= since.seq:
-        return Changes([], NO_USES, present, Moment(since.seq, removals))
-    until = Moment(max(since.seq, identity.visible_change(tx)), removals)
+        return Changes([], NO_USES, present, Watermark(since.seq, removals))
+    until = Watermark(max(since.seq, identity.visible_change(tx)), removals)
     return Changes(_NEW_FACTS.read(tx, since=since.seq), _NEW_USES.read(tx, since=since.seq), present, until)
 
 

@@ -3,7 +3,7 @@
 Every transaction that changes hosts or instances has a number, under which readers find what it changed. On
 SQLite writers come one after the other, and a counter's row gives it. On PostgreSQL they do not: it is the
 transaction's own id there, which no two wait for, and transactions end in another order than they are
-numbered. So a reader goes on from where all have ended: `visible_change`, or `settled_change`.
+numbered. So a reader goes on from where all have ended: `visible_change`, or `low_watermark`.
 
 A database that was put back from a copy counts the same numbers again for other changes. Each start of the
 zone begins an epoch with a random id: number and epoch together name one change, whichever copy it is in.
@@ -128,7 +128,7 @@ def next_change(tx: Connection) -> int:
     return int(_NEXT.all(tx, counter=CHANGES)[0].value)
 
 
-def settled_change(tx: Connection) -> int:
+def low_watermark(tx: Connection) -> int:
     """The number up to which whoever begins after this sees every change; asked in a transaction of its own.
 
     Of a server's other databases it does not depend.

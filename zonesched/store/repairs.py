@@ -13,8 +13,8 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.account import NO_ACCOUNT
 from zonesched.model.capacity import Inventory
+from zonesched.model.decision_trace import NO_TRACE
 from zonesched.model.placement import CLAIMING, InstanceStatus
 from zonesched.model.request_spec import (
     DISK_GB,
@@ -164,7 +164,7 @@ def restore_boot(tx: Connection, zone_uuid: str, uuid: str, now: float) -> bool:
             min_count=1 if own else 0,
             state=ReservationState.SETTLED if own else ReservationState.SERVED,
             reason="",
-            why=NO_ACCOUNT,
+            why=NO_TRACE,
             selects=0,
             idempotency_key="",
             fingerprint="",

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.errors import LeaseLost
-from zonesched.model.account import Account, account_from_wire, account_to_wire
+from zonesched.model.decision_trace import DecisionTrace, account_from_wire, account_to_wire
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_from_row, spec_to_row
 from zonesched.store import tables as t
@@ -93,7 +93,7 @@ class Reservation:
     min_count: int
     state: ReservationState
     reason: str
-    why: Account
+    why: DecisionTrace
     selects: int
     idempotency_key: str
     fingerprint: str
@@ -230,7 +230,7 @@ def place_again(tx: Connection, caller_id: str, reservation_id: str) -> None:
     )
 
 
-def note_select(tx: Connection, lease: Lease, why: Account, spec: RequestSpec, reason: str) -> None:
+def note_select(tx: Connection, lease: Lease, why: DecisionTrace, spec: RequestSpec, reason: str) -> None:
     """Count one more select; keep its weighing, how it went, and the code of the outcome.
 
     Does nothing when the lease is over.
@@ -253,7 +253,7 @@ def _key(lease: Lease) -> dict[str, Any]:
     return {"b_id": lease.reservation_id, "b_caller": lease.caller_id, "b_number": lease.number}
 
 
-def _account_text(account: Account) -> str:
+def _account_text(account: DecisionTrace) -> str:
     return orjson.dumps(account_to_wire(account)).decode()
 
 

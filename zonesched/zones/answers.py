@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from zonesched.errors import ChildUnreachable
 from zonesched.model.build_plan import MAX_WEIGHT, FunnelStep, Refusal, Why
-from zonesched.model.difference import Told, ToldDifference
+from zonesched.model.inconsistency import ReportedInconsistency, Told
 from zonesched.model.placement import Attempt, BuildAnswer, BuildState, InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.scheduler.scale import Range
@@ -98,7 +98,7 @@ def read_audit(body: bytes) -> Told:
     def read(answer: Unverified) -> Told:
         answer.whole("version", 1, 1)
         items = answer.objects("differences", MAX_CHANGES)
-        found = (ToldDifference(item.text("kind", _CODE), item.text("id", _WORD)) for item in items)
+        found = (ReportedInconsistency(item.text("kind", _CODE), item.text("id", _WORD)) for item in items)
         return Told(tuple(found), answer.flag("complete"))
 
     return _read(body, read)

@@ -17,7 +17,7 @@ import orjson
 from zonesched import tracing
 from zonesched.errors import BlobRefused, ChildBusy, ChildUnreachable, Kind, ZoneBusy
 from zonesched.model.caller import Role
-from zonesched.model.difference import Told
+from zonesched.model.inconsistency import Told
 from zonesched.model.placement import Attempt, Build, BuildAnswer, BuildState, InstanceChange
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_to_wire

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 from zonesched import tracing
 from zonesched.errors import ChildUnreachable
-from zonesched.seams import Clock, Done, Executor, Failed, Lane, Late
+from zonesched.seams import Bulkhead, Clock, Done, Executor, Failed, Late
 
 WORK_THREADS = 3
 HEALTH_THREADS = 1
@@ -28,18 +28,18 @@ log = logging.getLogger(__name__)
 class Question(Generic[T]):
     """One call to one child; `ask` gets the moment, in monotonic seconds, by which it has to end."""
 
-    lane: Lane
+    lane: Bulkhead
     ask: Callable[[float], T]
 
 
-def work_lane(child_id: str) -> Lane:
+def work_lane(child_id: str) -> Bulkhead:
     """Where a child's part of boots, deletes and the sync goes on."""
-    return Lane(f"{child_id}-work", WORK_THREADS)
+    return Bulkhead(f"{child_id}-work", WORK_THREADS)
 
 
-def health_lane(child_id: str) -> Lane:
+def health_lane(child_id: str) -> Bulkhead:
     """Where a child is asked how it is."""
-    return Lane(f"{child_id}-health", HEALTH_THREADS)
+    return Bulkhead(f"{child_id}-health", HEALTH_THREADS)
 
 
 def fan_out(

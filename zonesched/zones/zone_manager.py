@@ -18,10 +18,10 @@ from zonesched.model.request_spec import RequestSpec
 from zonesched.scheduler.scale import Range, merge_ranges
 from zonesched.seal.entry_form import largest_child_blob
 from zonesched.seams import Clock, Done, Executor, Failed, Late
-from zonesched.zones.askable import Askable, askable
 from zonesched.zones.child import Child, ChildInfo, Ready
 from zonesched.zones.client import ANSWER_BYTES, ChildClient
 from zonesched.zones.edge_metrics import EdgeMetrics
+from zonesched.zones.eligible import EligibleChildren, askable
 from zonesched.zones.fan_out import Question, fan_out, health_lane, work_lane
 from zonesched.zones.known_child import (
     KnownChild,
@@ -154,7 +154,7 @@ class ZoneManager:
         """Whether there are children, and nobody has been asked anything since this manager was made."""
         return bool(self._known) and not self._has_polled
 
-    def askable(self, spec: RequestSpec) -> Askable:
+    def askable(self, spec: RequestSpec) -> EligibleChildren:
         """Whom to ask for this request."""
         return askable(self.snapshot(), spec, self._clock.monotonic())
 

@@ -24,7 +24,7 @@ def _seconds(text: object) -> object:
         raise refusal("invalid_value", "must be a number of seconds") from None
 
 
-class ToldAuditQuery(Schema):
+class ReportedAuditQuery(Schema):
     """`budget_s`: seconds after which nobody further down is asked any more."""
 
     budget_s: Annotated[

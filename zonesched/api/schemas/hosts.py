@@ -92,7 +92,7 @@ class ReportsBody(Schema):
         return [AgentReport(r.uuid, r.attempt, AgentState(r.state), r.reason) for r in self.reports]
 
 
-class DifferenceItem(Schema):
+class InconsistencyItem(Schema):
     """How much more of a host's resource class the agent counts than is claimed; 0: they agree."""
 
     host: Name
@@ -100,9 +100,9 @@ class DifferenceItem(Schema):
     difference: Annotated[int, Field(ge=-MAX_INT, le=MAX_INT)]
 
 
-class DifferencesBody(Schema):
+class InconsistenciesBody(Schema):
     service: Name
-    differences: list[DifferenceItem] = Field(max_length=MOST_HOSTS)
+    differences: list[InconsistencyItem] = Field(max_length=MOST_HOSTS)
 
     def to_amounts(self) -> dict[tuple[str, str], int]:
         return {(d.host, d.resource_class): d.difference for d in self.differences}

@@ -12,9 +12,9 @@ from zonesched.api.schemas.fields import Amount, Schema, refusal
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
-class _OwnLimits(Schema):
+class _QuotaOverrides(Schema):
     @model_validator(mode="after")
-    def _names_something(self) -> _OwnLimits:
+    def _names_something(self) -> _QuotaOverrides:
         if not self.model_fields_set:
             raise refusal("invalid_value", f"must have some of {', '.join(type(self).model_fields)}")
         return self
@@ -23,7 +23,7 @@ class _OwnLimits(Schema):
         return self.model_dump(include=self.model_fields_set)
 
 
-class ProjectLimits(_OwnLimits):
+class ProjectLimits(_QuotaOverrides):
     """Limits of one project; null takes one back, what is left out stays."""
 
     project_instances: Amount | None = None
@@ -31,7 +31,7 @@ class ProjectLimits(_OwnLimits):
     project_boots_per_minute: Positive | None = None
 
 
-class ParentLimits(_OwnLimits):
+class ParentLimits(_QuotaOverrides):
     """Limits of one parent; null takes one back, what is left out stays."""
 
     parent_instances: Amount | None = None

@@ -1,0 +1,58 @@
+"""A broker in memory that keeps `zonesched.broker.contract.Broker`: queues by key, and outages."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from zonesched.broker.contract import BrokerUnavailable, Kind, Listens, Notification
+
+
+class Exchange:
+    """What the brokers of one zone share; while `is_away`, nobody reaches it and it forgets what it had."""
+
+    def __init__(self) -> None:
+        self.is_away = False
+        self.sent: list[Notification] = []
+        self.queues: dict[str, tuple[Listens, deque[Kind]]] = {}
+
+
+class FakeBroker:
+    is_there = True
+
+    def __init__(self, exchange: Exchange, listens: Sequence[Listens] = ()) -> None:
+        self._exchange = exchange
+        self._listens = listens
+        self._is_connected = False
+
+    def publish(self, hints: Sequence[Notification]) -> None:
+        self._reach()
+        for hint in hints:
+            self._exchange.sent.append(hint)
+            for listens, heard in self._exchange.queues.values():
+                if (listens.key, listens.to_all) == (hint.key, hint.to_all):
+                    heard.append(hint.kind)
+
+    def receive(self, timeout_s: float) -> Sequence[Kind]:
+        self._reach()
+        queues = self._exchange.queues
+        heard: list[Kind] = []
+        if not self._is_connected:
+            for one in self._listens:
+                queues.setdefault(one.queue, (one, deque()))
+            heard.append(Kind.MISSED)
+            self._is_connected = True
+        for one in self._listens:
+            kinds = queues[one.queue][1]
+            heard += kinds
+            kinds.clear()
+        return heard
+
+    def close(self) -> None:
+        self._is_connected = False
+
+    def _reach(self) -> None:
+        if self._exchange.is_away:
+            self._is_connected = False
+            self._exchange.queues.clear()
+            raise BrokerUnavailable("gone")

@@ -1,0 +1,58 @@
+"""An executor without threads: calls run in order, background loops wait to be stepped by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
+
+from zonesched.seams import Bulkhead, Done, Failed, Late
+
+T = TypeVar("T")
+
+
+class InlineLoop:
+    """A background loop that runs when a test says so. `pause_s` is what its last step asked for."""
+
+    def __init__(self, name: str, step: Callable[[], float]) -> None:
+        self.name = name
+        self.pause_s = 0.0
+        self.woken = 0
+        self._step = step
+
+    def wake(self) -> None:
+        self.woken += 1
+
+    def step(self) -> float:
+        self.pause_s = self._step()
+        return self.pause_s
+
+
+class InlineExecutor:
+    """`zonesched.seams.Executor` on the caller's own thread: nothing is ever late."""
+
+    def __init__(self) -> None:
+        self.loops: list[InlineLoop] = []
+        self.stopped = False
+
+    def gather(
+        self, calls: Sequence[tuple[Bulkhead, Callable[[], T]]], timeout_s: float
+    ) -> list[Done[T] | Failed | Late]:
+        return [_outcome(call) for _, call in calls]
+
+    def keep_lanes(self, lanes: Collection[Bulkhead]) -> None:
+        """There are no threads to give back."""
+
+    def start_loop(self, name: str, step: Callable[[], float]) -> InlineLoop:
+        loop = InlineLoop(name, step)
+        self.loops.append(loop)
+        return loop
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+def _outcome(call: Callable[[], T]) -> Done[T] | Failed:
+    try:
+        return Done(call())
+    except Exception as error:
+        return Failed(error)

@@ -1,0 +1,134 @@
+"""Private servers for tests: each in a folder of its own, on ports of its own, ended with its block.
+
+A server that is not installed skips the test with that reason; where `ZONESCHED_TEST_SERVERS` is `required`,
+as in .ci/run, it fails instead.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.builders.real_processes import eventually, free_port
+
+PROGRAM_FOLDERS = os.pathsep.join(("/usr/lib/rabbitmq/bin", os.environ.get("PATH", "")))
+
+
+class Server:
+    """One server that can be killed, started again on its own files, and stopped as if it hung."""
+
+    def __init__(self, command: Sequence[str], folder: Path, env: Mapping[str, str], port: int) -> None:
+        self.port = port
+        self._command = command
+        self._folder = folder
+        self._env = {**os.environ, **env}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it and wait until it takes connections."""
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, cwd=self._folder, env=self._env, stdout=log, stderr=log, start_new_session=True
+            )
+        eventually(f"{self._command[0]} listens", self.listens, timeout_s=120)
+
+    def kill(self) -> None:
+        """End it at once, with all that it started."""
+        assert self._process is not None
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def hang(self) -> None:
+        """Let it take connections and answer nothing."""
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """End that."""
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGCONT)
+
+    def listens(self) -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+            return True
+        return False
+
+
+def program(name: str) -> str:
+    """The path of a server's program; skips the test, or fails it, where there is none."""
+    found = shutil.which(name, path=PROGRAM_FOLDERS)
+    if found is None:
+        if os.environ.get("ZONESCHED_TEST_SERVERS") == "required":
+            pytest.fail(f"{name} is not installed")
+        pytest.skip(f"{name} is not installed")
+    return found
+
+
+@contextmanager
+def rabbitmq(folder: Path) -> Iterator[Server]:
+    """A broker without plugins, with its own name, ports, port mapper and cookie."""
+    port, distribution_port, mapper_port = free_port(), free_port(), free_port()
+    command = [program("rabbitmq-server")]
+    folder.mkdir()
+    (folder / "plugins").write_text("[].")
+    env = {
+        "HOME": str(folder),
+        "RABBITMQ_NODENAME": f"zonesched-{port}@localhost",
+        "RABBITMQ_NODE_PORT": str(port),
+        "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+        "RABBITMQ_DIST_PORT": str(distribution_port),
+        "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
+        "RABBITMQ_LOG_BASE": str(folder / "logs"),
+        "RABBITMQ_LOGS": "-",
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
+        "RABBITMQ_CONFIG_FILE": str(folder / "none"),
+        "RABBITMQ_ADVANCED_CONFIG_FILE": str(folder / "none-either"),
+        "RABBITMQ_CONF_ENV_FILE": str(folder / "no-environment"),
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1 +sbwt none",
+        "ERL_EPMD_PORT": str(mapper_port),
+        "ERL_EPMD_ADDRESS": "127.0.0.1",
+        # Else the port mapper refuses to end as long as it knows of a node.
+        "ERL_EPMD_RELAXED_COMMAND_CHECK": "true",
+    }
+    server = Server(command, folder, env, port)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
+        # The port mapper leaves the session of the server that started it.
+        subprocess.run(["epmd", "-port", str(mapper_port), "-kill"], capture_output=True)
+
+
+@contextmanager
+def redis(folder: Path) -> Iterator[Server]:
+    """A Redis that keeps nothing on disk."""
+    port = free_port()
+    folder.mkdir()
+    command = [
+        program("redis-server"),
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+    ]
+    server = Server(command, folder, {}, port)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.go_on()
+        server.kill()

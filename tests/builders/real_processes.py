@@ -1,0 +1,41 @@
+"""What tests of real processes need: ports that are free, and waiting by the real clock."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+
+from zonesched.conf.ports import check_port_is_free
+from zonesched.errors import ConfigError
+
+
+def eventually(what: str, holds: Callable[[], object], timeout_s: float = 60.0) -> None:
+    """Wait for another process; real time is all there is to wait by."""
+    end = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
+
+
+def free_port() -> int:
+    """A port of loopback that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def are_free(base: int, count: int) -> bool:
+    """Whether nothing listens on `count` ports from `base` on."""
+    try:
+        for port in range(base, base + count):
+            check_port_is_free("127.0.0.1", port, "")
+    except ConfigError:
+        return False
+    return True
+
+
+def free_ports(count: int) -> int:
+    """The first of `count` free ports in a row; two processes that ask at once look in different places."""
+    first = 21_000 + os.getpid() % 500 * 20
+    return next(base for base in range(first, 60_000, count) if are_free(base, count))

@@ -1,0 +1,244 @@
+"""Trees of real zones in one process: real apps, databases and keys; time and network in the test's hand."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from flask import Flask
+from flask.testing import FlaskClient
+
+from tests.builders.clock import FakeClock
+from tests.builders.inline_executor import InlineExecutor
+from tests.builders.migrated import a_database
+from tests.builders.wsgi_transport import WsgiAdapter
+from zonesched import conf as options
+from zonesched.api.app import create_app
+from zonesched.model.caller import Caller, Role
+from zonesched.model.views import ChildForm, HostForm, InventoryForm
+from zonesched.seams import Executor
+from zonesched.services import background
+from zonesched.services.catalog import users
+from zonesched.services.children import children, sync
+from zonesched.services.children.pending_calls import PendingCalls
+from zonesched.services.hosts import hosts
+from zonesched.services.zone import Zone
+from zonesched.store.store import Store
+from zonesched.zones.transport import HttpTransport
+
+FIRST_PORT = 7001
+
+
+def a_host(
+    name: str,
+    *,
+    vcpus: int = 16,
+    ram_mb: int = 32768,
+    disk_gb: int = 500,
+    zone: str = "az1",
+    traits: Sequence[str] = (),
+    capabilities: Mapping[str, Any] | None = None,
+    address: str = "10.0.0.1",
+    **classes: int,
+) -> HostForm:
+    """A host to register; `classes` are further resource classes with their totals."""
+    totals = {"VCPU": vcpus, "MEMORY_MB": ram_mb, "DISK_GB": disk_gb, **classes}
+    return HostForm(
+        name=name,
+        address=address,
+        availability_zone=zone,
+        inventories={c: InventoryForm(total=n) for c, n in totals.items() if n > 0},
+        capabilities=capabilities or {},
+        traits=frozenset(traits),
+    )
+
+
+@dataclass
+class Node:
+    """One zone of a tree with its app, and credentials of each role."""
+
+    name: str
+    url: str
+    zone: Zone
+    app: Flask
+    secrets: dict[str, str] = field(default_factory=dict)
+    compute: Caller | None = None
+
+    def client(self, user: str = "admin") -> Client:
+        """Calls to this zone as one of its users."""
+        return Client(self.app.test_client(), user, self.secrets.get(user, ""))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a call got."""
+
+    status: int
+    json: Any
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Client:
+    """Calls to one zone as one user."""
+
+    def __init__(self, flask_client: FlaskClient, user: str, secret: str) -> None:
+        self._client = flask_client
+        pair = base64.b64encode(f"{user}:{secret}".encode()).decode()
+        self._headers = {"Authorization": f"Basic {pair}"} if user else {}
+
+    def call(self, method: str, path: str, json: Any = None, **kwargs: Any) -> Answer:
+        """One request; `json` is its body."""
+        headers = {**self._headers, **kwargs.pop("headers", {})}
+        if json is not None:
+            kwargs["json"] = json
+        reply = self._client.open(path, method=method, headers=headers, **kwargs)
+        return Answer(reply.status_code, reply.get_json(silent=True), dict(reply.headers), reply.data)
+
+    def get(self, path: str) -> Answer:
+        return self.call("GET", path)
+
+    def post(self, path: str, json: Any, **kwargs: Any) -> Answer:
+        return self.call("POST", path, json, **kwargs)
+
+    def delete(self, path: str) -> Answer:
+        return self.call("DELETE", path)
+
+
+class Tree:
+    """Zones under one clock; edges between them go through `network`, which can be told to fail."""
+
+    def __init__(
+        self,
+        folder: Path,
+        clock: FakeClock | None = None,
+        *,
+        network: WsgiAdapter | None = None,
+        executor: Executor | None = None,
+    ) -> None:
+        self.folder = folder
+        self.clock = clock or FakeClock()
+        self.network = network or WsgiAdapter()
+        self.executor = executor or InlineExecutor()
+        self.nodes: dict[str, Node] = {}
+        # Compiled once for all zones: every engine would compile the same statements again.
+        self._statements: dict[Any, Any] = {}
+
+    def add(
+        self,
+        name: str,
+        *,
+        hosts_: Sequence[HostForm] = (),
+        parent: str = "",
+        weight_offset: float = 0.0,
+        weight_scale: float = 1.0,
+        **overrides: Any,
+    ) -> Node:
+        """A new zone with its hosts, registered with its parent (which knows it after `poll`)."""
+        node = self._start(name, overrides)
+        self.nodes[name] = node
+        if hosts_:
+            self.register(name, hosts_)
+        if parent:
+            self.join(parent, name, weight_offset=weight_offset, weight_scale=weight_scale)
+        return node
+
+    def join(self, parent: str, child: str, **weights: float) -> str:
+        """Register a zone with another one; the id of the child there."""
+        user = f"parent-{parent}"
+        below = self.nodes[child]
+        if user not in below.secrets:
+            below.secrets[user] = users.create(below.zone, user, Role.PARENT, "-").secret
+        form = ChildForm(child, below.url, user, below.secrets[user], **weights)
+        return children.add(self.nodes[parent].zone, form).id
+
+    def register(self, name: str, forms: Sequence[HostForm]) -> None:
+        """Give a zone hosts, by its agent, and beat once."""
+        node = self.nodes[name]
+        assert node.compute is not None
+        hosts.register(node.zone, node.compute, "agent", list(forms))
+        hosts.beat(node.zone, node.compute, "agent")
+
+    def beat(self) -> None:
+        """Every agent beats."""
+        for node in self.nodes.values():
+            assert node.compute is not None
+            hosts.register(node.zone, node.compute, "agent", [])
+            hosts.beat(node.zone, node.compute, "agent")
+
+    def restart(self, name: str) -> None:
+        """The zone's process dies, and another one starts on its database."""
+        old = self.nodes[name]
+        zone = self._open(old.zone.conf, old.zone.store)
+        app = create_app(zone)
+        self.network.mount(old.url, app)
+        self.nodes[name] = Node(old.name, old.url, zone, app, old.secrets, old.compute)
+
+    def poll(self, rounds: int = 5) -> None:
+        """Every zone asks its children how they are, often enough for news to reach the top."""
+        for _ in range(rounds):
+            for node in reversed(self.nodes.values()):
+                background.poll_children(node.zone)
+
+    def settle(self, rounds: int = 6) -> None:
+        """Let all background work go on until it has nothing to do now."""
+        for _ in range(rounds):
+            for node in self.nodes.values():
+                self.step(node.name)
+
+    def step(self, name: str) -> None:
+        """One round of one zone's background work."""
+        zone = self.nodes[name].zone
+        while background.work_on_boots(zone) == 0.0:
+            pass
+        PendingCalls(zone).step()
+        background.reap(zone)
+        while sync.ask(zone):
+            pass
+
+    def _start(self, name: str, overrides: Mapping[str, Any]) -> Node:
+        url = f"http://127.0.0.1:{FIRST_PORT + len(self.nodes)}"
+        conf = options.load(
+            overrides={
+                "zone_name": name,
+                "build_plan_encryption_key": [self.clock.random_bytes(32).hex()],
+                "secret_encryption_key": self.clock.random_bytes(32).hex(),
+                "child_networks": ["loopback"],
+                "state_path": str(self.folder / name),
+                "service_down_time": 1e6,
+                **overrides,
+            }
+        )
+        zone = self._open(conf, _unsynced(self._store(name)))
+        app = create_app(zone)
+        self.network.mount(url, app)
+        node = Node(name, url, zone, app)
+        for role in Role:
+            if role is not Role.PARENT:
+                node.secrets[role.value] = users.create(zone, role.value, role, "project-1").secret
+        node.compute = users.authenticate(zone, "compute", node.secrets["compute"])
+        return node
+
+    def _open(self, conf: options.Conf, store: Store) -> Zone:
+        transport = HttpTransport.from_conf(conf, self.clock, adapter=self.network)
+        return Zone.open(conf, clock=self.clock, executor=self.executor, transport=transport, store=store)
+
+    def _store(self, name: str) -> Store:
+        store = Store.open(a_database(self.folder / f"{name}.sqlite"))
+        store.engine = store.engine.execution_options(compiled_cache=self._statements)
+        return store
+
+
+def _unsynced(store: Store) -> Store:
+    """Processes die in tests, machines do not: nothing waits for the disk, most of a write's time."""
+
+    @sa.event.listens_for(store.engine, "connect")
+    def _(connection: Any, _record: Any) -> None:
+        if store.engine.dialect.name == "sqlite":
+            connection.execute("PRAGMA synchronous=OFF")
+
+    return store

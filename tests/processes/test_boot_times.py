@@ -1,0 +1,60 @@
+"""The benchmark of boots: real zones, boots that are decided, a line that says so."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.builders.tree import Tree, a_host
+
+pytestmark = pytest.mark.once
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "boot.py"
+HAS_POSTGRESQL = importlib.util.find_spec("psycopg") and (
+    shutil.which("initdb") or list(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+)
+POSTGRESQL = pytest.param(
+    "postgresql",
+    marks=pytest.mark.skipif(not HAS_POSTGRESQL, reason="needs PostgreSQL and psycopg"),
+)
+
+
+def test_a_boot_is_stamped_when_it_was_received_and_when_it_was_decided(tmp_path: Path) -> None:
+    # given a boot that a zone has received
+    tree = Tree(tmp_path)
+    root = tree.add("root", hosts_=[a_host("h1")])
+    root.client().post("/flavors", {"flavor": {"name": "small", "vcpus": 1, "ram": 512, "disk": 1}})
+    root.client().post("/servers", {"server": {"name": "vm", "flavorRef": "small"}})
+    received_at = tree.clock.now()
+
+    def stamps() -> tuple[float, float]:
+        statement = "SELECT created_at, settled_at FROM reservations"
+        return tuple(root.zone.store.read(lambda tx: tx.exec_driver_sql(statement).one()))
+
+    assert stamps() == (received_at, 0.0)
+    # when it is worked on some time later
+    tree.clock.advance(3.0)
+    tree.settle(1)
+    # then the row says when that was
+    assert stamps() == (received_at, received_at + 3.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["sqlite", POSTGRESQL])
+def test_boots_are_timed_through_a_tree_of_real_zones(database: str) -> None:
+    asked = ["--tree", "1,2", "--hosts", "20", "--instances", "5", "--clients", "2", "--seconds", "2"]
+    done = subprocess.run(
+        [sys.executable, SCRIPT, *asked, "--database", database], capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    line = json.loads(done.stdout)
+    assert (line["tree"], line["hosts"], line["instances"], line["database"]) == ([1, 2], 20, 5, database)
+    assert line["boots"] > 0 and line["unplaced"] == 0
+    assert 0 < line["p50_ms"] <= line["p99_ms"]
+    assert line["instances_per_s"] == pytest.approx(5 * line["boots_per_s"], abs=0.5)

@@ -1,0 +1,738 @@
+"""The `zonesched` command: what it sends, what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from tests.builders.stub_zone import StubZone, fault, running_stub
+from zonesched.cli.main import NOUNS, run, zonesched
+from zonesched.cli.session import Session
+from zonesched.compute.credentials import Credentials, CredentialsError, read_credentials, write_credentials
+
+FLAVOR = {"id": "f1", "name": "small", "vcpus": 1, "ram": 512, "disk": 1, "extra_specs": {}}
+VCPU = {
+    "used": 3,
+    "capacity": 16,
+    "total": 8,
+    "reserved": 4,
+    "allocation_ratio": 4.0,
+    "agent_difference": -2,
+    "set": {"allocation_ratio": 4.0},
+}
+IMAGE = {"id": "i1", "name": "cirros", "properties": {}}
+
+
+@pytest.fixture(autouse=True)
+def no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("URL", "USERNAME", "PASSWORD", "CREDENTIALS"):
+        monkeypatch.delenv(f"ZONESCHED_{name}", raising=False)
+
+
+@pytest.fixture
+def stub() -> Iterator[StubZone]:
+    with running_stub() as running:
+        yield running
+
+
+class Command:
+    """Runs commands against the stub as one user; keeps the pauses that were asked for."""
+
+    def __init__(self, stub: StubZone, capsys: pytest.CaptureFixture[str]) -> None:
+        self.stub = stub
+        self.capsys = capsys
+        self.pauses: list[float] = []
+        self.out = self.err = ""
+
+    def __call__(self, *arguments: str) -> int:
+        session = Session(pause=self.pauses.append)
+        code = run(["--zone-url", self.stub.url, "--username", "ann", *arguments], session)
+        self.out, self.err = self.capsys.readouterr()
+        return code
+
+
+@pytest.fixture
+def command(stub: StubZone, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(stub, capsys)
+
+
+def basic(username: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
+
+
+class TestHowItEnds:
+    @pytest.mark.parametrize(
+        ("status", "code", "exit_code"),
+        [
+            (400, "invalid_value", 1),
+            (401, "unauthorized", 1),
+            (403, "forbidden", 1),
+            (404, "url_unknown", 4),
+            (409, "conflict", 1),
+            (429, "over_limit", 1),
+            (500, "internal_error", 3),
+            (503, "unavailable", 3),
+        ],
+    )
+    def test_an_error_is_one_line_with_its_code(
+        self, command: Command, status: int, code: str, exit_code: int
+    ) -> None:
+        command.stub.answer("GET", "/zones/detail", fault(status, code, "It cannot\nbe done."))
+        assert command("zone", "list") == exit_code
+        assert command.err == f"zonesched: It cannot be done. ({code})\n"
+        assert command.out == ""
+
+    def test_a_foreign_error_body_is_told_by_its_status(self, command: Command) -> None:
+        command.stub.answer("GET", "/zones/detail", (403, b"<html>no</html>"))
+        assert command("zone", "list") == 1
+        assert command.err == "zonesched: Forbidden (403)\n"
+
+    @pytest.mark.parametrize("answer", [(302, {}), (200, b"<html>hello</html>")])
+    def test_what_is_no_zone_counts_as_unreachable(self, command: Command, answer: tuple[int, Any]) -> None:
+        command.stub.answer("GET", "/zones/detail", answer)
+        assert command("zone", "list") == 3
+        assert command.err.endswith("(zone_unreachable)\n")
+        assert len(command.stub.asked) == 1
+
+    def test_nothing_that_listens_is_unreachable(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        assert run(["zone", "list", "--zone-url", url], Session()) == 3
+        assert capsys.readouterr().err == f"zonesched: {url} cannot be reached (zone_unreachable)\n"
+
+    def test_a_zone_that_does_not_answer_in_time_is_unreachable(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+            assert run(["zone", "list", "--zone-url", url, "--timeout", "0.1"], Session()) == 3
+        assert "did not answer within 0.1 s" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("url", ["no-scheme", "ftp://x", "http://", "http://[::1", "http://a b/"])
+    def test_a_url_that_is_none_is_told(self, capsys: pytest.CaptureFixture[str], url: str) -> None:
+        assert run(["zone", "list", "--zone-url", url], Session()) == 3
+        assert capsys.readouterr().err.count("\n") == 1
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["zone", "lst"],
+            ["zone", "show"],
+            ["server", "list", "--limit", "x"],
+            ["zone", "list", "--no"],
+            ["x"],
+        ],
+    )
+    def test_wrong_usage_is_one_line_and_two(self, command: Command, arguments: list[str]) -> None:
+        assert command(*arguments) == 2
+        assert command.err.startswith("zonesched: ")
+        assert command.err.endswith("--help'.\n")
+        assert command.err.count("\n") == 1
+
+    def test_without_a_zone_it_says_how_to_name_one(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["zone", "list"], Session()) == 2
+        assert "ZONESCHED_URL" in capsys.readouterr().err
+
+    @pytest.mark.slow
+    def test_the_installed_command_is_this_one(self) -> None:
+        done = subprocess.run(
+            [
+                str(Path(sys.executable).parent / "zonesched"),
+                "zone",
+                "list",
+                "--zone-url",
+                "http://127.0.0.1:1",
+            ],
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, done.stdout) == (3, "")
+        assert done.stderr == "zonesched: http://127.0.0.1:1 cannot be reached (zone_unreachable)\n"
+
+
+def commands(
+    command: click.Command, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from commands(inner, (*path, name))
+
+
+ALL_COMMANDS = dict(commands(zonesched))
+
+
+class TestHelp:
+    @pytest.mark.parametrize("path", ALL_COMMANDS, ids=" ".join)
+    def test_every_level_has_help(self, path: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+        assert run([*path, "--help"], Session()) == 0
+        assert "Usage: " + " ".join(("zonesched", *path)) in capsys.readouterr().out
+        assert ALL_COMMANDS[path].help
+
+    def test_the_nouns_are_those_of_the_documents(self) -> None:
+        verbs: dict[str, set[str]] = {noun: set() for noun in NOUNS}
+        for noun, *rest in ALL_COMMANDS.keys() - {()}:
+            verbs[noun] |= set(rest)
+        assert verbs == {
+            "zone": {"info", "list", "show", "add", "set", "delete", "boot"},
+            "server": {"list", "show", "delete"},
+            "server-group": {"list", "show", "create", "delete"},
+            "reservation": {"show", "why"},
+            "flavor": {"list", "show", "create", "delete", "set"},
+            "image": {"list", "show", "create", "delete"},
+            "host": {"list", "show", "set", "delete"},
+            "aggregate": {"list", "show", "create", "set", "delete", "add-host", "remove-host"},
+            "service": {"list", "enable", "disable", "force-down", "force-up", "delete"},
+            "availability-zone": {"list"},
+            "user": {"list", "create", "set", "delete"},
+            "limit": {"list", "show", "set"},
+            "audit": set(),
+            "replay": set(),
+            "key": {"generate"},
+            "config": {"check"},
+            "db": {"upgrade"},
+        }
+
+
+class TestWhoAsks:
+    def ask(self, *arguments: str) -> int:
+        return run(["zone", "list", *arguments], Session())
+
+    def sent(self, stub: StubZone) -> str | None:
+        return stub.asked[-1].authorization
+
+    @pytest.fixture(autouse=True)
+    def empty_list(self, stub: StubZone) -> None:
+        stub.answer("GET", "/zones/detail", (200, {"zones": []}))
+
+    def test_without_a_user_no_credentials_are_sent(self, stub: StubZone) -> None:
+        assert self.ask("--zone-url", stub.url) == 0
+        assert self.sent(stub) is None
+
+    def test_the_environment_names_zone_and_user(
+        self, stub: StubZone, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("ZONESCHED_URL", stub.url + "/")
+        monkeypatch.setenv("ZONESCHED_USERNAME", "ann")
+        monkeypatch.setenv("ZONESCHED_PASSWORD", "päss")
+        assert self.ask() == 0
+        assert self.sent(stub) == basic("ann", "päss")
+
+    def test_a_file_names_all_three_and_options_win(
+        self, stub: StubZone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        file = tmp_path / "me"
+        write_credentials(file, Credentials(stub.url, "ann", "se%cret"))
+        assert self.ask("--credentials", str(file)) == 0
+        assert self.sent(stub) == basic("ann", "se%cret")
+        monkeypatch.setenv("ZONESCHED_CREDENTIALS", str(file))
+        assert self.ask("--username", "bob", "--password", "other") == 0
+        assert self.sent(stub) == basic("bob", "other")
+
+    def test_the_password_comes_from_a_file(self, stub: StubZone, tmp_path: Path) -> None:
+        (tmp_path / "pw").write_text("secret\n")
+        self.ask("--zone-url", stub.url, "--username", "ann", "--password-file", str(tmp_path / "pw"))
+        assert self.sent(stub) == basic("ann", "secret")
+
+    def test_the_password_comes_from_standard_input(
+        self, stub: StubZone, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys, "stdin", io.StringIO("secret\nmore\n"))
+        self.ask("--zone-url", stub.url, "--username", "ann", "--password-stdin")
+        assert self.sent(stub) == basic("ann", "secret")
+
+    def test_options_stand_before_or_after_the_command(self, stub: StubZone) -> None:
+        assert run(["--zone-url", stub.url, "--json", "zone", "list"], Session()) == 0
+        assert run(["zone", "list", "--zone-url", stub.url, "--json"], Session()) == 0
+
+    def test_neither_proxies_nor_netrc_of_the_environment_are_used(
+        self, stub: StubZone, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+        assert self.ask("--zone-url", stub.url) == 0
+
+    @pytest.mark.parametrize("text", ["", "url = x", "[other]\nurl = x", "[zonesched", "\x00"])
+    def test_a_file_of_another_form_is_refused(
+        self, tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "me").write_text(text)
+        assert self.ask("--credentials", str(tmp_path / "me")) == 2
+        assert str(tmp_path / "me") in capsys.readouterr().err
+
+    def test_a_credentials_file_is_for_its_owner_only_and_reads_back(self, tmp_path: Path) -> None:
+        path = tmp_path / "me"
+        path.touch(mode=0o644)
+        write_credentials(path, Credentials("http://z", "ann", "p"))
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert read_credentials(path) == Credentials("http://z", "ann", "p")
+        assert "hunter2" not in repr(Credentials(password="hunter2"))
+
+    def test_an_error_of_the_file_holds_nothing_of_it(self, tmp_path: Path) -> None:
+        (tmp_path / "me").write_text("hunter2\n")
+        with pytest.raises(CredentialsError) as caught:
+            read_credentials(tmp_path / "me")
+        assert "hunter2" not in str(caught.value)
+
+
+class TestWhatIsSent:
+    def test_a_boot_says_what_was_given_and_nothing_else(self, command: Command) -> None:
+        command.stub.answer("POST", "/zones/boot", (202, {"reservation_id": "r1"}))
+        code = command(
+            *("zone", "boot", "--flavor", "small", "--name", "web", "-n", "5"),
+            *(
+                "--min-count",
+                "3",
+                "--hint",
+                'query=["<", 1]',
+                "--hint",
+                "colour=red",
+                "--filter",
+                "JSONFilter",
+            ),
+            *("--idempotency-key", "k1"),
+        )
+        sent = command.stub.asked[-1]
+        assert (code, command.out) == (0, "r1\n")
+        assert sent.headers["Idempotency-Key"] == "k1"
+        assert sent.body == {
+            "server": {
+                "name": "web",
+                "flavorRef": "small",
+                "num_instances": 5,
+                "min_count": 3,
+                "filters": ["JSONFilter"],
+            },
+            "os:scheduler_hints": {"query": ["<", 1], "colour": "red"},
+        }
+
+    def test_a_name_that_several_bear_asks_for_an_id(self, command: Command) -> None:
+        twins = [{"id": "z1", "name": "eu"}, {"id": "z2", "name": "eu"}]
+        command.stub.answer("GET", "/zones", (200, {"zones": twins}))
+        assert command("zone", "delete", "eu") == 1
+        assert "z1, z2" in command.err
+        assert [asked.method for asked in command.stub.asked] == ["GET"]
+
+    def test_an_id_wins_over_an_equal_name(self, command: Command) -> None:
+        command.stub.answer(
+            "GET", "/zones", (200, {"zones": [{"id": "a", "name": "b"}, {"id": "b", "name": "c"}]})
+        )
+        command.stub.answer("DELETE", "/zones/b", (204, None))
+        assert command("zone", "delete", "b", "--force") == 0
+        assert command.stub.asked[-1].params == {"force": ["true"]}
+
+    def test_an_unknown_name_is_not_found(self, command: Command) -> None:
+        command.stub.answer("GET", "/flavors", (200, {"flavors": []}))
+        assert command("flavor", "delete", "big") == 4
+        assert command.err == "zonesched: there is no flavor 'big' (not_found)\n"
+
+    def test_a_child_zone_is_added_with_its_password_from_a_file(
+        self, command: Command, tmp_path: Path
+    ) -> None:
+        (tmp_path / "pw").write_text("secret")
+        command.stub.answer("POST", "/zones", (201, {"zone": {"id": "z1", "name": "eu"}}))
+        arguments = ["--child-username", "root", "--child-password-file", str(tmp_path / "pw")]
+        assert command("zone", "add", "eu", "https://eu.example", *arguments, "--weight-offset", "-3") == 0
+        assert command.stub.asked[-1].body["zone"] == {
+            "name": "eu",
+            "api_url": "https://eu.example",
+            "username": "root",
+            "password": "secret",
+            "weight_offset": -3.0,
+            "weight_scale": 1.0,
+        }
+        assert "secret" not in command.out
+
+    def test_a_change_names_only_what_changes(self, command: Command) -> None:
+        zone = {"id": "z1", "name": "eu"}
+        command.stub.answer("GET", "/zones", (200, {"zones": [zone]}))
+        command.stub.answer("PUT", "/zones/z1", (200, {"zone": zone}))
+        assert command("zone", "set", "eu", "--weight-scale", "2") == 0
+        assert command.stub.asked[-1].body == {"zone": {"weight_scale": 2.0}}
+        assert command("zone", "set", "eu") == 2
+
+    def test_extra_specs_are_set_and_removed(self, command: Command) -> None:
+        command.stub.answer("GET", "/flavors", (200, {"flavors": [FLAVOR]}))
+        path = "/flavors/f1/os-extra_specs"
+        command.stub.answer("POST", path, (200, {}))
+        command.stub.answer("DELETE", path + "/trait:B", (200, None))
+        command.stub.answer("GET", path, (200, {"extra_specs": {"trait:A": "required"}}))
+        assert command("flavor", "set", "small", "--extra", "trait:A=required", "--unset", "trait:B") == 0
+        sent = [(asked.method, asked.body) for asked in command.stub.asked if asked.path.startswith(path)]
+        assert sent == [("POST", {"extra_specs": {"trait:A": "required"}}), ("DELETE", None), ("GET", None)]
+
+    def test_an_aggregate_is_named_by_its_name_or_its_number(self, command: Command) -> None:
+        aggregate = {"id": 7, "name": "fast", "metadata": {"availability_zone": "e"}, "hosts": []}
+        command.stub.answer("GET", "/os-aggregates", (200, {"aggregates": [aggregate]}))
+        command.stub.answer("PUT", "/os-aggregates/7", (200, {"aggregate": aggregate}))
+        command.stub.answer("POST", "/os-aggregates/7/action", (200, {"aggregate": aggregate}))
+        assert command("aggregate", "set", "fast", "--zone", "e", "--property", "a=b", "--unset", "c") == 0
+        assert command("aggregate", "add-host", "7", "h1", "h2") == 0
+        sent = [(asked.method, asked.body) for asked in command.stub.asked if asked.body]
+        assert sent == [
+            ("PUT", {"aggregate": {"availability_zone": "e"}}),
+            ("POST", {"set_metadata": {"metadata": {"a": "b", "c": None}}}),
+            ("POST", {"add_host": {"host": "h1"}}),
+            ("POST", {"add_host": {"host": "h2"}}),
+        ]
+        assert command("aggregate", "set", "fast") == 2
+
+    def test_an_aggregate_whose_metadata_is_refused_is_not_there(self, command: Command) -> None:
+        command.stub.answer("POST", "/os-aggregates", (200, {"aggregate": {"id": 7}}))
+        fault = {"message": "no colon", "error_code": "invalid_value", "field": "set_metadata.metadata"}
+        command.stub.answer("POST", "/os-aggregates/7/action", (400, {"badRequest": fault}))
+        command.stub.answer("DELETE", "/os-aggregates/7", (200, None))
+        assert command("aggregate", "create", "fast", "--property", "availability_zone=a:b") == 1
+        assert "no colon (invalid_value)" in command.err
+        assert (command.stub.asked[-1].method, command.stub.asked[-1].path) == ("DELETE", "/os-aggregates/7")
+
+    def test_limits_are_set_of_one_project_or_parent(self, command: Command) -> None:
+        absolute = {"project_instances": 5, "project_instances_used": 2, "max_instances_per_request": 9}
+        rate = {"name": "project_boots_per_minute", "limit": [{"value": 6, "remaining": 2, "unit": "MINUTE"}]}
+        limits = {"absolute": absolute, "rate": [rate], "own": {"project_instances": 5}}
+        for path in ("/limits/projects/a%2Fb", "/limits/parents/up"):
+            command.stub.answer("PUT", path, (200, {"limits": limits}))
+        assert command("limit", "set", "project_instances=5", "--project", "a/b") == 0
+        assert command.stub.asked[-1].body == {"limits": {"project_instances": 5}}
+        lines = [line.split() for line in command.out.splitlines()]
+        assert lines[1:] == [
+            ["project_instances", "5", "2", "yes"],
+            ["max_instances_per_request", "9", "no"],
+            ["project_boots_per_minute", "6", "4", "no"],
+        ]
+        assert command("limit", "set", "parent_instances=default", "--parent", "up") == 0
+        assert command.stub.asked[-1].body == {"limits": {"parent_instances": None}}
+        for wrong in (["project_instances=x", "--project", "p"], ["project_instances=5"], ["--project", "p"]):
+            assert command("limit", "set", *wrong) == 2
+
+    def test_a_service_is_named_by_its_host_or_its_id(self, command: Command) -> None:
+        row = {"host": "one", "binary": "nova-compute"}
+        command.stub.answer("GET", "/os-services", (200, {"services": [{"id": "h1", **row}]}))
+        command.stub.answer("PUT", "/os-services/h1", (200, {"service": row}))
+        assert command("service", "disable", "one", "--reason", "disk") == 0
+        assert command.stub.asked[-2].params == {"host": ["one"], "binary": ["nova-compute"]}
+        assert command.stub.asked[-1].body == {"status": "disabled", "disabled_reason": "disk"}
+        assert command("service", "force-up", "one") == 0
+        assert command.stub.asked[-2].params == {"host": ["one"]}
+        assert command.stub.asked[-1].body == {"forced_down": False}
+        command.stub.answer("GET", "/os-services", (200, {"services": []}))
+        assert command("service", "enable", "h1") == 0
+        assert command.stub.asked[-1].body == {"status": "enabled"}
+
+    def test_hosts_and_agents_are_removed_by_name(self, command: Command) -> None:
+        command.stub.answer(
+            "GET", "/os-hypervisors", (200, {"hypervisors": [{"id": "h1", "hypervisor_hostname": "one"}]})
+        )
+        command.stub.answer("GET", "/os-services", (200, {"services": [{"id": "s1"}]}))
+        for id in ("h1", "s1"):
+            command.stub.answer("DELETE", f"/os-services/{id}", (204, None))
+        assert command("host", "delete", "one") == 0
+        assert (command.stub.asked[-1].method, command.stub.asked[-1].path) == ("DELETE", "/os-services/h1")
+        assert command("service", "delete", "agent", "--binary", "zonesched-compute") == 0
+        assert command.stub.asked[-2].params == {"host": ["agent"], "binary": ["zonesched-compute"]}
+        assert (command.stub.asked[-1].method, command.stub.asked[-1].path) == ("DELETE", "/os-services/s1")
+        assert (command.out, command.err) == ("", "")
+
+    def test_a_name_of_a_host_and_an_agent_asks_for_the_binary(self, command: Command) -> None:
+        twins = [{"id": "h1"}, {"id": "s1"}]
+        command.stub.answer("GET", "/os-services", (200, {"services": twins}))
+        assert command("service", "force-down", "one") == 1
+        assert "--binary" in command.err
+        assert [asked.method for asked in command.stub.asked] == ["GET"]
+
+    def test_what_is_set_of_a_host_is_sent_by_class(self, command: Command) -> None:
+        host = {"id": "h1", "hypervisor_hostname": "one", "resources": {}}
+        command.stub.answer("GET", "/os-hypervisors", (200, {"hypervisors": [host]}))
+        command.stub.answer("PUT", "/os-hypervisors/h1", (200, {"hypervisor": host}))
+        options = ["--ratio", "VCPU=4", "--reserved", "VCPU=1", "--unset-reserved", "MEMORY_MB"]
+        assert command("host", "set", "one", *options) == 0
+        assert command.stub.asked[-1].body == {
+            "hypervisor": {
+                "resources": {
+                    "VCPU": {"allocation_ratio": 4.0, "reserved": 1},
+                    "MEMORY_MB": {"reserved": None},
+                }
+            }
+        }
+        assert command("host", "set", "one") == 2
+        assert command("host", "set", "one", "--reserved", "VCPU=1.5") == 2
+
+    @pytest.mark.parametrize("option", [["--extra", "no-sign"], ["--extra", "=v"]])
+    def test_a_pair_that_is_none_is_usage(self, command: Command, option: list[str]) -> None:
+        assert command("flavor", "create", "f", "--vcpus", "1", "--ram", "1", *option) == 2
+
+    def test_a_list_is_asked_for_as_the_options_say(self, command: Command) -> None:
+        command.stub.answer("GET", "/servers/detail", (200, {"servers": []}))
+        assert command("server", "list", "--status", "ERROR", "--reservation", "r1", "--all-tenants") == 0
+        assert command.stub.asked[-1].params == {
+            "status": ["ERROR"],
+            "reservation_id": ["r1"],
+            "limit": ["1000"],
+            "all_tenants": ["true"],
+        }
+
+    def test_several_servers_are_deleted(self, command: Command) -> None:
+        for id in ("a", "b"):
+            command.stub.answer("DELETE", f"/servers/{id}", (204, None))
+        assert command("server", "delete", "a", "b") == 0
+        assert [asked.path for asked in command.stub.asked] == ["/servers/a", "/servers/b"]
+
+    def test_a_new_user_is_saved_and_its_secret_not_printed(self, command: Command, tmp_path: Path) -> None:
+        made = {"id": "u1", "name": "agent", "role": "compute", "project_id": "", "secret": "s3cret"}
+        command.stub.answer("POST", "/users", (201, {"user": made}))
+        path = tmp_path / "agent.credentials"
+        assert command("user", "create", "agent", "--role", "compute", "--save", str(path)) == 0
+        assert read_credentials(path) == Credentials(command.stub.url, "agent", "s3cret")
+        assert "s3cret" not in command.out
+        assert command("user", "create", "agent", "--role", "compute") == 0
+        assert "s3cret" in command.out
+
+    def test_a_new_secret_is_told_once_or_saved(self, command: Command, tmp_path: Path) -> None:
+        changed = {"id": "u1", "name": "root", "role": "parent", "project_id": "", "secret": "s3cret"}
+        command.stub.answer("PUT", "/users/root", (200, {"user": changed}))
+        assert command("user", "set", "root", "--new-secret") == 0
+        assert "s3cret" in command.out
+        assert command.stub.asked[-1].body == {"user": {"new_secret": True}}
+        path = tmp_path / "root.credentials"
+        assert command("user", "set", "root", "--new-secret", "--save", str(path)) == 0
+        assert "s3cret" not in command.out
+        assert read_credentials(path) == Credentials(command.stub.url, "root", "s3cret")
+
+    def test_a_new_password_comes_from_a_file(self, command: Command, tmp_path: Path) -> None:
+        (tmp_path / "pw").write_text("better horse\n")
+        changed = {"id": "u1", "name": "ann", "role": "member", "project_id": "p"}
+        command.stub.answer("PUT", "/users/ann", (200, {"user": changed}))
+        given = ("--new-password-file", str(tmp_path / "pw"))
+        assert command("user", "set", "ann", *given) == 0
+        assert command.stub.asked[-1].body == {"user": {"password": "better horse"}}
+        assert "better horse" not in command.out
+        asked = len(command.stub.asked)
+        assert command("user", "set", "ann") == 2
+        assert command("user", "set", "ann", "--new-secret", *given) == 2
+        assert len(command.stub.asked) == asked
+
+
+class TestWhatIsPrinted:
+    def test_json_is_the_zones_answer(self, command: Command) -> None:
+        answer = {"zones": [{"id": "z1", "name": "eu"}]}
+        command.stub.answer("GET", "/zones/detail", (200, answer))
+        assert command("zone", "list", "--json") == 0
+        assert json.loads(command.out) == answer
+
+    def test_a_table_shows_every_row_uncut(self, command: Command) -> None:
+        server = {
+            "id": "s" * 36,
+            "name": "n" * 120,
+            "status": "ERROR",
+            "reservation_id": "r" * 36,
+            "created": "c",
+        }
+        server["fault"] = {"error_code": "no_valid_host"}  # type: ignore[assignment]
+        command.stub.answer("GET", "/servers/detail", (200, {"servers": [server], "servers_links": [{}]}))
+        assert command("server", "list") == 0
+        assert "n" * 120 in command.out
+        assert "no_valid_host" in command.out
+        assert command.err == f"more: --marker {'s' * 36}\n"
+
+    def test_brackets_in_names_are_text(self, command: Command) -> None:
+        command.stub.answer("GET", "/images/detail", (200, {"images": [{**IMAGE, "name": "[bold]x[/nope]"}]}))
+        assert command("image", "list") == 0
+        assert "[bold]x[/nope]" in command.out
+
+    def test_hosts_show_used_and_capacity(self, command: Command) -> None:
+        host = {
+            "id": "h1",
+            "hypervisor_hostname": "host-1",
+            "availability_zone": "",
+            "state": "up",
+            "status": "enabled",
+            "running_vms": 3,
+            "resources": {"VCPU": VCPU},
+        }
+        hosts = [{**host, "id": "h2", "hypervisor_hostname": "host-9"}, host]
+        command.stub.answer("GET", "/os-hypervisors/detail", (200, {"hypervisors": hosts}))
+        assert command("host", "list") == 0
+        assert "3 / 16" in command.out
+        assert command.out.index("host-1") < command.out.index("host-9")
+        assert command("host", "show", "host-1") == 0
+        assert "3 / 16 (8 - 4 reserved, ratio 4; set: allocation_ratio; its agent counts -2)" in command.out
+        assert command("host", "show", "host-2") == 4
+
+    def test_an_empty_list_prints_no_table(self, command: Command) -> None:
+        command.stub.answer("GET", "/zones/detail", (200, {"zones": []}))
+        assert command("zone", "list") == 0
+        assert (command.out, command.err) == ("", "none\n")
+
+    def test_info_shows_the_ranges_below(self, command: Command) -> None:
+        zone = {
+            "name": "root",
+            "services": {"compute": {"VCPU": "4.0,64.0"}},
+            "weighers": {"RAMWeigher": "0.0,512.0"},
+        }
+        command.stub.answer("GET", "/zones/info", (200, {"zone": zone}))
+        assert command("zone", "info") == 0
+        assert re.search(r"VCPU +4\.0 +64\.0", command.out)
+        assert re.search(r"RAMWeigher +0\.0 +512\.0", command.out)
+
+
+def boot(state: str, **counts: int) -> tuple[int, Any]:
+    members = [{"uuid": "u", "status": status} for status, count in counts.items() for _ in range(count)]
+    reasons = [{"code": "no_valid_host", "count": counts.get("ERROR"), "refused_by": ["RamFilter"]}]
+    return 200, {
+        "reservation": {
+            "id": "r1",
+            "state": state,
+            "num_instances": len(members),
+            "min_count": 1,
+            "counts": counts,
+            "reasons": reasons if "ERROR" in counts else [],
+            "instances": members,
+            "created": "2026-01-01T00:00:00Z",
+        }
+    }
+
+
+class TestReservation:
+    def test_it_is_watched_until_it_ends(self, command: Command) -> None:
+        command.stub.answer(
+            *("GET", "/reservations/r1"),
+            boot("BUILD", BUILD=3),
+            boot("BUILD", BUILD=1, ACTIVE=2),
+            boot("ACTIVE", ACTIVE=3),
+        )
+        assert command("reservation", "show", "r1", "--watch") == 0
+        assert "ACTIVE=3" in command.out
+        assert len(command.pauses) == 2
+
+    @pytest.mark.parametrize(("state", "code"), [("ERROR", 1), ("PARTIAL", 1), ("DELETED", 0), ("ACTIVE", 0)])
+    def test_what_did_not_become_active_is_the_exit_code(
+        self, command: Command, state: str, code: int
+    ) -> None:
+        command.stub.answer("GET", "/reservations/r1", boot(state, ACTIVE=1, ERROR=2))
+        assert command("reservation", "show", "r1", "--watch") == code
+        assert "RamFilter" in command.out
+
+    def test_watching_prints_json_at_the_end(self, command: Command) -> None:
+        command.stub.answer("GET", "/reservations/r1", boot("BUILD", BUILD=1), boot("ACTIVE", ACTIVE=1))
+        assert command("reservation", "show", "r1", "--watch", "--json") == 0
+        assert json.loads(command.out)["reservation"]["state"] == "ACTIVE"
+
+    def test_it_is_shown_once_with_its_instances(self, command: Command) -> None:
+        command.stub.answer("GET", "/reservations/r1", boot("BUILD", BUILD=2))
+        assert command("reservation", "show", "r1", "--instances") == 0
+        assert command.out.count("BUILD") == 4
+
+
+class TestAudit:
+    def test_no_difference_is_zero(self, command: Command) -> None:
+        command.stub.answer("GET", "/audit", (200, {"differences": []}))
+        assert (command("audit"), command.out) == (0, "no differences\n")
+
+    @pytest.mark.parametrize("form", [[], ["--json"]])
+    def test_a_difference_is_one(self, command: Command, form: list[str]) -> None:
+        found = {"kind": "claim_without_instance", "subject": "u1", "detail": "host h1"}
+        command.stub.answer("GET", "/audit", (200, {"differences": [found]}))
+        assert command("audit", *form) == 1
+        assert "claim_without_instance" in command.out
+
+    @pytest.mark.parametrize(("mended", "code"), [(True, 0), (False, 1)])
+    def test_a_repair_fails_only_for_what_is_left(self, command: Command, mended: bool, code: int) -> None:
+        found = {
+            "kind": "hold_overdue",
+            "subject": "u1",
+            "detail": "held",
+            "mended": mended,
+            "action": "ended",
+        }
+        command.stub.answer("POST", "/audit", (200, {"differences": [found]}))
+        assert command("audit", "--repair") == code
+        assert "hold_overdue" in command.out
+        assert command.stub.asked[-1].body == {"repair": {"dry_run": False}}
+
+    def test_a_dry_run_fails_for_what_would_be_mended(self, command: Command) -> None:
+        found = {"kind": "hold_overdue", "subject": "u1", "detail": "held", "mended": True, "action": "ended"}
+        command.stub.answer("POST", "/audit", (200, {"differences": [found]}))
+        assert command("audit", "--repair", "--dry-run") == 1
+        assert command.stub.asked[-1].body == {"repair": {"dry_run": True}}
+
+    @pytest.mark.parametrize(
+        ("differences", "complete", "code", "said"),
+        [
+            ([], True, 0, "below eu: no differences"),
+            ([], False, 1, "below eu: not all zones answered"),
+            ([{"kind": "two_places", "id": "u1"}], True, 1, "two_places"),
+        ],
+    )
+    def test_a_tree_is_right_if_all_of_it_has_answered_and_is(
+        self, command: Command, differences: list[object], complete: bool, code: int, said: str
+    ) -> None:
+        child = {"id": "c1", "name": "eu", "differences": differences, "complete": complete}
+        command.stub.answer("GET", "/audit", (200, {"differences": [], "children": [child]}))
+        assert command("audit", "--tree") == code
+        assert said in command.out
+
+    @pytest.mark.parametrize("options", [["--dry-run"], ["--repair", "--tree"]])
+    def test_options_that_do_not_go_together(self, command: Command, options: list[str]) -> None:
+        assert command("audit", *options) == 2
+
+
+class TestOffline:
+    def test_a_key_is_64_hex_digits_and_never_the_same(self, capsys: pytest.CaptureFixture[str]) -> None:
+        keys = []
+        for _ in range(2):
+            assert run(["key", "generate"], Session()) == 0
+            keys.append(capsys.readouterr().out.strip())
+        assert all(re.fullmatch("[0-9a-f]{64}", key) for key in keys)
+        assert keys[0] != keys[1]
+
+    def test_a_good_configuration_is_printed_without_its_secrets(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        key = "ab" * 32
+        (tmp_path / "z.conf").write_text(f"[DEFAULT]\nbuild_plan_encryption_key = {key}\nzone_name = eu\n")
+        assert run(["config", "check", "--config-file", str(tmp_path / "z.conf"), "--json"], Session()) == 0
+        out = capsys.readouterr().out
+        assert json.loads(out)["options"]["zone_name"] == "eu"
+        assert key not in out
+
+    def test_a_wrong_configuration_is_one_line_and_one(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "z.conf").write_text("[DEFAULT]\napi_threads = 0\n")
+        assert run(["config", "check", "--config-file", str(tmp_path / "z.conf")], Session()) == 1
+        assert capsys.readouterr().err == (
+            "zonesched: Option api_threads: '0' is not accepted. Accepted: a whole number from 1 to 512."
+            " (config_invalid)\n"
+        )
+
+    def test_a_database_is_brought_up_to_date_once(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "z.conf").write_text(f"[DEFAULT]\nstate_path = {tmp_path}/state\n")
+        arguments = ["db", "upgrade", "--config-file", str(tmp_path / "z.conf")]
+        assert (run(arguments, Session()), run(arguments, Session())) == (0, 0)
+        assert capsys.readouterr().out == "the schema was empty; upgraded\nthe schema was current\n"
+
+
+def test_why_says_so_where_nothing_was_refused(command: Command) -> None:
+    command.stub.answer("GET", "/reservations/r1", boot("ACTIVE", ACTIVE=1))
+    assert command("reservation", "why", "r1") == 0
+    assert command.out == "no instance is in ERROR\n"
+    command.stub.answer("GET", "/reservations/r1", boot("ERROR", ERROR=1))
+    assert command("reservation", "why", "r1") == 0
+    assert command.out.startswith("reason")

@@ -1,0 +1,244 @@
+"""The demo and what it is made of; the slow ones run real processes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders.clock import FakeClock
+from tests.builders.real_processes import are_free, eventually, free_ports
+from zonesched import conf
+from zonesched.cli.waiting import TookTooLong, Waiter
+from zonesched.compute.connection import ZoneUnavailable
+from zonesched.conf.ports import check_port_is_free
+from zonesched.demo.folder import MARK, clear_folder, hold_folder
+from zonesched.demo.processes import ProcessEnded, Processes
+from zonesched.demo.tree import SHAPE, config_text, inventory, plan_tree
+from zonesched.errors import ConfigError
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+class TestTree:
+    @given(hosts=st.integers(1, 5000))
+    def test_all_hosts_are_dealt_and_named_once(self, hosts: int) -> None:
+        zones = plan_tree(hosts, 18_770)
+        names = [host["name"] for zone in zones for host in inventory(zone)]
+        assert len(names) == len(set(names)) == hosts
+
+    def test_it_has_a_root_two_regions_and_four_leaves(self) -> None:
+        zones = plan_tree(400, 18_770)
+        assert [zone.level for zone in zones] == [0, 1, 2, 2, 1, 2, 2]
+        assert [zone.host_count for zone in zones] == [20, 20, 90, 90, 0, 90, 90]
+        assert [zone.port for zone in zones] == list(range(18_770, 18_777))
+
+    def test_it_reads_as_an_outline_each_zone_below_its_parent(self) -> None:
+        last_of_level: dict[int, str] = {}
+        for zone in plan_tree(400, 18_770):
+            assert zone.parent == last_of_level.get(zone.level - 1, "")
+            last_of_level[zone.level] = zone.name
+
+    def test_there_are_hosts_of_several_kinds_in_every_leaf(self) -> None:
+        leaves = [zone for zone in plan_tree(400, 1) if zone.level == 2]
+        kinds = [{host["capabilities"]["kind"] for host in inventory(leaf)} for leaf in leaves]
+        assert kinds == [{"general", "memory", "storage", "gpu"}] * 4
+
+    def test_each_zone_has_a_configuration_that_loads_and_keys_of_its_own(self, tmp_path: Path) -> None:
+        clock = FakeClock()
+        keys = set()
+        for zone in plan_tree(400, 18_770):
+            path = tmp_path / zone.name
+            path.write_text(config_text(zone, str(tmp_path), lambda: clock.random_bytes(32).hex()))
+            loaded = conf.load([str(path)])
+            keys |= {*loaded.build_plan_encryption_key, loaded.secret_encryption_key}
+        assert len(keys) == 2 * len(SHAPE)
+
+
+class TestFolder:
+    def test_a_new_folder_is_made_for_its_owner_only(self, tmp_path: Path) -> None:
+        with hold_folder(tmp_path / "a/b"):
+            assert (tmp_path / "a/b").stat().st_mode & 0o077 == 0
+
+    def test_what_an_earlier_demo_left_is_replaced(self, tmp_path: Path) -> None:
+        hold_folder(tmp_path / "d").close()
+        (tmp_path / "d/root").mkdir()
+        (tmp_path / "d/root/zone.sqlite").touch()
+        with hold_folder(tmp_path / "d"):
+            assert clear_folder(tmp_path / "d")
+        assert [entry.name for entry in (tmp_path / "d").iterdir()] == [MARK]
+
+    def test_a_link_out_of_it_is_removed_and_not_followed(self, tmp_path: Path) -> None:
+        (tmp_path / "precious").mkdir()
+        (tmp_path / "precious/file").touch()
+        with hold_folder(tmp_path / "d"):
+            (tmp_path / "d/link").symlink_to(tmp_path / "precious")
+            clear_folder(tmp_path / "d")
+        assert (tmp_path / "precious/file").exists()
+
+    def test_another_folder_is_refused_and_left_alone(self, tmp_path: Path) -> None:
+        (tmp_path / "thesis.txt").write_text("years of work")
+        with pytest.raises(ConfigError, match="was not made by the demo"):
+            hold_folder(tmp_path)
+        assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.txt"]
+
+    def test_a_file_of_that_name_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "d").write_text("x")
+        with pytest.raises(ConfigError, match="was not made by the demo"):
+            hold_folder(tmp_path / "d")
+
+    def test_a_second_demo_is_told_who_runs(self, tmp_path: Path) -> None:
+        with hold_folder(tmp_path / "d"):
+            (tmp_path / "d/root").touch()
+            with pytest.raises(ConfigError, match=rf"\(process {os.getpid()}\)"):
+                hold_folder(tmp_path / "d")
+            assert (tmp_path / "d/root").exists()
+
+
+def test_a_busy_port_is_named_with_what_to_do() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        with pytest.raises(ConfigError, match=rf"Port {port} .* is in use: .* --base-port"):
+            check_port_is_free("127.0.0.1", port, "--base-port")
+    check_port_is_free("127.0.0.1", port, "--base-port")
+
+
+class TestWaiter:
+    def waiter(self, clock: FakeClock) -> Waiter:
+        return Waiter(clock, clock.advance, lambda: None)
+
+    def test_it_waits_through_a_zone_that_is_not_there_yet(self, capsys: pytest.CaptureFixture[str]) -> None:
+        answers: list[str | Exception] = [ZoneUnavailable("not there"), "1 missing", "1 missing", ""]
+
+        def missing() -> str:
+            answer = answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        self.waiter(FakeClock()).until("zones", missing, 10)
+        assert capsys.readouterr().out == "zones: not there\nzones: 1 missing\nzones: done\n"
+
+    def test_it_ends_with_what_was_missing_last(self) -> None:
+        clock = FakeClock()
+        began = clock.monotonic()
+        with pytest.raises(TookTooLong, match="zones: after 10 s still north"):
+            self.waiter(clock).until("zones", lambda: "north", 10)
+        assert 10 <= clock.monotonic() - began < 11
+
+    def test_it_does_not_wait_for_the_dead(self) -> None:
+        def die() -> None:
+            raise ProcessEnded("zone root ended")
+
+        clock = FakeClock()
+        with pytest.raises(ProcessEnded):
+            Waiter(clock, clock.advance, die).until("zones", lambda: "root", 10)
+
+
+@pytest.mark.slow
+class TestProcesses:
+    def test_one_that_ends_is_told_with_its_last_words(self, tmp_path: Path) -> None:
+        processes = Processes()
+        processes.start("the agent", "zonesched.compute.main", ["--no-such"], tmp_path / "log")
+        said: list[str] = []
+        eventually("the agent ends", lambda: said.extend(processes.ended()) or said)
+        assert said[0].startswith("the agent ended with code 2")
+        assert "No such option" in said[0]
+        processes.check()
+
+    def test_all_are_asked_to_end(self, tmp_path: Path) -> None:
+        processes = Processes()
+        processes.start("a server", "http.server", ["--bind", "127.0.0.1", "0"], tmp_path / "log")
+        processes.check()
+        assert processes.stop() == [-signal.SIGTERM]
+        assert processes.ended() == []
+
+    def test_an_agent_ends_well_when_asked(self, tmp_path: Path) -> None:
+        (tmp_path / "hosts.csv").write_text("name,VCPU\nh1,4\n")
+        arguments = ["--zone-url", "http://127.0.0.1:1", "--inventory", str(tmp_path / "hosts.csv")]
+        processes = Processes()
+        processes.start("the agent", "zonesched.compute.main", arguments, tmp_path / "log")
+        eventually("the agent tries", lambda: "cannot be reached" in (tmp_path / "log").read_text())
+        assert processes.stop() == [0]
+
+
+@contextmanager
+def demo(folder: Path, base_port: int, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A demo with few hosts; it is killed when the block ends."""
+    few = ["--hosts", "20", "--instances", "6", "--base-port", str(base_port), "--dir", str(folder)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "zonesched.demo.command", *few, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=CHECKOUT,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def said_until(process: subprocess.Popen[str], last: str) -> str:
+    """What the process prints, up to a line that holds `last`."""
+    assert process.stdout is not None
+    lines: list[str] = []
+    for line in process.stdout:
+        lines.append(line)
+        if last in line:
+            return "".join(lines)
+    raise AssertionError("".join(lines))
+
+
+@pytest.mark.slow
+class TestDemo:
+    def test_it_stays_takes_the_commands_it_prints_and_stops_everything(self, tmp_path: Path) -> None:
+        base = free_ports(len(SHAPE))
+        with demo(tmp_path / "d", base) as running:
+            out = said_until(running, "stays until Ctrl-C")
+            assert "state ACTIVE; ACTIVE=6" in out
+            assert "The audit of all 7 zones finds no difference." in out
+            commands = re.findall(r"(?m)^  (\S+ --credentials .*)$", out)
+            assert len(commands) == 3
+            for command in commands:
+                done = subprocess.run(shlex.split(command), cwd=CHECKOUT, capture_output=True, text=True)
+                assert (done.returncode, done.stderr) == (0, ""), command
+            self.refused(tmp_path / "d", base, "A demo runs in")
+            self.refused(tmp_path / "other", base, f"Port {base} of 127.0.0.1 is in use")
+            files = [path for path in (tmp_path / "d").rglob("*") if path.suffix in (".conf", ".credentials")]
+            assert len(files) == 7 + 7 + 6
+            assert {path.stat().st_mode & 0o077 for path in files} == {0}
+            running.send_signal(signal.SIGINT)
+            rest, _ = running.communicate(timeout=60)
+            assert running.returncode == 0, rest
+        assert are_free(base, len(SHAPE))
+
+    def refused(self, folder: Path, base: int, why: str) -> None:
+        with demo(folder, base) as second:
+            out, _ = second.communicate(timeout=60)
+            assert second.returncode == 1
+            assert why in out
+
+    def test_killed_it_leaves_nothing_running_and_is_replaced(self, tmp_path: Path) -> None:
+        base = free_ports(len(SHAPE))
+        with demo(tmp_path / "d", base) as running:
+            said_until(running, "hosts coming up")
+            running.kill()
+        eventually("all zones end", lambda: are_free(base, len(SHAPE)))
+        with demo(tmp_path / "d", base, "--once") as again:
+            out, _ = again.communicate(timeout=120)
+        assert again.returncode == 0, out
+        assert "is replaced" in out
+        assert "ACTIVE=6" in out

@@ -1,0 +1,147 @@
+"""The whole path on real processes: a zone boots instances that are processes, and its agent is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+
+from tests.builders.real_processes import eventually, free_port
+from tests.processes.test_run_zone import Story, answers, launched, write_conf
+from zonesched.compute import process_table
+from zonesched.compute.process_table import Process
+
+pytestmark = pytest.mark.slow
+
+
+class Machine:
+    """The processes that are instances of one agent, by the instance's uuid."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def running(self) -> dict[str, list[Process]]:
+        found: dict[str, list[Process]] = {}
+        for record in self.folder.glob("instances/*/process.json"):
+            with suppress(FileNotFoundError):
+                process = Process(**json.loads(record.read_text()))
+                if process_table.is_alive(process):
+                    found.setdefault(record.parent.name.rpartition(".")[0], []).append(process)
+        return found
+
+    def end(self) -> None:
+        for processes in self.running().values():
+            for process in processes:
+                process_table.send(process, signal.SIGKILL)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    machine = Machine(tmp_path / "agent")
+    yield machine
+    machine.end()
+
+
+@contextmanager
+def agent(tmp_path: Path, *more: str) -> Iterator[Popen[str]]:
+    options = {
+        "--credentials": str(tmp_path / "agent.credentials"),
+        "--inventory": "etc/zonesched/hosts.csv",
+        "--poll-seconds": "0.1",
+        "--connection-type": "process",
+        "--state-folder": str(tmp_path / "agent"),
+    }
+    pairs = [word for pair in options.items() for word in pair]
+    with launched("zonesched.compute.main", *pairs, *more) as process:
+        yield process
+
+
+@contextmanager
+def zone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Story]:
+    port = free_port()
+    path = write_conf(tmp_path, port, "boot_poll_interval = 0.2")
+    with launched("zonesched.serving.run_zone", "--config-file", str(path)):
+        eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"))
+        ask = Story(["--credentials", str(tmp_path / "state/admin.credentials")], capsys)
+        ask("user", "create", "agent", "--role", "compute", "--save", str(tmp_path / "agent.credentials"))
+        ask("flavor", "create", "small", "--vcpus", "1", "--ram", "512", "--disk", "1")
+        yield ask
+
+
+def kill(agent: Popen[str]) -> None:
+    agent.kill()
+    agent.wait()
+
+
+def statuses(ask: Story) -> dict[str, str]:
+    servers = ask.json("server", "list")["servers"]
+    assert isinstance(servers, list)
+    return {server["id"]: server["status"] for server in servers}
+
+
+def test_instances_are_processes_that_outlive_their_agent_and_end_when_they_are_deleted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], machine: Machine
+) -> None:
+    with zone(tmp_path, capsys) as ask:
+        with agent(tmp_path) as first:
+            eventually("the hosts are up", lambda: ask("host", "list").count(" up ") == 5)
+            assert "ACTIVE=3" in ask("zone", "boot", "--flavor", "small", "--name", "w", "-n", "3", "--watch")
+            before = machine.running()
+            assert len(before) == 3
+            kill(first)
+        assert machine.running() == before
+
+        kept, deleted, killed = sorted(before)
+        ask("server", "delete", deleted)
+        process_table.send(before[killed][0], signal.SIGKILL)
+        with agent(tmp_path):
+            eventually("one is deleted", lambda: set(machine.running()) == {kept})
+            eventually("one is told to have ended", lambda: statuses(ask).get(killed) == "ERROR")
+            assert "process_ended" in ask("server", "show", killed)
+            ask("server", "delete", killed)
+            folders = machine.folder / "instances"
+            eventually("nothing is left of it", lambda: not list(folders.glob(f"{killed}.*")))
+
+            assert machine.running() == {kept: before[kept]}
+            assert statuses(ask) == {kept: "ACTIVE"}
+            ask("server", "delete", kept)
+            eventually("none is left", lambda: machine.running() == {})
+        assert "no differences" in ask("audit")
+
+
+def test_an_agent_killed_again_and_again_while_it_builds_builds_each_instance_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], machine: Machine
+) -> None:
+    with zone(tmp_path, capsys) as ask:
+        with agent(tmp_path):
+            eventually("the hosts are up", lambda: ask("host", "list").count(" up ") == 5)
+        ask("zone", "boot", "--flavor", "small", "--name", "w", "-n", "8")
+        for delay_s in (0.0, 0.05, 0.1, 0.2):
+            with agent(tmp_path) as victim:
+                eventually("it has begun", lambda: (machine.folder / "instances/agent.lock").exists())
+                os.sched_yield()
+                with suppress(Exception):
+                    victim.wait(delay_s + 0.6)
+                kill(victim)
+        with agent(tmp_path):
+            eventually("all are active", lambda: list(statuses(ask).values()) == ["ACTIVE"] * 8)
+            assert {len(processes) for processes in machine.running().values()} == {1}
+            assert set(machine.running()) == set(statuses(ask))
+        assert "no differences" in ask("audit")
+
+
+def test_what_cannot_be_run_is_in_error_with_the_reason_of_each_attempt(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], machine: Machine
+) -> None:
+    with zone(tmp_path, capsys) as ask, agent(tmp_path, "--process-command", "/no/such/command"):
+        eventually("the hosts are up", lambda: ask("host", "list").count(" up ") == 5)
+        ask("zone", "boot", "--flavor", "small", "--name", "w", "--watch", code=1)
+        (uuid,) = statuses(ask)
+        assert ask("server", "show", uuid, "--json").count("process_not_started") >= 3
+        assert machine.running() == {}

@@ -1,0 +1,150 @@
+"""Hints through a real RabbitMQ, which is killed, started again and hangs in the middle."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from benchmarks.wake_ups import running
+from tests.builders.private_servers import Server, rabbitmq
+from tests.builders.real_processes import eventually, free_port
+from zonesched.broker import amqp
+from zonesched.broker.contract import BOOTS, HOSTS, Broker, BrokerUnavailable, Kind, Notification, key_of
+from zonesched.broker.opening import for_agent, for_process, open_broker
+
+WORK = Notification(Kind.WORK, key_of("compute", "agent.1"))
+
+
+def url(port: int) -> str:
+    return f"amqp://guest:guest@127.0.0.1:{port}//"
+
+
+class TestNoBroker:
+    """What is no broker, and what is a silent one, costs the caller seconds at most."""
+
+    @pytest.fixture
+    def silent(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+        monkeypatch.setattr(amqp, "IO_TIMEOUT_S", 0.1)
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            yield server.getsockname()[1]
+
+    def test_one_that_takes_the_connection_and_never_answers_is_away(self, silent: int) -> None:
+        self.check_away(url(silent))
+
+    def test_one_that_is_not_there_is_away(self) -> None:
+        self.check_away(url(1))
+
+    def test_one_without_the_tls_that_was_asked_for_is_away(self, silent: int) -> None:
+        self.check_away(url(silent).replace("amqp:", "amqps:"))
+
+    @staticmethod
+    def check_away(url: str) -> None:
+        with closing(open_broker(url, "nova", for_agent("nova", "agent"))) as broker:
+            started_at = time.monotonic()
+            for call in (lambda: broker.publish([BOOTS]), lambda: broker.receive(0.1)):
+                with pytest.raises(BrokerUnavailable) as away:
+                    call()
+                assert "guest" not in str(away.value)
+            assert time.monotonic() - started_at < 5
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with rabbitmq(tmp_path_factory.mktemp("broker") / "rabbitmq") as server:
+        yield server
+
+
+@pytest.mark.slow
+class TestRabbitMq:
+    def test_each_hears_what_is_for_it(self, server: Server) -> None:
+        one, two = (open_broker(url(server.port), "nova", for_process("nova", p)) for p in ("a:1", "b:1"))
+        agent = open_broker(url(server.port), "nova", for_agent("nova", "agent.1"))
+        other = open_broker(url(server.port), "nova", for_agent("nova", "agent.2"))
+        elsewhere = open_broker(url(server.port), "other zone", for_process("other zone", "a:1"))
+        everybody = (one, two, agent, other, elsewhere)
+        assert [broker.receive(5) for broker in everybody] == [[Kind.MISSED]] * 5
+
+        one.publish([HOSTS, WORK, Notification(Kind.BOOTS, key_of("scheduler", "b:1"))])
+        one.publish([BOOTS])
+
+        heard = [all_heard(broker) for broker in everybody]
+        for broker in everybody:
+            broker.close()
+        assert heard[2:] == [[Kind.WORK], [], []]
+        assert [kinds.count(Kind.HOSTS) for kinds in heard[:2]] == [1, 1]
+        assert heard[1].count(Kind.BOOTS) >= 1
+        assert sum(kinds.count(Kind.BOOTS) for kinds in heard) == 2
+
+    def test_a_message_that_is_no_hint_is_passed_over(self, server: Server) -> None:
+        with closing(amqp.AmqpBroker(url(server.port), "nova", for_agent("nova", "agent.1"))) as agent:
+            agent.receive(1)
+            agent.publish([WORK])
+            producer = agent._publishing
+            assert producer is not None
+            for body in ({"json": 1}, b"\xff\xfe", "", "reboot"):
+                producer.publish(body, exchange="nova", routing_key=WORK.key)
+            producer.publish("work", exchange="nova", routing_key=WORK.key, content_type="text/plain")
+
+            assert all_heard(agent) == [Kind.WORK, Kind.WORK]
+
+    def test_one_that_hangs_and_fills_up_is_away_and_comes_back(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(amqp, "IO_TIMEOUT_S", 0.5)
+        with closing(open_broker(url(server.port), "nova", for_agent("nova", "agent.1"))) as broker:
+            broker.receive(1)
+            broker.publish([WORK])
+            server.hang()
+            try:
+                started_at = time.monotonic()
+                with pytest.raises(BrokerUnavailable):
+                    # More than the sockets between the two hold.
+                    broker.publish([WORK] * 100_000)
+                assert time.monotonic() - started_at < 15
+            finally:
+                server.go_on()
+            eventually("it publishes again", lambda: publishes(broker), timeout_s=20)
+
+    def test_a_zone_and_its_agent_go_on_whatever_it_does(self, server: Server, tmp_path: Path) -> None:
+        poll_s = 6.0
+        with running(tmp_path, free_port(), url(server.port), poll_s) as zone:
+
+            def is_told() -> bool:
+                heard = zone.metric("zonesched_hints_sent_total")
+                return zone.boot() < poll_s / 3 and zone.metric("zonesched_hints_sent_total") > heard
+
+            eventually("the agent is told", is_told, timeout_s=30)
+
+            server.hang()
+            asked_at = time.monotonic()
+            hung = zone.accept()
+            accepted_in_s = time.monotonic() - asked_at
+            zone.active_in(hung)
+            server.kill()
+            zone.active_in(zone.accept())
+            eventually("a hint is dropped", lambda: zone.metric("zonesched_hints_dropped_total") >= 1)
+            server.start()
+            eventually("the agent is told again", is_told, timeout_s=60)
+
+        assert accepted_in_s < 2
+
+
+def all_heard(broker: Broker) -> list[Kind]:
+    """What a broker delivers until nothing has come for a second: one call returns with what is there."""
+    heard: list[Kind] = []
+    while some := broker.receive(1):
+        heard += some
+    return heard
+
+
+def publishes(broker: Broker) -> bool:
+    try:
+        broker.publish([WORK])
+    except BrokerUnavailable:
+        return False
+    return True

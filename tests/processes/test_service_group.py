@@ -1,0 +1,276 @@
+"""Who lives, through a group that somebody else keeps; and what happens while that is away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.builders.clock import FakeClock
+from tests.builders.inline_executor import InlineExecutor
+from tests.builders.migrated import a_database
+from tests.builders.one_zone import AGENT, KEY, a_form, add_hosts
+from tests.builders.private_servers import Server, redis
+from tests.builders.real_processes import eventually
+from zonesched import conf as options
+from zonesched.broker.contract import COMPUTE, key_of
+from zonesched.compute.agent import Agent, Rhythm
+from zonesched.compute.client import ZoneIdentity
+from zonesched.compute.driver import DriverSettings
+from zonesched.compute.fake import FakeDriver
+from zonesched.compute.inventory import InventoryHost
+from zonesched.compute.machine import Report, Wanted
+from zonesched.compute.membership import Membership as Member
+from zonesched.errors import ConfigError
+from zonesched.seams import SystemClock, ThreadExecutor
+from zonesched.service_group.contract import GroupUnavailable
+from zonesched.service_group.opening import open_group
+from zonesched.services import background
+from zonesched.services.hosts import hosts, services
+from zonesched.services.hosts.membership import Membership
+from zonesched.services.zone import Zone
+
+MEMBER = key_of(COMPUTE, "agent")
+
+
+class FakeGroup:
+    """A group in memory that keeps `ServiceGroup`; while `is_away`, nobody reaches it and it forgets all."""
+
+    is_there = True
+
+    def __init__(self, clock: FakeClock, lives_s: float = 30.0) -> None:
+        self.is_away = False
+        self.beats = 0
+        self._clock = clock
+        self._lives_s = lives_s
+        self._heard_at: dict[str, float] = {}
+
+    def beat(self) -> None:
+        self._reach()
+        self.beats += 1
+        self._heard_at[MEMBER] = self._clock.monotonic()
+
+    def members(self) -> frozenset[str]:
+        self._reach()
+        now = self._clock.monotonic()
+        return frozenset(name for name, at in self._heard_at.items() if now - at < self._lives_s)
+
+    def close(self) -> None:
+        self._heard_at.pop(MEMBER, None)
+
+    def _reach(self) -> None:
+        if self.is_away:
+            self._heard_at.clear()
+            raise GroupUnavailable("gone")
+
+
+class Direct:
+    """An agent's zone without HTTP between; it counts beats."""
+
+    def __init__(self, zone: Zone) -> None:
+        self._zone = zone
+        self.beats = 0
+
+    def register(self, found: Sequence[InventoryHost]) -> ZoneIdentity:
+        add_hosts(self._zone, *(a_form(host.name) for host in found))
+        return ZoneIdentity("nova", self._zone.uuid)
+
+    def beat(self) -> None:
+        self.beats += 1
+        hosts.beat(self._zone, AGENT, "agent")
+
+    def wanted(self) -> tuple[Wanted, ...]:
+        return ()
+
+    def report(self, reports: Sequence[Report]) -> None:
+        raise AssertionError("there is nothing to report")
+
+
+class World:
+    """A zone, one agent whose looks are far apart, and their group; time goes by in steps of a second."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = FakeClock()
+        self.group = FakeGroup(self.clock)
+        own = {"database_url": a_database(folder / "zone.sqlite"), "state_path": str(folder)}
+        conf = options.load(overrides={**own, "build_plan_encryption_key": [KEY], "service_down_time": 60.0})
+        self.zone = Zone.open(conf, clock=self.clock, executor=InlineExecutor(), group=self.group)
+        self.direct = Direct(self.zone)
+        driver = FakeDriver(DriverSettings(), self.clock)
+        rhythm = Rhythm(heartbeat_s=10.0, poll_s=1e6)
+        self.agent = Agent(self.direct, driver, self.clock, [InventoryHost("h1")], rhythm)
+        self.member = Member(self.agent, lambda uuid: self.group, 10.0)
+        self.membership = Membership(self.zone)
+
+    def run(self, seconds: int, *, agent: bool = True) -> list[bool]:
+        """Whether the host was up, each second."""
+        seen = []
+        for second in range(seconds):
+            if agent:
+                self.agent.step()
+                if second % 5 == 0:
+                    self.member.step()
+            self.membership.step()
+            self.zone.heartbeats.write()
+            seen.append(self.is_up())
+            self.clock.advance(1.0)
+        return seen
+
+    def is_up(self) -> bool:
+        (host,) = services.list_services(self.zone, "h1")
+        return host.is_up
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_an_agent_that_is_a_member_lives_without_calling_the_zone(world: World) -> None:
+    assert all(world.run(200))
+    assert world.direct.beats == 0
+    assert world.group.beats == 40
+
+
+def test_while_the_group_is_away_nobody_is_marked_down_and_agents_call_the_zone(world: World) -> None:
+    world.run(20)
+    world.group.is_away = True
+    away = world.run(300)
+    beats = world.direct.beats
+    world.group.is_away = False
+    back = world.run(100)
+
+    assert all(away + back)
+    assert beats >= 29
+    assert world.direct.beats == beats
+
+
+def test_a_member_that_dies_is_down_in_its_time_whether_the_group_is_there_or_not(tmp_path: Path) -> None:
+    for is_away in (False, True):
+        world = World(tmp_path / str(is_away))
+        world.run(20)
+        world.group.is_away = is_away
+
+        seen = world.run(120, agent=False)
+
+        # The group takes it for a member 30 s more, the zone 60 s from when it last heard of it.
+        assert 40 <= seen.index(False) <= 100
+        assert not any(seen[seen.index(False) :])
+
+
+def test_the_hosts_of_a_dead_member_take_no_instance(world: World) -> None:
+    world.run(20)
+    world.run(120, agent=False)
+    with world.zone.hosts.current() as table:
+        assert not table.up.any()
+
+
+def test_a_member_that_this_zone_does_not_know_makes_nobody_live(world: World) -> None:
+    world.run(20)
+    world.group._heard_at = {key_of(COMPUTE, "stranger"): 1e9}
+    world.run(70, agent=False)
+    assert not world.is_up()
+
+
+def test_the_group_is_looked_at_only_where_there_is_one(world: World, tmp_path: Path) -> None:
+    executor = InlineExecutor()
+    world.zone.executor = executor
+    background.start(world.zone)
+    assert "membership" in {loop.name for loop in executor.loops}
+
+
+class TestOption:
+    @pytest.mark.parametrize(
+        "driver", ["dbx", "redis", "redis://", "mysql://secret@host", "redis://secret@h:x"]
+    )
+    def test_what_is_no_group_is_refused_by_name_and_not_shown(self, driver: str) -> None:
+        with pytest.raises(ConfigError) as refused:
+            options.load(overrides={"servicegroup_driver": driver})
+        assert refused.value.field == "servicegroup_driver"
+        assert "Option servicegroup_driver" in refused.value.message
+        assert "secret" not in refused.value.message
+
+    def test_a_missing_package_is_named_with_the_command_that_installs_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        with pytest.raises(
+            ConfigError, match=r"servicegroup_driver.*pip install 'zonesched\[coordination\]'"
+        ):
+            options.load(overrides={"servicegroup_driver": "redis://host"})
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with redis(tmp_path_factory.mktemp("group") / "redis") as server:
+        yield server
+
+
+@pytest.mark.slow
+class TestRedis:
+    def test_a_member_is_one_until_it_falls_silent_or_leaves(self, server: Server) -> None:
+        url = f"redis://127.0.0.1:{server.port}"
+        zone = open_group(url, "zone-1", "", 1.0)
+        other = open_group(url, "zone-2", "", 1.0)
+        one, two = (open_group(url, "zone-1", key_of(COMPUTE, name), 1.0) for name in ("one", "two"))
+        with closing(zone), closing(other), closing(one), closing(two):
+            assert zone.members() == frozenset()
+            one.beat()
+            two.beat()
+            assert zone.members() == {"compute.one", "compute.two"}
+            assert other.members() == frozenset()
+            two.close()
+            one.beat()
+            assert zone.members() == {"compute.one"}
+            eventually("the silent one is out", lambda: not zone.members(), timeout_s=5)
+            one.beat()
+            assert zone.members() == {"compute.one"}
+
+    def test_one_that_lost_everything_has_its_members_again_when_they_beat(self, server: Server) -> None:
+        url = f"redis://127.0.0.1:{server.port}"
+        zone, agent = open_group(url, "zone-3", "", 60.0), open_group(url, "zone-3", MEMBER, 60.0)
+        with closing(zone), closing(agent):
+            agent.beat()
+            server.kill()
+            server.start()
+
+            assert zone.members() == frozenset()
+            agent.beat()
+            assert zone.members() == {MEMBER}
+
+    def test_hosts_stay_up_while_it_is_killed_and_started_again(self, server: Server, tmp_path: Path) -> None:
+        url = f"redis://127.0.0.1:{server.port}"
+        own = {"database_url": a_database(tmp_path / "zone.sqlite"), "state_path": str(tmp_path)}
+        conf = options.load(overrides={**own, "servicegroup_driver": url, "service_down_time": 5.0})
+        zone, clock, threads = Zone.open(conf), SystemClock(), ThreadExecutor()
+        direct, driver = Direct(zone), FakeDriver(DriverSettings(), clock)
+        rhythm = Rhythm(heartbeat_s=0.5, poll_s=1e6)
+        agent = Agent(direct, driver, clock, [InventoryHost("h1")], rhythm)
+        member = Member(agent, lambda uuid: open_group(url, uuid, MEMBER, 1.5), 0.5)
+        looking = open_group(url, zone.uuid, "", 1.5)
+        downs: list[str] = []
+
+        def watch() -> float:
+            downs.extend(view.host for view in services.list_services(zone, "h1") if not view.is_up)
+            return 0.1
+
+        try:
+            background.start(zone)
+            threads.start_loop("agent", agent.step)
+            threads.start_loop("member", member.step)
+            eventually("the agent is a member", lambda: MEMBER in looking.members())
+            threads.start_loop("watch", watch)
+            by_group = direct.beats
+
+            server.kill()
+            eventually("it calls the zone itself", lambda: direct.beats > by_group + 12, timeout_s=30)
+            server.start()
+            eventually("it is a member again", lambda: MEMBER in looking.members(), timeout_s=30)
+            assert downs == []
+        finally:
+            threads.stop()
+            member.close()
+            looking.close()
+            zone.stop()

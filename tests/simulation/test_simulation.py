@@ -1,0 +1,128 @@
+"""Whole trees under faults, seed by seed; docs/simulation.md says what is played and what is checked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.planted.bugs import BUGS
+from tests.simulation.run import simulate
+from zonesched.compute import machine
+from zonesched.model.placement import PlacementState
+from zonesched.services.audit import repair
+from zonesched.services.boot import boot_progress
+from zonesched.store import placements
+
+pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).parents[2]
+SMALL, OTHER = 14, 16
+"""Seeds of one zone, with some faults."""
+
+
+def test_equal_seeds_give_equal_traces() -> None:
+    first, second, other = simulate(SMALL), simulate(SMALL), simulate(OTHER)
+
+    assert first.wrong == second.wrong == ()
+    assert first.struck and first.digest == second.digest
+    assert other.digest != first.digest
+
+
+@pytest.mark.slow
+def test_no_trace_depends_on_how_python_hashes() -> None:
+    digests = {_digest(hash_seed) for hash_seed in ("1", "2")}
+
+    assert len(digests) == 1
+
+
+def _digest(hash_seed: str) -> str:
+    ran = subprocess.run(
+        [sys.executable, "benchmarks/simulate.py", "--seed", "7"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (line,) = [line for line in ran.stdout.splitlines() if line.startswith("seed 7: trace ")]
+    return line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first_seed", range(0, 100, 10))
+def test_nothing_is_lost_twice_or_too_much(first_seed: int) -> None:
+    for seed in range(first_seed, first_seed + 10):
+        assert simulate(seed).wrong == (), f"python benchmarks/simulate.py --seed {seed} --trace"
+
+
+def entries_are_never_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    to_row: Callable[[Any], dict[str, Any]] = placements._to_row
+    monkeypatch.setattr(placements, "_to_row", lambda p: to_row(p) | {"entry_key": None})
+
+
+def an_unanswered_confirm_counts_as_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = boot_progress._OVER | {PlacementState.CONFIRMING}
+    monkeypatch.setattr(boot_progress, "_OVER", over)
+
+
+def agents_end_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine._Draft, "_let_go", lambda self, key: None)
+
+
+def nothing_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repair, "run", lambda zone: [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("plant", "promise"),
+    [
+        (entries_are_never_used_up, "P5"),
+        (an_unanswered_confirm_counts_as_refused, "P2"),
+        (agents_end_nothing, "P2"),
+        (nothing_is_repaired, "repair"),
+    ],
+)
+def test_a_planted_bug_is_found(
+    monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None], promise: str
+) -> None:
+    plant(monkeypatch)
+
+    found = next((outcome.wrong for outcome in map(simulate, range(100)) if outcome.wrong), ())
+
+    assert any(line.startswith(promise) for line in found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "seed", "rule"),
+    [
+        ("old lease still writes", 2, "lease z"),
+        ("confirm on own authority", 2, "is confirmed in"),
+        ("anti-affinity off by one", 0, "group z"),
+        ("holds are never reaped", 0, "over and still there"),
+    ],
+)
+def test_a_planted_line_is_found(tmp_path: Path, name: str, seed: int, rule: str) -> None:
+    # given a checkout with one wrong line
+    for part in ("zonesched", "tests", "benchmarks"):
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+    (bug,) = [bug for bug in BUGS if bug.name == name]
+    bug.plant(tmp_path)
+    # when one seed is played there
+    ran = subprocess.run(
+        [sys.executable, "benchmarks/simulate.py", "--seed", str(seed)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    # then it fails, and says which rule was broken
+    assert ran.returncode == 1, ran.stderr
+    assert any(line.startswith(f"seed {seed}: ") and rule in line for line in ran.stdout.splitlines())

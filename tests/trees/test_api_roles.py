@@ -1,0 +1,142 @@
+"""Every route x every role x nobody, at both mounts; and nothing is read before the sender is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.builders.tree import Node, Tree
+from zonesched.api.urls import URLS, Route
+from zonesched.model.caller import Role
+from zonesched.services.catalog import users
+
+pytestmark = pytest.mark.once
+
+UUID = "00000000-0000-4000-8000-00000000dead"
+ROUTES = {(route.method, mount + route.path) for route in URLS for mount in route.mounts}
+WHO = [*(role.value for role in Role), ""]
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    folder: Path = tmp_path_factory.mktemp("roles")
+    node = Tree(folder).add("leaf")
+    node.secrets["parent"] = users.create(node.zone, "parent", Role.PARENT, "").secret
+    yield node
+    node.zone.stop()
+
+
+def lines_of(method: str, url: str) -> list[Route]:
+    return [
+        route
+        for route in URLS
+        for mount in route.mounts
+        if (route.method, mount + route.path) == (method, url)
+    ]
+
+
+def may(method: str, url: str, who: str) -> bool:
+    return any(who in {role.value for role in route.roles} for route in lines_of(method, url))
+
+
+@pytest.mark.parametrize("who", WHO, ids=lambda who: who or "nobody")
+@pytest.mark.parametrize(("method", "url"), sorted(ROUTES), ids=lambda part: part)
+def test_each_route_is_for_its_roles_alone(node: Node, method: str, url: str, who: str) -> None:
+    path = url.replace("{id}", UUID).replace("{key}", "k").replace("{name}", "nobody-of-this-name")
+    json = None if method in ("GET", "DELETE") else {}
+    reply = node.client(who).call(method, path, json)
+    if lines_of(method, url)[0].is_open:
+        assert reply.status == 200
+    elif not who:
+        assert reply.status == 401
+        assert reply.headers["WWW-Authenticate"].startswith("Basic ")
+        assert reply.json["unauthorized"]["error_code"] == "unauthorized"
+    elif may(method, url, who):
+        assert reply.status not in (401, 403)
+        assert reply.status < 500
+    else:
+        assert reply.status == 403
+        assert reply.json["forbidden"]["error_code"] == "role_forbidden"
+
+
+def test_the_roles_are_those_of_the_design() -> None:
+    table = {(r.method, r.path, role.value) for r in URLS if not r.is_open for role in r.roles}
+    of_parent = {(method, path) for method, path, role in table if role == "parent"}
+    assert of_parent == {
+        ("GET", "/zones/info"),
+        ("GET", "/audit"),
+        ("GET", "/limits"),
+        ("POST", "/zones/select"),
+        ("POST", "/servers"),
+        ("GET", "/servers"),
+        ("GET", "/servers/{id}"),
+        ("DELETE", "/servers/{id}"),
+        ("GET", "/reservations"),
+        ("GET", "/reservations/{id}"),
+        ("POST", "/reservations/{id}/confirm"),
+        ("POST", "/reservations/{id}/cancel"),
+    }
+    of_agent = {path for method, path, role in table if role == "compute"}
+    assert of_agent == {"/hosts", "/hosts/beat", "/hosts/instances", "/hosts/reports"} | {
+        "/hosts/claims",
+        "/hosts/differences",
+    }
+    read = ("servers", "reservations", "flavors", "images", "os-availability-zone", "os-server-groups",
+            "limits")  # fmt: skip
+    of_reader = {(method, path.split("/")[1]) for method, path, role in table if role == "reader"}
+    assert of_reader == {("GET", noun) for noun in read}
+    of_member = {line[:2] for line in table if line[2] == "member"}
+    assert of_member - {line[:2] for line in table if line[2] == "reader"} == {
+        ("POST", "/zones/boot"),
+        ("POST", "/servers"),
+        ("DELETE", "/servers/{id}"),
+        ("POST", "/os-server-groups"),
+        ("DELETE", "/os-server-groups/{id}"),
+    }
+    of_boot = {role for method, path, role in table if path == "/zones/boot"}
+    assert of_boot == {"admin", "member"}
+    rest = {role for _, path, role in table if path.startswith("/zones")} - of_boot
+    assert rest == {"parent"}
+
+
+@pytest.mark.parametrize("credentials", [("admin", "wrong"), ("nobody", "x"), ("", ""), ("admin", "")])
+def test_all_wrong_credentials_are_refused_alike(node: Node, credentials: tuple[str, str]) -> None:
+    reply = node.app.test_client().get("/servers", auth=credentials)
+    assert reply.status_code == 401
+    assert reply.get_json()["unauthorized"]["error_code"] == "unauthorized"
+
+
+@pytest.mark.parametrize(
+    "header", ["Basic", "Basic !!!", "Basic YWRtaW4=", "Bearer x", "Digest a", "Basic /////w=="]
+)
+def test_a_malformed_header_is_just_not_known(node: Node, header: str) -> None:
+    assert node.app.test_client().get("/servers", headers={"Authorization": header}).status_code == 401
+
+
+@pytest.mark.parametrize("who", ["", "reader", "compute"])
+def test_a_body_is_not_read_before_its_sender_may_send_it(node: Node, who: str) -> None:
+    too_large = {"data": b"[" * 10_000, "headers": {"Content-Type": "text/plain"}}
+    reply = node.client(who).call("POST", "/zones/boot", **too_large)
+    assert reply.status == (403 if who else 401)
+
+
+def test_a_zone_can_close_its_admin_api(tmp_path: Path) -> None:
+    node = Tree(tmp_path).add("closed", allow_admin_api=False)
+    node.secrets["parent"] = users.create(node.zone, "parent", Role.PARENT, "").secret
+    closed = [(method, url) for method, url in sorted(ROUTES) if "/zones" in url]
+    assert len(closed) == 2 * 9
+    for method, url in closed:
+        for who in ("admin", "member", "parent"):
+            reply = node.client(who).call(method, url.replace("{id}", UUID))
+            assert (reply.status, reply.json["forbidden"]["error_code"]) == (403, "admin_api_off")
+    assert node.client("member").get("/servers").status == 200
+
+
+def test_without_authentication_everybody_is_admin_and_the_log_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = Tree(tmp_path).add("open", auth_strategy="noauth")
+    assert node.client("").get("/users").status == 200
+    assert "noauth" in caplog.text

@@ -1,0 +1,192 @@
+"""P2 and P6 in boots: calls between zones lost, doubled, late or refused; users who change their mind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.builders.crashes import differences, heal
+from tests.builders.tree import Tree
+from tests.builders.wsgi_transport import Dead, Duplicate, Fault, LostReply, Replace, Slow
+from tests.trees.test_boot import a_small_tree
+from zonesched.model.placement import PlacementState
+from zonesched.services.children import children
+from zonesched.store import placements
+
+State = PlacementState
+
+BODY = {"server": {"name": "vm", "flavorRef": "small", "num_instances": 12}}
+FAULTS: dict[str, Callable[[str], Fault]] = {
+    "lost reply": lambda path: LostReply(times=1, path=path),
+    "lost replies": lambda path: LostReply(times=3, path=path),
+    "twice": lambda path: Duplicate(path=path),
+    "late": lambda path: Slow(1000.0, times=2, path=path),
+    "dead for a while": lambda path: Dead(times=4, path=path),
+    "garbage": lambda path: Replace(times=1, path=path, status=200, body=b"{]"),
+    "server error": lambda path: Replace(times=1, path=path, status=500, body=b"secret"),
+}
+
+
+def boot(tree: Tree, **server: object) -> str:
+    answer = tree.nodes["root"].client().post("/zones/boot", {"server": BODY["server"] | server})
+    assert answer.status == 202, answer.body
+    reservation_id: str = answer.json["reservation_id"]
+    return reservation_id
+
+
+def counts(tree: Tree, reservation_id: str) -> dict[str, int]:
+    found = tree.nodes["root"].client().get(f"/reservations/{reservation_id}").json["reservation"]["counts"]
+    return dict(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("edge", ["region", "leaf-a", "leaf-b"])
+@pytest.mark.parametrize("path", ["/zones/select", "/servers", "/confirm"])
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_faulty_call_changes_nothing_in_the_end(tmp_path: Path, edge: str, path: str, kind: str) -> None:
+    tree = a_small_tree(tmp_path)
+    tree.network.fault(tree.nodes[edge].url, FAULTS[kind](path))
+
+    reservation_id = boot(tree)
+    tree.settle(3)
+    tree.network.heal(tree.nodes[edge].url)
+    heal(tree)
+
+    assert differences(tree) == []
+    assert counts(tree, reservation_id) in ({"BUILD": 12}, {"ERROR": 12})
+
+
+@pytest.mark.parametrize(("parent", "child"), [("root", "leaf-b"), ("region", "leaf-a")])
+def test_a_child_that_another_process_has_removed_is_given_nothing_more(
+    tmp_path: Path, parent: str, child: str
+) -> None:
+    tree = a_small_tree(tmp_path)
+    # given two processes of a zone: one of them works, and still knows the child that the other removes
+    working = tree.nodes[parent]
+    tree.restart(parent)
+    (child_id,) = [c.id for c in children.list_children(working.zone) if c.name == child]
+    children.remove(tree.nodes[parent].zone, child_id)
+    tree.nodes[parent] = working
+    tree.network.mount(working.url, working.app)
+
+    reservation_id = boot(tree, num_instances=8)
+    tree.settle(3)
+
+    column = placements.COLUMNS
+    there = working.zone.store.read(lambda tx: placements.read(tx, column.child_id == child_id))
+    assert {(p.state, p.reason) for p in there} == {(State.FAILED, "zone_lost")}
+    assert counts(tree, reservation_id) == {"BUILD": 8}
+
+
+def test_an_unanswered_confirm_is_unknown_until_it_is_answered(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    for edge in ("region", "leaf-b"):
+        tree.network.fault(tree.nodes[edge].url, LostReply(path="/reservations"))
+
+    reservation_id = boot(tree)
+    tree.settle()
+
+    assert counts(tree, reservation_id)["UNKNOWN"] > 0
+    for edge in ("region", "leaf-b"):
+        tree.network.heal(tree.nodes[edge].url)
+    heal(tree)
+    assert counts(tree, reservation_id) == {"BUILD": 12}
+    assert differences(tree) == []
+
+
+def test_what_is_deleted_while_a_child_is_away_is_deleted_when_it_is_back(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    boot(tree)
+    tree.settle()
+    root = tree.nodes["root"].client()
+    uuids = [s["id"] for s in root.get("/servers").json["servers"]]
+    assert len(uuids) == 12
+
+    tree.network.fault(tree.nodes["region"].url, Dead())
+    assert {root.delete(f"/servers/{uuid}").status for uuid in uuids} == {204}
+    assert root.get("/servers").json["servers"] == []
+    assert differences(tree) != []
+
+    tree.network.heal(tree.nodes["region"].url)
+    heal(tree)
+    assert differences(tree) == []
+    assert {root.delete(f"/servers/{uuid}").status for uuid in uuids} == {404}
+
+
+@pytest.mark.parametrize("after_rounds", [0, 1, 2])
+def test_an_instance_deleted_while_it_is_placed_leaves_nothing(tmp_path: Path, after_rounds: int) -> None:
+    tree = a_small_tree(tmp_path)
+    tree.network.fault(tree.nodes["leaf-b"].url, LostReply(times=2, path="/servers"))
+    root = tree.nodes["root"].client()
+    reservation_id = boot(tree)
+    tree.settle(after_rounds)
+
+    for server in root.get(f"/servers?reservation_id={reservation_id}").json["servers"][:7]:
+        assert root.delete(f"/servers/{server['id']}").status == 204
+    heal(tree)
+
+    assert differences(tree) == []
+    assert counts(tree, reservation_id) == {"BUILD": 5, "DELETED": 7}
+
+
+def test_a_batch_that_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+
+    reservation_id = boot(tree, num_instances=27)
+    tree.settle()
+
+    assert counts(tree, reservation_id) == {"ERROR": 27}
+    assert differences(tree) == []
+
+
+def test_min_count_takes_what_fits(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+
+    reservation_id = boot(tree, num_instances=30, min_count=20)
+    tree.settle()
+
+    assert counts(tree, reservation_id) == {"BUILD": 26, "ERROR": 4}
+    assert differences(tree) == []
+
+
+def test_a_repeat_under_the_same_key_is_the_same_boot(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    root = tree.nodes["root"].client()
+    key = {"Idempotency-Key": "k-1"}
+
+    first = root.post("/zones/boot", BODY, headers=key)
+    second = root.post("/zones/boot", BODY, headers=key)
+    other = root.post("/zones/boot", {"server": BODY["server"] | {"num_instances": 3}}, headers=key)
+
+    assert first.json == second.json
+    assert (other.status, other.json["conflictingRequest"]["error_code"]) == (409, "idempotency_key_reused")
+    assert len(root.get("/servers").json["servers"]) == 12
+
+
+def test_an_affinity_group_is_on_one_host(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    answer = (
+        tree.nodes["root"]
+        .client()
+        .post(
+            "/zones/boot",
+            {
+                "server": {"name": "vm", "flavorRef": "small", "num_instances": 6},
+                "os:scheduler_hints": {"group_policy": "affinity"},
+            },
+        )
+    )
+    assert answer.status == 202, answer.body
+    tree.settle()
+
+    assert counts(tree, answer.json["reservation_id"]) == {"BUILD": 6}
+    assert differences(tree) == []
+    places = [
+        (name, p.where)
+        for name, node in tree.nodes.items()
+        for p in node.zone.store.read(lambda tx: placements.read(tx, placements.COLUMNS.kind == "host"))
+    ]
+    assert len(places) == 6
+    assert len(set(map(str, places))) == 1

@@ -1,0 +1,81 @@
+"""A database that takes no more rows: what is asked leaves nothing, and work goes on when there is room."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.builders.one_zone import sql
+from tests.builders.tree import Node, Tree, a_host
+from zonesched.services import background
+from zonesched.services.audit import audit
+
+pytestmark = pytest.mark.sqlite
+
+FLAVOR = {"flavor": {"name": "small", "vcpus": 1, "ram": 64, "disk": 1}}
+LARGE = {"server": {"name": "vm", "flavorRef": "small", "num_instances": 600}}
+
+
+def fill(node: Node, spare_pages: int) -> None:
+    """From now on the database file may grow by so many pages only, as on a disk that is nearly full."""
+    engine = node.zone.store.engine
+    (pages,) = sql(node.zone, "pragma page_count")[0]
+
+    @sa.event.listens_for(engine, "connect")
+    def _(connection: Any, _record: Any) -> None:
+        connection.execute(f"pragma max_page_count={pages + spare_pages}")
+
+    engine.dispose()
+
+
+def make_room(node: Node) -> None:
+    fill(node, 10**6)
+
+
+def counted(node: Node) -> list[Any]:
+    tables = ("reservations", "instances", "placements")
+    return [sql(node.zone, f"select count(*) from {table}")[0][0] for table in tables]
+
+
+def a_node(tmp_path: Path) -> Node:
+    node = Tree(tmp_path).add("zone", hosts_=[a_host("h1", vcpus=600, ram_mb=600 * 64, disk_gb=600)])
+    node.client().post("/flavors", FLAVOR)
+    return node
+
+
+def test_a_boot_that_cannot_be_written_leaves_nothing_and_works_when_there_is_room(tmp_path: Path) -> None:
+    node = a_node(tmp_path)
+    fill(node, 0)
+
+    refused = node.client().post("/zones/boot", LARGE)
+    left, readable = counted(node), node.client().get("/servers").status
+    make_room(node)
+
+    assert (refused.status, left, readable) == (503, [0, 0, 0], 200)
+    fault = refused.json["serviceUnavailable"]
+    assert (fault["error_code"], fault["retryAfter"], refused.headers["Retry-After"]) == (
+        "database_full",
+        30,
+        "30",
+    )
+    assert node.client().post("/zones/boot", LARGE).status == 202
+
+
+def test_a_boot_that_was_accepted_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    node = a_node(tmp_path)
+    node.client().post("/zones/boot", LARGE)
+    fill(node, 0)
+    background.work_on_boots(node.zone)
+    while_full = counted(node)[2]
+    make_room(node)
+    node.zone.clock.advance(61)  # type: ignore[attr-defined]
+    node.client("compute").post("/hosts/beat", {"service": "agent"})
+    for _ in range(3):
+        background.work_on_boots(node.zone)
+
+    assert while_full == 0
+    assert counted(node)[2] == 600
+    assert audit.run(node.zone) == []

@@ -1,0 +1,108 @@
+"""Zones without authentication: a tree of them boots, and everybody may be everyone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders.tree import Client, Node, Tree
+from tests.trees.test_api_roles import ROUTES, UUID, lines_of
+from zonesched.zones.client import ROLE_HEADER
+
+pytestmark = pytest.mark.once
+
+HOST = {"name": "h", "inventories": {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 8192}}}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    """A root and its child, each with a host, neither with authentication; made by calls alone."""
+    tree = Tree(tmp_path)
+    root, child = (tree.add(name, auth_strategy="noauth") for name in ("root", "child"))
+    for node in (root, child):
+        assert nobody(node).call("PUT", "/hosts", {"service": "agent", "hosts": [HOST]}).status == 200
+        assert nobody(node).post("/hosts/beat", {"service": "agent"}).status == 204
+    zone = {"name": "child", "api_url": child.url, "username": "whoever", "password": "whatever"}
+    assert nobody(root).post("/zones", {"zone": zone}).status == 201
+    tree.poll()
+    flavor = {"name": "small", "vcpus": 1, "ram": 512, "disk": 0}
+    assert nobody(root).post("/flavors", {"flavor": flavor}).status == 200
+    return tree
+
+
+def nobody(node: Node) -> Client:
+    """Calls without credentials."""
+    return node.client("")
+
+
+def run_what_is_wanted(node: Node) -> int:
+    """What an agent does; how many instances it was to run."""
+    wanted = nobody(node).get("/hosts/instances?service=agent").json["instances"]
+    reports = [{"uuid": w["uuid"], "attempt": w["attempt"], "state": "active"} for w in wanted]
+    assert nobody(node).post("/hosts/reports", {"service": "agent", "reports": reports}).status == 204
+    return len(wanted)
+
+
+def test_a_tree_boots_to_active_and_ends(tree: Tree) -> None:
+    root, child = tree.nodes["root"], tree.nodes["child"]
+    server = {"name": "vm", "flavorRef": "small", "num_instances": 12}
+
+    accepted = nobody(root).post("/zones/boot", {"server": server})
+    assert accepted.status == 202, accepted.body
+    tree.settle()
+    assert run_what_is_wanted(root) + run_what_is_wanted(child) == 12
+    tree.clock.advance(60)
+    tree.settle()
+
+    shown = nobody(root).get(f"/reservations/{accepted.json['reservation_id']}").json["reservation"]
+    assert shown["counts"] == {"ACTIVE": 12}
+    below = [i["uuid"] for i in nobody(child).get("/hosts/instances?service=agent").json["instances"]]
+    assert len(below) >= 4
+    fresh = nobody(root).get(f"/servers/{below[0]}").json["server"]
+    assert (fresh["status"], fresh["stale"], fresh["tenant_id"]) == ("ACTIVE", False, "noauth")
+    for node in (root, child):
+        assert nobody(node).get("/audit").json["differences"] == []
+
+    for instance in shown["instances"]:
+        assert nobody(root).delete(f"/servers/{instance['uuid']}").status == 204
+    tree.settle()
+    assert run_what_is_wanted(root) + run_what_is_wanted(child) == 0
+    for node in (root, child):
+        assert nobody(node).get("/audit").json["differences"] == []
+
+
+@pytest.mark.parametrize(("method", "url"), sorted(ROUTES), ids=lambda part: part)
+def test_every_call_is_everybodys(noauth: Node, method: str, url: str) -> None:
+    path = url.replace("{id}", UUID).replace("{key}", "k").replace("{name}", "nobody-of-this-name")
+    reply = nobody(noauth).call(method, path, None if method in ("GET", "DELETE") else {})
+    assert reply.status not in (401, 403)
+    assert reply.status < 500
+
+
+@pytest.mark.parametrize(("method", "url"), sorted(ROUTES), ids=lambda part: part)
+def test_a_role_that_is_named_is_the_callers(noauth: Node, method: str, url: str) -> None:
+    path = url.replace("{id}", UUID).replace("{key}", "k").replace("{name}", "nobody-of-this-name")
+    reply = nobody(noauth).call(
+        method, path, None if method in ("GET", "DELETE") else {}, headers={ROLE_HEADER: "compute"}
+    )
+    may = any("compute" in {role.value for role in line.roles} for line in lines_of(method, url))
+    assert (reply.status == 403) is not may
+
+
+@pytest.mark.parametrize("role", ["", "king", "ADMIN", "admin, parent"])
+def test_a_role_that_there_is_not_is_refused(noauth: Node, role: str) -> None:
+    reply = nobody(noauth).call("GET", "/servers", headers={ROLE_HEADER: role})
+    assert (reply.status, reply.json["badRequest"]["field"]) == (400, ROLE_HEADER)
+    assert "admin, member, reader, compute, parent" in reply.json["badRequest"]["message"]
+
+
+def test_with_authentication_a_named_role_counts_for_nothing(tmp_path: Path) -> None:
+    node = Tree(tmp_path).add("leaf")
+    reply = node.client("reader").call("GET", "/users", headers={ROLE_HEADER: "admin"})
+    assert reply.status == 403
+
+
+@pytest.fixture(scope="module")
+def noauth(tmp_path_factory: pytest.TempPathFactory) -> Node:
+    return Tree(tmp_path_factory.mktemp("noauth")).add("open", auth_strategy="noauth")

@@ -1,0 +1,422 @@
+"""Hints: who is told what, and that nothing hangs on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders.clock import FakeClock
+from tests.builders.fake_broker import Exchange, FakeBroker
+from tests.builders.inline_executor import InlineExecutor
+from tests.builders.migrated import a_database
+from tests.builders.one_zone import AGENT, KEY, a_form, a_zone, add_hosts, boot_on, instance_of
+from tests.builders.tree import Tree, a_host
+from zonesched import conf as options
+from zonesched.api.metrics import ApiMetrics
+from zonesched.broker.contract import BOOTS, HOSTS, Kind, NoBroker, Notification, key_of
+from zonesched.broker.opening import for_agent, for_process
+from zonesched.broker.outbox import Outbox
+from zonesched.compute.agent import Agent, Rhythm, ZoneIdentity
+from zonesched.compute.driver import DriverSettings
+from zonesched.compute.fake import FakeDriver
+from zonesched.compute.inventory import InventoryHost
+from zonesched.compute.machine import Key, Report, Wanted
+from zonesched.compute.main import main as compute
+from zonesched.compute.subscriber import Subscriber as AgentSubscriber
+from zonesched.errors import ConfigError
+from zonesched.model.boot_form import BootForm
+from zonesched.model.caller import Caller, Role
+from zonesched.model.placement import InstanceStatus
+from zonesched.model.request_spec import Flavor, Image
+from zonesched.model.views import AgentReport, AgentState, ServiceChange
+from zonesched.services import background
+from zonesched.services.boot import boot
+from zonesched.services.catalog import flavors, images
+from zonesched.services.hosts import aggregates, hosts, services
+from zonesched.services.owners import servers
+from zonesched.services.subscriber import Subscriber
+from zonesched.services.zone import Zone
+
+WORK = Notification(Kind.WORK, "compute.agent")
+ADMIN = Caller("admin-1", "admin", Role.ADMIN, "project-1")
+USER = Caller("user-1", "alice", Role.MEMBER, "project-1")
+
+
+@pytest.fixture
+def exchange() -> Exchange:
+    return Exchange()
+
+
+@pytest.fixture
+def zone(tmp_path: Path, exchange: Exchange) -> Zone:
+    return a_process(tmp_path, exchange, "one")
+
+
+def a_process(folder: Path, exchange: Exchange, host: str, **overrides: Any) -> Zone:
+    """One process of the zone whose database is in the folder."""
+    own = {"database_url": a_database(folder / "zone.sqlite"), "state_path": str(folder), "host": host}
+    conf = options.load(overrides={**own, "build_plan_encryption_key": [KEY], **overrides})
+    broker = FakeBroker(exchange, for_process("nova", f"{host}:8774"))
+    return Zone.open(conf, clock=FakeClock(), executor=InlineExecutor(), broker=broker)
+
+
+def a_boot(zone: Zone, count: int = 1) -> tuple[str, ...]:
+    """A user's boot is accepted; the uuids of its instances."""
+    if not flavors.list_flavors(zone):
+        flavors.create(zone, Flavor("f1", "small", 1, 512, 0))
+        images.create(zone, Image("i1", "plain", {}))
+    form = BootForm(name="vm", flavor_ref="small", image_ref="plain", num_instances=count, min_count=count)
+    return boot.accept(zone, USER, form).uuids
+
+
+def work_off(zone: Zone) -> None:
+    """The zone's workers do what is due."""
+    background.poll_children(zone)
+    while background.work_on_boots(zone) == 0.0:
+        pass
+
+
+def told(zone: Zone, exchange: Exchange) -> list[Notification]:
+    """What this process tells now."""
+    exchange.sent.clear()
+    zone.notifications.send()
+    return list(exchange.sent)
+
+
+class TestKeys:
+    @given(st.text(min_size=1, max_size=255))
+    def test_a_key_is_two_words_without_wildcards_however_a_service_is_called(self, name: str) -> None:
+        key = key_of("compute", name)
+        assert key.count(".") == 1
+        assert not set("*#") & set(key)
+        assert len(key.encode()) < 80
+
+    @given(st.text(max_size=80), st.text(max_size=80))
+    def test_two_services_have_two_keys(self, one: str, other: str) -> None:
+        assert (key_of("compute", one) == key_of("compute", other)) == (one == other)
+
+
+class TestOutbox:
+    def test_what_waits_already_is_sent_once_and_in_order(self) -> None:
+        outbox: Outbox[int] = Outbox()
+        outbox.put([3, 1])
+        outbox.put([1, 2])
+        assert (outbox.take(), outbox.take()) == ((3, 1, 2), ())
+
+    def test_what_finds_no_room_is_dropped_and_counted(self) -> None:
+        outbox: Outbox[int] = Outbox(most=2)
+        outbox.put(range(5))
+        assert (outbox.take(), outbox.dropped) == ((0, 1), 3)
+        outbox.put([9])
+        assert outbox.take() == (9,)
+
+
+class TestTelling:
+    def test_the_claim_of_a_batch_is_told_to_its_agent_once(self, zone: Zone, exchange: Exchange) -> None:
+        add_hosts(zone, a_form("h1"), a_form("h2"))
+        told(zone, exchange)
+
+        a_boot(zone, count=12)
+        work_off(zone)
+
+        assert told(zone, exchange) == [WORK]
+
+    def test_what_is_confirmed_across_zones_is_told_to_the_agents_of_each(self, tmp_path: Path) -> None:
+        tree = Tree(tmp_path)
+        root = tree.add("root", hosts_=[a_host("h1", vcpus=2)])
+        leaf = tree.add("leaf", parent="root", hosts_=[a_host("h2", vcpus=2)])
+        tree.poll()
+        exchanges = [Exchange(), Exchange()]
+        for node, exchange in zip((root, leaf), exchanges, strict=True):
+            node.zone.notifications.broker = FakeBroker(exchange)
+        root.client().post("/flavors", {"flavor": {"name": "small", "vcpus": 1, "ram": 512, "disk": 1}})
+        root.client().post(
+            "/zones/boot", {"server": {"name": "vm", "flavorRef": "small", "num_instances": 4}}
+        )
+
+        tree.settle()
+
+        for node, exchange in zip((root, leaf), exchanges, strict=True):
+            assert WORK in told(node.zone, exchange)
+
+    def test_a_deleted_instance_is_told_to_its_agent_alone(self, zone: Zone, exchange: Exchange) -> None:
+        (one,) = add_hosts(zone, a_form("h1"))
+        add_hosts(zone, a_form("h2"), service="other")
+        uuid = boot_on(zone, one)
+        told(zone, exchange)
+
+        servers.delete(zone, ADMIN, uuid)
+
+        assert told(zone, exchange) == [WORK]
+
+    def test_a_failed_build_is_told_to_any_process(self, zone: Zone, exchange: Exchange) -> None:
+        (one,) = add_hosts(zone, a_form("h1"))
+        uuid = boot_on(zone, one, status=InstanceStatus.BUILD)
+        told(zone, exchange)
+
+        hosts.report(zone, AGENT, "agent", [AgentReport(uuid, 1, AgentState.ERROR, "no_disk")])
+
+        assert told(zone, exchange) == [BOOTS]
+
+    def test_what_hosts_are_is_told_to_every_process(self, zone: Zone, exchange: Exchange) -> None:
+        (one,) = add_hosts(zone, a_form("h1"))
+        registered = told(zone, exchange)
+        services.change(zone, one, ServiceChange(is_enabled=False))
+        disabled = told(zone, exchange)
+        number = aggregates.create(zone, "fast", None).number
+        aggregates.add_host(zone, str(number), "h1")
+
+        assert registered == disabled == told(zone, exchange) == [HOSTS]
+
+    def test_while_the_broker_is_away_all_goes_on_and_what_nobody_was_told_is_counted(
+        self, zone: Zone, exchange: Exchange
+    ) -> None:
+        add_hosts(zone, a_form("h1"))
+        exchange.is_away = True
+        pauses = [zone.notifications.send()]
+
+        (uuid,) = a_boot(zone)
+        work_off(zone)
+        pauses.append(zone.notifications.send())
+        zone.wake_workers()
+        pauses.append(zone.notifications.send())
+        exchange.is_away = False
+        pauses.append(zone.notifications.send())
+        zone.wake_workers()
+
+        assert [d.uuid for d in hosts.desired(zone, AGENT, "agent")] == [uuid]
+        assert pauses == [1.0, 2.0, 5.0, 5.0]
+        assert zone.notifications.dropped == 3
+        assert told(zone, exchange) == [BOOTS]
+
+    def test_without_a_broker_nothing_waits_to_be_told(self, tmp_path: Path) -> None:
+        zone = a_zone(tmp_path)
+        add_hosts(zone, a_form("h1"))
+        a_boot(zone)
+        work_off(zone)
+        background.start(zone)
+
+        loops = [loop.name for loop in zone.executor.loops]
+
+        assert (zone.notifications.send(), zone.notifications.counts.sent, zone.notifications.dropped) == (
+            5.0,
+            0,
+            0,
+        )
+        assert not {"hints", "listening"} & set(loops)
+
+
+class TestListening:
+    def test_one_process_hears_of_a_boot_and_all_of_hosts(self, tmp_path: Path, exchange: Exchange) -> None:
+        one, two = (a_process(tmp_path, exchange, host) for host in ("one", "two"))
+        heard = []
+        for process in (one, two):
+            background.start(process)
+            Subscriber(process).step()
+        woken = [sum(loop.woken for loop in zone.boot_loops) for zone in (one, two)]
+        add_hosts(one, a_form("h1"))
+        one.wake_workers()
+        one.notifications.send()
+        for process in (one, two):
+            Subscriber(process).step()
+            heard.append(process.notifications.counts.heard)
+
+        assert woken == [4, 4]
+        assert sum(heard) == 3
+
+    def test_a_table_that_is_read_now_and_then_is_read_when_hosts_change(
+        self, tmp_path: Path, exchange: Exchange
+    ) -> None:
+        caching = {"scheduler_driver": "CachingScheduler"}
+        one, two = (a_process(tmp_path, exchange, host, **caching) for host in ("one", "two"))
+        (host,) = add_hosts(one, a_form("h1"))
+        listening = Subscriber(two)
+        listening.step()
+        services.change(one, host, ServiceChange(is_enabled=False))
+        before = is_enabled(two, host)
+
+        one.notifications.send()
+        listening.step()
+
+        assert (before, is_enabled(two, host)) == (True, False)
+
+    def test_what_was_missed_while_the_broker_was_away_is_looked_for_when_it_is_back(
+        self, zone: Zone, exchange: Exchange
+    ) -> None:
+        background.start(zone)
+        listening = Subscriber(zone)
+        listening.step()
+        exchange.is_away = True
+        away = listening.step()
+        woken = zone.boot_loops[0].woken
+
+        exchange.is_away = False
+        listening.step()
+
+        assert away > 0
+        assert zone.boot_loops[0].woken == woken + 1
+
+
+def is_enabled(zone: Zone, host_id: str) -> bool:
+    with zone.hosts.current() as table:
+        return bool(table.enabled[table.row_of(host_id)])
+
+
+class Direct:
+    """An agent's zone without HTTP between."""
+
+    def __init__(self, zone: Zone) -> None:
+        self._zone = zone
+
+    def register(self, found: Sequence[InventoryHost]) -> ZoneIdentity:
+        add_hosts(self._zone, *(a_form(host.name) for host in found))
+        return ZoneIdentity("nova", "zone-uuid")
+
+    def beat(self) -> None:
+        hosts.beat(self._zone, AGENT, "agent")
+
+    def wanted(self) -> tuple[Wanted, ...]:
+        found = hosts.desired(self._zone, AGENT, "agent")
+        return tuple(Wanted(Key(d.uuid, d.attempt), d.host) for d in found)
+
+    def report(self, reports: Sequence[Report]) -> None:
+        hosts.report(
+            self._zone,
+            AGENT,
+            "agent",
+            [AgentReport(r.key.uuid, r.key.attempt, AgentState(r.state.value)) for r in reports],
+        )
+
+
+class TestAgent:
+    @pytest.fixture
+    def agent(self, zone: Zone) -> Agent:
+        driver = FakeDriver(DriverSettings(), zone.clock)
+        agent = Agent(Direct(zone), driver, zone.clock, [InventoryHost("h1")], Rhythm(poll_s=30.0))
+        agent.step()
+        return agent
+
+    def hearing(self, agent: Agent, exchange: Exchange) -> tuple[AgentSubscriber, list[str]]:
+        woken: list[str] = []
+
+        def wake() -> None:
+            woken.append("woken")
+
+        hearing = AgentSubscriber(agent, lambda zone: FakeBroker(exchange, for_agent(zone, "agent")), wake)
+        hearing.step()
+        agent.step()
+        return hearing, woken
+
+    def test_it_builds_as_soon_as_it_is_told(self, zone: Zone, exchange: Exchange, agent: Agent) -> None:
+        hearing, woken = self.hearing(agent, exchange)
+        (uuid,) = a_boot(zone)
+        work_off(zone)
+        zone.notifications.send()
+        agent.step()
+        before = instance_of(zone, uuid).status
+
+        hearing.step()
+        agent.step()
+
+        assert before is InstanceStatus.BUILD
+        assert instance_of(zone, uuid).status is InstanceStatus.ACTIVE
+        assert woken == ["woken", "woken"]
+
+    def test_losing_every_hint_costs_time_and_no_instance(
+        self, zone: Zone, exchange: Exchange, agent: Agent
+    ) -> None:
+        hearing, _ = self.hearing(agent, exchange)
+        exchange.is_away = True
+        (uuid,) = a_boot(zone)
+        work_off(zone)
+        for _ in range(31):
+            zone.notifications.send()
+            hearing.step()
+            agent.step()
+            zone.clock.advance(1.0)
+
+        assert zone.notifications.counts.sent == 0
+        assert instance_of(zone, uuid).status is InstanceStatus.ACTIVE
+
+    def test_it_looks_when_the_broker_is_back(self, zone: Zone, exchange: Exchange, agent: Agent) -> None:
+        hearing, _ = self.hearing(agent, exchange)
+        exchange.is_away = True
+        away = hearing.step()
+        (uuid,) = a_boot(zone)
+        work_off(zone)
+
+        exchange.is_away = False
+        hearing.step()
+        agent.step()
+
+        assert away > 0
+        assert instance_of(zone, uuid).status is InstanceStatus.ACTIVE
+
+    def test_it_listens_once_the_zone_has_said_what_it_is_called(self, zone: Zone) -> None:
+        agent = Agent(Direct(zone), FakeDriver(DriverSettings(), zone.clock), zone.clock, [], Rhythm())
+        opened: list[str] = []
+
+        def opening(name: str) -> NoBroker:
+            opened.append(name)
+            return NoBroker()
+
+        hearing = AgentSubscriber(agent, opening, lambda: None)
+        before = hearing.step()
+        agent.step()
+        hearing.step()
+        hearing.step()
+
+        assert (before > 0, opened) == (True, ["nova"])
+
+
+class TestOption:
+    @pytest.mark.parametrize(
+        "url", ["rabbit://host", "host:5672", "amqp://", "amqp:///vhost", "amqp://secret@host:port/"]
+    )
+    def test_a_url_of_no_broker_is_refused_by_name_and_not_shown(self, url: str) -> None:
+        with pytest.raises(ConfigError) as refused:
+            options.load(overrides={"transport_url": url})
+        assert refused.value.field == "transport_url"
+        assert "Option transport_url" in refused.value.message
+        assert "secret" not in refused.value.message
+
+    def test_a_missing_package_is_named_with_the_command_that_installs_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        with pytest.raises(ConfigError, match=r"transport_url.*pip install 'zonesched\[amqp\]'"):
+            options.load(overrides={"transport_url": "amqp://host"})
+
+    def test_an_agent_refuses_it_alike(self, tmp_path: Path) -> None:
+        inventory, credentials = tmp_path / "hosts.csv", tmp_path / "agent.credentials"
+        inventory.write_text("name,VCPU\nh1,4\n")
+        credentials.write_text("[zonesched]\nurl = http://127.0.0.1:1\ntransport_url = http://secret\n")
+        arguments = ["--credentials", str(credentials), "--inventory", str(inventory)]
+
+        result = CliRunner().invoke(compute, arguments)
+
+        assert result.exit_code == 2
+        assert "--transport-url: the value is not accepted" in result.output
+        assert "secret" not in result.output
+
+
+def test_what_became_of_hints_is_among_the_metrics(zone: Zone, exchange: Exchange) -> None:
+    zone.wake_workers()
+    zone.notifications.send()
+    exchange.is_away = True
+    zone.wake_workers()
+    zone.notifications.send()
+    metrics = ApiMetrics()
+    metrics.follow(zone.notifications)
+
+    text = metrics.text().decode()
+
+    assert "zonesched_hints_sent_total 1.0" in text
+    assert "zonesched_hints_dropped_total 1.0" in text
+    assert "zonesched_hints_heard_total 0.0" in text

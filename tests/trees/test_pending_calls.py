@@ -1,0 +1,173 @@
+"""Children are told in the background: nobody waits for them, and none of them for another one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.crashes import differences, heal
+from tests.builders.inline_executor import InlineExecutor
+from tests.builders.tree import Tree, a_host
+from tests.builders.wsgi_transport import LostReply
+from tests.trees.test_boot import FLAVOR, a_small_tree
+from tests.trees.test_boot_faults import boot, counts
+from tests.trees.test_boot_rules import rows
+from zonesched.seams import ThreadExecutor
+from zonesched.services import background
+from zonesched.services.children.pending_calls import PendingCalls
+
+STATES = "SELECT state, count(*) FROM placements GROUP BY state"
+
+
+def deletes_sent(tree: Tree) -> int:
+    return sum(sent.method == "DELETE" for sent in tree.network.sent)
+
+
+def delete_all(tree: Tree) -> list[str]:
+    root = tree.nodes["root"].client()
+    uuids = [server["id"] for server in root.get("/servers").json["servers"]]
+    assert {root.delete(f"/servers/{uuid}").status for uuid in uuids} == {204}
+    return uuids
+
+
+def test_a_delete_is_answered_before_any_child_is_told(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    reservation_id = boot(tree)
+    tree.settle()
+
+    uuids = delete_all(tree)
+
+    root = tree.nodes["root"].client()
+    assert deletes_sent(tree) == 0
+    assert dict(rows(tree, "root", STATES)) == {"releasing": 12}
+    assert {root.get(f"/servers/{uuid}").status for uuid in uuids} == {404}
+    assert (root.get("/servers").json["servers"], counts(tree, reservation_id)) == ([], {"DELETED": 12})
+
+
+def test_a_delete_goes_down_level_by_level_in_the_background(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    boot(tree)
+    tree.settle()
+    delete_all(tree)
+
+    tree.step("root")
+    between = dict(rows(tree, "region", STATES)), dict(rows(tree, "leaf-a", STATES))
+    tree.step("region")
+
+    assert [set(states) for states in between] == [{"releasing"}, {"confirmed"}]
+    assert differences(tree) == []
+    assert set(dict(rows(tree, "leaf-a", STATES))) == {"released"}
+
+
+def test_a_delete_ends_the_pause_of_the_loop_that_tells_children(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    boot(tree)
+    tree.settle()
+    assert isinstance(tree.executor, InlineExecutor)
+    background.start(tree.nodes["root"].zone)
+    (telling,) = [loop for loop in tree.executor.loops if loop.name == "calls"]
+
+    delete_all(tree)
+
+    assert telling.woken > 0
+
+
+def test_a_delete_whose_answers_are_lost_gives_back_once(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    boot(tree)
+    tree.settle()
+    for name in ("region", "leaf-a", "leaf-b"):
+        tree.network.fault(tree.nodes[name].url, LostReply(times=5, method="DELETE"))
+
+    delete_all(tree)
+    heal(tree)
+
+    assert deletes_sent(tree) > 20
+    assert differences(tree) == []
+    for name in ("root", "leaf-a", "leaf-b"):
+        assert rows(tree, name, "SELECT sum(used) FROM inventories") == [(0,)]
+
+
+def test_a_confirm_is_repeated_only_when_its_first_call_has_had_time(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+
+    def looked_at_by(parent: str, child: str) -> None:
+        """While it is asked to confirm, the loop that tells children of its parent looks."""
+        app, telling = tree.nodes[child].app, PendingCalls(tree.nodes[parent].zone)
+
+        def asked(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+            if environ["PATH_INFO"].endswith("/confirm"):
+                telling.step()
+            return list(app(environ, start_response))
+
+        tree.network.mount(tree.nodes[child].url, asked)
+
+    for parent, child in (("root", "region"), ("root", "leaf-b"), ("region", "leaf-a")):
+        looked_at_by(parent, child)
+    reservation_id = boot(tree)
+    tree.settle(1)
+
+    confirms = [sent.url for sent in tree.network.sent if sent.url.endswith("/confirm")]
+    assert len(confirms) == len(set(confirms)) == 3
+    assert counts(tree, reservation_id) == {"BUILD": 12}
+
+
+class Hanging:
+    """An application that answers DELETE only when it is let go."""
+
+    def __init__(self, app: Any) -> None:
+        self.let_go = threading.Event()
+        self.asked = 0
+        self._app = app
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] == "DELETE":
+            self.asked += 1
+            assert self.let_go.wait(60)
+        return list(self._app(environ, start_response))
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadExecutor]:
+    executor = ThreadExecutor()
+    yield executor
+    executor.stop()
+
+
+def test_a_child_that_hangs_is_told_once_at_a_time_and_holds_up_no_other(
+    tmp_path: Path, threads: ThreadExecutor
+) -> None:
+    tree = Tree(tmp_path, executor=threads)
+    tree.add("root", retry_pause=0.2)
+    for name in ("leaf-a", "leaf-b"):
+        tree.add(name, parent="root", hosts_=[a_host(name)])
+    tree.poll(1)
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+    boot(tree, num_instances=8)
+    tree.settle(1)
+    hanging = Hanging(tree.nodes["leaf-a"].app)
+    tree.network.mount(tree.nodes["leaf-a"].url, hanging)
+    delete_all(tree)
+    telling = PendingCalls(tree.nodes["root"].zone)
+
+    tell_until_released(tree, telling, "leaf-b")
+    telling.step()
+
+    assert set(dict(rows(tree, "leaf-a", STATES))) == {"confirmed"}
+    assert hanging.asked == 1
+
+    hanging.let_go.set()
+    tell_until_released(tree, telling, "leaf-a")
+
+
+def tell_until_released(tree: Tree, telling: PendingCalls, name: str) -> None:
+    """The machine may be slow: many short waits, and an end to them."""
+    for _ in range(200):
+        telling.step()
+        if set(dict(rows(tree, name, STATES))) == {"released"}:
+            return
+    pytest.fail(f"{name} was not told")

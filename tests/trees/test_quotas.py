@@ -1,0 +1,405 @@
+"""What is too much is refused with the time to come again, and a child that refuses so is asked later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.clock import FakeClock
+from tests.builders.one_zone import sql
+from tests.builders.tree import Answer, Node, Tree, a_host
+from tests.builders.wsgi_transport import Replace
+from zonesched.services import background
+from zonesched.services.state.rate_limits import COUNT_S, CachedCounts, RateLimiter
+from zonesched.store import usage
+
+FLAVOR = {"flavor": {"name": "small", "vcpus": 1, "ram": 64, "disk": 1}}
+
+
+def a_node(tmp_path: Path, **options: Any) -> Node:
+    node = Tree(tmp_path).add("zone", hosts_=[a_host("h1")], **options)
+    node.client().post("/flavors", FLAVOR)
+    return node
+
+
+def boot(node: Node, count: int = 1, user: str = "member", **headers: str) -> Answer:
+    server = {"name": "vm", "flavorRef": "small", "num_instances": count}
+    return node.client(user).post("/zones/boot", {"server": server}, headers=headers)
+
+
+def refused(answer: Answer) -> tuple[int, str]:
+    """The status and the code; when to come again is told twice, alike."""
+    (fault,) = answer.json.values()
+    assert answer.headers["Retry-After"] == str(fault["retryAfter"])
+    assert int(answer.headers["Retry-After"]) >= 1
+    return answer.status, fault["error_code"]
+
+
+# -- shares ------------------------------------------------------------------------------------------------
+
+
+def test_a_rate_fills_evenly() -> None:
+    clock = FakeClock()
+    rate = RateLimiter(clock)
+
+    first = [rate.take("a", 6) for _ in range(7)]
+    clock.advance(10)
+
+    assert first == [0] * 6 + [10]
+    assert [rate.take("a", 6), rate.take("a", 6), rate.take("b", 6)] == [0, 10, 0]
+
+
+def test_what_exceeds_a_rate_is_made_up_for() -> None:
+    clock = FakeClock()
+    rate = RateLimiter(clock)
+
+    assert rate.take("a", 60, 90) == 0
+    assert rate.take("a", 60) == 31
+    clock.advance(31)
+    assert rate.take("a", 60) == 0
+
+
+def test_a_number_is_counted_before_anybody_is_refused() -> None:
+    clock, there = FakeClock(), [0]
+    numbers = CachedCounts(clock)
+
+    def add(more: int) -> bool:
+        return numbers.add("a", more, 10, lambda: there[0])
+
+    passed = [add(6), add(4)]
+    there[0] = 3
+    again = add(7)
+    there[0] = 10
+
+    assert (passed, again, add(1)) == ([True, True], True, False)
+
+
+def test_a_number_is_not_believed_for_long() -> None:
+    clock = FakeClock()
+    numbers = CachedCounts(clock)
+    numbers.add("a", 1, 10, lambda: 0)
+
+    assert numbers.add("a", 1, 10, lambda: 99)
+    clock.advance(COUNT_S)
+    assert not numbers.add("a", 1, 10, lambda: 99)
+
+
+# -- users -------------------------------------------------------------------------------------------------
+
+
+def test_a_project_has_as_many_instances_as_it_may(tmp_path: Path) -> None:
+    node = a_node(tmp_path, project_instances=3)
+
+    answers = [boot(node, 2), boot(node, 2), boot(node, 1)]
+
+    assert [a.status for a in answers] == [202, 429, 202]
+    assert refused(answers[1]) == (429, "project_instances")
+    assert sql(node.zone, "select count(*) from instances") == [(3,)]
+
+
+def test_what_is_deleted_makes_room(tmp_path: Path) -> None:
+    node = a_node(tmp_path, project_instances=1)
+    boot(node)
+    (uuid,) = sql(node.zone, "select uuid from instances")[0]
+
+    node.client("member").delete(f"/servers/{uuid}")
+
+    assert boot(node).status == 202
+
+
+def test_another_project_has_its_own_share(tmp_path: Path) -> None:
+    node = a_node(tmp_path, project_instances=1)
+    boot(node)
+    sql(node.zone, "update instances set project_id = 'another'")
+    node.zone.clock.advance(COUNT_S)  # type: ignore[attr-defined]
+
+    assert boot(node).status == 202
+
+
+@pytest.mark.parametrize(
+    ("option", "code", "status"),
+    [("project_open_boots", "project_open_boots", 429), ("max_open_boots", "zone_busy", 503)],
+)
+def test_only_so_many_boots_are_under_way(tmp_path: Path, option: str, code: str, status: int) -> None:
+    node = a_node(tmp_path, **{option: 2})
+
+    answers = [boot(node) for _ in range(3)]
+    while background.work_on_boots(node.zone) == 0.0:
+        pass
+
+    assert refused(answers[2]) == (status, code)
+    assert boot(node).status == 202
+
+
+def test_a_project_boots_so_often_in_a_minute(tmp_path: Path) -> None:
+    node = a_node(tmp_path, project_boots_per_minute=2)
+
+    answers = [boot(node) for _ in range(3)]
+
+    assert refused(answers[2]) == (429, "project_boots_per_minute")
+    node.zone.clock.advance(float(answers[2].headers["Retry-After"]))  # type: ignore[attr-defined]
+    assert boot(node).status == 202
+
+
+def test_a_repeat_of_an_accepted_boot_is_answered_whatever_the_limits(tmp_path: Path) -> None:
+    node = a_node(tmp_path, project_instances=1, project_boots_per_minute=1)
+    first = boot(node, **{"Idempotency-Key": "k1"})
+
+    assert boot(node, **{"Idempotency-Key": "k1"}).json == first.json
+
+
+def test_a_project_sees_its_limits(tmp_path: Path) -> None:
+    node = a_node(tmp_path, project_instances=9, project_boots_per_minute=5)
+    boot(node, 2)
+
+    limits = node.client("member").get("/limits").json["limits"]
+
+    assert limits["absolute"]["project_instances"] == 9
+    assert limits["absolute"]["project_instances_used"] == 2
+    (rate,) = limits["rate"]
+    assert rate["limit"] == [{"value": 5, "remaining": 4, "unit": "MINUTE"}]
+
+
+# -- limits of their own -----------------------------------------------------------------------------------
+
+
+def own_limits(node: Node) -> Any:
+    return node.client().get("/limits/own").json
+
+
+def give(node: Node, path: str, **limits: int | None) -> Answer:
+    return node.client().call("PUT", f"/limits/{path}", {"limits": limits})
+
+
+def project_of(node: Node) -> str:
+    """Of the members."""
+    boot(node)
+    return str(sql(node.zone, "select project_id from instances")[0][0])
+
+
+def test_a_project_has_as_many_instances_as_it_alone_may(tmp_path: Path) -> None:
+    node = a_node(tmp_path, project_instances=1)
+    project = project_of(node)
+    refused_before = boot(node).status
+
+    given = give(node, f"projects/{project}", project_instances=2)
+    answers = [boot(node), boot(node)]
+    give(node, f"projects/{project}", project_instances=None)
+
+    assert (refused_before, given.status) == (429, 200)
+    assert given.json["limits"]["absolute"]["project_instances"] == 2
+    assert given.json["limits"]["own"] == {"project_instances": 2}
+    assert [a.status for a in answers] == [202, 429]
+    assert own_limits(node) == {"projects": {}, "parents": {}}
+
+
+def test_a_limit_of_its_own_holds_for_one_project_and_is_shown_to_it(tmp_path: Path) -> None:
+    node = a_node(tmp_path, project_boots_per_minute=9)
+
+    give(node, "projects/other", project_boots_per_minute=1, project_open_boots=3)
+    give(node, f"projects/{project_of(node)}", project_boots_per_minute=5)
+
+    (rate,) = node.client("member").get("/limits").json["limits"]["rate"]
+    assert rate["limit"] == [{"value": 5, "remaining": 4, "unit": "MINUTE"}]
+    other = node.client().get("/limits/projects/other").json["limits"]
+    assert (other["absolute"]["project_open_boots"], other["rate"][0]["limit"][0]["value"]) == (3, 1)
+    assert own_limits(node)["projects"]["other"] == {"project_boots_per_minute": 1, "project_open_boots": 3}
+
+
+def test_another_process_goes_by_a_limit_of_its_own_soon(tmp_path: Path) -> None:
+    node = a_node(tmp_path, project_open_boots=1)
+    project = project_of(node)
+    sql(node.zone, f"insert into own_limits values ('{project}', 'project_open_boots', 2)")
+
+    before = boot(node).status
+    node.zone.clock.advance(COUNT_S)  # type: ignore[attr-defined]
+
+    assert (before, boot(node).status) == (429, 202)
+
+
+@pytest.mark.parametrize(
+    ("path", "limits", "expected"),
+    [
+        ("projects/p", {}, (400, "invalid_value", "limits")),
+        ("projects/p", {"project_instances": "5"}, (400, "wrong_type", "limits.project_instances")),
+        ("projects/p", {"project_instances": -1}, (400, "out_of_range", "limits.project_instances")),
+        ("projects/p", {"project_open_boots": 0}, (400, "out_of_range", "limits.project_open_boots")),
+        ("projects/p", {"parent_instances": 5}, (400, "unknown_field", "limits.parent_instances")),
+        ("parents/nobody", {"parent_instances": 5}, (404, "user_not_found", "name")),
+        ("parents/member", {"parent_instances": 5}, (400, "no_parent", "name")),
+    ],
+)
+def test_limits_that_cannot_be_are_refused(
+    tmp_path: Path, path: str, limits: dict[str, Any], expected: tuple[int, str, str]
+) -> None:
+    node = a_node(tmp_path)
+    answer = give(node, path, **limits)
+    (fault,) = answer.json.values()
+    assert (answer.status, fault["error_code"], fault["field"]) == expected
+    assert own_limits(node) == {"projects": {}, "parents": {}}
+
+
+def test_usage_counts_a_parents_instances_apart(tmp_path: Path) -> None:
+    node = a_node(tmp_path)
+    boot(node, 2)
+
+    assert node.zone.store.read(lambda tx: usage.instances(tx, "some-parent")) == 0
+
+
+# -- parents -----------------------------------------------------------------------------------------------
+
+
+def a_tree(tmp_path: Path, **options: Any) -> Tree:
+    """A root without hosts over two children; the options are the first one's, which has the better host."""
+    tree = Tree(tmp_path)
+    tree.add("root", retry_pause=1.0, max_attempts=3)
+    tree.add("leaf", parent="root", hosts_=[a_host("h1", ram_mb=60_000)], **options)
+    tree.add("spare", parent="root", hosts_=[a_host("h2", ram_mb=1024)])
+    tree.poll()
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+    return tree
+
+
+def placed(tree: Tree) -> dict[str, int]:
+    """How many instances each zone below has."""
+    statement = "select count(*) from instances where status != 'DELETED'"
+    return {name: sql(tree.nodes[name].zone, statement)[0][0] for name in ("leaf", "spare")}
+
+
+def test_a_parent_selects_so_often_in_a_minute(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, parent_selects_per_minute=1)
+    for _ in range(2):
+        boot(tree.nodes["root"])
+        tree.settle()
+
+    assert placed(tree) == {"leaf": 1, "spare": 1}
+
+
+def test_a_parent_has_limits_of_its_own_until_it_is_removed(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, parent_selects_per_minute=1000)
+    leaf = tree.nodes["leaf"]
+
+    given = give(leaf, "parents/parent-root", parent_instances=1, parent_selects_per_minute=1)
+    boot(tree.nodes["root"], 3)
+    tree.settle()
+
+    assert given.json["limits"]["own"] == {"parent_instances": 1, "parent_selects_per_minute": 1}
+    assert own_limits(leaf)["parents"] == {"parent-root": given.json["limits"]["own"]}
+    assert placed(tree)["leaf"] <= 1
+    leaf.client().delete("/users/parent-root?force=true")
+    assert own_limits(leaf) == {"projects": {}, "parents": {}}
+
+
+def test_a_busy_child_is_not_down_and_is_asked_again_after_its_time(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, parent_selects_per_minute=1)
+    root = tree.nodes["root"]
+    for _ in range(2):
+        boot(root)
+        tree.settle()
+    state = root.client().get("/zones/detail").json["zones"][0]
+    tree.clock.advance(61)
+    boot(root)
+    tree.settle()
+
+    assert (state["state"], state["last_error"]) == ("ready", "child_busy")
+    assert placed(tree) == {"leaf": 2, "spare": 1}
+
+
+def test_while_a_child_is_busy_nobody_asks_it(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, parent_selects_per_minute=1)
+    for _ in range(4):
+        boot(tree.nodes["root"])
+        tree.settle()
+
+    asked = [s for s in tree.network.sent if s.url.startswith(tree.nodes["leaf"].url) and "select" in s.url]
+    assert len(asked) == 2
+
+
+def test_a_boot_that_finds_only_busy_children_asks_again(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path)
+    root = tree.nodes["root"]
+    for name in ("leaf", "spare"):
+        busy = Replace(times=1, path="/select", status=503, headers={"Retry-After": "1"})
+        tree.network.fault(tree.nodes[name].url, busy)
+    boot(root)
+    tree.settle(1)
+    first = placed(tree)
+    tree.clock.advance(3)
+    tree.settle()
+
+    assert first == {"leaf": 0, "spare": 0}
+    assert sum(placed(tree).values()) == 1
+
+
+def test_a_parent_has_as_many_instances_as_it_may(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, parent_instances=2)
+    boot(tree.nodes["root"], 2)
+    tree.settle()
+    boot(tree.nodes["root"])
+    tree.settle()
+
+    assert placed(tree) == {"leaf": 2, "spare": 1}
+    reached = tree.nodes["leaf"].client("parent-root").get("/limits").json["limits"]["absolute"]
+    assert (reached["parent_instances"], reached["parent_instances_used"]) == (2, 2)
+
+
+def test_a_boot_that_its_children_may_not_take_from_us_does_not_end_for_want_of_room(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, parent_instances=0)
+    root = tree.nodes["root"]
+    give(tree.nodes["spare"], "parents/parent-root", parent_instances=0)
+
+    accepted = boot(root)
+    tree.settle()
+
+    shown = root.client().get(f"/reservations/{accepted.json['reservation_id']}").json["reservation"]
+    assert [reason["code"] for reason in shown["reasons"]] == ["no_valid_host_incomplete"]
+
+
+def test_a_parent_is_told_so_many_entries_in_a_minute(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, parent_entries_per_minute=1)
+    boot(tree.nodes["root"], 3)
+    tree.settle()
+    boot(tree.nodes["root"], 3)
+    tree.settle()
+
+    assert placed(tree) == {"leaf": 3, "spare": 3}
+
+
+@pytest.mark.parametrize("told", ["", "soon", "0", "-1", "9" * 30])
+def test_a_refusal_without_a_time_is_a_failure(tmp_path: Path, told: str) -> None:
+    tree = a_tree(tmp_path)
+    tree.network.fault(tree.nodes["leaf"].url, Replace(status=503, headers={"Retry-After": told}))
+
+    tree.poll(3)
+
+    state = tree.nodes["root"].client().get("/zones/detail").json["zones"][0]
+    assert (state["state"], state["last_error"]) == ("offline", "child_failed")
+
+
+def test_a_child_that_is_busy_when_it_is_polled_is_not_down(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path)
+    tree.network.fault(tree.nodes["leaf"].url, Replace(status=503, headers={"Retry-After": "5"}))
+
+    tree.poll(9)
+
+    assert tree.nodes["root"].client().get("/zones/detail").json["zones"][0]["state"] == "ready"
+
+
+def test_only_so_many_selects_are_under_way(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, api_threads=4)
+    limits = tree.nodes["leaf"].zone.limits
+    for _ in range(3):
+        limits.start_select()
+
+    boot(tree.nodes["root"])
+    tree.settle()
+    while_full = placed(tree)
+    limits.end_select()
+    tree.clock.advance(5)
+    boot(tree.nodes["root"])
+    tree.settle()
+
+    assert while_full == {"leaf": 0, "spare": 1}
+    assert placed(tree) == {"leaf": 1, "spare": 1}

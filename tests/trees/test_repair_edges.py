@@ -1,0 +1,248 @@
+"""The repair across an edge: of what runs in a child its word counts; a tenant's instance is not ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders.one_zone import instance_of, places_of, sql
+from tests.builders.tree import Tree, a_host
+from tests.builders.wsgi_transport import Dead
+from tests.trees.test_audit_edges import a_booted_tree, kinds, plant, root_of
+from zonesched.model.inconsistency import Left, Mended, Repaired
+from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.services.audit import audit, repair
+from zonesched.services.audit.audit_edges import across_edges
+
+State, Status = PlacementState, InstanceStatus
+
+
+def one_below(tmp_path: Path) -> tuple[Tree, str]:
+    """A tree with one ACTIVE instance in the leaf, and its uuid."""
+    tree = a_booted_tree(tmp_path, count=1)
+    for name in ("root", "leaf"):
+        plant(tree, name, "update instances set status = 'ACTIVE'")
+    (uuid,) = sql(root_of(tree), "select uuid from instances")[0]
+    return tree, uuid
+
+
+def repaired(tree: Tree) -> list[Repaired]:
+    """What one repair at the root did; once what it decided has been told, nothing differs any more."""
+    done = repair.run(root_of(tree))
+    tree.settle()
+    assert [f"{node.name}: {d}" for node in tree.nodes.values() for d in audit.run(node.zone)] == []
+    assert kinds(tree) == []
+    assert repair.run(root_of(tree)) == []
+    return done
+
+
+def status_at(tree: Tree, name: str, uuid: str) -> InstanceStatus:
+    return instance_of(tree.nodes[name].zone, uuid).status
+
+
+@pytest.mark.parametrize(
+    ("below", "reason"),
+    [
+        ("update instances set status = 'DELETED'", "deleted_below"),
+        ("delete from inbound_builds", "lost_below"),
+    ],
+)
+def test_what_the_child_does_not_have_is_an_error(tmp_path: Path, below: str, reason: str) -> None:
+    tree, uuid = one_below(tmp_path)
+    plant(tree, "leaf", below)
+
+    (done,) = repair.run(root_of(tree))
+
+    assert isinstance(done, Mended)
+    assert instance_of(root_of(tree), uuid).reason == reason
+    assert kinds(tree) == []
+
+
+def test_what_was_believed_lost_is_taken_back(tmp_path: Path) -> None:
+    tree, uuid = one_below(tmp_path)
+    plant(tree, "leaf", "update instances set status = 'DELETED'")
+    repair.run(root_of(tree))
+    lost = status_at(tree, "root", uuid)
+    plant(tree, "leaf", "update instances set status = 'ACTIVE'")
+
+    repaired(tree)
+
+    assert lost is Status.ERROR
+    assert status_at(tree, "root", uuid) is status_at(tree, "leaf", uuid) is Status.ACTIVE
+
+
+def test_an_instance_whose_place_is_missing_here_is_taken_back(tmp_path: Path) -> None:
+    tree, uuid = one_below(tmp_path)
+    plant(tree, "root", "delete from placements")
+
+    repaired(tree)
+
+    assert [p.state for p in places_of(root_of(tree), uuid)] == [State.CONFIRMED]
+    assert status_at(tree, "root", uuid) is status_at(tree, "leaf", uuid) is Status.ACTIVE
+
+
+@pytest.mark.parametrize("status", ["DELETED", "ERROR"])
+def test_what_its_owner_deleted_or_a_boot_gave_up_is_deleted_there(tmp_path: Path, status: str) -> None:
+    tree, uuid = one_below(tmp_path)
+    plant(tree, "root", f"update instances set status = '{status}', reason = 'no_valid_host'")
+    plant(tree, "root", "update placements set state = 'gone'")
+
+    repaired(tree)
+
+    assert status_at(tree, "leaf", uuid) is Status.DELETED
+
+
+def test_what_nobody_here_knows_runs_on_and_is_left(tmp_path: Path) -> None:
+    tree, uuid = one_below(tmp_path)
+    for table in ("placements", "instances", "reservations"):
+        plant(tree, "root", f"delete from {table}")
+
+    (left,) = repair.run(root_of(tree))
+    tree.settle()
+
+    assert isinstance(left, Left)
+    assert left.difference.kind == "child_has_unknown_instance"
+    assert status_at(tree, "leaf", uuid) is Status.ACTIVE
+
+
+@pytest.mark.parametrize(("here", "below"), [("BUILD", "ACTIVE"), ("ERROR", "ACTIVE"), ("ACTIVE", "ERROR")])
+def test_the_childs_status_counts(tmp_path: Path, here: str, below: str) -> None:
+    tree, uuid = one_below(tmp_path)
+    plant(tree, "root", f"update instances set status = '{here}'")
+    plant(tree, "leaf", f"update instances set status = '{below}'")
+
+    # In the leaf itself an instance in ERROR on a host is a difference of its own.
+    (done,) = repair.run(root_of(tree))
+
+    assert done.difference.kind == "status_differs"
+    assert status_at(tree, "root", uuid).value == below
+    assert kinds(tree) == []
+
+
+def test_a_silent_child_is_left_until_it_answers(tmp_path: Path) -> None:
+    tree, uuid = one_below(tmp_path)
+    tree.network.fault(tree.nodes["leaf"].url, Dead())
+
+    (left,) = repair.run(root_of(tree))
+
+    assert isinstance(left, Left)
+    assert status_at(tree, "root", uuid) is Status.ACTIVE
+
+
+@pytest.mark.parametrize("steps", range(4))
+def test_a_boot_under_way_is_not_disturbed(tmp_path: Path, steps: int) -> None:
+    tree = a_booted_tree(tmp_path, count=1)
+    plant(tree, "leaf", "update inventories set used = used + 1")
+    tree.nodes["root"].client().post(
+        "/zones/boot", {"server": {"name": "vm", "flavorRef": "small", "num_instances": 3}}
+    )
+    for number in range(steps):
+        tree.step(("root", "leaf")[number % 2])
+
+    for node in tree.nodes.values():
+        repair.run(node.zone)
+    tree.settle()
+
+    states = sql(root_of(tree), "select state, count(*) from placements group by state")
+    assert states == [("confirmed", 4)]
+    assert [
+        d for node in tree.nodes.values() for d in (*audit.run(node.zone), *across_edges(node.zone))
+    ] == []
+
+
+# -- the whole tree ----------------------------------------------------------------------------------------
+
+
+def a_deep_tree(folder: Path) -> tuple[Tree, str]:
+    """Root, region, leaf, and a second parent of the region, each with one instance in the leaf."""
+    tree = Tree(folder)
+    tree.add("root")
+    tree.add("region", parent="root")
+    tree.add("leaf", parent="region", hosts_=[a_host("secret-host", vcpus=8)])
+    tree.add("other")
+    tree.join("other", "region")
+    tree.poll()
+    for name in ("root", "other"):
+        client = tree.nodes[name].client()
+        client.post("/flavors", {"flavor": {"name": "small", "vcpus": 1, "ram": 256, "disk": 1}})
+        client.post("/zones/boot", {"server": {"name": "vm", "flavorRef": "small", "num_instances": 1}})
+    tree.settle()
+    (uuid,) = sql(root_of(tree), "select uuid from instances")[0]
+    return tree, uuid
+
+
+def told(tree: Tree, name: str = "root") -> dict[str, object]:
+    """What one child of a zone tells in the audit of the tree."""
+    (child,) = tree.nodes[name].client().get("/audit?tree=true").json["children"]
+    del child["id"]
+    return dict(child)
+
+
+def test_a_tree_that_is_right_has_no_difference_anywhere(tmp_path: Path) -> None:
+    tree, _ = a_deep_tree(tmp_path)
+
+    assert told(tree) == {"name": "region", "differences": [], "complete": True}
+
+
+def test_the_root_hears_of_its_own_instance_two_zones_below(tmp_path: Path) -> None:
+    tree, uuid = a_deep_tree(tmp_path)
+
+    plant(tree, "leaf", "update placements set state = 'gone'")
+
+    assert told(tree)["differences"] == [{"kind": "instance_without_place", "id": uuid}]
+
+
+def test_the_root_hears_of_the_edge_below_its_child(tmp_path: Path) -> None:
+    tree, uuid = a_deep_tree(tmp_path)
+
+    plant(tree, "leaf", "delete from inbound_builds")
+
+    assert told(tree)["differences"] == [{"kind": "child_lacks_instance", "id": uuid}]
+
+
+def test_what_is_wrong_with_hosts_is_their_own_zones_alone(tmp_path: Path) -> None:
+    tree, _ = a_deep_tree(tmp_path)
+    plant(tree, "leaf", "update inventories set used = 7")
+
+    assert told(tree)["differences"] == []
+    here = tree.nodes["leaf"].client().get("/audit").json["differences"]
+    assert {found["kind"] for found in here} == {"used_differs"}
+
+
+def test_a_silent_zone_below_makes_the_answer_incomplete(tmp_path: Path) -> None:
+    tree, _ = a_deep_tree(tmp_path)
+    tree.network.fault(tree.nodes["leaf"].url, Dead())
+
+    assert told(tree) == {"name": "region", "differences": [], "complete": False}
+
+
+def test_a_silent_child_makes_the_answer_incomplete(tmp_path: Path) -> None:
+    tree, _ = a_deep_tree(tmp_path)
+    tree.network.fault(tree.nodes["region"].url, Dead())
+
+    assert told(tree)["complete"] is False
+
+
+def test_a_parent_may_audit_and_not_repair(tmp_path: Path) -> None:
+    tree, _ = a_deep_tree(tmp_path)
+    parent = tree.nodes["region"].client("parent-root")
+
+    assert parent.post("/audit", {"repair": {}}).status == 403
+    assert parent.get("/audit?budget_s=5").json == {"version": 1, "differences": [], "complete": True}
+    assert [parent.get(f"/audit{query}").status for query in ("", "?budget_s=0", "?budget_s=x")] == [400] * 3
+
+
+def test_an_admin_repairs_over_the_api(tmp_path: Path) -> None:
+    tree, _ = a_deep_tree(tmp_path)
+    plant(tree, "leaf", "update inventories set used = used + 2 where resource_class = 'VCPU'")
+    admin = tree.nodes["leaf"].client()
+
+    shown, done, again = (
+        admin.post("/audit", {"repair": {"dry_run": dry}}).json for dry in (True, False, False)
+    )
+
+    assert shown == done
+    (line,) = done["differences"]
+    assert (line["kind"], line["mended"]) == ("used_differs", True)
+    assert again == {"differences": []}

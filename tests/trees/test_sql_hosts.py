@@ -1,0 +1,246 @@
+"""Hosts found by the database and not in memory: the same choice, and none before agents have reported."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.builders.clock import FakeClock
+from tests.builders.one_zone import a_spec, a_zone, add_hosts, sql
+from tests.builders.tree import Tree, a_host
+from zonesched.errors import NotReady
+from zonesched.model.aggregate import AVAILABILITY_ZONE
+from zonesched.model.own_zone import AsConfigured, ChosenFilters
+from zonesched.model.request_spec import Flavor, RequestSpec
+from zonesched.model.views import HostForm, InventoryForm
+from zonesched.scheduler.aggregate_limits import NO_LIMITS
+from zonesched.services.hosts import aggregates, hosts
+from zonesched.services.select import select
+from zonesched.services.state.host_cache import HostCache
+from zonesched.services.state.sql_hosts import REPEATING, SqlHosts
+from zonesched.services.zone import Zone
+from zonesched.store import prepared
+from zonesched.store.store import Transaction
+
+TRAITS = ("CUSTOM_A", "CUSTOM_B", "CUSTOM_AB")
+LIMITS = (
+    "limit_tenants_to_aggregate",
+    "placement_aggregate_required_for_tenants",
+    "query_placement_for_availability_zone",
+    "enable_isolated_aggregate_filtering",
+)
+NEEDED = ["ComputeFilter", "ComputeCapabilitiesFilter", "ImagePropertiesFilter"]
+
+an_inventory = st.builds(
+    InventoryForm,
+    total=st.integers(2, 9),
+    min_unit=st.integers(1, 2),
+    max_unit=st.integers(2, 9),
+    step_size=st.sampled_from([1, 1, 2]),
+)
+inventories = st.fixed_dictionaries(
+    {"VCPU": an_inventory, "MEMORY_MB": an_inventory}, optional={"CUSTOM_X": an_inventory}
+)
+forms = st.lists(
+    st.tuples(st.sampled_from(["", "az1", "az2"]), st.frozensets(st.sampled_from(TRAITS)), inventories),
+    min_size=1,
+    max_size=8,
+)
+groups = st.lists(
+    st.tuples(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "filter_tenant_id": st.sampled_from(["project-1", "other"]),
+                "trait:CUSTOM_A": st.just("required"),
+            },
+        ),
+        st.frozensets(st.integers(0, 7), max_size=4),
+    ),
+    max_size=3,
+)
+zoned = st.tuples(st.sampled_from(["az1", "az3"]), st.frozensets(st.integers(0, 7), max_size=4))
+specs = st.dictionaries(
+    st.sampled_from([*(f"trait:{name}" for name in TRAITS), "resources:CUSTOM_X", "traits:any_of"]),
+    st.none(),
+    max_size=3,
+).flatmap(
+    lambda keys: st.fixed_dictionaries(
+        {
+            key: st.sampled_from(["required", "forbidden"])
+            if key.startswith("trait:")
+            else st.sampled_from(["1", "2", "3"] if key.startswith("resources") else ["CUSTOM_A,CUSTOM_AB"])
+            for key in keys
+        }
+    )
+)
+
+
+@pytest.fixture(scope="module")
+def zone(tmp_path_factory: pytest.TempPathFactory) -> Zone:
+    return a_zone(tmp_path_factory.mktemp("sql"), service_down_time=1e6)
+
+
+def plant(zone: Zone, found: Any, said: Any, in_zone: Any) -> None:
+    """Let the zone have these hosts and aggregates alone."""
+    for table in ("aggregate_hosts", "aggregates", "hosts"):
+        sql(zone, f"DELETE FROM {table}")
+    zone.hosts = HostCache(zone.store, zone.clock, 1e6)
+    names = [f"h{number}" for number in range(len(found))]
+    rows = [
+        HostForm(n, "", az, inv, traits=traits) for n, (az, traits, inv) in zip(names, found, strict=True)
+    ]
+    add_hosts(zone, *rows)
+    az, members = in_zone
+    for number, (metadata, own) in enumerate([*said, ({AVAILABILITY_ZONE: az}, members)]):
+        made = aggregates.create(zone, f"g{number}", "")
+        aggregates.change(zone, str(made.number), metadata=metadata)
+        for member in sorted(own):
+            if member < len(names):
+                aggregates.add_host(zone, str(made.number), names[member])
+
+
+def by_sql(zone: Zone) -> SqlHosts:
+    return SqlHosts(zone.store, zone.clock, 1e6, zone.schedulers.default.plugins)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    forms,
+    groups,
+    zoned,
+    specs,
+    st.sampled_from(["", "az1", "az2", "az3"]),
+    st.frozensets(st.sampled_from(LIMITS)),
+)
+@pytest.mark.slow
+def test_the_choice_is_that_of_the_table_in_memory(
+    zone: Zone, found: Any, said: Any, in_zone: Any, extra: Any, wanted_zone: str, on: frozenset[str]
+) -> None:
+    plant(zone, found, said, in_zone)
+    scheduler = zone.schedulers.default
+    limits = replace(scheduler.plugins.limits, **{name: name in on for name in LIMITS})
+    scheduler.plugins = replace(scheduler.plugins, limits=limits)
+    flavor = Flavor("f", "f", 2, 2, 0, extra)
+    spec = replace(a_spec(), flavor=flavor, num_instances=5, alternates=5, availability_zone=wanted_zone)
+
+    in_memory, _ = select.decide_on(zone, zone.hosts, spec, zone.uuid, 0)
+    source, whole = by_sql(zone), scheduler.plugins
+    others = tuple(f for f in whole.filters.default if not isinstance(f, REPEATING))
+    # Nothing after the database asks again what it was asked.
+    scheduler.plugins = replace(whole, limits=NO_LIMITS, filters=replace(whole.filters, default=others))
+    in_sql, _ = select.decide_on(zone, source, spec, zone.uuid, 0)
+    scheduler.plugins = whole
+
+    assert in_sql.plan == in_memory.plan
+    assert in_sql.spec == in_memory.spec
+    if in_memory.plan.entries:
+        return
+    why = in_sql.account.own.steps  # type: ignore[union-attr]
+    assert [step.before for step in why[1:]] == [step.after for step in why[:-1]]
+    assert (why[0].before, why[-1].after) == (len(found), 0)
+
+
+def a_small_zone(folder: Path, **options: Any) -> Zone:
+    zone = a_zone(folder, service_down_time=1e6, **options)
+    forms = [a_host("big", vcpus=8), a_host("small", vcpus=1), a_host("plain", vcpus=8, traits=["CUSTOM_A"])]
+    add_hosts(zone, *forms)
+    return zone
+
+
+def wanting(vcpus: int, **extra: str) -> RequestSpec:
+    return replace(
+        a_spec(), flavor=Flavor("f", "f", vcpus, 64, 0, {k.replace("_", ":", 1): v for k, v in extra.items()})
+    )
+
+
+def test_hosts_that_lack_something_never_leave_the_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zone = a_small_zone(tmp_path, host_source="sql")
+    seen: list[tuple[str, Any]] = []
+    run = prepared._on_cursor
+
+    def seen_running(tx: Transaction, how: str, text: str, parameters: Any) -> Any:
+        seen.append((text, parameters))
+        return run(tx, how, text, parameters)
+
+    monkeypatch.setattr(prepared, "_on_cursor", seen_running)
+    (plain,) = (host for host in zone.hosts.snapshot()[0] if host.facts.name == "plain")
+    seen.clear()
+    with zone.hosts.for_request(wanting(4, trait_CUSTOM_A="required")) as found:
+        names = [found.table.name(row) for row in range(found.table.size)]
+
+    assert names == ["plain"]
+    assert [(step.before, step.after) for step in found.steps] == [(3, 1)]
+    asked_of = [str(parameters) for text, parameters in seen if "hosts.name" in text]
+    assert asked_of and all(plain.facts.id in ids and ids.count("-") == 4 for ids in asked_of)
+
+
+def test_filters_that_an_admin_chooses_are_all_that_is_asked_for(tmp_path: Path) -> None:
+    zone = a_small_zone(tmp_path, host_source="sql")
+    spec = wanting(4, trait_CUSTOM_A="required")
+
+    with zone.hosts.for_request(replace(spec, enabled=ChosenFilters(("ComputeFilter",)))) as chosen:
+        chosen_size = len(chosen.table)
+    with zone.hosts.for_request(replace(spec, enabled=AsConfigured())) as configured:
+        configured_size = len(configured.table)
+
+    assert (chosen_size, configured_size) == (2, 1)
+
+
+def test_a_zone_says_which_enabled_filters_repeat_the_database(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        a_zone(tmp_path / "few", host_source="sql", enabled_filters=NEEDED)
+        quiet = list(caplog.messages)
+        a_zone(tmp_path / "all", host_source="sql", enabled_filters=[*NEEDED, "RamFilter", "TraitsFilter"])
+
+    assert quiet == []
+    assert [m for m in caplog.messages if "RamFilter, TraitsFilter" in m and "host_source" in m]
+
+
+def test_a_zone_that_nobody_has_reported_to_is_not_ready(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    tree.add("root", host_source="sql")
+    client = tree.nodes["root"].client()
+    client.post("/flavors", {"flavor": {"name": "small", "vcpus": 1, "ram": 64, "disk": 0}})
+    server = {"server": {"name": "vm", "flavorRef": "small", "num_instances": 1}}
+
+    early = client.post("/zones/boot", server)
+    tree.register("root", [a_host("h1")])
+    ready = client.post("/zones/boot", server)
+    tree.settle()
+
+    assert (early.status, early.json["serviceUnavailable"]["error_code"]) == (503, "not_ready")
+    assert int(early.headers["Retry-After"]) > 0
+    assert ready.status == 202
+    shown = client.get(f"/reservations/{ready.json['reservation_id']}").json["reservation"]
+    assert shown["counts"] == {"BUILD": 1}
+
+
+def test_a_full_zone_is_ready_and_says_why_nothing_fits(tmp_path: Path) -> None:
+    zone = a_small_zone(tmp_path, host_source="sql")
+
+    decision, _ = select.decide_on(zone, zone.hosts, wanting(64), zone.uuid, 0)
+
+    select.check_ready(zone)
+    steps = decision.account.own.steps  # type: ignore[union-attr]
+    assert [(s.filter, s.code, s.before, s.after) for s in steps][:1] == [("room", "no_room", 3, 0)]
+
+
+def test_all_that_reads_hosts_works_without_a_table(tmp_path: Path) -> None:
+    zone = a_small_zone(tmp_path, host_source="sql")
+
+    assert isinstance(zone.hosts, SqlHosts)
+    assert len(hosts.list_hypervisors(zone)) == 3
+    assert select.judge_host(zone, wanting(4), zone.uuid, "small").answers
+    with pytest.raises(NotReady):
+        select.check_ready(a_zone(tmp_path / "empty", FakeClock(), host_source="sql"))

@@ -1,0 +1,283 @@
+"""What a child tells late, early or twice ends in the same picture above."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.crashes import differences, heal
+from tests.builders.inline_executor import InlineExecutor, InlineLoop
+from tests.builders.migrated import url_of
+from tests.builders.one_zone import a_zone
+from tests.builders.tree import Tree
+from tests.builders.wsgi_transport import LostReply
+from tests.trees.test_boot import a_small_tree
+from tests.trees.test_boot_faults import boot, counts
+from zonesched.model.views import AgentReport, AgentState
+from zonesched.seams import ThreadLoop
+from zonesched.services import background
+from zonesched.services.audit import audit, audit_edges
+from zonesched.services.children import sync
+from zonesched.services.children.sync import Sync, pause_s
+from zonesched.services.hosts import hosts
+from zonesched.services.zone import Zone
+from zonesched.store.store import Store
+
+
+def report_all(tree: Tree, name: str, state: AgentState) -> None:
+    node = tree.nodes[name]
+    assert node.compute is not None
+    desired = hosts.desired(node.zone, node.compute, "agent")
+    hosts.report(node.zone, node.compute, "agent", [AgentReport(d.uuid, d.attempt, state) for d in desired])
+
+
+def test_what_agents_report_reaches_the_root(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    reservation_id = boot(tree)
+    tree.settle()
+
+    for name in ("root", "leaf-a", "leaf-b"):
+        report_all(tree, name, AgentState.ACTIVE)
+    tree.clock.advance(60)
+    tree.settle()
+
+    assert counts(tree, reservation_id) == {"ACTIVE": 12}
+
+
+def test_an_end_that_is_told_before_the_confirm_is_answered_is_not_lost(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    leaf = tree.nodes["leaf-b"]
+    reservation_id, unknown = a_boot_with_unanswered_confirms(tree)
+    tree.network.fault(leaf.url, LostReply(path="/confirm"))
+
+    report_all(tree, "leaf-b", AgentState.GONE)
+    tree.clock.advance(60)
+    tree.settle(1)
+
+    assert counts(tree, reservation_id) == {"BUILD": 12 - unknown, "ERROR": unknown}
+    tree.network.heal(leaf.url)
+    heal(tree)
+    assert differences(tree) == []
+
+
+def a_boot_with_unanswered_confirms(tree: Tree) -> tuple[str, int]:
+    """A boot whose leaf-b has confirmed its part without being heard, and the size of that part."""
+    leaf = tree.nodes["leaf-b"]
+    # Of a confirm and of what has changed.
+    tree.network.fault(leaf.url, LostReply(path="/reservations"))
+    reservation_id = boot(tree)
+    tree.settle(1)
+    unknown = counts(tree, reservation_id)["UNKNOWN"]
+    assert unknown > 0
+    tree.network.heal(leaf.url)
+    return reservation_id, unknown
+
+
+def test_what_a_child_tells_is_as_good_as_the_answer_of_the_confirm(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    reservation_id, _ = a_boot_with_unanswered_confirms(tree)
+    tree.network.fault(tree.nodes["leaf-b"].url, LostReply(path="/confirm"))
+
+    tree.settle(1)
+
+    assert counts(tree, reservation_id) == {"BUILD": 12}
+
+
+def test_what_a_child_deleted_by_itself_before_the_confirm_was_answered(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    leaf = tree.nodes["leaf-b"]
+    reservation_id, unknown = a_boot_with_unanswered_confirms(tree)
+    tree.network.fault(leaf.url, LostReply(path="/confirm"))
+
+    admin = leaf.client()
+    for server in admin.get("/servers?all_tenants=1").json["servers"]:
+        assert admin.delete(f"/servers/{server['id']}").status == 204
+    tree.clock.advance(60)
+    tree.settle(1)
+    tree.network.heal(leaf.url)
+    heal(tree)
+    tree.clock.advance(60)
+    tree.settle()
+
+    assert counts(tree, reservation_id) == {"BUILD": 12 - unknown, "ERROR": unknown}
+
+
+def test_a_build_that_lost_its_claim_leaves_no_instance_in_the_child(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    # Two boots see the same room; what the second one is offered is taken when it comes to claim.
+    boot(tree, num_instances=20)
+    boot(tree, num_instances=20)
+
+    heal(tree)
+
+    assert differences(tree) == []
+    for node in tree.nodes.values():
+        assert list(audit.run(node.zone)) == []
+        assert list(audit_edges.across_edges(node.zone)) == []
+
+
+class Looking:
+    """Runs loops when they are due or were woken, as threads would, while the clock goes on."""
+
+    def __init__(self, tree: Tree, loops: Sequence[InlineLoop]) -> None:
+        self._clock, self._loops = tree.clock, loops
+        self._due_at = [tree.clock.monotonic()] * len(loops)
+        self._woken = [loop.woken for loop in loops]
+
+    def go_on(self, seconds: float) -> None:
+        until = self._clock.monotonic() + seconds
+        while self._clock.monotonic() < until:
+            for n, loop in enumerate(self._loops):
+                if loop.woken > self._woken[n] or self._clock.monotonic() >= self._due_at[n]:
+                    self._woken[n] = loop.woken
+                    self._due_at[n] = self._clock.monotonic() + loop.step()
+            self._clock.advance(0.25)
+
+
+def started_sync(tree: Tree, name: str) -> InlineLoop:
+    """The sync loop of a zone whose background work was started."""
+    executor = tree.executor
+    assert isinstance(executor, InlineExecutor)
+    background.start(tree.nodes[name].zone)
+    return next(loop for loop in reversed(executor.loops) if loop.name == "sync")
+
+
+def work_all(tree: Tree) -> None:
+    """Boots are carried on, with no sync anywhere."""
+    for node in tree.nodes.values():
+        while background.work_on_boots(node.zone) == 0.0:
+            pass
+
+
+def all_active(tree: Tree) -> None:
+    for name in ("root", "leaf-a", "leaf-b"):
+        report_all(tree, name, AgentState.ACTIVE)
+
+
+def test_a_boot_after_an_idle_time_is_seen_active_within_a_short_pause_for_each_level(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    looking = Looking(tree, [started_sync(tree, "root"), started_sync(tree, "region")])
+    looking.go_on(100.0)
+    reservation_id = boot(tree)
+    work_all(tree)
+    all_active(tree)
+
+    looking.go_on(2 * 1.25)
+
+    assert counts(tree, reservation_id) == {"ACTIVE": 12}
+
+
+def test_a_confirm_ends_the_pause_of_the_sync_in_each_zone_that_passed_it_on(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    loops = [started_sync(tree, "root"), started_sync(tree, "region")]
+    before = [loop.woken for loop in loops]
+
+    boot(tree)
+    work_all(tree)
+
+    assert all(loop.woken > woken for loop, woken in zip(loops, before, strict=True))
+
+
+def another_process(tree: Tree, name: str) -> Zone:
+    """The same zone in a process of its own: its rows are all that they share."""
+    zone = tree.nodes[name].zone
+    other = Zone.open(
+        zone.conf,
+        clock=zone.clock,
+        executor=InlineExecutor(),
+        transport=zone.transport,
+        store=Store.open(url_of(tree.folder / f"{name}.sqlite")),
+    )
+    other.children.poll()
+    return other
+
+
+def test_what_one_process_sent_another_one_finds_in_bounded_time(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    step = Sync(another_process(tree, "root")).step
+    regional = started_sync(tree, "region")
+    pause_s = step()
+    reservation_id = boot(tree)
+    work_all(tree)
+    all_active(tree)
+    regional.step()
+    conf = tree.nodes["root"].zone.conf
+    ends_at = tree.clock.monotonic() + conf.boot_poll_interval + conf.retry_pause
+
+    while tree.clock.monotonic() + pause_s < ends_at:
+        tree.clock.advance(max(0.01, pause_s))
+        pause_s = step()
+
+    assert counts(tree, reservation_id) == {"ACTIVE": 12}
+
+
+def test_nothing_unfinished_is_asked_for_each_interval_and_not_before(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    looking = Looking(tree, [started_sync(tree, "root")])
+    looking.go_on(1.0)
+    tree.network.sent.clear()
+
+    looking.go_on(61.0)
+
+    asked = [sent for sent in tree.network.sent if "/reservations" in sent.url]
+    assert len(asked) == 2 * 2
+
+
+@pytest.mark.parametrize(
+    ("age_s", "expected"),
+    [(-5.0, 1.0), (0.0, 1.0), (8.0, 2.0), (60.0, 15.0), (1e6, 30.0), (float("inf"), 30.0)],
+)
+def test_pauses_grow_with_what_is_waited_for_and_end_at_the_interval(
+    tmp_path: Path, age_s: float, expected: float
+) -> None:
+    assert pause_s(a_zone(tmp_path).conf, age_s) == expected
+
+
+def test_an_older_page_does_not_undo_what_another_process_has_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = a_small_tree(tmp_path)
+    reservation_id = boot(tree)
+    work_all(tree)
+    zone, other = tree.nodes["root"].zone, another_process(tree, "root")
+    call = zone.children.call
+
+    def overtaken(*args: Any) -> Any:
+        answers = call(*args)
+        all_active(tree)
+        sync.ask(tree.nodes["region"].zone)
+        sync.ask(other)
+        return answers
+
+    monkeypatch.setattr(zone.children, "call", overtaken)
+    sync.ask(zone)
+
+    assert counts(tree, reservation_id) == {"ACTIVE": 12}
+
+
+def test_a_loop_that_is_stopped_between_two_steps_starts_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[int] = []
+    stopping = threading.Event()
+    clear = stopping.clear
+
+    def stop_then_clear() -> None:
+        loop.stop()
+        clear()
+
+    def step() -> float:
+        steps.append(1)
+        raise SystemExit
+
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: None)
+    loop = ThreadLoop("late", step)
+    monkeypatch.setattr(loop, "_wake", stopping)
+    monkeypatch.setattr(stopping, "clear", stop_then_clear)
+    with suppress(SystemExit):
+        loop.thread.run()
+
+    assert steps == []

@@ -1,0 +1,379 @@
+"""The agent's own account of claims: its sums, what is a difference, and what the zone makes of one."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders.one_zone import AGENT, a_form, a_zone, add_hosts, boot_on, put_instance, put_place, sql
+from tests.builders.tree import Client, Tree, a_host
+from tests.trees.test_tracing import Wire
+from zonesched.compute.agent import Agent, Rhythm
+from zonesched.compute.client import AgentClient
+from zonesched.compute.driver import DriverSettings
+from zonesched.compute.fake import FakeDriver
+from zonesched.compute.inventory import InventoryHost
+from zonesched.compute.machine import Key, Local, Phase
+from zonesched.compute.tracker import LOOK_S, Tracker
+from zonesched.compute.usage_ledger import (
+    Booked,
+    Claim,
+    Difference,
+    Place,
+    Statement,
+    UsageLedger,
+    look,
+    present,
+    untold,
+)
+from zonesched.model.agent_claims import BookedClass, ClaimedInstance
+from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.services.audit import audit, repair
+from zonesched.services.hosts import hosts
+from zonesched.store.placements import OnHost
+
+A, B = Key("a", 1), Key("b", 1)
+TWO = Claim("h1", {"VCPU": 2})
+VCPU = ("h1", "VCPU")
+
+
+def told(*wanted: Key, used: int | None = None, held: int = 0, known: int = 0) -> Statement:
+    """The zone's word: 2 VCPU for each that it wants on h1, and what is booked there."""
+    booked = Booked(2 * len(wanted) + held if used is None else used, held, known)
+    return Statement(dict.fromkeys(wanted, TWO), {VCPU: booked})
+
+
+# -- the account -------------------------------------------------------------------------------------------
+
+claims = st.builds(
+    Claim,
+    st.sampled_from(["h1", "h2"]),
+    st.dictionaries(st.sampled_from(["VCPU", "MEMORY_MB", "PGPU"]), st.integers(1, 9)),
+)
+keys = st.builds(Key, st.sampled_from("abcdef"), st.integers(1, 2))
+wishes = st.dictionaries(keys, claims)
+booked = st.dictionaries(
+    st.tuples(st.sampled_from(["h1", "h2"]), st.sampled_from(["VCPU", "MEMORY_MB", "PGPU"])),
+    st.builds(Booked, st.integers(0, 99), st.integers(0, 9), st.integers(-9, 9)),
+)
+statements = st.builds(Statement, wishes, booked)
+looks = st.lists(st.tuples(st.frozensets(keys), statements), max_size=4)
+
+
+def sums(taken: Mapping[Key, Claim]) -> dict[Place, int]:
+    found: dict[Place, int] = {}
+    for claim in taken.values():
+        for name, amount in claim.resources.items():
+            found[claim.host, name] = found.get((claim.host, name), 0) + amount
+    return found
+
+
+def after(history: list[tuple[frozenset[Key], Statement]]) -> UsageLedger:
+    account = UsageLedger()
+    for here, statement in history:
+        account = look(account, here, statement)
+    return account
+
+
+@given(history=looks, here=wishes, more=wishes)
+def test_what_stands_still_counts_as_the_sum_of_what_is_here(
+    history: list[tuple[frozenset[Key], Statement]], here: dict[Key, Claim], more: dict[Key, Claim]
+) -> None:
+    still = (frozenset(here), Statement(here | more))
+
+    account = after([*history, still, still])
+
+    assert account.counted == Counter(
+        sums({key: claim for key, claim in (here | more).items() if key in here})
+    )
+
+
+@given(here=st.frozensets(keys), statement=statements)
+def test_what_has_just_changed_counts_as_the_zone_has_it(here: frozenset[Key], statement: Statement) -> None:
+    assert look(UsageLedger(), here, statement).counted == Counter(sums(statement.wanted))
+
+
+@given(history=looks, here=st.frozensets(keys), statement=statements)
+def test_the_zones_word_of_an_instance_replaces_what_the_account_had(
+    history: list[tuple[frozenset[Key], Statement]], here: frozenset[Key], statement: Statement
+) -> None:
+    account = look(after(history), here, statement)
+
+    assert {key: account.entries[key].claim for key in statement.wanted} == statement.wanted
+
+
+@given(history=looks, here=st.frozensets(keys), statement=statements)
+def test_each_difference_and_nothing_else_is_between_counted_and_claimed(
+    history: list[tuple[frozenset[Key], Statement]], here: frozenset[Key], statement: Statement
+) -> None:
+    account = look(after(history), here, statement)
+
+    amounts = {d.place: d.amount for d in account.differences}
+    places = account.counted.keys() | statement.booked.keys()
+    for place in places:
+        row = statement.booked.get(place, Booked(0))
+        assert account.counted.get(place, 0) - (row.used - row.held) == amounts.get(place, 0)
+    assert amounts.keys() <= places
+    assert 0 not in amounts.values()
+
+
+@given(history=looks, here=st.frozensets(keys), statement=statements)
+def test_once_it_was_told_there_is_nothing_more_to_tell(
+    history: list[tuple[frozenset[Key], Statement]], here: frozenset[Key], statement: Statement
+) -> None:
+    account = look(after(history), here, statement)
+    amounts = untold(account, statement)
+
+    rows = dict(statement.booked)
+    for place, amount in amounts.items():
+        row = rows.get(place, Booked(0))
+        rows[place] = Booked(row.used, row.held, amount)
+    assert untold(account, Statement(statement.wanted, rows)) == {}
+
+
+def test_a_claim_whose_instance_is_not_built_yet_is_no_difference_at_first() -> None:
+    first = look(UsageLedger(), frozenset(), told(A))
+    assert first.differences == ()
+    assert look(first, frozenset(), told(A)).differences == (Difference("h1", "VCPU", 0, 2),)
+    assert look(first, frozenset({A}), told(A)).differences == ()
+
+
+def test_an_instance_that_does_not_end_is_a_difference_from_the_second_look_on() -> None:
+    running = look(UsageLedger(), frozenset({A, B}), told(A, B))
+    ending = look(running, frozenset({A, B}), told(B))
+    assert ending.differences == ()
+    stuck = look(ending, frozenset({A, B}), told(B))
+    assert stuck.differences == (Difference("h1", "VCPU", 4, 2),)
+    assert look(stuck, frozenset({B}), told(B)).differences == ()
+
+
+def test_holds_are_claims_that_no_agent_has_to_know() -> None:
+    still = look(UsageLedger(), frozenset({A}), told(A, held=6))
+    assert look(still, frozenset({A}), told(A, held=6)).differences == ()
+
+
+def test_what_is_booked_beyond_the_claims_is_a_difference_at_once() -> None:
+    assert look(UsageLedger(), frozenset({A}), told(A, used=5)).differences == (
+        Difference("h1", "VCPU", 2, 5),
+    )
+
+
+def test_what_failed_takes_no_room() -> None:
+    assert present({A: Local(Phase.FAILED), B: Local(Phase.DESTROYING)}) == {B}
+
+
+def test_the_zone_is_told_what_it_does_not_know_and_what_is_over() -> None:
+    differs = look(UsageLedger(), frozenset(), told(used=5))
+    assert untold(differs, told(used=5)) == {VCPU: -5}
+    assert untold(differs, told(used=5, known=-5)) == {}
+    assert untold(look(UsageLedger(), frozenset(), told()), told(known=-5)) == {VCPU: 0}
+
+
+# -- the zone's side ---------------------------------------------------------------------------------------
+
+
+def test_a_zone_says_what_is_claimed_and_what_of_it_is_held(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    one, _ = add_hosts(zone, a_form("h1"), a_form("idle"))
+    (other,) = add_hosts(zone, a_form("h2"), service="other")
+    boot_on(zone, other)
+    uuid = boot_on(zone, one, {"VCPU": 2})
+    for state in (PlacementState.HELD, PlacementState.CONFIRMED):
+        status = InstanceStatus.BUILD if state is PlacementState.HELD else InstanceStatus.ERROR
+        put_place(zone, put_instance(zone, status=status), OnHost(one, {"VCPU": 3}), state=state)
+
+    found = hosts.claimed(zone, AGENT, "agent")
+
+    assert found.instances == [ClaimedInstance(uuid, 1, "h1", {"VCPU": 2})]
+    assert found.booked == [BookedClass("h1", "VCPU", used=8, held=6, difference=0)]
+
+
+def test_what_an_agent_says_of_others_hosts_and_of_no_class_is_left_out(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    own, other = add_hosts(zone, a_form("h1")) + add_hosts(zone, a_form("h2"), service="other")
+
+    amounts = {("h1", "VCPU"): 3, ("h1", "NONE"): 1, ("h2", "VCPU"): 4, ("nowhere", "VCPU"): 5}
+    hosts.note_differences(zone, AGENT, "agent", amounts)
+
+    assert hosts.show_hypervisor(zone, own).resources["VCPU"].agent_difference == 3
+    assert hosts.show_hypervisor(zone, other).resources["VCPU"].agent_difference == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        ({"host": "h1", "resource_class": "vcpu", "difference": 1}, "differences.0.resource_class"),
+        ({"host": "h1", "resource_class": "VCPU", "difference": 2**31}, "differences.0.difference"),
+        ({"host": "h1", "resource_class": "VCPU", "difference": "1"}, "differences.0.difference"),
+        ({"host": "h1", "resource_class": "VCPU"}, "differences.0.difference"),
+    ],
+)
+def test_a_difference_that_cannot_be_is_refused(tmp_path: Path, line: dict[str, object], field: str) -> None:
+    node = Tree(tmp_path).add("zone", hosts_=[a_host("h1")])
+
+    answer = node.client("compute").post("/hosts/differences", {"service": "agent", "differences": [line]})
+
+    assert answer.status == 400
+    ((_, fault),) = answer.json.items()
+    assert fault["field"] == field
+
+
+# -- an agent and its zone ---------------------------------------------------------------------------------
+
+
+class Clinging(FakeDriver):
+    """A driver that does not get rid of instances while it `clings`."""
+
+    clings = False
+
+    def destroy(self, key: Key) -> None:
+        if not self.clings:
+            super().destroy(key)
+
+
+class World:
+    """A zone behind its real application, its agent with a fake driver, and the agent's tracker."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tree = Tree(folder)
+        self.node = self.tree.add("zone", hosts_=[a_host("h1", vcpus=8)])
+        self.admin: Client = self.node.client()
+        self.admin.post("/flavors", {"flavor": {"name": "f", "id": "f", "vcpus": 2, "ram": 64, "disk": 1}})
+        self.driver = Clinging(DriverSettings(), self.tree.clock)
+        client = AgentClient(Wire(self.tree, "zone"), "agent")  # type: ignore[arg-type]
+        self.agent = Agent(
+            client, self.driver, self.tree.clock, [InventoryHost("h1", inventories=SIZE)], Rhythm()
+        )
+        self.tracker = Tracker(self.agent, client)
+
+    def boot(self, count: int) -> list[str]:
+        body = {"server": {"name": "vm", "flavorRef": "f", "num_instances": count}}
+        assert self.admin.post("/zones/boot", body).status == 202
+        self.tree.settle()
+        self.pass_by()
+        servers = self.admin.get("/servers/detail").json["servers"]
+        assert {server["status"] for server in servers} == {"ACTIVE"}
+        return [server["id"] for server in servers]
+
+    def pass_by(self) -> None:
+        """The time of one look."""
+        for _ in range(3):
+            self.agent.step()
+            self.tree.clock.advance(LOOK_S / 3)
+        self.tree.settle(1)
+        assert self.tracker.step() == LOOK_S
+
+    def vcpus(self) -> tuple[int, int]:
+        """What operators see: used, and by how much the agent counts more."""
+        (host,) = self.admin.get("/os-hypervisors/detail").json["hypervisors"]
+        use = host["resources"]["VCPU"]
+        return use["used"], use["agent_difference"]
+
+
+SIZE = {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 4096}, "DISK_GB": {"total": 100}}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_an_agent_whose_instances_are_what_is_claimed_differs_at_no_look(world: World) -> None:
+    first, *_ = world.boot(3)
+    for _ in range(3):
+        world.pass_by()
+        assert world.vcpus() == (6, 0)
+    world.admin.delete(f"/servers/{first}")
+    for _ in range(3):
+        world.pass_by()
+        assert (world.vcpus(), world.tracker.account.differences) == ((4, 0), ())
+
+
+def test_an_instance_that_does_not_end_is_reported_until_it_has(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    # given: two instances, one of which cannot be got rid of
+    caplog.set_level(logging.WARNING, "zonesched.compute.tracker")
+    first, _ = world.boot(2)
+    world.driver.clings = True
+    world.admin.delete(f"/servers/{first}")
+
+    # when
+    for _ in range(4):
+        world.pass_by()
+
+    # then: the claim is given back all the same, and what the agent counts more is told once
+    assert world.vcpus() == (2, 2)
+    assert [message for message in caplog.messages if "VCPU" in message] == [
+        "account differs: host=h1 resource_class=VCPU counted=4 claimed=2; the claims count"
+    ]
+
+    # when
+    world.driver.clings = False
+    world.pass_by()
+
+    # then
+    assert world.vcpus() == (2, 0)
+    assert caplog.messages[-1] == "account agrees again: host=h1 resource_class=VCPU"
+
+
+def test_what_is_stored_as_used_beyond_the_claims_is_reported_and_mended_by_the_repair(world: World) -> None:
+    world.boot(1)
+    sql(world.node.zone, "update inventories set used = 7 where resource_class = 'VCPU'")
+
+    world.pass_by()
+
+    assert world.vcpus() == (7, -5)
+    assert [found.kind for found in audit.run(world.node.zone)] == ["used_differs"]
+    repair.run(world.node.zone)
+    world.pass_by()
+    assert world.vcpus() == (2, 0)
+
+
+def test_the_next_agent_takes_back_what_the_one_before_has_told(world: World) -> None:
+    first, _ = world.boot(2)
+    world.driver.clings = True
+    world.admin.delete(f"/servers/{first}")
+    for _ in range(4):
+        world.pass_by()
+    assert world.vcpus() == (2, 2)
+
+    client = AgentClient(Wire(world.tree, "zone"), "agent")  # type: ignore[arg-type]
+    driver = FakeDriver(DriverSettings(), world.tree.clock)
+    world.agent = Agent(client, driver, world.tree.clock, [InventoryHost("h1", inventories=SIZE)], Rhythm())
+    world.tracker = Tracker(world.agent, client)
+    world.pass_by()
+
+    assert world.vcpus() == (2, 0)
+
+
+def test_a_tracker_is_no_sign_that_its_agent_lives(world: World) -> None:
+    zone, heard = world.node.zone, "select report_count from services where name = 'agent'"
+    world.agent.step()
+    zone.heartbeats.write()
+    before = sql(zone, heard)
+    # Longer than a service that was just written down is left alone.
+    world.tree.clock.advance(2e5)
+
+    world.tracker.step()
+    zone.heartbeats.write()
+    assert sql(zone, heard) == before
+
+    world.agent.step()
+    zone.heartbeats.write()
+    assert sql(zone, heard) != before
+
+
+def test_a_zone_that_is_away_is_asked_at_the_next_look(world: World) -> None:
+    world.boot(1)
+    tracker = Tracker(world.agent, AgentClient(Wire(world.tree, "zone"), "nobody"))  # type: ignore[arg-type]
+
+    assert tracker.step() == LOOK_S
+
+    assert tracker.account == UsageLedger()

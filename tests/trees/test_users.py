@@ -1,0 +1,350 @@
+"""Users of a zone: made, known again, removed; what proves them is told once and kept as a hash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.crashes import Killed
+from tests.builders.one_zone import (
+    a_form,
+    a_zone,
+    add_hosts,
+    put_instance,
+    put_place,
+    put_reservation,
+    sql,
+    used_on,
+)
+from zonesched.errors import BadRequest, Conflict, NotFound, Unauthorized
+from zonesched.model.caller import Caller, Role
+from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.model.views import NewUser
+from zonesched.seal import passwords
+from zonesched.services.catalog import users
+from zonesched.services.zone import Zone
+from zonesched.store.placements import OnHost
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Zone:
+    """A zone with a person and an agent, for tests that only ask who somebody is."""
+    zone = a_zone(tmp_path_factory.mktemp("town"))
+    users.create(zone, "ann", Role.MEMBER, "p", "correct horse")
+    users.create(zone, "agent", Role.COMPUTE, "")
+    return zone
+
+
+def test_a_person_is_known_by_the_chosen_password(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    made = users.create(zone, "ann", Role.MEMBER, "project-1", "correct horse")
+
+    caller = users.authenticate(zone, "ann", "correct horse")
+
+    assert made.secret == ""
+    assert caller == Caller(made.user.id, "ann", Role.MEMBER, "project-1")
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_without_a_password_a_secret_is_generated_and_told_once(tmp_path: Path, role: Role) -> None:
+    zone = a_zone(tmp_path)
+
+    made = users.create(zone, "someone", role, "project-1")
+
+    assert len(made.secret) == 43
+    assert users.authenticate(zone, "someone", made.secret).role is role
+    assert made.secret not in repr(made)
+    assert users.list_users(zone) == [made.user]
+
+
+@pytest.mark.sqlite
+def test_neither_password_nor_secret_is_in_the_database(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    secret = users.create(zone, "agent", Role.COMPUTE, "").secret
+    users.create(zone, "ann", Role.MEMBER, "p", "correct horse")
+    users.authenticate(zone, "ann", "correct horse")
+
+    zone.store.close()
+    content = b"".join(path.read_bytes() for path in tmp_path.rglob("zone.sqlite*"))
+
+    assert b"correct horse" not in content
+    assert secret.encode() not in content
+    assert b"sha256$" in content
+    assert b"scrypt$" in content
+
+
+@pytest.mark.parametrize(
+    ("name", "password"),
+    [
+        ("ann", "wrong"),
+        ("ann", ""),
+        ("ann", "correct hors"),
+        ("ann", "correct horse" + "e" * 2000),
+        ("Ann", "correct horse"),
+        ("nobody", "correct horse"),
+        ("agent", "correct horse"),
+        ("", ""),
+        ("x" * 5000, "y"),
+        ("ann", "\ud800"),
+    ],
+)
+def test_whatever_is_wrong_the_refusal_is_the_same(town: Zone, name: str, password: str) -> None:
+    with pytest.raises(Unauthorized) as refused:
+        users.authenticate(town, name, password)
+
+    assert (refused.value.message, refused.value.code) == ("The credentials are not valid.", "unauthorized")
+
+
+@pytest.mark.parametrize("name", ["ann", "agent", "nobody"])
+def test_a_refusal_costs_one_scrypt_whoever_was_named(
+    town: Zone, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    counted = _count_scrypts(monkeypatch)
+
+    for password in ("wrong", ""):
+        with pytest.raises(Unauthorized):
+            users.authenticate(town, name, password)
+
+    assert len(counted) == 2
+
+
+def test_a_verified_password_costs_no_second_scrypt(town: Zone, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = _count_scrypts(monkeypatch)
+    town.verified.drop(users.list_users(town)[1].id)
+
+    for _ in range(3):
+        users.authenticate(town, "ann", "correct horse")
+    town.clock.advance(61)
+    users.authenticate(town, "ann", "correct horse")
+
+    assert len(counted) == 2
+
+
+def test_the_credentials_of_a_removed_user_end_at_once(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    secret = users.create(zone, "ann", Role.MEMBER, "p").secret
+    users.authenticate(zone, "ann", secret)
+
+    users.delete(zone, "ann")
+
+    with pytest.raises(Unauthorized):
+        users.authenticate(zone, "ann", secret)
+
+
+def test_a_removed_user_whose_name_is_given_again_is_somebody_else(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    first = users.create(zone, "ann", Role.MEMBER, "p")
+    users.authenticate(zone, "ann", first.secret)
+    users.delete(zone, "ann")
+
+    second = users.create(zone, "ann", Role.READER, "p")
+
+    assert first.user.id != second.user.id
+    with pytest.raises(Unauthorized):
+        users.authenticate(zone, "ann", first.secret)
+
+
+def test_a_name_in_use_is_refused(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    secret = users.create(zone, "ann", Role.MEMBER, "p").secret
+
+    with pytest.raises(Conflict) as refused:
+        users.create(zone, "ann", Role.ADMIN, "p")
+
+    assert refused.value.code == "user_exists"
+    assert users.authenticate(zone, "ann", secret).role is Role.MEMBER
+
+
+@pytest.mark.parametrize("name", ["", "a:b", "-ann", "ann\n", "a" * 256, "änn", "a b"])
+def test_a_name_that_basic_authentication_cannot_carry_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(BadRequest) as refused:
+        users.create(a_zone(tmp_path), name, Role.MEMBER, "p", "correct horse")
+
+    assert refused.value.field == "user.name"
+
+
+@pytest.mark.parametrize(
+    ("role", "password", "code"),
+    [
+        (Role.COMPUTE, "correct horse", "password_not_allowed"),
+        (Role.PARENT, "correct horse", "password_not_allowed"),
+        (Role.MEMBER, "x" * 1025, "too_long"),
+    ],
+)
+def test_a_password_that_may_not_be_is_refused(tmp_path: Path, role: Role, password: str, code: str) -> None:
+    zone = a_zone(tmp_path)
+
+    with pytest.raises(BadRequest) as refused:
+        users.create(zone, "someone", role, "p", password)
+
+    assert (refused.value.code, refused.value.field) == (code, "user.password")
+    assert password not in refused.value.message
+    assert users.list_users(zone) == []
+
+
+@pytest.mark.parametrize(
+    ("role", "password"), [(Role.MEMBER, "better horse"), (Role.MEMBER, ""), (Role.PARENT, "")]
+)
+def test_another_secret_ends_the_old_one_at_once_and_the_user_stays(
+    tmp_path: Path, role: Role, password: str
+) -> None:
+    zone = a_zone(tmp_path)
+    first = users.create(zone, "ann", role, "p")
+    users.authenticate(zone, "ann", first.secret)
+
+    changed = users.set_secret(zone, "ann", password)
+
+    assert changed.user == first.user
+    assert bool(changed.secret) is not bool(password)
+    assert users.authenticate(zone, "ann", changed.secret or password).user_id == first.user.id
+    with pytest.raises(Unauthorized):
+        users.authenticate(zone, "ann", first.secret)
+
+
+def test_another_password_is_kept_as_a_hash(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    users.authenticate(zone, "ann", users.create(zone, "ann", Role.MEMBER, "p").secret)
+
+    users.set_secret(zone, "ann", "better horse")
+
+    [(stored,)] = sql(zone, "select secret from users")
+    assert stored.startswith("scrypt$")
+    assert zone.verified._verified == {}
+
+
+@pytest.mark.parametrize(
+    ("role", "password", "code"),
+    [
+        (Role.PARENT, "better horse", "password_not_allowed"),
+        (Role.COMPUTE, "better horse", "password_not_allowed"),
+        (Role.MEMBER, "x" * 1025, "too_long"),
+    ],
+)
+def test_a_refused_change_changes_nothing(tmp_path: Path, role: Role, password: str, code: str) -> None:
+    zone = a_zone(tmp_path)
+    secret = users.create(zone, "someone", role, "p").secret
+
+    with pytest.raises(BadRequest) as refused:
+        users.set_secret(zone, "someone", password)
+
+    assert (refused.value.code, refused.value.field) == (code, "user.password")
+    assert users.authenticate(zone, "someone", secret).name == "someone"
+    with pytest.raises(NotFound):
+        users.set_secret(zone, "nobody")
+
+
+@pytest.mark.parametrize("state", ["INTENDED", "HELD", "CONFIRMING", "CONFIRMED"])
+def test_a_parent_with_instances_here_stays_unless_by_force(tmp_path: Path, state: str) -> None:
+    zone = a_zone(tmp_path)
+    [host_id] = add_hosts(zone, a_form("h"))
+    parent = users.create(zone, "root", Role.PARENT, "").user
+    users.create(zone, "other", Role.PARENT, "")
+    put_reservation(zone, caller_id=parent.id)
+    uuid = put_instance(zone, caller_id=parent.id)
+    put_place(zone, uuid, OnHost(host_id, {"VCPU": 1}), caller_id=parent.id, state=PlacementState[state])
+
+    with pytest.raises(Conflict) as refused:
+        users.delete(zone, "root")
+    users.delete(zone, "other")
+
+    assert (refused.value.code, refused.value.field) == ("user_has_instances", "name")
+    assert [user.name for user in users.list_users(zone)] == ["root"]
+    users.delete(zone, "root", force=True)
+    assert users.list_users(zone) == []
+    assert used_on(zone, host_id)["VCPU"] == 1
+
+
+@pytest.mark.parametrize("state", ["GONE", "FAILED", "RELEASED"])
+def test_a_parent_whose_instances_have_ended_can_go(tmp_path: Path, state: str) -> None:
+    zone = a_zone(tmp_path)
+    [host_id] = add_hosts(zone, a_form("h"))
+    parent = users.create(zone, "root", Role.PARENT, "").user
+    put_reservation(zone, caller_id=parent.id)
+    uuid = put_instance(zone, caller_id=parent.id, status=InstanceStatus.DELETED)
+    where = OnHost(host_id, {"VCPU": 1})
+    put_place(zone, uuid, where, caller_id=parent.id, state=PlacementState[state], claimed=False)
+
+    users.delete(zone, "root")
+
+    assert users.list_users(zone) == []
+
+
+def test_the_last_admin_stays(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    users.create(zone, "one", Role.ADMIN, "p")
+    users.create(zone, "two", Role.ADMIN, "p")
+    users.create(zone, "ann", Role.MEMBER, "p")
+
+    users.delete(zone, "one")
+    with pytest.raises(Conflict) as refused:
+        users.delete(zone, "two")
+    users.delete(zone, "ann")
+
+    assert refused.value.code == "last_admin"
+    assert [user.name for user in users.list_users(zone)] == ["two"]
+
+
+def test_an_unknown_user_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(NotFound) as refused:
+        users.delete(a_zone(tmp_path), "nobody")
+
+    assert refused.value.code == "user_not_found"
+
+
+def test_a_zone_without_users_gets_its_first_admin_once(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+
+    kept: list[NewUser] = []
+    first = users.create_first_admin(zone, kept.append)
+    again = users.create_first_admin(zone, kept.append)
+
+    assert first is not None
+    assert again is None
+    assert kept == [first]
+    assert users.authenticate(zone, first.user.name, first.secret).role is Role.ADMIN
+
+
+def test_an_admin_whom_nobody_could_be_is_not_made(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+
+    def die(admin: NewUser) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        users.create_first_admin(zone, die)
+
+    assert users.list_users(zone) == []
+    assert users.create_first_admin(zone, lambda admin: None) is not None
+
+
+def test_a_zone_with_any_user_gets_no_first_admin(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    users.create(zone, "ann", Role.MEMBER, "p")
+
+    kept: list[NewUser] = []
+    assert users.create_first_admin(zone, kept.append) is None
+    assert kept == []
+    assert sql(zone, "select count(*) from users") == [(1,)]
+
+
+def _count_scrypts(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """A list that grows by one with each scrypt."""
+    counted: list[Any] = []
+    real = passwords.hashlib.scrypt
+
+    def counting(*args: Any, **kwargs: Any) -> bytes:
+        counted.append(None)
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(passwords.hashlib, "scrypt", counting)
+    return counted
+
+
+def test_users_are_listed_by_name(tmp_path: Path) -> None:
+    zone: Zone = a_zone(tmp_path)
+    for name in ("zoe", "ann", "max"):
+        users.create(zone, name, Role.READER, "p")
+
+    assert [user.name for user in users.list_users(zone)] == ["ann", "max", "zoe"]

@@ -1,0 +1,479 @@
+"""The agent: inventories, the machine that decides, the fake driver, and all of it against a failing zone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders.clock import FakeClock
+from zonesched.compute.agent import Agent, Rhythm, ZoneIdentity
+from zonesched.compute.connection import ZoneRefused, ZoneUnavailable
+from zonesched.compute.driver import DriverSettings, DriverUnknown, load_driver
+from zonesched.compute.fake import FakeDriver
+from zonesched.compute.inventory import InventoryHost, read_inventory
+from zonesched.compute.inventory_fields import InventoryError
+from zonesched.compute.machine import (
+    Built,
+    Destroy,
+    Destroyed,
+    Event,
+    Failed,
+    Fetched,
+    Found,
+    Key,
+    Phase,
+    Report,
+    Reported,
+    ReportState,
+    Spawn,
+    State,
+    Wanted,
+    handle,
+)
+
+A, B = Key("a", 1), Key("b", 1)
+
+
+def wants(*keys: Key, is_active: bool = False) -> Fetched:
+    return Fetched(tuple(Wanted(key, "host-1", is_active=is_active) for key in keys))
+
+
+def after(*events: Event) -> State:
+    return handle(State(), events)[0]
+
+
+class TestInventory:
+    def read(self, tmp_path: Path, text: str, name: str = "hosts.csv") -> list[InventoryHost]:
+        path = tmp_path / name
+        path.write_text(text)
+        return read_inventory(path)
+
+    def test_a_csv_line_is_a_host(self, tmp_path: Path) -> None:
+        text = (
+            "# a comment\n"
+            "name,address,availability_zone,VCPU,VCPU.ratio,MEMORY_MB,MEMORY_MB.reserved,capabilities,traits,metrics\n"
+            "h1,192.0.2.1,rack-1,32,4.0,1024,24,kind=big;cores=8,HW_A;HW_B,load=0.5;heat=-3\n"
+        )
+        [host] = self.read(tmp_path, text)
+        assert host.to_wire() == {
+            "name": "h1",
+            "address": "192.0.2.1",
+            "availability_zone": "rack-1",
+            "inventories": {
+                "VCPU": {"total": 32, "allocation_ratio": 4.0},
+                "MEMORY_MB": {"total": 1024, "reserved": 24},
+            },
+            "capabilities": {"kind": "big", "cores": 8},
+            "traits": ["HW_A", "HW_B"],
+            "metrics": {"load": 0.5, "heat": -3},
+        }
+
+    def test_json_says_the_same_as_csv(self, tmp_path: Path) -> None:
+        as_csv = self.read(
+            tmp_path, "name,VCPU,VCPU.ratio,capabilities,traits,metrics\nh1,32,1.5,k=v,HW_A,x=1\n"
+        )
+        row = {
+            "name": "h1",
+            "inventories": {"VCPU": {"total": 32, "ratio": 1.5}},
+            "capabilities": {"k": "v"},
+            "traits": ["HW_A"],
+            "metrics": {"x": 1},
+        }
+        assert self.read(tmp_path, json.dumps([row]), "hosts.json") == as_csv
+
+    def test_an_empty_cell_leaves_the_class_out(self, tmp_path: Path) -> None:
+        hosts = self.read(tmp_path, "name,VCPU,PGPU\nh1,4,\nh2,4,2\n")
+        assert [sorted(host.inventories) for host in hosts] == [["VCPU"], ["PGPU", "VCPU"]]
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("", "line 1: the header is missing"),
+            ("name,vcpus\nh1,4\n", "line 1: vcpus: no such column"),
+            ("name,VCPU,VCPU\nh1,4,4\n", "line 1: VCPU: stands twice"),
+            ("name,VCPU.total\nh1,4\n", "line 1: VCPU.total: no such column"),
+            ("name,VCPU\nh1\n", "line 2: 1 cells, the header has 2"),
+            ("name,VCPU\n\n# note\nh1,four\n", "line 4: VCPU: 'four' is not a number"),
+            ("name,VCPU\nh1,4.5\n", "line 2: VCPU.total: 4.5 is not a whole number"),
+            ("name,VCPU\nh1,-1\n", "line 2: VCPU.total: -1 is not a whole number from 0"),
+            ("name,VCPU,VCPU.ratio\nh1,4,nan\n", "line 2: VCPU.ratio: 'nan' is not a number"),
+            ("name,VCPU,VCPU.ratio\nh1,4,0\n", "line 2: VCPU.ratio: 0 is not a number above 0"),
+            ("name,VCPU,VCPU.reserved\nh1,4,5\n", "line 2: VCPU.reserved: 5 is more than the total 4"),
+            ("name,VCPU,VCPU.reserved\nh1,,5\n", "line 2: VCPU: total is missing"),
+            ("name,VCPU\n,4\n", "line 2: name: is missing"),
+            ("name,VCPU\nh1,4\nh1,4\n", "line 3: name: 'h1' stands on line 2 already"),
+            ("name,availability_zone\nh1,a:b\n", "line 2: availability_zone: 'a:b' has a colon"),
+            ("name,traits\nh1,hw-a\n", "line 2: traits: must be names of capital letters"),
+            ("name,capabilities\nh1,big\n", "line 2: capabilities: 'big' is not key=value"),
+            ("name,metrics\nh1,load\n", "line 2: metrics: 'load' is not key=value"),
+            ("name,metrics\nh1,load=high\n", "line 2: metrics.load: 'high' is not a number"),
+            ("name,metrics\nh1,load=nan\n", "line 2: metrics.load: 'nan' is not a number"),
+        ],
+    )
+    def test_a_wrong_csv_is_refused_with_its_line(self, tmp_path: Path, text: str, said: str) -> None:
+        with pytest.raises(InventoryError) as caught:
+            self.read(tmp_path, text)
+        assert f"{tmp_path}/hosts.csv, {said}" in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("{}", "line 1: a JSON inventory is an array of hosts"),
+            ('[\n{"name": "h1"},\n3]', "line 3: a host is a JSON object"),
+            ('[\n{"name": "h1"},\n{"name": }]', "line 3: Expecting value"),
+            ('[\n{"name": "h1"}', "line 2: Expecting value"),
+            ('[{"name": "h1"},\n{"name": "h2", "vcpus": 4}]', "line 2: vcpus: no such field"),
+            ('[{"name": 7}]', "line 1: name: must be text"),
+            ('[{"name": "h", "inventories": 7}]', "line 1: inventories: must be an object"),
+            ('[{"name": "h", "inventories": {"VCPU": {"total": true}}}]', "line 1: VCPU.total: True is not"),
+            (
+                '[{"name": "h", "inventories": {"VCPU": {"total": 1, "x": 1}}}]',
+                "line 1: VCPU.x: no such part",
+            ),
+            ('[{"name": "h", "inventories": {"vcpu": {"total": 1}}}]', "line 1: vcpu: a resource class is"),
+            (
+                '[{"name": "h", "inventories": {"VCPU": {"total": 1, "ratio": "a"}}}]',
+                "VCPU.ratio: 'a' is not",
+            ),
+            ('[{"name": "h", "capabilities": []}]', "line 1: capabilities: must be an object"),
+            ('[{"name": "h", "metrics": []}]', "line 1: metrics: must be an object"),
+            ('[{"name": "h", "metrics": {"load": "1"}}]', "line 1: metrics.load: '1' is not a finite number"),
+            (
+                '[{"name": "h", "metrics": {"load": true}}]',
+                "line 1: metrics.load: True is not a finite number",
+            ),
+        ],
+    )
+    def test_wrong_json_is_refused_with_its_line(self, tmp_path: Path, text: str, said: str) -> None:
+        with pytest.raises(InventoryError) as caught:
+            self.read(tmp_path, text, "hosts.json")
+        assert said in str(caught.value)
+
+    def test_a_missing_file_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(InventoryError, match=r"none\.csv: cannot be read"):
+            read_inventory(tmp_path / "none.csv")
+
+
+class TestMachine:
+    def test_what_is_wanted_and_not_there_is_spawned_once(self) -> None:
+        state, first = handle(State(), [wants(A, B)])
+        _, second = handle(state, [wants(A, B)])
+        assert first == (Spawn(Wanted(A, "host-1")), Spawn(Wanted(B, "host-1")))
+        assert second == ()
+
+    def test_a_build_that_ends_is_reported_until_the_zone_took_it(self) -> None:
+        built = after(wants(A), Built(A))
+        assert list(built.unreported.values()) == [Report(A, ReportState.ACTIVE)]
+        taken, _ = handle(built, [Reported((Report(A, ReportState.ACTIVE),))])
+        assert taken.unreported == {}
+
+    def test_a_report_the_zone_lost_is_sent_again(self) -> None:
+        told = after(wants(A), Built(A), Reported((Report(A, ReportState.ACTIVE),)))
+        state, _ = handle(told, [wants(A)])
+        assert list(state.unreported.values()) == [Report(A, ReportState.ACTIVE)]
+
+    def test_what_the_zone_has_as_running_is_not_reported(self) -> None:
+        state = after(wants(A, is_active=True), Built(A), wants(A, is_active=True))
+        assert state.instances[A].phase is Phase.RUNNING
+        assert state.unreported == {}
+
+    def test_a_failure_is_reported_with_its_reason_and_not_tried_again(self) -> None:
+        state, instructions = handle(after(wants(A), Failed(A, "build_failed")), [wants(A)])
+        assert instructions == ()
+        assert list(state.unreported.values()) == [Report(A, ReportState.ERROR, "build_failed")]
+
+    def test_a_failure_is_forgotten_when_the_zone_no_longer_wants_it(self) -> None:
+        state, instructions = handle(after(wants(A), Failed(A, "build_failed")), [wants()])
+        assert instructions == (Destroy(A),)
+        assert handle(state, [Destroyed(A)])[0].instances == {}
+
+    def test_what_an_earlier_agent_left_is_reported_as_it_stands(self) -> None:
+        state, instructions = handle(after(Found((A, B))), [wants(A, B), Built(A), Failed(B, "ended")])
+        assert instructions == ()
+        assert set(state.unreported.values()) == {
+            Report(A, ReportState.ACTIVE),
+            Report(B, ReportState.ERROR, "ended"),
+        }
+
+    def test_what_an_earlier_agent_left_and_nobody_wants_is_destroyed(self) -> None:
+        _, instructions = handle(after(Found((A, B)), Built(A)), [wants(B)])
+        assert instructions == (Destroy(A),)
+
+    def test_a_running_instance_that_stops_is_reported(self) -> None:
+        state = after(wants(A, is_active=True), Built(A), Failed(A, "stopped"))
+        assert list(state.unreported.values()) == [Report(A, ReportState.ERROR, "stopped")]
+
+    @pytest.mark.parametrize("events", [[wants(A)], [wants(A), Built(A)]])
+    def test_what_is_no_longer_wanted_is_destroyed_and_told(self, events: list[Event]) -> None:
+        state, instructions = handle(after(*events), [wants()])
+        assert instructions == (Destroy(A),)
+        assert state.unreported == {}
+        gone, _ = handle(state, [Destroyed(A)])
+        assert gone == State(unreported={A: Report(A, ReportState.GONE)})
+
+    def test_a_build_that_ends_while_it_is_destroyed_is_not_reported(self) -> None:
+        state = after(wants(A), wants(), Built(A), Failed(A, "x"))
+        assert state.instances[A].phase is Phase.DESTROYING
+        assert state.unreported == {}
+
+    def test_a_later_attempt_is_another_instance(self) -> None:
+        _, instructions = handle(after(wants(A)), [wants(Key("a", 2))])
+        assert instructions == (Destroy(A), Spawn(Wanted(Key("a", 2), "host-1")))
+
+    def test_a_state_is_never_changed_in_place(self) -> None:
+        before = after(wants(A))
+        handle(before, [Built(A), wants(B)])
+        assert before == after(wants(A))
+
+    def test_a_newer_report_outlives_the_answer_to_an_older_one(self) -> None:
+        state = after(wants(A), Built(A), Failed(A, "stopped"), Reported((Report(A, ReportState.ACTIVE),)))
+        assert list(state.unreported.values()) == [Report(A, ReportState.ERROR, "stopped")]
+
+
+keys = st.builds(Key, st.sampled_from("abcd"), st.integers(1, 2))
+events = st.lists(
+    st.one_of(
+        st.sets(keys).map(lambda chosen: wants(*sorted(chosen))),
+        st.builds(Built, keys),
+        st.builds(Failed, keys, st.just("x")),
+        st.builds(Destroyed, keys),
+    ),
+    max_size=12,
+)
+
+
+@given(history=events, final=st.sets(keys))
+def test_whatever_happened_what_is_wanted_runs_in_the_end(history: list[Event], final: set[Key]) -> None:
+    state, _ = handle(State(), history)
+    for _ in range(3):
+        state, instructions = handle(state, [wants(*sorted(final))])
+        outcomes = [Built(i.wanted.key) if isinstance(i, Spawn) else Destroyed(i.key) for i in instructions]
+        building = [Built(key) for key, local in state.instances.items() if local.phase is Phase.BUILDING]
+        state, _ = handle(state, [*outcomes, *building])
+    running = {key for key, local in state.instances.items() if local.phase is Phase.RUNNING}
+    failed = {key for key, local in state.instances.items() if local.phase is Phase.FAILED}
+    assert running | failed == final
+    assert {k for k, r in state.unreported.items() if r.state is ReportState.ACTIVE} == running
+
+
+class TestFakeDriver:
+    def driver(self, clock: FakeClock, **settings: object) -> FakeDriver:
+        return FakeDriver(DriverSettings(**settings), clock)  # type: ignore[arg-type]
+
+    def test_a_build_takes_its_time(self) -> None:
+        clock = FakeClock()
+        driver = self.driver(clock, build_seconds=3.0)
+        driver.spawn(Wanted(A, "h"))
+        clock.advance(2.9)
+        assert list(driver.poll()) == []
+        assert driver.next_event_s() == pytest.approx(0.1)
+        clock.advance(0.2)
+        assert list(driver.poll()) == [Built(A)]
+
+    def test_what_is_spawned_twice_is_built_once(self) -> None:
+        driver = self.driver(FakeClock())
+        driver.spawn(Wanted(A, "h"))
+        driver.spawn(Wanted(A, "h"))
+        assert list(driver.poll()) == [Built(A)]
+        driver.spawn(Wanted(A, "h"))
+        assert list(driver.poll()) == []
+
+    def test_a_build_that_is_destroyed_never_ends(self) -> None:
+        clock = FakeClock()
+        driver = self.driver(clock, build_seconds=1.0)
+        driver.spawn(Wanted(A, "h"))
+        driver.destroy(A)
+        clock.advance(2)
+        assert list(driver.poll()) == [Destroyed(A)]
+
+    def test_an_active_instance_runs_at_once_and_never_fails(self) -> None:
+        driver = self.driver(FakeClock(), build_seconds=60.0, failure_rate=1.0)
+        driver.spawn(Wanted(A, "h", is_active=True))
+        assert list(driver.poll()) == [Built(A)]
+
+    def test_the_failure_rate_is_kept_and_the_same_for_the_same_seed(self) -> None:
+        def outcomes(seed: str) -> list[bool]:
+            driver = self.driver(FakeClock(), failure_rate=0.3, seed=seed)
+            for number in range(1000):
+                driver.spawn(Wanted(Key(str(number), 1), "h"))
+            happened = {event.key.uuid: isinstance(event, Failed) for event in driver.poll()}
+            return [happened[str(number)] for number in range(1000)]
+
+        assert 250 < sum(outcomes("s")) < 350
+        assert outcomes("s") == outcomes("s")
+        assert outcomes("s") != outcomes("t")
+
+    def test_a_driver_is_found_by_entry_point_or_path(self) -> None:
+        assert load_driver("fake") is FakeDriver
+        assert load_driver("zonesched.compute.fake:FakeDriver") is FakeDriver
+
+    @pytest.mark.parametrize("name", ["libvirt", "zonesched.compute.fake:None", "no.such.module:X"])
+    def test_an_unknown_driver_is_named(self, name: str) -> None:
+        with pytest.raises(DriverUnknown, match=name):
+            load_driver(name)
+
+
+class ZoneStandIn:
+    """Keeps what a zone keeps for an agent; `outage` is raised by every call while it is set."""
+
+    def __init__(self, keys: Sequence[Key] = ()) -> None:
+        self.status = dict.fromkeys(keys, "BUILD")
+        self.hosts: list[str] = []
+        self.beats = 0
+        self.looks = 0
+        self.outage: Exception | None = None
+        self.loses_reports = False
+
+    def register(self, hosts: Sequence[InventoryHost]) -> ZoneIdentity:
+        self._reach()
+        self.hosts = [host.name for host in hosts]
+        return ZoneIdentity("nova", "zone-uuid")
+
+    def beat(self) -> None:
+        self._reach()
+        self.beats += 1
+
+    def wanted(self) -> tuple[Wanted, ...]:
+        self._reach()
+        if not self.hosts:
+            raise ZoneRefused(404, "service_not_found", "no such service", "service")
+        self.looks += 1
+        return tuple(
+            Wanted(key, "h1", is_active=status == "ACTIVE")
+            for key, status in self.status.items()
+            if status in ("BUILD", "ACTIVE")
+        )
+
+    def report(self, reports: Sequence[Report]) -> None:
+        self._reach()
+        for report in reports:
+            if not self.loses_reports and report.key in self.status:
+                self.status[report.key] = report.state.value.upper()
+
+    def _reach(self) -> None:
+        if self.outage:
+            raise self.outage
+
+
+class TestAgent:
+    @pytest.fixture
+    def clock(self) -> FakeClock:
+        return FakeClock()
+
+    def agent(
+        self, zone: ZoneStandIn, clock: FakeClock, rhythm: Rhythm | None = None, **settings: object
+    ) -> Agent:
+        driver = FakeDriver(DriverSettings(**settings), clock)  # type: ignore[arg-type]
+        return Agent(zone, driver, clock, [InventoryHost("h1")], rhythm or Rhythm())
+
+    def run(self, agent: Agent, clock: FakeClock, seconds: float) -> Iterator[float]:
+        end = clock.monotonic() + seconds
+        pauses = []
+        while clock.monotonic() < end:
+            pauses.append(agent.step())
+            clock.advance(max(pauses[-1], 0.001))
+        return iter(pauses)
+
+    def test_it_registers_and_builds(self, clock: FakeClock) -> None:
+        zone = ZoneStandIn([A, B])
+        self.run(self.agent(zone, clock, build_seconds=1.0), clock, 31)
+        assert zone.hosts == ["h1"]
+        assert set(zone.status.values()) == {"ACTIVE"}
+
+    def test_it_beats_only_where_it_has_nothing_else_to_call_for(self, clock: FakeClock) -> None:
+        often, seldom = ZoneStandIn(), ZoneStandIn()
+        self.run(self.agent(often, clock), clock, 61)
+        self.run(self.agent(seldom, clock, Rhythm(heartbeat_s=10, poll_s=30)), clock, 61)
+        assert (often.beats, often.looks) == (0, 31)
+        assert (seldom.beats, seldom.looks) == (4, 3)
+
+    def test_a_build_without_delay_is_reported_in_the_same_step(self, clock: FakeClock) -> None:
+        zone = ZoneStandIn([A])
+        self.agent(zone, clock).step()
+        assert zone.status == {A: "ACTIVE"}
+
+    def test_what_the_zone_drops_is_destroyed(self, clock: FakeClock) -> None:
+        zone = ZoneStandIn([A, B])
+        agent = self.agent(zone, clock)
+        agent.step()
+        del zone.status[A]
+        self.run(agent, clock, 3)
+        assert set(agent.state.instances) == {B}
+
+    @pytest.mark.parametrize(
+        "outage",
+        [
+            ZoneUnavailable("gone"),
+            ZoneRefused(503, "unavailable", "later", ""),
+            ZoneRefused(401, "unauthorized", "no", ""),
+        ],
+    )
+    def test_a_zone_that_is_away_costs_time_and_no_instance(
+        self, clock: FakeClock, outage: Exception
+    ) -> None:
+        zone = ZoneStandIn([A])
+        agent = self.agent(zone, clock, build_seconds=1.0)
+        agent.step()
+        zone.outage = outage
+        pauses = list(self.run(agent, clock, 120))
+        assert zone.status == {A: "BUILD"}
+        assert len(pauses) < 20
+        zone.outage = None
+        pauses = list(self.run(agent, clock, 20))
+        assert zone.status == {A: "ACTIVE"}
+        assert len(pauses) < 20
+
+    def test_an_agent_that_starts_before_its_zone_registers_later(self, clock: FakeClock) -> None:
+        zone = ZoneStandIn([A])
+        zone.outage = ZoneUnavailable("not there yet")
+        agent = self.agent(zone, clock)
+        self.run(agent, clock, 5)
+        zone.outage = None
+        self.run(agent, clock, 20)
+        assert (zone.hosts, zone.status) == (["h1"], {A: "ACTIVE"})
+
+    def test_a_zone_that_forgot_the_service_is_told_again(self, clock: FakeClock) -> None:
+        zone = ZoneStandIn([A])
+        agent = self.agent(zone, clock)
+        agent.step()
+        zone.hosts = []
+        self.run(agent, clock, 10)
+        assert zone.hosts == ["h1"]
+
+    def test_lost_reports_are_made_good(self, clock: FakeClock) -> None:
+        zone = ZoneStandIn([A])
+        zone.loses_reports = True
+        agent = self.agent(zone, clock)
+        self.run(agent, clock, 5)
+        zone.loses_reports = False
+        self.run(agent, clock, 5)
+        assert zone.status == {A: "ACTIVE"}
+
+    def test_a_restarted_agent_takes_active_instances_as_running(self, clock: FakeClock) -> None:
+        zone = ZoneStandIn([A])
+        self.agent(zone, clock).step()
+        restarted = self.agent(zone, clock, failure_rate=1.0)
+        restarted.step()
+        assert restarted.state.instances[A].phase is Phase.RUNNING
+        assert zone.status == {A: "ACTIVE"}
+
+    def test_failed_builds_are_told(self, clock: FakeClock) -> None:
+        zone = ZoneStandIn([A])
+        self.agent(zone, clock, failure_rate=1.0).step()
+        assert zone.status == {A: "ERROR"}
+
+    def test_refused_reports_do_not_stop_the_agent(self, clock: FakeClock) -> None:
+        zone = ZoneStandIn([A])
+        agent = self.agent(zone, clock)
+
+        def refuse(reports: Sequence[Report]) -> None:
+            raise ZoneRefused(400, "invalid_value", "no", "reports")
+
+        zone.report = refuse  # type: ignore[method-assign]
+        self.run(agent, clock, 25)
+        assert zone.looks == 13

@@ -1,0 +1,361 @@
+"""The documentation says what the code does: tables, codes, links and examples are checked against it."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import option_tables
+import orjson
+import plugin_pages
+import pytest
+
+from zonesched import conf
+from zonesched.api.errors import _KIND_OF_STATUS
+from zonesched.api.metrics import ApiMetrics
+from zonesched.api.openapi import document
+from zonesched.api.urls import URLS, Route
+from zonesched.api.validation import _CODES
+from zonesched.cli.main import zonesched
+from zonesched.compute.main import main as zonesched_compute
+from zonesched.errors import Kind
+from zonesched.model.caller import Role
+from zonesched.model.placement import BuildState, InstanceStatus, PlacementState
+from zonesched.services.boot.boot_progress import Step
+from zonesched.services.select.faults import MESSAGES
+from zonesched.serving.run_zone import main as zonesched_zone
+
+CHECKOUT = Path(__file__).parents[2]
+README = CHECKOUT / "README.md"
+DOCS = CHECKOUT / "docs"
+MADE = {(DOCS / plugin_pages.FOLDER / path).resolve() for path in plugin_pages.PATHS}
+"""Pages that are there only once they are built."""
+
+PAGES = [
+    README,
+    *sorted(path for path in DOCS.rglob("*.md") if not {"_build", plugin_pages.FOLDER} & set(path.parts)),
+]
+DECISIONS = sorted((DOCS / "decisions").glob("[0-9]*.md"))
+SOURCES = {path: path.read_text() for path in sorted((CHECKOUT / "zonesched").rglob("*.py"))}
+
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
+LONGEST_DECISION = 60
+
+
+def text(page: str) -> str:
+    return (DOCS / page).read_text()
+
+
+def prose(path: Path) -> str:
+    """A page without what stands in code blocks."""
+    return FENCED.sub("", path.read_text())
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    """The code blocks of one language."""
+    return [code for found, code in FENCED.findall(path.read_text()) if found == language]
+
+
+def rows(section: str) -> list[list[str]]:
+    """The cells of the first table in a piece of a page, without its head."""
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def section(path: Path, heading: str) -> str:
+    """What stands under a heading, up to the next one of the same or a higher level."""
+    level = heading.index(" ")
+    start = re.search(rf"^{re.escape(heading)}$", path.read_text(), re.MULTILINE)
+    assert start, f"{path.name} has no heading {heading!r}"
+    rest = path.read_text()[start.end() :]
+    return re.split(rf"^#{{1,{level}}} ", rest, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def in_backticks(page: str) -> set[str]:
+    return set(re.findall(r"`([^`\n]+)`", page))
+
+
+# -- links and names ---------------------------------------------------------------------------------------
+
+
+def anchors(path: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", FENCED.sub("", path.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def links() -> Iterator[tuple[Path, str]]:
+    for page in PAGES:
+        for target in LINK.findall(prose(page)):
+            if not re.match(r"[a-z]+:", target):
+                yield page, target
+
+
+@pytest.mark.parametrize(("page", "target"), list(links()), ids=lambda part: getattr(part, "name", part))
+def test_a_link_leads_somewhere(page: Path, target: str) -> None:
+    name, _, anchor = target.partition("#")
+    path = (page.parent / name).resolve() if name else page
+    assert path in MADE or path.exists()
+    if anchor:
+        assert anchor in anchors(path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
+def test_files_and_tests_that_are_named_exist(page: Path) -> None:
+    named = re.findall(r"`((?:zonesched|tests|etc|docs|benchmarks)/[\w./-]*)((?:::\w+)*)`", page.read_text())
+    for name, test in named:
+        path = CHECKOUT / name
+        assert path.exists(), name
+        for part in test.split("::")[1:]:
+            assert re.search(rf"\b(def|class) {part}\b", path.read_text()), f"{name}{test}"
+
+
+def test_every_page_is_in_the_contents() -> None:
+    listed: set[Path] = set()
+    for contents in (DOCS / "index.md", DOCS / "decisions" / "index.md"):
+        for tree in re.findall(r"```{toctree}\n(.*?)```", contents.read_text(), re.DOTALL):
+            entries = [line for line in tree.split() if not line.startswith(":") and not line.isdigit()]
+            listed |= {path for entry in entries for path in contents.parent.glob(f"{entry}.md")}
+    assert listed - MADE == {page for page in PAGES if page not in (README, DOCS / "index.md")}
+
+
+def test_every_decision_is_listed_under_its_title() -> None:
+    listed = {name: title for title, name in re.findall(r"\[(.+)\]\((0.+\.md)\)", text("decisions/index.md"))}
+    assert listed == {page.name: page.read_text().splitlines()[0].partition(". ")[2] for page in DECISIONS}
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
+def test_a_decision_is_short_and_names_its_costs(page: Path) -> None:
+    lines = page.read_text().splitlines()
+    assert len(lines) <= LONGEST_DECISION
+    assert lines[0].startswith(f"# {int(page.stem[:4])}. ")
+    assert {"## Question", "## Decision", "## What it costs"} <= set(lines)
+
+
+@pytest.mark.slow
+def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", "-d", str(tmp_path / "trees")]
+    built = subprocess.run([*command, str(DOCS), str(tmp_path / "html")], capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+
+
+# -- README ------------------------------------------------------------------------------------------------
+
+
+def roles_in_words(route: Route) -> str:
+    return "everybody" if route.is_open else ", ".join(role.value for role in Role if role in route.roles)
+
+
+def test_the_table_of_calls_is_that_of_the_code() -> None:
+    table = [tuple(cells[:3]) for cells in rows(section(README, "## Calls"))]
+    assert all(cells[3] for cells in rows(section(README, "## Calls")))
+    assert table == [
+        (route.method, f"`{(route.mounts[0] if len(route.mounts) == 1 else '') + route.path}`", who)
+        for route in URLS
+        if (who := roles_in_words(route))
+    ]
+
+
+def test_every_promise_names_tests() -> None:
+    promises = rows(section(README, "## Promises"))
+    assert [cells[0] for cells in promises] == [f"P{number}" for number in range(1, 8)]
+    for cells in promises:
+        assert re.findall(r"`(tests/\w+/test_\w+\.py)`", cells[-1]), cells[0]
+
+
+# -- configuration -----------------------------------------------------------------------------------------
+
+
+def test_the_tables_of_options_are_current() -> None:
+    page = text("configuration.md")
+    assert page == option_tables.page_with_tables(page), "run python docs/option_tables.py"
+
+
+def test_every_option_has_a_row() -> None:
+    named = re.findall(r"^\| `(\w+)` \| .+ \| .+ \| .+ \|$", text("configuration.md"), re.MULTILINE)
+    assert sorted(named) == sorted(option.name for option in conf.ALL)
+
+
+# -- the wire ----------------------------------------------------------------------------------------------
+
+
+REASONED = ("Refusal", "FunnelStep", "narrow")
+"""What takes the name of a filter, then its code."""
+
+
+def codes_in_source() -> set[str]:
+    """Every text that is given as a code or as a reason, and what schemas refuse with."""
+    found: set[str] = set()
+    for source in SOURCES.values():
+        found |= set(re.findall(r"\bcode ?= ?\"(\w+)\"", source))
+        found |= set(re.findall(r"\brefusal\(\s*\"(\w+)\"", source))
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Call):
+                name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                found |= texts_in(*node.args[1:2]) if name in REASONED else set()
+                reasons = [given.value for given in node.keywords if given.arg == "reason"]
+                found |= texts_in(*(choice for reason in reasons for choice in choices(reason)))
+    return found - {""}
+
+
+def choices(value: ast.expr) -> list[ast.expr]:
+    """What an expression may be, where that can be read: a constant, or one of two."""
+    either = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+    return [one for one in either if isinstance(one, ast.Constant)]
+
+
+def texts_in(*nodes: ast.AST) -> set[str]:
+    return {
+        found.value
+        for node in nodes
+        for found in ast.walk(node)
+        if isinstance(found, ast.Constant) and isinstance(found.value, str)
+    }
+
+
+def test_every_code_is_listed() -> None:
+    codes = codes_in_source() | set(_CODES.values()) | {code for _, code, _ in _KIND_OF_STATUS.values()}
+    codes |= MESSAGES.keys()
+    assert codes - in_backticks(section(DOCS / "wire.md", "## Codes")) == set()
+
+
+def test_every_listed_code_is_used() -> None:
+    listed = {cells[0].strip("`") for cells in rows(section(DOCS / "wire.md", "### Codes of errors"))}
+    texts = set[str]().union(*(texts_in(ast.parse(source)) for source in SOURCES.values()))
+    assert listed - texts == set()
+
+
+def test_every_kind_of_fault_is_listed_with_its_status() -> None:
+    table = {(cells[0].strip("`"), cells[1]) for cells in rows(section(DOCS / "wire.md", "## Errors"))}
+    assert table == {(kind.body_name, str(kind.status)) for kind in Kind}
+
+
+def test_every_member_of_a_request_is_described() -> None:
+    schemas: Mapping[str, Any] = document(URLS)["components"]["schemas"]
+    members = {name for schema in schemas.values() for name in schema.get("properties", {})}
+    described = set(re.findall(r"[\w:-]+", " ".join(in_backticks(text("wire.md")))))
+    described |= set(re.findall(r'"([\w:-]+)":', " ".join(blocks(DOCS / "wire.md", "json"))))
+    assert members - described == set()
+
+
+def test_every_call_with_a_body_is_described() -> None:
+    for route in URLS:
+        if route.body is not None:
+            assert re.search(rf"{re.escape(route.path)}(?!\w)", text("wire.md")), route.path
+
+
+@pytest.mark.parametrize("states", [BuildState, InstanceStatus], ids=lambda states: states.__name__)
+def test_every_state_on_the_wire_is_described(states: type[BuildState] | type[InstanceStatus]) -> None:
+    words = set(re.findall(r"\w+", text("wire.md")))
+    assert {state.value for state in states} <= words
+
+
+def test_json_on_the_wire_is_json() -> None:
+    for page in PAGES:
+        for block in blocks(page, "json"):
+            orjson.loads(block)
+
+
+# -- the flow, operating -----------------------------------------------------------------------------------
+
+
+def test_every_state_and_step_of_a_boot_is_in_the_flow() -> None:
+    words = set(re.findall(r"\w+", text("flow.md")))
+    assert {state.name for state in PlacementState} <= words
+    assert {step.name for step in Step} <= words
+
+
+def kinds_of_differences() -> set[str]:
+    """The first argument of each Difference(...) and _difference(...) in the code."""
+    found: set[str] = set()
+    for source in SOURCES.values():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+                kind = node.args[0]
+                is_difference = node.func.id.lower().strip("_") in ("difference", "inconsistency")
+                if is_difference and isinstance(kind, ast.Constant) and isinstance(kind.value, str):
+                    found.add(kind.value)
+    return found
+
+
+def test_every_kind_of_difference_is_explained() -> None:
+    tables = section(DOCS / "operate.md", "## The audit")
+    explained = set(re.findall(r"^\| `(\w+)` \|", tables, re.MULTILINE))
+    assert explained == kinds_of_differences()
+
+
+def test_every_metric_is_listed() -> None:
+    metrics = {family.name for family in ApiMetrics().registry.collect()}
+    listed = in_backticks(section(DOCS / "operate.md", "## Metrics, health and logs"))
+    assert metrics <= listed
+
+
+def test_every_part_that_may_fail_names_a_test_that_there_is() -> None:
+    """Each row of the table names tests that show it, as files or as files with a function."""
+    table = rows(section(DOCS / "operate.md", "## What happens when a part fails"))
+    assert len(table) > 40
+    for cells in table:
+        named = re.findall(r"`(tests/[\w/]+\.py)(?:::([\w:]+))?`", cells[-1])
+        assert named, cells[0]
+        for file, function in named:
+            source = (DOCS.parent / file).read_text()
+            for name in filter(None, function.split("::")):
+                assert re.search(rf"^ *(def|class) {name}\b", source, re.MULTILINE), (file, name)
+
+
+PROGRAMS: Mapping[str, click.Command] = {
+    "zonesched": zonesched,
+    "zonesched-zone": zonesched_zone,
+    "zonesched-compute": zonesched_compute,
+}
+
+
+def command_lines() -> Iterator[str]:
+    for page in PAGES:
+        for block in blocks(page, "sh"):
+            for line in block.replace("\\\n", " ").splitlines():
+                if Path(line.split(" ")[0]).name in PROGRAMS:
+                    yield line
+
+
+@pytest.mark.parametrize("line", sorted(set(command_lines())), ids=lambda line: line[:60])
+def test_a_command_that_is_shown_can_be_given(line: str) -> None:
+    program, *words = shlex.split(line)
+    command = PROGRAMS[Path(program).name]
+    while isinstance(command, click.Group):
+        context = click.Context(command)
+        _, (name, *words), _ = command.make_parser(context).parse_args(words)
+        found = command.get_command(context, name)
+        assert found is not None, f"there is no {name}"
+        command = found
+    known = {option for parameter in command.params for option in parameter.opts}
+    given = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+    assert given <= known
+
+
+# -- plugins -----------------------------------------------------------------------------------------------
+
+
+def test_the_examples_of_plugins_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = DOCS / "plugins.md"
+    examples = blocks(page, "python")
+    assert all(example.startswith("# acme.py\n") for example in examples)
+    (tmp_path / "acme.py").write_text("\n\n".join(examples))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "acme", raising=False)
+    session = doctest.DocTestParser().get_doctest(
+        "\n".join(blocks(page, "pycon")), {}, page.name, page.name, 0
+    )
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL)
+    said: list[str] = []
+    results = runner.run(session, out=said.append)
+    assert results.attempted > 20
+    assert results.failed == 0, "".join(said)

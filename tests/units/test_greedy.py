@@ -1,0 +1,166 @@
+"""The greedy sequence: both ways to it lead to the picks of the plain definition."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders.hosts import SEEDS, unhurried
+from zonesched.model.arrays import Ints
+from zonesched.scheduler.best import best
+from zonesched.scheduler.choice import Lots
+from zonesched.scheduler.greedy import (
+    REFUSED,
+    Candidates,
+    Picks,
+    pick_among_best,
+    pick_in_blocks,
+    pick_one_by_one,
+)
+
+Rows = list[list[int]]
+
+
+def by_definition(rows: Rows, ties: list[int], count: int) -> tuple[list[int], list[int]]:
+    """Look at every host before each pick."""
+    placed, indices, weights = [0] * len(rows), [], []
+    for _ in range(count):
+        heads = [
+            (row[used], tie, index)
+            for index, (row, used, tie) in enumerate(zip(rows, placed, ties, strict=True))
+            if used < len(row) and REFUSED not in row[: used + 1]
+        ]
+        if not heads:
+            break
+        weight, _, index = min(heads)
+        indices.append(index)
+        weights.append(weight)
+        placed[index] += 1
+    return indices, weights
+
+
+def picked(rows: Rows, ties: list[int], count: int, in_blocks: bool) -> tuple[list[int], list[int], int]:
+    """What the code under test picks from all hosts, and how many weights it asked for."""
+    asked = 0
+    first = np.array([row[0] for row in rows], dtype=np.int64)
+    hashes = np.array(ties, dtype=np.uint64)
+    order = best(first, lambda indices: hashes[indices], count)
+    room = np.array([len(rows[index]) for index in order], dtype=np.int64)
+    candidates = Candidates(first[order], hashes[order], room)
+
+    def weigh(indices: Ints, placed: Ints) -> Ints:
+        nonlocal asked
+        asked += len(indices)
+        return np.array([rows[order[i]][p] for i, p in zip(indices, placed, strict=True)], dtype=np.int64)
+
+    def weigh_one(index: int, placed: int) -> int:
+        return int(weigh(np.array([index]), np.array([placed]))[0])
+
+    picks: Picks = (
+        pick_in_blocks(candidates, count, weigh)
+        if in_blocks
+        else pick_one_by_one(candidates, count, weigh_one)
+    )
+    return order[picks.indices].tolist(), picks.weights.tolist(), asked
+
+
+def some_rows(seed: int, hosts: int) -> tuple[Rows, list[int]]:
+    """Rows that get worse, better, both, or stay; with many equal weights and some that end in a refusal."""
+    rng = random.Random(seed)
+    levels = rng.choice([2, 10, 1_000])
+    rows = []
+    for _ in range(hosts):
+        row = [rng.randrange(levels) for _ in range(rng.randint(1, 12))]
+        match rng.randrange(4):
+            case 0:
+                row.sort()
+            case 1:
+                row.sort(reverse=True)
+            case 2:
+                row = [row[0]] * len(row)
+        if len(row) > 1 and rng.random() < 0.2:
+            row[rng.randrange(1, len(row))] = REFUSED
+        rows.append(row)
+    return rows, rng.sample(range(1_000), hosts)
+
+
+@unhurried
+@given(SEEDS, st.integers(1, 30), st.integers(1, 120))
+def test_both_ways_pick_as_the_definition_says(seed: int, hosts: int, count: int) -> None:
+    rows, ties = some_rows(seed, hosts)
+    expected = by_definition(rows, ties, count)
+    assert picked(rows, ties, count, in_blocks=True)[:2] == expected
+    assert picked(rows, ties, count, in_blocks=False)[:2] == expected
+
+
+@unhurried
+@given(SEEDS, st.integers(1, 30), st.integers(1, 120))
+def test_one_by_one_asks_for_no_weight_twice_nor_after_the_last_pick(
+    seed: int, hosts: int, count: int
+) -> None:
+    rows, ties = some_rows(seed, hosts)
+    indices, _, asked = picked(rows, ties, count, in_blocks=False)
+    assert asked <= max(0, len(indices) - (len(indices) == count))
+
+
+@unhurried
+@given(SEEDS, st.integers(1, 30), st.integers(1, 60), st.integers(1, 8))
+def test_a_pick_by_chance_is_one_of_the_best_heads_of_all_hosts(
+    seed: int, hosts: int, count: int, size: int
+) -> None:
+    rows, ties = some_rows(seed, hosts)
+    lots = Lots(f"request-{seed}", count)
+    first = np.array([row[0] for row in rows], dtype=np.int64)
+    hashes = np.array(ties, dtype=np.uint64)
+    order = best(first, lambda indices: hashes[indices], count + size - 1)
+    room = np.array([len(rows[index]) for index in order], dtype=np.int64)
+
+    picks = pick_among_best(
+        Candidates(first[order], hashes[order], room),
+        count,
+        size,
+        lots.choose,
+        lambda index, placed: rows[order[index]][placed],
+    )
+
+    placed = [0] * hosts
+    for number, (index, weight) in enumerate(zip(order[picks.indices], picks.weights, strict=True)):
+        heads = sorted(
+            (row[used], tie, host)
+            for host, (row, used, tie) in enumerate(zip(rows, placed, ties, strict=True))
+            if used < len(row) and REFUSED not in row[: used + 1]
+        )
+        chosen = heads[lots.choose(number, min(size, len(heads)))]
+        assert (weight, index) == (chosen[0], chosen[2])
+        placed[index] += 1
+    left = [
+        row
+        for row, used in zip(rows, placed, strict=True)
+        if used < len(row) and REFUSED not in row[: used + 1]
+    ]
+    assert len(picks.indices) == count or not left
+
+
+@unhurried
+@given(SEEDS, st.integers(1, 80))
+def test_blocks_ask_for_few_weights_however_much_room_there_is(seed: int, count: int) -> None:
+    rng = random.Random(seed)
+    slope = rng.choice([-1, 0, 1])
+    rows = [[1_000 + rng.randrange(99) + slope * copy for copy in range(count)] for _ in range(count)]
+    _, _, asked = picked(rows, list(range(count)), count, in_blocks=True)
+    assert asked <= 2 * count * (1 + count.bit_length())
+
+
+@unhurried
+@given(SEEDS, st.integers(1, 3_000), st.integers(1, 40), st.sampled_from([2, 100, 10**9]))
+def test_the_best_few_are_those_that_sorting_all_gives(seed: int, size: int, count: int, levels: int) -> None:
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(0, levels, size)
+    ties = rng.permutation(size).astype(np.uint64)
+    assert (
+        best(weights, lambda indices: ties[indices], count).tolist()
+        == np.lexsort((ties, weights))[:count].tolist()
+    )

@@ -1,0 +1,77 @@
+"""Sequences of several zones, merged by their heads."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders.hosts import unhurried
+from zonesched.model.build_plan import MAX_WEIGHT, ChildPlace, Entry
+from zonesched.scheduler.merge import adjust, merge_heads
+
+SEQUENCES = st.lists(st.lists(st.integers(0, 9), max_size=12), max_size=6)
+
+
+def entries(sequences: list[list[int]]) -> list[list[Entry]]:
+    return [
+        [Entry(weight, ChildPlace(str(number), str(index))) for index, weight in enumerate(sequence)]
+        for number, sequence in enumerate(sequences)
+    ]
+
+
+@unhurried
+@given(SEQUENCES, st.integers(0, 40))
+def test_each_pick_is_the_best_head_at_that_moment(weights: list[list[int]], count: int) -> None:
+    sequences = entries(weights)
+    left, expected = [list(sequence) for sequence in sequences], []
+    while len(expected) < count and any(left):
+        heads = [(sequence[0].weight, number) for number, sequence in enumerate(left) if sequence]
+        expected.append(left[min(heads)[1]].pop(0))
+    assert merge_heads(sequences, count) == (expected, left)
+
+
+def test_a_sequence_that_gets_better_is_not_sorted() -> None:
+    picked, rests = merge_heads(entries([[5, 1, 1], [4, 6]]), 3)
+    assert [entry.weight for entry in picked] == [4, 5, 1]
+    assert [[entry.weight for entry in rest] for rest in rests] == [[1], [6]]
+
+
+@unhurried
+@given(SEQUENCES, st.integers(0, 40))
+def test_merging_level_by_level_is_merging_at_once(weights: list[list[int]], count: int) -> None:
+    sequences = entries(weights)
+    below, _ = merge_heads(sequences[1:], count)
+    stepwise, _ = merge_heads([*sequences[:1], below], count)
+    assert [e.weight for e in stepwise] == [e.weight for e in merge_heads(sequences, count)[0]]
+
+
+@unhurried
+@given(st.integers(0, MAX_WEIGHT))
+def test_by_default_a_childs_weight_stays_as_it_is(weight: int) -> None:
+    assert adjust(weight, 0.0, 1.0) == weight
+
+
+@pytest.mark.parametrize(
+    ("weight", "offset", "scale", "adjusted"),
+    [
+        (10, 5.0, 2.0, 25),
+        (10, -50.0, 1.0, 0),
+        (MAX_WEIGHT, 1.0, 1.0, MAX_WEIGHT),
+        (MAX_WEIGHT, 0.0, 1e308, MAX_WEIGHT),
+        (3, 0.4, 1.0, 3),
+        (3, 0.0, 0.5, 2),
+    ],
+)
+def test_a_childs_weight_is_adjusted_within_the_limits(
+    weight: int, offset: float, scale: float, adjusted: int
+) -> None:
+    assert adjust(weight, offset, scale) == adjusted
+
+
+@pytest.mark.parametrize(("offset", "scale"), [(0.0, 0.0), (0.0, -1.0), (math.nan, 1.0), (0.0, math.inf)])
+def test_an_adjustment_that_loses_the_order_is_refused(offset: float, scale: float) -> None:
+    with pytest.raises(ValueError, match="scale"):
+        adjust(1, offset, scale)

@@ -1,0 +1,69 @@
+"""The list of bugs to plant stays true to the code; trying them out is benchmarks/planted_bugs.py's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.planted.bug import Bug
+from benchmarks.planted.bugs import BUGS
+from benchmarks.planted.run import CannotJudge, Outcome, first_failure, report
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_bug_can_be_planted_and_removed(tmp_path: Path, bug: Bug) -> None:
+    # given a copy of the file that it is planted in
+    copy = tmp_path / bug.path
+    copy.parent.mkdir(parents=True)
+    right = (CHECKOUT / bug.path).read_text()
+    copy.write_text(right)
+    # when it is planted, then the file still is Python, one line of it is another one
+    bug.plant(tmp_path)
+    compile(copy.read_text(), bug.path, "exec")
+    assert copy.read_text() != right
+    assert bug.right.count("\n") <= 1
+    # and it can be taken out again
+    bug.remove(tmp_path, CHECKOUT)
+    assert copy.read_text() == right
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_the_tests_that_should_catch_a_bug_exist(bug: Bug) -> None:
+    assert bug.tests
+    assert all((CHECKOUT / name).is_file() for name in bug.tests)
+
+
+def test_no_two_bugs_have_one_name_and_there_are_enough() -> None:
+    assert len({bug.name for bug in BUGS}) == len(BUGS) >= 25
+
+
+def test_a_line_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    bug = Bug("lost", "nothing", "a.py", "y = 1", "y = 2", ())
+    with pytest.raises(ValueError, match="stands 0 times"):
+        bug.plant(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_failing_test_is_named_and_tests_that_do_not_run_are_no_catch(tmp_path: Path) -> None:
+    (tmp_path / "test_good.py").write_text("def test_a(): pass\n")
+    (tmp_path / "test_bad.py").write_text("def test_b(): assert False\n")
+    (tmp_path / "test_broken.py").write_text("import nowhere_to_be_found\n")
+    assert first_failure(tmp_path, ["test_good.py"]) == ""
+    assert first_failure(tmp_path, ["test_good.py", "test_bad.py"]) == "test_bad.py::test_b"
+    with pytest.raises(CannotJudge):
+        first_failure(tmp_path, ["test_broken.py"])
+
+
+def test_the_last_line_counts_what_was_caught() -> None:
+    found = [Outcome(BUGS[0], "tests/test_x.py::test_y"), Outcome(BUGS[1], "")]
+    assert json.loads(report(found)) == {
+        "name": "planted_bugs",
+        "planted": 2,
+        "caught": 1,
+        "missed": [BUGS[1].name],
+    }

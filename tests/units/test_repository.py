@@ -1,0 +1,121 @@
+"""The repository itself: what is promised about its files holds."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import zonesched
+from zonesched import conf
+
+CHECKOUT = Path(__file__).parents[2]
+PACKAGE = CHECKOUT / "zonesched"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+TREES = {path: ast.parse(path.read_text()) for path in MODULES}
+
+CHECKED_AT_START_ONLY = {"noauth_force"}
+"""Options whose only effect is that a configuration is refused or not."""
+
+SEAMS = {
+    "seams.py": "the seams themselves",
+    "zones/resolver.py": "getaddrinfo takes no time limit, so a thread is left behind with it",
+}
+OF_THE_MACHINE = re.compile(
+    r"time\.(time|sleep|monotonic|perf_counter)|random\.\w+|secrets\.\w+|os\.urandom|uuid\.uuid[14]"
+    r"|(threading\.)?(Thread|Timer)|ThreadPoolExecutor|datetime\.(now|utcnow|today)"
+)
+
+
+def tracked_files() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, check=True).stdout
+    return [CHECKOUT / name for name in listed.decode().split("\0") if name and (CHECKOUT / name).is_file()]
+
+
+def names_in(path: Path) -> set[str]:
+    """Attributes and texts of a module: the ways in which an option is read."""
+    found: set[str] = set()
+    for node in ast.walk(TREES[path]):
+        if isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)
+    return found
+
+
+def test_every_option_is_read_somewhere() -> None:
+    read = set[str]().union(*(names_in(path) for path in MODULES if path.parent.name != "conf"))
+    unread = {option.dest for option in conf.ALL} - read
+    assert unread == CHECKED_AT_START_ONLY
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_only_the_seams_sleep_start_threads_read_time_or_draw(path: Path) -> None:
+    if str(path.relative_to(PACKAGE)) in SEAMS:
+        return
+    calls = [ast.unparse(node.func) for node in ast.walk(TREES[path]) if isinstance(node, ast.Call)]
+    assert [call for call in calls if OF_THE_MACHINE.fullmatch(call)] == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_says_what_it_is_and_fits_in_a_head(path: Path) -> None:
+    assert ast.get_docstring(TREES[path])
+    assert len(path.read_text().splitlines()) <= 400
+    assert path.stem not in ("utils", "common", "helpers")
+    assert not re.search(r"\b(TODO|FIXME|XXX)\b", path.read_text())
+
+
+def test_the_changelog_begins_with_this_version() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    [newest, *_] = re.findall(r"(?m)^## \[(\d+\.\d+\.\d+)\]", (CHECKOUT / "CHANGELOG.md").read_text())
+    assert newest == project["version"] == zonesched.__version__
+
+
+def test_the_license_is_the_one_that_is_declared() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    text = (CHECKOUT / "LICENSE").read_text()
+    assert project["license"] == {"text": "Apache-2.0"}
+    assert "Apache License" in text
+    assert "Version 2.0, January 2004" in text
+
+
+@pytest.mark.parametrize("name", ["run_zone.sh", "run_tests.sh", ".ci/run"])
+def test_the_scripts_can_be_run(name: str) -> None:
+    assert os.access(CHECKOUT / name, os.X_OK)
+    subprocess.run(["bash", "-n", str(CHECKOUT / name)], check=True)
+
+
+def test_no_path_of_a_machine_stands_in_a_file() -> None:
+    absolute = re.compile(r"(?<![\w./<>{}$-])/(root|work|home/\w+|Users/\w+)/")
+    found = [
+        f"{path.relative_to(CHECKOUT)}: {line.strip()}"
+        for path in tracked_files()
+        if path.suffix not in (".png", ".svg", ".gz")
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines()
+        if absolute.search(line)
+    ]
+    assert found == []
+
+
+def test_what_runs_leave_behind_is_not_tracked() -> None:
+    ignored = subprocess.run(
+        [
+            "git",
+            "check-ignore",
+            ".venv/",
+            ".venv.lock",
+            "demo-state/",
+            "zone-state/",
+            "docs/_build/",
+            "docs/reference/",
+        ],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+    )
+    assert len(ignored.stdout.split()) == 6

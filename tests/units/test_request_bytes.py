@@ -1,0 +1,67 @@
+"""A request is given to a thread once it is here, however it was cut."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zonesched.serving.request_bytes import GATHERED_BODY_BYTES, HEAD_BYTES, RequestBytes
+
+HEAD = b"POST /servers HTTP/1.1\r\nHost: zone\r\nContent-Length: %d\r\nAccept: x\r\n\r\n"
+
+
+def whole_after(pieces: list[bytes]) -> int:
+    """After how many of the pieces the request was here; 0 for never."""
+    request = RequestBytes()
+    found = [number for number, piece in enumerate(pieces, 1) if request.add(piece)]
+    assert request.take() == b"".join(pieces)
+    return found[0] if found else 0
+
+
+@given(body=st.binary(max_size=40), cuts=st.lists(st.integers(0, 120), max_size=6))
+def test_it_is_here_with_its_last_byte(body: bytes, cuts: list[int]) -> None:
+    request = HEAD % len(body) + body
+    places = sorted({0, *(cut for cut in cuts if cut < len(request)), len(request)})
+    pieces = [request[a:b] for a, b in pairwise(places)]
+
+    assert whole_after(pieces) == len(pieces)
+
+
+@given(st.integers(0, 90))
+def test_a_byte_less_is_not_a_request(missing: int) -> None:
+    request = HEAD % 20 + b"x" * 20
+    assert whole_after([request[: len(request) - 1 - missing % len(request)]]) == 0
+
+
+def test_without_a_length_it_ends_with_its_head() -> None:
+    assert whole_after([b"GET / HTTP/1.1\r\nHost: zone\r\n", b"\r\n"]) == 2
+
+
+def test_a_body_of_untold_length_is_read_by_the_thread() -> None:
+    for line in (b"Transfer-Encoding: chunked", b"Expect: 100-continue\r\nContent-Length: 9"):
+        request = RequestBytes()
+        assert request.add(b"POST / HTTP/1.1\r\n%s\r\n\r\n" % line)
+        assert request.has_more
+
+
+def test_of_a_long_body_only_the_beginning_is_waited_for() -> None:
+    request = RequestBytes()
+    assert not request.add(HEAD % (GATHERED_BODY_BYTES + 1))
+    assert request.add(b"x" * GATHERED_BODY_BYTES)
+    assert request.has_more
+
+
+def test_a_head_without_end_is_for_the_parser_to_refuse() -> None:
+    request = RequestBytes()
+    assert not request.add(b"GET / HTTP/1.1\r\nX: " + b"x" * (HEAD_BYTES - 30))
+    assert request.add(b"x" * 60)
+
+
+def test_what_is_taken_is_gone() -> None:
+    request = RequestBytes()
+    request.add(HEAD % 0)
+    request.take()
+    assert not request
+    assert not request.add(b"GET")

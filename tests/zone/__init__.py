@@ -1,0 +1,1 @@
+"""Tests of one zone and its database, in this process."""

@@ -1,0 +1,81 @@
+"""Images: ids, names and properties, and how a request names one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders.one_zone import a_zone
+from zonesched.errors import BadRequest, Conflict, NotFound
+from zonesched.model.request_spec import Image
+from zonesched.services.catalog import images
+
+PLAIN = Image("i-1", "plain", {"os": "linux", "arch": "x86_64"})
+
+
+def test_an_image_is_kept_as_it_was_made(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+
+    made = images.create(zone, PLAIN)
+
+    assert made == PLAIN
+    assert images.show(zone, "i-1") == PLAIN
+    assert images.list_images(zone) == [PLAIN]
+
+
+@pytest.mark.parametrize("ref", ["i-1", "plain", "http://zone/v2.1/images/i-1"])
+def test_a_request_names_an_image_by_id_name_or_link(tmp_path: Path, ref: str) -> None:
+    zone = a_zone(tmp_path)
+    images.create(zone, PLAIN)
+
+    assert images.resolve(zone, ref) == PLAIN
+
+
+def test_a_request_may_name_no_image(tmp_path: Path) -> None:
+    assert images.resolve(a_zone(tmp_path), "") == Image("", "", {})
+
+
+@pytest.mark.parametrize("ref", ["none", "http://zone/images/", "http://zone/images/plain"])
+def test_an_unknown_image_is_a_bad_request(tmp_path: Path, ref: str) -> None:
+    zone = a_zone(tmp_path)
+    images.create(zone, PLAIN)
+
+    with pytest.raises(BadRequest) as refused:
+        images.resolve(zone, ref)
+
+    assert (refused.value.code, refused.value.field) == ("image_unknown", "server.imageRef")
+
+
+def test_a_name_of_several_images_names_none(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    images.create(zone, PLAIN)
+    images.create(zone, Image("i-2", "plain"))
+
+    with pytest.raises(BadRequest) as refused:
+        images.resolve(zone, "plain")
+
+    assert refused.value.code == "image_ambiguous"
+    assert images.resolve(zone, "i-2").id == "i-2"
+
+
+def test_an_id_in_use_is_refused(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    images.create(zone, PLAIN)
+
+    with pytest.raises(Conflict) as refused:
+        images.create(zone, Image("i-1", "other"))
+
+    assert refused.value.code == "image_exists"
+
+
+def test_a_removed_image_is_gone(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    images.create(zone, PLAIN)
+
+    images.delete(zone, "i-1")
+
+    assert images.list_images(zone) == []
+    for call in (images.show, images.delete):
+        with pytest.raises(NotFound):
+            call(zone, "i-1")

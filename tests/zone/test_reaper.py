@@ -1,0 +1,55 @@
+"""What becomes of an instance when a hold of it ends that nobody confirmed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders.one_zone import a_zone, instance_of, places_of, put_instance, put_place, put_reservation
+from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.services.placing import reaper
+from zonesched.services.zone import Zone
+from zonesched.store.placements import InChild
+
+PARENT = "parent-user"
+OVER = 1.0
+
+
+@pytest.fixture
+def zone(tmp_path: Path) -> Zone:
+    return a_zone(tmp_path)
+
+
+def sent_by_a_parent(zone: Zone, attempt: int) -> str:
+    """An instance that a parent sent, being built at its place of this number."""
+    put_reservation(zone, caller_id=PARENT)
+    return put_instance(zone, caller_id=PARENT, status=InstanceStatus.BUILD, attempt=attempt)
+
+
+@pytest.mark.parametrize("state", [PlacementState.CANCELLING, PlacementState.HELD])
+def test_an_earlier_place_that_ends_late_is_not_the_end_of_its_instance(
+    zone: Zone, state: PlacementState
+) -> None:
+    # given an instance whose first place a silent child was to let go of, and which was built elsewhere
+    uuid = sent_by_a_parent(zone, attempt=2)
+    put_place(zone, uuid, InChild("child-1", ("a",)), state=state, caller_id=PARENT, hold_expires_at=OVER)
+    built = InChild("child-2", ("b",))
+    put_place(zone, uuid, built, number=2, caller_id=PARENT)
+    # when the first hold is over
+    reaper.reap(zone)
+    reaper.reap(zone)
+    # then it has ended, and the instance is what its present place is
+    assert [p.state for p in places_of(zone, uuid)] == [PlacementState.GONE, PlacementState.CONFIRMED]
+    assert instance_of(zone, uuid).status is InstanceStatus.BUILD
+
+
+def test_the_end_of_its_present_place_is_the_end_of_a_parents_instance(zone: Zone) -> None:
+    uuid = sent_by_a_parent(zone, attempt=1)
+    place = InChild("child-1", ("a",))
+    put_place(zone, uuid, place, state=PlacementState.CANCELLING, caller_id=PARENT, hold_expires_at=OVER)
+
+    reaper.reap(zone)
+
+    ended = instance_of(zone, uuid)
+    assert (ended.status, ended.reason) == (InstanceStatus.DELETED, "hold_expired")

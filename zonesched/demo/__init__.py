@@ -1,0 +1,1 @@
+"""The demo: a tree of zones as processes on this machine, and one zone alone."""

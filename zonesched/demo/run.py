@@ -1,0 +1,161 @@
+"""The demo's work, a method per step, all of it as any user of a zone could do it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from zonesched.cli.waiting import Waiter
+from zonesched.compute.connection import ZoneConnection
+from zonesched.compute.credentials import Credentials, read_credentials, write_credentials
+from zonesched.demo.processes import Processes
+from zonesched.demo.tree import DemoZone, config_text, inventory
+from zonesched.seams import Clock
+
+START_S = 60.0
+READY_S = 60.0
+BOOT_S = 120.0
+FLAVOR = {"name": "demo.small", "vcpus": 2, "ram": 4096, "disk": 20}
+KEY_BYTES = 32
+
+
+class DemoRun:
+    """One demo: its zones in `folder`, its processes, and a connection to each zone as admin."""
+
+    def __init__(
+        self, zones: Sequence[DemoZone], folder: Path, clock: Clock, processes: Processes, waiter: Waiter
+    ) -> None:
+        self.zones = zones
+        self._folder = folder
+        self._clock = clock
+        self._processes = processes
+        self._waiter = waiter
+        self._admins: dict[str, ZoneConnection] = {}
+
+    @property
+    def root(self) -> DemoZone:
+        """The zone that users ask."""
+        return self.zones[0]
+
+    def admin_file(self, zone: DemoZone) -> Path:
+        """The credentials file of a zone's admin."""
+        return self._folder / zone.name / "admin.credentials"
+
+    def admin(self, zone: DemoZone) -> ZoneConnection:
+        """A zone, called as its admin."""
+        if zone.name not in self._admins:
+            who = read_credentials(self.admin_file(zone))
+            self._admins[zone.name] = ZoneConnection(who.url, who.username, who.password)
+        return self._admins[zone.name]
+
+    def start_zones(self) -> None:
+        """Write each zone's configuration and start it; wait until all answer."""
+        for zone in self.zones:
+            home = self._folder / zone.name
+            home.mkdir(mode=0o700)
+            config = home / "zone.conf"
+            config.touch(mode=0o600)
+            config.write_text(config_text(zone, str(home), self._new_key), encoding="utf-8")
+            self._processes.start(
+                f"zone {zone.name}",
+                "zonesched.serving.run_zone",
+                ["--config-file", str(config)],
+                home / "zone.log",
+            )
+        self._waiter.until("starting zones", lambda: self._missing(self._answers), START_S)
+
+    def start_agents(self) -> None:
+        """Start an agent in each zone that has hosts, as a user of its own."""
+        for zone in self.zones:
+            if not zone.host_count:
+                continue
+            home = self._folder / zone.name
+            made = self.admin(zone).call("POST", "/users", {"user": {"name": "agent", "role": "compute"}})
+            credentials, hosts = home / "agent.credentials", home / "hosts.json"
+            write_credentials(credentials, Credentials(zone.url, "agent", made["user"]["secret"]))
+            hosts.write_text(json.dumps(inventory(zone), indent=1), encoding="utf-8")
+            arguments = {
+                "--credentials": str(credentials),
+                "--inventory": str(hosts),
+                "--service": zone.name,
+                "--poll-seconds": "0.25",
+                "--heartbeat-seconds": "5",
+                "--fake-build-seconds": "0.5",
+            }
+            flat = [part for pair in arguments.items() for part in pair]
+            self._processes.start(f"agent of {zone.name}", "zonesched.compute.main", flat, home / "agent.log")
+
+    def join(self) -> None:
+        """Make a user for the parent in each child, and add the child to its parent through the API."""
+        by_name = {zone.name: zone for zone in self.zones}
+        for child in reversed(self.zones[1:]):
+            user = {"name": f"parent-{child.parent}", "role": "parent"}
+            made = self.admin(child).call("POST", "/users", {"user": user})
+            form = {
+                "name": child.name,
+                "api_url": child.url,
+                "username": user["name"],
+                "password": made["user"]["secret"],
+            }
+            self.admin(by_name[child.parent]).call("POST", "/zones", {"zone": form})
+
+    def wait_until_ready(self) -> None:
+        """Wait until every host is up and every zone has heard of all below it."""
+        self._waiter.until("hosts coming up", lambda: self._missing(self._hosts_are_up), READY_S)
+        self._waiter.until("zones finding each other", lambda: self._missing(self._knows_below), READY_S)
+
+    def boot(self, instances: int) -> Mapping[str, Any]:
+        """Boot with one call at the root; the reservation once it has ended."""
+        root = self.admin(self.root)
+        root.call("POST", "/flavors", {"flavor": FLAVOR})
+        server = {"name": "demo", "flavorRef": FLAVOR["name"], "num_instances": instances}
+        id = root.call("POST", "/zones/boot", {"server": server})["reservation_id"]
+        self._waiter.until(
+            f"booting {instances} instances", lambda: _still_building(self.reservation(id)), BOOT_S
+        )
+        return self.reservation(id)
+
+    def reservation(self, id: str) -> Mapping[str, Any]:
+        """A boot as the root knows it."""
+        found: Mapping[str, Any] = self.admin(self.root).call("GET", f"/reservations/{id}")["reservation"]
+        return found
+
+    def hypervisors(self, zone: DemoZone) -> Sequence[Mapping[str, Any]]:
+        """The hosts of a zone, told by itself to its admin."""
+        found: Sequence[Mapping[str, Any]] = self.admin(zone).call("GET", "/os-hypervisors/detail")[
+            "hypervisors"
+        ]
+        return found
+
+    def audits(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+        """The differences that each zone's audit finds, by zone."""
+        return {zone.name: self.admin(zone).call("GET", "/audit")["differences"] for zone in self.zones}
+
+    def _new_key(self) -> str:
+        return self._clock.random_bytes(KEY_BYTES).hex()
+
+    def _missing(self, holds: Any) -> str:
+        lacking = [zone.name for zone in self.zones if not holds(zone)]
+        return "waiting for " + ", ".join(lacking) if lacking else ""
+
+    def _answers(self, zone: DemoZone) -> bool:
+        if not self.admin_file(zone).is_file():
+            return False
+        ZoneConnection(zone.url, "", "").call("GET", "/readiness")
+        return True
+
+    def _hosts_are_up(self, zone: DemoZone) -> bool:
+        up = [host for host in self.hypervisors(zone) if host["state"] == "up"]
+        return len(up) == zone.host_count
+
+    def _knows_below(self, zone: DemoZone) -> bool:
+        info = self.admin(zone).call("GET", "/zones/info")
+        return bool(info["zone"]["complete"])
+
+
+def _still_building(found: Mapping[str, Any]) -> str:
+    if found["state"] != "BUILD":
+        return ""
+    return ", ".join(f"{count} {status}" for status, count in sorted(found["counts"].items()))

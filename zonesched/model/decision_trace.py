@@ -1,0 +1,201 @@
+"""How a select went, zone by zone: the account that a zone keeps for those who may know.
+
+A zone knows its own hosts in full, and of a child what the child told. The funnel of its own hosts adds up:
+each step begins with what the one before has left, the first with all hosts, and the last ends with those
+offered.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from zonesched.model.build_plan import FunnelStep, Refusal, Why
+
+
+class ChildOutcome(enum.Enum):
+    """What came of a child zone in one select.
+
+    ANSWERED, also for all below it. INCOMPLETE: it answered, without all that is below it. NOT_FITTING: not
+    asked, since what is fixed there cannot hold the request. NOT_READY: not asked, since it cannot answer
+    now. SILENT: asked, without a usable answer in time.
+    """
+
+    ANSWERED = "answered"
+    INCOMPLETE = "incomplete"
+    NOT_FITTING = "not_fitting"
+    NOT_READY = "not_ready"
+    SILENT = "silent"
+
+
+@dataclass(frozen=True)
+class ScorePart:
+    """What one weigher (or cost function) gave a host: `amount` is what it added to the score (or cost)."""
+
+    weigher: str
+    raw: float
+    multiplier: float
+    amount: float
+
+
+@dataclass(frozen=True)
+class HostScore:
+    """An own host with its weight (lower is better) and, where the driver has any, the parts of its score."""
+
+    host_id: str
+    host_name: str
+    weight: int
+    parts: tuple[ScorePart, ...]
+
+
+@dataclass(frozen=True)
+class HostAnswer:
+    """What one filter says of one host."""
+
+    filter: str
+    code: str
+    passes: bool
+
+
+@dataclass(frozen=True)
+class HostJudgement:
+    """What every filter says of one own host, and its score; no score where it cannot be weighed."""
+
+    host_id: str
+    host_name: str
+    answers: tuple[HostAnswer, ...]
+    score: tuple[HostScore, ...]
+
+    @property
+    def passes(self) -> bool:
+        """Whether the request may go there."""
+        return all(answer.passes for answer in self.answers)
+
+
+@dataclass(frozen=True)
+class LocalTrace:
+    """The own hosts. `offered`: instances that found room on them.
+
+    `steps`: from all hosts to those offered. `limits`: where they had room for fewer than asked, what each of
+    those took no further instance for, most hosts first. `best`: the scores of the best of them.
+    """
+
+    steps: tuple[Why, ...] = ()
+    offered: int = 0
+    limits: tuple[FunnelStep, ...] = ()
+    best: tuple[HostScore, ...] = ()
+
+
+@dataclass(frozen=True)
+class ChildTrace:
+    """One child zone: what it offered and told. `code` says why it was not asked, or has no usable answer."""
+
+    child_id: str
+    name: str
+    outcome: ChildOutcome
+    code: str = ""
+    offered: int = 0
+    why: tuple[Why, ...] = ()
+    limits: tuple[Why, ...] = ()
+
+
+@dataclass(frozen=True)
+class DecisionTrace:
+    """This zone, then its children in the order in which they were added."""
+
+    own: LocalTrace = LocalTrace()
+    children: tuple[ChildTrace, ...] = ()
+
+    @property
+    def why(self) -> tuple[Why, ...]:
+        """What refused hosts, here and below, the own hosts first."""
+        return tuple(chain(self.own.steps, *(child.why for child in self.children)))
+
+    @property
+    def limits(self) -> tuple[Why, ...]:
+        """What the hosts offered ran out of, here and below."""
+        return tuple(chain(self.own.limits, *(child.limits for child in self.children)))
+
+
+NO_TRACE = DecisionTrace()
+"""Of what no select of this zone has decided yet, or ever will."""
+
+
+def account_to_wire(account: DecisionTrace) -> dict[str, Any]:
+    """The account as the JSON object `why` of docs/wire.md, and as the store keeps it."""
+    own = account.own
+    return {
+        "own": {
+            "offered": own.offered,
+            "steps": why_to_wire(own.steps),
+            "limits": why_to_wire(own.limits),
+            "best": [score_to_wire(score) for score in own.best],
+        },
+        "children": [
+            {
+                "id": child.child_id,
+                "name": child.name,
+                "outcome": child.outcome.value,
+                "code": child.code,
+                "offered": child.offered,
+                "why": why_to_wire(child.why),
+                "limits": why_to_wire(child.limits),
+            }
+            for child in account.children
+        ],
+    }
+
+
+def account_from_wire(wire: Mapping[str, Any]) -> DecisionTrace:
+    """The account that `account_to_wire` made."""
+    own = wire["own"]
+    return DecisionTrace(
+        LocalTrace(
+            steps=_why_from_wire(own["steps"]),
+            offered=own["offered"],
+            limits=tuple(FunnelStep(**line) for line in own["limits"]),
+            best=tuple(_score_from_wire(score) for score in own["best"]),
+        ),
+        tuple(
+            ChildTrace(
+                child_id=child["id"],
+                name=child["name"],
+                outcome=ChildOutcome(child["outcome"]),
+                code=child["code"],
+                offered=child["offered"],
+                why=_why_from_wire(child["why"]),
+                limits=_why_from_wire(child["limits"]),
+            )
+            for child in wire["children"]
+        ),
+    )
+
+
+def why_to_wire(steps: Sequence[Why]) -> list[dict[str, Any]]:
+    """Lines of {"filter", "code"}, with "before" and "after" where the counts are known."""
+    return [dict(vars(step)) for step in steps]
+
+
+def score_to_wire(score: HostScore) -> dict[str, Any]:
+    """A host with its weight and its score, weigher by weigher."""
+    return {
+        "id": score.host_id,
+        "host": score.host_name,
+        "weight": score.weight,
+        "scores": [
+            {"weigher": p.weigher, "raw": p.raw, "multiplier": p.multiplier, "score": p.amount}
+            for p in score.parts
+        ],
+    }
+
+
+def _why_from_wire(lines: Sequence[Mapping[str, Any]]) -> tuple[Why, ...]:
+    return tuple(FunnelStep(**line) if "before" in line else Refusal(**line) for line in lines)
+
+
+def _score_from_wire(wire: Mapping[str, Any]) -> HostScore:
+    parts = (ScorePart(p["weigher"], p["raw"], p["multiplier"], p["score"]) for p in wire["scores"])
+    return HostScore(wire["id"], wire["host"], wire["weight"], tuple(parts))

@@ -1,0 +1,175 @@
+"""Counts of a host's instances by something they share (owner, flavor, group), for all hosts of a table.
+
+Hosts have few keys each, so what is kept is one pool of (row, key, count): the elements of a row stand
+together, in order of key. A row that changes gets a new place at the pool's end; what it had becomes a hole,
+and a full pool is made anew without its holes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from zonesched.model.arrays import Floats, Ints
+from zonesched.model.counts import Counts
+
+_Small = npt.NDArray[np.int32]
+
+_HOLE = -1
+_FIRST_ROOM = 256
+_MOST_KEPT = 2
+
+
+class HostCounters:
+    """Counts by row and key; a count of 0 is as none."""
+
+    def __init__(self, room: int) -> None:
+        self._starts: _Small = np.zeros(room, dtype=np.int32)
+        self._lengths: _Small = np.zeros(room, dtype=np.int32)
+        self._rows: _Small = np.zeros(_FIRST_ROOM, dtype=np.int32)
+        self._numbers: _Small = np.zeros(_FIRST_ROOM, dtype=np.int32)
+        self._amounts: _Small = np.zeros(_FIRST_ROOM, dtype=np.int32)
+        self._end = 0
+        self._keys: list[str] = []
+        self._number_of: dict[str, int] = {}
+        self._unused: list[int] = []
+        self._holders: Ints = np.zeros(0, dtype=np.int64)
+        self._kept: dict[str, Floats] = {}
+
+    def grow(self, room: int) -> None:
+        more = np.zeros(room - len(self._starts), dtype=np.int32)
+        self._starts = np.concatenate([self._starts, more])
+        self._lengths = np.concatenate([self._lengths, more])
+
+    def set(self, rows: Ints, counts: Counts) -> None:
+        """All that each of `rows`, each there once, has at present."""
+        self._kept.clear()
+        before = self._clear(rows)
+        if len(counts.positions):
+            self._append(rows, counts)
+        self._forget(before)
+
+    def count(self, row: int, key: str) -> int:
+        number = self._number_of.get(key)
+        if number is None:
+            return 0
+        start = int(self._starts[row])
+        for at in range(start, start + int(self._lengths[row])):
+            if self._numbers[at] == number:
+                return int(self._amounts[at])
+        return 0
+
+    def of_row(self, row: int) -> Mapping[str, int]:
+        """All counts of one row, by key."""
+        found = slice(self._starts[row], self._starts[row] + self._lengths[row])
+        pairs = zip(self._numbers[found].tolist(), self._amounts[found].tolist(), strict=True)
+        return {self._keys[number]: amount for number, amount in pairs}
+
+    def column(self, key: str, size: int) -> Floats:
+        """The counts of one key, by row; the same array until something changes."""
+        kept = self._kept.get(key)
+        if kept is None or len(kept) != size:
+            if len(self._kept) >= _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+            kept = self._kept[key] = self._column(key, size)
+        return kept
+
+    def weighed(self, scores: Mapping[str, float], size: int) -> Floats:
+        """By row, the sum of count times score over the keys, added in their order."""
+        # One more for holes, which are number -1.
+        by_number = np.zeros(len(self._keys) + 1)
+        for key, score in scores.items():
+            if key in self._number_of:
+                by_number[self._number_of[key]] = score
+        amounts = by_number[self._numbers[: self._end]] * self._amounts[: self._end]
+        return np.bincount(self._rows[: self._end], weights=amounts, minlength=size).astype(np.float64)
+
+    def has(self, key: str) -> bool:
+        """Whether any row has it."""
+        return key in self._number_of
+
+    def keys(self) -> Iterator[str]:
+        """Every key that some row has, in no particular order."""
+        return iter(self._number_of)
+
+    def _column(self, key: str, size: int) -> Floats:
+        column = np.zeros(size)
+        number = self._number_of.get(key)
+        if number is not None:
+            found = np.flatnonzero(self._numbers[: self._end] == number)
+            column[self._rows[found]] = self._amounts[found]
+        return column
+
+    def _clear(self, rows: Ints) -> _Small:
+        """Make holes of all that these rows have; the numbers that were there."""
+        lengths = self._lengths[rows]
+        if not lengths.any():
+            return np.zeros(0, dtype=np.int32)
+        places = _places(self._starts[rows], lengths)
+        before = self._numbers[places]
+        self._numbers[places] = _HOLE
+        self._lengths[rows] = 0
+        np.subtract.at(self._holders, before, 1)
+        return before
+
+    def _append(self, rows: Ints, counts: Counts) -> None:
+        more = len(counts.positions)
+        if self._end + more > len(self._rows):
+            self._make_room(more)
+        numbers = self._numbers_of(counts)[counts.numbers]
+        place = slice(self._end, self._end + more)
+        self._rows[place] = rows[counts.positions]
+        self._numbers[place] = numbers
+        self._amounts[place] = counts.amounts
+        np.add.at(self._holders, numbers, 1)
+        lengths = np.bincount(counts.positions, minlength=len(rows))
+        self._lengths[rows] = lengths
+        self._starts[rows] = self._end + np.cumsum(lengths) - lengths
+        self._end += more
+
+    def _make_room(self, more: int) -> None:
+        """Close the holes, and let half as much again be free."""
+        kept = np.flatnonzero(self._numbers[: self._end] != _HOLE)
+        room = max(_FIRST_ROOM, (len(kept) + more) * 3 // 2)
+        for name in ("_rows", "_numbers", "_amounts"):
+            column = np.zeros(room, dtype=np.int32)
+            column[: len(kept)] = getattr(self, name)[kept]
+            setattr(self, name, column)
+        self._end = len(kept)
+        rows = self._rows[: self._end]
+        firsts = np.flatnonzero(np.diff(rows, prepend=_HOLE))
+        self._starts[rows[firsts]] = firsts
+
+    def _numbers_of(self, counts: Counts) -> Ints:
+        return np.array([self._number(key) for key in counts.keys], dtype=np.int64)
+
+    def _number(self, key: str) -> int:
+        number = self._number_of.get(key)
+        if number is None:
+            if self._unused:
+                number = self._unused.pop()
+                self._keys[number] = key
+            else:
+                number = len(self._keys)
+                self._keys.append(key)
+                if number == len(self._holders):
+                    more = np.zeros(max(16, number), dtype=np.int64)
+                    self._holders = np.concatenate([self._holders, more])
+            self._number_of[key] = number
+        return number
+
+    def _forget(self, numbers: _Small) -> None:
+        """Take out those of these keys that no row has any more."""
+        for number in np.unique(numbers[self._holders[numbers] == 0]).tolist():
+            del self._number_of[self._keys[number]]
+            self._keys[number] = ""
+            self._unused.append(number)
+
+
+def _places(starts: _Small, lengths: _Small) -> Ints:
+    """Every place of the ranges of these starts and lengths."""
+    ends = np.cumsum(lengths)
+    shifts = np.repeat(starts - (ends - lengths), lengths)
+    return shifts + np.arange(len(shifts), dtype=np.int64)

@@ -1,0 +1,177 @@
+"""What the audit finds wrong, and what a repair made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class OfInventory:
+    """One resource class of an own host."""
+
+    host_id: str
+    resource_class: str
+
+    def __str__(self) -> str:
+        return f"host {self.host_id} {self.resource_class}"
+
+
+@dataclass(frozen=True)
+class OfPlace:
+    """One place of an instance; `caller_id` sent it: a parent's user, or this zone for its own users."""
+
+    uuid: str
+    number: int
+    caller_id: str
+
+    def __str__(self) -> str:
+        return f"instance {self.uuid} place {self.number}"
+
+
+@dataclass(frozen=True)
+class OfInstance:
+    """An instance; `caller_id` likewise."""
+
+    uuid: str
+    caller_id: str
+
+    def __str__(self) -> str:
+        return f"instance {self.uuid}"
+
+
+@dataclass(frozen=True)
+class OfReservation:
+    """A boot; `caller_id` likewise."""
+
+    id: str
+    caller_id: str
+
+    def __str__(self) -> str:
+        return f"reservation {self.id}"
+
+
+@dataclass(frozen=True)
+class OfGroup:
+    """A server group; `caller_id` likewise."""
+
+    caller_id: str
+    group_id: str
+
+    def __str__(self) -> str:
+        return f"group {self.group_id} of {self.caller_id}"
+
+
+@dataclass(frozen=True)
+class OfEntry:
+    """A sealed entry, by its key."""
+
+    key: str
+
+    def __str__(self) -> str:
+        return f"entry {self.key}"
+
+
+@dataclass(frozen=True)
+class OfChild:
+    """A child zone."""
+
+    child_id: str
+
+    def __str__(self) -> str:
+        return f"child {self.child_id}"
+
+
+@dataclass(frozen=True)
+class OfAttempt:
+    """One attempt of an instance in a child zone; `caller_id` likewise, "" where this zone knows of none."""
+
+    child_id: str
+    uuid: str
+    attempt: int
+    caller_id: str
+
+    def __str__(self) -> str:
+        return f"instance {self.uuid} attempt {self.attempt} in child {self.child_id}"
+
+
+Subject = OfInventory | OfPlace | OfInstance | OfReservation | OfGroup | OfEntry | OfChild | OfAttempt
+
+
+@dataclass(frozen=True)
+class Inconsistency:
+    """One thing that the audit found wrong: its kind (a stable code), what it is about, and the detail."""
+
+    kind: str
+    subject: Subject
+    detail: str
+
+    @property
+    def order(self) -> tuple[str, str, str]:
+        """Differences are told in this order."""
+        return (self.kind, str(self.subject), self.detail)
+
+    @property
+    def parents_id(self) -> str:
+        """What a parent whose instances it is about knows it by: the uuid or id that he gave it."""
+        match self.subject:
+            case OfPlace(uuid=uuid) | OfInstance(uuid=uuid) | OfAttempt(uuid=uuid):
+                return uuid
+            case OfReservation(id=id_):
+                return id_
+            case OfGroup(group_id=group_id):
+                return group_id
+            case _:
+                return ""
+
+    @property
+    def caller_id(self) -> str:
+        """Whose instances it is about; "" for what belongs to the zone alone, its hosts and children."""
+        match self.subject:
+            case OfPlace() | OfInstance() | OfReservation() | OfGroup() | OfAttempt() as subject:
+                return subject.caller_id
+            case _:
+                return ""
+
+
+@dataclass(frozen=True)
+class Mended:
+    """A difference that a repair has taken away, and how."""
+
+    difference: Inconsistency
+    action: str
+
+
+@dataclass(frozen=True)
+class Left:
+    """A difference that a repair leaves as it is, and why."""
+
+    difference: Inconsistency
+    why: str
+
+
+Repaired = Mended | Left
+
+
+@dataclass(frozen=True)
+class ReportedInconsistency:
+    """A difference as a parent is told it: its kind, and which instance, boot or group of his it is about."""
+
+    kind: str
+    id: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a zone and all below it tell one parent of what is his; not `complete` where a zone was silent."""
+
+    differences: tuple[ReportedInconsistency, ...]
+    complete: bool
+
+
+@dataclass(frozen=True)
+class ReportedByChild:
+    """What one child has told of all that this zone has there."""
+
+    child_id: str
+    name: str
+    told: Told

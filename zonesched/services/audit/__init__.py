@@ -1,0 +1,1 @@
+"""Inconsistencies between rows, here and across zones, and their repair."""

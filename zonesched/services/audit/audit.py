@@ -1,0 +1,30 @@
+"""The audit: claims, instances and reservations of this zone, compared with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from zonesched.model.inconsistency import Inconsistency
+from zonesched.services.zone import Zone
+from zonesched.store import audit as rows
+from zonesched.store.audit import Limits
+from zonesched.store.store import Transaction
+
+GRACE_S = 60.0
+"""Seconds by which background work may be late before it counts as a difference."""
+
+
+def run(zone: Zone) -> Sequence[Inconsistency]:
+    """All differences in this zone's own rows, in one snapshot; none is what must be found."""
+    return zone.store.read(lambda tx: differences(zone, tx))
+
+
+def differences(zone: Zone, tx: Transaction) -> Sequence[Inconsistency]:
+    """The same, in an open transaction."""
+    now = zone.clock.now()
+    limits = Limits(
+        zone_uuid=zone.uuid,
+        holds_overdue_before=now - 2 * zone.conf.hold - GRACE_S,
+        work_overdue_before=now - GRACE_S,
+    )
+    return rows.differences(tx, limits)

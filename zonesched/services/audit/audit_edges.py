@@ -1,0 +1,145 @@
+"""The audit across the edges to the child zones: what was built below, by both sides' rows.
+
+What a child would tell at the next sync is not known here yet, and is no difference: it is asked for last, so
+that whatever changed during the comparison is in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from zonesched.errors import ChildUnreachable
+from zonesched.model.inconsistency import Inconsistency, OfAttempt, OfChild
+from zonesched.model.placement import InstanceChange, InstanceStatus, PlacementState
+from zonesched.services.audit.audit import GRACE_S
+from zonesched.services.zone import Zone
+from zonesched.store import children as child_rows
+from zonesched.store import instances
+from zonesched.store.child_placements import PlaceBelow, places_below
+from zonesched.zones.client import ChildClient
+
+MOST_PAGES = 10_000
+LIVING = (InstanceStatus.BUILD, InstanceStatus.ACTIVE, InstanceStatus.UNKNOWN)
+OVER = (PlacementState.GONE, PlacementState.FAILED, PlacementState.RELEASED)
+Key = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Unlike:
+    """A difference with what each side said; None where it says nothing of that attempt."""
+
+    difference: Inconsistency
+    here: PlaceBelow | None
+    below: InstanceChange | None
+
+
+@dataclass(frozen=True)
+class _Edge:
+    """What both sides of one edge say, by (uuid, attempt), and whose each instance here is."""
+
+    child_id: str
+    here: Mapping[Key, PlaceBelow]
+    below: Mapping[Key, InstanceChange]
+    callers: Mapping[str, str]
+
+
+def across_edges(zone: Zone, budget_s: float = math.inf) -> list[Inconsistency]:
+    """All differences between this zone and its children; a child without an answer is one itself.
+
+    Nobody is asked any more once `budget_s` seconds are over.
+    """
+    return [found.difference for found in compare(zone, budget_s)]
+
+
+def compare(zone: Zone, budget_s: float = math.inf) -> list[Unlike]:
+    """The same, each with what both sides said."""
+    ends_at = zone.clock.monotonic() + budget_s
+    found: list[Unlike] = []
+    for child in zone.store.read(child_rows.read_all):
+        try:
+            edge = _read(zone, child.id, ends_at)
+        except ChildUnreachable as error:
+            unknown = Inconsistency("child_not_compared", OfChild(child.id), error.code)
+            found.append(Unlike(unknown, None, None))
+            continue
+        found += [*_lacking(edge), *_unknown(edge, _overdue_before(zone)), *_status_differs(edge)]
+    return sorted(found, key=lambda unlike: unlike.difference.order)
+
+
+def _overdue_before(zone: Zone) -> float:
+    return float(zone.clock.now() - 2 * zone.conf.hold - zone.conf.hold_margin - GRACE_S)
+
+
+def _read(zone: Zone, child_id: str, ends_at: float) -> _Edge:
+    """Both sides, without what the child has not told yet. Raises ChildUnreachable."""
+    client = zone.child_client(child_id).within(ends_at)
+    places, cursors = zone.store.read(lambda tx: (places_below(tx, child_id), child_rows.cursors(tx)))
+    told = {(item.uuid, item.attempt): item for item in _changes(zone, client, "")}
+    pending = {item.uuid for item in _changes(zone, client, cursors.get(child_id, ""))}
+    uuids = sorted({p.uuid for p in places} | {uuid for uuid, _ in told})
+    rows = zone.store.read(lambda tx: instances.read_by_uuid(tx, uuids))
+    return _Edge(
+        child_id,
+        {(p.uuid, p.number): p for p in places if p.uuid not in pending},
+        {key: item for key, item in told.items() if item.uuid not in pending},
+        {uuid: row.caller_id for uuid, row in rows.items()},
+    )
+
+
+def _changes(zone: Zone, client: ChildClient, cursor: str) -> Iterator[InstanceChange]:
+    for _ in range(MOST_PAGES):
+        page = client.changes(cursor, zone.conf.build_timeout)
+        yield from page.items
+        if not page.more:
+            return
+        cursor = page.cursor
+    raise ChildUnreachable("The child zone tells changes without end.", code="child_invalid_answer")
+
+
+def _lacking(edge: _Edge) -> Iterable[Unlike]:
+    """What was confirmed below and lives here exists there."""
+    for key, place in edge.here.items():
+        told = edge.below.get(key)
+        if _lives(place) and (told is None or told.status is InstanceStatus.DELETED):
+            there = "has deleted it" if told else "does not know it"
+            found = Inconsistency("child_lacks_instance", _subject(edge, key), f"the child zone {there}")
+            yield Unlike(found, place, told)
+
+
+def _unknown(edge: _Edge, overdue_before: float) -> Iterable[Unlike]:
+    """What lives below was sent by this zone and is still wanted; a hold may live until its time is over."""
+    for key, told in edge.below.items():
+        place = edge.here.get(key)
+        if told.status not in LIVING:
+            continue
+        if place is None:
+            detail = "never placed there"
+        elif place.state in OVER and (
+            told.status is not InstanceStatus.BUILD or place.hold_expires_at < overdue_before
+        ):
+            detail = f"its place is {place.state.value}"
+        else:
+            continue
+        yield Unlike(Inconsistency("child_has_unknown_instance", _subject(edge, key), detail), place, told)
+
+
+def _status_differs(edge: _Edge) -> Iterable[Unlike]:
+    """An instance has the status that its child has told."""
+    for key, place in edge.here.items():
+        told = edge.below.get(key)
+        if place.state is not PlacementState.CONFIRMED or place.status is None or told is None:
+            continue
+        if told.status is not InstanceStatus.DELETED and told.status is not place.status:
+            detail = f"{place.status.value} here, {told.status.value} below"
+            yield Unlike(Inconsistency("status_differs", _subject(edge, key), detail), place, told)
+
+
+def _lives(place: PlaceBelow) -> bool:
+    return place.state is PlacementState.CONFIRMED and place.status in LIVING
+
+
+def _subject(edge: _Edge, key: Key) -> OfAttempt:
+    uuid, attempt = key
+    return OfAttempt(edge.child_id, uuid, attempt, edge.callers.get(uuid, ""))

@@ -1,0 +1,70 @@
+"""The audit of a whole tree: each zone tells its parent what is wrong with what that parent has there.
+
+Told are kinds, and ids that the parent gave itself: an instance, a boot, a group. What is wrong with a zone's
+hosts, with others' instances or with its edges is not told; its own operator asks for that.
+
+    root's operator --GET /audit?tree--> root --GET /audit--> region --GET /audit--> leaf
+                                              <- his of region    <- region's of leaf
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from zonesched.model.caller import Caller
+from zonesched.model.inconsistency import Inconsistency, ReportedByChild, ReportedInconsistency, Told
+from zonesched.seams import Done
+from zonesched.services.audit import audit, audit_edges
+from zonesched.services.zone import Zone
+from zonesched.store import instances
+from zonesched.zones.answers import MAX_CHANGES
+from zonesched.zones.client import MIN_AUDIT_S
+
+BUDGET_S = 60.0
+"""How long a tree's audit may take below the zone that was asked."""
+
+SHARE_BELOW = 0.8
+"""What a zone passes on of its time, so that it has some to answer itself."""
+
+UNTOLD = "child_not_compared"
+"""Of a zone below that is silent a parent learns that the answer is incomplete, and no more."""
+
+
+def for_parent(zone: Zone, caller: Caller, budget_s: float) -> Told:
+    """What is wrong, here and below, with what this parent has here; nobody is asked after `budget_s`."""
+    ends_at = zone.clock.monotonic() + budget_s
+    edges = audit_edges.across_edges(zone, budget_s * SHARE_BELOW / 2)
+    children = ask_children(zone, (ends_at - zone.clock.monotonic()) * SHARE_BELOW)
+    found = [_told(d) for d in (*audit.run(zone), *edges) if d.caller_id == caller.user_id]
+    found += _of_caller(zone, caller, [line for child in children for line in child.told.differences])
+    silent = any(d.kind == UNTOLD for d in edges) or not all(child.told.complete for child in children)
+    told = sorted(set(found), key=lambda line: (line.kind, line.id))
+    return Told(tuple(told[:MAX_CHANGES]), complete=not silent and len(told) <= MAX_CHANGES)
+
+
+def ask_children(zone: Zone, budget_s: float) -> list[ReportedByChild]:
+    """What each child tells of what this zone has there, in the order in which they were added."""
+    children = [known.child for known in zone.children.snapshot()]
+    silent = Told((), complete=False)
+    if budget_s < MIN_AUDIT_S:
+        return [ReportedByChild(child.id, child.name, silent) for child in children]
+    outcomes = zone.children.ask(children, lambda client: client.audit(budget_s), budget_s)
+    return [
+        ReportedByChild(child.id, child.name, outcome.value if isinstance(outcome, Done) else silent)
+        for child, outcome in zip(children, outcomes, strict=True)
+    ]
+
+
+def _told(found: Inconsistency) -> ReportedInconsistency:
+    return ReportedInconsistency(found.kind, found.parents_id)
+
+
+def _of_caller(
+    zone: Zone, caller: Caller, lines: Sequence[ReportedInconsistency]
+) -> list[ReportedInconsistency]:
+    """Those about an instance, a boot or a group that this parent sent here."""
+    if not lines:
+        return []
+    ids = sorted({line.id for line in lines})
+    known = zone.store.read(lambda tx: instances.ids_of_caller(tx, caller.user_id, ids))
+    return [line for line in lines if line.id in known]

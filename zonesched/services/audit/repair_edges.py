@@ -1,0 +1,148 @@
+"""How differences between this zone and a child are mended: of what runs there, the child's word counts.
+
+Only rows of this zone are written; the child is told what follows by the calls that are repeated anyway. What
+has moved since it was compared is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from zonesched.model.inconsistency import Left, Mended, OfAttempt, Repaired
+from zonesched.model.placement import LIVING, InstanceChange, InstanceStatus, PlacementState
+from zonesched.services.audit.audit_edges import Unlike
+from zonesched.services.audit.repair_rows import CannotTell, Repair
+from zonesched.services.boot.boot_progress import WANTED
+from zonesched.store import instances, placements
+from zonesched.store.child_placements import PlaceBelow
+from zonesched.store.instances import Instance
+from zonesched.store.placements import InChild, Placement
+
+State = PlacementState
+BELIEVED_LOST = ("deleted_below", "lost_below", "place_lost")
+"""Reasons of an ERROR that only says where an instance was not found: it is wanted where it is."""
+
+
+def mend(repair: Repair, unlike: Unlike) -> Repaired:
+    """What was done about one difference."""
+    try:
+        return Mended(unlike.difference, _MENDERS[unlike.difference.kind](repair, unlike))
+    except CannotTell as doubt:
+        return Left(unlike.difference, str(doubt))
+
+
+def _ask_again(repair: Repair, unlike: Unlike) -> str:
+    raise CannotTell("run it again when the child answers")
+
+
+def _end_here(repair: Repair, unlike: Unlike) -> str:
+    """The instance is ERROR; should the child have it after all, a later repair takes it back."""
+    place, _ = _as_compared(repair, unlike)
+    reason = "deleted_below" if unlike.below else "lost_below"
+    placements.move(repair.tx, repair.change, place, State.RELEASED, reason=reason)
+    instances.set_status(
+        repair.tx,
+        repair.change,
+        [place.uuid],
+        InstanceStatus.ERROR,
+        repair.now,
+        reason=reason,
+        only_from=list(WANTED),
+    )
+    return f"the instance is ERROR {reason}"
+
+
+def _take_back_or_delete(repair: Repair, unlike: Unlike) -> str:
+    """What its owner has, or has lost, is taken back; what he deleted or has elsewhere is deleted there."""
+    subject = unlike.difference.subject
+    assert isinstance(subject, OfAttempt) and unlike.below is not None
+    instance = instances.read_by_uuid(repair.tx, [subject.uuid]).get(subject.uuid)
+    if instance is None:
+        raise CannotTell("nothing here says whose it is: the child's admin may delete it")
+    repair.leave_to_worker(instance.caller_id, instance.reservation_id)
+    places = placements.read_by_uuid(repair.tx, [subject.uuid])
+    if _is_wanted(instance, places):
+        _put(repair, subject, instance, places, State.CONFIRMING)
+        _take_back(repair, subject, unlike.below)
+        return f"it is taken back as {unlike.below.status.value}, and confirmed once more"
+    _put(repair, subject, instance, places, State.RELEASING)
+    return "the child is told to delete it"
+
+
+def _is_wanted(instance: Instance, places: list[Placement]) -> bool:
+    if any(p.state in LIVING for p in places):
+        return False
+    lost = instance.status is InstanceStatus.ERROR and instance.reason in BELIEVED_LOST
+    return lost or instance.status in WANTED
+
+
+def _put(
+    repair: Repair, subject: OfAttempt, instance: Instance, places: list[Placement], state: PlacementState
+) -> None:
+    """The place of that attempt is in this state, whatever it was."""
+    here = [p for p in places if p.number == subject.attempt]
+    if not here:
+        place = Placement(
+            uuid=subject.uuid,
+            number=subject.attempt,
+            caller_id=instance.caller_id,
+            reservation_id=instance.reservation_id,
+            where=InChild(subject.child_id, ()),
+            state=state,
+            reason="repaired",
+            hold_expires_at=repair.now,
+            retained_until=repair.now,
+        )
+        placements.insert(repair.tx, [place])
+        return
+    (place,) = here
+    if not isinstance(place.where, InChild) or place.where.child_id != subject.child_id:
+        raise CannotTell("this attempt was sent elsewhere: the child's admin may delete it")
+    placements.move(repair.tx, repair.change, place, state, reason="repaired", next_call_at=repair.now)
+
+
+def _take_back(repair: Repair, subject: OfAttempt, told: InstanceChange) -> None:
+    attempts = {subject.uuid: subject.attempt}
+    instances.set_attempts(repair.tx, repair.change, attempts, told.status, repair.now)
+
+
+def _believe(repair: Repair, unlike: Unlike) -> str:
+    """The instance has the status that the child tells."""
+    place, instance = _as_compared(repair, unlike)
+    assert unlike.below is not None
+    instances.set_status(
+        repair.tx,
+        repair.change,
+        [place.uuid],
+        unlike.below.status,
+        repair.now,
+        reason=unlike.below.reason,
+        only_from=[instance.status],
+    )
+    return f"the instance is {unlike.below.status.value}, as the child says"
+
+
+def _as_compared(repair: Repair, unlike: Unlike) -> tuple[Placement, Instance]:
+    """The place and the instance, as they were compared. Raises CannotTell when either has moved since."""
+    subject = unlike.difference.subject
+    assert isinstance(subject, OfAttempt) and unlike.here is not None
+    for place in placements.read_by_uuid(repair.tx, [subject.uuid]):
+        if place.number == subject.attempt:
+            instance = instances.read_by_uuid(repair.tx, [subject.uuid])[subject.uuid]
+            if _still(unlike.here, place, instance):
+                repair.leave_to_worker(instance.caller_id, instance.reservation_id)
+                return place, instance
+    raise CannotTell("it has moved since it was compared: run it again")
+
+
+def _still(seen: PlaceBelow, place: Placement, instance: Instance) -> bool:
+    return (seen.state, seen.status) == (place.state, instance.status) and instance.attempt == seen.number
+
+
+_MENDERS: dict[str, Callable[[Repair, Unlike], str]] = {
+    "child_not_compared": _ask_again,
+    "child_lacks_instance": _end_here,
+    "child_has_unknown_instance": _take_back_or_delete,
+    "status_differs": _believe,
+}
+EDGE_KINDS = tuple(_MENDERS)

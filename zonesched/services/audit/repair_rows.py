@@ -1,0 +1,269 @@
+"""How each kind of difference in a zone's own rows is mended.
+
+Every function runs in the repair's one transaction, after `identity.next_change`. It says what it did, "" for
+nothing, and raises CannotTell for what is left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zonesched.model.group_place import AtHost, TakenPlace
+from zonesched.model.inconsistency import (
+    Inconsistency,
+    OfEntry,
+    OfGroup,
+    OfInstance,
+    OfInventory,
+    OfPlace,
+    OfReservation,
+)
+from zonesched.model.placement import CLAIMING, LIVING, InstanceStatus, PlacementState
+from zonesched.model.request_spec import GroupPolicy, ServerGroup
+from zonesched.services.boot.boot_progress import WANTED
+from zonesched.services.placing import reaper
+from zonesched.services.placing.placement_moves import let_go
+from zonesched.services.zone import Zone
+from zonesched.store import audit_groups, capacities, claims, group_places, instances, placements, repairs
+from zonesched.store.audit_groups import Member
+from zonesched.store.instances import Instance
+from zonesched.store.placements import OnHost, Placement
+from zonesched.store.store import Transaction
+
+State = PlacementState
+BUILT = (State.CONFIRMING, State.CONFIRMED)
+ENDED = (InstanceStatus.ERROR, InstanceStatus.DELETED)
+
+
+class CannotTell(Exception):
+    """A difference that is left, and why."""
+
+
+@dataclass(frozen=True)
+class Repair:
+    """One repair: the zone, its open transaction, the number of its change, and the time."""
+
+    zone: Zone
+    tx: Transaction
+    change: int
+    now: float
+
+    def leave_to_worker(self, caller_id: str, reservation_id: str) -> None:
+        """Raises CannotTell while a worker has this boot in hand."""
+        if repairs.is_leased(self.tx, caller_id, reservation_id, self.now):
+            raise CannotTell("a worker has this boot in hand: run it again")
+
+
+# -- places ------------------------------------------------------------------------------------------------
+
+
+def settle_places(repair: Repair, found: Inconsistency) -> str:
+    """One place for an instance that is wanted, none for one that has ended."""
+    assert isinstance(found.subject, OfPlace | OfInstance)
+    uuid = found.subject.uuid
+    places = placements.read_by_uuid(repair.tx, [uuid])
+    instance = instances.read_by_uuid(repair.tx, [uuid]).get(uuid)
+    if instance is None:
+        return _restore_or_release(repair, uuid, places)
+    repair.leave_to_worker(instance.caller_id, instance.reservation_id)
+    if instance.status in ENDED:
+        keeps_below = instance.status is InstanceStatus.ERROR
+        unwanted = [p for p in places if isinstance(p.where, OnHost) or not keeps_below]
+        ended = _let_go(repair, unwanted)
+        return f"the instance is {instance.status.value}: {ended} let go" if ended else ""
+    return _keep_one(repair, instance, places)
+
+
+def _keep_one(repair: Repair, instance: Instance, places: Sequence[Placement]) -> str:
+    """The present place if it is built, else a built one, else the present one."""
+    living = [p for p in places if p.state in LIVING]
+    built = sorted(
+        (p for p in living if p.state in BUILT),
+        key=lambda p: (p.number == instance.attempt, p.state is State.CONFIRMED, p.number),
+    )
+    present = [p for p in living if p.number == instance.attempt]
+    if not built and not present:
+        return ""
+    kept = built[-1] if built else present[0]
+    others = [p for p in living if p is not kept]
+    if kept.number != instance.attempt:
+        attempts = {instance.uuid: kept.number}
+        instances.set_attempts(repair.tx, repair.change, attempts, instance.status, repair.now)
+    ended = _let_go(repair, others)
+    if not ended and kept.number == instance.attempt:
+        return ""
+    return f"place {kept.number} is kept, {ended} let go"
+
+
+def _restore_or_release(repair: Repair, uuid: str, places: Sequence[Placement]) -> str:
+    if repairs.restore_instance(repair.tx, repair.change, uuid, repair.now):
+        return "the instance is written anew from its boot and its place"
+    if any(p.state in LIVING and not isinstance(p.where, OnHost) for p in places):
+        raise CannotTell("neither instance nor boot say whose it is: what runs in the child is not ended")
+    # Without its boot no agent is told to run it.
+    ended = _let_go(repair, places)
+    return f"neither instance nor boot are there: {ended} let go" if ended else ""
+
+
+def _let_go(repair: Repair, places: Sequence[Placement]) -> str:
+    ended = [p for p in places if p.state in LIVING]
+    let_go(repair.tx, repair.change, ended, repair.now, "repaired")
+    return " and ".join(f"place {p.number}" for p in ended)
+
+
+def find_or_end(repair: Repair, found: Inconsistency) -> str:
+    """What was never built is placed anew; what was built is ERROR, since nobody knows where it is."""
+    assert isinstance(found.subject, OfInstance)
+    uuid = found.subject.uuid
+    instance = instances.read_by_uuid(repair.tx, [uuid])[uuid]
+    places = placements.read_by_uuid(repair.tx, [uuid])
+    present = [p for p in places if p.number == instance.attempt]
+    if instance.status in ENDED or any(p.state in (*LIVING, State.CANCELLING) for p in present):
+        return ""
+    repair.leave_to_worker(instance.caller_id, instance.reservation_id)
+    own = instance.caller_id == repair.zone.uuid
+    never_built = instance.status is InstanceStatus.BUILD and all(
+        p.state in (State.GONE, State.FAILED) for p in present
+    )
+    if own and never_built:
+        repairs.make_due(repair.tx, instance.caller_id, instance.reservation_id, repair.now)
+        return "its boot goes on and finds it a place, or says why not"
+    _end(repair, uuid, "place_lost")
+    return "the instance is ERROR place_lost"
+
+
+def _end(repair: Repair, uuid: str, reason: str) -> None:
+    instances.set_status(
+        repair.tx,
+        repair.change,
+        [uuid],
+        InstanceStatus.ERROR,
+        repair.now,
+        reason=reason,
+        only_from=list(WANTED),
+    )
+
+
+def end_hold(repair: Repair, found: Inconsistency) -> str:
+    """What the reaper would have done."""
+    assert isinstance(found.subject, OfPlace)
+    for p in placements.read_by_uuid(repair.tx, [found.subject.uuid]):
+        waits = p.state in (State.INTENDED, State.HELD)
+        if p.number == found.subject.number and waits:
+            repair.leave_to_worker(p.caller_id, p.reservation_id)
+            reaper.end_holds(repair.tx, repair.change, repair.zone.uuid, [p], repair.now)
+            return "the hold is ended"
+    return ""
+
+
+def keep_entry_once(repair: Repair, found: Inconsistency) -> str:
+    """The entry stays used up; what was built from it runs on, since each has a claim of its own."""
+    assert isinstance(found.subject, OfEntry)
+    others = repairs.keep_entry_once(repair.tx, found.subject.key)
+    return f"the first place keeps the entry, {others} built from it as well run on"
+
+
+# -- boots -------------------------------------------------------------------------------------------------
+
+
+def make_due(repair: Repair, found: Inconsistency) -> str:
+    """Whoever had it has gone: the next worker that is free takes it."""
+    assert isinstance(found.subject, OfReservation)
+    repairs.make_due(repair.tx, found.subject.caller_id, found.subject.id, repair.now)
+    return "the boot is due now, under a new lease"
+
+
+def settle_count(repair: Repair, found: Inconsistency) -> str:
+    """A boot has the instances that are there; an instance without its boot gets one written anew."""
+    match found.subject:
+        case OfReservation(id=reservation_id, caller_id=caller_id):
+            repair.leave_to_worker(caller_id, reservation_id)
+            count = repairs.recount(repair.tx, caller_id, reservation_id)
+            return f"the boot is one of {count} instances" if count else "the empty boot is forgotten"
+        case OfInstance(uuid=uuid):
+            restored = repairs.restore_boot(repair.tx, repair.zone.uuid, uuid, repair.now)
+            return "its boot is written anew from what the instance says" if restored else ""
+    return ""
+
+
+# -- hosts -------------------------------------------------------------------------------------------------
+
+
+def settle_used(repair: Repair, found: Inconsistency) -> str:
+    """The claims are right."""
+    assert isinstance(found.subject, OfInventory)
+    host_id, name = found.subject.host_id, found.subject.resource_class
+    if not repairs.settle_used(repair.tx, repair.change, host_id, name):
+        raise CannotTell("the host is not there any more: delete the instances that were on it")
+    return "what is used is what the claims take"
+
+
+def settle_capacity(repair: Repair, found: Inconsistency) -> str:
+    """The report, the operator and the aggregates are right."""
+    assert isinstance(found.subject, OfInventory)
+    capacities.settle(repair.tx, [found.subject.host_id])
+    claims.touch_hosts(repair.tx, repair.change, [found.subject.host_id])
+    return "the capacity is computed anew"
+
+
+def note_excess(repair: Repair, found: Inconsistency) -> str:
+    """The instances run on, and the host takes none until it fits."""
+    assert isinstance(found.subject, OfInventory)
+    host_id, name = found.subject.host_id, found.subject.resource_class
+    noted = repairs.note_excess(repair.tx, repair.change, host_id, name)
+    return "the host counts as one that shrank: all run on, it takes none until it fits" if noted else ""
+
+
+# -- groups ------------------------------------------------------------------------------------------------
+
+
+def forget_group_place(repair: Repair, found: Inconsistency) -> str:
+    """Nobody keeps it."""
+    assert isinstance(found.subject, OfGroup)
+    gone = group_places.forget(repair.tx, found.subject.caller_id, found.subject.group_id)
+    return "the place is given back" if gone else ""
+
+
+def gather_group(repair: Repair, found: Inconsistency) -> str:
+    """The group is where it was, else where most of it is; who is elsewhere stays there and leaves it."""
+    assert isinstance(found.subject, OfGroup)
+    key = (found.subject.caller_id, found.subject.group_id)
+    members = [m for m in audit_groups.members(repair.tx) if m.key == key]
+    if not members:
+        return ""
+    counted = Counter(m.place for m in members)
+    taken = group_places.find(repair.tx, *key)
+    place: TakenPlace = max(counted, key=lambda p: (p == taken, counted[p], str(p)))
+    strays = [m.uuid for m in members if m.place != place]
+    if place == taken and not strays:
+        return ""
+    if place != taken:
+        group_places.point_to(repair.tx, *key, place)
+    repairs.leave_group(repair.tx, repair.change, strays)
+    return f"its place is where most of it is; {len(strays)} elsewhere leave the group and run on"
+
+
+def thin_group(repair: Repair, found: Inconsistency) -> str:
+    """The oldest stay in the group; the others run on where they are, and leave it."""
+    assert isinstance(found.subject, OfGroup)
+    key = (found.subject.caller_id, found.subject.group_id)
+    by_host: dict[str, list[Member]] = {}
+    for member in audit_groups.members(repair.tx):
+        if member.key == key and member.state in CLAIMING and isinstance(member.place, AtHost):
+            by_host.setdefault(member.place.host_id, []).append(member)
+    leaving = [uuid for on_host in by_host.values() for uuid in _beyond_limit(repair, on_host)]
+    repairs.leave_group(repair.tx, repair.change, leaving)
+    return f"{len(leaving)} leave the group and run on" if leaving else ""
+
+
+def _beyond_limit(repair: Repair, members: Sequence[Member]) -> list[str]:
+    groups = [m.group for m in members if isinstance(m.group, ServerGroup)]
+    strict = [g for g in groups if g.policy is GroupPolicy.ANTI_AFFINITY]
+    if not strict:
+        return []
+    most = max(group.max_server_per_host for group in strict)
+    rows = instances.read_by_uuid(repair.tx, [m.uuid for m in members])
+    oldest_first = sorted(rows.values(), key=lambda i: (i.created_at, i.uuid))
+    return [i.uuid for i in oldest_first[most:]]

@@ -1,0 +1,1 @@
+"""Boots: from the request to instances that run."""

@@ -1,0 +1,206 @@
+"""Boot: a user's request is checked, written down, and answered; the work goes on from the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zonesched import tracing
+from zonesched.errors import BadRequest, Conflict
+from zonesched.model.boot_form import BootForm
+from zonesched.model.caller import Caller
+from zonesched.model.decision_trace import NO_TRACE
+from zonesched.model.placement import InstanceStatus
+from zonesched.model.request_spec import (
+    Flavor,
+    Group,
+    GroupPolicy,
+    Image,
+    NoGroup,
+    Policy,
+    RequestSpec,
+    ServerGroup,
+)
+from zonesched.model.views import Accepted
+from zonesched.services.catalog import flavors, images, server_groups
+from zonesched.services.select import select
+from zonesched.services.state.boot_queue import NewBoot
+from zonesched.services.zone import Zone
+from zonesched.store import identity, instances, reservations
+from zonesched.store.instances import Instance
+from zonesched.store.reservations import Reservation, ReservationState
+from zonesched.store.store import Transaction
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """`new`: what this process is to begin at once; None when the boot was known."""
+
+    accepted: Accepted
+    new: NewBoot | None
+
+
+def accept(zone: Zone, caller: Caller, form: BootForm) -> Accepted:
+    """Write a user's boot down and return its reservation; all else follows in the background.
+
+    A repeat under the same idempotency key returns the first answer. Raises BadRequest for what cannot be
+    asked, Conflict when the key was used for another request, OverLimit and ZoneBusy for too much.
+    """
+    received_at = zone.clock.now()
+    select.check_ready(zone)
+    spec = spec_of(zone, caller, form)
+    stored = zone.store.write(lambda tx: _write(zone, tx, caller, form, spec, received_at))
+    if stored.new is not None:
+        zone.work_on(stored.new)
+    return stored.accepted
+
+
+def spec_of(zone: Zone, caller: Caller, form: BootForm) -> RequestSpec:
+    """What a user's boot asks of hosts, under a new request id. Raises BadRequest, naming the field."""
+    limit = zone.conf.max_instances_per_request
+    if form.num_instances > limit:
+        raise BadRequest(
+            f"num_instances is {form.num_instances}; this zone takes 1 to {limit}.",
+            code="too_many_instances",
+            field="num_instances",
+        )
+    flavor: Flavor = flavors.resolve(zone, form.flavor_ref)
+    image: Image = images.resolve(zone, form.image_ref)
+    group = _group_of(zone, caller, form)
+    together = isinstance(group, ServerGroup) and group.policy is GroupPolicy.AFFINITY
+    spec = RequestSpec(
+        request_id=zone.clock.new_uuid(),
+        project_id=caller.project_id,
+        num_instances=form.num_instances,
+        flavor=flavor,
+        image=image,
+        alternates=zone.conf.select_alternates,
+        policy=Policy.AFFINITY if together else form.policy,
+        group=group,
+        availability_zone=form.availability_zone,
+        hints=form.hints,
+        filters=form.filters,
+        filter_query=form.filter_query,
+        enabled=form.enabled,
+        time_budget_s=zone.conf.select_timeout,
+        traced_by=tracing.current().request_id,
+    )
+    tracing.about(spec.request_id)
+    if not spec.resources:
+        raise BadRequest(
+            f"Flavor {flavor.name} asks for no resources at all.",
+            code="flavor_empty",
+            field="server.flavorRef",
+        )
+    try:
+        zone.schedulers.default.check(spec)
+    except BadRequest as error:
+        raise _as_asked(error, form) from None
+    return spec
+
+
+def _group_of(zone: Zone, caller: Caller, form: BootForm) -> Group:
+    """The server group that the hint names. Raises BadRequest, also for hints that ask for opposites."""
+    if not form.group_ref:
+        return NoGroup()
+    group = server_groups.resolve(zone, caller, form.group_ref, f"{form.hints_field}.group")
+    if form.policy is Policy.AFFINITY and group.policy is not GroupPolicy.AFFINITY:
+        raise BadRequest(
+            f"{form.hints_field}.group_policy: the server group has the policy {group.policy.value}.",
+            code="hints_contradict",
+            field=f"{form.hints_field}.group_policy",
+        )
+    return group
+
+
+def _as_asked(error: BadRequest, form: BootForm) -> BadRequest:
+    """What filters refuse of a spec, in the words of the user's body."""
+    asked = {
+        "filters": "server.filters",
+        "filter_query": f"{form.hints_field}.query",
+        "hints": form.hints_field,
+    }
+    member, dot, rest = error.field.partition(".")
+    field = asked.get(member, member) + dot + rest
+    says_field = error.message.startswith(error.field)
+    message = field + error.message.removeprefix(error.field) if says_field else error.message
+    return BadRequest(message, code=error.code, field=field)
+
+
+def _write(
+    zone: Zone, tx: Transaction, caller: Caller, form: BootForm, spec: RequestSpec, received_at: float
+) -> _Stored:
+    if form.idempotency_key:
+        row = reservations.COLUMNS
+        for earlier in reservations.read(
+            tx,
+            row.caller_id == zone.uuid,
+            row.project_id == caller.project_id,
+            row.idempotency_key == form.idempotency_key,
+        ):
+            if earlier.fingerprint != form.fingerprint:
+                raise Conflict(
+                    "This Idempotency-Key was used for another request.",
+                    code="idempotency_key_reused",
+                    field="Idempotency-Key",
+                )
+            return _Stored(Accepted(earlier.id, _uuids_of(zone, tx, earlier.id)), None)
+    zone.limits.admit_boot(tx, caller.project_id, form.num_instances)
+    reservation = _reservation(zone, caller, form, spec, received_at)
+    lease = reservations.insert_leased(tx, reservation, zone.clock.now(), zone.conf.boot_lease)
+    made = [
+        _instance(zone, caller, form, spec, position, received_at) for position in range(form.num_instances)
+    ]
+    instances.insert(tx, identity.next_change(tx), made)
+    accepted = Accepted(spec.request_id, tuple(i.uuid for i in made))
+    return _Stored(accepted, NewBoot(lease, reservation, tuple(made)))
+
+
+def _uuids_of(zone: Zone, tx: Transaction, reservation_id: str) -> tuple[str, ...]:
+    column = instances.COLUMNS
+    found = instances.read(tx, column.reservation_id == reservation_id, column.caller_id == zone.uuid)
+    return tuple(i.uuid for i in found)
+
+
+def _reservation(zone: Zone, caller: Caller, form: BootForm, spec: RequestSpec, now: float) -> Reservation:
+    whole = spec.policy is Policy.AFFINITY
+    return Reservation(
+        id=spec.request_id,
+        caller_id=zone.uuid,
+        project_id=caller.project_id,
+        user_id=caller.user_id,
+        spec=spec,
+        num_instances=form.num_instances,
+        min_count=form.num_instances if whole else form.min_count,
+        state=ReservationState.OPEN,
+        reason="",
+        why=NO_TRACE,
+        selects=0,
+        idempotency_key=form.idempotency_key,
+        fingerprint=form.fingerprint,
+        created_at=now,
+    )
+
+
+def _instance(
+    zone: Zone, caller: Caller, form: BootForm, spec: RequestSpec, position: int, now: float
+) -> Instance:
+    alone = form.num_instances == 1
+    return Instance(
+        uuid=zone.clock.new_uuid(),
+        caller_id=zone.uuid,
+        project_id=caller.project_id,
+        user_id=caller.user_id,
+        reservation_id=spec.request_id,
+        position=position,
+        # As OpenStack names the servers of one call.
+        name=form.name if alone else f"{form.name}-{position + 1}",
+        kept=form.kept,
+        flavor_id=spec.flavor.id,
+        image_key=spec.image_key,
+        group_id=spec.group_id,
+        status=InstanceStatus.BUILD,
+        reason="",
+        attempt=0,
+        created_at=now,
+        updated_at=now,
+    )

@@ -1,0 +1,134 @@
+"""A dry run: what a boot would get now, by the same select, without a trace in any zone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from zonesched.errors import Forbidden
+from zonesched.model.boot_form import BootForm
+from zonesched.model.build_plan import BuildPlan, ChildPlace, Entry, FunnelStep, Why
+from zonesched.model.caller import Caller, Role
+from zonesched.model.decision_trace import NO_TRACE, DecisionTrace
+from zonesched.model.host_row import HostRow
+from zonesched.model.local_hosts import FoundHosts
+from zonesched.model.request_spec import RequestSpec
+from zonesched.model.views import DryRunView
+from zonesched.scheduler.replay import (
+    VERSION,
+    Record,
+    chosen,
+    record_to_wire,
+    recorded_options,
+    spec_to_record,
+    table_of,
+)
+from zonesched.scheduler.sources import Merged, Source
+from zonesched.services.boot import boot
+from zonesched.services.select import faults, select
+from zonesched.services.select.select import Basis, Decision
+from zonesched.services.zone import Zone
+
+
+def dry_run(zone: Zone, caller: Caller, form: BootForm, *, record: bool) -> DryRunView:
+    """How many would fit, where, and what runs out first; with `record`, all that it was decided by.
+
+    An admin sees where; others a number and reasons. Raises what a boot does, and Forbidden for a record for
+    anybody but an admin.
+    """
+    is_admin = caller.role is Role.ADMIN
+    if record and not is_admin:
+        raise Forbidden("record: it names hosts, and is for an admin alone.", field="record")
+    select.check_ready(zone)
+    spec = boot.spec_of(zone, caller, form)
+    if record:
+        hosts = RecordedHosts(*zone.hosts.snapshot())
+        decision, basis = select.decide_on(zone, hosts, spec, zone.uuid, select.BEST_HOSTS)
+        record_json = record_to_wire(_record(zone, hosts, decision, basis, spec))
+    else:
+        decision = select.decide(zone, spec, zone.uuid, select.BEST_HOSTS)
+        record_json = {}
+    plan, account = decision.plan, decision.account
+    fits = form.num_instances if plan.bundles else len(plan.entries)
+    short = fits < form.num_instances
+    return DryRunView(
+        num_instances=form.num_instances,
+        fits=fits,
+        complete=plan.complete,
+        runs_out=_runs_out(account.limits) if short else (),
+        refused_by=tuple(faults.refusals(_without_limits(account))) if short else (),
+        account=account if is_admin else NO_TRACE,
+        fits_in=_fits_in(plan) if is_admin else {},
+        record=record_json,
+    )
+
+
+def _without_limits(account: DecisionTrace) -> DecisionTrace:
+    """The account as far as hosts were refused, without what those offered ran out of."""
+    children = tuple(replace(child, limits=()) for child in account.children)
+    return DecisionTrace(replace(account.own, limits=()), children)
+
+
+def _runs_out(limits: tuple[Why, ...]) -> tuple[tuple[str, str], ...]:
+    """(what, code), most hosts first as far as hosts were counted."""
+    hosts: Counter[tuple[str, str]] = Counter()
+    for step in limits:
+        counted = step.before - step.after if isinstance(step, FunnelStep) else 0
+        hosts[step.filter, step.code] += counted
+    return tuple(sorted(hosts, key=lambda key: (-hosts[key], key)))
+
+
+def _fits_in(plan: BuildPlan) -> Mapping[str, int]:
+    """How many of the plan's instances go to each child, by its id; "" for the own hosts."""
+    entries = plan.bundles[0].entries if plan.bundles else plan.entries
+    return Counter(e.place.child_id if isinstance(e.place, ChildPlace) else "" for e in entries)
+
+
+@dataclass(frozen=True)
+class RecordedHosts:
+    """Hosts that stay as they were read."""
+
+    rows: tuple[HostRow, ...]
+    services_up: Mapping[str, bool]
+
+    @contextmanager
+    def for_request(self, spec: RequestSpec) -> Iterator[FoundHosts]:
+        """All of them."""
+        yield FoundHosts(table_of(self.rows, self.services_up))
+
+
+def _record(zone: Zone, hosts: RecordedHosts, decision: Decision, basis: Basis, spec: RequestSpec) -> Record:
+    plan = decision.plan
+    children = {child.child_id: child.name for child in decision.account.children}
+    merged = Merged(plan.entries, plan.alternates, plan.bundles)
+    table = table_of(hosts.rows, hosts.services_up)
+    return Record(
+        record="zonesched",
+        version=VERSION,
+        zone_uuid=zone.uuid,
+        spec=spec_to_record(spec),
+        context=basis.request.context,
+        zone_capabilities=basis.request.zone_capabilities,
+        child_ranges=basis.child_ranges,
+        has_children=basis.has_children,
+        hosts=hosts.rows,
+        services_up=hosts.services_up,
+        children=children,
+        below=tuple(_without_blobs(source) for source in basis.below),
+        options=recorded_options(zone.conf),
+        chosen=chosen(table, children, decision.spec, basis.own, merged),
+    )
+
+
+def _without_blobs(source: Source) -> Source:
+    def bare(entry: Entry) -> Entry:
+        return replace(entry, place=ChildPlace(source.id, ""))
+
+    return replace(
+        source,
+        entries=tuple(map(bare, source.entries)),
+        alternates=tuple(map(bare, source.alternates)),
+        bundles=tuple(replace(b, entries=tuple(map(bare, b.entries))) for b in source.bundles),
+    )

@@ -1,0 +1,82 @@
+"""What a boot's last select offered, as its worker hands it out."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from zonesched.errors import ZoneschedError
+from zonesched.filters.contract import FilterFailed
+from zonesched.model.build_plan import BuildPlan, ChildPlace, Entry, LocalPlace, Place, Refusal
+from zonesched.model.decision_trace import NO_TRACE, DecisionTrace, LocalTrace
+from zonesched.model.group_place import Anywhere, AtChild, AtHost, TakenPlace
+from zonesched.model.request_spec import RequestSpec
+from zonesched.services.select.select import Decision
+from zonesched.weights.contract import WeigherFailed
+
+ALTERNATES_PER_BUILD = 3
+
+
+class Offers:
+    """What the last select offered and nobody has taken yet, best first."""
+
+    def __init__(self, plan: BuildPlan | None = None) -> None:
+        self._entries = deque((*plan.entries, *plan.alternates) if plan else ())
+        self._bundles = deque(plan.bundles if plan else ())
+        self.complete = plan is None or plan.complete
+
+    def take(self, count: int) -> list[Entry]:
+        """The next entries, at most `count`."""
+        return [self._entries.popleft() for _ in range(min(count, len(self._entries)))]
+
+    def take_bundle(self, size: int) -> list[Entry]:
+        """The next bundle that has room for `size` instances; empty when there is none."""
+        while self._bundles:
+            bundle = self._bundles.popleft()
+            if len(bundle.entries) >= size:
+                return list(bundle.entries[:size])
+        return []
+
+    def blobs_for(self, place: ChildPlace) -> tuple[str, ...]:
+        """The entry's own blob, then the best spare ones of the same child, which it tries in that order."""
+        places = (entry.place for entry in self._entries)
+        spare = [p.blob for p in places if isinstance(p, ChildPlace) and p.child_id == place.child_id]
+        return (place.blob, *spare[:ALTERNATES_PER_BUILD])
+
+
+def taken_place(place: Place) -> TakenPlace:
+    """Where a group would be with an instance in this place."""
+    match place:
+        case LocalPlace(host_id):
+            return AtHost(host_id)
+        case ChildPlace(child_id):
+            return AtChild(child_id)
+
+
+NOT_ALL_ANSWERED = "no_valid_host_incomplete"
+"""Why a boot ends for which a zone was silent or busy: asked for offers, or to hold what it had offered."""
+
+
+@dataclass(frozen=True)
+class Selected:
+    """How a select went: `spec` with the weighing it was asked with, and the code of the outcome."""
+
+    spec: RequestSpec
+    why: DecisionTrace
+    reason: str
+
+
+def failed_select(error: ZoneschedError) -> DecisionTrace:
+    """The account of a select that a plugin of this zone has spoilt, or a request that cannot be read."""
+    match error:
+        case FilterFailed(filter_name=name) | WeigherFailed(weigher_name=name):
+            return DecisionTrace(LocalTrace(steps=(Refusal(name, error.code),)))
+        case _:
+            return NO_TRACE
+
+
+def reason_for_none(decision: Decision) -> str:
+    """Why a boot ends for which nothing more is offered than a select has offered."""
+    if not decision.plan.complete:
+        return NOT_ALL_ANSWERED
+    return "no_valid_host" if isinstance(decision.group_place, Anywhere) else "group_place_full"

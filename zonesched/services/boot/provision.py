@@ -1,0 +1,402 @@
+"""Carry one leased boot on: select, hold, confirm, until nothing is left to do now.
+
+The next step always follows from the rows (`boot_progress`), so a worker that takes over after another died
+starts in the same place. Only the offers of the last select are kept in memory; a new worker selects again.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from zonesched.errors import ZoneschedError
+from zonesched.model.build_plan import ChildPlace, Entry, LocalPlace, Place
+from zonesched.model.placement import ZONE_LOST, InstanceStatus
+from zonesched.model.placement import PlacementState as State
+from zonesched.model.request_spec import Policy
+from zonesched.services.boot.boot_progress import WANTED, Progress, Step, next_step, progress
+from zonesched.services.boot.offers import (
+    NOT_ALL_ANSWERED,
+    Offers,
+    Selected,
+    failed_select,
+    reason_for_none,
+    taken_place,
+)
+from zonesched.services.placing import child_calls, group_policy
+from zonesched.services.placing.placement_moves import advance, let_go
+from zonesched.services.placing.removed_children import removed
+from zonesched.services.select import select
+from zonesched.services.state.boot_queue import NewBoot
+from zonesched.services.zone import Zone
+from zonesched.store import claims, identity, instances, locks, placements, reservations
+from zonesched.store.instances import Member
+from zonesched.store.placements import InChild, OnHost, Placement, Where
+from zonesched.store.reservations import Lease, Reservation, ReservationState
+from zonesched.store.store import Transaction
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+def carry_on(zone: Zone, lease: Lease) -> None:
+    """Work on one reservation until it ends or has to wait. Raises LeaseLost when a later lease exists.
+
+    In a process that stops, the next step is left to whoever gets the lease.
+    """
+    _go_on(zone, _Boot(zone, lease, *_rows_of(zone, lease)))
+
+
+def begin(zone: Zone, new: NewBoot) -> None:
+    """As `carry_on`, of a boot that nobody has worked on: what was written down needs not be read."""
+    _go_on(zone, _Boot(zone, new.lease, progress(new.members, ()), new.reservation))
+
+
+def _rows_of(zone: Zone, lease: Lease) -> tuple[Progress, Reservation]:
+    caller_id, reservation_id = lease.caller_id, lease.reservation_id
+
+    def fn(tx: Transaction) -> tuple[Progress, Reservation]:
+        members = instances.members(tx, caller_id, reservation_id)
+        places = placements.of_boot(tx, caller_id, reservation_id)
+        return progress(members, places), reservations.read_one(tx, caller_id, reservation_id)
+
+    return zone.store.read(fn)
+
+
+def _go_on(zone: Zone, boot: _Boot) -> None:
+    while not zone.boots.is_closed:
+        step = boot.step
+        if step in (Step.WAIT, Step.FINISH):
+            boot.give_back(step)
+            return
+        boot.take(step)
+        if boot.settled:
+            return
+        boot.look()
+
+
+class _Boot:
+    """`settled`: all has ended, and the lease was given back with the last write."""
+
+    def __init__(self, zone: Zone, lease: Lease, at: Progress, reservation: Reservation) -> None:
+        self.settled = False
+        self._zone = zone
+        self._lease = lease
+        # Written with what is decided by it, so that a select costs no commit of its own.
+        self._unwritten: Selected | None = None
+        self._offers = Offers()
+        self._nothing_left = False
+        self._places_at = 0.0
+        self._at, self._reservation = at, reservation
+
+    # -- looking -------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Read the rows again."""
+        failed_before = self._at.failed_builds
+        self._at, reservation = _rows_of(self._zone, self._lease)
+        self._reservation = self._with_select(reservation)
+        if self._at.failed_builds > failed_before:
+            self._nothing_left = False
+
+    @property
+    def step(self) -> Step:
+        """What follows from the rows as they were read last."""
+        zone = self._zone
+        return next_step(
+            self._at,
+            min_count=self._required,
+            whole=self._reservation.spec.policy is Policy.AFFINITY,
+            can_place=not self._nothing_left,
+            places_at=self._places_at,
+            now=zone.clock.now(),
+            hold_margin_s=zone.conf.hold_margin,
+        )
+
+    def _with_select(self, reservation: Reservation) -> Reservation:
+        if self._unwritten is None:
+            return reservation
+        return replace(reservation, selects=reservation.selects + 1, **vars(self._unwritten))
+
+    def _write(
+        self,
+        fn: Callable[[Transaction, int, float], T],
+        moved: Sequence[Placement] = (),
+        children_used: Collection[str] = (),
+    ) -> T:
+        """What `fn` returns for (transaction, change, now), having `moved` these. Raises LeaseLost."""
+        selected = self._unwritten
+
+        def fenced(tx: Transaction) -> T:
+            now = self._zone.clock.now()
+            locks.children(tx, children_used)
+            reservations.keep_lease(tx, self._lease, now)
+            locks.instances(tx, [p.uuid for p in moved])
+            if selected is not None:
+                reservations.note_select(tx, self._lease, selected.why, selected.spec, selected.reason)
+            return fn(tx, identity.next_change(tx), now)
+
+        found = self._zone.store.write(fenced)
+        self._unwritten = None
+        return found
+
+    @property
+    def _required(self) -> int:
+        """How many the user needs; instances that he has deleted do not count."""
+        return min(self._reservation.min_count, self._at.wanted)
+
+    # -- acting --------------------------------------------------------------------------------------------
+
+    def take(self, step: Step) -> None:
+        """Do one step."""
+        match step:
+            case Step.SEND:
+                self._send()
+            case Step.PLACE:
+                self._place()
+            case Step.GIVE_UP:
+                self._give_up()
+            case Step.DROP_HELD:
+                self._drop(self._at.held, "group_broken")
+            case Step.DROP_LATE:
+                self._drop(self._at.late(self._zone.clock.now(), self._zone.conf.hold_margin), "hold_late")
+            case Step.CONFIRM:
+                self._confirm()
+            case Step.CLOSE:
+                self._close()
+
+    def give_back(self, step: Step) -> None:
+        """End the lease: settled, or due again for the next select, or once the last hold is surely over."""
+        waiting = step is Step.WAIT
+        now = self._zone.clock.now()
+        # A hold that is over still has to be reaped, which pokes: to look again at once would find the same.
+        due_at = max((p.hold_expires_at for p in self._at.waiting), default=0.0)
+        due_at = max(due_at, now + self._zone.conf.retry_pause)
+        if now < self._places_at:
+            due_at = self._places_at
+        state = ReservationState.OPEN if waiting else ReservationState.SETTLED
+        pokes, selected = self._reservation.pokes, self._unwritten
+
+        def fn(tx: Transaction) -> None:
+            if selected is not None:
+                reservations.note_select(tx, self._lease, selected.why, selected.spec, selected.reason)
+            reservations.give_back(tx, self._lease, state, now, due_at, pokes)
+
+        self._zone.store.write(fn)
+
+    def _send(self) -> None:
+        """Send what is INTENDED; what gets no answer is cancelled: its instance moves once that is sure."""
+        zone, at = self._zone, self._at
+        spec = replace(self._reservation.spec, time_budget_s=zone.conf.build_timeout)
+        sent = child_calls.send_builds(zone, at.unanswered, spec, zone.conf.hold, self._lease)
+        if not sent.all_tried:
+            self._write(lambda tx, change, now: reservations.note_reason(tx, self._lease, NOT_ALL_ANSWERED))
+        self._drop(sent.unanswered, "no_answer")
+
+    def _drop(self, dropped: Sequence[Placement], reason: str) -> None:
+        zone = self._zone
+        if dropped:
+            self._write(lambda tx, change, now: let_go(tx, change, dropped, now, reason), dropped)
+            keys = {p.key for p in dropped}
+            uuids = [p.uuid for p in dropped]
+            cancelling = [
+                p
+                for p in zone.store.read(lambda tx: placements.read_by_uuid(tx, uuids))
+                if p.key in keys and p.state is State.CANCELLING
+            ]
+            child_calls.send_cancels(zone, cancelling)
+
+    # -- placing -------------------------------------------------------------------------------------------
+
+    def _place(self) -> None:
+        entries = self._next_entries()
+        if not entries:
+            self._nothing_left = not self._places_at
+            return
+        entry_of = dict(zip([needing.uuid for needing in self._at.needing], entries, strict=False))
+        self.settled = self._write(
+            lambda tx, change, now: self._write_places(tx, change, now, entry_of),
+            children_used={e.place.child_id for e in entries if isinstance(e.place, ChildPlace)},
+        )
+        if self.settled:
+            self._zone.notifications.work_on(
+                e.place.host_id for e in entries if isinstance(e.place, LocalPlace)
+            )
+
+    def _next_entries(self) -> list[Entry]:
+        """What the missing instances get; nothing if it is too little, or is to be asked for later."""
+        self._places_at = 0.0
+        missing = len(self._at.needing)
+        whole = self._reservation.spec.policy is Policy.AFFINITY
+
+        def take() -> list[Entry]:
+            return self._offers.take_bundle(missing) if whole else self._offers.take(missing)
+
+        entries = take()
+        # A new select offers the same room again, so what is left of an older one is never added to it.
+        if len(entries) < missing and self._select():
+            entries = take()
+            if len(entries) < missing and not self._offers.complete and self._may_select:
+                self._places_at = self._next_select_at()
+                return []
+        # Fewer than the user can use: nothing of it is placed.
+        return entries if self._at.possible(len(entries)) >= self._required else []
+
+    @property
+    def _may_select(self) -> bool:
+        return bool(self._reservation.selects < self._zone.conf.max_attempts)
+
+    def _next_select_at(self) -> float:
+        """When to ask those who were silent again: after a growing pause, before a hold is too short."""
+        zone = self._zone
+        now, pause_s = zone.clock.now(), child_calls.pause_s(zone, self._reservation.selects)
+        safe_until = min((p.hold_expires_at for p in self._at.held), default=math.inf) - zone.conf.hold_margin
+        return float(max(now, min(now + pause_s, safe_until)))
+
+    def _select(self) -> bool:
+        """Ask everybody once more; False when this boot has asked often enough, or its request is refused."""
+        zone, reservation = self._zone, self._reservation
+        if not self._may_select:
+            return False
+        spec = replace(
+            reservation.spec,
+            num_instances=len(self._at.needing),
+            time_budget_s=zone.conf.select_timeout,
+        )
+        try:
+            decision = select.decide(zone, spec, reservation.caller_id, select.BEST_HOSTS)
+        except ZoneschedError as error:
+            log.warning("select for reservation %s failed: %s", reservation.id, error.message)
+            self._note(Selected(reservation.spec, failed_select(error), error.code))
+            return False
+        weighed = replace(reservation.spec, weighing=decision.spec.weighing)
+        self._note(Selected(weighed, decision.account, reason_for_none(decision)))
+        self._offers = Offers(decision.plan)
+        return True
+
+    def _note(self, selected: Selected) -> None:
+        if self._unwritten is not None:
+            self._write(lambda tx, change, now: None)
+        self._unwritten = selected
+        self._reservation = self._with_select(self._reservation)
+
+    def _write_places(self, tx: Transaction, change: int, now: float, entry_of: Mapping[str, Entry]) -> bool:
+        """Claim own hosts, and write down what children will be asked, before anybody is asked.
+
+        When all of it is on own hosts and nothing is open elsewhere, that is the confirm as well, and the end
+        of this boot: True.
+        """
+        present = instances.standings(tx, list(entry_of))
+        read_as = {i.uuid: i.attempt for i in self._at.needing}
+        # An instance that was deleted since it was read gets no place.
+        live = [u for u in entry_of if present[u].status in WANTED and present[u].attempt == read_as[u]]
+        places = {uuid: entry_of[uuid].place for uuid in live}
+        group, caller_id = self._reservation.spec.group, self._lease.caller_id
+        below = {uuid: p.child_id for uuid, p in places.items() if isinstance(p, ChildPlace)}
+        gone = removed(self._zone, tx, set(below.values()))
+        lost = {uuid: ZONE_LOST for uuid, child_id in below.items() if child_id in gone}
+        wanted = {uuid: taken_place(place) for uuid, place in places.items() if uuid not in lost}
+        refused = {**lost, **group_policy.refused(tx, caller_id, group, wanted)}
+        allowed = {uuid: place for uuid, place in places.items() if uuid not in refused}
+        taken = self._claim_own_hosts(tx, change, allowed)
+        all_here = all(uuid in taken for uuid in live) and len(live) == len(self._at.needing)
+        settled = all_here and not (self._at.held or self._at.waiting or self._at.confirming)
+        own_state = State.CONFIRMED if settled else State.HELD
+        hold_s, window_s = self._zone.conf.hold, self._zone.conf.retry_window
+        made: list[Placement] = []
+        for uuid, place in places.items():
+            match place:
+                case LocalPlace(host_id):
+                    where: Where = OnHost(host_id, self._reservation.spec.resources)
+                    state = own_state if uuid in taken else State.FAILED
+                case ChildPlace(child_id):
+                    where = InChild(child_id, self._offers.blobs_for(place))
+                    state = State.FAILED if uuid in refused else State.INTENDED
+            made.append(
+                Placement(
+                    uuid=uuid,
+                    number=present[uuid].attempt + 1,
+                    caller_id=caller_id,
+                    reservation_id=self._lease.reservation_id,
+                    where=where,
+                    state=state,
+                    reason=refused.get(uuid, "claim_lost") if state is State.FAILED else "",
+                    hold_expires_at=now + hold_s,
+                    retained_until=now + hold_s + window_s,
+                )
+            )
+        placements.insert(tx, made)
+        group_policy.take_place(tx, caller_id, group, made)
+        instances.set_attempts(tx, change, {p.uuid: p.number for p in made}, InstanceStatus.BUILD, now)
+        if settled:
+            pokes = self._reservation.pokes
+            reservations.give_back(tx, self._lease, ReservationState.SETTLED, now, now, pokes)
+        return settled
+
+    def _claim_own_hosts(self, tx: Transaction, change: int, places: Mapping[str, Place]) -> frozenset[str]:
+        """The instances whose own host had room, first come first served; of a group all or none."""
+        host_of = {uuid: p.host_id for uuid, p in places.items() if isinstance(p, LocalPlace)}
+        resources = self._reservation.spec.resources
+        room = dict(claims.claim(tx, change, Counter(host_of.values()), resources))
+        taken: set[str] = set()
+        for uuid, host_id in host_of.items():
+            if room[host_id] > 0:
+                room[host_id] -= 1
+                taken.add(uuid)
+        if len(taken) < len(host_of):
+            self._zone.hosts.expire()
+        if self._reservation.spec.policy is Policy.AFFINITY and len(taken) < len(host_of):
+            claims.release(tx, change, [(host_of[uuid], resources) for uuid in sorted(taken)])
+            return frozenset()
+        return frozenset(taken)
+
+    # -- ending --------------------------------------------------------------------------------------------
+
+    def _confirm(self) -> None:
+        """Decide for what is held: own hosts at once, children as soon as they answer."""
+        zone, held = self._zone, self._at.held
+
+        def fn(tx: Transaction, change: int, now: float) -> tuple[list[Placement], list[Placement]]:
+            living = [p for p in held if p.hold_expires_at > now]
+            below = [p for p in living if isinstance(p.where, InChild)]
+            here = [p for p in living if not isinstance(p.where, InChild)]
+            pause_s = zone.conf.retry_pause
+            told = advance(tx, change, zone.uuid, below, State.CONFIRMING, now, told_again_in_s=pause_s)
+            return told, advance(tx, change, zone.uuid, here, State.CONFIRMED, now)
+
+        told, built = self._write(fn, held)
+        zone.wake_agents(built)
+        child_calls.send_confirms(zone, told, self._lease)
+
+    def _give_up(self) -> None:
+        """Let everything go: fewer than min_count can be had."""
+        at = self._at
+        self._end(at.needing, (*at.held, *at.waiting, *at.confirming, *at.confirmed))
+
+    def _close(self) -> None:
+        """End what could not be placed; the others stay."""
+        self._end(self._at.needing, ())
+
+    def _end(self, unplaced: Sequence[Member], placed: Sequence[Placement]) -> None:
+        why = self._reservation.reason or "no_valid_host"
+        # What could not be placed again was not built in the first place for another reason.
+        uuids_of = {why: [p.uuid for p in placed]}
+        for i in unplaced:
+            uuids_of.setdefault(i.reason or why, []).append(i.uuid)
+
+        def fn(tx: Transaction, change: int, now: float) -> bool:
+            told = let_go(tx, change, placed, now, why)
+            for reason, uuids in uuids_of.items():
+                instances.set_status(
+                    tx, change, uuids, InstanceStatus.ERROR, now, reason=reason, only_from=list(WANTED)
+                )
+            return told
+
+        if self._write(fn, placed):
+            self._zone.wake_callers()
+        self._zone.wake_agents(placed)

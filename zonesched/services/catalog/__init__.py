@@ -1,0 +1,1 @@
+"""Flavors, images, users, server groups and quota overrides."""

@@ -1,0 +1,86 @@
+"""Limits of single projects and parents, which this zone's admin sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from zonesched.model.caller import Caller, Role
+from zonesched.services.catalog import users
+from zonesched.services.state.quotas import Limit
+from zonesched.services.zone import Zone
+from zonesched.store import quota_overrides as rows
+from zonesched.store.store import Transaction
+from zonesched.store.users import User, read_all
+
+
+@dataclass(frozen=True)
+class LimitsView:
+    """The limits of a project or a parent, and which of them are its `own`."""
+
+    limits: list[Limit]
+    own: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class AllQuotaOverrides:
+    """Whose limits are not those of all, by project id and by the name of a parent's user."""
+
+    projects: Mapping[str, Mapping[str, int]]
+    parents: Mapping[str, Mapping[str, int]]
+
+
+def list_own(zone: Zone) -> AllQuotaOverrides:
+    """Everything that was set."""
+    found, known = zone.store.read(lambda tx: (rows.read_all(tx), read_all(tx)))
+    names = {user.id: user.name for user in known if user.role is Role.PARENT}
+    return AllQuotaOverrides(
+        {subject: own for subject, own in found.items() if subject not in names},
+        {names[subject]: own for subject, own in found.items() if subject in names},
+    )
+
+
+def of_caller(zone: Zone, caller: Caller) -> list[Limit]:
+    """What the caller's project, or a parent, may have and has."""
+    if caller.role is Role.PARENT:
+        return zone.store.read(lambda tx: zone.limits.of_parent(tx, caller.user_id))
+    return zone.store.read(lambda tx: zone.limits.of_project(tx, caller.project_id))
+
+
+def of_project(zone: Zone, project_id: str) -> LimitsView:
+    """The limits of a project, known to this zone or not."""
+    return zone.store.read(lambda tx: _project(zone, tx, project_id))
+
+
+def of_parent(zone: Zone, name: str) -> LimitsView:
+    """The limits of a parent. Raises NotFound, and BadRequest for a user that is no parent."""
+    return zone.store.read(lambda tx: _parent(zone, tx, users.existing_parent(tx, name)))
+
+
+def change_project(zone: Zone, project_id: str, wanted: Mapping[str, int | None]) -> LimitsView:
+    """Set limits of a project, or with None take them back; what is not named stays."""
+
+    def fn(tx: Transaction) -> LimitsView:
+        rows.write(tx, project_id, wanted)
+        return _project(zone, tx, project_id)
+
+    return zone.store.write(fn)
+
+
+def change_parent(zone: Zone, name: str, wanted: Mapping[str, int | None]) -> LimitsView:
+    """The same of a parent. Raises as `of_parent`."""
+
+    def fn(tx: Transaction) -> LimitsView:
+        parent = users.existing_parent(tx, name)
+        rows.write(tx, parent.id, wanted)
+        return _parent(zone, tx, parent)
+
+    return zone.store.write(fn)
+
+
+def _project(zone: Zone, tx: Transaction, project_id: str) -> LimitsView:
+    return LimitsView(zone.limits.of_project(tx, project_id), rows.read_all(tx).get(project_id, {}))
+
+
+def _parent(zone: Zone, tx: Transaction, parent: User) -> LimitsView:
+    return LimitsView(zone.limits.of_parent(tx, parent.id), rows.read_all(tx).get(parent.id, {}))

@@ -1,0 +1,210 @@
+"""Users of this zone: people with a password; agents and parent zones with a generated secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from zonesched.errors import BadRequest, Conflict, NotFound, Unauthorized
+from zonesched.model.caller import Caller, Explained, Role
+from zonesched.model.placement import PlacementState
+from zonesched.model.views import NewUser, UserView
+from zonesched.seal import passwords
+from zonesched.services.zone import Zone
+from zonesched.store import placements
+from zonesched.store import quota_overrides as own_limits
+from zonesched.store import users as rows
+from zonesched.store.store import Transaction
+from zonesched.store.users import User
+
+FIRST_ADMIN = "admin"
+FIRST_PROJECT = "admin"
+LONGEST_PASSWORD = 1024
+MACHINES = frozenset({Role.COMPUTE, Role.PARENT})
+_LIVING = (
+    PlacementState.INTENDED,
+    PlacementState.HELD,
+    PlacementState.CONFIRMING,
+    PlacementState.CONFIRMED,
+)
+"""Places of a parent that are or may yet be: only that parent lets go of them."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,254}")
+
+
+def list_users(zone: Zone) -> list[UserView]:
+    """All users, by name."""
+    return [_view(user) for user in zone.store.read(rows.read_all)]
+
+
+def create(
+    zone: Zone,
+    name: str,
+    role: Role,
+    project_id: str,
+    password: str = "",
+    explained: Explained = Explained.AS_THE_ZONE,
+) -> NewUser:
+    """Add a user; without a password it gets a secret of 256 bits, which is told here and never again.
+
+    Raises BadRequest for a name that HTTP Basic cannot carry, for a chosen password of an agent or a parent,
+    and as `set_explained`; Conflict for a name in use.
+    """
+    user, secret = _new_user(zone, name, role, project_id, password)
+    new = replace(user, explained=_for_parent(role, explained))
+
+    def fn(tx: Transaction) -> None:
+        if rows.read_by_name(tx, name):
+            raise Conflict(f"There is a user {name}.", code="user_exists", field="user.name")
+        rows.insert(tx, new)
+
+    zone.store.write(fn)
+    return NewUser(_view(new), secret)
+
+
+def set_explained(zone: Zone, name: str, explained: Explained) -> UserView:
+    """Tell a parent so much of why hosts were refused, from its next select on.
+
+    Raises NotFound, and BadRequest for a user that is no parent.
+    """
+
+    def fn(tx: Transaction) -> User:
+        user = replace(_existing(tx, name), explained=explained)
+        rows.set_explained(tx, user.id, _for_parent(user.role, explained))
+        return user
+
+    return _view(zone.store.write(fn))
+
+
+def set_secret(zone: Zone, name: str, password: str = "") -> NewUser:
+    """Give a user another password, or without one a new secret, told here and never again; the old one ends.
+
+    The user stays who it is, with all that it owns. Raises NotFound, and BadRequest as `create` does.
+    """
+    user = zone.store.read(lambda tx: _existing(tx, name))
+    stored, secret = _proof(zone, user.role, password)
+    if not zone.store.write(lambda tx: rows.set_secret(tx, user.id, stored)):
+        raise NotFound("There is no such user.", code="user_not_found", field="name")
+    zone.verified.drop(user.id)
+    return NewUser(_view(user), secret)
+
+
+def delete(zone: Zone, name: str, force: bool = False) -> None:
+    """Remove a user. Raises NotFound, Conflict for the last admin.
+
+    A parent's instances are its own: nobody else can end them from above. Conflict while it has any, unless
+    `force`, which leaves them to this zone's admin.
+    """
+
+    def fn(tx: Transaction) -> User:
+        admins = rows.lock_admins(tx)
+        user = _existing(tx, name)
+        if [admin.id for admin in admins] == [user.id]:
+            raise Conflict("The last admin stays.", code="last_admin", field="name")
+        if not force and _has_places(tx, user.id):
+            raise Conflict(
+                "This parent has instances here: let it delete them first, or remove it by force.",
+                code="user_has_instances",
+                field="name",
+            )
+        rows.delete(tx, user.id)
+        own_limits.forget(tx, user.id)
+        return user
+
+    zone.verified.drop(zone.store.write(fn).id)
+
+
+def authenticate(zone: Zone, name: str, password: str) -> Caller:
+    """The user of that name and password. Raises Unauthorized, which takes as long for every reason."""
+    user = zone.store.read(lambda tx: rows.read_by_name(tx, name))
+    # What is longer than any password is not hashed.
+    presented = password if len(password) <= LONGEST_PASSWORD else ""
+    if user is not None and zone.verified.verify(user.id, presented, user.secret):
+        return Caller(user.id, user.name, user.role, user.project_id, user.explained)
+    if user is None or not user.secret.startswith("scrypt$"):
+        passwords.verify(presented, passwords.UNKNOWN_USER)
+    raise Unauthorized("The credentials are not valid.")
+
+
+def create_first_admin(zone: Zone, keep: Callable[[NewUser], None]) -> NewUser | None:
+    """Make the admin of a zone that has no users yet; None for a zone that has some.
+
+    `keep` puts its secret where the operator finds it, before anything is durable: a zone has an admin only
+    if somebody can be it. What `keep` raises leaves the zone without users.
+    """
+    user, secret = _new_user(zone, FIRST_ADMIN, Role.ADMIN, FIRST_PROJECT, "")
+    made = NewUser(_view(user), secret)
+
+    def fn(tx: Transaction) -> bool:
+        if rows.read_all(tx):
+            return False
+        rows.insert(tx, user)
+        keep(made)
+        return True
+
+    return made if zone.store.write(fn) else None
+
+
+def existing_parent(tx: Transaction, name: str) -> User:
+    """The parent of that name. Raises NotFound, and BadRequest for a user that is no parent."""
+    user = _existing(tx, name)
+    if user.role is not Role.PARENT:
+        raise BadRequest(f"A user of role {user.role.value} is no parent.", code="no_parent", field="name")
+    return user
+
+
+def _for_parent(role: Role, explained: Explained) -> Explained:
+    if explained is not Explained.AS_THE_ZONE and role is not Role.PARENT:
+        raise BadRequest(
+            f"user.explain_to_parent: a user of role {role.value} is no parent.",
+            code="no_parent",
+            field="user.explain_to_parent",
+        )
+    return explained
+
+
+def _has_places(tx: Transaction, caller_id: str) -> bool:
+    column = placements.COLUMNS
+    living = column.state.in_([state.value for state in _LIVING])
+    return bool(placements.read(tx, column.caller_id == caller_id, living, limit=1))
+
+
+def _existing(tx: Transaction, name: str) -> User:
+    user = rows.read_by_name(tx, name)
+    if user is None:
+        raise NotFound("There is no such user.", code="user_not_found", field="name")
+    return user
+
+
+def _new_user(zone: Zone, name: str, role: Role, project_id: str, password: str) -> tuple[User, str]:
+    if not _NAME.fullmatch(name):
+        raise BadRequest(
+            "user.name must be 1 to 255 letters, digits and ._@-, the first a letter or a digit.",
+            field="user.name",
+        )
+    stored, secret = _proof(zone, role, password)
+    return User(zone.clock.new_uuid(), name, role, project_id, stored, zone.clock.now()), secret
+
+
+def _proof(zone: Zone, role: Role, password: str) -> tuple[str, str]:
+    """What to store of a password, or without one of a secret made here, and that secret."""
+    if len(password) > LONGEST_PASSWORD:
+        raise BadRequest(
+            f"user.password must have at most {LONGEST_PASSWORD} characters.",
+            code="too_long",
+            field="user.password",
+        )
+    if password and role in MACHINES:
+        raise BadRequest(
+            f"A user of role {role.value} gets a generated secret: leave the password out.",
+            code="password_not_allowed",
+            field="user.password",
+        )
+    if password:
+        return passwords.hash_password(password, zone.clock), ""
+    secret = passwords.new_secret(zone.clock)
+    return passwords.hash_secret(secret), secret
+
+
+def _view(user: User) -> UserView:
+    return UserView(user.id, user.name, user.role, user.project_id, user.explained)

@@ -1,0 +1,1 @@
+"""Child zones: registration, pending calls, what changed below."""

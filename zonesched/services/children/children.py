@@ -1,0 +1,214 @@
+"""Child zones: added, changed and removed while the zone runs; credentials go in and never come out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from zonesched.errors import BadRequest, Conflict, NotFound
+from zonesched.model.placement import ZONE_LOST, InstanceStatus, PlacementState
+from zonesched.model.views import ChildChange, ChildForm, ChildView
+from zonesched.services.placing.placement_moves import advance
+from zonesched.services.state.child_rows import StoredChildren
+from zonesched.services.zone import Zone
+from zonesched.store import children as rows
+from zonesched.store import identity, instances, locks, placements, reservations
+from zonesched.store.children import ChildRow
+from zonesched.store.placements import Placement
+from zonesched.store.store import Transaction
+from zonesched.zones.address import AddressRefused
+from zonesched.zones.child import Offline, Ready, Waiting
+from zonesched.zones.known_child import KnownChild
+
+State = PlacementState
+_OPEN_STATES = (
+    State.INTENDED,
+    State.HELD,
+    State.CONFIRMING,
+    State.CONFIRMED,
+    State.CANCELLING,
+    State.RELEASING,
+)
+_UNENDED = (InstanceStatus.BUILD, InstanceStatus.ACTIVE, InstanceStatus.UNKNOWN)
+
+
+def list_children(zone: Zone) -> list[ChildView]:
+    """All child zones, in the order in which they were added."""
+    known = _known(zone)
+    return [_view(row, known.get(row.id)) for row in zone.store.read(rows.read_all)]
+
+
+def show(zone: Zone, child_id: str) -> ChildView:
+    """One child zone. Raises NotFound."""
+    row = zone.store.read(lambda tx: _existing(tx, child_id))
+    return _view(row, _known(zone).get(child_id))
+
+
+def add(zone: Zone, form: ChildForm) -> ChildView:
+    """Add a child zone; it takes part once it has answered a poll.
+
+    It is asked once how it is: one that answers and can take no part is refused; one that does not answer is
+    added all the same, and polled later. Raises BadRequest for a URL that may not be called, a child that can
+    take no part or a weight that is none, Unavailable for a zone that cannot keep a credential (option
+    secret_encryption_key).
+    """
+    child_id = zone.clock.new_uuid()
+    row = ChildRow(
+        id=child_id,
+        name=form.name,
+        api_url=_checked_url(zone, form.api_url),
+        username=form.username,
+        encrypted_password=_stored(zone).encrypt(child_id, form.password),
+        weight_offset=form.weight_offset,
+        weight_scale=form.weight_scale,
+    )
+    _check_weights(row)
+    _probe(zone, row)
+    zone.store.write(lambda tx: rows.insert(tx, row))
+    zone.children.refresh()
+    return show(zone, child_id)
+
+
+def change(zone: Zone, child_id: str, wanted: ChildChange) -> ChildView:
+    """Change a child zone; instances that are there stay. Raises NotFound, and what `add` raises."""
+    given = {
+        name: value
+        for name in ("name", "username", "weight_offset", "weight_scale")
+        if (value := getattr(wanted, name)) is not None
+    }
+    if wanted.api_url is not None:
+        given["api_url"] = _checked_url(zone, wanted.api_url)
+    if wanted.password is not None:
+        given["encrypted_password"] = _stored(zone).encrypt(child_id, wanted.password)
+
+    present = zone.store.read(lambda tx: _existing(tx, child_id))
+    wanted_row = replace(present, **given)
+    _check_weights(wanted_row)
+    if given.keys() & {"api_url", "username", "encrypted_password"}:
+        _probe(zone, wanted_row)
+
+    def fn(tx: Transaction) -> None:
+        before = _existing(tx, child_id)
+        after = replace(before, **given)
+        # What was read at one place says nothing of another.
+        moved = after.api_url != before.api_url
+        rows.replace(tx, replace(after, cursor="") if moved else after)
+
+    zone.store.write(fn)
+    zone.children.refresh()
+    return show(zone, child_id)
+
+
+def remove(zone: Zone, child_id: str, force: bool = False) -> None:
+    """Remove a child zone. With `force`, instances that live there are lost: ERROR `zone_lost`.
+
+    What was only held there finds another place. Raises NotFound, and without `force` Conflict while
+    anything is there or on its way.
+    """
+
+    def fn(tx: Transaction) -> None:
+        _existing(tx, child_id)
+        rows.lock(tx, child_id)
+        column = placements.COLUMNS
+        there = placements.read(
+            tx, column.child_id == child_id, column.state.in_([state.value for state in _OPEN_STATES])
+        )
+        if there and not force:
+            raise Conflict(
+                "The child zone has instances of this zone: delete them first, or remove it by force.",
+                code="child_has_instances",
+                field="id",
+            )
+        if there:
+            locks.instances(tx, [p.uuid for p in there])
+            change, now = identity.next_change(tx), zone.clock.now()
+            for p in there:
+                _lose(tx, change, zone.uuid, p, now)
+        rows.delete(tx, child_id)
+
+    zone.store.write(fn)
+    zone.children.refresh()
+    zone.wake_workers()
+
+
+def _lose(tx: Transaction, change: int, zone_uuid: str, place: Placement, now: float) -> None:
+    """End a placement whose child will never be asked again."""
+    if place.state in (State.INTENDED, State.HELD, State.CANCELLING):
+        advance(tx, change, zone_uuid, [place], State.GONE, now, reason=ZONE_LOST)
+        return
+    placements.move(tx, change, place, State.RELEASED, reason=ZONE_LOST)
+    present = instances.read_by_uuid(tx, [place.uuid])[place.uuid]
+    if present.attempt == place.number and place.state is not State.RELEASING:
+        instances.set_status(
+            tx, change, [place.uuid], InstanceStatus.ERROR, now, reason=ZONE_LOST, only_from=_UNENDED
+        )
+        reservations.poke(tx, place.caller_id, place.reservation_id)
+
+
+def _stored(zone: Zone) -> StoredChildren:
+    return StoredChildren(zone.store, zone.secret_box)
+
+
+def _checked_url(zone: Zone, unverified: str) -> str:
+    """The URL in its one spelling. A name is resolved and judged here, and again at each connection."""
+    try:
+        return zone.transport.check_url(unverified, zone.conf.zone_poll_timeout)
+    except AddressRefused as error:
+        raise BadRequest(
+            f"zone.api_url cannot be used: {error}.", code="child_url_refused", field="zone.api_url"
+        ) from error
+
+
+def _probe(zone: Zone, row: ChildRow) -> None:
+    """Ask a child how it is, as it would be called; nothing is learnt from one that does not answer well."""
+    error = zone.children.probe(_stored(zone).child(row))
+    if error:
+        raise BadRequest(_REFUSED[error], code=error, field="zone.api_url")
+
+
+_REFUSED = {
+    "child_is_self": "zone.api_url leads to this very zone.",
+    "child_blob_too_large": "zone.api_url leads to a zone whose sealed entries do not fit into this zone's:"
+    " its option build_plan_blob_size must be at least 128 more than the child's.",
+}
+
+
+def _check_weights(row: ChildRow) -> None:
+    if not math.isfinite(row.weight_offset):
+        raise BadRequest("zone.weight_offset must be a finite number.", field="zone.weight_offset")
+    if not (math.isfinite(row.weight_scale) and row.weight_scale > 0):
+        raise BadRequest("zone.weight_scale must be a finite number above 0.", field="zone.weight_scale")
+
+
+def _existing(tx: Transaction, child_id: str) -> ChildRow:
+    row = rows.read_one(tx, child_id)
+    if row is None:
+        raise NotFound("There is no such child zone.", code="zone_not_found", field="id")
+    return row
+
+
+def _known(zone: Zone) -> Mapping[str, KnownChild]:
+    return {known.child.id: known for known in zone.children.snapshot()}
+
+
+def _view(row: ChildRow, known: KnownChild | None) -> ChildView:
+    match known.status if known is not None else Waiting():
+        case Ready():
+            state = "ready"
+        case Offline():
+            state = "offline"
+        case Waiting():
+            state = "waiting"
+    return ChildView(
+        id=row.id,
+        name=row.name,
+        api_url=row.api_url,
+        username=row.username,
+        weight_offset=row.weight_offset,
+        weight_scale=row.weight_scale,
+        is_active=state == "ready",
+        state=state,
+        last_error=known.last_error if known is not None else "",
+        seen_at=(known.seen_at or 0.0) if known is not None else 0.0,
+    )

@@ -1,0 +1,77 @@
+"""What children still have to be told: decided and written down before, repeated until each has answered.
+
+Each child is told in a lane of its own, and waited for shortly: one that hangs keeps its own lane busy until
+its call's time is over, and is left out until then.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
+
+from zonesched.model.placement import PlacementState
+from zonesched.seams import Bulkhead, Failed
+from zonesched.services.placing import child_calls
+from zonesched.services.zone import Zone
+from zonesched.store import placements
+from zonesched.store.placements import InChild, Placement
+from zonesched.store.store import Transaction
+
+log = logging.getLogger(__name__)
+
+State = PlacementState
+CALLS_PER_STEP = 2000
+
+
+class PendingCalls:
+    """The children of one zone, told by one loop of this process."""
+
+    def __init__(self, zone: Zone) -> None:
+        self._zone = zone
+        self._lock = threading.Lock()
+        self._busy: set[str] = set()
+
+    def step(self) -> float:
+        """Send what is due to each child that is not being told already; the pause until the next look."""
+        zone = self._zone
+        due = self._due()
+        # Apart from the lanes of the calls themselves, which this one thread waits for.
+        calls = [
+            (Bulkhead(f"{child_id}-told", 1), partial(self._tell, child_id, due[child_id]))
+            for child_id in sorted(due)
+        ]
+        for outcome in zone.executor.gather(calls, zone.conf.retry_pause):
+            if isinstance(outcome, Failed):
+                log.error("telling a child zone failed and will be repeated", exc_info=outcome.error)
+        return float(zone.conf.retry_pause)
+
+    def _due(self) -> dict[str, list[Placement]]:
+        now = self._zone.clock.now()
+        with self._lock:
+            busy = sorted(self._busy)
+
+        def fn(tx: Transaction) -> Sequence[Placement]:
+            return placements.due_calls(tx, now, busy, CALLS_PER_STEP)
+
+        by_child: dict[str, list[Placement]] = defaultdict(list)
+        for p in self._zone.store.read(fn):
+            if isinstance(p.where, InChild):
+                by_child[p.where.child_id].append(p)
+        return by_child
+
+    def _tell(self, child_id: str, due: Sequence[Placement]) -> None:
+        with self._lock:
+            if child_id in self._busy:
+                return
+            self._busy.add(child_id)
+        try:
+            child_calls.send_confirms(self._zone, [p for p in due if p.state is State.CONFIRMING])
+            child_calls.send_cancels(self._zone, [p for p in due if p.state is State.CANCELLING])
+            child_calls.send_deletes(self._zone, [p for p in due if p.state is State.RELEASING])
+        finally:
+            with self._lock:
+                self._busy.discard(child_id)
+        self._zone.wake_workers()

@@ -1,0 +1,1 @@
+"""Hosts, their agents, aggregates and services."""

@@ -1,0 +1,207 @@
+"""Aggregates of this zone's hosts: what its operator says of many hosts at once.
+
+Metadata is free text that filters and weighers read. Three things count here as well: `availability_zone` is
+the hosts' one, `cpu_allocation_ratio` and its like are ratios, and both at once for every host in it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from zonesched.errors import BadRequest, Conflict, NotFound
+from zonesched.model.aggregate import AVAILABILITY_ZONE
+from zonesched.model.aggregate_ratios import unusable_ratios
+from zonesched.model.views import AggregateView
+from zonesched.services.zone import Zone
+from zonesched.store import aggregates as rows
+from zonesched.store import hosts, identity, locks
+from zonesched.store.aggregates import StoredAggregate
+from zonesched.store.store import Transaction
+
+log = logging.getLogger(__name__)
+
+MOST_METADATA = 128
+
+
+def list_aggregates(zone: Zone) -> list[AggregateView]:
+    """All aggregates, in the order in which they were made."""
+    found, names = zone.store.read(lambda tx: (rows.read_all(tx), rows.host_names(tx)))
+    return [_view(aggregate, names.get(aggregate.id, ())) for aggregate in found]
+
+
+def show(zone: Zone, number: str) -> AggregateView:
+    """One aggregate. Raises NotFound."""
+    return zone.store.read(lambda tx: _shown(tx, _existing(tx, number).id))
+
+
+def create(zone: Zone, name: str, availability_zone: str | None) -> AggregateView:
+    """Add an aggregate without hosts. Raises Conflict for a name in use."""
+    now, new_id = zone.clock.now(), zone.clock.new_uuid()
+    metadata = {AVAILABILITY_ZONE: availability_zone} if availability_zone else {}
+
+    def fn(tx: Transaction) -> AggregateView:
+        locks.aggregates(tx)
+        _check_name(tx, name)
+        aggregate = StoredAggregate(
+            new_id, identity.next_aggregate_number(tx), name, metadata, created_at=now, updated_at=now
+        )
+        rows.insert(tx, aggregate)
+        return _view(aggregate, ())
+
+    return zone.store.write(fn)
+
+
+def change(
+    zone: Zone, number: str, *, name: str = "", metadata: Mapping[str, str | None] | None = None
+) -> AggregateView:
+    """Another name ("" leaves it), and metadata to add, to change or, with None, to remove; the rest stays.
+
+    A ratio that is no number is kept and does not count, which the log says. Raises NotFound, BadRequest for
+    too much metadata, Conflict for a name in use and for another availability zone than one that a host has
+    by another aggregate.
+    """
+    wanted = dict(metadata or {})
+    view = zone.store.write(lambda tx: _change(zone, tx, number, name, wanted))
+    zone.notifications.hosts()
+    for key in unusable_ratios({key: value for key, value in wanted.items() if value is not None}):
+        log.warning("aggregate %s: %s=%r is no ratio and does not count", view.name, key, wanted[key])
+    return view
+
+
+def delete(zone: Zone, number: str) -> None:
+    """Remove an aggregate. Raises NotFound, BadRequest while it has hosts."""
+
+    def fn(tx: Transaction) -> None:
+        locks.aggregates(tx)
+        found = _existing(tx, number)
+        if rows.hosts_of(tx, found.id):
+            raise BadRequest(
+                "The aggregate has hosts: remove them first.", code="aggregate_not_empty", field="id"
+            )
+        rows.delete(tx, found.id)
+
+    zone.store.write(fn)
+
+
+def add_host(zone: Zone, number: str, host_name: str) -> AggregateView:
+    """Put a host into an aggregate.
+
+    Raises NotFound, Conflict for a host that is there or that another availability zone's aggregate has.
+    """
+
+    def fn(tx: Transaction) -> AggregateView:
+        locks.aggregates(tx)
+        found, host_id = _existing(tx, number), _existing_host(tx, host_name)
+        if host_id in rows.hosts_of(tx, found.id):
+            raise Conflict(
+                f"Host {host_name} is in the aggregate.", code="host_in_aggregate", field="add_host.host"
+            )
+        _check_availability_zone(tx, found, {host_id: host_name})
+        rows.add_host(tx, found.id, host_id)
+        return _shown(tx, found.id)
+
+    view = zone.store.write(fn)
+    zone.notifications.hosts()
+    return view
+
+
+def remove_host(zone: Zone, number: str, host_name: str) -> AggregateView:
+    """Take a host out of an aggregate. Raises NotFound, also for a host that is not there."""
+
+    def fn(tx: Transaction) -> AggregateView:
+        locks.aggregates(tx)
+        found, host_id = _existing(tx, number), _existing_host(tx, host_name)
+        if host_id not in rows.hosts_of(tx, found.id):
+            raise NotFound(
+                f"Host {host_name} is not in the aggregate.",
+                code="host_not_in_aggregate",
+                field="remove_host.host",
+            )
+        rows.remove_host(tx, found.id, host_id)
+        return _shown(tx, found.id)
+
+    view = zone.store.write(fn)
+    zone.notifications.hosts()
+    return view
+
+
+def _change(
+    zone: Zone, tx: Transaction, number: str, name: str, metadata: Mapping[str, str | None]
+) -> AggregateView:
+    locks.aggregates(tx)
+    found = _existing(tx, number)
+    both = {**found.metadata, **metadata}
+    changed = replace(
+        found,
+        name=name or found.name,
+        metadata={key: value for key, value in both.items() if value is not None},
+        updated_at=zone.clock.now(),
+    )
+    if len(changed.metadata) > MOST_METADATA:
+        raise BadRequest(
+            f"An aggregate has at most {MOST_METADATA} metadata.", code="too_long", field="metadata"
+        )
+    if changed.name != found.name:
+        _check_name(tx, changed.name)
+    _check_availability_zone(tx, changed, rows.hosts_of(tx, found.id))
+    rows.change(tx, changed)
+    return _shown(tx, changed.id)
+
+
+def _existing(tx: Transaction, number: str) -> StoredAggregate:
+    # As many digits as every number of a row has at most.
+    found = (
+        rows.read_one(tx, int(number)) if number.isascii() and number.isdigit() and len(number) < 10 else None
+    )
+    if found is None:
+        raise NotFound("There is no such aggregate.", code="aggregate_not_found", field="id")
+    return found
+
+
+def _existing_host(tx: Transaction, name: str) -> str:
+    host_id = hosts.id_of(tx, name)
+    if host_id is None:
+        raise NotFound(f"There is no host {name} in this zone.", code="host_not_found", field="host")
+    return host_id
+
+
+def _check_name(tx: Transaction, name: str) -> None:
+    if rows.read_by_name(tx, name):
+        raise Conflict("There is an aggregate of that name.", code="aggregate_exists", field="name")
+
+
+def _check_availability_zone(
+    tx: Transaction, aggregate: StoredAggregate, host_names: Mapping[str, str]
+) -> None:
+    """No host may be in two availability zones by its aggregates."""
+    own = aggregate.metadata.get(AVAILABILITY_ZONE)
+    if not own:
+        return
+    for host_id, others in rows.with_hosts(tx, list(host_names)).items():
+        for other in others:
+            theirs = other.metadata.get(AVAILABILITY_ZONE)
+            if other.id != aggregate.id and theirs and theirs != own:
+                raise Conflict(
+                    f"Host {host_names[host_id]} is in the availability zone {theirs} by {other.name}.",
+                    code="availability_zone_conflict",
+                    field=AVAILABILITY_ZONE,
+                )
+
+
+def _shown(tx: Transaction, aggregate_id: str) -> AggregateView:
+    found = next(aggregate for aggregate in rows.read_all(tx) if aggregate.id == aggregate_id)
+    return _view(found, list(rows.hosts_of(tx, aggregate_id).values()))
+
+
+def _view(aggregate: StoredAggregate, host_names: Sequence[str]) -> AggregateView:
+    return AggregateView(
+        uuid=aggregate.id,
+        number=aggregate.number,
+        name=aggregate.name,
+        metadata=aggregate.metadata,
+        hosts=tuple(host_names),
+        created_at=aggregate.created_at,
+        updated_at=aggregate.updated_at,
+    )

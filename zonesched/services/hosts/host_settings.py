@@ -1,0 +1,44 @@
+"""What an operator sets of one host, whatever its agent reports: ratio and reserved amount of a class."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from zonesched.errors import BadRequest
+from zonesched.model.capacity import NOTHING_SET, InventorySetting
+from zonesched.model.views import HypervisorView, SettingChange
+from zonesched.services.hosts import hosts
+from zonesched.services.zone import Zone
+from zonesched.store import capacities, inventory_settings, locks
+from zonesched.store.store import Transaction
+
+
+def change(zone: Zone, host_id: str, changes: Mapping[str, SettingChange]) -> HypervisorView:
+    """Set or take back, by resource class; the host as it is then.
+
+    Raises NotFound, and BadRequest for a class that the host does not have and that nothing is set of.
+    """
+    zone.store.write(lambda tx: _change(tx, host_id, changes))
+    zone.notifications.hosts()
+    return hosts.show_hypervisor(zone, host_id)
+
+
+def _change(tx: Transaction, host_id: str, changes: Mapping[str, SettingChange]) -> None:
+    hosts.existing(tx, host_id)
+    locks.hosts(tx, [host_id])
+    known = capacities.settings(tx, [host_id]).get(host_id, {})
+    classes = known.keys() | {row.resource_class for row in capacities.read(tx, [host_id])}
+    for name in changes:
+        if name not in classes:
+            raise BadRequest(
+                f"The host has no {name}; it has {', '.join(sorted(classes)) or 'nothing'}.",
+                code="resource_class_unknown",
+                field=f"hypervisor.resources.{name}",
+            )
+    changed = {name: _changed(known.get(name, NOTHING_SET), wanted) for name, wanted in changes.items()}
+    inventory_settings.replace(tx, host_id, {**known, **changed})
+
+
+def _changed(setting: InventorySetting, wanted: SettingChange) -> InventorySetting:
+    return dataclasses.replace(setting, **{name: getattr(wanted.values, name) for name in wanted.named})

@@ -1,0 +1,188 @@
+"""What compute agents say and ask: which hosts they have, that they live, what should run and what does."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from zonesched.errors import NotFound
+from zonesched.model.agent_claims import AgentClaims
+from zonesched.model.caller import Caller
+from zonesched.model.host_row import HostRow
+from zonesched.model.views import (
+    AgentReport,
+    DesiredInstance,
+    HostForm,
+    HypervisorView,
+    ResourceUse,
+)
+from zonesched.services.hosts import instance_reports
+from zonesched.services.hosts.host_forms import host_rows
+from zonesched.services.zone import Zone
+from zonesched.store import agent_claims, agent_work, capacities, claims, host_registry, host_states, services
+from zonesched.store import hosts as rows
+from zonesched.store.services import Service
+from zonesched.store.store import Transaction
+
+REPORTS_PER_WRITE = 500
+PAGE = 2000
+
+
+def register(zone: Zone, caller: Caller, service: str, hosts: Sequence[HostForm]) -> list[tuple[str, str]]:
+    """Store an agent's report of its hosts; (id, name) of each, in order. A repeat changes nothing.
+
+    A service belongs to the user that registered it first. Raises BadRequest for a report that cannot be,
+    Forbidden for another user's service, Conflict for a host of another user's service.
+    """
+    offered = host_rows(zone, hosts)
+    now, new_id = zone.clock.now(), zone.clock.new_uuid()
+
+    def fn(tx: Transaction) -> Mapping[str, str]:
+        registered = services.register(tx, service, caller.user_id, now, new_id)
+        return host_registry.register(tx, registered, offered)
+
+    ids = zone.store.write(fn)
+    zone.notifications.hosts()
+    return [(ids[form.name], form.name) for form in hosts]
+
+
+def beat(zone: Zone, caller: Caller, service: str) -> None:
+    """Say that an agent lives. Raises NotFound, and Forbidden for another user's service."""
+    _own(zone, caller, service)
+
+
+def desired(zone: Zone, caller: Caller, service: str) -> list[DesiredInstance]:
+    """All that should run on the service's hosts. Raises NotFound, Forbidden."""
+    own = _own(zone, caller, service)
+    return zone.store.read(lambda tx: agent_work.desired(tx, own.id))
+
+
+def claimed(zone: Zone, caller: Caller, service: str) -> AgentClaims:
+    """What is claimed on the service's hosts. Raises NotFound, Forbidden."""
+    own = _known(zone, caller, service)
+    return zone.store.read(lambda tx: agent_claims.read(tx, own.id))
+
+
+def note_differences(
+    zone: Zone, caller: Caller, service: str, amounts: Mapping[tuple[str, str], int]
+) -> None:
+    """Keep for operators by how much an agent counts more, by host and resource class; the claims stay.
+
+    Raises NotFound, Forbidden.
+    """
+    own = _known(zone, caller, service)
+    zone.store.write(lambda tx: agent_claims.note_differences(tx, own.id, amounts))
+
+
+def report(zone: Zone, caller: Caller, service: str, reports: Sequence[AgentReport]) -> None:
+    """Take over what an agent found. A report of what is not, or no longer, to run there changes nothing.
+
+    Raises NotFound, Forbidden.
+    """
+    own = _own(zone, caller, service)
+    any_ended = False
+    for some in claims.chunks(reports, REPORTS_PER_WRITE):
+        ended = _take(zone, own, some)
+        any_ended = any_ended or ended
+    if any_ended:
+        zone.wake_workers()
+
+
+def list_hypervisors(zone: Zone) -> list[HypervisorView]:
+    """All hosts of this zone, by id."""
+    views: list[HypervisorView] = []
+    after = ""
+    while page := _page(zone, after):
+        views += page
+        after = page[-1].id
+    return views
+
+
+def show_hypervisor(zone: Zone, host_id: str) -> HypervisorView:
+    """One host of this zone. Raises NotFound."""
+
+    def fn(tx: Transaction) -> HypervisorView:
+        return _views(zone, tx, [existing(tx, host_id)])[0]
+
+    return zone.store.read(fn)
+
+
+def existing(tx: Transaction, host_id: str) -> HostRow:
+    """The host of that id. Raises NotFound."""
+    found = rows.read_one(tx, host_id)
+    if found is None:
+        raise NotFound("There is no such host.", code="host_not_found", field="id")
+    return found
+
+
+def _own(zone: Zone, caller: Caller, name: str) -> Service:
+    """The caller's service of that name: whatever it calls for, it lives. Raises NotFound, Forbidden."""
+    found = _known(zone, caller, name)
+    zone.heartbeats.note(found.id)
+    return found
+
+
+def _known(zone: Zone, caller: Caller, name: str) -> Service:
+    """The same for what is called beside the agent's work, and says nothing of that."""
+    return zone.store.read(lambda tx: services.own(tx, name, caller.user_id))
+
+
+def _take(zone: Zone, service: Service, reports: Sequence[AgentReport]) -> bool:
+    return zone.store.write(lambda tx: instance_reports.take(zone, tx, service, reports))
+
+
+def _page(zone: Zone, after: str) -> list[HypervisorView]:
+    return zone.store.read(lambda tx: _views(zone, tx, rows.page(tx, after, PAGE)))
+
+
+def _views(zone: Zone, tx: Transaction, found: Sequence[HostRow]) -> list[HypervisorView]:
+    known = services.read_all(tx)
+    resources: defaultdict[str, dict[str, ResourceUse]] = defaultdict(dict)
+    for some in claims.chunks([row.facts.id for row in found]):
+        for row in capacities.read(tx, some):
+            resources[row.host_id][row.resource_class] = _use(row)
+    reasons = host_states.disabled_reasons(tx, [row.facts.id for row in found if not row.facts.enabled])
+    return [
+        _view(
+            zone,
+            row,
+            known[row.facts.service_id],
+            resources=resources[row.facts.id],
+            disabled_reason=reasons.get(row.facts.id, ""),
+        )
+        for row in found
+    ]
+
+
+def _use(row: capacities.Stored) -> ResourceUse:
+    return ResourceUse(
+        total=row.stored.total,
+        reserved=row.stored.reserved,
+        allocation_ratio=row.stored.allocation_ratio,
+        capacity=row.stored_capacity,
+        used=row.used,
+        reported=row.reported,
+        setting=row.setting,
+        agent_difference=row.agent_difference,
+    )
+
+
+def _view(
+    zone: Zone, row: HostRow, service: Service, *, resources: Mapping[str, ResourceUse], disabled_reason: str
+) -> HypervisorView:
+    facts = row.facts
+    return HypervisorView(
+        id=facts.id,
+        name=facts.name,
+        address=facts.address,
+        availability_zone=facts.availability_zone,
+        service=service.name,
+        is_up=service.is_up(zone.clock.now(), zone.conf.service_down_time) and not facts.forced_down,
+        is_enabled=facts.enabled,
+        disabled_reason=disabled_reason,
+        num_instances=sum(row.use.owners.values()),
+        resources=resources,
+        capabilities=facts.capabilities,
+        traits=facts.traits,
+        aggregates=tuple(sorted(aggregate.name for aggregate in facts.aggregates)),
+    )

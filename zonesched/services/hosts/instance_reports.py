@@ -1,0 +1,109 @@
+"""What agents report of instances: it counts only for the place where an instance is to run now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.model.views import AgentReport, AgentState
+from zonesched.services.placing import build_retry
+from zonesched.services.zone import Zone
+from zonesched.store import agent_work, hosts, identity, instances, placements, reservations
+from zonesched.store.instances import Instance
+from zonesched.store.placements import OnHost, Placement
+from zonesched.store.services import Service
+from zonesched.store.store import Transaction
+
+
+@dataclass(frozen=True)
+class _Built:
+    """An instance that runs as it should."""
+
+    uuid: str
+    host_id: str
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """The place of an instance that should run and does not, and why."""
+
+    placement: Placement
+    reason: str
+
+
+def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentReport]) -> bool:
+    """Write down what a service found on its hosts; whether any instance ended."""
+    failed_uuids = [told.uuid for told in reports if told.state is AgentState.ERROR]
+    build_retry.lock_with_alternates(tx, [told.uuid for told in reports], failed_uuids)
+    running = _should_run(tx, service, reports)
+    built: list[_Built] = []
+    failed: list[_Ended] = []
+    ended: list[_Ended] = []
+    for told in reports:
+        if (told.uuid, told.attempt) not in running:
+            continue
+        instance, place, host_id = running[told.uuid, told.attempt]
+        match told.state:
+            case AgentState.ACTIVE if instance.status is InstanceStatus.BUILD:
+                built.append(_Built(told.uuid, host_id))
+            case AgentState.ERROR if instance.status is InstanceStatus.ACTIVE:
+                ended.append(_Ended(place, told.reason or "ended_on_host"))
+            case AgentState.ERROR:
+                failed.append(_Ended(place, told.reason or "build_failed"))
+            case AgentState.GONE:
+                ended.append(_Ended(place, "lost_by_host"))
+            case _:
+                pass
+    if built or failed or ended:
+        change, now = identity.next_change(tx), zone.clock.now()
+        _write_built(tx, change, built, now)
+        for one in failed:
+            build_retry.build_failed(zone, tx, change, one.placement, now, one.reason)
+        _write_ended(tx, change, ended, now)
+    return bool(failed or ended)
+
+
+def _should_run(
+    tx: Transaction, service: Service, reports: Sequence[AgentReport]
+) -> Mapping[tuple[str, int], tuple[Instance, Placement, str]]:
+    """By (uuid, attempt), those reported ones whose present, confirmed place is on a host of the service.
+
+    The host's id stands beside it.
+    """
+    uuids = sorted({told.uuid for told in reports})
+    living = {i.uuid: i for i in instances.read_by_uuid(tx, uuids).values() if i.status in agent_work.LIVING}
+    here = [
+        (p, p.where.host_id)
+        for p in placements.read_by_uuid(tx, list(living))
+        if isinstance(p.where, OnHost)
+        and p.state is PlacementState.CONFIRMED
+        and p.number == living[p.uuid].attempt
+    ]
+    local_hosts = agent_work.hosts_of(tx, service.id, sorted({host_id for _, host_id in here}))
+    return {p.key: (living[p.uuid], p, host_id) for p, host_id in here if host_id in local_hosts}
+
+
+def _write_built(tx: Transaction, change: int, built: Sequence[_Built], now: float) -> None:
+    build = [InstanceStatus.BUILD]
+    active = [one.uuid for one in built]
+    instances.set_status(tx, change, active, InstanceStatus.ACTIVE, now, only_from=build)
+    hosts.note_builds(tx, change, sorted({one.host_id for one in built}))
+
+
+def _write_ended(tx: Transaction, change: int, ended: Sequence[_Ended], now: float) -> None:
+    """What ran is not built a second time: what was in it is lost, and its owner has to know."""
+    for end in ended:
+        p = end.placement
+        # A second report of the same in one call finds it moved on.
+        if placements.move(tx, change, p, PlacementState.RELEASED, reason=end.reason):
+            instances.set_status(
+                tx,
+                change,
+                [p.uuid],
+                InstanceStatus.ERROR,
+                now,
+                reason=end.reason,
+                only_from=agent_work.LIVING,
+            )
+            reservations.poke(tx, p.caller_id, p.reservation_id)

@@ -1,0 +1,49 @@
+"""Taking over from the service group who lives.
+
+What the group says becomes what the rows say, as a call of the agent would make it. So everything that judges
+an agent reads one thing, and a group that is away changes nothing: the rows say how long ago each was heard
+of, and agents whose group is away call the zone itself.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from zonesched.broker.contract import COMPUTE, key_of
+from zonesched.service_group.contract import GroupUnavailable
+from zonesched.services.zone import Zone
+from zonesched.store import services
+
+log = logging.getLogger(__name__)
+
+LONGEST_PAUSE_S = 5.0
+AWAY_PAUSE_S = 2.0
+
+
+class Membership:
+    """One process that looks at its zone's group."""
+
+    def __init__(self, zone: Zone) -> None:
+        self._zone = zone
+        self._is_away = False
+        self._pause_s = min(LONGEST_PAUSE_S, zone.conf.service_down_time / 10)
+
+    def step(self) -> float:
+        """Note all members as heard of; the pause until the next look."""
+        zone = self._zone
+        try:
+            members = zone.group.members()
+        except GroupUnavailable as error:
+            if not self._is_away:
+                log.warning("the service group is away, agents are heard of by their calls: %s", error)
+            self._is_away = True
+            return float(min(AWAY_PAUSE_S, self._pause_s))
+        if self._is_away:
+            log.warning("the service group is back")
+        self._is_away = False
+        # Whom another process has just written down need not be written again.
+        before = zone.clock.now() - zone.conf.service_down_time / 6
+        for agent in zone.store.read(lambda tx: services.silent_agents(tx, before)):
+            if key_of(COMPUTE, agent.name) in members:
+                zone.heartbeats.note(agent.id)
+        return float(self._pause_s)

@@ -1,0 +1,1 @@
+"""Servers and reservations as their owners see them."""

@@ -1,0 +1,137 @@
+"""Boots as their owners see them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from zonesched.errors import BadRequest, NotFound
+from zonesched.model.caller import Caller, Role
+from zonesched.model.decision_trace import NO_TRACE, HostJudgement
+from zonesched.model.placement import InstanceChange, InstanceStatus
+from zonesched.model.views import ReservationView
+from zonesched.seal.cursors import Cursor, CursorBox
+from zonesched.services.owners.servers import scope_of
+from zonesched.services.select import select
+from zonesched.services.select.faults import change_for_parent, for_parent, refusals_for
+from zonesched.services.zone import Zone
+from zonesched.store import feed, identity, instances
+from zonesched.store import reservations as rows
+from zonesched.store.feed import ChangeLine
+from zonesched.store.instances import Instance
+from zonesched.store.reservations import Reservation
+from zonesched.store.server_list import Everybody, OfCaller, OfProject, Scope
+from zonesched.store.store import Transaction
+
+
+def show(zone: Zone, caller: Caller, reservation_id: str) -> ReservationView:
+    """How a boot stands. Raises NotFound for one that does not exist or that the caller may not see."""
+    scope = scope_of(zone, caller, all_tenants=True)
+
+    def fn(tx: Transaction) -> tuple[Reservation, list[Instance]]:
+        reservation = _existing(tx, reservation_id, scope)
+        column = instances.COLUMNS
+        return reservation, instances.read(
+            tx, column.reservation_id == reservation.id, column.caller_id == reservation.caller_id
+        )
+
+    reservation, members = zone.store.read(fn)
+    return ReservationView(
+        id=reservation.id,
+        state=_state(reservation, members),
+        num_instances=reservation.num_instances,
+        min_count=reservation.min_count,
+        counts={status.value: count for status, count in _counts(members)},
+        reasons=_reasons(reservation, members, caller.role),
+        instances=[(i.uuid, i.status.value) for i in members],
+        created_at=reservation.created_at,
+        why=reservation.why if caller.role is Role.ADMIN else NO_TRACE,
+    )
+
+
+def why_host(zone: Zone, caller: Caller, reservation_id: str, host: str) -> HostJudgement:
+    """What a select for this boot would say of one own host (name or id) now. Raises NotFound."""
+    scope = scope_of(zone, caller, all_tenants=True)
+    found = zone.store.read(lambda tx: _existing(tx, reservation_id, scope))
+    return select.judge_host(zone, found.spec, found.caller_id, host)
+
+
+def _existing(tx: Transaction, reservation_id: str, scope: Scope) -> Reservation:
+    found = [r for r in rows.read(tx, rows.COLUMNS.id == reservation_id) if _visible(r, scope)]
+    if not found:
+        raise NotFound("There is no such reservation.", code="reservation_not_found")
+    return found[0]
+
+
+def _visible(reservation: Reservation, scope: Scope) -> bool:
+    match scope:
+        case Everybody():
+            return True
+        case OfCaller(caller_id):
+            return reservation.caller_id == caller_id
+        case OfProject(caller_id, project_id):
+            return (reservation.caller_id, reservation.project_id) == (caller_id, project_id)
+
+
+def _counts(members: Sequence[Instance]) -> list[tuple[InstanceStatus, int]]:
+    counted = Counter(i.status for i in members)
+    return [(status, counted[status]) for status in InstanceStatus if counted[status]]
+
+
+def _state(reservation: Reservation, members: Sequence[Instance]) -> str:
+    """BUILD while anything is unfinished, then ACTIVE, PARTIAL, ERROR or DELETED by what came of it."""
+    statuses = {i.status for i in members}
+    if statuses & {InstanceStatus.BUILD, InstanceStatus.UNKNOWN}:
+        return "BUILD"
+    if statuses <= {InstanceStatus.DELETED}:
+        return "DELETED"
+    if InstanceStatus.ERROR not in statuses:
+        return "ACTIVE"
+    return "PARTIAL" if InstanceStatus.ACTIVE in statuses else "ERROR"
+
+
+def _reasons(reservation: Reservation, members: Sequence[Instance], reader: Role) -> list[dict[str, object]]:
+    """Each reason code of ERROR instances with their number, and which filters refused hosts."""
+    found = [i.reason for i in members if i.status is InstanceStatus.ERROR]
+    counted = Counter(map(for_parent, found) if reader is Role.PARENT else found)
+    lines: list[dict[str, object]] = []
+    for code, count in sorted(counted.items()):
+        refused_by = refusals_for(code, reservation.why)
+        lines.append({"code": code, "count": count, "refused_by": refused_by})
+    return lines
+
+
+PAGE = 1000
+
+
+def changes(zone: Zone, caller: Caller, cursor: str) -> tuple[Sequence[InstanceChange], str, bool]:
+    """What has changed of this parent's instances since `cursor` ("" for all): a page, its cursor, more.
+
+    The cursor is opaque to the parent. Raises BadRequest for one that this zone did not give, or gave in a
+    history that its database does not have: put back from a copy, it would keep silent about what is new.
+    """
+    cursors = CursorBox(zone.host_id_secret)
+    try:
+        since = cursors.read(caller.user_id, cursor) if cursor else Cursor()
+    except ValueError:
+        raise _cursor_invalid() from None
+
+    settled = zone.store.read(identity.low_watermark)
+
+    def fn(tx: Transaction) -> tuple[Sequence[ChangeLine], Cursor, bool]:
+        if identity.epoch_of(tx, since.number) != since.epoch:
+            raise _cursor_invalid()
+        found = feed.changes(tx, caller.user_id, since.number, since.uuid, settled, PAGE + 1)
+        page = found[:PAGE]
+        if not page:
+            return page, since, False
+        last = page[-1]
+        reached = Cursor(last.seq, last.change.uuid, identity.epoch_of(tx, last.seq))
+        return page, reached, len(found) > PAGE
+
+    page, reached, more = zone.store.read(fn)
+    return [change_for_parent(line.change) for line in page], cursors.write(caller.user_id, reached), more
+
+
+def _cursor_invalid() -> BadRequest:
+    return BadRequest("cursor is not one that this zone gave.", code="cursor_invalid", field="cursor")

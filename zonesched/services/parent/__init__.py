@@ -1,0 +1,1 @@
+"""The calls of a parent zone: hold, confirm, cancel."""

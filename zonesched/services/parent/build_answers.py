@@ -1,0 +1,56 @@
+"""Where a parent's attempts stand, by what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from zonesched.errors import BlobRefused
+from zonesched.model.caller import Caller
+from zonesched.model.placement import (
+    BUILD_STATE_OF,
+    Attempt,
+    BuildAnswer,
+    BuildState,
+)
+from zonesched.services.select.faults import for_parent
+from zonesched.services.zone import Zone
+from zonesched.store import inbound, placements
+from zonesched.store.inbound import Standing
+from zonesched.store.placements import Placement
+from zonesched.store.store import Transaction
+
+REFUSED = BlobRefused.code
+
+
+def standings(
+    tx: Transaction, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]
+) -> Mapping[Attempt, Standing]:
+    """Where those of these attempts stand that were ever heard of in this reservation, in order."""
+    known = inbound.standings(tx, caller.user_id, [a.uuid for a in attempts])
+    return {a: known[a] for a in attempts if a in known and known[a].reservation_id == reservation_id}
+
+
+def placed(tx: Transaction, at: Mapping[Attempt, Standing]) -> list[Placement]:
+    """The placements that stand for these attempts now."""
+    wanted = {(a.uuid, standing.number) for a, standing in at.items()}
+    return [p for p in placements.read_by_uuid(tx, [a.uuid for a in at]) if p.key in wanted]
+
+
+def answers(
+    zone: Zone, at: Mapping[Attempt, Standing], attempts: Sequence[Attempt], unknown_reason: str
+) -> list[BuildAnswer]:
+    """One answer for each attempt, in order; `unknown_reason` is given for one that was never placed."""
+    now = zone.clock.now()
+    unknown = BuildState.FAILED if unknown_reason == REFUSED else BuildState.GONE
+    return [
+        _answer(a, at[a], now, unknown_reason) if a in at else BuildAnswer(*a, unknown, reason=unknown_reason)
+        for a in attempts
+    ]
+
+
+def _answer(attempt: Attempt, at: Standing, now: float, unknown_reason: str) -> BuildAnswer:
+    if at.number == 0:
+        return BuildAnswer(*attempt, BuildState.GONE, reason=unknown_reason)
+    state = BUILD_STATE_OF[at.state]
+    hold_s = max(0.0, at.hold_expires_at - now) if state is BuildState.HELD else 0.0
+    return BuildAnswer(*attempt, state, hold_s, at.reason and for_parent(at.reason))

@@ -1,0 +1,277 @@
+"""Hold what a parent builds here: open its entries, claim or pass on, answer each.
+
+A build that is known is answered with what is stored, whatever the entry's age; a new one must open, and uses
+its entry up in the same transaction that claims.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from zonesched import tracing
+from zonesched.errors import BlobRefused
+from zonesched.model.caller import Caller
+from zonesched.model.decision_trace import NO_TRACE
+from zonesched.model.placement import (
+    Attempt,
+    Build,
+    BuildAnswer,
+    InstanceStatus,
+    PlacementState,
+)
+from zonesched.model.request_spec import RequestSpec
+from zonesched.model.request_wire import content_digest
+from zonesched.seal.envelope import Bound, ChildContent, HostContent, OpenedEntry
+from zonesched.services.parent.build_answers import REFUSED, answers, placed, standings
+from zonesched.services.placing import child_calls
+from zonesched.services.placing.inbound_places import Sent, Try, place, write_places
+from zonesched.services.zone import Zone
+from zonesched.store import identity, inbound, instances, locks, placements, reservations
+from zonesched.store.inbound import InboundBuild, RestEntry, Standing
+from zonesched.store.instances import Instance
+from zonesched.store.reservations import Reservation, ReservationState
+from zonesched.store.store import Transaction
+
+log = logging.getLogger(__name__)
+
+State = PlacementState
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One POST /servers of a parent."""
+
+    caller: Caller
+    reservation_id: str
+    spec: RequestSpec
+    hold_s: float
+
+    @property
+    def sent(self) -> Sent:
+        return Sent(self.caller.user_id, self.reservation_id, self.spec, self.hold_s)
+
+
+def hold_builds(
+    zone: Zone,
+    caller: Caller,
+    reservation_id: str,
+    builds: Sequence[Build],
+    hold_s: float,
+    spec: RequestSpec,
+) -> list[BuildAnswer]:
+    """Hold a place for each build, here or in the child that offered it; one answer each, in order.
+
+    Raises BlobRefused, with nothing created, when no entry of any build opens, and OverLimit.
+    """
+    started_at = zone.clock.monotonic()
+    tracing.about(reservation_id)
+    spec = replace(spec, traced_by=tracing.current().request_id)
+    call = _Call(caller, reservation_id, spec, min(hold_s, zone.conf.max_hold))
+    opened = _open(zone, call, builds)
+    if not zone.store.write(lambda tx: _admit(zone, tx, call, builds, opened)):
+        raise BlobRefused("no build of the call can be used")
+    keys = [Attempt(b.uuid, b.attempt) for b in builds]
+    at = _standings(zone, call, keys)
+    while True:
+        if intended := {a: s for a, s in at.items() if s.state is State.INTENDED}:
+            left_s = spec.time_budget_s - (zone.clock.monotonic() - started_at)
+            _send(zone, call, intended, left_s)
+            at = _standings(zone, call, keys)
+        untried = _read_untried(zone, call, at)
+        if not untried:
+            return answers(zone, at, keys, REFUSED)
+        asked = {e.child_id for build in untried for e in build.rest if e.child_id}
+        zone.store.write(partial(_try_next, zone, call, keys, asked))
+        at = _standings(zone, call, keys)
+
+
+def _read_untried(zone: Zone, call: _Call, at: Mapping[Attempt, Standing]) -> list[InboundBuild]:
+    # Looked at first: mostly all are held, and a write would be one more wait for the disk.
+    return zone.store.read(lambda tx: _untried(tx, call, at, zone.clock.now()))
+
+
+def _standings(zone: Zone, call: _Call, keys: Sequence[Attempt]) -> Mapping[Attempt, Standing]:
+    return zone.store.read(lambda tx: standings(tx, call.caller, call.reservation_id, keys))
+
+
+# -- opening -----------------------------------------------------------------------------------------------
+
+
+def _open(zone: Zone, call: _Call, builds: Sequence[Build]) -> Mapping[Attempt, tuple[RestEntry, ...]]:
+    """The entries of each build that open for this caller, project and request."""
+    bound = Bound(zone.uuid, call.caller.user_id, call.spec.project_id, content_digest(call.spec))
+    results = iter(zone.envelope.open_entries(bound, [blob for b in builds for blob in b.blobs]))
+    opened: dict[Attempt, tuple[RestEntry, ...]] = {}
+    for b in builds:
+        found: list[RestEntry] = []
+        for _ in b.blobs:
+            match next(results):
+                case OpenedEntry() as entry:
+                    found.append(_rest_entry(entry))
+                case BlobRefused(reason=reason):
+                    log.info("an entry of reservation %s does not open: %s", call.reservation_id, reason)
+        opened[Attempt(b.uuid, b.attempt)] = tuple(found)
+    return opened
+
+
+def _rest_entry(entry: OpenedEntry) -> RestEntry:
+    match entry.content:
+        case HostContent(host_id):
+            return RestEntry(host_id, "", "", entry.key, entry.expires_at)
+        case ChildContent(child_id, blob):
+            return RestEntry("", child_id, blob, entry.key, entry.expires_at)
+
+
+# -- placing -----------------------------------------------------------------------------------------------
+
+
+def _admit(
+    zone: Zone,
+    tx: Transaction,
+    call: _Call,
+    builds: Sequence[Build],
+    opened: Mapping[Attempt, tuple[RestEntry, ...]],
+) -> bool:
+    """Write down the new builds that can be used and claim for them; false when no build is known."""
+    locks.children(tx, [e.child_id for entries in opened.values() for e in entries if e.child_id])
+    locks.call(tx, call.caller.user_id, call.reservation_id)
+    now = zone.clock.now()
+    uuids = [b.uuid for b in builds]
+    known = inbound.read(tx, call.caller.user_id, uuids)
+    rows = instances.read_by_uuid(tx, uuids)
+    used = placements.used_entry_keys(tx, [e.key for entries in opened.values() for e in entries])
+    tries: list[Try] = []
+    for b in builds:
+        key = Attempt(b.uuid, b.attempt)
+        usable = tuple(e for e in opened[key] if e.key not in used)
+        # An instance of somebody else, or one that has moved on to a later attempt, takes no new build.
+        other = b.uuid in rows and rows[b.uuid].caller_id != call.caller.user_id
+        if key not in known and usable and not other and not _has_place(tx, rows.get(b.uuid)):
+            retained_until = max(e.expires_at for e in usable) + zone.conf.retry_window
+            row = InboundBuild(
+                b.uuid, call.caller.user_id, b.attempt, call.reservation_id, 0, (), retained_until
+            )
+            tries.append(Try(row, rows[b.uuid].attempt if b.uuid in rows else 0, usable))
+    if not tries:
+        return any(Attempt(b.uuid, b.attempt) in known for b in builds)
+    if not _same_request(tx, call):
+        return False
+    zone.limits.admit_builds(tx, call.caller.user_id, sum(t.build.uuid not in rows for t in tries))
+    _write_reservation(tx, call, now)
+    change = identity.next_change(tx)
+    made = place(zone, tx, change, call.sent, tries, now)
+    names = {b.uuid: b.name or b.uuid for b in builds}
+    hopeful, lost = made.numbers(failed=False), made.numbers(failed=True)
+    fresh = [
+        _instance(call, t.build.uuid, names, position, hopeful, lost, now)
+        for position, t in enumerate(tries)
+        if t.build.uuid not in rows
+    ]
+    instances.insert(tx, change, fresh)
+    inbound.insert(tx, made.builds)
+    write_places(tx, change, call.sent, made, set(rows), now)
+    return True
+
+
+def _has_place(tx: Transaction, instance: Instance | None) -> bool:
+    if instance is None or instance.attempt == 0:
+        return False
+    column = placements.COLUMNS
+    (present,) = placements.read(tx, column.uuid == instance.uuid, column.number == instance.attempt)
+    return present.state not in (State.GONE, State.FAILED, State.CANCELLING)
+
+
+def _same_request(tx: Transaction, call: _Call) -> bool:
+    stored = reservations.read_ids(tx, [call.reservation_id]).get((call.caller.user_id, call.reservation_id))
+    return stored is None or content_digest(stored.spec) == content_digest(call.spec)
+
+
+def _untried(tx: Transaction, call: _Call, at: Mapping[Attempt, Standing], now: float) -> list[InboundBuild]:
+    """Builds whose place failed before it was confirmed, cancelled or over, and that have entries to try."""
+    failed = [a for a, s in at.items() if s.state is State.FAILED and s.hold_expires_at > now]
+    if not failed:
+        return []
+    known = inbound.read(tx, call.caller.user_id, [key.uuid for key in failed])
+    return [known[key] for key in failed if known[key].rest]
+
+
+def _try_next(
+    zone: Zone, call: _Call, keys: Sequence[Attempt], child_ids: Collection[str], tx: Transaction
+) -> None:
+    """Give builds whose place failed their next entry; `child_ids`: of all entries they have left."""
+    locks.children(tx, child_ids)
+    locks.call(tx, call.caller.user_id, call.reservation_id)
+    now = zone.clock.now()
+    again = _untried(tx, call, standings(tx, call.caller, call.reservation_id, keys), now)
+    rows = instances.read_by_uuid(tx, [row.uuid for row in again])
+    tries = [Try(row, rows[row.uuid].attempt, row.rest) for row in again]
+    if not tries:
+        return
+    change = identity.next_change(tx)
+    made = place(zone, tx, change, call.sent, tries, now)
+    inbound.update(tx, made.builds)
+    write_places(tx, change, call.sent, made, set(rows), now)
+
+
+def _send(zone: Zone, call: _Call, intended: Mapping[Attempt, Standing], left_s: float) -> None:
+    places = zone.store.read(lambda tx: placed(tx, intended))
+    budget_s = left_s - min(zone.conf.select_reserve, call.spec.time_budget_s / 5)
+    spec = replace(call.spec, time_budget_s=max(0.05, budget_s))
+    still = [p for p in places if p.state is State.INTENDED]
+    child_calls.send_builds(zone, still, spec, call.hold_s)
+
+
+def _write_reservation(tx: Transaction, call: _Call, now: float) -> None:
+    if (call.caller.user_id, call.reservation_id) in reservations.read_ids(tx, [call.reservation_id]):
+        return
+    reservations.insert(
+        tx,
+        Reservation(
+            id=call.reservation_id,
+            caller_id=call.caller.user_id,
+            project_id=call.spec.project_id,
+            user_id=call.caller.user_id,
+            spec=call.spec,
+            num_instances=call.spec.num_instances,
+            min_count=0,
+            state=ReservationState.SERVED,
+            reason="",
+            why=NO_TRACE,
+            selects=0,
+            idempotency_key="",
+            fingerprint="",
+            created_at=now,
+        ),
+    )
+
+
+def _instance(
+    call: _Call,
+    uuid: str,
+    names: Mapping[str, str],
+    position: int,
+    hopeful: Mapping[str, int],
+    lost: Mapping[str, int],
+    now: float,
+) -> Instance:
+    return Instance(
+        uuid=uuid,
+        caller_id=call.caller.user_id,
+        project_id=call.spec.project_id,
+        user_id=call.caller.user_id,
+        reservation_id=call.reservation_id,
+        position=position,
+        name=names[uuid],
+        kept={},
+        flavor_id=call.spec.flavor.id,
+        image_key=call.spec.image_key,
+        group_id=call.spec.group_id,
+        status=InstanceStatus.DELETED if uuid in lost else InstanceStatus.BUILD,
+        reason="",
+        attempt=hopeful.get(uuid) or lost.get(uuid, 0),
+        created_at=now,
+        updated_at=now,
+    )

@@ -1,0 +1,1 @@
+"""Placements: their moves, their claims, the calls to children that follow from them."""

@@ -1,0 +1,95 @@
+"""A build that failed after its confirm: it is tried in another place, else whoever sent it hears of it.
+
+All is decided in the transaction that takes the failure over, so that a process that dies before it leaves
+the failure to be told again, and one that dies after it leaves rows from which another one goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.model.request_spec import Policy
+from zonesched.services.placing.inbound_places import Sent, Try, place, write_places
+from zonesched.services.zone import Zone
+from zonesched.store import hosts, inbound, instances, locks, placements, reservations
+from zonesched.store.agent_work import LIVING
+from zonesched.store.inbound import RestEntry
+from zonesched.store.placements import OnHost, Placement
+from zonesched.store.reservations import Reservation
+from zonesched.store.store import Transaction
+
+State = PlacementState
+
+
+def lock_with_alternates(tx: Transaction, uuids: Sequence[str], failed: Sequence[str]) -> None:
+    """Lock instances, and the own hosts on which those whose build has `failed` may be built next."""
+    locks.instances(tx, uuids, inbound.rest_hosts(tx, failed))
+
+
+def build_failed(
+    zone: Zone, tx: Transaction, change: int, failed: Placement, now: float, reason: str
+) -> bool:
+    """End a confirmed place whose build failed; False, and nothing done, when it has moved since it was read.
+
+    What it took is given back here. An instance of an own user is placed again by the reservation's worker,
+    after at most `max_attempts` builds it is ERROR with `reason`. One of a parent gets its next entry
+    of an own host, else it ends here, and the parent, which hears of it, finds another place.
+    """
+    if not placements.move(tx, change, failed, State.FAILED, reason=reason):
+        return False
+    if isinstance(failed.where, OnHost):
+        hosts.note_failed_build(tx, change, failed.where.host_id)
+    count = instances.note_failed_build(tx, failed.uuid)
+    may_try_again = count < zone.conf.max_attempts
+    boot = reservations.read_one(tx, failed.caller_id, failed.reservation_id)
+    if failed.caller_id == zone.uuid:
+        status = InstanceStatus.BUILD if may_try_again and _may_move(boot) else InstanceStatus.ERROR
+        instances.set_status(tx, change, [failed.uuid], status, now, reason=reason, only_from=LIVING)
+        reservations.place_again(tx, failed.caller_id, failed.reservation_id)
+    elif not (may_try_again and _placed_on_alternate(zone, tx, change, failed, boot, now)):
+        _tell_parent(tx, change, failed, now, reason)
+    return True
+
+
+def _may_move(boot: Reservation) -> bool:
+    """Whether one instance may go elsewhere than the others: those of an affinity request may not."""
+    return boot.spec.policy is not Policy.AFFINITY or boot.num_instances == 1
+
+
+def _placed_on_alternate(
+    zone: Zone, tx: Transaction, change: int, failed: Placement, boot: Reservation, now: float
+) -> bool:
+    """Build it on the next own host that its parent's entries name; False when none of them can take it."""
+    sent = Sent(failed.caller_id, failed.reservation_id, boot.spec, zone.conf.hold)
+    number, state = failed.number, State.FAILED
+    while state is State.FAILED:
+        build = inbound.of_place(tx, failed.caller_id, failed.uuid, number)
+        tried = placements.failed_hosts(tx, failed.reservation_id)
+        entries = tuple(e for e in build.rest if _is_usable(e, tried, now)) if build is not None else ()
+        if build is None or not entries:
+            return False
+        made = place(zone, tx, change, sent, [Try(build, number, entries)], now, State.CONFIRMED)
+        if not made.places:
+            return False
+        inbound.update(tx, made.builds)
+        write_places(tx, change, sent, made, [failed.uuid], now)
+        number, state = made.places[0].number, made.places[0].state
+    return True
+
+
+def _is_usable(entry: RestEntry, tried: frozenset[str], now: float) -> bool:
+    return bool(entry.host_id) and entry.host_id not in tried and entry.expires_at > now
+
+
+def _tell_parent(tx: Transaction, change: int, failed: Placement, now: float, reason: str) -> None:
+    """End the instance here, with nothing left to be tried: so it is FAILED to the parent, for good."""
+    at = instances.read_by_uuid(tx, [failed.uuid])[failed.uuid].attempt
+    build = inbound.of_place(tx, failed.caller_id, failed.uuid, at)
+    if build is not None:
+        inbound.update(tx, [replace(build, rest=())])
+    ended = [*LIVING, InstanceStatus.DELETED]
+    instances.set_status(
+        tx, change, [failed.uuid], InstanceStatus.DELETED, now, reason=reason, only_from=ended
+    )

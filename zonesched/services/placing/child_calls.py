@@ -1,0 +1,210 @@
+"""What a zone tells its children about placements, and how their answers move the rows.
+
+Each call names (uuid, attempt) and can be repeated: the row says what was decided before the call went out,
+and moves only from the state it was read in. A child that does not answer leaves the row as it is, its next
+call after a growing pause.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from zonesched.errors import ChildBusy
+from zonesched.model.placement import Attempt, Build, BuildAnswer, BuildState, InstanceStatus, PlacementState
+from zonesched.model.request_spec import RequestSpec
+from zonesched.seams import Done
+from zonesched.services.placing import build_retry
+from zonesched.services.placing.placement_moves import advance
+from zonesched.services.zone import Zone
+from zonesched.store import identity, instances, locks, placements, reservations
+from zonesched.store.placements import InChild, Placement
+from zonesched.store.reservations import Lease
+from zonesched.store.store import Transaction
+from zonesched.zones.client import ChildClient
+
+log = logging.getLogger(__name__)
+
+State = PlacementState
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """The placements of one reservation in one child."""
+
+    child_id: str
+    caller_id: str
+    reservation_id: str
+    placements: tuple[Placement, ...]
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        return [Attempt(p.uuid, p.number) for p in self.placements]
+
+
+@dataclass(frozen=True)
+class Sent:
+    """`unanswered`: what no answer has moved on. `all_tried`: whether every child has looked for room."""
+
+    unanswered: Sequence[Placement]
+    all_tried: bool
+
+
+def send_builds(
+    zone: Zone, sent: Sequence[Placement], spec: RequestSpec, hold_s: float, lease: Lease | None = None
+) -> Sent:
+    """Ask children to hold these INTENDED placements, for longer than this zone holds them itself."""
+    sent_at = zone.clock.now()
+    asked_s = hold_s + zone.conf.hold_margin
+    busy: list[str] = []
+
+    def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
+        builds = [
+            Build(p.uuid, p.number, p.where.blobs) for p in batch.placements if isinstance(p.where, InChild)
+        ]
+        answers = client.build(batch.reservation_id, spec, builds, asked_s, spec.time_budget_s)
+        # One that is busy says so of all.
+        if answers[0].reason == ChildBusy.code:
+            busy.append(batch.child_id)
+        return answers
+
+    def expiry(answer: BuildAnswer) -> float:
+        own_hold_s = min(hold_s, max(0.0, answer.hold_s - zone.conf.hold_margin))
+        return float(sent_at + own_hold_s)
+
+    unanswered = _call_children(zone, sent, call, lease, expiry)
+    return Sent(unanswered, all_tried=not (unanswered or busy))
+
+
+def send_confirms(zone: Zone, confirming: Sequence[Placement], lease: Lease | None = None) -> None:
+    """Tell children to build these CONFIRMING placements; unanswered ones make their instances UNKNOWN."""
+
+    def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
+        return client.confirm(batch.reservation_id, batch.attempts, zone.conf.build_timeout)
+
+    unanswered = _call_children(zone, confirming, call, lease)
+    if confirming:
+        zone.wake_sync()
+    if unanswered:
+        uuids = [p.uuid for p in unanswered]
+        now = zone.clock.now()
+
+        def fn(tx: Transaction) -> None:
+            locks.instances(tx, uuids)
+            change, build = identity.next_change(tx), [InstanceStatus.BUILD]
+            instances.set_status(tx, change, uuids, InstanceStatus.UNKNOWN, now, only_from=build)
+
+        zone.store.write(fn)
+
+
+def send_cancels(zone: Zone, cancelling: Sequence[Placement]) -> None:
+    """Tell children to let go of these CANCELLING placements."""
+
+    def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
+        return client.cancel(batch.reservation_id, batch.attempts, zone.conf.build_timeout)
+
+    _call_children(zone, cancelling, call, None)
+
+
+def send_deletes(zone: Zone, releasing: Sequence[Placement]) -> None:
+    """Tell children to delete the instances of these RELEASING placements; one already gone is deleted."""
+
+    def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
+        for p in batch.placements:
+            client.delete_server(p.uuid, zone.conf.build_timeout)
+        return [BuildAnswer(p.uuid, p.number, BuildState.GONE) for p in batch.placements]
+
+    _call_children(zone, releasing, call, None)
+
+
+def _call_children(
+    zone: Zone,
+    sent: Sequence[Placement],
+    call: Callable[[_Batch, ChildClient], Sequence[BuildAnswer]],
+    lease: Lease | None,
+    expiry: Callable[[BuildAnswer], float] = lambda answer: 0.0,
+) -> list[Placement]:
+    """One call per child and reservation, side by side; what got no answer that ends its call."""
+    batches = _batches(sent)
+    outcomes = zone.children.call(
+        [(batch.child_id, partial(call, batch)) for batch in batches],
+        timeout_s=zone.conf.build_timeout,
+    )
+    if not batches:
+        return []
+    by_key: dict[tuple[str, int], BuildAnswer] = {}
+    for batch, outcome in zip(batches, outcomes, strict=True):
+        told = outcome.value if isinstance(outcome, Done) else []
+        asked = {p.key for p in batch.placements}
+        # A child speaks for what it was asked about, and for nothing of another child.
+        by_key |= {key: a for a in told if (key := (a.uuid, a.attempt)) in asked}
+    sent_all = [p for batch in batches for p in batch.placements]
+    return zone.store.write(partial(_record, zone, sent_all, by_key, lease, expiry))
+
+
+def _batches(sent: Sequence[Placement]) -> list[_Batch]:
+    groups: dict[tuple[str, str, str], list[Placement]] = defaultdict(list)
+    for p in sent:
+        if isinstance(p.where, InChild):
+            groups[p.where.child_id, p.caller_id, p.reservation_id].append(p)
+    return [_Batch(*key, tuple(found)) for key, found in sorted(groups.items())]
+
+
+def _record(
+    zone: Zone,
+    sent: Sequence[Placement],
+    answers: Mapping[tuple[str, int], BuildAnswer],
+    lease: Lease | None,
+    expiry: Callable[[BuildAnswer], float],
+    tx: Transaction,
+) -> list[Placement]:
+    now = zone.clock.now()
+    if lease is not None:
+        reservations.keep_lease(tx, lease, now)
+    failed = [a.uuid for a in answers.values() if a.state is BuildState.FAILED]
+    build_retry.lock_with_alternates(tx, [p.uuid for p in sent], failed)
+    change = identity.next_change(tx)
+    unanswered: list[Placement] = []
+    moves: defaultdict[tuple[PlacementState, str, float], list[Placement]] = defaultdict(list)
+    for p in sent:
+        answer = answers.get(p.key)
+        to = p.state if answer is None else next_state(p.state, answer.state)
+        if answer is None or to is p.state:
+            unanswered.append(p)
+            continue
+        if p.state is State.CONFIRMING and to is State.FAILED:
+            build_retry.build_failed(zone, tx, change, p, now, answer.reason or "build_failed")
+        else:
+            moves[to, answer.reason, expiry(answer)].append(p)
+    for (to, reason, hold_expires_at), some in moves.items():
+        advance(tx, change, zone.uuid, some, to, now, reason=reason, hold_expires_at=hold_expires_at)
+    placements.postpone(tx, unanswered, lambda calls: now + pause_s(zone, calls))
+    return unanswered
+
+
+def pause_s(zone: Zone, calls: int) -> float:
+    """Seconds until the next repeat after so many unanswered calls: doubled each time, up to a limit."""
+    return float(min(zone.conf.retry_pause_max, zone.conf.retry_pause * 2 ** min(calls, 30)))
+
+
+def next_state(state: PlacementState, answer: BuildState) -> PlacementState:
+    """Where a child's answer moves a placement; the same state when the answer does not end the call."""
+    return _NEXT.get((state, answer), state)
+
+
+_NEXT = {
+    (State.INTENDED, BuildState.HELD): State.HELD,
+    (State.INTENDED, BuildState.FAILED): State.FAILED,
+    (State.INTENDED, BuildState.GONE): State.GONE,
+    (State.CONFIRMING, BuildState.CONFIRMED): State.CONFIRMED,
+    (State.CONFIRMING, BuildState.FAILED): State.FAILED,
+    (State.CONFIRMING, BuildState.GONE): State.GONE,
+    (State.CANCELLING, BuildState.GONE): State.GONE,
+    (State.CANCELLING, BuildState.FAILED): State.FAILED,
+    # A confirm that was sent before and arrived first: the instance exists, so it has to be deleted.
+    (State.CANCELLING, BuildState.CONFIRMED): State.RELEASING,
+    (State.RELEASING, BuildState.GONE): State.RELEASED,
+}

@@ -1,0 +1,62 @@
+"""What each child of a zone came to in a select: asked or not, answered or silent, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from zonesched.errors import ChildUnreachable
+from zonesched.model.build_plan import Refusal
+from zonesched.model.decision_trace import ChildOutcome, ChildTrace
+from zonesched.model.request_spec import RequestSpec
+from zonesched.seams import Done, Failed, Late
+from zonesched.services.zone import Zone
+from zonesched.zones.child import Child, ChildOffer
+from zonesched.zones.eligible import EligibleChildren
+
+
+def accounts_of(
+    zone: Zone,
+    spec: RequestSpec,
+    asked: EligibleChildren,
+    outcomes: Sequence[Done[ChildOffer] | Failed | Late],
+) -> list[ChildTrace]:
+    """What each child told, or why it was not asked, in the order in which they were added."""
+    told = {
+        child.id: _told(spec, child, outcome) for child, outcome in zip(asked.to_ask, outcomes, strict=True)
+    }
+    for child in asked.not_fitting:
+        code = asked.codes[child.id]
+        why = (Refusal(_MISFITS[code], code),) if code in _MISFITS else ()
+        told[child.id] = ChildTrace(child.id, child.name, ChildOutcome.NOT_FITTING, code, why=why)
+    for child in asked.silent:
+        told[child.id] = ChildTrace(child.id, child.name, ChildOutcome.NOT_READY, asked.codes[child.id])
+    added = {known.child.id: number for number, known in enumerate(zone.children.snapshot())}
+    return sorted(told.values(), key=lambda account: added.get(account.child_id, len(added)))
+
+
+def kept_out(zone: Zone) -> list[ChildTrace]:
+    """Of a request that is for this zone's own hosts alone."""
+    children = [known.child for known in zone.children.snapshot()]
+    return [ChildTrace(c.id, c.name, ChildOutcome.NOT_FITTING, "own_hosts_only") for c in children]
+
+
+_MISFITS = {
+    "wrong_availability_zone": "AvailabilityZoneFilter",
+    "zone_capability": "zone_capabilities",
+    "traits_not_met": "TraitsFilter",
+    "not_enough_resources": "ResourceClassFilter",
+    "group_elsewhere": "server_group",
+}
+"""What would refuse every host of a child that is not asked for this code."""
+
+
+def _told(spec: RequestSpec, child: Child, outcome: Done[ChildOffer] | Failed | Late) -> ChildTrace:
+    match outcome:
+        case Done(offer):
+            state = ChildOutcome.ANSWERED if offer.complete else ChildOutcome.INCOMPLETE
+            offered = spec.num_instances if offer.bundles else len(offer.entries)
+            return ChildTrace(child.id, child.name, state, "", offered, offer.why, offer.limits)
+        case Failed(ChildUnreachable(code=code)):
+            return ChildTrace(child.id, child.name, ChildOutcome.SILENT, code)
+        case _:
+            return ChildTrace(child.id, child.name, ChildOutcome.SILENT, "child_timeout")

@@ -1,0 +1,77 @@
+"""Why an instance is in ERROR, in words for its owner: reasons, never hosts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from zonesched.model.decision_trace import DecisionTrace
+from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus
+from zonesched.services.select.explain import explain
+
+MESSAGES = {
+    "no_valid_host": "No zone has room for this request.",
+    "no_valid_host_incomplete": "No zone that answered in time has room for this request.",
+    "group_place_full": "The place of the server group has no room for this request.",
+    "build_failed": "The host could not build the instance.",
+    "ended_on_host": "The instance ran and ended by itself on its host.",
+    "lost_by_host": "The host no longer has the instance.",
+    "deleted_below": "The zone that had the instance has deleted it.",
+    "lost_below": "The zone that had the instance does not know it any more.",
+    "place_lost": "Where the instance was cannot be told any more.",
+    "zone_lost": "The zone that had the instance is no longer part of this cloud.",
+    "filter_failed": "A filter of this zone failed.",
+    "weigher_failed": "A weigher of this zone failed.",
+}
+"""The stable reason codes of an ERROR instance."""
+
+
+def message(reason: str, why: DecisionTrace) -> str:
+    """One or two sentences: what happened, and the codes of what refused hosts, or the filter that failed."""
+    text = MESSAGES.get(reason, "The instance could not be built.")
+    codes = refusals_for(reason, why)
+    if codes:
+        return f"{text} Refused by: {', '.join(codes)}."
+    failed = [step.filter for step in why.own.steps if step.code == reason]
+    return f"{text} It is {failed[0]}." if failed else text
+
+
+PLACE_CODES = frozenset(
+    {
+        "blob_refused",
+        "cancelled",
+        "claim_lost",
+        "group_broken",
+        "group_elsewhere",
+        "group_host_full",
+        "hold_expired",
+        "hold_gone",
+        "hold_late",
+        "no_answer",
+    }
+)
+"""The stable codes of why an attempt came to nothing without a build."""
+
+
+def for_parent(reason: str) -> str:
+    """Why an instance or an attempt has ended, as a parent is told it: an agent's own words stay here."""
+    return reason if reason in MESSAGES or reason in PLACE_CODES else "build_failed"
+
+
+def change_for_parent(change: InstanceChange) -> InstanceChange:
+    """A change as a parent is told it."""
+    ended = change.status is InstanceStatus.ERROR or change.state is BuildState.FAILED
+    return replace(change, reason=for_parent(change.reason)) if ended and change.reason else change
+
+
+def refusals_for(reason: str, why: DecisionTrace) -> list[str]:
+    """What refused hosts, for a reason that is about that; nothing for others."""
+    return refusals(why) if reason in _REFUSED else []
+
+
+_REFUSED = ("no_valid_host", "no_valid_host_incomplete", "group_place_full")
+
+
+def refusals(why: DecisionTrace) -> list[str]:
+    """The codes of what refused any host, or any further instance, each once."""
+    lines = [*explain(why.why, "reasons"), *explain(why.limits, "reasons")]
+    return list(dict.fromkeys(line["code"] for line in lines))

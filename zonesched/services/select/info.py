@@ -1,0 +1,84 @@
+"""What a zone says of itself and all below it: extremes over hosts, and no host by name.
+
+The ranges of weighers are free amounts as they stand: for the built-in weighers, the least and the most that
+any one host has free. Where a subtree has one host, its range is that host.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from zonesched.model.host_table import HostTable
+from zonesched.scheduler.scale import Range
+from zonesched.services.select import subtree
+from zonesched.services.select.select import own_capabilities
+from zonesched.services.zone import Zone
+from zonesched.store import schema
+from zonesched.store.schema import SchemaState
+from zonesched.store.store import StoreError
+from zonesched.zones.child import Ready
+
+log = logging.getLogger(__name__)
+
+
+def is_ready(zone: Zone) -> bool:
+    """Whether the zone's rows can be read; a zone that is not ready takes no requests."""
+    try:
+        return schema.state(zone.store) is SchemaState.CURRENT
+    except StoreError:
+        log.exception("the database cannot be read")
+        return False
+
+
+def report(zone: Zone) -> Mapping[str, Any]:
+    """The `zone` object of GET /zones/info.
+
+    `services.compute` has the smallest and largest capacity of one host by resource class; `weighers` the
+    range of each weigher's raw value; both as "min,max" over the subtree. `complete` is false while a child
+    zone has not been heard of, or has said more than a parent reads: what is not listed may still be there.
+    """
+    known = zone.children.snapshot()
+    below = [k.status.info for k in known if isinstance(k.status, Ready)]
+    with zone.hosts.current() as table:
+        own_ranges = zone.schedulers.default.ranges(table)
+        own_capacities = _own_capacities(table)
+        own_traits, own_zones = _traits(table), _availability_zones(table)
+    ranges = subtree.ranges(own_ranges, [info.ranges for info in below])
+    capacities = subtree.ranges(own_capacities, [info.capacities for info in below])
+    traits = subtree.texts(own_traits, [info.traits for info in below])
+    zones = subtree.texts(own_zones, [info.availability_zones for info in below])
+    capabilities = subtree.capabilities(own_capabilities(zone), [info.zone_capabilities for info in below])
+    heard = len(below) == len(known) and all(info.complete for info in below)
+    return {
+        "name": zone.conf.zone_name,
+        "uuid": zone.uuid,
+        "zone_capabilities": capabilities.part,
+        "services": {"compute": capacities.part},
+        "weighers": ranges.part,
+        "traits": traits.part,
+        "availability_zones": zones.part,
+        "blob_size": zone.envelope.blob_size,
+        "can_seal": zone.keyring.can_seal,
+        "complete": heard and all(told.whole for told in (ranges, capacities, traits, zones, capabilities)),
+    }
+
+
+def _own_capacities(table: HostTable) -> Mapping[str, Range]:
+    """The smallest and largest capacity of one host, by resource class that any host has."""
+    alive = table.alive
+    found = {name: table.capacity(name)[alive] for name in table.resource_classes}
+    return {
+        name: Range(float(column[column > 0].min()), float(column.max()))
+        for name, column in found.items()
+        if column.any()
+    }
+
+
+def _traits(table: HostTable) -> frozenset[str]:
+    return frozenset().union(*table.trait_sets.distinct())
+
+
+def _availability_zones(table: HostTable) -> frozenset[str]:
+    return frozenset(name for name in table.availability_zones.distinct() if name)

@@ -1,0 +1,367 @@
+"""Select: the best places in this zone and below it. Writes nothing and holds nothing.
+
+own hosts -> scheduler.offer ----+
+                                 +-> merge by best head -> build plan -> sealed, for a parent
+children -> POST /zones/select --+
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from zonesched.errors import (
+    BadRequest,
+    ChildBusy,
+    FilterUnknown,
+    NotFound,
+    Unavailable,
+    WeighingUnknown,
+)
+from zonesched.model.build_plan import (
+    BuildPlan,
+    Bundle,
+    ChildPlace,
+    Entry,
+    LocalPlace,
+    Refusal,
+)
+from zonesched.model.caller import Caller, Explained
+from zonesched.model.decision_trace import (
+    NO_TRACE,
+    ChildTrace,
+    DecisionTrace,
+    HostJudgement,
+    LocalTrace,
+)
+from zonesched.model.group_place import ANYWHERE, Anywhere, AtChild, AtHost, GroupPlace
+from zonesched.model.local_hosts import FoundHosts
+from zonesched.model.own_zone import keeps_to_own_hosts
+from zonesched.model.request_context import RequestContext
+from zonesched.model.request_spec import Policy, RequestSpec, spec_for_child
+from zonesched.model.request_wire import content_digest
+from zonesched.model.views import SealedOffer
+from zonesched.scheduler.merge import adjust
+from zonesched.scheduler.offer import Offer, OfferRequest
+from zonesched.scheduler.scale import Range
+from zonesched.scheduler.sources import Source, merge_sources, own_source
+from zonesched.seal.envelope import Bound, ChildContent, Content, HostContent
+from zonesched.seams import Done, Failed
+from zonesched.services.placing import group_policy
+from zonesched.services.select.child_traces import accounts_of, kept_out
+from zonesched.services.select.explain import explain
+from zonesched.services.zone import Zone
+from zonesched.store import placements
+from zonesched.store.host_uses import group_key, owner_key
+from zonesched.store.store import Transaction
+from zonesched.zones.child import Child, ChildOffer
+from zonesched.zones.eligible import EligibleChildren
+
+log = logging.getLogger(__name__)
+
+MAX_PATH = 16
+
+BEST_HOSTS = 10
+"""Own hosts whose scores are kept with a boot, and told with a dry run."""
+
+
+class LocalHosts(Protocol):
+    """Where the own hosts are read from."""
+
+    def for_request(self, spec: RequestSpec) -> AbstractContextManager[FoundHosts]:
+        """Those to look at for a request, for this thread alone until the block ends."""
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What a plan was made from: what the own hosts were asked and offered, and what is `below`.
+
+    `child_ranges` and `has_children` are what the weighing was chosen by.
+    """
+
+    request: OfferRequest
+    own: Offer
+    child_ranges: Mapping[str, Range]
+    has_children: bool
+    below: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A plan, the spec as it was asked everywhere (its weighing chosen), and how it came to that.
+
+    `group_place`: where the request's affinity group is, so that nothing else was looked at.
+    `child_blob_sizes`: bytes of the blobs that children have offered for it.
+    """
+
+    plan: BuildPlan
+    spec: RequestSpec
+    account: DecisionTrace
+    group_place: GroupPlace = ANYWHERE
+    child_blob_sizes: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class _ChildAnswers:
+    """`accounts`: of every child, also of those that were not asked.
+
+    `unreliable`: the ids of children that have mostly failed for this very request.
+    """
+
+    offers: Sequence[tuple[Child, ChildOffer]]
+    complete: bool
+    accounts: Sequence[ChildTrace]
+    unreliable: frozenset[str] = frozenset()
+
+
+def decide(zone: Zone, spec: RequestSpec, caller_id: str, scored: int = 0) -> Decision:
+    """The open plan of this zone and all below it, for this zone's own use.
+
+    `scored`: of how many of its own best hosts the account has the scores.
+    """
+    if zone.uuid in spec.path:
+        # Its offers are with the first zone of the loop, which is this one.
+        log.warning("request %s came back to this zone: zones are registered in a loop", spec.request_id)
+        return Decision(_no_offer(zone, complete=True), spec, NO_TRACE)
+    if len(spec.path) >= MAX_PATH:
+        return Decision(_no_offer(zone, complete=False), spec, _refused("path", "path_too_long"))
+    decision, _ = decide_on(zone, zone.hosts, spec, caller_id, scored)
+    return decision
+
+
+def decide_on(
+    zone: Zone, hosts: LocalHosts, spec: RequestSpec, caller_id: str, scored: int
+) -> tuple[Decision, Basis]:
+    """As `decide`, on these own hosts, for a request that comes from no other zone; and what it was by."""
+    started_at = zone.clock.monotonic()
+    context = _context(zone, spec, caller_id)
+    basis = _own_basis(zone, hosts, spec, context, scored)
+    spec, own = basis.request.spec, basis.own
+    answers = _ask_children(zone, spec, context.group_place, started_at)
+    below = tuple(
+        replace(_child_source(child, offer), unreliable=child.id in answers.unreliable)
+        for child, offer in answers.offers
+    )
+    plan = _merge(zone, spec, own, answers, below)
+    account = DecisionTrace(_own_account(spec, own), tuple(answers.accounts))
+    blob_sizes = [offer.blob_size for _, offer in answers.offers]
+    decision = Decision(plan, spec, account, context.group_place, blob_sizes)
+    return decision, replace(basis, below=below)
+
+
+def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> SealedOffer:
+    """What this zone and all below it offer, sealed for this caller, project and request.
+
+    At most `max_entries_per_select` entries, alternates included. Raises Unavailable for a zone without a key
+    of its own, BadRequest for an affinity request of more instances than that, OverLimit, ZoneBusy, NotReady.
+    """
+    if not zone.keyring.can_seal:
+        raise Unavailable("This zone cannot offer anything: it has no key.", code="zone_has_no_key")
+    check_ready(zone)
+    spec = _capped(unverified_spec, zone.conf.max_entries_per_select)
+    zone.limits.admit_select(caller.user_id)
+    zone.limits.start_select()
+    try:
+        decision = decide(zone, spec, caller.user_id)
+    except WeighingUnknown as error:
+        decision = Decision(_no_offer(zone, complete=False), spec, _refused("weighing", error.code))
+    except FilterUnknown as error:
+        # No host passes a filter that is not there: whoever asks again hears the same.
+        decision = Decision(_no_offer(zone, complete=True), spec, _refused(error.filter_name, error.code))
+    finally:
+        zone.limits.end_select()
+    offer = _seal(zone, caller, unverified_spec, decision)
+    zone.limits.told(caller.user_id, offer.entries)
+    return offer
+
+
+def check_ready(zone: Zone) -> None:
+    """Raises NotReady while nothing can be offered that is not known yet, here or below."""
+    if not zone.children.snapshot():
+        zone.hosts.check_ready()
+
+
+def _capped(spec: RequestSpec, most: int) -> RequestSpec:
+    """The spec, asking for no more entries than one answer may have."""
+    if spec.policy is Policy.AFFINITY:
+        if spec.num_instances > most:
+            raise BadRequest(
+                f"An affinity request may have at most {most} instances here.",
+                code="too_many_instances",
+                field="num_instances",
+            )
+        return replace(spec, alternates=min(spec.alternates, most // spec.num_instances - 1))
+    count = min(spec.num_instances, most)
+    return replace(spec, num_instances=count, alternates=min(spec.alternates, most - count))
+
+
+def _no_offer(zone: Zone, *, complete: bool) -> BuildPlan:
+    return BuildPlan((), (), (), complete=complete, expires_in_s=zone.conf.build_plan_ttl)
+
+
+def _refused(name: str, code: str) -> DecisionTrace:
+    return DecisionTrace(LocalTrace(steps=(Refusal(name, code),)))
+
+
+def _own_account(spec: RequestSpec, own: Offer) -> LocalTrace:
+    offered = spec.num_instances if own.bundles else len(own.picks)
+    return LocalTrace(own.why, offered, own.limits, own.best)
+
+
+def _own_basis(
+    zone: Zone, hosts: LocalHosts, spec: RequestSpec, context: RequestContext, scored: int
+) -> Basis:
+    with hosts.for_request(spec) as found:
+        request = OfferRequest(found.table, spec, context, zone_capabilities=own_capabilities(zone))
+        ranges, has_children = zone.children.ranges(), bool(zone.children.snapshot())
+        scheduler, request = zone.schedulers.prepare(request, ranges, has_children)
+        offer = scheduler.offer(replace(request, scored=scored))
+        offer = replace(offer, why=(*found.steps, *offer.why))
+        weighed = replace(request, spec=replace(spec, weighing=offer.weighing))
+        return Basis(weighed, offer, ranges, has_children)
+
+
+def judge_host(zone: Zone, spec: RequestSpec, caller_id: str, name_or_id: str) -> HostJudgement:
+    """What a select for this request would say of one own host now. Raises NotFound, and as a select."""
+    with zone.hosts.current() as table:
+        rows = [*table.rows_named([name_or_id]).tolist(), *table.rows_of([name_or_id]).tolist()]
+        if not rows:
+            raise NotFound("There is no such host.", code="host_not_found", field="host")
+        context = _context(zone, spec, caller_id)
+        request = OfferRequest(table, spec, context, zone_capabilities=own_capabilities(zone))
+        has_children = bool(zone.children.snapshot())
+        scheduler, request = zone.schedulers.prepare(request, zone.children.ranges(), has_children)
+        weighed = replace(spec, weighing=scheduler.offer(request).weighing)
+        return scheduler.judge(replace(request, spec=weighed), rows[0])
+
+
+def own_capabilities(zone: Zone) -> Mapping[str, frozenset[str]]:
+    """What this zone's own configuration says it offers, by key."""
+    pairs = (text.partition("=") for text in zone.conf.zone_capabilities)
+    return {key.strip(): frozenset(v.strip() for v in values.split(";")) for key, _, values in pairs}
+
+
+def _context(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
+    """Who asks, and which own hosts that concerns, by own rows.
+
+    Those whose claim or build failed for this very request, those of its owner's instances that its hints
+    name, and the one where its affinity group is.
+    """
+
+    def read(tx: Transaction) -> RequestContext:
+        owned = (caller_id, spec.project_id)
+        return RequestContext(
+            owner=owner_key(*owned),
+            group=group_key(caller_id, spec.group_id) if spec.group_id else "",
+            same_hosts=placements.hosts_of(tx, *owned, spec.same_host),
+            different_hosts=placements.hosts_of(tx, *owned, spec.different_host),
+            tried_hosts=placements.failed_hosts(tx, spec.request_id),
+            group_place=group_policy.place_of(tx, caller_id, spec.group),
+        )
+
+    return zone.store.read(read)
+
+
+def _ask_children(zone: Zone, spec: RequestSpec, group: GroupPlace, started_at: float) -> _ChildAnswers:
+    if keeps_to_own_hosts(spec.hints):
+        return _ChildAnswers((), complete=True, accounts=kept_out(zone))
+    asked = _of_group(zone.children.askable(spec), group)
+    if not asked.to_ask:
+        return _ChildAnswers((), asked.complete, accounts_of(zone, spec, asked, []))
+    unreliable = zone.store.read(lambda tx: placements.unreliable_children(tx, spec.request_id))
+    left_s = spec.time_budget_s - (zone.clock.monotonic() - started_at)
+    reserve_s = min(zone.conf.select_reserve, spec.time_budget_s / 5)
+    budget_s = left_s - reserve_s
+    child_spec = spec_for_child(spec, zone.uuid, budget_s)
+    outcomes = zone.children.ask(
+        asked.to_ask, lambda client: client.select(child_spec, budget_s), timeout_s=budget_s
+    )
+    offers = [
+        (child, outcome.value)
+        for child, outcome in zip(asked.to_ask, outcomes, strict=True)
+        if isinstance(outcome, Done)
+    ]
+    for child, offer in offers:
+        zone.children.offered(child.id, offer.blob_size)
+    for child, outcome in zip(asked.to_ask, outcomes, strict=True):
+        match outcome:
+            case Failed(ChildBusy(retry_after_s=pause_s)):
+                zone.children.is_busy(child.id, pause_s)
+    complete = asked.complete and len(offers) == len(outcomes) and all(o.complete for _, o in offers)
+    return _ChildAnswers(offers, complete, accounts_of(zone, spec, asked, outcomes), unreliable)
+
+
+def _of_group(asked: EligibleChildren, group: GroupPlace) -> EligibleChildren:
+    """Only the child where the request's group is, none where it is on a host of this zone."""
+    match group:
+        case Anywhere():
+            return asked
+        case AtHost():
+            return asked.only("", "group_elsewhere")
+        case AtChild(child_id):
+            return asked.only(child_id, "group_elsewhere")
+
+
+def _merge(
+    zone: Zone, spec: RequestSpec, own: Offer, answers: _ChildAnswers, below: Sequence[Source]
+) -> BuildPlan:
+    """One plan of all offers."""
+    merged = merge_sources(spec, [own_source(zone.uuid, spec, own), *below])
+    return BuildPlan(
+        entries=merged.entries,
+        alternates=merged.alternates,
+        bundles=merged.bundles,
+        complete=answers.complete,
+        expires_in_s=min([zone.conf.build_plan_ttl, *(o.expires_in_s for _, o in answers.offers)]),
+    )
+
+
+def _child_source(child: Child, offer: ChildOffer) -> Source:
+    def entry(weight: int, blob: str) -> Entry:
+        return Entry(_weight_here(child, weight), ChildPlace(child.id, blob))
+
+    return Source(
+        id=child.id,
+        entries=tuple([entry(weight, blob) for weight, blob in offer.entries]),
+        alternates=tuple([entry(weight, blob) for weight, blob in offer.alternates]),
+        bundles=tuple(
+            Bundle(_weight_here(child, weight), tuple(entry(weight, blob) for blob in blobs))
+            for weight, blobs in offer.bundles
+        ),
+    )
+
+
+def _weight_here(child: Child, weight: int) -> int:
+    return adjust(weight, child.weight_offset, child.weight_scale)
+
+
+def _seal(zone: Zone, caller: Caller, spec: RequestSpec, decision: Decision) -> SealedOffer:
+    plan = decision.plan
+    # A child that came, grew or went meanwhile may have changed the size: this one holds what was offered.
+    envelope = zone.envelope_for(decision.child_blob_sizes)
+    bound = Bound(zone.uuid, caller.user_id, spec.project_id, content_digest(spec))
+    entries = [*plan.entries, *plan.alternates, *(e for b in plan.bundles for e in b.entries)]
+    # For as long as this zone's own offers last: a child that says less spoils none but its own.
+    blobs = iter(envelope.seal(bound, [_content(e) for e in entries]))
+    told = caller.told
+    how_much = zone.conf.explain_to_parent if told is Explained.AS_THE_ZONE else told.value
+    return SealedOffer(
+        weights=[(entry.weight, next(blobs)) for entry in plan.entries],
+        alternates=[(entry.weight, next(blobs)) for entry in plan.alternates],
+        bundles=[(bundle.weight, [next(blobs) for _ in bundle.entries]) for bundle in plan.bundles],
+        complete=plan.complete,
+        expires_in_s=plan.expires_in_s,
+        why=explain(decision.account.why, how_much),
+        limits=explain(decision.account.limits, how_much),
+    )
+
+
+def _content(entry: Entry) -> Content:
+    match entry.place:
+        case LocalPlace(host_id):
+            return HostContent(host_id)
+        case ChildPlace(child_id, blob):
+            return ChildContent(child_id, blob)

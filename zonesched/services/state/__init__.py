@@ -1,0 +1,1 @@
+"""Process-local state of one zone: hosts in memory, quotas, notifications, children."""

@@ -1,0 +1,179 @@
+"""The zone's hosts in memory, kept current with what the store says: the one owner of a HostTable."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import numpy as np
+
+from zonesched.model.host_row import HostRow
+from zonesched.model.host_table import HostTable
+from zonesched.model.local_hosts import FoundHosts
+from zonesched.model.request_spec import RequestSpec
+from zonesched.seams import Clock
+from zonesched.store import hosts, services
+from zonesched.store.hosts import Watermark
+from zonesched.store.store import Store, Transaction
+
+REREAD_S = 600.0
+"""Seconds in which every host is read again, changed or not: what was missed is mended by then."""
+
+PAGE = 2000
+"""Hosts that are read again at one time."""
+
+BEAT_OVERLAP_S = 2.0
+"""How far the clocks of two processes of one zone may differ without a heartbeat being overlooked."""
+
+
+class HostCache:
+    """One HostTable that reads what changed whenever it is used, and a share of all hosts now and then.
+
+    With a `max_age_s`, what was read is used for so long before anything is read again, unless it expires or
+    shows no host that can take anything.
+    """
+
+    def __init__(
+        self, store: Store, clock: Clock, service_down_time_s: float, max_age_s: float = 0.0
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._down_time_s = service_down_time_s
+        self._lock = threading.Lock()
+        self._table = HostTable()
+        self._seen: Watermark | None = None
+        self._page_after = ""
+        self._page_due_at = 0.0
+        self._heard_at: dict[str, float] = {}
+        self._forced_down: frozenset[str] = frozenset()
+        self._newest_at = 0.0
+        self._up: Mapping[str, bool] = {}
+        self._next_down_at = 0.0
+        self._max_age_s = max_age_s
+        self._fresh_until = -math.inf
+        self._expired = False
+        # Reads are numbered: how many have begun, and which one was the last that ended well.
+        self._begun = 0
+        self._ended = 0
+
+    def expire(self) -> None:
+        """Read what changed at the next use: somebody has found that the table is behind."""
+        self._expired = True
+
+    def read_again(self) -> None:
+        """Read now what changed, so that the next use finds little to read."""
+        self.expire()
+        with self.current():
+            pass
+
+    @contextmanager
+    def current(self) -> Iterator[HostTable]:
+        """The table as the store is now, for this thread alone until the block ends.
+
+        Who waits for others is spared a read when one of them began its own after this call.
+        """
+        begun_before = self._begun
+        with self._lock:
+            self._refresh(begun_before)
+            yield self._table
+
+    @contextmanager
+    def for_request(self, spec: RequestSpec) -> Iterator[FoundHosts]:
+        """All hosts, whatever is asked for."""
+        with self.current() as table:
+            yield FoundHosts(table)
+
+    def check_ready(self) -> None:
+        """A zone without hosts is one that has no room."""
+
+    def snapshot(self) -> tuple[tuple[HostRow, ...], Mapping[str, bool]]:
+        """Every host as the store is now, and which services are up, by id."""
+        begun_before = self._begun
+        with self._lock:
+            self._refresh(begun_before)
+            return tuple(self._store.read(_every_host)), dict(self._up)
+
+    def _refresh(self, begun_before: int) -> None:
+        now = self._clock.monotonic()
+        if not self._expired and (now < self._fresh_until or self._ended > begun_before):
+            return
+        # Before anything is read: what expires meanwhile is read next time, as is all when a read fails.
+        self._expired = False
+        self._fresh_until = -math.inf
+        self._begun += 1
+        self._read()
+        self._ended = self._begun
+        table = self._table
+        if self._max_age_s and (table.alive & table.enabled & table.up).any():
+            self._fresh_until = now + self._max_age_s
+
+    def _read(self) -> None:
+        seen = self._seen or self._read_everything()
+        if self._clock.monotonic() >= self._page_due_at:
+            self._read_page()
+        now = self._clock.now()
+        # A clock that was set back must not hide the beats that come from now on.
+        set_back = self._newest_at > now + BEAT_OVERLAP_S
+        heard_since = 0.0 if set_back else self._newest_at - BEAT_OVERLAP_S
+        changes, heard = self._store.read(
+            lambda tx: (hosts.changes(tx, seen), services.heard_since(tx, heard_since))
+        )
+        present = changes.present
+        removed = [] if present is None else [i for i in self._known() if i not in present]
+        self._table.apply(changes.rows, removed)
+        self._table.apply_uses(changes.uses)
+        self._seen = changes.until
+        self._heard_at |= heard.at
+        self._newest_at = max(heard.at.values(), default=self._newest_at)
+        forced, self._forced_down = self._forced_down, heard.forced_down
+        risen = any(not self._up.get(service) for service in heard.at.keys() - heard.forced_down)
+        if set_back or risen or now >= self._next_down_at or forced != heard.forced_down:
+            self._judge_services(now)
+
+    def _read_everything(self) -> Watermark:
+        self._page_after = ""
+        # The moment comes first: what changes while the pages are read is read again.
+        seen = self._store.read(hosts.moment)
+        self._read_page()
+        while self._page_after:
+            self._read_page()
+        return seen
+
+    def _read_page(self) -> None:
+        after = self._page_after
+        found = self._store.read(lambda tx: hosts.page(tx, after, PAGE))
+        last = found[-1].facts.id if len(found) == PAGE else ""
+        stored = {row.facts.id for row in found}
+        removed = [i for i in self._known() if i > after and (not last or i <= last) and i not in stored]
+        self._table.apply(found, removed)
+        self._page_after = last
+        if not last:
+            self._heard_at = {}
+            self._newest_at = 0.0
+        pages = len(self._table) // PAGE + 1
+        self._page_due_at = self._clock.monotonic() + REREAD_S / pages
+
+    def _known(self) -> list[str]:
+        return [self._table.host_id(row) for row in np.flatnonzero(self._table.alive).tolist()]
+
+    def _judge_services(self, now: float) -> None:
+        down_time_s = self._down_time_s
+        up = {
+            service: service not in self._forced_down and services.is_up(at, now, down_time_s)
+            for service, at in self._heard_at.items()
+        }
+        living = [at for service, at in self._heard_at.items() if up[service]]
+        self._next_down_at = min(living, default=now) + down_time_s
+        if up != self._up:
+            self._table.set_services_up(up)
+            self._up = up
+
+
+def _every_host(tx: Transaction) -> list[HostRow]:
+    found = page = hosts.page(tx, "", PAGE)
+    while len(page) == PAGE:
+        page = hosts.page(tx, page[-1].facts.id, PAGE)
+        found = found + page
+    return found

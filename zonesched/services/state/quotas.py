@@ -1,0 +1,160 @@
+"""How much is too much: limits of the zone, of each project and of each parent, and what is taken of them.
+
+Rates are buckets of one minute's worth, kept by each process. Counts are read from the database, but only now
+and then: in between, a process adds what it has let pass itself, and counts anew before it refuses. So
+no one is refused wrongly, and processes beside each other exceed a limit by what they accept in `COUNT_S`.
+
+The zone's options count for all; what single projects and parents have of their own is read as often.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from zonesched.conf import Conf
+from zonesched.errors import OverLimit, ZoneBusy
+from zonesched.seams import Clock
+from zonesched.services.state.rate_limits import COUNT_S, CachedCounts, RateLimiter
+from zonesched.store import quota_overrides as own_limits
+from zonesched.store import usage
+from zonesched.store.quota_overrides import QuotaOverrides
+from zonesched.store.store import Store, Transaction
+
+BUSY_RETRY_S = 2
+FULL_RETRY_S = 30
+"""When to come again: what is under way ends soon, instances are deleted by people."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One limit of a caller, and how much of it is taken, where that `is_counted`; `unit`: "" or a time."""
+
+    name: str
+    most: int
+    used: int = 0
+    unit: str = ""
+    is_counted: bool = True
+
+
+class Limits:
+    """The limits of one zone, as one process of it watches them."""
+
+    def __init__(self, conf: Conf, zone_uuid: str, store: Store, clock: Clock) -> None:
+        self._conf = conf
+        self._zone_uuid = zone_uuid
+        self._store = store
+        self._clock = clock
+        self._numbers = CachedCounts(clock)
+        self._boots = RateLimiter(clock)
+        self._selects = RateLimiter(clock)
+        self._entries = RateLimiter(clock)
+        self._lock = threading.Lock()
+        self._selecting = 0
+        self._own: QuotaOverrides = {}
+        self._own_until = -math.inf
+
+    def admit_boot(self, tx: Transaction, project_id: str, instances: int) -> None:
+        """Let a boot of a project pass, which is new. Raises OverLimit and ZoneBusy."""
+        conf, zone, me = self._conf, self._zone_uuid, project_id
+        self._read_own(lambda: own_limits.read_all(tx))
+        if not self._has_room("open", 1, conf.max_open_boots, lambda: usage.open_boots(tx, zone)):
+            raise ZoneBusy("This zone has too many boots under way.", BUSY_RETRY_S)
+        most = self._most(me, "project_open_boots")
+        if not self._has_room(f"open {me}", 1, most, lambda: usage.open_boots(tx, zone, me)):
+            message = f"The project has {most} boots under way."
+            raise OverLimit(message, BUSY_RETRY_S, code="project_open_boots")
+        most = self._most(me, "project_instances")
+        if not self._has_room(f"project {me}", instances, most, lambda: usage.instances(tx, zone, me)):
+            raise OverLimit(
+                f"The project may have {most} instances.",
+                FULL_RETRY_S,
+                code="project_instances",
+                field="num_instances",
+            )
+        most = self._most(me, "project_boots_per_minute")
+        if wait_s := self._boots.take(me, most):
+            message = f"The project may boot {most} times a minute."
+            raise OverLimit(message, wait_s, code="project_boots_per_minute")
+
+    def admit_select(self, parent_id: str) -> None:
+        """Let a parent's select pass. Raises OverLimit."""
+        self._read_own(lambda: self._store.read(own_limits.read_all))
+        for code, rate, amount in (
+            ("parent_selects_per_minute", self._selects, 1),
+            ("parent_entries_per_minute", self._entries, 0),
+        ):
+            most = self._most(parent_id, code)
+            if wait_s := rate.take(parent_id, most, amount):
+                raise OverLimit(f"{code} is {most} here.", wait_s, code=code)
+
+    def told(self, parent_id: str, entries: int) -> None:
+        """A parent was told so many entries."""
+        self._entries.take(parent_id, self._most(parent_id, "parent_entries_per_minute"), entries)
+
+    def admit_builds(self, tx: Transaction, parent_id: str, new_instances: int) -> None:
+        """Let a parent's builds of new instances pass. Raises OverLimit."""
+        self._read_own(lambda: own_limits.read_all(tx))
+        most = self._most(parent_id, "parent_instances")
+        if new_instances and not self._has_room(
+            f"parent {parent_id}", new_instances, most, lambda: usage.instances(tx, parent_id)
+        ):
+            raise OverLimit(f"parent_instances is {most} here.", FULL_RETRY_S, code="parent_instances")
+
+    def start_select(self) -> None:
+        """A parent's select begins; `end_select` follows. Raises ZoneBusy where too many are under way."""
+        with self._lock:
+            if self._selecting >= max(1, self._conf.api_threads * 3 // 4):
+                raise ZoneBusy("This zone has too many selects under way.", 1)
+            self._selecting += 1
+
+    def end_select(self) -> None:
+        """A parent's select has ended."""
+        with self._lock:
+            self._selecting -= 1
+
+    def of_project(self, tx: Transaction, project_id: str) -> list[Limit]:
+        """The limits of a project, with what is taken of each now."""
+        self.read_own_anew(tx)
+        conf, zone, me = self._conf, self._zone_uuid, project_id
+        rate = self._most(me, "project_boots_per_minute")
+        instances, open_boots = usage.instances(tx, zone, me), usage.open_boots(tx, zone, me)
+        return [
+            Limit("project_instances", self._most(me, "project_instances"), instances),
+            Limit("project_open_boots", self._most(me, "project_open_boots"), open_boots),
+            Limit("project_boots_per_minute", rate, self._boots.used(me, rate), "MINUTE"),
+            Limit("max_instances_per_request", conf.max_instances_per_request, is_counted=False),
+        ]
+
+    def of_parent(self, tx: Transaction, parent_id: str) -> list[Limit]:
+        """The limits of a parent, likewise."""
+        self.read_own_anew(tx)
+        me = parent_id
+        selects = self._most(me, "parent_selects_per_minute")
+        entries = self._most(me, "parent_entries_per_minute")
+        return [
+            Limit("parent_instances", self._most(me, "parent_instances"), usage.instances(tx, me)),
+            Limit("parent_selects_per_minute", selects, self._selects.used(me, selects), "MINUTE"),
+            Limit("parent_entries_per_minute", entries, self._entries.used(me, entries), "MINUTE"),
+            Limit("max_entries_per_select", self._conf.max_entries_per_select, is_counted=False),
+        ]
+
+    def read_own_anew(self, tx: Transaction) -> None:
+        """Go by what projects and parents have of their own now."""
+        self._own_until = -math.inf
+        self._read_own(lambda: own_limits.read_all(tx))
+
+    def _read_own(self, read: Callable[[], QuotaOverrides]) -> None:
+        now = self._clock.monotonic()
+        if now >= self._own_until:
+            self._own = read()
+            self._own_until = now + COUNT_S
+
+    def _most(self, subject: str, name: str) -> int:
+        """What a project or a parent may have: its own limit, else the option for all."""
+        return int(self._own.get(subject, {}).get(name, self._conf[name]))
+
+    def _has_room(self, key: str, more: int, most: int, count: Callable[[], int]) -> bool:
+        return self._numbers.add(key, more, most, count)

@@ -1,0 +1,134 @@
+"""The zone's hosts without a table in memory: each request reads those that the database finds for it.
+
+The choice is the one that HostCache's table leads to while the filters that ask for the same are enabled.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from zonesched.errors import NotReady
+from zonesched.filters.availability_zone_filter import AvailabilityZoneFilter
+from zonesched.filters.core_filter import CoreFilter
+from zonesched.filters.disk_filter import DiskFilter
+from zonesched.filters.ram_filter import RamFilter
+from zonesched.filters.registry import HostFilters
+from zonesched.filters.resource_class_filter import ResourceClassFilter
+from zonesched.filters.traits_filter import TraitsFilter
+from zonesched.model.aggregate import Aggregate
+from zonesched.model.build_plan import FunnelStep
+from zonesched.model.host_row import HostFacts, HostRow, SharedFacts
+from zonesched.model.host_table import HostTable
+from zonesched.model.local_hosts import FoundHosts
+from zonesched.model.own_zone import AsConfigured, is_forced
+from zonesched.model.request_spec import RequestSpec, TraitQuery
+from zonesched.scheduler.aggregate_limits import Limit
+from zonesched.scheduler.plugins import Plugins
+from zonesched.seams import Clock
+from zonesched.store import host_search, hosts, services
+from zonesched.store.host_search import Among, Demands
+from zonesched.store.store import Store, Transaction
+
+log = logging.getLogger(__name__)
+
+REPEATING = (AvailabilityZoneFilter, CoreFilter, DiskFilter, RamFilter, ResourceClassFilter, TraitsFilter)
+"""Filters that refuse nothing that the database has found."""
+
+RETRY_AFTER_S = 10
+
+
+class SqlHosts:
+    """What HostCache does, with nothing kept from one request to the next."""
+
+    def __init__(self, store: Store, clock: Clock, service_down_time_s: float, plugins: Plugins) -> None:
+        self._store = store
+        self._clock = clock
+        self._down_time_s = service_down_time_s
+        self._plugins = plugins
+        if repeated := repeated_by(plugins.filters):
+            log.warning(
+                "host_source is sql: the database asks what %s ask again; take them out of enabled_filters",
+                ", ".join(repeated),
+            )
+
+    def expire(self) -> None:
+        """Nothing is kept that could be behind."""
+
+    def read_again(self) -> None:
+        """Nothing is kept that could be read before it is used."""
+
+    def check_ready(self) -> None:
+        """Raises NotReady until an agent has reported what its hosts have."""
+        if not self._store.read(host_search.any_reported):
+            raise NotReady("No agent of this zone has reported its hosts yet.", RETRY_AFTER_S)
+
+    @contextmanager
+    def current(self) -> Iterator[HostTable]:
+        """All hosts, read for this block alone: for what is asked now and then."""
+        rows, up = self.snapshot()
+        yield _table(rows, up)
+
+    @contextmanager
+    def for_request(self, spec: RequestSpec) -> Iterator[FoundHosts]:
+        """The hosts that have what the request needs, and how many others there are."""
+        yield self._store.read(lambda tx: self._find(tx, spec))
+
+    def snapshot(self) -> tuple[tuple[HostRow, ...], Mapping[str, bool]]:
+        """Every host as the store is now, and which services are up, by id."""
+        return self._store.read(lambda tx: (tuple(hosts.every(tx)), self._services_up(tx)))
+
+    def _find(self, tx: Transaction, spec: RequestSpec) -> FoundHosts:
+        demands = self._demands(tx, spec)
+        rows = host_search.find(tx, demands)
+        if rows:
+            step = FunnelStep("host_source", "not_found_by_database", host_search.count(tx), len(rows))
+            return FoundHosts(_table(rows, self._services_up(tx)), (step,))
+        refused = host_search.why(tx, demands)
+        steps = tuple(FunnelStep(one.name, one.code, one.before, one.after) for one in refused)
+        return FoundHosts(HostTable(), steps)
+
+    def _demands(self, tx: Transaction, spec: RequestSpec) -> Demands:
+        enabled = {host_filter.name for host_filter in self._plugins.filters.for_request(spec)}
+        # Configured filters that repeat are left out for good reason, those that an admin chooses are chosen.
+        always = isinstance(spec.enabled, AsConfigured) and not is_forced(spec.hints)
+        by_traits = always or TraitsFilter.__name__ in enabled
+        by_zone = always or AvailabilityZoneFilter.__name__ in enabled
+        return Demands(
+            resources=spec.resources,
+            traits=spec.traits if by_traits else TraitQuery(),
+            availability_zone=spec.availability_zone if by_zone else "",
+            among=self._among(tx, spec),
+        )
+
+    def _among(self, tx: Transaction, spec: RequestSpec) -> tuple[Among, ...]:
+        """The zone's rules of aggregates, as those say of each aggregate alone."""
+        known = host_search.populated_aggregates(tx)
+        facts = [HostRow(HostFacts(a.id, a.name, aggregates=(a,)), {}) for a in known]
+        return tuple(
+            _rule(limit, known) for limit in self._plugins.limits.for_request(_table(facts, {}), spec)
+        )
+
+    def _services_up(self, tx: Transaction) -> Mapping[str, bool]:
+        now = self._clock.now()
+        return {id: one.is_up(now, self._down_time_s) for id, one in services.read_all(tx).items()}
+
+
+def repeated_by(filters: HostFilters) -> Sequence[str]:
+    """The enabled filters that ask for what the database has asked for."""
+    return [host_filter.name for host_filter in filters.default if isinstance(host_filter, REPEATING)]
+
+
+def _rule(limit: Limit, known: Sequence[Aggregate]) -> Among:
+    let_in = frozenset(a.id for a in known if limit.lets_in(SharedFacts(aggregates=(a,))))
+    if limit.lets_in(SharedFacts()):
+        return Among(limit.name, limit.code, none_of=frozenset(a.id for a in known) - let_in)
+    return Among(limit.name, limit.code, any_of=let_in)
+
+
+def _table(rows: Sequence[HostRow], services_up: Mapping[str, bool]) -> HostTable:
+    table = HostTable()
+    table.apply(rows)
+    table.set_services_up(services_up)
+    return table

@@ -1,0 +1,164 @@
+"""`zonesched-zone`: serve one zone from its configuration, until SIGTERM.
+
+One process of threads serves; it is forked after the configuration was checked, the database brought up to
+date and, in a zone without users, a first admin made.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+from gunicorn.app.base import BaseApplication
+
+from zonesched import conf as options
+from zonesched import log_lines
+from zonesched.api.app import create_app
+from zonesched.compute.credentials import Credentials, write_credentials
+from zonesched.conf import Conf
+from zonesched.conf.ports import check_port_is_free
+from zonesched.errors import ConfigError
+from zonesched.model.views import NewUser
+from zonesched.seal.shortcomings import shortcomings
+from zonesched.services import background
+from zonesched.services.catalog import users
+from zonesched.services.zone import Zone
+from zonesched.store.store import StoreError
+
+GRACEFUL_S = 30
+START_S = 300
+"""The serving process is taken for dead after so long without a sign: reading many hosts takes a while."""
+
+IDLE_CONNECTION_S = 75
+"""Longer than callers keep a connection that is not used, so that it is theirs to close."""
+
+MOST_CONNECTIONS = 2000
+"""Connections at the same time; a further one takes the place of the one that has waited longest."""
+
+GARBAGE_THRESHOLDS = (20_000, 20, 20)
+"""New objects until the youngest are looked through, and how often that goes before the older ones."""
+
+NO_ADDRESS = ("0.0.0.0", "::", "")
+
+
+@click.command()
+@click.option(
+    "--config-file", "files", multiple=True, type=click.Path(), help="Repeatable; a later one wins."
+)
+@click.version_option(package_name="zonesched")
+def main(files: tuple[str, ...]) -> None:
+    """Serve one zone until SIGTERM, which lets what is in flight end."""
+    try:
+        conf = options.load(files)
+        log_lines.set_up(conf.log_format)
+        check_port_is_free(conf.bind_host, conf.bind_port, "bind_port")
+        prepare(conf)
+    except ConfigError as error:
+        raise click.ClickException(error.message) from error
+    except OSError as error:
+        raise click.ClickException(str(error)) from error
+    for line in shortcomings(conf):
+        say(line)
+    say(f"Zone {conf.zone_name} listens on {zone_url(conf)}.")
+    Server(conf).run()
+
+
+def say(line: str) -> None:
+    """A line for the operator."""
+    click.echo(f"zonesched-zone: {line}", err=True)
+
+
+def zone_url(conf: Conf) -> str:
+    """Where this machine reaches the zone."""
+    host = "127.0.0.1" if conf.bind_host in NO_ADDRESS else conf.bind_host
+    return f"http://[{host}]:{conf.bind_port}" if ":" in host else f"http://{host}:{conf.bind_port}"
+
+
+def prepare(conf: Conf) -> None:
+    """Open the zone once: check what it names, migrate its database, make a first admin."""
+    state = Path(conf.state_path)
+    try:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"Option state_path: '{state}' cannot be made: {error.strerror}.") from error
+    path = state / "admin.credentials"
+
+    def keep(admin: NewUser) -> None:
+        write_credentials(path, Credentials(zone_url(conf), admin.user.name, admin.secret))
+
+    try:
+        zone = Zone.open(conf)
+    except StoreError as error:
+        raise ConfigError(f"Option database_url: the database cannot be used: {error.orig}.") from error
+    try:
+        made = users.create_first_admin(zone, keep) if conf.auth_strategy == "http_basic" else None
+    finally:
+        zone.stop()
+    if made:
+        say(f"Made the first user, {made.user.name}; its password is in {path}.")
+
+
+def keep_to_one_processor() -> None:
+    """Let this thread, and those that it starts, share one of the processors that they may use.
+
+    Python's threads take turns. With several processors each turn wakes another one, which was measured to
+    cost as much as all the work of a boot (docs/benchmarks.md).
+    """
+    if hasattr(os, "sched_setaffinity"):
+        allowed = sorted(os.sched_getaffinity(0))
+        # Zones of one machine are spread over it by chance.
+        os.sched_setaffinity(0, {allowed[os.getpid() % len(allowed)]})
+
+
+class Server(BaseApplication):  # type: ignore[misc]
+    """gunicorn with one process of threads, set up from the zone's own configuration."""
+
+    def __init__(self, conf: Conf) -> None:
+        self._conf = conf
+        self._zone: Zone | None = None
+        super().__init__()
+
+    def load_config(self) -> None:
+        host = f"[{self._conf.bind_host}]" if ":" in self._conf.bind_host else self._conf.bind_host
+        settings = {
+            "bind": f"{host}:{self._conf.bind_port}",
+            "workers": 1,
+            "worker_class": "zonesched.serving.api_worker.GatheringWorker",
+            "worker_connections": MOST_CONNECTIONS,
+            "threads": self._conf.api_threads,
+            "timeout": START_S,
+            "graceful_timeout": GRACEFUL_S,
+            "keepalive": IDLE_CONNECTION_S,
+            "control_socket_disable": True,
+            "loglevel": "warning",
+            "worker_exit": self._stop_zone,
+        }
+        for name, value in settings.items():
+            if name in self.cfg.settings:
+                self.cfg.set(name, value)
+
+    def load(self) -> Any:
+        """The application; called in the serving process, where the zone's threads start too."""
+        # Before any thread is started: they all get it from this one.
+        keep_to_one_processor()
+        self._zone = Zone.open(self._conf)
+        app = create_app(self._zone)
+        background.start(self._zone)
+        # Hosts are read before anybody asks; what lives as long as the process is then looked through for
+        # garbage no more, and a boot of a thousand makes enough objects for that to happen often.
+        self._zone.hosts.read_again()
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*GARBAGE_THRESHOLDS)
+        return app
+
+    def _stop_zone(self, server: Any, worker: Any) -> None:
+        if self._zone is not None:
+            self._zone.stop()
+
+
+if __name__ == "__main__":
+    main(prog_name="zonesched-zone")
