@@ -9,16 +9,16 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from zonesched.errors import ZoneschedError
 from zonesched.model.build_plan import ChildPlace, Entry, LocalPlace, Place
 from zonesched.model.placement import ZONE_LOST, InstanceStatus
 from zonesched.model.placement import PlacementState as State
 from zonesched.model.request_spec import Policy
-from zonesched.services.boot.boot_progress import WANTED, Progress, Step, next_step, progress
+from zonesched.services.boot.boot_progress import WANTED, Progress, Step, next_step
+from zonesched.services.boot.leased_boot import LeasedBoot
 from zonesched.services.boot.offers import (
     NOT_ALL_ANSWERED,
     Offers,
@@ -33,7 +33,7 @@ from zonesched.services.placing.removed_children import removed
 from zonesched.services.select import select
 from zonesched.services.state.boot_queue import NewBoot
 from zonesched.services.zone import Zone
-from zonesched.store import claims, identity, instances, locks, placements, reservations
+from zonesched.store import claims, instances, placements, reservations
 from zonesched.store.instances import Member
 from zonesched.store.placements import InChild, OnHost, Placement, Where
 from zonesched.store.reservations import Lease, Reservation, ReservationState
@@ -41,31 +41,18 @@ from zonesched.store.store import Transaction
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 
 def carry_on(zone: Zone, lease: Lease) -> None:
     """Work on one reservation until it ends or has to wait. Raises LeaseLost when a later lease exists.
 
     In a process that stops, the next step is left to whoever gets the lease.
     """
-    _go_on(zone, _Boot(zone, lease, *_rows_of(zone, lease)))
+    _go_on(zone, _Boot(zone, LeasedBoot.read(zone, lease)))
 
 
 def begin(zone: Zone, new: NewBoot) -> None:
-    """As `carry_on`, of a boot that nobody has worked on: what was written down needs not be read."""
-    _go_on(zone, _Boot(zone, new.lease, progress(new.members, ()), new.reservation))
-
-
-def _rows_of(zone: Zone, lease: Lease) -> tuple[Progress, Reservation]:
-    caller_id, reservation_id = lease.caller_id, lease.reservation_id
-
-    def fn(tx: Transaction) -> tuple[Progress, Reservation]:
-        members = instances.members(tx, caller_id, reservation_id)
-        places = placements.of_boot(tx, caller_id, reservation_id)
-        return progress(members, places), reservations.read_one(tx, caller_id, reservation_id)
-
-    return zone.store.read(fn)
+    """Work on a boot that was just accepted, as `carry_on` does, without reading its rows first."""
+    _go_on(zone, _Boot(zone, LeasedBoot.of_new(zone, new)))
 
 
 def _go_on(zone: Zone, boot: _Boot) -> None:
@@ -77,36 +64,38 @@ def _go_on(zone: Zone, boot: _Boot) -> None:
         boot.take(step)
         if boot.settled:
             return
-        boot.look()
+        boot.reread()
 
 
 class _Boot:
     """`settled`: all has ended, and the lease was given back with the last write."""
 
-    def __init__(self, zone: Zone, lease: Lease, at: Progress, reservation: Reservation) -> None:
+    def __init__(self, zone: Zone, rows: LeasedBoot) -> None:
         self.settled = False
         self._zone = zone
-        self._lease = lease
-        # Written with what is decided by it, so that a select costs no commit of its own.
-        self._unwritten: Selected | None = None
+        self._rows = rows
         self._offers = Offers()
         self._nothing_left = False
         self._places_at = 0.0
-        self._at, self._reservation = at, reservation
 
-    # -- looking -------------------------------------------------------------------------------------------
+    @property
+    def _at(self) -> Progress:
+        return self._rows.progress
 
-    def look(self) -> None:
-        """Read the rows again."""
+    @property
+    def _reservation(self) -> Reservation:
+        return self._rows.reservation
+
+    def reread(self) -> None:
+        """Read the rows again; a build that has failed meanwhile may be placed again."""
         failed_before = self._at.failed_builds
-        self._at, reservation = _rows_of(self._zone, self._lease)
-        self._reservation = self._with_select(reservation)
+        self._rows.reread()
         if self._at.failed_builds > failed_before:
             self._nothing_left = False
 
     @property
     def step(self) -> Step:
-        """What follows from the rows as they were read last."""
+        """The step that follows from the rows as they were read last."""
         zone = self._zone
         return next_step(
             self._at,
@@ -117,33 +106,6 @@ class _Boot:
             now=zone.clock.now(),
             hold_margin_s=zone.conf.hold_margin,
         )
-
-    def _with_select(self, reservation: Reservation) -> Reservation:
-        if self._unwritten is None:
-            return reservation
-        return replace(reservation, selects=reservation.selects + 1, **vars(self._unwritten))
-
-    def _write(
-        self,
-        fn: Callable[[Transaction, int, float], T],
-        moved: Sequence[Placement] = (),
-        children_used: Collection[str] = (),
-    ) -> T:
-        """What `fn` returns for (transaction, change, now), having `moved` these. Raises LeaseLost."""
-        selected = self._unwritten
-
-        def fenced(tx: Transaction) -> T:
-            now = self._zone.clock.now()
-            locks.children(tx, children_used)
-            reservations.keep_lease(tx, self._lease, now)
-            locks.instances(tx, [p.uuid for p in moved])
-            if selected is not None:
-                reservations.note_select(tx, self._lease, selected.why, selected.spec, selected.reason)
-            return fn(tx, identity.next_change(tx), now)
-
-        found = self._zone.store.write(fenced)
-        self._unwritten = None
-        return found
 
     @property
     def _required(self) -> int:
@@ -179,29 +141,23 @@ class _Boot:
         due_at = max(due_at, now + self._zone.conf.retry_pause)
         if now < self._places_at:
             due_at = self._places_at
-        state = ReservationState.OPEN if waiting else ReservationState.SETTLED
-        pokes, selected = self._reservation.pokes, self._unwritten
-
-        def fn(tx: Transaction) -> None:
-            if selected is not None:
-                reservations.note_select(tx, self._lease, selected.why, selected.spec, selected.reason)
-            reservations.give_back(tx, self._lease, state, now, due_at, pokes)
-
-        self._zone.store.write(fn)
+        self._rows.give_back(ReservationState.OPEN if waiting else ReservationState.SETTLED, due_at)
 
     def _send(self) -> None:
         """Send what is INTENDED; what gets no answer is cancelled: its instance moves once that is sure."""
         zone, at = self._zone, self._at
         spec = replace(self._reservation.spec, time_budget_s=zone.conf.build_timeout)
-        sent = child_calls.send_builds(zone, at.unanswered, spec, zone.conf.hold, self._lease)
+        sent = child_calls.send_builds(zone, at.unanswered, spec, zone.conf.hold, self._rows.lease)
         if not sent.all_tried:
-            self._write(lambda tx, change, now: reservations.note_reason(tx, self._lease, NOT_ALL_ANSWERED))
+            self._rows.write(
+                lambda tx, change, now: reservations.note_reason(tx, self._rows.lease, NOT_ALL_ANSWERED)
+            )
         self._drop(sent.unanswered, "no_answer")
 
     def _drop(self, dropped: Sequence[Placement], reason: str) -> None:
         zone = self._zone
         if dropped:
-            self._write(lambda tx, change, now: let_go(tx, change, dropped, now, reason), dropped)
+            self._rows.write(lambda tx, change, now: let_go(tx, change, dropped, now, reason), dropped)
             keys = {p.key for p in dropped}
             uuids = [p.uuid for p in dropped]
             cancelling = [
@@ -219,7 +175,7 @@ class _Boot:
             self._nothing_left = not self._places_at
             return
         entry_of = dict(zip([needing.uuid for needing in self._at.needing], entries, strict=False))
-        self.settled = self._write(
+        self.settled = self._rows.write(
             lambda tx, change, now: self._write_places(tx, change, now, entry_of),
             children_used={e.place.child_id for e in entries if isinstance(e.place, ChildPlace)},
         )
@@ -272,18 +228,12 @@ class _Boot:
             decision = select.decide(zone, spec, reservation.caller_id, select.BEST_HOSTS)
         except ZoneschedError as error:
             log.warning("select for reservation %s failed: %s", reservation.id, error.message)
-            self._note(Selected(reservation.spec, failed_select(error), error.code))
+            self._rows.note_select(Selected(reservation.spec, failed_select(error), error.code))
             return False
         weighed = replace(reservation.spec, weighing=decision.spec.weighing)
-        self._note(Selected(weighed, decision.account, reason_for_none(decision)))
+        self._rows.note_select(Selected(weighed, decision.account, reason_for_none(decision)))
         self._offers = Offers(decision.plan)
         return True
-
-    def _note(self, selected: Selected) -> None:
-        if self._unwritten is not None:
-            self._write(lambda tx, change, now: None)
-        self._unwritten = selected
-        self._reservation = self._with_select(self._reservation)
 
     def _write_places(self, tx: Transaction, change: int, now: float, entry_of: Mapping[str, Entry]) -> bool:
         """Claim own hosts, and write down what children will be asked, before anybody is asked.
@@ -296,7 +246,7 @@ class _Boot:
         # An instance that was deleted since it was read gets no place.
         live = [u for u in entry_of if present[u].status in WANTED and present[u].attempt == read_as[u]]
         places = {uuid: entry_of[uuid].place for uuid in live}
-        group, caller_id = self._reservation.spec.group, self._lease.caller_id
+        group, caller_id = self._reservation.spec.group, self._rows.lease.caller_id
         below = {uuid: p.child_id for uuid, p in places.items() if isinstance(p, ChildPlace)}
         gone = removed(self._zone, tx, set(below.values()))
         lost = {uuid: ZONE_LOST for uuid, child_id in below.items() if child_id in gone}
@@ -322,7 +272,7 @@ class _Boot:
                     uuid=uuid,
                     number=present[uuid].attempt + 1,
                     caller_id=caller_id,
-                    reservation_id=self._lease.reservation_id,
+                    reservation_id=self._rows.lease.reservation_id,
                     where=where,
                     state=state,
                     reason=refused.get(uuid, "claim_lost") if state is State.FAILED else "",
@@ -335,7 +285,7 @@ class _Boot:
         instances.set_attempts(tx, change, {p.uuid: p.number for p in made}, InstanceStatus.BUILD, now)
         if settled:
             pokes = self._reservation.pokes
-            reservations.give_back(tx, self._lease, ReservationState.SETTLED, now, now, pokes)
+            reservations.give_back(tx, self._rows.lease, ReservationState.SETTLED, now, now, pokes)
         return settled
 
     def _claim_own_hosts(self, tx: Transaction, change: int, places: Mapping[str, Place]) -> frozenset[str]:
@@ -369,9 +319,9 @@ class _Boot:
             told = advance(tx, change, zone.uuid, below, State.CONFIRMING, now, told_again_in_s=pause_s)
             return told, advance(tx, change, zone.uuid, here, State.CONFIRMED, now)
 
-        told, built = self._write(fn, held)
+        told, built = self._rows.write(fn, held)
         zone.wake_agents(built)
-        child_calls.send_confirms(zone, told, self._lease)
+        child_calls.send_confirms(zone, told, self._rows.lease)
 
     def _give_up(self) -> None:
         """Let everything go: fewer than min_count can be had."""
@@ -397,6 +347,6 @@ class _Boot:
                 )
             return told
 
-        if self._write(fn, placed):
+        if self._rows.write(fn, placed):
             self._zone.wake_callers()
         self._zone.wake_agents(placed)

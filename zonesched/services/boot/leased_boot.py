@@ -1,0 +1,107 @@
+"""The rows of a boot that one worker has leased: read as one snapshot, written only while the lease holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from zonesched.services.boot.boot_progress import Progress, progress
+from zonesched.services.boot.offers import Selected
+from zonesched.services.state.boot_queue import NewBoot
+from zonesched.services.zone import Zone
+from zonesched.store import identity, instances, locks, placements, reservations
+from zonesched.store.placements import Placement
+from zonesched.store.reservations import Lease, Reservation, ReservationState
+from zonesched.store.store import Transaction
+
+T = TypeVar("T")
+
+
+class LeasedBoot:
+    """A reservation and the progress of its instances, as they were read last.
+
+    `lease` is the worker's own; `progress` and `reservation` are replaced by `reread`. The outcome of a
+    select is written together with the decision that follows from it, so that it costs no commit of its own.
+    """
+
+    def __init__(self, zone: Zone, lease: Lease, at: Progress, reservation: Reservation) -> None:
+        self.lease = lease
+        self.progress = at
+        self.reservation = reservation
+        self._zone = zone
+        self._unwritten: Selected | None = None
+
+    @classmethod
+    def read(cls, zone: Zone, lease: Lease) -> LeasedBoot:
+        """Read the rows of a boot that anybody may have worked on before."""
+        return cls(zone, lease, *_rows_of(zone, lease))
+
+    @classmethod
+    def of_new(cls, zone: Zone, new: NewBoot) -> LeasedBoot:
+        """Take over a boot that nobody has worked on yet; its rows are known and are not read."""
+        return cls(zone, new.lease, progress(new.members, ()), new.reservation)
+
+    def reread(self) -> None:
+        """Read the rows again."""
+        self.progress, reservation = _rows_of(self._zone, self.lease)
+        self.reservation = self._with_select(reservation)
+
+    def note_select(self, selected: Selected) -> None:
+        """Keep the outcome of a select until the next write; write an earlier one that is still kept."""
+        if self._unwritten is not None:
+            self.write(lambda tx, change, now: None)
+        self._unwritten = selected
+        self.reservation = self._with_select(self.reservation)
+
+    def write(
+        self,
+        fn: Callable[[Transaction, int, float], T],
+        moved: Sequence[Placement] = (),
+        children_used: Collection[str] = (),
+    ) -> T:
+        """Run `fn(transaction, change, now)` in one fenced transaction and return its result.
+
+        Locks the instances of `moved` and the children in `children_used` first. Raises LeaseLost.
+        """
+        selected = self._unwritten
+
+        def fenced(tx: Transaction) -> T:
+            now = self._zone.clock.now()
+            locks.children(tx, children_used)
+            reservations.keep_lease(tx, self.lease, now)
+            locks.instances(tx, [p.uuid for p in moved])
+            if selected is not None:
+                reservations.note_select(tx, self.lease, selected.why, selected.spec, selected.reason)
+            return fn(tx, identity.next_change(tx), now)
+
+        result = self._zone.store.write(fenced)
+        self._unwritten = None
+        return result
+
+    def give_back(self, state: ReservationState, due_at: float) -> None:
+        """End the lease; the reservation is due again at `due_at` (epoch seconds) if it is still OPEN."""
+        now, wakes, selected = self._zone.clock.now(), self.reservation.pokes, self._unwritten
+
+        def fn(tx: Transaction) -> None:
+            if selected is not None:
+                reservations.note_select(tx, self.lease, selected.why, selected.spec, selected.reason)
+            reservations.give_back(tx, self.lease, state, now, due_at, wakes)
+
+        self._zone.store.write(fn)
+
+    def _with_select(self, reservation: Reservation) -> Reservation:
+        if self._unwritten is None:
+            return reservation
+        return replace(reservation, selects=reservation.selects + 1, **vars(self._unwritten))
+
+
+def _rows_of(zone: Zone, lease: Lease) -> tuple[Progress, Reservation]:
+    caller_id, reservation_id = lease.caller_id, lease.reservation_id
+
+    def fn(tx: Transaction) -> tuple[Progress, Reservation]:
+        members = instances.members(tx, caller_id, reservation_id)
+        places = placements.of_boot(tx, caller_id, reservation_id)
+        return progress(members, places), reservations.read_one(tx, caller_id, reservation_id)
+
+    return zone.store.read(fn)
