@@ -184,11 +184,11 @@ class TestTelling:
         (uuid,) = a_boot(zone)
         work_off(zone)
         pauses.append(zone.notifications.send())
-        zone.wake_workers()
+        zone.wake.boots()
         pauses.append(zone.notifications.send())
         exchange.is_away = False
         pauses.append(zone.notifications.send())
-        zone.wake_workers()
+        zone.wake.boots()
 
         assert [d.uuid for d in hosts.desired(zone, AGENT, "agent")] == [uuid]
         assert pauses == [1.0, 2.0, 5.0, 5.0]
@@ -209,7 +209,7 @@ class TestTelling:
             0,
             0,
         )
-        assert not {"hints", "listening"} & set(loops)
+        assert not {"notifications", "subscriber"} & set(loops)
 
 
 class TestListening:
@@ -219,9 +219,9 @@ class TestListening:
         for process in (one, two):
             background.start(process)
             Subscriber(process).step()
-        woken = [sum(loop.woken for loop in zone.boot_loops) for zone in (one, two)]
+        woken = [sum(loop.woken for loop in zone.wake.boot_loops) for zone in (one, two)]
         add_hosts(one, a_form("h1"))
-        one.wake_workers()
+        one.wake.boots()
         one.notifications.send()
         for process in (one, two):
             Subscriber(process).step()
@@ -254,13 +254,13 @@ class TestListening:
         listening.step()
         exchange.is_away = True
         away = listening.step()
-        woken = zone.boot_loops[0].woken
+        woken = zone.wake.boot_loops[0].woken
 
         exchange.is_away = False
         listening.step()
 
         assert away > 0
-        assert zone.boot_loops[0].woken == woken + 1
+        assert zone.wake.boot_loops[0].woken == woken + 1
 
 
 def is_enabled(zone: Zone, host_id: str) -> bool:
@@ -407,10 +407,10 @@ class TestOption:
 
 
 def test_what_became_of_hints_is_among_the_metrics(zone: Zone, exchange: Exchange) -> None:
-    zone.wake_workers()
+    zone.wake.boots()
     zone.notifications.send()
     exchange.is_away = True
-    zone.wake_workers()
+    zone.wake.boots()
     zone.notifications.send()
     metrics = ApiMetrics()
     metrics.follow(zone.notifications)

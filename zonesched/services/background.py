@@ -1,4 +1,4 @@
-"""What a zone does unasked: each function is one step, and returns the pause until its next one."""
+"""Background work of a zone: each function is one step and returns the seconds until its next one."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ def start(zone: Zone) -> None:
     loop = zone.executor.start_loop
     loop("children", lambda: poll_children(zone))
     for number in range(zone.conf.boot_workers):
-        zone.boot_loops.append(loop(f"boot-{number}", lambda: work_on_boots(zone)))
-    zone.call_loops.append(loop("calls", PendingCalls(zone).step))
+        zone.wake.boot_loops.append(loop(f"boot-{number}", lambda: work_on_boots(zone)))
+    zone.wake.child_call_loops.append(loop("calls", PendingCalls(zone).step))
     loop("reaper", lambda: reap(zone))
     loop("pruning", Pruning(zone).step)
     if zone.notifications.broker.is_there:
-        zone.notifications.loops.append(loop("hints", zone.notifications.send))
-        loop("listening", Subscriber(zone).step)
+        zone.notifications.loops.append(loop("notifications", zone.notifications.send))
+        loop("subscriber", Subscriber(zone).step)
     if zone.group.is_there:
         loop("membership", Membership(zone).step)
     loop("heartbeats", zone.heartbeats.write)
     loop("own-service", lambda: services.beat_own(zone))
-    zone.sync_loops.append(loop("sync", Sync(zone).step))
+    zone.wake.sync_loops.append(loop("sync", Sync(zone).step))
 
 
 def poll_children(zone: Zone) -> float:
-    """Ask each child how it is."""
+    """Poll each child."""
     zone.children.poll()
     return float(zone.conf.zone_db_check_interval)
 
 
 def work_on_boots(zone: Zone) -> float:
-    """Carry on the reservation whose turn it is; 0 when there may be another.
+    """Work on the reservation that is due; return 0 when there may be another.
 
-    Boots that were left over wait for the first poll: before it, no child would be asked.
+    Boots left over wait for the first poll of the children: before it, no child would be asked.
     """
     if zone.children.awaits_first_poll or zone.boots.is_closed:
         return FIRST_POLL_PAUSE_S
@@ -64,7 +64,7 @@ def work_on_boots(zone: Zone) -> float:
     elif (new := zone.boots.take()) is not None:
         _work(zone, new.lease, partial(provision.begin, zone, new))
     else:
-        return max(0.0, zone.boots.look_at - zone.clock.monotonic())
+        return max(0.0, zone.boots.poll_at - zone.clock.monotonic())
     return 0.0
 
 
@@ -85,15 +85,15 @@ def _work_safely(zone: Zone, lease: Lease, work: Callable[[], None]) -> None:
 
 
 def _left_over(zone: Zone) -> Lease | None:
-    """The lease of what is due by the rows, if it is time to look there."""
-    if zone.clock.monotonic() < zone.boots.look_at:
+    """Take the lease of a reservation that is due, if it is time to poll the rows."""
+    if zone.clock.monotonic() < zone.boots.poll_at:
         return None
-    pokes, now = zone.boots.pokes, zone.clock.now()
+    wakes, now = zone.boots.wakes, zone.clock.now()
     lease = zone.store.write(lambda tx: reservations.take_lease(tx, now, zone.conf.boot_lease))
     if lease is None:
         due_in_s = zone.store.read(reservations.next_due) - zone.clock.now()
         pause_s = max(0.0, min(due_in_s, zone.conf.boot_poll_interval))
-        zone.boots.looked(pokes, zone.clock.monotonic() + pause_s)
+        zone.boots.polled(wakes, zone.clock.monotonic() + pause_s)
     else:
         zone.boots.begin(lease)
     return lease
@@ -105,6 +105,6 @@ def _postpone(zone: Zone, lease: Lease) -> None:
 
 
 def reap(zone: Zone) -> float:
-    """Let go of what nobody confirmed in time, and forget what nobody can ask for any more."""
+    """Cancel holds that were not confirmed in time, and delete tombstones that have expired."""
     reaper.reap(zone)
     return REAPER_PAUSE_S

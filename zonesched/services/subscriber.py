@@ -1,4 +1,4 @@
-"""What a process does when it hears a hint: what it would have done anyway, now."""
+"""The subscriber: a notification from the broker makes this process poll now instead of later."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from zonesched.services.zone import Zone
 log = logging.getLogger(__name__)
 
 LISTEN_S = 1.0
-"""Longest wait for hints in one step, so that a process which is to stop does."""
+"""Longest wait for notifications in one step, so that a process that has to stop does so."""
 
-AWAY_PAUSE_S = 2.0
+UNAVAILABLE_PAUSE_S = 2.0
 
 
 class Subscriber:
-    """One process that listens to its zone's broker."""
+    """One process of a zone that receives the notifications of the zone's broker."""
 
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
-        self._is_away = False
+        self._is_unavailable = False
 
     def step(self) -> float:
-        """Hear what there is, and look; the pause until the next time."""
+        """Receive notifications and act on them; return the pause until the next time."""
         zone = self._zone
         try:
             heard = zone.notifications.broker.receive(LISTEN_S)
         except BrokerUnavailable as error:
-            if not self._is_away:
-                log.warning("no hints are heard, the message broker is away: %s", error)
-            self._is_away = True
-            return AWAY_PAUSE_S
-        self._is_away = False
+            if not self._is_unavailable:
+                log.warning("the message broker is unavailable, no notifications are received: %s", error)
+            self._is_unavailable = True
+            return UNAVAILABLE_PAUSE_S
+        self._is_unavailable = False
         kinds = set(heard)
         zone.notifications.counts.heard += sum(kind is not Kind.MISSED for kind in heard)
         if kinds & {Kind.BOOTS, Kind.MISSED}:
-            zone.look_for_boots()
+            zone.wake.boots_here()
         if kinds & {Kind.HOSTS, Kind.MISSED}:
             zone.hosts.read_again()
         return 0.0

@@ -1,9 +1,9 @@
-"""One zone, put together: its rows, its keys, its hosts in memory, its children and its background work."""
+"""One zone, assembled: its rows, keys, hosts in memory, children and background work."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from zonesched.broker.contract import Broker
@@ -16,19 +16,19 @@ from zonesched.seal.envelope import Envelope
 from zonesched.seal.keyring import Keyring
 from zonesched.seal.passwords import VerifiedCache
 from zonesched.seal.secrets import SecretBox, host_id_for_tenant
-from zonesched.seams import Clock, Executor, Loop, SystemClock, ThreadExecutor
+from zonesched.seams import Clock, Executor, SystemClock, ThreadExecutor
 from zonesched.service_group.contract import ServiceGroup
 from zonesched.service_group.opening import open_group
-from zonesched.services.state.boot_queue import BootQueue, NewBoot
+from zonesched.services.state.boot_queue import BootQueue
 from zonesched.services.state.child_rows import StoredChildren
 from zonesched.services.state.heartbeats import Heartbeats
 from zonesched.services.state.host_cache import HostCache
 from zonesched.services.state.notifications import Notifications
 from zonesched.services.state.quotas import Limits
 from zonesched.services.state.sql_hosts import SqlHosts
+from zonesched.services.state.wake import Wake
 from zonesched.store import identity, reservations, schema
 from zonesched.store.identity import Identity
-from zonesched.store.placements import OnHost, Placement
 from zonesched.store.reservations import Lease
 from zonesched.store.store import Store, Transaction
 from zonesched.zones.client import ChildClient
@@ -38,7 +38,7 @@ from zonesched.zones.zone_manager import ZoneManager
 
 @dataclass
 class Zone:
-    """What the services of one zone work with; its seams are `clock`, `executor`, `store`, `transport`."""
+    """The parts of one zone that its services use; its seams: `clock`, `executor`, `store`, `transport`."""
 
     conf: Conf
     uuid: str
@@ -57,10 +57,8 @@ class Zone:
     group: ServiceGroup
     children: ZoneManager
     limits: Limits
-    boots: BootQueue = field(default_factory=BootQueue)
-    boot_loops: list[Loop] = field(default_factory=list)
-    call_loops: list[Loop] = field(default_factory=list)
-    sync_loops: list[Loop] = field(default_factory=list)
+    boots: BootQueue
+    wake: Wake
 
     @classmethod
     def open(
@@ -74,7 +72,7 @@ class Zone:
         broker: Broker | None = None,
         group: ServiceGroup | None = None,
     ) -> Zone:
-        """The zone of a configuration, its schema brought up to date; background work waits for `start`."""
+        """Open the zone of a configuration and migrate its schema; `background.start` starts its loops."""
         clock = clock or SystemClock()
         executor = executor or ThreadExecutor()
         transport = transport or HttpTransport.from_conf(conf, clock)
@@ -86,6 +84,7 @@ class Zone:
         uuid = me.zone_uuid
         schedulers = Schedulers.from_conf(conf)
         secret_box = SecretBox(conf.secret_encryption_key, uuid, clock)
+        boots, notifications = BootQueue(), Notifications(broker or _broker(conf), store)
         zone = cls(
             conf=conf,
             uuid=uuid,
@@ -101,73 +100,48 @@ class Zone:
             hosts=_hosts(conf, store, clock, schedulers.default),
             heartbeats=Heartbeats(store, clock, conf.service_down_time),
             group=group or open_group(conf.servicegroup_driver, uuid, "", conf.service_down_time),
-            notifications=Notifications(broker or _broker(conf), store),
+            notifications=notifications,
             children=ZoneManager.from_conf(
                 conf, StoredChildren(store, secret_box), uuid, clock, executor, transport
             ),
             limits=Limits(conf, uuid, store, clock),
+            boots=boots,
+            wake=Wake(boots, notifications),
         )
-        # Known from the first request on: until they have been heard, what they have is missing.
+        # From the first request on: a child that has not answered yet makes an answer incomplete.
         zone.children.refresh()
         return zone
 
     @property
     def envelope(self) -> Envelope:
-        """What seals and opens this zone's entries, as large as configured, else as its children need."""
+        """The envelope of this zone's entries; their size is configured, or as large as its children need."""
         return self.envelope_for(())
 
     def envelope_for(self, child_blob_sizes: Sequence[int]) -> Envelope:
-        """The same, also large enough for child blobs of these sizes, which `zones.client` has let pass."""
+        """The same, also large enough for child blobs of these sizes, which `zones.client` has accepted."""
         sizes = (*self.children.blob_sizes(), *child_blob_sizes)
         size = self.conf.build_plan_blob_size or blob_size_for(sizes, 0)
         return Envelope(self.keyring, self.clock, ttl_s=self.conf.build_plan_ttl, blob_size=size)
 
     def tenant_host_id(self, project_id: str, host_id: str) -> str:
-        """What a tenant sees of a host: the same for its instances on one host, and nothing else."""
+        """The host id that a tenant sees: equal for its instances on one host, and tells nothing else."""
         return host_id_for_tenant(self.host_id_secret, project_id, host_id)
 
     def child_client(self, child_id: str) -> ChildClient:
-        """How to call one child. Raises ChildUnreachable for one that is no longer registered."""
+        """Return a client for one child. Raises ChildUnreachable for one that is no longer registered."""
         return self.children.client(child_id)
 
-    def wake_workers(self) -> None:
-        """There may be a boot to carry on, by what the rows say, here or in another process of the zone."""
-        self.look_for_boots()
-        self.notifications.boots()
-
-    def look_for_boots(self) -> None:
-        """Let this process's workers look at the rows."""
-        self.boots.look_now()
-        wake(self.boot_loops)
-
-    def work_on(self, boot: NewBoot) -> None:
-        """There is this boot to begin."""
-        self.boots.put(boot)
-        wake(self.boot_loops)
-
-    def wake_agents(self, places: Iterable[Placement]) -> None:
-        """What is to run at these places has changed: the agents of those that are own hosts should look."""
-        self.notifications.work_on(p.where.host_id for p in places if isinstance(p.where, OnHost))
-
-    def wake_callers(self) -> None:
-        """There is a child to be told something."""
-        wake(self.call_loops)
-
-    def wake_sync(self) -> None:
-        """There is a child that has something to build."""
-        wake(self.sync_loops)
-
     def stop(self) -> None:
-        """Let the steps under way end, give back boots that are not ended, then the store.
+        """Let the steps under way end, give back unfinished boots, then close the store.
 
-        Who gets such a boot can go on at once. A step that does not end in time is cut off by that: its
-        writes are under a lease that is over.
+        Another process can carry such a boot on at once. A step that does not end in time is cut off by that:
+        its lease has been given back, so its writes are refused.
         """
         self.boots.close()
         self.executor.stop()
         if unended := self.boots.unended():
             self.store.write(lambda tx: _give_back(tx, unended))
-            self.notifications.boots()
+            self.wake.boots_elsewhere()
             self.notifications.send()
         self.notifications.broker.close()
         self.group.close()
@@ -175,7 +149,7 @@ class Zone:
 
 
 def process_name(conf: Conf) -> str:
-    """What this process is called among the zone's services."""
+    """The name of this process among the zone's services."""
     return f"{conf.host or socket.gethostname()}:{conf.bind_port}"
 
 
@@ -198,9 +172,3 @@ def _begin(tx: Transaction, new: Identity, epoch_id: str) -> Identity:
     me = identity.identity(tx, new)
     identity.begin_epoch(tx, epoch_id)
     return me
-
-
-def wake(loops: Sequence[Loop]) -> None:
-    """Start the loops' next step now."""
-    for loop in loops:
-        loop.wake()

@@ -49,8 +49,8 @@ def run(zone: Zone, *, dry_run: bool = False) -> list[Repaired]:
     except _OnlyShown:
         return results
     zone.hosts.expire()
-    zone.wake_workers()
-    zone.wake_callers()
+    zone.wake.boots()
+    zone.wake.child_calls()
     return results
 
 

@@ -50,7 +50,7 @@ def accept(zone: Zone, caller: Caller, form: BootForm) -> Accepted:
     spec = spec_of(zone, caller, form)
     stored = zone.store.write(lambda tx: _write(zone, tx, caller, form, spec, received_at))
     if stored.new is not None:
-        zone.work_on(stored.new)
+        zone.wake.new_boot(stored.new)
     return stored.accepted
 
 

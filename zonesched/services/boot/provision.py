@@ -180,7 +180,7 @@ class _Boot:
             children_used={e.place.child_id for e in entries if isinstance(e.place, ChildPlace)},
         )
         if self.settled:
-            self._zone.notifications.work_on(
+            self._zone.wake.agents_of(
                 e.place.host_id for e in entries if isinstance(e.place, LocalPlace)
             )
 
@@ -320,7 +320,7 @@ class _Boot:
             return told, advance(tx, change, zone.uuid, here, State.CONFIRMED, now)
 
         told, built = self._rows.write(fn, held)
-        zone.wake_agents(built)
+        zone.wake.agents(built)
         child_calls.send_confirms(zone, told, self._rows.lease)
 
     def _give_up(self) -> None:
@@ -348,5 +348,5 @@ class _Boot:
             return told
 
         if self._rows.write(fn, placed):
-            self._zone.wake_callers()
-        self._zone.wake_agents(placed)
+            self._zone.wake.child_calls()
+        self._zone.wake.agents(placed)

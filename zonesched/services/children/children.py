@@ -129,7 +129,7 @@ def remove(zone: Zone, child_id: str, force: bool = False) -> None:
 
     zone.store.write(fn)
     zone.children.refresh()
-    zone.wake_workers()
+    zone.wake.boots()
 
 
 def _lose(tx: Transaction, change: int, zone_uuid: str, place: Placement, now: float) -> None:

@@ -74,4 +74,4 @@ class PendingCalls:
         finally:
             with self._lock:
                 self._busy.discard(child_id)
-        self._zone.wake_workers()
+        self._zone.wake.boots()

@@ -92,9 +92,9 @@ def _apply(zone: Zone, child_id: str, asked_from: str, changes: Changes, tx: Tra
 def wake_for(zone: Zone, items: Sequence[InstanceChange]) -> None:
     """Let go on what follows from these changes: another place for what failed, the end of what ended."""
     if any(item.state is BuildState.FAILED for item in items):
-        zone.wake_workers()
+        zone.wake.boots()
     if any(item.status is InstanceStatus.ERROR for item in items):
-        zone.wake_callers()
+        zone.wake.child_calls()
 
 
 def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[InstanceChange]) -> None:

@@ -64,7 +64,7 @@ def change(
     """
     wanted = dict(metadata or {})
     view = zone.store.write(lambda tx: _change(zone, tx, number, name, wanted))
-    zone.notifications.hosts()
+    zone.wake.host_readers()
     for key in unusable_ratios({key: value for key, value in wanted.items() if value is not None}):
         log.warning("aggregate %s: %s=%r is no ratio and does not count", view.name, key, wanted[key])
     return view
@@ -103,7 +103,7 @@ def add_host(zone: Zone, number: str, host_name: str) -> AggregateView:
         return _shown(tx, found.id)
 
     view = zone.store.write(fn)
-    zone.notifications.hosts()
+    zone.wake.host_readers()
     return view
 
 
@@ -123,7 +123,7 @@ def remove_host(zone: Zone, number: str, host_name: str) -> AggregateView:
         return _shown(tx, found.id)
 
     view = zone.store.write(fn)
-    zone.notifications.hosts()
+    zone.wake.host_readers()
     return view
 
 

@@ -20,7 +20,7 @@ def change(zone: Zone, host_id: str, changes: Mapping[str, SettingChange]) -> Hy
     Raises NotFound, and BadRequest for a class that the host does not have and that nothing is set of.
     """
     zone.store.write(lambda tx: _change(tx, host_id, changes))
-    zone.notifications.hosts()
+    zone.wake.host_readers()
     return hosts.show_hypervisor(zone, host_id)
 
 

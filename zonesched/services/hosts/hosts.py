@@ -42,7 +42,7 @@ def register(zone: Zone, caller: Caller, service: str, hosts: Sequence[HostForm]
         return host_registry.register(tx, registered, offered)
 
     ids = zone.store.write(fn)
-    zone.notifications.hosts()
+    zone.wake.host_readers()
     return [(ids[form.name], form.name) for form in hosts]
 
 
@@ -85,7 +85,7 @@ def report(zone: Zone, caller: Caller, service: str, reports: Sequence[AgentRepo
         ended = _take(zone, own, some)
         any_ended = any_ended or ended
     if any_ended:
-        zone.wake_workers()
+        zone.wake.boots()
 
 
 def list_hypervisors(zone: Zone) -> list[HypervisorView]:

@@ -73,7 +73,7 @@ def change(zone: Zone, service_id: str, wanted: ServiceChange) -> ServiceView:
     if wanted.disabled_reason is not None and wanted.is_enabled is not False:
         raise BadRequest("A reason goes with the status disabled only.", field="disabled_reason")
     changed = zone.store.write(fn)
-    zone.notifications.hosts()
+    zone.wake.host_readers()
     return changed
 
 
@@ -108,7 +108,7 @@ def remove(zone: Zone, service_id: str) -> None:
             raise NotFound(NO_SUCH, code="service_not_found", field="id")
 
     zone.store.write(fn)
-    zone.notifications.hosts()
+    zone.wake.host_readers()
 
 
 def _change_agent(tx: Transaction, agent: Service, wanted: ServiceChange) -> Service:

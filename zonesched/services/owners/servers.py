@@ -138,8 +138,8 @@ def delete(zone: Zone, caller: Caller, uuid: str) -> None:
         return told
 
     if zone.store.write(fn):
-        zone.wake_callers()
-    zone.wake_agents(found.places)
+        zone.wake.child_calls()
+    zone.wake.agents(found.places)
 
 
 def _find(zone: Zone, caller: Caller, uuid: str) -> _Found:

@@ -57,7 +57,7 @@ def confirm(
         return decided
 
     decided = zone.store.write(decide)
-    zone.wake_agents(p for p in decided if p.state is State.CONFIRMED)
+    zone.wake.agents(p for p in decided if p.state is State.CONFIRMED)
     child_calls.send_confirms(zone, [p for p in decided if p.state is State.CONFIRMING])
     child_calls.send_cancels(zone, [p for p in decided if p.state is State.CANCELLING])
     return _answers(zone, caller, reservation_id, attempts, "hold_gone")

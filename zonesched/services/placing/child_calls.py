@@ -87,7 +87,7 @@ def send_confirms(zone: Zone, confirming: Sequence[Placement], lease: Lease | No
 
     unanswered = _call_children(zone, confirming, call, lease)
     if confirming:
-        zone.wake_sync()
+        zone.wake.sync()
     if unanswered:
         uuids = [p.uuid for p in unanswered]
         now = zone.clock.now()

@@ -27,7 +27,7 @@ def reap(zone: Zone) -> None:
         inbound.prune(tx, now)
 
     zone.store.write(fn)
-    zone.wake_callers()
+    zone.wake.child_calls()
 
 
 def end_holds(tx: Transaction, change: int, zone_uuid: str, overdue: Sequence[Placement], now: float) -> None:

@@ -1,7 +1,8 @@
-"""Notifications between the processes and agents of one zone: work is there now.
+"""Notifications between the processes and agents of one zone: there is work now.
 
-Rows say what there is to do; a hint only says that there is something. So telling waits for nothing: it goes
-into a bounded box that one loop empties. What finds no room there, or no broker, is counted and dropped.
+Rows hold the work; a notification only says that there is some. So notifying never waits: notifications go
+into a bounded outbox that one loop empties. A notification that does not fit, or finds no broker, is counted
+and dropped.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ from zonesched.store.store import Store, Transaction
 log = logging.getLogger(__name__)
 
 IDLE_PAUSE_S = 5.0
-AWAY_PAUSES_S = (1.0, 2.0, 5.0)
-"""Pauses while the broker is away; the last one repeats."""
+UNAVAILABLE_PAUSES_S = (1.0, 2.0, 5.0)
+"""Pauses while the broker is unavailable; the last one repeats."""
 
 
 @dataclass(frozen=True)
-class WorkOn:
-    """Something changed in what is to run on a host: its agent should look."""
+class HostWork:
+    """A notification for the agent of a host, which is looked up when it is sent."""
 
     host_id: str
 
 
-Told = Notification | WorkOn
+Waiting = Notification | HostWork
 
 
 @dataclass
 class Counts:
-    """What became of hints since this process started; `dropped` found the broker away."""
+    """Notifications since this process started; `dropped`: the broker was unavailable."""
 
     sent: int = 0
     dropped: int = 0
@@ -43,64 +44,64 @@ class Counts:
 
 
 class Notifications:
-    """What this process tells the others. Nothing is told where there is no broker."""
+    """The notifications that this process sends; none where the zone has no broker."""
 
     def __init__(self, broker: Broker, store: Store) -> None:
         self.broker = broker
         self.counts = Counts()
         self.loops: list[Loop] = []
         self._store = store
-        self._outbox: Outbox[Told] = Outbox()
+        self._outbox: Outbox[Waiting] = Outbox()
         self._failures = 0
 
     @property
     def dropped(self) -> int:
-        """Notifications that were dropped: too many at once, or the broker was away."""
+        """Notifications that were dropped: the outbox was full, or the broker was unavailable."""
         return self.counts.dropped + self._outbox.dropped
 
     def boots(self) -> None:
-        """There is a boot to carry on, for whichever process hears of it first."""
-        self._tell([BOOTS])
+        """Notify one process of the zone that a boot may be due."""
+        self._enqueue([BOOTS])
 
     def hosts(self) -> None:
-        """What hosts are has changed: every process should read them again."""
-        self._tell([HOSTS])
+        """Notify every process of the zone that hosts have changed."""
+        self._enqueue([HOSTS])
 
-    def work_on(self, host_ids: Iterable[str]) -> None:
-        """What is to run on these hosts has changed."""
-        self._tell(WorkOn(host_id) for host_id in host_ids)
+    def agents(self, host_ids: Iterable[str]) -> None:
+        """Notify the agents of these hosts that there is work."""
+        self._enqueue(HostWork(host_id) for host_id in host_ids)
 
-    def _tell(self, told: Iterable[Told]) -> None:
+    def _enqueue(self, waiting: Iterable[Waiting]) -> None:
         if self.broker.is_there:
-            self._outbox.put(told)
+            self._outbox.put(waiting)
             for loop in self.loops:
                 loop.wake()
 
     def send(self) -> float:
-        """Send what is to be told; the pause until the next look."""
-        told = self._outbox.take()
+        """Send all notifications in the outbox; return the pause until the next time."""
+        waiting = self._outbox.take()
         try:
-            hints = self._addressed(told)
-            if hints:
-                self.broker.publish(hints)
+            addressed = self._addressed(waiting)
+            if addressed:
+                self.broker.publish(addressed)
         except BrokerUnavailable as error:
-            self.counts.dropped += len(told)
+            self.counts.dropped += len(waiting)
             if not self._failures:
-                log.warning("the message broker is away, everybody looks by itself: %s", error)
+                log.warning("the message broker is unavailable, everybody polls instead: %s", error)
             self._failures += 1
-            return AWAY_PAUSES_S[min(self._failures, len(AWAY_PAUSES_S)) - 1]
-        self.counts.sent += len(hints)
-        if hints and self._failures:
-            log.warning("the message broker is back")
+            return UNAVAILABLE_PAUSES_S[min(self._failures, len(UNAVAILABLE_PAUSES_S)) - 1]
+        self.counts.sent += len(addressed)
+        if addressed and self._failures:
+            log.warning("the message broker is available again")
             self._failures = 0
         return IDLE_PAUSE_S
 
-    def _addressed(self, told: Sequence[Told]) -> list[Notification]:
-        """What is for an agent is sent once, however many of its hosts it is about."""
-        host_ids = [one.host_id for one in told if isinstance(one, WorkOn)]
+    def _addressed(self, waiting: Sequence[Waiting]) -> list[Notification]:
+        """Replace host work by one notification per agent, however many of its hosts have some."""
+        host_ids = [one.host_id for one in waiting if isinstance(one, HostWork)]
         found = self._store.read(lambda tx: _agents_of(tx, host_ids)) if host_ids else []
         agents = [Notification(Kind.WORK, key_of(topic, name)) for topic, name in found]
-        return [one for one in told if isinstance(one, Notification)] + agents
+        return [one for one in waiting if isinstance(one, Notification)] + agents
 
 
 def _agents_of(tx: Transaction, host_ids: Sequence[str]) -> list[tuple[str, str]]:

@@ -1,0 +1,75 @@
+"""One object wakes every listener of a zone; each verb reaches its own listeners and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.builders.clock import FakeClock
+from zonesched.services.state.boot_queue import BootQueue
+from zonesched.services.state.wake import Wake
+
+
+class CountingLoop:
+    def __init__(self) -> None:
+        self.woken = 0
+
+    def wake(self) -> None:
+        self.woken += 1
+
+
+class RecordedNotifications:
+    def __init__(self) -> None:
+        self.sent: list[object] = []
+
+    def boots(self) -> None:
+        self.sent.append("boots")
+
+    def hosts(self) -> None:
+        self.sent.append("hosts")
+
+    def agents(self, host_ids: Any) -> None:
+        self.sent.append(list(host_ids))
+
+
+@pytest.mark.parametrize(
+    ("verb", "woken", "sent"),
+    [
+        (lambda wake: wake.boots(), (1, 0, 0), ["boots"]),
+        (lambda wake: wake.boots_here(), (1, 0, 0), []),
+        (lambda wake: wake.boots_elsewhere(), (0, 0, 0), ["boots"]),
+        (lambda wake: wake.child_calls(), (0, 1, 0), []),
+        (lambda wake: wake.sync(), (0, 0, 1), []),
+        (lambda wake: wake.agents_of(["h1", "h2"]), (0, 0, 0), [["h1", "h2"]]),
+        (lambda wake: wake.host_readers(), (0, 0, 0), ["hosts"]),
+    ],
+)
+def test_each_verb_wakes_its_own_listeners(
+    verb: Callable[[Wake], None], woken: tuple[int, int, int], sent: list[object]
+) -> None:
+    # given
+    notifications: Any = RecordedNotifications()
+    wake = Wake(BootQueue(), notifications)
+    loops = [CountingLoop(), CountingLoop(), CountingLoop()]
+    for listeners, loop in zip((wake.boot_loops, wake.child_call_loops, wake.sync_loops), loops, strict=True):
+        listeners.append(loop)
+    # when
+    verb(wake)
+    # then
+    assert tuple(loop.woken for loop in loops) == woken
+    assert notifications.sent == sent
+
+
+def test_a_wake_up_during_a_poll_makes_the_next_poll_due_at_once() -> None:
+    # given
+    boots = BootQueue()
+    notifications: Any = RecordedNotifications()
+    wake, clock = Wake(boots, notifications), FakeClock()
+    seen = boots.wakes
+    # when
+    wake.boots_here()
+    boots.polled(seen, clock.monotonic() + 60)
+    # then
+    assert boots.poll_at < clock.monotonic()
