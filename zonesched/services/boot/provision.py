@@ -180,9 +180,7 @@ class _Boot:
             children_used={e.place.child_id for e in entries if isinstance(e.place, ChildPlace)},
         )
         if self.settled:
-            self._zone.wake.agents_of(
-                e.place.host_id for e in entries if isinstance(e.place, LocalPlace)
-            )
+            self._zone.wake.agents_of(e.place.host_id for e in entries if isinstance(e.place, LocalPlace))
 
     def _next_entries(self) -> list[Entry]:
         """What the missing instances get; nothing if it is too little, or is to be asked for later."""
