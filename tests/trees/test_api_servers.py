@@ -252,6 +252,16 @@ def test_a_list_is_filtered(tree: Tree, node: Node) -> None:
     assert member.get("/servers?marker=" + UUID).status == 400
 
 
+def test_another_projects_instance_as_marker_is_the_same_as_an_unknown_one(node: Node) -> None:
+    theirs = node.client("member").post("/servers", a_body()).json["server"]["id"]
+    for path in ("/servers", "/servers/detail"):
+        unknown, other = (node.client("stranger").get(f"{path}?marker={id}") for id in (UUID, theirs))
+        assert (other.status, other.json) == (unknown.status, unknown.json)
+        assert other.json["badRequest"]["error_code"] == "marker_unknown"
+    assert node.client("member").get(f"/servers?marker={theirs}").status == 200
+    assert node.client().get(f"/servers?all_tenants=1&marker={theirs}").status == 200
+
+
 def test_a_delete_answers_once(tree: Tree, node: Node) -> None:
     made = node.client("member").post("/servers", a_body()).json["server"]
     tree.settle()

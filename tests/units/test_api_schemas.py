@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -557,6 +559,40 @@ def test_builds_need_a_reservation() -> None:
 def test_attempts_are_named_in_full() -> None:
     refusal = refusal_of(AttemptsBody, {"builds": [{"uuid": UUID}]})
     assert (refusal.code, refusal.field) == ("missing_field", "builds.0.attempt")
+
+
+# -- validation of hostile bodies ends early ---------------------------------------------------------------
+
+
+def peak_bytes(call: Callable[[], Any]) -> int:
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("schema", "body", "field"),
+    [
+        (AttemptsBody, {"builds": [0] * 70_000}, "builds.0"),
+        (BuildBody, {**a_build_call(builds=[0] * 100_000)}, "server.builds.0"),
+        (ReportsBody, {"service": "s", "reports": [{}] * 2000}, "reports.0.uuid"),
+        (RegisterBody, {"service": "s", "hosts": [{}] * 2000}, "hosts.0.name"),
+        (BuildBody, a_build_call(**{f"k{n}": 0 for n in range(100_000)}), "server.k0"),
+        (AttemptsBody, {"builds": [{f"k{n}": 0 for n in range(50_000)}]}, "builds.0.k0"),
+        (BootBody, {f"k{n}": 0 for n in range(8_000)}, "k0"),
+        (ImageBody, {"image": {"name": "i", "properties": {f"k{n}": 0 for n in range(500)}}}, "image"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_a_body_of_many_faults_is_refused_by_one_of_them(
+    schema: type[Schema], body: dict[str, Any], field: str
+) -> None:
+    refusal = refusal_of(schema, body)
+    assert refusal.field.startswith(field)
+    assert peak_bytes(lambda: refusal_of(schema, body)) < 2_000_000
 
 
 # -- the rest ----------------------------------------------------------------------------------------------

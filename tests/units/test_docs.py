@@ -252,6 +252,27 @@ def test_every_call_with_a_body_is_described() -> None:
             assert re.search(rf"{re.escape(route.path)}(?!\w)", text("wire.md")), route.path
 
 
+def test_the_largest_body_of_every_call_is_listed() -> None:
+    cells = rows(section(DOCS / "wire.md", "### Largest bodies"))
+    listed = {call: (size, values) for calls, size, values in cells for call in calls.split(", `")}
+    listed = {call.replace("`", ""): limit for call, limit in listed.items()}
+    for route in URLS:
+        if route.body is None:
+            continue
+        limit = route.body.body_limit
+        call = f"{route.method} {route.path}"
+        as_parent = f"{call}, as a parent"
+        if as_parent in listed and Role.PARENT in route.roles:
+            call = as_parent
+        size = _per_instance(limit.bytes, limit.bytes_each)
+        values = _per_instance(limit.values, limit.values_each)
+        assert listed.get(call, listed["any other"]) == (size, values), call
+
+
+def _per_instance(fixed: int, each: int) -> str:
+    return f"{fixed} + {each}" if each else str(fixed)
+
+
 @pytest.mark.parametrize("states", [BuildState, InstanceStatus], ids=lambda states: states.__name__)
 def test_every_state_on_the_wire_is_described(states: type[BuildState] | type[InstanceStatus]) -> None:
     words = set(re.findall(r"\w+", text("wire.md")))

@@ -1,31 +1,31 @@
-"""Reading a request's body and query string: bounded first, parsed then, and nothing of it believed yet."""
+"""Read a request's body and query string: bounded before they are parsed, and not yet validated."""
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 from flask import Request
 
+from zonesched.api.schemas.body_limit import BodyLimit
 from zonesched.errors import BadRequest, TooLarge
+from zonesched.model.json_shape import Verdict, judge
 
 DEEPEST = 32
 JSON_TYPE = "application/json"
 
-_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 
-
-def read_object(request: Request, max_bytes: int) -> dict[str, Any]:
+def read_object(request: Request, limit: BodyLimit) -> dict[str, Any]:
     """The JSON object that a request carries.
 
-    Raises TooLarge above `max_bytes`, BadRequest with the codes body_not_json, body_too_deep, invalid_value.
+    Raises TooLarge with the codes body_too_large and body_too_many_values, BadRequest with the codes
+    body_not_json, body_too_deep and invalid_value.
     """
     if request.mimetype != JSON_TYPE:
         raise BadRequest(f"Content-Type must be {JSON_TYPE}.", code="body_not_json", field="Content-Type")
-    return parse_object(_read(request, max_bytes))
+    return parse_object(_read(request, limit.bytes), limit.values)
 
 
 def _read(request: Request, max_bytes: int) -> bytes:
@@ -41,18 +41,27 @@ def _too_large(max_bytes: int) -> TooLarge:
     return TooLarge(f"The body is larger than {max_bytes} bytes.", field="body")
 
 
-def parse_object(data: bytes) -> dict[str, Any]:
+def parse_object(data: bytes, max_values: int) -> dict[str, Any]:
     """The JSON object in `data`, at most 32 levels deep, without NUL characters in any string.
 
-    NaN and infinities, which are not JSON, and numbers beyond a double are refused as not JSON.
+    NaN and infinities, which are not JSON, and numbers beyond a double are refused as not JSON. Nothing is
+    built of a text with more levels or values. Raises as `read_object` does.
     """
+    match judge(data, DEEPEST, max_values):
+        case Verdict.TOO_DEEP:
+            message = f"The body nests deeper than {DEEPEST} levels."
+            raise BadRequest(message, code="body_too_deep", field="body")
+        case Verdict.TOO_MANY_VALUES:
+            message = f"The body has more than {max_values} JSON values."
+            raise TooLarge(message, code="body_too_many_values", field="body")
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:
-        raise _too_deep() if _nests_deep(data) else _not_json("The body is not JSON.") from None
+        raise _not_json("The body is not JSON.") from None
     if not isinstance(value, dict):
         raise _not_json("The body is not a JSON object.")
-    _check_strings_and_depth(value, looks_for_nul=b"\\u0000" in data)
+    if b"\\u0000" in data and _has_nul(value):
+        raise BadRequest("The body has a NUL character in a string.", field="body")
     return value
 
 
@@ -60,41 +69,16 @@ def _not_json(message: str) -> BadRequest:
     return BadRequest(message, code="body_not_json", field="body")
 
 
-def _too_deep() -> BadRequest:
-    return BadRequest(f"The body nests deeper than {DEEPEST} levels.", code="body_too_deep", field="body")
-
-
-def _nests_deep(data: bytes) -> bool:
-    """Whether text that the parser gave up on opens more brackets inside each other than are allowed."""
-    depth = 0
-    for token in _TOKENS.finditer(data):
-        first = token.group()[:1]
-        depth += (first in (b"[", b"{")) - (first in (b"]", b"}"))
-        if depth > DEEPEST:
-            return True
-    return False
-
-
-def _check_strings_and_depth(value: dict[str, Any], looks_for_nul: bool) -> None:
-    level: list[Any] = [value]
-    for _ in range(DEEPEST):
-        if looks_for_nul and any("\0" in text for text in _strings(level)):
-            raise BadRequest("The body has a NUL character in a string.", field="body")
-        level = [
-            item
-            for container in level
-            for item in (container.values() if type(container) is dict else container)
-            if type(item) is dict or type(item) is list
-        ]
-        if not level:
-            return
-    raise _too_deep()
-
-
-def _strings(level: Iterable[Any]) -> Iterable[str]:
-    for container in level:
-        items = (*container, *container.values()) if isinstance(container, dict) else container
-        yield from (item for item in items if isinstance(item, str))
+def _has_nul(value: Any) -> bool:
+    match value:
+        case str():
+            return "\0" in value
+        case dict():
+            return any("\0" in key or _has_nul(item) for key, item in value.items())
+        case list():
+            return any(map(_has_nul, value))
+        case _:
+            return False
 
 
 def read_query(request: Request) -> dict[str, str]:

@@ -36,7 +36,9 @@ def serve(site: Site, routes: Sequence[Route], request: Request, args: Mapping[s
     query = validate(route.query, unverified_query, site.limits)
     body, unverified_body = None, {}
     if route.body is not None:
-        unverified_body = read_object(request, site.zone.conf.max_body_bytes)
+        conf = site.zone.conf
+        limit = route.body.body_limit.in_zone(conf.max_instances_per_request, conf.max_body_bytes)
+        unverified_body = read_object(request, limit)
         body = validate(route.body, unverified_body, site.limits)
     return route.handler(
         Call(

@@ -62,7 +62,10 @@ class Page:
 
 
 def page(tx: Connection, wanted: Page) -> list[Instance]:
-    """Instances newest first, after the marker; deleted ones only where that status is asked for."""
+    """Instances newest first, after the marker; deleted ones only where that status is asked for.
+
+    Raises LookupError for a marker that names no instance of the scope.
+    """
     conditions = in_scope(wanted.scope)
     if wanted.reservation_id:
         conditions.append(COLUMNS.reservation_id == wanted.reservation_id)
@@ -73,7 +76,7 @@ def page(tx: Connection, wanted: Page) -> list[Instance]:
     else:
         conditions.append(COLUMNS.status != InstanceStatus.DELETED.value)
     if wanted.marker:
-        conditions.append(_after(tx, wanted.marker))
+        conditions.append(_after(tx, wanted))
     statement = (
         sa.select(t.instances)
         .where(*conditions)
@@ -83,8 +86,10 @@ def page(tx: Connection, wanted: Page) -> list[Instance]:
     return [instances.from_row(row) for row in tx.execute(statement)]
 
 
-def _after(tx: Connection, marker: str) -> sa.ColumnElement[bool]:
-    created_at = tx.execute(sa.select(COLUMNS.created_at).where(COLUMNS.uuid == marker)).scalar()
+def _after(tx: Connection, wanted: Page) -> sa.ColumnElement[bool]:
+    marker = wanted.marker
+    found = sa.select(COLUMNS.created_at).where(COLUMNS.uuid == marker, *in_scope(wanted.scope))
+    created_at = tx.execute(found).scalar()
     if created_at is None:
         raise LookupError(marker)
     return sa.or_(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
+from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
 from zonesched.api.schemas.fields import MOST_ITEMS, Name, Schema, Text, ZoneName, refusal
 from zonesched.model.aggregate import AVAILABILITY_ZONE
 
@@ -60,6 +61,8 @@ class MetadataChange(Schema):
 
 class AggregateActionBody(Schema):
     """One of three actions."""
+
+    body_limit: ClassVar[BodyLimit] = WITH_MAP
 
     add_host: HostMember | None = None
     remove_host: HostMember | None = None

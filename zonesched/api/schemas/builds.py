@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from zonesched.api.schemas.fields import Amount, Name, PerInstance, Schema, Text, Uuid
+from zonesched.api.schemas.body_limit import ATTEMPTS, BUILDS, BodyLimit
+from zonesched.api.schemas.fields import Amount, FirstFault, Name, PerInstance, Schema, Text, Uuid
 from zonesched.api.schemas.select import FlavorOfSpec, ImageOfSpec, RequestSpecBody
 from zonesched.errors import BadRequest
 from zonesched.model.placement import Attempt, Build
@@ -34,7 +35,9 @@ class ParentServer(Schema):
 
     reservation_id: Uuid = ""
     hold_s: float = Field(default=1.0, gt=0, le=3600)
-    builds: Annotated[list[BuildItem], Field(min_length=1), PerInstance] = Field(default_factory=list)
+    builds: Annotated[list[BuildItem], Field(min_length=1), FirstFault, PerInstance] = Field(
+        default_factory=list
+    )
     blob: str = ""
     uuid: Uuid = ""
     attempt: Amount = 0
@@ -74,6 +77,8 @@ class ParentServer(Schema):
 class BuildBody(Schema):
     """A parent's POST /servers."""
 
+    body_limit: ClassVar[BodyLimit] = BUILDS
+
     server: ParentServer
     request_spec: RequestSpecBody
 
@@ -97,7 +102,9 @@ def _names(ref: str, asked: FlavorOfSpec | ImageOfSpec) -> bool:
 class AttemptsBody(Schema):
     """A parent's confirm or cancel."""
 
-    builds: Annotated[list[AttemptItem], Field(min_length=1), PerInstance]
+    body_limit: ClassVar[BodyLimit] = ATTEMPTS
+
+    builds: Annotated[list[AttemptItem], Field(min_length=1), FirstFault, PerInstance]
 
     def to_attempts(self) -> list[Attempt]:
         return [Attempt(item.uuid, item.attempt) for item in self.builds]

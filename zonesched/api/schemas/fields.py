@@ -10,17 +10,28 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
+from zonesched.api.schemas.body_limit import SMALL, BodyLimit
 from zonesched.model.request_spec import RESOURCES_SCOPE, TRAIT_SCOPE
 
 MAX_INT = 2**31 - 1
 MOST_INSTANCES = 100_000
 MOST_ITEMS = 128
-MOST_HOSTS = 100_000
+MAX_AGENT_ITEMS = 2000
 FREE_JSON_BYTES = 64 * 1024
 CLASS_NAME = r"^[A-Z][A-Z0-9_]{0,63}$"
 PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
@@ -46,9 +57,27 @@ class Limits:
 
 
 class Schema(BaseModel):
-    """A JSON object with known keys and strict types."""
+    """A JSON object with known keys and strict types; as a body, of at most `body_limit`."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+    body_limit: ClassVar[BodyLimit] = SMALL
+
+    @model_validator(mode="before")
+    @classmethod
+    def _stop_at_unknown_key(cls, value: Any) -> Any:
+        """Refuse an object that has more keys than fields by one fault, not by one for each unknown key."""
+        if isinstance(value, dict) and len(value) > len(cls.model_fields) and not cls._takes_any_key():
+            known = {field.alias or name for name, field in cls.model_fields.items()}
+            unknown = next(key for key in value if key not in known)
+            raise ValidationError.from_exception_data(
+                cls.__name__, [{"type": "extra_forbidden", "loc": (unknown,), "input": None}]
+            )
+        return value
+
+    @classmethod
+    def _takes_any_key(cls) -> bool:
+        return cls.model_config.get("extra") == "allow"
 
 
 def refusal(code: str, message: str) -> PydanticCustomError:
@@ -131,6 +160,8 @@ InstanceCount = Annotated[int, Field(ge=1, le=MOST_INSTANCES), AfterValidator(_w
 """1 up to the zone's max_instances_per_request."""
 PerInstance = AfterValidator(_no_longer_than_request)
 """Marks a list that has at most max_instances_per_request items."""
+FirstFault = FailFast()
+"""Marks a list whose validation ends at its first wrong item."""
 
 ZoneText = Annotated[Text, AfterValidator(_no_colon)]
 """An availability zone, or nothing; no colon, which OpenStack's clients read as zone:host."""

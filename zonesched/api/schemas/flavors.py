@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
 from zonesched.api.schemas.fields import Amount, ExtraSpecs, ItemId, Name, Schema
 from zonesched.model.request_spec import Flavor
 
@@ -26,6 +27,8 @@ class NewFlavor(Schema):
 
 
 class FlavorBody(Schema):
+    body_limit: ClassVar[BodyLimit] = WITH_MAP
+
     flavor: NewFlavor
 
     def to_flavor(self, new_id: str) -> Flavor:
@@ -43,5 +46,7 @@ class FlavorBody(Schema):
 
 class ExtraSpecsBody(Schema):
     """Extra specs to add or to change; the others stay."""
+
+    body_limit: ClassVar[BodyLimit] = WITH_MAP
 
     extra_specs: ExtraSpecs

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from zonesched.api.schemas.body_limit import HOSTS, REPORTS, BodyLimit
 from zonesched.api.schemas.fields import (
+    MAX_AGENT_ITEMS,
     MAX_INT,
-    MOST_HOSTS,
     Amount,
     Finite,
+    FirstFault,
     FreeJson,
     Name,
     ReasonCode,
@@ -61,10 +63,12 @@ class HostItem(Schema):
 
 
 class RegisterBody(Schema):
-    """All hosts that the agent named `service` has."""
+    """Hosts that the agent named `service` has."""
+
+    body_limit: ClassVar[BodyLimit] = HOSTS
 
     service: Name
-    hosts: list[HostItem] = Field(max_length=MOST_HOSTS)
+    hosts: Annotated[list[HostItem], Field(max_length=MAX_AGENT_ITEMS), FirstFault]
 
 
 class BeatBody(Schema):
@@ -85,8 +89,10 @@ class ReportItem(Schema):
 
 
 class ReportsBody(Schema):
+    body_limit: ClassVar[BodyLimit] = REPORTS
+
     service: Name
-    reports: list[ReportItem] = Field(max_length=MOST_HOSTS)
+    reports: Annotated[list[ReportItem], Field(max_length=MAX_AGENT_ITEMS), FirstFault]
 
     def to_reports(self) -> list[AgentReport]:
         return [AgentReport(r.uuid, r.attempt, AgentState(r.state), r.reason) for r in self.reports]
@@ -101,8 +107,10 @@ class InconsistencyItem(Schema):
 
 
 class InconsistenciesBody(Schema):
+    body_limit: ClassVar[BodyLimit] = REPORTS
+
     service: Name
-    differences: list[InconsistencyItem] = Field(max_length=MOST_HOSTS)
+    differences: Annotated[list[InconsistencyItem], Field(max_length=MAX_AGENT_ITEMS), FirstFault]
 
     def to_amounts(self) -> dict[tuple[str, str], int]:
         return {(d.host, d.resource_class): d.difference for d in self.differences}

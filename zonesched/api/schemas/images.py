@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 
+from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
 from zonesched.api.schemas.fields import ItemId, Name, Schema, TextMap
 from zonesched.model.request_spec import Image
 
@@ -17,6 +20,8 @@ class NewImage(Schema):
 
 
 class ImageBody(Schema):
+    body_limit: ClassVar[BodyLimit] = WITH_MAP
+
     image: NewImage
 
     def to_image(self, new_id: str) -> Image:

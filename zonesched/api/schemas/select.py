@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from zonesched.api.schemas.body_limit import REQUEST, BodyLimit
 from zonesched.api.schemas.fields import (
     MAX_INT,
     Amount,
@@ -125,6 +126,8 @@ class RequestSpecBody(Schema):
 
 class SelectBody(Schema):
     """A parent asks what this zone and the zones below it would offer."""
+
+    body_limit: ClassVar[BodyLimit] = REQUEST
 
     version: Literal[1]
     request_spec: RequestSpecBody

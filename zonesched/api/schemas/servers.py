@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from zonesched.api.schemas.body_limit import REQUEST, BodyLimit
 from zonesched.api.schemas.fields import (
     FilterName,
     InstanceCount,
@@ -174,6 +175,8 @@ class BootServer(Server):
 
 class CreateBody(Schema):
     """A user's POST /servers; hints stand beside `server`, under one of their two names."""
+
+    body_limit: ClassVar[BodyLimit] = REQUEST
 
     server: Server
     hints: SchedulerHints = Field(default_factory=SchedulerHints, alias="os:scheduler_hints")

@@ -1,0 +1,42 @@
+"""The largest body that a call takes, in bytes and in JSON values; both are checked before it is parsed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KIB = 1024
+
+
+@dataclass(frozen=True)
+class BodyLimit:
+    """Bytes and JSON values (keys count) of one body.
+
+    `bytes_each` and `values_each` come on top for each instance of the zone's `max_instances_per_request`.
+    The option `max_body_bytes` bounds every body as well.
+    """
+
+    bytes: int
+    values: int
+    bytes_each: int = 0
+    values_each: int = 0
+
+    def in_zone(self, max_instances: int, max_body_bytes: int) -> BodyLimit:
+        """The limit under these two options of a zone."""
+        size = min(max_body_bytes, self.bytes + self.bytes_each * max_instances)
+        return BodyLimit(size, self.values + self.values_each * max_instances)
+
+
+SMALL = BodyLimit(64 * KIB, 1024)
+"""A few fields."""
+WITH_MAP = BodyLimit(512 * KIB, 1024)
+"""A few fields and a text map of 128 items."""
+REQUEST = BodyLimit(512 * KIB, 8192)
+"""A boot or a request spec: 64 KiB of user data or hints, text maps, a query."""
+BUILDS = BodyLimit(512 * KIB, 8192, bytes_each=176 * KIB, values_each=24)
+"""A request spec, and 16 blobs for each instance."""
+ATTEMPTS = BodyLimit(KIB, 16, bytes_each=128, values_each=8)
+"""One attempt for each instance."""
+HOSTS = BodyLimit(16 * KIB * KIB, 512 * KIB)
+"""2,000 hosts of an agent, some 260 values each."""
+REPORTS = BodyLimit(KIB * KIB, 32 * KIB)
+"""2,000 reports of an agent."""
