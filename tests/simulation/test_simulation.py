@@ -68,8 +68,8 @@ def entries_are_never_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def an_unanswered_confirm_counts_as_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    over = boot_progress._OVER | {PlacementState.CONFIRMING}
-    monkeypatch.setattr(boot_progress, "_OVER", over)
+    occupying = boot_progress.OCCUPYING - {PlacementState.CONFIRMING}
+    monkeypatch.setattr(boot_progress, "OCCUPYING", occupying)
 
 
 def agents_end_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

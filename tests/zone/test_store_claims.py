@@ -26,10 +26,11 @@ from tests.builders.one_zone import (
     used_on,
 )
 from zonesched.model.placement import CLAIMING, PlacementState
+from zonesched.model.placement_moves import LOCAL_MOVES, IllegalMove, Move
 from zonesched.model.views import HostForm, InventoryForm
 from zonesched.services.zone import Zone
 from zonesched.store import claims, hosts, identity, placements
-from zonesched.store.placements import OnHost, Placement
+from zonesched.store.placements import InChild, OnHost, Placement
 from zonesched.store.store import Transaction
 
 State = PlacementState
@@ -176,22 +177,21 @@ def test_a_place_that_is_left_gives_back_once(tmp_path: Path) -> None:
     put_reservation(zone)
     place = _place(zone, host_id, {"VCPU": 2})
 
-    first = move(zone, place, State.RELEASED)
+    first = move(zone, place, State.GONE)
     second = move(zone, place, State.GONE)
 
     assert (first, second) == (True, False)
     assert used_on(zone, host_id) == {"VCPU": 0}
 
 
-def test_a_place_that_never_had_a_claim_gives_nothing_back(tmp_path: Path) -> None:
+def test_a_place_in_a_child_gives_nothing_back_here(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     (host_id,) = add_hosts(zone, a_form("h1", VCPU=8))
     put_reservation(zone)
     _place(zone, host_id, {"VCPU": 2})
-    where = OnHost(host_id, {"VCPU": 2})
-    lost = put_place(zone, put_instance(zone), where, state=State.FAILED, claimed=False)
+    below = put_place(zone, put_instance(zone), InChild("child-1", ()), state=State.HELD)
 
-    assert move(zone, lost, State.GONE)
+    assert move(zone, below, State.GONE)
     assert used_on(zone, host_id) == {"VCPU": 2}
 
 
@@ -205,6 +205,19 @@ def test_a_confirm_keeps_the_claim(tmp_path: Path) -> None:
         return placements.move_all(tx, identity.next_change(tx), [place], State.CONFIRMED)
 
     assert zone.store.write(fn) == [place]
+    assert used_on(zone, host_id) == {"VCPU": 2}
+
+
+def test_an_illegal_move_is_refused_and_gives_nothing_back(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    (host_id,) = add_hosts(zone, a_form("h1", VCPU=8))
+    put_reservation(zone)
+    place = _place(zone, host_id, {"VCPU": 2})
+
+    with pytest.raises(IllegalMove, match="from held to released"):
+        move(zone, place, State.RELEASED)
+
+    assert _reread(zone, place).state is State.HELD
     assert used_on(zone, host_id) == {"VCPU": 2}
 
 
@@ -334,8 +347,9 @@ def _move_both(
     zone: Zone, plain: Plain, live: list[tuple[int, Placement]], which: int, to: PlacementState
 ) -> None:
     host, place = live[which]
-    # What has left its claim never comes back to one.
-    if to in CLAIMING and place.state not in CLAIMING:
+    if Move(place.state, to) not in LOCAL_MOVES:
+        with pytest.raises(IllegalMove):
+            move(zone, place, to)
         return
     assert move(zone, place, to)
     assert isinstance(place.where, OnHost)

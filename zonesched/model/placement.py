@@ -1,12 +1,6 @@
-"""The life of one instance's place: the states that rows and answers between zones go through.
+"""The states of a placement and of an instance, and what zones tell each other about one.
 
-    INTENDED -> HELD -> CONFIRMING -> CONFIRMED -> RELEASING -> RELEASED
-        |         |          |            |
-        +-- CANCELLING ------+-> GONE     +-> FAILED (the build failed)
-        +-> FAILED (no room, or the entry does not open)
-
-A place on an own host knows neither INTENDED, CONFIRMING, CANCELLING nor RELEASING: each of its changes is
-one transaction here. For a child's place they say that a call was decided and its answer is not known yet.
+`model.placement_moves` says which state follows which.
 """
 
 from __future__ import annotations
@@ -32,9 +26,9 @@ class PlacementState(enum.Enum):
 
 
 CLAIMING = frozenset({PlacementState.HELD, PlacementState.CONFIRMED})
-"""States in which a place on an own host takes the host's resources."""
+"""States in which a placement on a local host takes the host's resources."""
 
-LIVING = frozenset(
+WANTED = frozenset(
     {
         PlacementState.INTENDED,
         PlacementState.HELD,
@@ -42,11 +36,35 @@ LIVING = frozenset(
         PlacementState.CONFIRMED,
     }
 )
-"""States in which an instance is, or may still become, built at this place."""
+"""States of a placement that nobody has given up: its instance is, or may still be, built there."""
+
+OCCUPYING = WANTED | {PlacementState.CANCELLING}
+"""States of a placement that may have the instance: in any other state the instance may go elsewhere."""
+
+TO_BUILD = frozenset({PlacementState.CONFIRMING, PlacementState.CONFIRMED})
+"""States of a placement whose confirm was decided."""
+
+PROMISED = TO_BUILD | {PlacementState.HELD}
+"""States of a placement for which resources are, or were, held."""
+
+UNCONFIRMED = frozenset({PlacementState.INTENDED, PlacementState.HELD, PlacementState.CANCELLING})
+"""States of a placement whose confirm was never decided, and that ends with its hold."""
+
+UNBUILT = frozenset({PlacementState.CANCELLING, PlacementState.GONE, PlacementState.FAILED})
+"""States of a placement that has not led, and will not lead, to a running instance."""
+
+UNANSWERED = frozenset({PlacementState.CONFIRMING, PlacementState.CANCELLING, PlacementState.RELEASING})
+"""States of a child's placement in which a call to the child is repeated until it is answered."""
+
+FINAL = frozenset({PlacementState.GONE, PlacementState.FAILED, PlacementState.RELEASED})
+"""States that no placement leaves."""
+
+UNFINISHED = frozenset(PlacementState) - FINAL
+"""States of a placement that may still need a call to its child."""
 
 
 ZONE_LOST = "zone_lost"
-"""Why a place in a child came to nothing, or ended: the child is no longer a child of this zone."""
+"""The reason of a placement that ended because its child was removed from this zone."""
 
 
 class BuildState(enum.Enum):
@@ -114,6 +132,16 @@ class InstanceStatus(enum.Enum):
     ERROR = "ERROR"
     DELETED = "DELETED"
     UNKNOWN = "UNKNOWN"
+
+
+LIVING_STATUSES = frozenset({InstanceStatus.BUILD, InstanceStatus.ACTIVE, InstanceStatus.UNKNOWN})
+"""Statuses of an instance that runs or may still run."""
+
+BUILDING_STATUSES = frozenset({InstanceStatus.BUILD, InstanceStatus.UNKNOWN})
+"""Statuses of an instance whose build was not reported yet."""
+
+ENDED_STATUSES = frozenset({InstanceStatus.ERROR, InstanceStatus.DELETED})
+"""Statuses that an instance keeps unless its owner or a repair changes them."""
 
 
 @dataclass(frozen=True)

@@ -10,22 +10,23 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.model.agent_claims import AgentClaims, BookedClass, ClaimedInstance
-from zonesched.model.placement import CLAIMING, PlacementState
-from zonesched.store import agent_work, locks
+from zonesched.model.placement import CLAIMING, LIVING_STATUSES, PlacementState
+from zonesched.store import locks
 from zonesched.store import tables as t
+from zonesched.store.prepared import is_in
 
 _host, _place, _instance, _inventory = t.hosts.c, t.placements.c, t.instances.c, t.inventories.c
 _IS_WANTED = sa.and_(
     _place.state == PlacementState.CONFIRMED.value,
     _instance.uuid.is_not(None),
-    _instance.status.in_([status.value for status in agent_work.LIVING]),
+    is_in(_instance.status, LIVING_STATUSES),
 )
 _CLAIMS = (
     sa.select(_place.uuid, _place.number, _host.name, _place.resources, _IS_WANTED.label("is_wanted"))
     .join(t.hosts, _host.id == _place.host_id)
     .outerjoin(t.instances, sa.and_(_instance.uuid == _place.uuid, _instance.attempt == _place.number))
     .where(_host.service_id == sa.bindparam("service"))
-    .where(_place.state.in_(sorted(state.value for state in CLAIMING)))
+    .where(is_in(_place.state, CLAIMING))
     .order_by(_host.name, _place.uuid, _place.number)
 )
 _BOOKED = (

@@ -8,14 +8,12 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.model.placement import LIVING_STATUSES, InstanceStatus, PlacementState
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_from_row
 from zonesched.model.views import DesiredInstance
 from zonesched.store import tables as t
-from zonesched.store.prepared import Prepared, one_of
-
-LIVING = (InstanceStatus.BUILD, InstanceStatus.ACTIVE, InstanceStatus.UNKNOWN)
+from zonesched.store.prepared import Prepared, is_in, one_of
 
 _host, _place, _instance = t.hosts.c, t.placements.c, t.instances.c
 _DESIRED = Prepared(
@@ -32,7 +30,7 @@ _DESIRED = Prepared(
     .join(t.instances, sa.and_(_instance.uuid == _place.uuid, _instance.attempt == _place.number))
     .where(_host.service_id == sa.bindparam("service"))
     .where(_place.state == PlacementState.CONFIRMED.value)
-    .where(sa.or_(*[_instance.status == status.value for status in LIVING]))
+    .where(is_in(_instance.status, LIVING_STATUSES))
     .order_by(_host.name, _place.uuid)
 )
 _reservation = t.reservations.c

@@ -6,9 +6,7 @@ Live holds, leased work and calls that wait for an answer are states of passage 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 import orjson
 import sqlalchemy as sa
@@ -22,15 +20,23 @@ from zonesched.model.inconsistency import (
     OfPlace,
     OfReservation,
 )
-from zonesched.model.placement import CLAIMING, LIVING, InstanceStatus, PlacementState
+from zonesched.model.placement import (
+    CLAIMING,
+    ENDED_STATUSES,
+    LIVING_STATUSES,
+    OCCUPYING,
+    TO_BUILD,
+    WANTED,
+    InstanceStatus,
+    PlacementState,
+)
 from zonesched.store import capacities
 from zonesched.store import tables as t
 from zonesched.store.audit_groups import group_differences
+from zonesched.store.prepared import is_in
 from zonesched.store.reservations import ReservationState
 
 State = PlacementState
-RUNNING = (InstanceStatus.BUILD, InstanceStatus.ACTIVE, InstanceStatus.UNKNOWN)
-ENDED = (InstanceStatus.ERROR, InstanceStatus.DELETED)
 _place, _instance, _reservation = t.placements.c, t.instances.c, t.reservations.c
 
 
@@ -65,7 +71,7 @@ def used_differs(tx: Connection) -> list[Inconsistency]:
     claimed: Counter[tuple[str, str]] = Counter()
     statement = (
         sa.select(_place.host_id, _place.resources, sa.func.count())
-        .where(_place.kind == "host", _place.state.in_(_values(CLAIMING)))
+        .where(_place.kind == "host", is_in(_place.state, CLAIMING))
         .group_by(_place.host_id, _place.resources)
     )
     for host_id, resources, copies in tx.execute(statement):
@@ -107,9 +113,9 @@ def claim_without_instance(tx: Connection) -> list[Inconsistency]:
 
     In a child zone an instance in ERROR keeps its place until it is deleted.
     """
-    here = sa.and_(_place.kind == "host", _place.state.in_(_values(CLAIMING)))
-    below = sa.and_(_place.kind == "child", _place.state.in_(_values((State.CONFIRMING, State.CONFIRMED))))
-    ended_here = sa.and_(_place.kind == "host", _instance.status.in_(_values(ENDED)))
+    here = sa.and_(_place.kind == "host", is_in(_place.state, CLAIMING))
+    below = sa.and_(_place.kind == "child", is_in(_place.state, TO_BUILD))
+    ended_here = sa.and_(_place.kind == "host", is_in(_instance.status, ENDED_STATUSES))
     statement = (
         sa.select(
             _place.uuid, _place.number, _place.caller_id, _place.state, _instance.status, _instance.attempt
@@ -146,9 +152,9 @@ def instance_without_place(tx: Connection) -> list[Inconsistency]:
             ),
         )
         .outerjoin(t.placements, sa.and_(_place.uuid == _instance.uuid, _place.number == _instance.attempt))
-        .where(_instance.status.in_(_values(RUNNING)))
+        .where(is_in(_instance.status, LIVING_STATUSES))
         .where(_reservation.state != ReservationState.OPEN.value)
-        .where(sa.or_(_place.uuid.is_(None), _place.state.not_in(_values((*LIVING, State.CANCELLING)))))
+        .where(sa.or_(_place.uuid.is_(None), ~is_in(_place.state, OCCUPYING)))
     )
     return [
         Inconsistency(
@@ -162,7 +168,7 @@ def instance_without_place(tx: Connection) -> list[Inconsistency]:
 
 def two_places(tx: Connection) -> list[Inconsistency]:
     """An instance is built in one place only, and once its boot is settled nothing else is kept for it."""
-    built = sa.case((_place.state.in_(_values((State.CONFIRMING, State.CONFIRMED))), 1), else_=0)
+    built = sa.case((is_in(_place.state, TO_BUILD), 1), else_=0)
     settled = sa.case((_reservation.state == ReservationState.SETTLED.value, 1), else_=0)
     statement = (
         sa.select(
@@ -175,7 +181,7 @@ def two_places(tx: Connection) -> list[Inconsistency]:
             t.reservations,
             sa.and_(_reservation.id == _place.reservation_id, _reservation.caller_id == _place.caller_id),
         )
-        .where(_place.state.in_(_values(LIVING)))
+        .where(is_in(_place.state, WANTED))
         .group_by(_place.uuid, _place.caller_id)
         .having(sa.or_(sa.func.sum(built) > 1, sa.and_(sa.func.max(settled) == 1, sa.func.count() > 1)))
     )
@@ -207,7 +213,7 @@ def hold_overdue(tx: Connection, overdue_before: float) -> list[Inconsistency]:
     """A hold that nobody confirmed ends soon after its time."""
     statement = sa.select(
         _place.uuid, _place.number, _place.caller_id, _place.state, _place.hold_expires_at
-    ).where(_place.state.in_(_values((State.INTENDED, State.HELD))), _place.hold_expires_at < overdue_before)
+    ).where(is_in(_place.state, (State.INTENDED, State.HELD)), _place.hold_expires_at < overdue_before)
     return [
         Inconsistency(
             "hold_overdue",
@@ -271,7 +277,3 @@ def reservation_counts(tx: Connection, zone_uuid: str) -> list[Inconsistency]:
         Inconsistency("reservation_counts", OfInstance(row.uuid, row.caller_id), "its reservation is missing")
         for row in tx.execute(stray)
     ]
-
-
-def _values(states: Iterable[Enum]) -> Sequence[str]:
-    return sorted(state.value for state in states)

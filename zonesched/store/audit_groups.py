@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -11,10 +11,11 @@ from sqlalchemy.engine import Connection
 
 from zonesched.model.group_place import Anywhere, AtChild, AtHost, TakenPlace
 from zonesched.model.inconsistency import Inconsistency, OfGroup
-from zonesched.model.placement import CLAIMING, PlacementState
+from zonesched.model.placement import CLAIMING, OCCUPYING, PlacementState
 from zonesched.model.request_spec import Group, GroupPolicy, ServerGroup
 from zonesched.store import group_places, reservations
 from zonesched.store import tables as t
+from zonesched.store.prepared import is_in
 
 _place, _instance, _row = t.placements.c, t.instances.c, t.group_places.c
 Key = tuple[str, str]
@@ -85,7 +86,7 @@ def members(tx: Connection) -> Sequence[Member]:
     statement = (
         sa.select(*shown, _instance.caller_id, _instance.group_id, _instance.reservation_id)
         .join(t.instances, _instance.uuid == _place.uuid)
-        .where(_instance.group_id != "", _place.state.in_(_values(group_places.KEEPING)))
+        .where(_instance.group_id != "", is_in(_place.state, OCCUPYING))
         .order_by(_place.uuid, _place.number)
     )
     rows = list(tx.execute(statement))
@@ -110,7 +111,3 @@ def _policy(group: Group) -> GroupPolicy | None:
 def _difference(kind: str, key: Key, detail: str) -> Inconsistency:
     caller_id, group_id = key
     return Inconsistency(kind, OfGroup(caller_id, group_id), detail)
-
-
-def _values(states: Iterable[PlacementState]) -> list[str]:
-    return sorted(state.value for state in states)

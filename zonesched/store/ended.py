@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.model.placement import FINAL, InstanceStatus
 from zonesched.store import claims, locks
 from zonesched.store import tables as t
+from zonesched.store.prepared import is_in
 from zonesched.store.reservations import ReservationState
 
 _instance, _place, _build, _reservation = (
@@ -19,7 +20,6 @@ _instance, _place, _build, _reservation = (
     t.inbound_builds.c,
     t.reservations.c,
 )
-OVER = [state.value for state in (PlacementState.GONE, PlacementState.FAILED, PlacementState.RELEASED)]
 DELETED_BY_ADMIN = "deleted_by_admin"
 """The reason of a DELETED instance that its parent does not know of yet."""
 
@@ -115,7 +115,7 @@ def _is_over(tx: Connection, key: Key, limits: Limits) -> bool:
 
 def _is_kept(tx: Connection, uuids: Sequence[str], limits: Limits) -> bool:
     places = sa.select(_place.uuid).where(
-        _place.uuid.in_(uuids), sa.or_(_place.state.not_in(OVER), _place.retained_until >= limits.now)
+        _place.uuid.in_(uuids), sa.or_(~is_in(_place.state, FINAL), _place.retained_until >= limits.now)
     )
     builds = sa.select(_build.uuid).where(_build.uuid.in_(uuids), _build.retained_until >= limits.now)
     return any(tx.execute(rows.limit(1)).first() is not None for rows in (places, builds))

@@ -11,6 +11,8 @@ from sqlalchemy.engine import Connection
 
 from zonesched.model.placement import (
     BUILD_STATE_OF,
+    BUILDING_STATUSES,
+    TO_BUILD,
     BuildState,
     InstanceChange,
     InstanceStatus,
@@ -18,7 +20,7 @@ from zonesched.model.placement import (
 )
 from zonesched.store import claims, inbound
 from zonesched.store import tables as t
-from zonesched.store.prepared import Prepared
+from zonesched.store.prepared import Prepared, is_in
 
 
 @dataclass(frozen=True)
@@ -100,12 +102,12 @@ _IN_CHILD = sa.select(_place.uuid).where(
     _place.uuid == _instance.uuid,
     _place.number == _instance.attempt,
     _place.kind == "child",
-    sa.or_(*[_place.state == s.value for s in (PlacementState.CONFIRMING, PlacementState.CONFIRMED)]),
+    is_in(_place.state, TO_BUILD),
 )
 # From the few that are unfinished to their places, and not from all that is built.
 _NEWEST_UNFINISHED = Prepared(
     sa.select(sa.func.max(_instance.updated_at).label("sent_at")).where(
-        sa.or_(*[_instance.status == s.value for s in (InstanceStatus.BUILD, InstanceStatus.UNKNOWN)]),
+        is_in(_instance.status, BUILDING_STATUSES),
         _IN_CHILD.exists(),
     )
 )

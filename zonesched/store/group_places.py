@@ -12,22 +12,16 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.model.group_place import Anywhere, AtChild, AtHost, GroupPlace, TakenPlace
-from zonesched.model.placement import CLAIMING, LIVING, PlacementState
+from zonesched.model.placement import CLAIMING, OCCUPYING
 from zonesched.store import claims
 from zonesched.store import tables as t
+from zonesched.store.prepared import is_in
 
 _row, _place, _instance = t.group_places.c, t.placements.c, t.instances.c
-
-KEEPING = LIVING | {PlacementState.CANCELLING}
-"""States of a placement that keep the place of its group: the instance is, or may yet be, there."""
 
 _OF_GROUP = sa.select(t.group_places).where(
     _row.caller_id == sa.bindparam("caller"), _row.group_id == sa.bindparam("group")
 )
-
-
-def _in(states: frozenset[PlacementState]) -> list[str]:
-    return sorted(state.value for state in states)
 
 
 KEPT = (
@@ -35,7 +29,7 @@ KEPT = (
     .join(t.instances, _instance.uuid == _place.uuid)
     # The first condition lets the planner use the index, which has rows with a group alone.
     .where(_instance.group_id != "", _instance.group_id == _row.group_id)
-    .where(_instance.caller_id == _row.caller_id, _place.state.in_(_in(KEEPING)))
+    .where(_instance.caller_id == _row.caller_id, is_in(_place.state, OCCUPYING))
     .correlate(t.group_places)
     .exists()
 )
@@ -96,7 +90,7 @@ def members_on(tx: Connection, caller_id: str, group_id: str, host_ids: Sequence
         statement = (
             sa.select(_place.host_id, sa.func.count())
             .join(t.instances, _instance.uuid == _place.uuid)
-            .where(_place.host_id.in_(some), _place.state.in_(_in(CLAIMING)))
+            .where(_place.host_id.in_(some), is_in(_place.state, CLAIMING))
             .where(_instance.group_id == group_id, _instance.caller_id == caller_id)
             .group_by(_place.host_id)
         )

@@ -14,7 +14,7 @@ from zonesched.model.counts import Counts
 from zonesched.model.host_uses import NO_USES, HostUses
 from zonesched.model.placement import CLAIMING, InstanceStatus
 from zonesched.store import tables as t
-from zonesched.store.prepared import Prepared
+from zonesched.store.prepared import Prepared, is_in
 
 _HOST, _INVENTORY = t.hosts.c, t.inventories.c
 
@@ -87,7 +87,7 @@ def _living(some_hosts: sa.Select[tuple[str]]) -> sa.Select[Any]:
         )
         .join(t.instances, instance.uuid == placed.uuid)
         .where(placed.host_id.in_(some_hosts))
-        .where(sa.or_(*[placed.state == state for state in sorted(state.value for state in CLAIMING)]))
+        .where(is_in(placed.state, CLAIMING))
     )
 
 

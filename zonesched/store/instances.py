@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,10 +11,10 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.placement import InstanceStatus
+from zonesched.model.placement import BUILDING_STATUSES, InstanceStatus
 from zonesched.store import claims
 from zonesched.store import tables as t
-from zonesched.store.prepared import Prepared, one_of
+from zonesched.store.prepared import Prepared, is_in, one_of
 
 COLUMNS = t.instances.c
 # An enumeration's own look-up takes as long as all the rest of a row.
@@ -61,11 +61,10 @@ _SET_STATUS = (
     )
 )
 _SET_ANY_STATUS = Prepared(_SET_STATUS)
-_UNENDED = (InstanceStatus.BUILD, InstanceStatus.UNKNOWN)
 _END_ATTEMPT = Prepared(
     sa.update(t.instances)
     .where(COLUMNS.uuid == sa.bindparam("b_uuid"), COLUMNS.attempt == sa.bindparam("b_attempt"))
-    .where(sa.or_(*[COLUMNS.status == status.value for status in _UNENDED]))
+    .where(is_in(COLUMNS.status, BUILDING_STATUSES))
     .values(
         status=sa.bindparam("b_status"),
         reason=sa.bindparam("b_reason"),
@@ -186,7 +185,7 @@ def set_status(
     now: float,
     *,
     reason: str = "",
-    only_from: Sequence[InstanceStatus] = (),
+    only_from: Collection[InstanceStatus] = (),
 ) -> int:
     """Set the status of instances, those in `only_from` where it is given; how many were set."""
     if not uuids:

@@ -18,6 +18,7 @@ from sqlalchemy.engine import Connection
 
 from zonesched.model.placement import CLAIMING
 from zonesched.store import tables as t
+from zonesched.store.prepared import is_in
 
 _boot, _instance, _place, _host = t.reservations.c, t.instances.c, t.placements.c, t.hosts.c
 _child = t.children.c
@@ -37,9 +38,7 @@ _GROUPS = (
     .where(_instance.uuid == _IDS, _instance.group_id != "")
     .distinct()
 )
-_CLAIMED = sa.select(_place.host_id).where(
-    _place.uuid == _IDS, _place.state.in_(sorted(state.value for state in CLAIMING))
-)
+_CLAIMED = sa.select(_place.host_id).where(_place.uuid == _IDS, is_in(_place.state, CLAIMING))
 # Rows that refer to a host may go on being written.
 _OF_HOSTS = sa.select(_host.id).order_by(_host.id).with_for_update(key_share=True)
 _HOSTS = _OF_HOSTS.where(_host.id == _IDS)

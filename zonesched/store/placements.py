@@ -10,10 +10,19 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.placement import CLAIMING, PlacementState
+from zonesched.model.placement import (
+    CLAIMING,
+    OCCUPYING,
+    PROMISED,
+    UNANSWERED,
+    UNBUILT,
+    UNCONFIRMED,
+    PlacementState,
+)
+from zonesched.model.placement_moves import CHILD_MOVES, LOCAL_MOVES, IllegalMove, Move
 from zonesched.store import claims, group_places
 from zonesched.store import tables as t
-from zonesched.store.prepared import Prepared, one_of
+from zonesched.store.prepared import Prepared, is_in, one_of
 
 COLUMNS = t.placements.c
 _STATE_OF = {state.value: state for state in PlacementState}
@@ -59,39 +68,32 @@ _PRESENT = Prepared(
     .join(t.instances, sa.and_(_instance.uuid == COLUMNS.uuid, _instance.attempt == COLUMNS.number))
     .where(one_of(COLUMNS.uuid, "uuids"), _instance.reason == "")
 )
-_CAME_TO_NOTHING = (PlacementState.CANCELLING, PlacementState.GONE, PlacementState.FAILED)
-HOLDS = (PlacementState.HELD, PlacementState.CONFIRMING, PlacementState.CONFIRMED)
 
 
-def _how_many(states: Sequence[PlacementState]) -> sa.ColumnElement[int]:
-    return sa.func.sum(sa.case((COLUMNS.state.in_([state.value for state in states]), 1), else_=0))
+def _count_in(states: Collection[PlacementState]) -> sa.ColumnElement[int]:
+    return sa.func.sum(sa.case((is_in(COLUMNS.state, states), 1), else_=0))
 
 
 _BROKEN_PROMISES = (
     sa.select(COLUMNS.child_id)
     .where(COLUMNS.reservation_id == sa.bindparam("reservation"), COLUMNS.kind == "child")
     .group_by(COLUMNS.child_id)
-    .having(_how_many(_CAME_TO_NOTHING) > _how_many(HOLDS))
+    .having(_count_in(UNBUILT) > _count_in(PROMISED))
 )
 
 _IN_ORDER = sa.select(*_WITHOUT_SENT_BLOBS).order_by(COLUMNS.uuid, COLUMNS.number).limit(sa.bindparam("most"))
-UNTOLD = (PlacementState.CONFIRMING, PlacementState.CANCELLING, PlacementState.RELEASING)
-"""States of a child's place that the child has not answered to yet."""
-
-
-def _in_one_of(states: Sequence[PlacementState]) -> sa.ColumnElement[bool]:
-    return sa.or_(*[COLUMNS.state == state.value for state in states])
 
 
 _DUE_CALLS = Prepared(
     _IN_ORDER.where(
-        _in_one_of(UNTOLD),
+        is_in(COLUMNS.state, UNANSWERED),
         COLUMNS.next_call_at <= sa.bindparam("now"),
         sa.not_(one_of(COLUMNS.child_id, "busy")),
     )
 )
-_UNCONFIRMED = (PlacementState.INTENDED, PlacementState.HELD, PlacementState.CANCELLING)
-_OVERDUE = Prepared(_IN_ORDER.where(_in_one_of(_UNCONFIRMED), COLUMNS.hold_expires_at <= sa.bindparam("now")))
+_OVERDUE = Prepared(
+    _IN_ORDER.where(is_in(COLUMNS.state, UNCONFIRMED), COLUMNS.hold_expires_at <= sa.bindparam("now"))
+)
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,7 @@ def hosts_of(tx: Connection, caller_id: str, project_id: str, uuids: Collection[
         .join(t.instances, instance.uuid == COLUMNS.uuid)
         .where(instance.uuid.in_(sorted(uuids)))
         .where(instance.caller_id == caller_id, instance.project_id == project_id)
-        .where(COLUMNS.kind == "host", COLUMNS.state.in_(sorted(state.value for state in CLAIMING)))
+        .where(COLUMNS.kind == "host", is_in(COLUMNS.state, CLAIMING))
     )
     return frozenset(tx.execute(statement).scalars())
 
@@ -216,8 +218,9 @@ def move(
     reason: str = "",
     hold_expires_at: float = 0.0,
     next_call_at: float = 0.0,
+    repair: bool = False,
 ) -> bool:
-    """As `move_all`, for one placement."""
+    """Move one placement, as `move_all` does; False when it had moved on since it was read."""
     return bool(
         move_all(
             tx,
@@ -227,6 +230,7 @@ def move(
             reason=reason,
             hold_expires_at=hold_expires_at,
             next_call_at=next_call_at,
+            repair=repair,
         )
     )
 
@@ -240,13 +244,18 @@ def move_all(
     reason: str = "",
     hold_expires_at: float = 0.0,
     next_call_at: float = 0.0,
+    repair: bool = False,
 ) -> list[Placement]:
-    """Move placements from the state they were read in; those of them that had not moved on since.
+    """Move placements from the state they were read in; return those that had not moved on since.
 
-    Leaving a state that takes resources of an own host gives them back in the same transaction, and the last
+    Leaving a state that takes resources of a local host gives them back in the same transaction, and the last
     of an affinity group that leaves its place gives that back. A `hold_expires_at` of 0 keeps the stored one,
-    a reason of "" each one's own.
+    a reason of "" each one's own. Raises IllegalMove, with nothing written, for a move that is not in
+    `model.placement_moves`, unless it is a `repair`.
     """
+    placements = list(placements)
+    if not repair:
+        _check_legal(placements, to)
     values = {"b_to": to.value, "due_at": next_call_at, "why": reason, "held_until": hold_expires_at}
     alike: dict[tuple[int, PlacementState], list[Placement]] = {}
     for p in placements:
@@ -266,9 +275,16 @@ def move_all(
                 if isinstance(p.where, OnHost) and p.state in CLAIMING
             ],
         )
-    if to not in group_places.KEEPING:
-        group_places.leave(tx, sorted(p.uuid for p in moved if p.state in group_places.KEEPING))
+    if to not in OCCUPYING:
+        group_places.leave(tx, sorted(p.uuid for p in moved if p.state in OCCUPYING))
     return moved
+
+
+def _check_legal(placements: Sequence[Placement], to: PlacementState) -> None:
+    for kind, state in {(type(p.where), p.state) for p in placements}:
+        moves = LOCAL_MOVES if kind is OnHost else CHILD_MOVES
+        if Move(state, to) not in moves:
+            raise IllegalMove(f"A placement ({kind.__name__}) was to move from {state.value} to {to.value}.")
 
 
 def postpone(tx: Connection, placements: Sequence[Placement], due_after: Callable[[int], float]) -> None:

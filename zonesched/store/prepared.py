@@ -7,8 +7,9 @@ and gives its rows as named tuples. Errors are SQLAlchemy's, as from its own `ex
 
 from __future__ import annotations
 
+import enum
 from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -59,6 +60,11 @@ def _one_of_sqlite(element: one_of, compiler: SQLCompiler, **kw: Any) -> str:
 def _one_of_postgresql(element: one_of, compiler: SQLCompiler, **kw: Any) -> str:
     column, values = compiler.process(element.column, **kw), compiler.process(element.values, **kw)
     return f"{column} = ANY({values})"
+
+
+def is_in(column: sa.ColumnElement[Any], members: Iterable[enum.Enum]) -> sa.ColumnElement[bool]:
+    """Whether a column has the value of one of these members of an enumeration."""
+    return sa.or_(*[column == value for value in sorted(member.value for member in members)])
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 from zonesched.model.placement import CLAIMING
 from zonesched.store import identity, locks
 from zonesched.store import tables as t
+from zonesched.store.prepared import is_in
 
 
 def remove_host(tx: Connection, host_id: str) -> bool:
@@ -21,9 +22,7 @@ def remove_host(tx: Connection, host_id: str) -> bool:
     tx.execute(service.with_for_update(of=t.services))
     locks.hosts(tx, [host_id])
     place = t.placements.c
-    claims = sa.select(place.uuid).where(
-        place.host_id == host_id, place.state.in_([s.value for s in CLAIMING])
-    )
+    claims = sa.select(place.uuid).where(place.host_id == host_id, is_in(place.state, CLAIMING))
     if tx.execute(claims.limit(1)).first() is not None:
         return False
     tx.execute(sa.delete(t.hosts).where(t.hosts.c.id == host_id))

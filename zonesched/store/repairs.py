@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from zonesched.model.capacity import Inventory
 from zonesched.model.decision_trace import NO_TRACE
-from zonesched.model.placement import CLAIMING, InstanceStatus
+from zonesched.model.placement import CLAIMING, PROMISED, InstanceStatus
 from zonesched.model.request_spec import (
     DISK_GB,
     MEMORY_MB,
@@ -29,6 +29,7 @@ from zonesched.store import claims, instances, placements, reservations
 from zonesched.store import tables as t
 from zonesched.store.instances import Instance
 from zonesched.store.placements import OnHost, Placement
+from zonesched.store.prepared import is_in
 from zonesched.store.reservations import Reservation, ReservationState
 
 _inventory, _place, _instance, _reservation = (
@@ -73,7 +74,7 @@ def _claimed(tx: Connection, host_id: str) -> Counter[str]:
     statement = sa.select(_place.resources).where(
         _place.host_id == host_id,
         _place.kind == "host",
-        _place.state.in_(sorted(state.value for state in CLAIMING)),
+        is_in(_place.state, CLAIMING),
     )
     found: Counter[str] = Counter()
     for text in tx.execute(statement).scalars():
@@ -205,7 +206,7 @@ def restore_instance(tx: Connection, change: int, uuid: str, now: float) -> bool
 
     It is ACTIVE on an own host, until its agent says otherwise, and UNKNOWN in a child, until that tells.
     """
-    living = [p for p in placements.read_by_uuid(tx, [uuid]) if p.state in placements.HOLDS]
+    living = [p for p in placements.read_by_uuid(tx, [uuid]) if p.state in PROMISED]
     if not living:
         return False
     place = living[-1]

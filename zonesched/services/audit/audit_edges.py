@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from zonesched.errors import ChildUnreachable
 from zonesched.model.inconsistency import Inconsistency, OfAttempt, OfChild
-from zonesched.model.placement import InstanceChange, InstanceStatus, PlacementState
+from zonesched.model.placement import FINAL, LIVING_STATUSES, InstanceChange, InstanceStatus, PlacementState
 from zonesched.services.audit.audit import GRACE_S
 from zonesched.services.zone import Zone
 from zonesched.store import children as child_rows
@@ -21,8 +21,6 @@ from zonesched.store.child_placements import PlaceBelow, places_below
 from zonesched.zones.client import ChildClient
 
 MOST_PAGES = 10_000
-LIVING = (InstanceStatus.BUILD, InstanceStatus.ACTIVE, InstanceStatus.UNKNOWN)
-OVER = (PlacementState.GONE, PlacementState.FAILED, PlacementState.RELEASED)
 Key = tuple[str, int]
 
 
@@ -112,11 +110,11 @@ def _unknown(edge: _Edge, overdue_before: float) -> Iterable[Unlike]:
     """What lives below was sent by this zone and is still wanted; a hold may live until its time is over."""
     for key, told in edge.below.items():
         place = edge.here.get(key)
-        if told.status not in LIVING:
+        if told.status not in LIVING_STATUSES:
             continue
         if place is None:
             detail = "never placed there"
-        elif place.state in OVER and (
+        elif place.state in FINAL and (
             told.status is not InstanceStatus.BUILD or place.hold_expires_at < overdue_before
         ):
             detail = f"its place is {place.state.value}"
@@ -137,7 +135,7 @@ def _status_differs(edge: _Edge) -> Iterable[Unlike]:
 
 
 def _lives(place: PlaceBelow) -> bool:
-    return place.state is PlacementState.CONFIRMED and place.status in LIVING
+    return place.state is PlacementState.CONFIRMED and place.status in LIVING_STATUSES
 
 
 def _subject(edge: _Edge, key: Key) -> OfAttempt:

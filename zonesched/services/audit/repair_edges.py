@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from zonesched.model.inconsistency import Left, Mended, OfAttempt, Repaired
-from zonesched.model.placement import LIVING, InstanceChange, InstanceStatus, PlacementState
+from zonesched.model.placement import LIVING_STATUSES, WANTED, InstanceChange, InstanceStatus, PlacementState
 from zonesched.services.audit.audit_edges import Unlike
 from zonesched.services.audit.repair_rows import CannotTell, Repair
-from zonesched.services.boot.boot_progress import WANTED
 from zonesched.store import instances, placements
 from zonesched.store.child_placements import PlaceBelow
 from zonesched.store.instances import Instance
@@ -47,7 +46,7 @@ def _end_here(repair: Repair, unlike: Unlike) -> str:
         InstanceStatus.ERROR,
         repair.now,
         reason=reason,
-        only_from=list(WANTED),
+        only_from=LIVING_STATUSES,
     )
     return f"the instance is ERROR {reason}"
 
@@ -70,10 +69,10 @@ def _take_back_or_delete(repair: Repair, unlike: Unlike) -> str:
 
 
 def _is_wanted(instance: Instance, places: list[Placement]) -> bool:
-    if any(p.state in LIVING for p in places):
+    if any(p.state in WANTED for p in places):
         return False
     lost = instance.status is InstanceStatus.ERROR and instance.reason in BELIEVED_LOST
-    return lost or instance.status in WANTED
+    return lost or instance.status in LIVING_STATUSES
 
 
 def _put(
@@ -98,7 +97,9 @@ def _put(
     (place,) = here
     if not isinstance(place.where, InChild) or place.where.child_id != subject.child_id:
         raise CannotTell("this attempt was sent elsewhere: the child's admin may delete it")
-    placements.move(repair.tx, repair.change, place, state, reason="repaired", next_call_at=repair.now)
+    placements.move(
+        repair.tx, repair.change, place, state, reason="repaired", next_call_at=repair.now, repair=True
+    )
 
 
 def _take_back(repair: Repair, subject: OfAttempt, told: InstanceChange) -> None:

@@ -20,9 +20,17 @@ from zonesched.model.inconsistency import (
     OfPlace,
     OfReservation,
 )
-from zonesched.model.placement import CLAIMING, LIVING, InstanceStatus, PlacementState
+from zonesched.model.placement import (
+    CLAIMING,
+    ENDED_STATUSES,
+    LIVING_STATUSES,
+    OCCUPYING,
+    TO_BUILD,
+    WANTED,
+    InstanceStatus,
+    PlacementState,
+)
 from zonesched.model.request_spec import GroupPolicy, ServerGroup
-from zonesched.services.boot.boot_progress import WANTED
 from zonesched.services.placing import reaper
 from zonesched.services.placing.placement_moves import let_go
 from zonesched.services.zone import Zone
@@ -33,8 +41,6 @@ from zonesched.store.placements import OnHost, Placement
 from zonesched.store.store import Transaction
 
 State = PlacementState
-BUILT = (State.CONFIRMING, State.CONFIRMED)
-ENDED = (InstanceStatus.ERROR, InstanceStatus.DELETED)
 
 
 class CannotTell(Exception):
@@ -68,7 +74,7 @@ def settle_places(repair: Repair, found: Inconsistency) -> str:
     if instance is None:
         return _restore_or_release(repair, uuid, places)
     repair.leave_to_worker(instance.caller_id, instance.reservation_id)
-    if instance.status in ENDED:
+    if instance.status in ENDED_STATUSES:
         keeps_below = instance.status is InstanceStatus.ERROR
         unwanted = [p for p in places if isinstance(p.where, OnHost) or not keeps_below]
         ended = _let_go(repair, unwanted)
@@ -78,9 +84,9 @@ def settle_places(repair: Repair, found: Inconsistency) -> str:
 
 def _keep_one(repair: Repair, instance: Instance, places: Sequence[Placement]) -> str:
     """The present place if it is built, else a built one, else the present one."""
-    living = [p for p in places if p.state in LIVING]
+    living = [p for p in places if p.state in WANTED]
     built = sorted(
-        (p for p in living if p.state in BUILT),
+        (p for p in living if p.state in TO_BUILD),
         key=lambda p: (p.number == instance.attempt, p.state is State.CONFIRMED, p.number),
     )
     present = [p for p in living if p.number == instance.attempt]
@@ -100,7 +106,7 @@ def _keep_one(repair: Repair, instance: Instance, places: Sequence[Placement]) -
 def _restore_or_release(repair: Repair, uuid: str, places: Sequence[Placement]) -> str:
     if repairs.restore_instance(repair.tx, repair.change, uuid, repair.now):
         return "the instance is written anew from its boot and its place"
-    if any(p.state in LIVING and not isinstance(p.where, OnHost) for p in places):
+    if any(p.state in WANTED and not isinstance(p.where, OnHost) for p in places):
         raise CannotTell("neither instance nor boot say whose it is: what runs in the child is not ended")
     # Without its boot no agent is told to run it.
     ended = _let_go(repair, places)
@@ -108,7 +114,7 @@ def _restore_or_release(repair: Repair, uuid: str, places: Sequence[Placement]) 
 
 
 def _let_go(repair: Repair, places: Sequence[Placement]) -> str:
-    ended = [p for p in places if p.state in LIVING]
+    ended = [p for p in places if p.state in WANTED]
     let_go(repair.tx, repair.change, ended, repair.now, "repaired")
     return " and ".join(f"place {p.number}" for p in ended)
 
@@ -120,7 +126,7 @@ def find_or_end(repair: Repair, found: Inconsistency) -> str:
     instance = instances.read_by_uuid(repair.tx, [uuid])[uuid]
     places = placements.read_by_uuid(repair.tx, [uuid])
     present = [p for p in places if p.number == instance.attempt]
-    if instance.status in ENDED or any(p.state in (*LIVING, State.CANCELLING) for p in present):
+    if instance.status in ENDED_STATUSES or any(p.state in OCCUPYING for p in present):
         return ""
     repair.leave_to_worker(instance.caller_id, instance.reservation_id)
     own = instance.caller_id == repair.zone.uuid
@@ -142,7 +148,7 @@ def _end(repair: Repair, uuid: str, reason: str) -> None:
         InstanceStatus.ERROR,
         repair.now,
         reason=reason,
-        only_from=list(WANTED),
+        only_from=LIVING_STATUSES,
     )
 
 

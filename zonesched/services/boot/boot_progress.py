@@ -17,12 +17,11 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.model.placement import LIVING_STATUSES, OCCUPYING, PlacementState
 from zonesched.store.instances import Member
 from zonesched.store.placements import Placement
 
 State = PlacementState
-WANTED = frozenset({InstanceStatus.BUILD, InstanceStatus.ACTIVE, InstanceStatus.UNKNOWN})
 
 
 class Step(enum.Enum):
@@ -82,10 +81,10 @@ def progress(members: Sequence[Member], placements: Sequence[Placement]) -> Prog
     needing: list[Member] = []
     groups: dict[PlacementState, list[Placement]] = {state: [] for state in State}
     for member in members:
-        if member.status not in WANTED:
+        if member.status not in LIVING_STATUSES:
             continue
         placement = by_key.get((member.uuid, member.attempt))
-        if placement is None or placement.state in _OVER:
+        if placement is None or placement.state not in OCCUPYING:
             needing.append(member)
         else:
             groups[placement.state].append(placement)
@@ -101,9 +100,6 @@ def progress(members: Sequence[Member], placements: Sequence[Placement]) -> Prog
         retried=retried,
         failed_builds=sum(one.failed_builds for one in members),
     )
-
-
-_OVER = frozenset({State.GONE, State.FAILED, State.RELEASING, State.RELEASED})
 
 
 def next_step(

@@ -14,10 +14,10 @@ from dataclasses import replace
 
 from zonesched.errors import ZoneschedError
 from zonesched.model.build_plan import ChildPlace, Entry, LocalPlace, Place
-from zonesched.model.placement import ZONE_LOST, InstanceStatus
+from zonesched.model.placement import LIVING_STATUSES, ZONE_LOST, InstanceStatus
 from zonesched.model.placement import PlacementState as State
 from zonesched.model.request_spec import Policy
-from zonesched.services.boot.boot_progress import WANTED, Progress, Step, next_step
+from zonesched.services.boot.boot_progress import Progress, Step, next_step
 from zonesched.services.boot.leased_boot import LeasedBoot
 from zonesched.services.boot.offers import (
     NOT_ALL_ANSWERED,
@@ -242,7 +242,9 @@ class _Boot:
         present = instances.standings(tx, list(entry_of))
         read_as = {i.uuid: i.attempt for i in self._at.needing}
         # An instance that was deleted since it was read gets no place.
-        live = [u for u in entry_of if present[u].status in WANTED and present[u].attempt == read_as[u]]
+        live = [
+            u for u in entry_of if present[u].status in LIVING_STATUSES and present[u].attempt == read_as[u]
+        ]
         places = {uuid: entry_of[uuid].place for uuid in live}
         group, caller_id = self._reservation.spec.group, self._rows.lease.caller_id
         below = {uuid: p.child_id for uuid, p in places.items() if isinstance(p, ChildPlace)}
@@ -341,7 +343,7 @@ class _Boot:
             told = let_go(tx, change, placed, now, why)
             for reason, uuids in uuids_of.items():
                 instances.set_status(
-                    tx, change, uuids, InstanceStatus.ERROR, now, reason=reason, only_from=list(WANTED)
+                    tx, change, uuids, InstanceStatus.ERROR, now, reason=reason, only_from=LIVING_STATUSES
                 )
             return told
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from zonesched.errors import BadRequest, Conflict, NotFound, Unauthorized
 from zonesched.model.caller import Caller, Explained, Role
-from zonesched.model.placement import PlacementState
+from zonesched.model.placement import WANTED
 from zonesched.model.views import NewUser, UserView
 from zonesched.seal import passwords
 from zonesched.services.zone import Zone
@@ -22,13 +22,6 @@ FIRST_ADMIN = "admin"
 FIRST_PROJECT = "admin"
 LONGEST_PASSWORD = 1024
 MACHINES = frozenset({Role.COMPUTE, Role.PARENT})
-_LIVING = (
-    PlacementState.INTENDED,
-    PlacementState.HELD,
-    PlacementState.CONFIRMING,
-    PlacementState.CONFIRMED,
-)
-"""Places of a parent that are or may yet be: only that parent lets go of them."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,254}")
 
 
@@ -165,7 +158,7 @@ def _for_parent(role: Role, explained: Explained) -> Explained:
 
 def _has_places(tx: Transaction, caller_id: str) -> bool:
     column = placements.COLUMNS
-    living = column.state.in_([state.value for state in _LIVING])
+    living = column.state.in_([state.value for state in WANTED])
     return bool(placements.read(tx, column.caller_id == caller_id, living, limit=1))
 
 

@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from zonesched.errors import BadRequest, Conflict, NotFound
-from zonesched.model.placement import ZONE_LOST, InstanceStatus, PlacementState
+from zonesched.model.placement import (
+    LIVING_STATUSES,
+    UNCONFIRMED,
+    UNFINISHED,
+    ZONE_LOST,
+    InstanceStatus,
+    PlacementState,
+)
 from zonesched.model.views import ChildChange, ChildForm, ChildView
 from zonesched.services.placing.placement_moves import advance
 from zonesched.services.state.child_rows import StoredChildren
@@ -22,15 +29,6 @@ from zonesched.zones.child import Offline, Ready, Waiting
 from zonesched.zones.known_child import KnownChild
 
 State = PlacementState
-_OPEN_STATES = (
-    State.INTENDED,
-    State.HELD,
-    State.CONFIRMING,
-    State.CONFIRMED,
-    State.CANCELLING,
-    State.RELEASING,
-)
-_UNENDED = (InstanceStatus.BUILD, InstanceStatus.ACTIVE, InstanceStatus.UNKNOWN)
 
 
 def list_children(zone: Zone) -> list[ChildView]:
@@ -112,7 +110,7 @@ def remove(zone: Zone, child_id: str, force: bool = False) -> None:
         rows.lock(tx, child_id)
         column = placements.COLUMNS
         there = placements.read(
-            tx, column.child_id == child_id, column.state.in_([state.value for state in _OPEN_STATES])
+            tx, column.child_id == child_id, column.state.in_([state.value for state in UNFINISHED])
         )
         if there and not force:
             raise Conflict(
@@ -134,14 +132,14 @@ def remove(zone: Zone, child_id: str, force: bool = False) -> None:
 
 def _lose(tx: Transaction, change: int, zone_uuid: str, place: Placement, now: float) -> None:
     """End a placement whose child will never be asked again."""
-    if place.state in (State.INTENDED, State.HELD, State.CANCELLING):
+    if place.state in UNCONFIRMED:
         advance(tx, change, zone_uuid, [place], State.GONE, now, reason=ZONE_LOST)
         return
     placements.move(tx, change, place, State.RELEASED, reason=ZONE_LOST)
     present = instances.read_by_uuid(tx, [place.uuid])[place.uuid]
     if present.attempt == place.number and place.state is not State.RELEASING:
         instances.set_status(
-            tx, change, [place.uuid], InstanceStatus.ERROR, now, reason=ZONE_LOST, only_from=_UNENDED
+            tx, change, [place.uuid], InstanceStatus.ERROR, now, reason=ZONE_LOST, only_from=LIVING_STATUSES
         )
         reservations.poke(tx, place.caller_id, place.reservation_id)
 

@@ -13,13 +13,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from zonesched.conf import Conf
-from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus, PlacementState
+from zonesched.model.placement import (
+    LIVING_STATUSES,
+    TO_BUILD,
+    BuildState,
+    InstanceChange,
+    InstanceStatus,
+    PlacementState,
+)
 from zonesched.seams import Done
 from zonesched.services.placing.build_retry import build_failed, lock_with_alternates
 from zonesched.services.zone import Zone
 from zonesched.store import children as child_rows
 from zonesched.store import feed, identity, instances, placements
-from zonesched.store.agent_work import LIVING
 from zonesched.store.instances import Instance
 from zonesched.store.placements import InChild, Placement
 from zonesched.store.store import Transaction
@@ -113,14 +119,14 @@ def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[In
         place = places.get((item.uuid, item.attempt))
         if place is None or not isinstance(place.where, InChild) or place.where.child_id != child_id:
             continue
-        if place.state not in (State.CONFIRMING, State.CONFIRMED):
+        if place.state not in TO_BUILD:
             continue
         row = rows[item.uuid]
         if item.state is BuildState.FAILED:
             build_failed(zone, tx, change, place, now, item.reason or "build_failed")
         elif place.state is State.CONFIRMING and item.state is not BuildState.CONFIRMED:
             continue
-        elif row.attempt == item.attempt and row.status in LIVING:
+        elif row.attempt == item.attempt and row.status in LIVING_STATUSES:
             _take_over(tx, change, place, row, item, now)
 
 

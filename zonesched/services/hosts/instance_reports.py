@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.model.placement import LIVING_STATUSES, InstanceStatus, PlacementState
 from zonesched.model.views import AgentReport, AgentState
 from zonesched.services.placing import build_retry
 from zonesched.services.zone import Zone
@@ -72,7 +72,7 @@ def _should_run(
     The host's id stands beside it.
     """
     uuids = sorted({told.uuid for told in reports})
-    living = {i.uuid: i for i in instances.read_by_uuid(tx, uuids).values() if i.status in agent_work.LIVING}
+    living = {i.uuid: i for i in instances.read_by_uuid(tx, uuids).values() if i.status in LIVING_STATUSES}
     here = [
         (p, p.where.host_id)
         for p in placements.read_by_uuid(tx, list(living))
@@ -104,6 +104,6 @@ def _write_ended(tx: Transaction, change: int, ended: Sequence[_Ended], now: flo
                 InstanceStatus.ERROR,
                 now,
                 reason=end.reason,
-                only_from=agent_work.LIVING,
+                only_from=LIVING_STATUSES,
             )
             reservations.poke(tx, p.caller_id, p.reservation_id)

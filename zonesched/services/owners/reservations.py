@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from zonesched.errors import BadRequest, NotFound
 from zonesched.model.caller import Caller, Role
 from zonesched.model.decision_trace import NO_TRACE, HostJudgement
-from zonesched.model.placement import InstanceChange, InstanceStatus
+from zonesched.model.placement import BUILDING_STATUSES, InstanceChange, InstanceStatus
 from zonesched.model.views import ReservationView
 from zonesched.seal.cursors import Cursor, CursorBox
 from zonesched.services.owners.servers import scope_of
@@ -81,7 +81,7 @@ def _counts(members: Sequence[Instance]) -> list[tuple[InstanceStatus, int]]:
 def _state(reservation: Reservation, members: Sequence[Instance]) -> str:
     """BUILD while anything is unfinished, then ACTIVE, PARTIAL, ERROR or DELETED by what came of it."""
     statuses = {i.status for i in members}
-    if statuses & {InstanceStatus.BUILD, InstanceStatus.UNKNOWN}:
+    if statuses & BUILDING_STATUSES:
         return "BUILD"
     if statuses <= {InstanceStatus.DELETED}:
         return "DELETED"

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from zonesched.errors import BadRequest, ChildUnreachable, Conflict, NotFound
 from zonesched.model.caller import Caller, Role
-from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus, PlacementState
+from zonesched.model.placement import (
+    CLAIMING,
+    TO_BUILD,
+    BuildState,
+    InstanceChange,
+    InstanceStatus,
+    PlacementState,
+)
 from zonesched.model.views import FailedAttempt, ServerQuery, ServerView
 from zonesched.services.children.sync import apply_changes, wake_for
 from zonesched.services.placing.placement_moves import let_go
@@ -93,7 +100,7 @@ def show(zone: Zone, caller: Caller, uuid: str) -> ServerView:
         zone.conf.enable_zone_routing
         and place is not None
         and isinstance(place.where, InChild)
-        and place.state in (State.CONFIRMED, State.CONFIRMING)
+        and place.state in TO_BUILD
     ):
         stale = not _refresh(zone, place, place.where.child_id)
         found = _find(zone, caller, uuid)
@@ -230,12 +237,9 @@ def _failed_attempts(zone: Zone, caller: Caller, found: _Found) -> Sequence[Fail
 
 def _own_host_id(found: _Found) -> str:
     place = found.place
-    if place is None or not isinstance(place.where, OnHost) or place.state not in _ON_HOST:
+    if place is None or not isinstance(place.where, OnHost) or place.state not in CLAIMING:
         return ""
     return place.where.host_id
-
-
-_ON_HOST = (State.HELD, State.CONFIRMED)
 
 
 def _task_state(found: _Found) -> str:

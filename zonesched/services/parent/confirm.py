@@ -10,11 +10,7 @@ from collections.abc import Sequence
 
 from zonesched import tracing
 from zonesched.model.caller import Caller
-from zonesched.model.placement import (
-    Attempt,
-    BuildAnswer,
-    PlacementState,
-)
+from zonesched.model.placement import TO_BUILD, Attempt, BuildAnswer, PlacementState
 from zonesched.services.parent.build_answers import answers, placed, standings
 from zonesched.services.placing import child_calls
 from zonesched.services.placing.placement_moves import advance
@@ -47,7 +43,7 @@ def confirm(
                 ends[to].append(p)
         # What is confirmed may need another entry, should its build fail.
         kept = {p.uuid for to, some in ends.items() if to not in _LOST for p in some}
-        known = {p.uuid for p in places if p.state in (State.CONFIRMING, State.CONFIRMED)}
+        known = {p.uuid for p in places if p.state in TO_BUILD}
         inbound.forget_rest(tx, caller.user_id, [a.uuid for a in attempts if a.uuid not in kept | known])
         decided = [p for p in places if p.state is not State.HELD]
         for to, some in ends.items():

@@ -15,13 +15,7 @@ from zonesched import tracing
 from zonesched.errors import BlobRefused
 from zonesched.model.caller import Caller
 from zonesched.model.decision_trace import NO_TRACE
-from zonesched.model.placement import (
-    Attempt,
-    Build,
-    BuildAnswer,
-    InstanceStatus,
-    PlacementState,
-)
+from zonesched.model.placement import UNBUILT, Attempt, Build, BuildAnswer, InstanceStatus, PlacementState
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import content_digest
 from zonesched.seal.envelope import Bound, ChildContent, HostContent, OpenedEntry
@@ -181,7 +175,7 @@ def _has_place(tx: Transaction, instance: Instance | None) -> bool:
         return False
     column = placements.COLUMNS
     (present,) = placements.read(tx, column.uuid == instance.uuid, column.number == instance.attempt)
-    return present.state not in (State.GONE, State.FAILED, State.CANCELLING)
+    return present.state not in UNBUILT
 
 
 def _same_request(tx: Transaction, call: _Call) -> bool:

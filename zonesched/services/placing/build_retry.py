@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.model.placement import LIVING_STATUSES, InstanceStatus, PlacementState
 from zonesched.model.request_spec import Policy
 from zonesched.services.placing.inbound_places import Sent, Try, place, write_places
 from zonesched.services.zone import Zone
 from zonesched.store import hosts, inbound, instances, locks, placements, reservations
-from zonesched.store.agent_work import LIVING
 from zonesched.store.inbound import RestEntry
 from zonesched.store.placements import OnHost, Placement
 from zonesched.store.reservations import Reservation
@@ -46,7 +45,7 @@ def build_failed(
     boot = reservations.read_one(tx, failed.caller_id, failed.reservation_id)
     if failed.caller_id == zone.uuid:
         status = InstanceStatus.BUILD if may_try_again and _may_move(boot) else InstanceStatus.ERROR
-        instances.set_status(tx, change, [failed.uuid], status, now, reason=reason, only_from=LIVING)
+        instances.set_status(tx, change, [failed.uuid], status, now, reason=reason, only_from=LIVING_STATUSES)
         reservations.place_again(tx, failed.caller_id, failed.reservation_id)
     elif not (may_try_again and _placed_on_alternate(zone, tx, change, failed, boot, now)):
         _tell_parent(tx, change, failed, now, reason)
@@ -89,7 +88,7 @@ def _tell_parent(tx: Transaction, change: int, failed: Placement, now: float, re
     build = inbound.of_place(tx, failed.caller_id, failed.uuid, at)
     if build is not None:
         inbound.update(tx, [replace(build, rest=())])
-    ended = [*LIVING, InstanceStatus.DELETED]
+    ended = [*LIVING_STATUSES, InstanceStatus.DELETED]
     instances.set_status(
         tx, change, [failed.uuid], InstanceStatus.DELETED, now, reason=reason, only_from=ended
     )

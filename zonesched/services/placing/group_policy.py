@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from zonesched.model.group_place import Anywhere, AtChild, AtHost, GroupPlace, TakenPlace
+from zonesched.model.placement import OCCUPYING
 from zonesched.model.request_spec import Group, GroupPolicy, ServerGroup
 from zonesched.store import group_places, locks
 from zonesched.store.placements import InChild, Placement
@@ -54,7 +55,7 @@ def refused(
 
 def take_place(tx: Transaction, caller_id: str, group: Group, made: Iterable[Placement]) -> None:
     """Take the group's place for the placements just written, unless it has one or they came to nothing."""
-    kept = [p for p in made if p.state in group_places.KEEPING]
+    kept = [p for p in made if p.state in OCCUPYING]
     match group:
         case ServerGroup(id=group_id, policy=GroupPolicy.AFFINITY) if kept:
             if isinstance(place_of(tx, caller_id, group), Anywhere):

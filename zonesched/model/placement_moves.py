@@ -1,0 +1,72 @@
+"""The legal moves of a placement: which state may follow which, and why.
+
+A placement on a local host knows neither INTENDED, CONFIRMING, CANCELLING nor RELEASING: each of its changes
+is one transaction here. In a child these states say that a call was decided and its answer is not known yet.
+
+`store.placements` refuses any other move. Only a repair may write a state that no move leads to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from zonesched.model.placement import PlacementState
+
+_S = PlacementState
+
+
+class Move(NamedTuple):
+    """One step from a state to the next."""
+
+    before: PlacementState
+    after: PlacementState
+
+
+class IllegalMove(AssertionError):
+    """A placement was to move as no placement does: a defect of this program, never of its input."""
+
+
+LOCAL_STARTS: Mapping[PlacementState, str] = {
+    _S.HELD: "resources were claimed",
+    _S.CONFIRMED: "claimed and confirmed in one transaction",
+    _S.FAILED: "no room, or refused by the group policy",
+}
+"""States in which a placement on a local host is written, and when."""
+
+CHILD_STARTS: Mapping[PlacementState, str] = {
+    _S.INTENDED: "the child is about to be asked",
+    _S.FAILED: "the child was removed, or refused by the group policy",
+}
+"""States in which a placement in a child is written, and when."""
+
+LOCAL_MOVES: Mapping[Move, str] = {
+    Move(_S.HELD, _S.CONFIRMED): "confirmed",
+    Move(_S.HELD, _S.GONE): "cancelled, or the hold expired",
+    Move(_S.CONFIRMED, _S.FAILED): "the build failed",
+    Move(_S.CONFIRMED, _S.RELEASED): "deleted, lost by its host, or ended there by itself",
+}
+"""All moves of a placement on a local host, and when each happens."""
+
+CHILD_MOVES: Mapping[Move, str] = {
+    Move(_S.INTENDED, _S.HELD): "the child answered `held`",
+    Move(_S.INTENDED, _S.FAILED): "the child answered `failed`",
+    Move(_S.INTENDED, _S.CANCELLING): "not answered, or not wanted any more",
+    Move(_S.INTENDED, _S.GONE): "the child answered `gone`, or was removed",
+    Move(_S.HELD, _S.CONFIRMING): "a confirm was decided",
+    Move(_S.HELD, _S.CANCELLING): "cancelled, or the hold expired",
+    Move(_S.HELD, _S.GONE): "the child was removed",
+    Move(_S.CONFIRMING, _S.CONFIRMED): "the child answered or reported `confirmed`",
+    Move(_S.CONFIRMING, _S.GONE): "the child answered `gone`: its hold had expired",
+    Move(_S.CONFIRMING, _S.FAILED): "the child answered or reported `failed`",
+    Move(_S.CONFIRMING, _S.RELEASING): "deleted, or the child reported an ERROR",
+    Move(_S.CONFIRMING, _S.RELEASED): "deleted in the child, or the child was removed",
+    Move(_S.CONFIRMED, _S.FAILED): "the child reported that the build failed",
+    Move(_S.CONFIRMED, _S.RELEASING): "deleted, or the child reported an ERROR",
+    Move(_S.CONFIRMED, _S.RELEASED): "deleted in the child, or the child was removed",
+    Move(_S.CANCELLING, _S.GONE): "the child answered `gone`, was removed, or the hold expired",
+    Move(_S.CANCELLING, _S.FAILED): "the child answered `failed`",
+    Move(_S.CANCELLING, _S.RELEASING): "the child answered `confirmed`: a confirm had come first",
+    Move(_S.RELEASING, _S.RELEASED): "the child answered the delete, or was removed",
+}
+"""All moves of a placement in a child, and when each happens."""
