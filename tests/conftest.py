@@ -12,11 +12,15 @@ import pytest
 from tests.builders.postgresql import SERVER, databases
 
 ROOT = Path(__file__).parents[1]
+SLOW_TIMEOUT_S = 900
 ELSEWHERE = "runs on PostgreSQL alone: ./run_tests.sh --postgresql"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On PostgreSQL, leave out tests that use no database, tests of SQLite, and tests marked `once`."""
+    """Give slow tests their time. On PostgreSQL, leave out tests without a database, `sqlite` and `once`."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_TIMEOUT_S))
     if not SERVER:
         for item in items:
             if item.get_closest_marker("postgresql"):

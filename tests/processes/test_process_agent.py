@@ -13,7 +13,7 @@ from subprocess import Popen
 import pytest
 
 from tests.builders.real_processes import eventually, free_port
-from tests.processes.test_run_zone import Story, answers, launched, write_conf
+from tests.builders.zone_processes import Story, answers, launched, write_conf
 from zonesched.compute import process_table
 from zonesched.compute.process_table import Process
 

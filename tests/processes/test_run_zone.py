@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
 import stat
-import subprocess
-import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import requests
 
 from tests.builders.real_processes import eventually, free_port
+from tests.builders.zone_processes import Story, answers, launched, write_conf
 from zonesched import conf
-from zonesched.cli.main import run
-from zonesched.cli.session import Session
 from zonesched.compute.credentials import Credentials, read_credentials, write_credentials
 from zonesched.model.caller import Role
 from zonesched.seal.shortcomings import shortcomings
@@ -28,7 +21,6 @@ from zonesched.services.catalog import users
 from zonesched.services.zone import Zone
 from zonesched.serving.run_zone import prepare, zone_url
 
-CHECKOUT = Path(__file__).parents[2]
 KEY = "ab" * 32
 
 
@@ -120,34 +112,6 @@ class TestShortcomings:
         assert said in line
 
 
-@contextmanager
-def launched(module: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A module of the package as a process; it is killed when the block ends."""
-    command = [sys.executable, "-m", module, *arguments]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=CHECKOUT
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def write_conf(folder: Path, port: int, *lines: str) -> Path:
-    path = folder / "zone.conf"
-    options = [f"state_path = {folder}/state", f"bind_port = {port}", *lines]
-    path.write_text("\n".join(("[DEFAULT]", *options)))
-    return path
-
-
-def answers(url: str) -> bool:
-    try:
-        return requests.get(url + "/readiness", timeout=5).status_code == 200
-    except requests.ConnectionError:
-        return False
-
-
 @pytest.mark.slow
 class TestLauncher:
     @pytest.mark.parametrize(
@@ -203,25 +167,6 @@ class TestLauncher:
         assert f"listens on http://127.0.0.1:{port}." in out
         assert "refuses select" in out
         assert "Traceback" not in out
-
-
-class Story:
-    """Commands as the admin of one zone; what a command prints is its JSON."""
-
-    def __init__(self, options: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
-        self._options = options
-        self._capsys = capsys
-
-    def __call__(self, *arguments: str, code: int = 0) -> str:
-        session = Session(pause=lambda _: time.sleep(0.05))
-        found = run([*self._options, *arguments], session)
-        out, err = self._capsys.readouterr()
-        assert found == code, (arguments, out, err)
-        return out + err
-
-    def json(self, *arguments: str) -> dict[str, object]:
-        answer: dict[str, object] = json.loads(self(*arguments, "--json"))
-        return answer
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ import pytest
 import requests
 
 from tests.builders.real_processes import eventually, free_port
-from tests.processes.test_run_zone import answers, launched, write_conf
+from tests.builders.zone_processes import answers, launched, write_conf
 from zonesched.compute.credentials import read_credentials
 from zonesched.serving.api_worker import WAITING_PER_THREAD
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.builders.boots import FLAVOR, boot, counts
 from tests.builders.clock import FakeClock
 from tests.builders.crashes import Killed, differences
 from tests.builders.tree import Node, Tree, a_host
-from tests.trees.test_boot import FLAVOR
-from tests.trees.test_boot_faults import boot, counts
 from zonesched.compute.agent import Agent, Rhythm
 from zonesched.compute.client import ZoneIdentity
 from zonesched.compute.driver import DriverSettings

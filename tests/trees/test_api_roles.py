@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.routes import ROUTES, UUID, lines_of
 from tests.builders.tree import Node, Tree
-from zonesched.api.urls import URLS, Route
+from zonesched.api.urls import URLS
 from zonesched.model.caller import Role
 from zonesched.services.catalog import users
 
 pytestmark = pytest.mark.once
 
-UUID = "00000000-0000-4000-8000-00000000dead"
-ROUTES = {(route.method, mount + route.path) for route in URLS for mount in route.mounts}
 WHO = [*(role.value for role in Role), ""]
 
 
@@ -26,15 +25,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     node.secrets["parent"] = users.create(node.zone, "parent", Role.PARENT, "").secret
     yield node
     node.zone.stop()
-
-
-def lines_of(method: str, url: str) -> list[Route]:
-    return [
-        route
-        for route in URLS
-        for mount in route.mounts
-        if (route.method, mount + route.path) == (method, url)
-    ]
 
 
 def may(method: str, url: str, who: str) -> bool:

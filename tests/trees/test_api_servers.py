@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.builders.spec_bodies import a_spec
 from tests.builders.tree import Answer, Node, Tree, a_host
-from tests.units.test_api_schemas import a_spec
 from zonesched.model.caller import Role
 from zonesched.model.request_wire import spec_to_wire
 from zonesched.services.catalog import users

@@ -6,40 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.audited_tree import FLAVOR, a_booted_tree, kinds, plant, root_of
 from tests.builders.one_zone import sql
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead
 from zonesched.services.audit.audit_edges import across_edges
-from zonesched.services.zone import Zone
 from zonesched.store import identity
-
-FLAVOR = {"flavor": {"name": "small", "vcpus": 2, "ram": 2048, "disk": 10}}
-
-
-def a_booted_tree(folder: Path, count: int = 2) -> Tree:
-    """A root over one child that has all the hosts, and `count` instances that were built there."""
-    tree = Tree(folder)
-    tree.add("root")
-    tree.add("leaf", parent="root", hosts_=[a_host("h1", vcpus=8), a_host("h2", vcpus=8)])
-    tree.poll()
-    root = tree.nodes["root"].client()
-    root.post("/flavors", FLAVOR)
-    root.post("/zones/boot", {"server": {"name": "vm", "flavorRef": "small", "num_instances": count}})
-    tree.settle()
-    return tree
-
-
-def root_of(tree: Tree) -> Zone:
-    return tree.nodes["root"].zone
-
-
-def plant(tree: Tree, name: str, statement: str) -> None:
-    """Change a zone's rows behind its back: nobody is told."""
-    sql(tree.nodes[name].zone, statement)
-
-
-def kinds(tree: Tree) -> list[str]:
-    return [found.kind for found in across_edges(root_of(tree))]
 
 
 def test_a_zone_without_children_has_no_edges(tmp_path: Path) -> None:

@@ -3,22 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from tests.builders.tree import Tree, a_host
-
-FLAVOR = {"flavor": {"name": "small", "vcpus": 2, "ram": 2048, "disk": 10}}
-
-
-def a_small_tree(folder: Path, **root: Any) -> Tree:
-    tree = Tree(folder)
-    tree.add("root", hosts_=[a_host("r1", vcpus=4)], **root)
-    tree.add("region", parent="root")
-    tree.add("leaf-a", parent="region", hosts_=[a_host("a1"), a_host("a2")])
-    tree.add("leaf-b", parent="root", hosts_=[a_host("b1")])
-    tree.poll()
-    tree.nodes["root"].client().post("/flavors", FLAVOR)
-    return tree
+from tests.builders.boots import a_small_tree
 
 
 def test_a_boot_reaches_the_leaves(tmp_path: Path) -> None:

@@ -7,17 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.boots import BODY, a_small_tree, boot, counts
 from tests.builders.crashes import differences, heal
-from tests.builders.tree import Tree
 from tests.builders.wsgi_transport import Dead, Duplicate, Fault, LostReply, Replace, Slow
-from tests.trees.test_boot import a_small_tree
 from zonesched.model.placement import PlacementState
 from zonesched.services.children import children
 from zonesched.store import placements
 
 State = PlacementState
 
-BODY = {"server": {"name": "vm", "flavorRef": "small", "num_instances": 12}}
 FAULTS: dict[str, Callable[[str], Fault]] = {
     "lost reply": lambda path: LostReply(times=1, path=path),
     "lost replies": lambda path: LostReply(times=3, path=path),
@@ -27,18 +25,6 @@ FAULTS: dict[str, Callable[[str], Fault]] = {
     "garbage": lambda path: Replace(times=1, path=path, status=200, body=b"{]"),
     "server error": lambda path: Replace(times=1, path=path, status=500, body=b"secret"),
 }
-
-
-def boot(tree: Tree, **server: object) -> str:
-    answer = tree.nodes["root"].client().post("/zones/boot", {"server": BODY["server"] | server})
-    assert answer.status == 202, answer.body
-    reservation_id: str = answer.json["reservation_id"]
-    return reservation_id
-
-
-def counts(tree: Tree, reservation_id: str) -> dict[str, int]:
-    found = tree.nodes["root"].client().get(f"/reservations/{reservation_id}").json["reservation"]["counts"]
-    return dict(found)
 
 
 @pytest.mark.slow

@@ -10,14 +10,12 @@ from typing import Any
 
 import pytest
 
+from tests.builders.boots import a_small_tree, boot, counts, rows
 from tests.builders.crashes import differences, heal
-from tests.builders.migrated import ask
 from tests.builders.one_zone import a_zone, put_instance, put_place, put_reservation
+from tests.builders.sealed_builds import UUID, Attempted, Stage, larger, offered, stage
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead, Tamper
-from tests.trees.test_boot import a_small_tree
-from tests.trees.test_boot_faults import boot, counts
-from tests.trees.test_sealed_builds import UUID, Attempted, Stage, larger, offered, stage
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services import background
 from zonesched.services.boot.boot_progress import Progress, Step, next_step
@@ -26,12 +24,6 @@ from zonesched.store.placements import InChild, OnHost, Placement
 from zonesched.store.reservations import ReservationState
 
 __all__ = ["stage"]
-
-EVERYTHING = "SELECT uuid, number, state, hold_expires_at FROM placements ORDER BY uuid, number"
-
-
-def rows(tree: Tree, name: str, statement: str = EVERYTHING) -> list[Any]:
-    return ask(tree.folder / f"{name}.sqlite", statement)
 
 
 def test_a_batch_that_cannot_be_whole_is_placed_nowhere(tmp_path: Path) -> None:

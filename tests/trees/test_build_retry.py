@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from requests import ConnectionError as NotThere
 
+from tests.builders.boots import FLAVOR, a_small_tree, boot, counts
 from tests.builders.crashes import Killed, Seams, differences, heal
 from tests.builders.one_zone import sql
+from tests.builders.sealed_builds import RESERVATION, UUID, Stage, stage
 from tests.builders.tree import Node, Tree, a_host
-from tests.trees.test_boot import FLAVOR, a_small_tree
-from tests.trees.test_boot_faults import boot, counts
-from tests.trees.test_sealed_builds import RESERVATION, UUID, Stage, stage
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.request_wire import spec_to_wire
 from zonesched.model.views import AgentReport, AgentState, DesiredInstance

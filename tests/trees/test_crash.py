@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.builders.crashes import Killed, Seams, differences, heal
+from tests.builders.boots import a_small_tree, settle_until_killed
+from tests.builders.crashes import Seams, differences, heal
 from tests.builders.tree import Tree
-from tests.trees.test_boot import a_small_tree
 
 
 def boot_all(tree: Tree, server: dict[str, object]) -> str:
@@ -17,15 +16,6 @@ def boot_all(tree: Tree, server: dict[str, object]) -> str:
     assert answer.status == 202, answer.body
     reservation_id: str = answer.json["reservation_id"]
     return reservation_id
-
-
-def settle_until_killed(tree: Tree, seams: Seams) -> bool:
-    """Let the tree work; whether the victim died of it. It is started again."""
-    with suppress(Killed):
-        tree.settle(2)
-    killed = seams.killed
-    seams.restart()
-    return killed
 
 
 ALL, NONE = {"BUILD": 12}, {"ERROR": 12}

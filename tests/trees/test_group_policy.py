@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.boots import settle_until_killed
 from tests.builders.crashes import Seams, heal
 from tests.builders.grouped import (
     a_tree,
@@ -22,7 +23,6 @@ from tests.builders.grouped import (
 )
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead, Duplicate, LostReply
-from tests.trees.test_crash import settle_until_killed
 from zonesched.services import background
 
 # -- affinity: one place -----------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.builders.boots import a_small_tree
 from tests.builders.crashes import differences, heal
 from tests.builders.tree import Tree
-from tests.trees.test_boot import a_small_tree
 from zonesched.services import background
 from zonesched.services.zone import Zone
 from zonesched.store import instances, reservations

@@ -11,9 +11,9 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.builders.boots import FLAVOR
 from tests.builders.one_zone import put_instance, put_place, put_reservation
 from tests.builders.tree import Node, Tree, a_host
-from tests.trees.test_boot import FLAVOR
 from zonesched.model.build_plan import BuildPlan, ChildPlace, Entry
 from zonesched.model.placement import PlacementState
 from zonesched.model.request_spec import Flavor, Image, Policy, RequestSpec, Unweighed

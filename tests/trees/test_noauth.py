@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.routes import ROUTES, UUID, lines_of
 from tests.builders.tree import Client, Node, Tree
-from tests.trees.test_api_roles import ROUTES, UUID, lines_of
 from zonesched.zones.client import ROLE_HEADER
 
 pytestmark = pytest.mark.once

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
+from tests.builders.boots import FLAVOR, a_small_tree, boot, counts, delete_all, rows
 from tests.builders.crashes import differences, heal
 from tests.builders.inline_executor import InlineExecutor
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import LostReply
-from tests.trees.test_boot import FLAVOR, a_small_tree
-from tests.trees.test_boot_faults import boot, counts
-from tests.trees.test_boot_rules import rows
 from zonesched.seams import ThreadExecutor
 from zonesched.services import background
 from zonesched.services.children.pending_calls import PendingCalls
@@ -25,13 +23,6 @@ STATES = "SELECT state, count(*) FROM placements GROUP BY state"
 
 def deletes_sent(tree: Tree) -> int:
     return sum(sent.method == "DELETE" for sent in tree.network.sent)
-
-
-def delete_all(tree: Tree) -> list[str]:
-    root = tree.nodes["root"].client()
-    uuids = [server["id"] for server in root.get("/servers").json["servers"]]
-    assert {root.delete(f"/servers/{uuid}").status for uuid in uuids} == {204}
-    return uuids
 
 
 def test_a_delete_is_answered_before_any_child_is_told(tmp_path: Path) -> None:

@@ -6,15 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.boots import a_small_tree, all_active, boot, delete_all, rows
 from tests.builders.crashes import differences, heal
+from tests.builders.sealed_builds import UUID, Stage, stage
 from tests.builders.tree import Tree
 from tests.builders.wsgi_transport import Dead
-from tests.trees.test_boot import a_small_tree
-from tests.trees.test_boot_faults import boot
-from tests.trees.test_boot_rules import rows
-from tests.trees.test_pending_calls import delete_all
-from tests.trees.test_sealed_builds import UUID, Stage, stage
-from tests.trees.test_sync import all_active
 from zonesched.services.audit import audit, audit_edges
 from zonesched.services.children import sync
 from zonesched.services.placing import pruning

@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.boots import a_small_tree, boot, counts, report_all
 from tests.builders.migrated import copy_database, replace_database
 from tests.builders.one_zone import sql
 from tests.builders.postgresql import SERVER
 from tests.builders.tree import Client, Tree, a_host
-from tests.trees.test_boot import a_small_tree
-from tests.trees.test_boot_faults import boot, counts
-from tests.trees.test_sync import report_all
 from zonesched.model.views import AgentState
 from zonesched.services.children import sync
 from zonesched.store import identity

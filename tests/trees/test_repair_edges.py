@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.audited_tree import a_booted_tree, kinds, plant, root_of
 from tests.builders.one_zone import instance_of, places_of, sql
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead
-from tests.trees.test_audit_edges import a_booted_tree, kinds, plant, root_of
 from zonesched.model.inconsistency import Left, Mended, Repaired
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services.audit import audit, repair

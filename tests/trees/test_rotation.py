@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.builders.boots import a_small_tree
 from tests.builders.crashes import differences, heal
 from tests.builders.tree import Answer, Node, Tree
-from tests.trees.test_boot import a_small_tree
 from zonesched.services.children import children
 
 pytestmark = pytest.mark.once

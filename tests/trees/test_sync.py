@@ -10,30 +10,21 @@ from typing import Any
 
 import pytest
 
+from tests.builders.boots import a_small_tree, all_active, boot, counts, report_all
 from tests.builders.crashes import differences, heal
 from tests.builders.inline_executor import InlineExecutor, InlineLoop
 from tests.builders.migrated import url_of
 from tests.builders.one_zone import a_zone
 from tests.builders.tree import Tree
 from tests.builders.wsgi_transport import LostReply
-from tests.trees.test_boot import a_small_tree
-from tests.trees.test_boot_faults import boot, counts
-from zonesched.model.views import AgentReport, AgentState
+from zonesched.model.views import AgentState
 from zonesched.seams import ThreadLoop
 from zonesched.services import background
 from zonesched.services.audit import audit, audit_edges
 from zonesched.services.children import sync
 from zonesched.services.children.sync import Sync, pause_s
-from zonesched.services.hosts import hosts
 from zonesched.services.zone import Zone
 from zonesched.store.store import Store
-
-
-def report_all(tree: Tree, name: str, state: AgentState) -> None:
-    node = tree.nodes[name]
-    assert node.compute is not None
-    desired = hosts.desired(node.zone, node.compute, "agent")
-    hosts.report(node.zone, node.compute, "agent", [AgentReport(d.uuid, d.attempt, state) for d in desired])
 
 
 def test_what_agents_report_reaches_the_root(tmp_path: Path) -> None:
@@ -152,11 +143,6 @@ def work_all(tree: Tree) -> None:
     for node in tree.nodes.values():
         while background.work_on_boots(node.zone) == 0.0:
             pass
-
-
-def all_active(tree: Tree) -> None:
-    for name in ("root", "leaf-a", "leaf-b"):
-        report_all(tree, name, AgentState.ACTIVE)
 
 
 def test_a_boot_after_an_idle_time_is_seen_active_within_a_short_pause_for_each_level(tmp_path: Path) -> None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 
 from tests.builders.one_zone import sql
 from tests.builders.overheard import LogsByZone, RecordingNetwork
 from tests.builders.tree import Tree, a_host
+from tests.builders.wire import Wire
 from zonesched import log_lines, tracing
 from zonesched.compute.agent import Agent, Rhythm
 from zonesched.compute.client import AgentClient
@@ -124,17 +123,6 @@ def test_an_id_of_another_form_is_not_taken_over(tmp_path: Path, given: str) -> 
     answer = node.client().call("GET", "/flavors", headers={HEADER: given})
 
     assert answer.headers["x-openstack-request-id"].startswith("req-")
-
-
-class Wire:
-    """An agent's connection to a zone of a tree."""
-
-    def __init__(self, tree: Tree, name: str) -> None:
-        self._client = tree.nodes[name].client("compute")
-
-    def call(self, method: str, path: str, body: Any = None, params: Mapping[str, str] | None = None) -> Any:
-        query = "?" + urlencode(params) if params else ""
-        return self._client.call(method, path + query, body).json
 
 
 def test_the_id_is_in_the_logs_of_every_zone_and_agent_and_no_secret_or_host_of_others_is(

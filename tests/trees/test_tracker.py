@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.builders.one_zone import AGENT, a_form, a_zone, add_hosts, boot_on, put_instance, put_place, sql
 from tests.builders.tree import Client, Tree, a_host
-from tests.trees.test_tracing import Wire
+from tests.builders.wire import Wire
 from zonesched.compute.agent import Agent, Rhythm
 from zonesched.compute.client import AgentClient
 from zonesched.compute.driver import DriverSettings

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.spec_bodies import a_spec
 from zonesched.api.schemas.builds import AttemptsBody, BuildBody
 from zonesched.api.schemas.fields import Limits, Schema
 from zonesched.api.schemas.flavors import ExtraSpecsBody, FlavorBody
@@ -31,8 +32,6 @@ from zonesched.model.request_spec import (
     Image,
     Policy,
     RequestSpec,
-    ScoreWeighing,
-    WeigherScale,
 )
 from zonesched.model.request_wire import content_digest, spec_to_wire
 from zonesched.model.views import ChildChange
@@ -49,19 +48,6 @@ def a_server(**changes: Any) -> dict[str, Any]:
 def a_body(hints: Any = None, **changes: Any) -> dict[str, Any]:
     beside = {} if hints is None else {"os:scheduler_hints": hints}
     return {"server": a_server(**changes), **beside}
-
-
-def a_spec(**changes: Any) -> RequestSpec:
-    parts: dict[str, Any] = {
-        "request_id": "req",
-        "project_id": "p",
-        "num_instances": 2,
-        "flavor": Flavor("1", "m1", 1, 512, 10, {"resources:CUSTOM_X": "3", "trait:SSD": "required"}),
-        "image": Image("i", "linux", {"architecture": "x86_64"}),
-        "weighing": ScoreWeighing((WeigherScale("RAMWeigher", 0.0, 8192.0, 1.0),)),
-        **changes,
-    }
-    return RequestSpec(**parts)
 
 
 def a_select(**changes: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.audited_zone import OTHER, a_busy_zone, in_group, kinds, put_group, unchecked_sql
 from tests.builders.one_zone import (
     RESERVATION,
     a_form,
@@ -22,7 +23,6 @@ from tests.builders.one_zone import (
     used_on,
 )
 from tests.units.test_docs import kinds_of_differences
-from tests.zone.test_audit import OTHER, a_busy_zone, in_group, kinds, put_group, unchecked_sql
 from zonesched.model.caller import Caller, Role
 from zonesched.model.inconsistency import Left, Mended
 from zonesched.model.placement import InstanceStatus, PlacementState
