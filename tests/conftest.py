@@ -1,8 +1,10 @@
-"""Choice of the tests that run on PostgreSQL, and the emptying of the databases they used."""
+"""Timeouts of tests, the choice of those that run on PostgreSQL, and the end of what each test started."""
 
 from __future__ import annotations
 
 import ast
+import threading
+import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -13,6 +15,7 @@ from tests.builders.postgresql import SERVER, databases
 
 ROOT = Path(__file__).parents[1]
 SLOW_TIMEOUT_S = 900
+THREADS_END_S = 5.0
 ELSEWHERE = "runs on PostgreSQL alone: ./run_tests.sh --postgresql"
 
 
@@ -57,9 +60,17 @@ def _imported(path: Path) -> set[str]:
     return found
 
 
-@pytest.fixture(autouse=SERVER != "")
-def _empty_databases(request: pytest.FixtureRequest) -> Iterator[None]:
+@pytest.fixture(autouse=True)
+def _nothing_outlives_its_test(request: pytest.FixtureRequest) -> Iterator[None]:
     folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
+    before = set(threading.enumerate())
     yield
-    if folder is not None:
+    # A thread that still writes would deadlock with the emptying of its database.
+    left = [thread for thread in threading.enumerate() if thread not in before]
+    ends_at = time.monotonic() + THREADS_END_S
+    for thread in left:
+        thread.join(max(0.0, ends_at - time.monotonic()))
+    if SERVER and folder is not None:
         databases().end(folder)
+    alive = sorted(thread.name for thread in left if thread.is_alive())
+    assert not alive, f"threads outlive the test: {', '.join(alive)}"

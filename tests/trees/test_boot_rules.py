@@ -13,7 +13,7 @@ import pytest
 from tests.builders.boots import a_small_tree, boot, counts, rows
 from tests.builders.crashes import differences, heal
 from tests.builders.one_zone import a_zone, put_instance, put_place, put_reservation
-from tests.builders.sealed_builds import UUID, Attempted, Stage, larger, offered, stage
+from tests.builders.sealed_builds import UUID, Attempted, Stage, larger, offered
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead, Tamper
 from zonesched.model.placement import InstanceStatus, PlacementState
@@ -22,8 +22,6 @@ from zonesched.services.boot.boot_progress import Progress, Step, next_step
 from zonesched.store.instances import Instance
 from zonesched.store.placements import InChild, OnHost, Placement
 from zonesched.store.reservations import ReservationState
-
-__all__ = ["stage"]
 
 
 def test_a_batch_that_cannot_be_whole_is_placed_nowhere(tmp_path: Path) -> None:

@@ -13,15 +13,13 @@ from requests import ConnectionError as NotThere
 from tests.builders.boots import FLAVOR, a_small_tree, boot, counts
 from tests.builders.crashes import Killed, Seams, differences, heal
 from tests.builders.one_zone import sql
-from tests.builders.sealed_builds import RESERVATION, UUID, Stage, stage
+from tests.builders.sealed_builds import RESERVATION, UUID, Stage
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.request_wire import spec_to_wire
 from zonesched.model.views import AgentReport, AgentState, DesiredInstance
 from zonesched.services.audit import audit, audit_edges
 from zonesched.services.hosts import hosts
-
-__all__ = ["stage"]
 
 Outcome = Callable[[DesiredInstance], AgentState]
 

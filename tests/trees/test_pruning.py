@@ -8,15 +8,13 @@ import pytest
 
 from tests.builders.boots import a_small_tree, all_active, boot, delete_all, rows
 from tests.builders.crashes import differences, heal
-from tests.builders.sealed_builds import UUID, Stage, stage
+from tests.builders.sealed_builds import UUID, Stage
 from tests.builders.tree import Tree
 from tests.builders.wsgi_transport import Dead
 from zonesched.services.audit import audit, audit_edges
 from zonesched.services.children import sync
 from zonesched.services.placing import pruning
 from zonesched.services.placing.pruning import Pruning
-
-__all__ = ["stage"]
 
 TABLES = ("reservations", "instances", "placements", "inbound_builds")
 WEEK_S = 604_800.0

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.builders.crashes import differences
-from tests.builders.sealed_builds import RESERVATION, UUID, Attempted, Stage, larger, offered, stage
+from tests.builders.sealed_builds import RESERVATION, UUID, Attempted, Stage, larger, offered
 from tests.builders.tree import Answer
 from zonesched.model.request_spec import Image
 
