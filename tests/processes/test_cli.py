@@ -17,6 +17,7 @@ from typing import Any
 import click
 import pytest
 
+from tests.builders.command import Command
 from tests.builders.stub_zone import StubZone, fault, running_stub
 from zonesched.cli.main import NOUNS, run, zonesched
 from zonesched.cli.session import Session
@@ -47,25 +48,17 @@ def stub() -> Iterator[StubZone]:
         yield running
 
 
-class Command:
-    """Runs commands against the stub as one user; keeps the pauses that were asked for."""
+class StubCommand(Command):
+    """Runs commands against the stub as one user."""
 
-    def __init__(self, stub: StubZone, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, capsys: pytest.CaptureFixture[str], stub: StubZone) -> None:
+        super().__init__(capsys, "--zone-url", stub.url, "--username", "ann")
         self.stub = stub
-        self.capsys = capsys
-        self.pauses: list[float] = []
-        self.out = self.err = ""
-
-    def __call__(self, *arguments: str) -> int:
-        session = Session(pause=self.pauses.append)
-        code = run(["--zone-url", self.stub.url, "--username", "ann", *arguments], session)
-        self.out, self.err = self.capsys.readouterr()
-        return code
 
 
 @pytest.fixture
-def command(stub: StubZone, capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(stub, capsys)
+def command(stub: StubZone, capsys: pytest.CaptureFixture[str]) -> StubCommand:
+    return StubCommand(capsys, stub)
 
 
 def basic(username: str, password: str) -> str:
@@ -87,20 +80,22 @@ class TestHowItEnds:
         ],
     )
     def test_an_error_is_one_line_with_its_code(
-        self, command: Command, status: int, code: str, exit_code: int
+        self, command: StubCommand, status: int, code: str, exit_code: int
     ) -> None:
         command.stub.answer("GET", "/zones/detail", fault(status, code, "It cannot\nbe done."))
         assert command("zone", "list") == exit_code
         assert command.err == f"zonesched: It cannot be done. ({code})\n"
         assert command.out == ""
 
-    def test_a_foreign_error_body_is_told_by_its_status(self, command: Command) -> None:
+    def test_a_foreign_error_body_is_told_by_its_status(self, command: StubCommand) -> None:
         command.stub.answer("GET", "/zones/detail", (403, b"<html>no</html>"))
         assert command("zone", "list") == 1
         assert command.err == "zonesched: Forbidden (403)\n"
 
     @pytest.mark.parametrize("answer", [(302, {}), (200, b"<html>hello</html>")])
-    def test_what_is_no_zone_counts_as_unreachable(self, command: Command, answer: tuple[int, Any]) -> None:
+    def test_what_is_no_zone_counts_as_unreachable(
+        self, command: StubCommand, answer: tuple[int, Any]
+    ) -> None:
         command.stub.answer("GET", "/zones/detail", answer)
         assert command("zone", "list") == 3
         assert command.err.endswith("(zone_unreachable)\n")
@@ -136,7 +131,7 @@ class TestHowItEnds:
             ["x"],
         ],
     )
-    def test_wrong_usage_is_one_line_and_two(self, command: Command, arguments: list[str]) -> None:
+    def test_wrong_usage_is_one_line_and_two(self, command: StubCommand, arguments: list[str]) -> None:
         assert command(*arguments) == 2
         assert command.err.startswith("zonesched: ")
         assert command.err.endswith("--help'.\n")
@@ -193,7 +188,7 @@ class TestHelp:
             "zone": {"info", "list", "show", "add", "set", "delete", "boot"},
             "server": {"list", "show", "delete"},
             "server-group": {"list", "show", "create", "delete"},
-            "reservation": {"show", "why"},
+            "reservation": {"list", "show", "why", "cancel"},
             "flavor": {"list", "show", "create", "delete", "set"},
             "image": {"list", "show", "create", "delete"},
             "host": {"list", "show", "set", "delete"},
@@ -207,7 +202,47 @@ class TestHelp:
             "key": {"generate"},
             "config": {"check"},
             "db": {"upgrade"},
+            "completion": {"bash", "zsh", "fish"},
         }
+
+
+class TestGroups:
+    @pytest.mark.parametrize("path", [path for path, c in ALL_COMMANDS.items() if isinstance(c, click.Group)])
+    def test_a_group_alone_prints_its_help_and_is_done(
+        self, path: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert run([*path], Session()) == 0
+        printed = capsys.readouterr()
+        assert printed.out.startswith("Usage: " + " ".join(("zonesched", *path)))
+        assert printed.out.count("\n") > 5
+        assert printed.err == ""
+
+    @pytest.mark.parametrize(
+        ("mistyped", "meant"),
+        [(["serverr", "list"], "server"), (["server", "lst"], "list"), (["zone", "bot"], "boot")],
+    )
+    def test_a_mistyped_command_suggests_the_nearest(
+        self, command: StubCommand, mistyped: list[str], meant: str
+    ) -> None:
+        assert command(*mistyped) == 2
+        assert f"Did you mean '{meant}'?" in command.err
+        assert command("xylophone") == 2
+        assert "Did you mean" not in command.err
+
+    @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+    def test_a_shell_gets_its_completion_script(self, shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["completion", shell], Session()) == 0
+        assert f"_ZONESCHED_COMPLETE={shell}_complete" in capsys.readouterr().out
+
+    def test_the_script_completes_commands_and_options(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setenv("_ZONESCHED_COMPLETE", "bash_complete")
+        for words, found in (("zonesched serv", "server"), ("zonesched server list --rese", "--reservation")):
+            monkeypatch.setenv("COMP_WORDS", words)
+            monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+            assert run([], Session()) == 0
+            assert found in capsys.readouterr().out
 
 
 class TestWhoAsks:
@@ -291,7 +326,7 @@ class TestWhoAsks:
 
 
 class TestWhatIsSent:
-    def test_a_boot_says_what_was_given_and_nothing_else(self, command: Command) -> None:
+    def test_a_boot_says_what_was_given_and_nothing_else(self, command: StubCommand) -> None:
         command.stub.answer("POST", "/zones/boot", (202, {"reservation_id": "r1"}))
         code = command(
             *("zone", "boot", "--flavor", "small", "--name", "web", "-n", "5"),
@@ -321,14 +356,14 @@ class TestWhatIsSent:
             "os:scheduler_hints": {"query": ["<", 1], "colour": "red"},
         }
 
-    def test_a_name_that_several_bear_asks_for_an_id(self, command: Command) -> None:
+    def test_a_name_that_several_bear_asks_for_an_id(self, command: StubCommand) -> None:
         twins = [{"id": "z1", "name": "eu"}, {"id": "z2", "name": "eu"}]
         command.stub.answer("GET", "/zones", (200, {"zones": twins}))
         assert command("zone", "delete", "eu") == 1
         assert "z1, z2" in command.err
         assert [asked.method for asked in command.stub.asked] == ["GET"]
 
-    def test_an_id_wins_over_an_equal_name(self, command: Command) -> None:
+    def test_an_id_wins_over_an_equal_name(self, command: StubCommand) -> None:
         command.stub.answer(
             "GET", "/zones", (200, {"zones": [{"id": "a", "name": "b"}, {"id": "b", "name": "c"}]})
         )
@@ -336,13 +371,13 @@ class TestWhatIsSent:
         assert command("zone", "delete", "b", "--force") == 0
         assert command.stub.asked[-1].params == {"force": ["true"]}
 
-    def test_an_unknown_name_is_not_found(self, command: Command) -> None:
+    def test_an_unknown_name_is_not_found(self, command: StubCommand) -> None:
         command.stub.answer("GET", "/flavors", (200, {"flavors": []}))
         assert command("flavor", "delete", "big") == 4
         assert command.err == "zonesched: there is no flavor 'big' (not_found)\n"
 
     def test_a_child_zone_is_added_with_its_password_from_a_file(
-        self, command: Command, tmp_path: Path
+        self, command: StubCommand, tmp_path: Path
     ) -> None:
         (tmp_path / "pw").write_text("secret")
         command.stub.answer("POST", "/zones", (201, {"zone": {"id": "z1", "name": "eu"}}))
@@ -358,7 +393,7 @@ class TestWhatIsSent:
         }
         assert "secret" not in command.out
 
-    def test_a_change_names_only_what_changes(self, command: Command) -> None:
+    def test_a_change_names_only_what_changes(self, command: StubCommand) -> None:
         zone = {"id": "z1", "name": "eu"}
         command.stub.answer("GET", "/zones", (200, {"zones": [zone]}))
         command.stub.answer("PUT", "/zones/z1", (200, {"zone": zone}))
@@ -366,7 +401,7 @@ class TestWhatIsSent:
         assert command.stub.asked[-1].body == {"zone": {"weight_scale": 2.0}}
         assert command("zone", "set", "eu") == 2
 
-    def test_extra_specs_are_set_and_removed(self, command: Command) -> None:
+    def test_extra_specs_are_set_and_removed(self, command: StubCommand) -> None:
         command.stub.answer("GET", "/flavors", (200, {"flavors": [FLAVOR]}))
         path = "/flavors/f1/os-extra_specs"
         command.stub.answer("POST", path, (200, {}))
@@ -376,7 +411,7 @@ class TestWhatIsSent:
         sent = [(asked.method, asked.body) for asked in command.stub.asked if asked.path.startswith(path)]
         assert sent == [("POST", {"extra_specs": {"trait:A": "required"}}), ("DELETE", None), ("GET", None)]
 
-    def test_an_aggregate_is_named_by_its_name_or_its_number(self, command: Command) -> None:
+    def test_an_aggregate_is_named_by_its_name_or_its_number(self, command: StubCommand) -> None:
         aggregate = {"id": 7, "name": "fast", "metadata": {"availability_zone": "e"}, "hosts": []}
         command.stub.answer("GET", "/os-aggregates", (200, {"aggregates": [aggregate]}))
         command.stub.answer("PUT", "/os-aggregates/7", (200, {"aggregate": aggregate}))
@@ -392,7 +427,7 @@ class TestWhatIsSent:
         ]
         assert command("aggregate", "set", "fast") == 2
 
-    def test_an_aggregate_whose_metadata_is_refused_is_not_there(self, command: Command) -> None:
+    def test_an_aggregate_whose_metadata_is_refused_is_not_there(self, command: StubCommand) -> None:
         command.stub.answer("POST", "/os-aggregates", (200, {"aggregate": {"id": 7}}))
         fault = {"message": "no colon", "error_code": "invalid_value", "field": "set_metadata.metadata"}
         command.stub.answer("POST", "/os-aggregates/7/action", (400, {"badRequest": fault}))
@@ -401,7 +436,7 @@ class TestWhatIsSent:
         assert "no colon (invalid_value)" in command.err
         assert (command.stub.asked[-1].method, command.stub.asked[-1].path) == ("DELETE", "/os-aggregates/7")
 
-    def test_limits_are_set_of_one_project_or_parent(self, command: Command) -> None:
+    def test_limits_are_set_of_one_project_or_parent(self, command: StubCommand) -> None:
         absolute = {"project_instances": 5, "project_instances_used": 2, "max_instances_per_request": 9}
         rate = {"name": "project_boots_per_minute", "limit": [{"value": 6, "remaining": 2, "unit": "MINUTE"}]}
         limits = {"absolute": absolute, "rate": [rate], "own": {"project_instances": 5}}
@@ -420,7 +455,7 @@ class TestWhatIsSent:
         for wrong in (["project_instances=x", "--project", "p"], ["project_instances=5"], ["--project", "p"]):
             assert command("limit", "set", *wrong) == 2
 
-    def test_a_service_is_named_by_its_host_or_its_id(self, command: Command) -> None:
+    def test_a_service_is_named_by_its_host_or_its_id(self, command: StubCommand) -> None:
         row = {"host": "one", "binary": "nova-compute"}
         command.stub.answer("GET", "/os-services", (200, {"services": [{"id": "h1", **row}]}))
         command.stub.answer("PUT", "/os-services/h1", (200, {"service": row}))
@@ -434,7 +469,7 @@ class TestWhatIsSent:
         assert command("service", "enable", "h1") == 0
         assert command.stub.asked[-1].body == {"status": "enabled"}
 
-    def test_hosts_and_agents_are_removed_by_name(self, command: Command) -> None:
+    def test_hosts_and_agents_are_removed_by_name(self, command: StubCommand) -> None:
         command.stub.answer(
             "GET", "/os-hypervisors", (200, {"hypervisors": [{"id": "h1", "hypervisor_hostname": "one"}]})
         )
@@ -448,14 +483,14 @@ class TestWhatIsSent:
         assert (command.stub.asked[-1].method, command.stub.asked[-1].path) == ("DELETE", "/os-services/s1")
         assert (command.out, command.err) == ("", "")
 
-    def test_a_name_of_a_host_and_an_agent_asks_for_the_binary(self, command: Command) -> None:
+    def test_a_name_of_a_host_and_an_agent_asks_for_the_binary(self, command: StubCommand) -> None:
         twins = [{"id": "h1"}, {"id": "s1"}]
         command.stub.answer("GET", "/os-services", (200, {"services": twins}))
         assert command("service", "force-down", "one") == 1
         assert "--binary" in command.err
         assert [asked.method for asked in command.stub.asked] == ["GET"]
 
-    def test_what_is_set_of_a_host_is_sent_by_class(self, command: Command) -> None:
+    def test_what_is_set_of_a_host_is_sent_by_class(self, command: StubCommand) -> None:
         host = {"id": "h1", "hypervisor_hostname": "one", "resources": {}}
         command.stub.answer("GET", "/os-hypervisors", (200, {"hypervisors": [host]}))
         command.stub.answer("PUT", "/os-hypervisors/h1", (200, {"hypervisor": host}))
@@ -473,10 +508,10 @@ class TestWhatIsSent:
         assert command("host", "set", "one", "--reserved", "VCPU=1.5") == 2
 
     @pytest.mark.parametrize("option", [["--extra", "no-sign"], ["--extra", "=v"]])
-    def test_a_pair_that_is_none_is_usage(self, command: Command, option: list[str]) -> None:
+    def test_a_pair_that_is_none_is_usage(self, command: StubCommand, option: list[str]) -> None:
         assert command("flavor", "create", "f", "--vcpus", "1", "--ram", "1", *option) == 2
 
-    def test_a_list_is_asked_for_as_the_options_say(self, command: Command) -> None:
+    def test_a_list_is_asked_for_as_the_options_say(self, command: StubCommand) -> None:
         command.stub.answer("GET", "/servers/detail", (200, {"servers": []}))
         assert command("server", "list", "--status", "ERROR", "--reservation", "r1", "--all-tenants") == 0
         assert command.stub.asked[-1].params == {
@@ -486,13 +521,9 @@ class TestWhatIsSent:
             "all_tenants": ["true"],
         }
 
-    def test_several_servers_are_deleted(self, command: Command) -> None:
-        for id in ("a", "b"):
-            command.stub.answer("DELETE", f"/servers/{id}", (204, None))
-        assert command("server", "delete", "a", "b") == 0
-        assert [asked.path for asked in command.stub.asked] == ["/servers/a", "/servers/b"]
-
-    def test_a_new_user_is_saved_and_its_secret_not_printed(self, command: Command, tmp_path: Path) -> None:
+    def test_a_new_user_is_saved_and_its_secret_not_printed(
+        self, command: StubCommand, tmp_path: Path
+    ) -> None:
         made = {"id": "u1", "name": "agent", "role": "compute", "project_id": "", "secret": "s3cret"}
         command.stub.answer("POST", "/users", (201, {"user": made}))
         path = tmp_path / "agent.credentials"
@@ -502,7 +533,7 @@ class TestWhatIsSent:
         assert command("user", "create", "agent", "--role", "compute") == 0
         assert "s3cret" in command.out
 
-    def test_a_new_secret_is_told_once_or_saved(self, command: Command, tmp_path: Path) -> None:
+    def test_a_new_secret_is_told_once_or_saved(self, command: StubCommand, tmp_path: Path) -> None:
         changed = {"id": "u1", "name": "root", "role": "parent", "project_id": "", "secret": "s3cret"}
         command.stub.answer("PUT", "/users/root", (200, {"user": changed}))
         assert command("user", "set", "root", "--new-secret") == 0
@@ -513,7 +544,7 @@ class TestWhatIsSent:
         assert "s3cret" not in command.out
         assert read_credentials(path) == Credentials(command.stub.url, "root", "s3cret")
 
-    def test_a_new_password_comes_from_a_file(self, command: Command, tmp_path: Path) -> None:
+    def test_a_new_password_comes_from_a_file(self, command: StubCommand, tmp_path: Path) -> None:
         (tmp_path / "pw").write_text("better horse\n")
         changed = {"id": "u1", "name": "ann", "role": "member", "project_id": "p"}
         command.stub.answer("PUT", "/users/ann", (200, {"user": changed}))
@@ -528,13 +559,13 @@ class TestWhatIsSent:
 
 
 class TestWhatIsPrinted:
-    def test_json_is_the_zones_answer(self, command: Command) -> None:
+    def test_json_is_the_zones_answer(self, command: StubCommand) -> None:
         answer = {"zones": [{"id": "z1", "name": "eu"}]}
         command.stub.answer("GET", "/zones/detail", (200, answer))
         assert command("zone", "list", "--json") == 0
         assert json.loads(command.out) == answer
 
-    def test_a_table_shows_every_row_uncut(self, command: Command) -> None:
+    def test_a_table_shows_every_row_uncut(self, command: StubCommand) -> None:
         server = {
             "id": "s" * 36,
             "name": "n" * 120,
@@ -549,12 +580,12 @@ class TestWhatIsPrinted:
         assert "no_valid_host" in command.out
         assert command.err == f"more: --marker {'s' * 36}\n"
 
-    def test_brackets_in_names_are_text(self, command: Command) -> None:
+    def test_brackets_in_names_are_text(self, command: StubCommand) -> None:
         command.stub.answer("GET", "/images/detail", (200, {"images": [{**IMAGE, "name": "[bold]x[/nope]"}]}))
         assert command("image", "list") == 0
         assert "[bold]x[/nope]" in command.out
 
-    def test_hosts_show_used_and_capacity(self, command: Command) -> None:
+    def test_hosts_show_used_and_capacity(self, command: StubCommand) -> None:
         host = {
             "id": "h1",
             "hypervisor_hostname": "host-1",
@@ -573,12 +604,12 @@ class TestWhatIsPrinted:
         assert "3 / 16 (8 - 4 reserved, ratio 4; set: allocation_ratio; its agent counts -2)" in command.out
         assert command("host", "show", "host-2") == 4
 
-    def test_an_empty_list_prints_no_table(self, command: Command) -> None:
+    def test_an_empty_list_prints_no_table(self, command: StubCommand) -> None:
         command.stub.answer("GET", "/zones/detail", (200, {"zones": []}))
         assert command("zone", "list") == 0
         assert (command.out, command.err) == ("", "none\n")
 
-    def test_info_shows_the_ranges_below(self, command: Command) -> None:
+    def test_info_shows_the_ranges_below(self, command: StubCommand) -> None:
         zone = {
             "name": "root",
             "services": {"compute": {"VCPU": "4.0,64.0"}},
@@ -608,7 +639,7 @@ def boot(state: str, **counts: int) -> tuple[int, Any]:
 
 
 class TestReservation:
-    def test_it_is_watched_until_it_ends(self, command: Command) -> None:
+    def test_it_is_watched_until_it_ends(self, command: StubCommand) -> None:
         command.stub.answer(
             *("GET", "/reservations/r1"),
             boot("BUILD", BUILD=3),
@@ -619,39 +650,53 @@ class TestReservation:
         assert "ACTIVE=3" in command.out
         assert len(command.pauses) == 2
 
-    @pytest.mark.parametrize(("state", "code"), [("ERROR", 1), ("PARTIAL", 1), ("DELETED", 0), ("ACTIVE", 0)])
-    def test_what_did_not_become_active_is_the_exit_code(
-        self, command: Command, state: str, code: int
+    @pytest.mark.parametrize(
+        ("state", "active", "min_count", "code"),
+        [
+            ("ERROR", 0, 1, 1),
+            ("PARTIAL", 1, 2, 1),
+            ("PARTIAL", 1, 1, 0),
+            ("PARTIAL", 2, 2, 0),
+            ("DELETED", 0, 3, 0),
+            ("ACTIVE", 3, 3, 0),
+        ],
+    )
+    def test_fewer_active_instances_than_min_count_are_the_exit_code_one(
+        self, command: StubCommand, state: str, active: int, min_count: int, code: int
     ) -> None:
-        command.stub.answer("GET", "/reservations/r1", boot(state, ACTIVE=1, ERROR=2))
+        status, answer = boot(state, ACTIVE=active, ERROR=2)
+        answer["reservation"]["min_count"] = min_count
+        command.stub.answer("GET", "/reservations/r1", (status, answer))
         assert command("reservation", "show", "r1", "--watch") == code
         assert "RamFilter" in command.out
 
-    def test_watching_prints_json_at_the_end(self, command: Command) -> None:
+    def test_watching_prints_json_at_the_end(self, command: StubCommand) -> None:
         command.stub.answer("GET", "/reservations/r1", boot("BUILD", BUILD=1), boot("ACTIVE", ACTIVE=1))
         assert command("reservation", "show", "r1", "--watch", "--json") == 0
         assert json.loads(command.out)["reservation"]["state"] == "ACTIVE"
 
-    def test_it_is_shown_once_with_its_instances(self, command: Command) -> None:
+    def test_it_is_shown_once_with_its_instances(self, command: StubCommand) -> None:
         command.stub.answer("GET", "/reservations/r1", boot("BUILD", BUILD=2))
         assert command("reservation", "show", "r1", "--instances") == 0
         assert command.out.count("BUILD") == 4
 
 
 class TestAudit:
-    def test_no_difference_is_zero(self, command: Command) -> None:
+    def test_no_difference_is_zero(self, command: StubCommand) -> None:
         command.stub.answer("GET", "/audit", (200, {"differences": []}))
-        assert (command("audit"), command.out) == (0, "no differences\n")
+        assert (command("audit"), command.out) == (0, "no inconsistencies\n")
 
     @pytest.mark.parametrize("form", [[], ["--json"]])
-    def test_a_difference_is_one(self, command: Command, form: list[str]) -> None:
+    def test_a_difference_is_one(self, command: StubCommand, form: list[str]) -> None:
         found = {"kind": "claim_without_instance", "subject": "u1", "detail": "host h1"}
         command.stub.answer("GET", "/audit", (200, {"differences": [found]}))
         assert command("audit", *form) == 1
         assert "claim_without_instance" in command.out
 
     @pytest.mark.parametrize(("mended", "code"), [(True, 0), (False, 1)])
-    def test_a_repair_fails_only_for_what_is_left(self, command: Command, mended: bool, code: int) -> None:
+    def test_a_repair_fails_only_for_what_is_left(
+        self, command: StubCommand, mended: bool, code: int
+    ) -> None:
         found = {
             "kind": "hold_overdue",
             "subject": "u1",
@@ -664,7 +709,7 @@ class TestAudit:
         assert "hold_overdue" in command.out
         assert command.stub.asked[-1].body == {"repair": {"dry_run": False}}
 
-    def test_a_dry_run_fails_for_what_would_be_mended(self, command: Command) -> None:
+    def test_a_dry_run_fails_for_what_would_be_mended(self, command: StubCommand) -> None:
         found = {"kind": "hold_overdue", "subject": "u1", "detail": "held", "mended": True, "action": "ended"}
         command.stub.answer("POST", "/audit", (200, {"differences": [found]}))
         assert command("audit", "--repair", "--dry-run") == 1
@@ -673,13 +718,13 @@ class TestAudit:
     @pytest.mark.parametrize(
         ("differences", "complete", "code", "said"),
         [
-            ([], True, 0, "below eu: no differences"),
-            ([], False, 1, "below eu: not all zones answered"),
+            ([], True, 0, "in eu: no inconsistencies"),
+            ([], False, 1, "in eu: not all zones answered"),
             ([{"kind": "two_places", "id": "u1"}], True, 1, "two_places"),
         ],
     )
     def test_a_tree_is_right_if_all_of_it_has_answered_and_is(
-        self, command: Command, differences: list[object], complete: bool, code: int, said: str
+        self, command: StubCommand, differences: list[object], complete: bool, code: int, said: str
     ) -> None:
         child = {"id": "c1", "name": "eu", "differences": differences, "complete": complete}
         command.stub.answer("GET", "/audit", (200, {"differences": [], "children": [child]}))
@@ -687,7 +732,7 @@ class TestAudit:
         assert said in command.out
 
     @pytest.mark.parametrize("options", [["--dry-run"], ["--repair", "--tree"]])
-    def test_options_that_do_not_go_together(self, command: Command, options: list[str]) -> None:
+    def test_options_that_do_not_go_together(self, command: StubCommand, options: list[str]) -> None:
         assert command("audit", *options) == 2
 
 
@@ -729,10 +774,19 @@ class TestOffline:
         assert capsys.readouterr().out == "the schema was empty; upgraded\nthe schema was current\n"
 
 
-def test_why_says_so_where_nothing_was_refused(command: Command) -> None:
-    command.stub.answer("GET", "/reservations/r1", boot("ACTIVE", ACTIVE=1))
+def test_why_of_a_boot_that_went_well_says_where_it_went(command: StubCommand) -> None:
+    servers = [{"id": "a", "child_zone": "eu"}, {"id": "b", "OS-EXT-SRV-ATTR:host": "h1"}, {"id": "c"}]
+    command.stub.answer("GET", "/servers/detail", (200, {"servers": servers}))
+    command.stub.answer("GET", "/reservations/r1", boot("ACTIVE", ACTIVE=3))
     assert command("reservation", "why", "r1") == 0
-    assert command.out == "no instance is in ERROR\n"
+    assert (
+        command.out
+        == "ACTIVE: ACTIVE=3 of 3\n\nzone       instances\neu                 1\nthis zone          1\n"
+    )
+
+
+def test_why_of_a_boot_that_failed_says_the_reasons(command: StubCommand) -> None:
+    command.stub.answer("GET", "/servers/detail", (200, {"servers": []}))
     command.stub.answer("GET", "/reservations/r1", boot("ERROR", ERROR=1))
     assert command("reservation", "why", "r1") == 0
-    assert command.out.startswith("reason")
+    assert command.out.startswith("ERROR: ERROR=1 of 1\nreason")

@@ -8,6 +8,8 @@ from zonesched.api.answer import Answer, ok
 from zonesched.api.builds import answers_json
 from zonesched.api.call import Call
 from zonesched.api.links import iso_time
+from zonesched.errors import Forbidden
+from zonesched.model.boot_line import BootLine
 from zonesched.model.caller import Role
 from zonesched.model.decision_trace import HostJudgement, account_to_wire, score_to_wire
 from zonesched.model.placement import InstanceChange
@@ -31,6 +33,31 @@ def show(call: Call) -> Answer:
     if call.caller.role is Role.ADMIN:
         body["why"] = account_to_wire(found.why)
     return ok({"reservation": body})
+
+
+def list_boots(call: Call) -> Answer:
+    """The caller's boots, newest first, with how many instances each has in which status."""
+    if call.query.all_tenants and call.caller.role is not Role.ADMIN:
+        raise Forbidden("all_tenants: only an admin lists other projects.", field="all_tenants")
+    found, marker = reservations.list_boots(
+        call.zone, call.caller, call.query.marker, call.query.limit, all_tenants=call.query.all_tenants
+    )
+    links = {"reservations_links": call.links.next_page(marker)} if marker else {}
+    return ok({"reservations": [_line_json(line) for line in found], **links})
+
+
+def _line_json(line: BootLine) -> dict[str, Any]:
+    return {
+        "id": line.id,
+        "name": line.name,
+        "state": line.state,
+        "num_instances": line.num_instances,
+        "min_count": line.min_count,
+        "counts": dict(line.counts),
+        "flavor": line.flavor.name,
+        "project_id": line.project_id,
+        "created": iso_time(line.created_at),
+    }
 
 
 def why_host(call: Call) -> Answer:

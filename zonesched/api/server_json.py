@@ -50,7 +50,7 @@ def server_json(view: ServerView, links: Links) -> dict[str, Any]:
         "hostId": view.host_id_for_tenant,
         "created": iso_time(view.created_at),
         "updated": iso_time(view.updated_at),
-        "flavor": {"id": view.flavor.id, "links": links.of("flavors", view.flavor.id)[1:]},
+        "flavor": _flavor(view, links),
         "image": _image(view, links),
         "progress": 100 if view.status is InstanceStatus.ACTIVE else 0,
         "reservation_id": view.reservation_id,
@@ -62,9 +62,16 @@ def server_json(view: ServerView, links: Links) -> dict[str, Any]:
     }
 
 
+def _flavor(view: ServerView, links: Links) -> dict[str, Any]:
+    flavor = view.flavor
+    return {"id": flavor.id, "name": flavor.name, "links": links.of("flavors", flavor.id)[1:]}
+
+
 def _image(view: ServerView, links: Links) -> dict[str, Any] | str:
     """OpenStack shows an empty text where no image was booted from."""
-    return {"id": view.image.id, "links": links.of("images", view.image.id)[1:]} if view.image.id else ""
+    if not view.image.id:
+        return ""
+    return {"id": view.image.id, "name": view.image.name, "links": links.of("images", view.image.id)[1:]}
 
 
 def _kept(view: ServerView) -> dict[str, Any]:
@@ -97,6 +104,8 @@ def _extensions(view: ServerView) -> dict[str, Any]:
 
 
 def _host(view: ServerView) -> dict[str, Any]:
+    if view.child_name:
+        return {"child_zone": view.child_name}
     if not view.host_name:
         return {}
     return {

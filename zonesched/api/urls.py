@@ -43,7 +43,7 @@ from zonesched.api.schemas.hosts import (
 from zonesched.api.schemas.hypervisors import HypervisorBody
 from zonesched.api.schemas.images import ImageBody
 from zonesched.api.schemas.limits import ParentLimitsBody, ProjectLimitsBody
-from zonesched.api.schemas.reservations import ChangesQuery, WhyQuery
+from zonesched.api.schemas.reservations import BootsQuery, ChangesQuery, WhyQuery
 from zonesched.api.schemas.select import SelectBody
 from zonesched.api.schemas.server_groups import GroupsQuery, ServerGroupBody
 from zonesched.api.schemas.servers import BootBody, CreateBody, ListQuery
@@ -125,6 +125,7 @@ URLS: tuple[Route, ...] = (
     Route("DELETE", "/servers/{id}", servers.delete, USERS | PARENT, "nothing", status=204),
 
     Route("GET", "/reservations", reservations.changes, PARENT, "instances, cursor", query=ChangesQuery),
+    Route("GET", "/reservations", reservations.list_boots, PEOPLE, "reservations", query=BootsQuery),
     Route("GET", "/reservations/{id}", reservations.show, PEOPLE | PARENT, "reservation"),
     Route("GET", "/reservations/{id}/why", reservations.why_host, ADMIN, "host", query=WhyQuery),
     Route("POST", "/reservations/{id}/confirm", reservations.confirm, PARENT, "builds", AttemptsBody),

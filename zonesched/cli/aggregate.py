@@ -1,4 +1,4 @@
-"""`zonesched aggregate`: what an operator says of many hosts at once."""
+"""`zonesched aggregate`: settings of many hosts at once."""
 
 from __future__ import annotations
 
@@ -7,45 +7,49 @@ from typing import Any
 
 import click
 
+from zonesched.cli.group import CommandGroup
 from zonesched.cli.lookup import find_id
-from zonesched.cli.output import print_item, print_json, print_rows
+from zonesched.cli.output import by_name, print_item, print_list
 from zonesched.cli.pairs import read_pairs
-from zonesched.cli.session import Session, pass_session, zone_options
+from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
+from zonesched.cli.table import Column
 from zonesched.compute.connection import ZoneRefused
 
-COLUMNS = ("id", "name", "availability_zone", "hosts", "metadata")
+COLUMNS = (
+    Column("id"),
+    Column("name"),
+    Column("availability_zone"),
+    Column("hosts"),
+    Column("metadata", rank=1),
+)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def aggregate() -> None:
-    """Groups of this zone's hosts (admin): availability zones, allocation ratios, metadata."""
+    """Manage groups of this zone's hosts (admin): availability zones, allocation ratios, metadata."""
 
 
 @aggregate.command("list")
-@zone_options
+@list_options
 @pass_session
 def list_(session: Session) -> None:
-    """All aggregates."""
+    """List all aggregates, by name."""
     answer = session.call("GET", "/os-aggregates")
-    if session.as_json:
-        print_json(answer)
-    else:
-        rows = [[_brief(found)[key] for key in COLUMNS] for found in answer["aggregates"]]
-        print_rows(COLUMNS, rows)
+    print_list(session, answer, COLUMNS, by_name([_brief(found) for found in answer["aggregates"]]))
 
 
 @aggregate.command()
 @click.argument("name_or_id")
-@zone_options
+@item_options
 @pass_session
 def show(session: Session, name_or_id: str) -> None:
-    """One aggregate."""
+    """Show one aggregate, by name or id."""
     _print(session, session.call("GET", _path(session, name_or_id)))
 
 
 @aggregate.command()
 @click.argument("name")
-@click.option("--zone", "availability_zone", help="The availability zone of its hosts.")
+@click.option("--zone", "availability_zone", help="Availability zone of its hosts.")
 @click.option("--property", "properties", multiple=True, metavar="KEY=VALUE", help="Metadata; repeatable.")
 @zone_options
 @pass_session
@@ -66,8 +70,8 @@ def create(session: Session, name: str, availability_zone: str | None, propertie
 
 @aggregate.command("set")
 @click.argument("name_or_id")
-@click.option("--name", help="Its new name.")
-@click.option("--zone", "availability_zone", help="The availability zone of its hosts.")
+@click.option("--name", help="New name.")
+@click.option("--zone", "availability_zone", help="Availability zone of its hosts.")
 @click.option(
     "--property", "properties", multiple=True, metavar="KEY=VALUE", help="Metadata to add or change."
 )
@@ -84,7 +88,7 @@ def set_(
     properties: tuple[str, ...],
     unsets: tuple[str, ...],
 ) -> None:
-    """Change an aggregate; what is not named stays."""
+    """Change an aggregate; settings that are not named stay."""
     form = {"name": name, "availability_zone": availability_zone}
     form = {key: value for key, value in form.items() if value is not None}
     metadata = {**read_pairs("--property", properties), **dict.fromkeys(unsets)}
@@ -139,13 +143,10 @@ def _act(session: Session, path: str, action: str, **content: Any) -> Any:
 
 
 def _brief(found: Mapping[str, Any]) -> dict[str, Any]:
-    """An aggregate without what its availability zone says a second time."""
+    """An aggregate whose metadata leaves its availability zone out."""
     metadata = {key: value for key, value in found["metadata"].items() if key != "availability_zone"}
     return {**found, "metadata": metadata}
 
 
 def _print(session: Session, answer: Mapping[str, Any]) -> None:
-    if session.as_json:
-        print_json(answer)
-    else:
-        print_item(_brief(answer["aggregate"]))
+    print_item(session, answer, _brief(answer["aggregate"]))

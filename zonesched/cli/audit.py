@@ -1,4 +1,4 @@
-"""`zonesched audit`: whether claims, instances and reservations agree, and mending where they do not."""
+"""`zonesched audit`: compare claims, instances and reservations, and repair inconsistencies."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from zonesched.cli.output import print_json, print_rows
+from zonesched.cli.output import print_json
 from zonesched.cli.session import Session, pass_session, zone_options
+from zonesched.cli.table import plain, print_table
 
 COLUMNS = ("kind", "subject", "detail")
 REPAIR_COLUMNS = (*COLUMNS, "mended", "action")
@@ -17,17 +18,17 @@ TREE_COLUMNS = ("child", "kind", "id")
 
 
 @click.command()
-@click.option("--repair", is_flag=True, help="Mend what differs, and say how; what is in doubt is left.")
-@click.option("--dry-run", is_flag=True, help="With --repair: say what would be done, and do nothing.")
-@click.option("--tree", is_flag=True, help="Ask the zones below as well, for what this zone has there.")
+@click.option("--repair", is_flag=True, help="Repair inconsistencies and say how; doubtful ones are left.")
+@click.option("--dry-run", is_flag=True, help="With --repair: say what would be done, and change nothing.")
+@click.option("--tree", is_flag=True, help="Ask all child zones too, for the instances of this zone there.")
 @zone_options
 @pass_session
 def audit(session: Session, repair: bool, dry_run: bool, tree: bool) -> None:
-    """Compare claims, instances and reservations of the zone; exit 1 if they differ, or are left so."""
+    """Compare claims, instances and reservations of the zone; exit with 1 if an inconsistency is left."""
     if dry_run and not repair:
         raise click.UsageError("--dry-run goes with --repair.")
     if repair and tree:
-        raise click.UsageError("--repair mends one zone: each zone is mended by its own operator.")
+        raise click.UsageError("--repair works on one zone: each zone is repaired by its own operator.")
     if repair:
         answer = session.call("POST", "/audit", {"repair": {"dry_run": dry_run}})
         is_wrong = dry_run and bool(answer["differences"])
@@ -38,7 +39,7 @@ def audit(session: Session, repair: bool, dry_run: bool, tree: bool) -> None:
     if session.as_json:
         print_json(answer)
     else:
-        _print(answer, REPAIR_COLUMNS if repair else COLUMNS, tree=tree)
+        _print(session, answer, REPAIR_COLUMNS if repair else COLUMNS, tree=tree)
     if is_wrong:
         sys.exit(1)
 
@@ -47,23 +48,24 @@ def _is_clean(child: Mapping[str, Any]) -> bool:
     return child["complete"] and not child["differences"]
 
 
-def _print(answer: Mapping[str, Any], columns: Sequence[str], *, tree: bool) -> None:
+def _print(session: Session, answer: Mapping[str, Any], columns: Sequence[str], *, tree: bool) -> None:
     differences = answer["differences"]
     if differences:
-        print_rows(columns, [[found[key] for key in columns] for found in differences])
+        rows = [[found[key] for key in columns] for found in differences]
+        print_table(session.screen, plain(*columns), rows, wide=True)
     else:
-        click.echo("no differences")
+        click.echo("no inconsistencies")
     if not tree:
         return
     for child in answer["children"]:
         if _is_clean(child):
-            click.echo(f"below {child['name']}: no differences")
+            click.echo(f"in {child['name']}: no inconsistencies")
         elif not child["complete"]:
-            click.echo(f"below {child['name']}: not all zones answered")
+            click.echo(f"in {child['name']}: not all zones answered")
     lines = [
         [child["name"], found["kind"], found["id"]]
         for child in answer["children"]
         for found in child["differences"]
     ]
     if lines:
-        print_rows(TREE_COLUMNS, lines)
+        print_table(session.screen, plain(*TREE_COLUMNS), lines, wide=True)

@@ -1,34 +1,34 @@
-"""`zonesched availability-zone`: what a boot may name."""
+"""`zonesched availability-zone`: the availability zones that a boot may name."""
 
 from __future__ import annotations
 
 import click
 
-from zonesched.cli.output import print_json, print_rows
-from zonesched.cli.session import Session, pass_session, zone_options
+from zonesched.cli.group import CommandGroup
+from zonesched.cli.output import by_name, print_list
+from zonesched.cli.session import Session, list_options, pass_session
+from zonesched.cli.table import Column, plain
 
 
-@click.group("availability-zone")
+@click.group("availability-zone", cls=CommandGroup)
 def availability_zone() -> None:
-    """The availability zones that a boot may name."""
+    """List the availability zones that a boot may name."""
 
 
 @availability_zone.command("list")
-@click.option("--detail", is_flag=True, help="With this zone's own hosts in each (admin).")
-@zone_options
+@click.option("--detail", is_flag=True, help="Show this zone's own hosts in each (admin).")
+@list_options
 @pass_session
 def list_(session: Session, detail: bool) -> None:
-    """All of them; one that is not available has only disabled hosts."""
+    """List availability zones by name; one that is not available has only disabled hosts."""
     answer = session.call("GET", "/os-availability-zone/detail" if detail else "/os-availability-zone")
-    if session.as_json:
-        print_json(answer)
-    else:
-        rows = [
-            [
-                found["zoneName"],
-                found["zoneState"]["available"],
-                *([sorted(found["hosts"])] if detail else []),
-            ]
-            for found in answer["availabilityZoneInfo"]
-        ]
-        print_rows(("name", "available", *(["hosts"] if detail else [])), rows)
+    rows = [
+        {
+            "name": found["zoneName"],
+            "available": found["zoneState"]["available"],
+            "hosts": sorted(found.get("hosts") or ()),
+        }
+        for found in answer["availabilityZoneInfo"]
+    ]
+    columns = (*plain("name", "available"), *([Column("hosts")] if detail else []))
+    print_list(session, answer, columns, by_name(rows))

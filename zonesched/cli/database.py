@@ -5,23 +5,28 @@ from __future__ import annotations
 import click
 
 from zonesched import conf
+from zonesched.cli.group import CommandGroup
 from zonesched.errors import ConfigError
 from zonesched.store import schema
 from zonesched.store.schema import SchemaState
 from zonesched.store.store import Store
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def db() -> None:
-    """A zone's database."""
+    """Manage a zone's database."""
 
 
 @db.command()
 @click.option(
-    "--config-file", "files", multiple=True, type=click.Path(), help="Repeatable; a later one wins."
+    "--config-file",
+    "files",
+    multiple=True,
+    type=click.Path(),
+    help="Configuration file; repeatable, a later one wins.",
 )
 def upgrade(files: tuple[str, ...]) -> None:
-    """Bring the database of a configuration to this version's schema; running zones may go on."""
+    """Upgrade the database of a configuration to this version's schema; running zones may go on."""
     store = Store.open(conf.load(files).database_url)
     try:
         before = schema.state(store)

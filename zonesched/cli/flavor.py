@@ -4,57 +4,65 @@ from __future__ import annotations
 
 import click
 
+from zonesched.cli.group import CommandGroup
 from zonesched.cli.lookup import find, find_id
-from zonesched.cli.output import print_item, print_json, print_rows
+from zonesched.cli.output import natural_order, print_item, print_json, print_list
 from zonesched.cli.pairs import read_pairs
-from zonesched.cli.session import Session, pass_session, zone_options
+from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
+from zonesched.cli.table import Column
 
-COLUMNS = ("id", "name", "vcpus", "ram", "disk", "extra_specs")
+COLUMNS = (
+    Column("id", is_id=True),
+    Column("name"),
+    Column("vcpus"),
+    Column("ram"),
+    Column("disk"),
+    Column("extra_specs", rank=1),
+)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def flavor() -> None:
-    """Sizes of instances."""
+    """Manage flavors: sizes of instances."""
 
 
 @flavor.command("list")
-@zone_options
+@list_options
 @pass_session
 def list_(session: Session) -> None:
-    """All flavors."""
+    """List all flavors, the smallest first."""
     answer = session.call("GET", "/flavors/detail")
-    if session.as_json:
-        print_json(answer)
-    else:
-        print_rows(COLUMNS, [[found[key] for key in COLUMNS] for found in answer["flavors"]])
+    rows = sorted(
+        answer["flavors"], key=lambda found: (found["vcpus"], found["ram"], natural_order(found["name"]))
+    )
+    print_list(session, answer, COLUMNS, rows)
 
 
 @flavor.command()
 @click.argument("name_or_id")
-@zone_options
+@item_options
 @pass_session
 def show(session: Session, name_or_id: str) -> None:
-    """One flavor."""
+    """Show one flavor, by name or id."""
     found = find(session, "/flavors/detail", "flavors", name_or_id)
-    if session.as_json:
-        print_json({"flavor": found})
-    else:
-        print_item({key: found[key] for key in COLUMNS})
+    print_item(session, {"flavor": found}, {column.name: found[column.name] for column in COLUMNS})
 
 
 @flavor.command()
 @click.argument("name")
-@click.option("--id", "id_", help="Its id; without it, one is made.")
-@click.option("--vcpus", type=int, required=True)
-@click.option("--ram", type=int, required=True, help="In MB.")
-@click.option("--disk", type=int, default=0, show_default=True, help="In GB.")
+@click.option("--id", "id_", help="Id.  [default: a new UUID]")
+@click.option("--vcpus", type=click.IntRange(0), required=True, help="Number of VCPUs.")
+@click.option("--ram", type=click.IntRange(0), required=True, metavar="MB", help="RAM in MB.")
+@click.option(
+    "--disk", type=click.IntRange(0), default=0, show_default=True, metavar="GB", help="Disk in GB."
+)
 @click.option("--extra", "extras", multiple=True, metavar="KEY=VALUE", help="Extra spec; repeatable.")
 @zone_options
 @pass_session
 def create(
     session: Session, name: str, id_: str | None, vcpus: int, ram: int, disk: int, extras: tuple[str, ...]
 ) -> None:
-    """Add a flavor."""
+    """Add a flavor and print its id."""
     form = {
         "name": name,
         "vcpus": vcpus,
@@ -85,10 +93,7 @@ def set_(session: Session, name_or_id: str, extras: tuple[str, ...], unsets: tup
     for key in unsets:
         session.call("DELETE", f"{path}/{key}")
     answer = session.call("GET", path)
-    if session.as_json:
-        print_json(answer)
-    else:
-        print_item(answer["extra_specs"])
+    print_item(session, answer, answer["extra_specs"])
 
 
 @flavor.command()
@@ -96,5 +101,5 @@ def set_(session: Session, name_or_id: str, extras: tuple[str, ...], unsets: tup
 @zone_options
 @pass_session
 def delete(session: Session, name_or_id: str) -> None:
-    """Remove a flavor; instances keep what they have."""
+    """Remove a flavor; its instances keep their size."""
     session.call("DELETE", f"/flavors/{find_id(session, '/flavors', 'flavors', name_or_id)}")

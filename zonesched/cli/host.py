@@ -8,58 +8,78 @@ from typing import Any
 
 import click
 
+from zonesched.cli.group import CommandGroup
 from zonesched.cli.lookup import find, find_id
-from zonesched.cli.output import print_item, print_json, print_rows
+from zonesched.cli.output import by_name, print_item, print_list
 from zonesched.cli.pairs import read_pairs
-from zonesched.cli.session import Session, pass_session, zone_options
+from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
+from zonesched.cli.table import Column
+
+_RANKS = {"VCPU": 1, "MEMORY_MB": 2, "DISK_GB": 3}
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def host() -> None:
-    """The hosts of this zone (admin); other zones tell only their own admins."""
+    """Manage the local hosts of this zone (admin)."""
 
 
 @host.command("list")
-@zone_options
+@list_options
 @pass_session
 def list_(session: Session) -> None:
-    """All hosts, with used / capacity of each resource class."""
+    """List all hosts by name, with used / capacity of each resource class."""
     answer = session.call("GET", "/os-hypervisors/detail")
-    if session.as_json:
-        print_json(answer)
-    else:
-        hosts = sorted(answer["hypervisors"], key=lambda found: str(found["hypervisor_hostname"]))
-        classes = sorted({name for found in hosts for name in found["resources"]})
-        rows = [
-            [
-                found["id"],
-                found["hypervisor_hostname"],
-                found["availability_zone"],
-                found["state"],
-                found["status"],
-                found["running_vms"],
-                *(_use(found["resources"].get(name)) for name in classes),
-            ]
-            for found in hosts
-        ]
-        print_rows(("id", "name", "availability zone", "state", "status", "instances", *classes), rows)
+    hosts = by_name(answer["hypervisors"], "hypervisor_hostname")
+    classes = sorted({name for found in hosts for name in found["resources"]})
+    print_list(session, answer, _columns(classes), [_row(found) for found in hosts])
+
+
+def _columns(classes: Sequence[str]) -> tuple[Column, ...]:
+    """The columns of a list of hosts: a narrow terminal keeps the standard resource classes longest."""
+    return (
+        Column("name"),
+        Column("state", is_status=True),
+        Column("status", is_status=True),
+        Column("instances"),
+        *(Column(name, rank=_RANKS.get(name, 4)) for name in classes),
+        Column("availability_zone", rank=5),
+        Column("id", rank=6, is_id=True),
+    )
+
+
+def _row(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **{name: _use(use) for name, use in found["resources"].items()},
+        "name": found["hypervisor_hostname"],
+        "state": found["state"],
+        "status": found["status"],
+        "instances": found["running_vms"],
+        "availability_zone": found["availability_zone"],
+        "id": found["id"],
+    }
 
 
 @host.command()
 @click.argument("name_or_id")
-@zone_options
+@item_options
 @pass_session
 def show(session: Session, name_or_id: str) -> None:
-    """One host."""
+    """Show one host, by name or id."""
     _print(session, {"hypervisor": find(session, "/os-hypervisors/detail", "hypervisors", name_or_id)})
 
 
 @host.command("set")
 @click.argument("name_or_id")
 @click.option("--ratio", "ratios", multiple=True, metavar="CLASS=RATIO", help="Allocation ratio; repeatable.")
-@click.option("--reserved", multiple=True, metavar="CLASS=AMOUNT", help="Amount kept from instances.")
-@click.option("--unset-ratio", "unset_ratios", multiple=True, metavar="CLASS", help="Take a ratio back.")
-@click.option("--unset-reserved", multiple=True, metavar="CLASS", help="Take a reserved amount back.")
+@click.option(
+    "--reserved", multiple=True, metavar="CLASS=AMOUNT", help="Amount that instances cannot use; repeatable."
+)
+@click.option(
+    "--unset-ratio", "unset_ratios", multiple=True, metavar="CLASS", help="Use the reported ratio again."
+)
+@click.option(
+    "--unset-reserved", multiple=True, metavar="CLASS", help="Use the reported reserved amount again."
+)
 @zone_options
 @pass_session
 def set_(
@@ -70,7 +90,7 @@ def set_(
     unset_ratios: Sequence[str],
     unset_reserved: Sequence[str],
 ) -> None:
-    """Set what counts in place of the agent's report; it stays when the agent reports again."""
+    """Override allocation ratios and reserved amounts; they stay when the agent reports again."""
     changes: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for name, text in read_pairs("--ratio", ratios).items():
         changes[name]["allocation_ratio"] = _number("--ratio", text, float)
@@ -81,7 +101,9 @@ def set_(
     for name in unset_reserved:
         changes[name]["reserved"] = None
     if not changes:
-        raise click.UsageError("nothing to change is named: use --ratio, --reserved or their --unset-")
+        raise click.UsageError(
+            "nothing to change is named: use --ratio, --reserved, --unset-ratio or --unset-reserved"
+        )
     id = find_id(session, "/os-hypervisors", "hypervisors", name_or_id)
     _print(session, session.call("PUT", f"/os-hypervisors/{id}", {"hypervisor": {"resources": changes}}))
 
@@ -91,7 +113,7 @@ def set_(
 @zone_options
 @pass_session
 def delete(session: Session, name_or_id: str) -> None:
-    """Remove a host without instances; an agent that still has it registers it anew when it starts."""
+    """Remove a host without instances; its agent registers it again when it starts."""
     id = find_id(session, "/os-hypervisors", "hypervisors", name_or_id)
     session.call("DELETE", f"/os-services/{id}")
 
@@ -105,15 +127,13 @@ def _number(option: str, text: str, kind: Callable[[str], float]) -> float:
 
 
 def _print(session: Session, answer: Mapping[str, Any]) -> None:
-    if session.as_json:
-        print_json(answer)
-    else:
-        found = answer["hypervisor"]
-        print_item({**found, "resources": {name: _told(use) for name, use in found["resources"].items()}})
+    found = answer["hypervisor"]
+    uses = {name: _explained(use) for name, use in found["resources"].items()}
+    print_item(session, answer, {**{key: found[key] for key in found if key != "resources"}, **uses})
 
 
-def _told(use: Mapping[str, Any]) -> str:
-    """What is used of what, and how that came about."""
+def _explained(use: Mapping[str, Any]) -> str:
+    """Used / capacity of a resource class, and where the capacity comes from."""
     ratio, reserved = use["allocation_ratio"], use["reserved"]
     extra = f"; set: {', '.join(sorted(use['set']))}" if use["set"] else ""
     if use["agent_difference"]:

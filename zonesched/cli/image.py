@@ -1,55 +1,57 @@
-"""`zonesched image`: what is booted, as far as filters read it."""
+"""`zonesched image`: the images that a boot may name."""
 
 from __future__ import annotations
 
 import click
 
+from zonesched.cli.group import CommandGroup
 from zonesched.cli.lookup import find, find_id
-from zonesched.cli.output import print_item, print_json, print_rows
+from zonesched.cli.output import by_name, print_item, print_json, print_list
 from zonesched.cli.pairs import read_pairs
-from zonesched.cli.session import Session, pass_session, zone_options
+from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
+from zonesched.cli.table import Column
 
-COLUMNS = ("id", "name", "properties")
+COLUMNS = (Column("id", is_id=True), Column("name"), Column("properties", rank=1))
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def image() -> None:
-    """The registry of images: names and the properties that filters read."""
+    """Manage the registry of images: names and the properties that filters read."""
 
 
 @image.command("list")
-@zone_options
+@list_options
 @pass_session
 def list_(session: Session) -> None:
-    """All images."""
+    """List all images, by name."""
     answer = session.call("GET", "/images/detail")
-    if session.as_json:
-        print_json(answer)
-    else:
-        print_rows(COLUMNS, [[found[key] for key in COLUMNS] for found in answer["images"]])
+    print_list(session, answer, COLUMNS, by_name(answer["images"]))
 
 
 @image.command()
 @click.argument("name_or_id")
-@zone_options
+@item_options
 @pass_session
 def show(session: Session, name_or_id: str) -> None:
-    """One image."""
+    """Show one image, by name or id."""
     found = find(session, "/images/detail", "images", name_or_id)
-    if session.as_json:
-        print_json({"image": found})
-    else:
-        print_item({key: found[key] for key in COLUMNS})
+    print_item(session, {"image": found}, {column.name: found[column.name] for column in COLUMNS})
 
 
 @image.command()
 @click.argument("name")
-@click.option("--id", "id_", help="Its id; without it, one is made.")
-@click.option("--property", "properties", multiple=True, metavar="KEY=VALUE", help="Repeatable.")
+@click.option("--id", "id_", help="Id.  [default: a new UUID]")
+@click.option(
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Property that filters read; repeatable.",
+)
 @zone_options
 @pass_session
 def create(session: Session, name: str, id_: str | None, properties: tuple[str, ...]) -> None:
-    """Add an image."""
+    """Add an image and print its id."""
     form = {"name": name, "properties": read_pairs("--property", properties)}
     answer = session.call("POST", "/images", {"image": form | ({"id": id_} if id_ else {})})
     if session.as_json:
@@ -63,5 +65,5 @@ def create(session: Session, name: str, id_: str | None, properties: tuple[str, 
 @zone_options
 @pass_session
 def delete(session: Session, name_or_id: str) -> None:
-    """Remove an image; instances keep what they have."""
+    """Remove an image; its instances are not affected."""
     session.call("DELETE", f"/images/{find_id(session, '/images', 'images', name_or_id)}")

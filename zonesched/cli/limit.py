@@ -1,4 +1,4 @@
-"""`zonesched limit`: what projects and parents may have, and have."""
+"""`zonesched limit`: quotas of projects and parents, and how much of them is used."""
 
 from __future__ import annotations
 
@@ -8,34 +8,35 @@ from urllib.parse import quote
 
 import click
 
-from zonesched.cli.output import console, print_json, print_rows, table
+from zonesched.cli.group import CommandGroup
+from zonesched.cli.output import print_json, print_list
 from zonesched.cli.pairs import read_pairs
-from zonesched.cli.session import Session, pass_session, zone_options
+from zonesched.cli.session import Session, list_options, pass_session, zone_options
+from zonesched.cli.table import plain, print_table
 
 AS_ALL = "default"
-project_option = click.option("--project", help="Of this project (admin).")
-parent_option = click.option("--parent", help="Of this parent, by its user's name (admin).")
+project_option = click.option("--project", help="Id of a project (admin).")
+parent_option = click.option("--parent", help="User name of a parent (admin).")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def limit() -> None:
-    """What a project or a parent may have: by options of the zone, or by limits of its own."""
+    """Manage quotas of projects and parents: the zone's options, and overrides of them."""
 
 
 @limit.command("list")
-@zone_options
+@list_options
 @pass_session
 def list_(session: Session) -> None:
-    """The projects and parents with limits of their own (admin)."""
+    """List the projects and parents whose quotas are overridden (admin)."""
     answer = session.call("GET", "/limits/own")
-    if session.as_json:
-        print_json(answer)
-        return
-    whose = {"project": answer["projects"], "parent": answer["parents"]}
-    print_rows(
-        ("kind", "of", "limits"),
-        [(kind, of, limits) for kind, all_of in whose.items() for of, limits in all_of.items()],
-    )
+    owners = {"project": answer["projects"], "parent": answer["parents"]}
+    rows = [
+        {"kind": kind, "of": of, "limits": limits}
+        for kind, all_of in owners.items()
+        for of, limits in sorted(all_of.items())
+    ]
+    print_list(session, answer, plain("kind", "of", "limits"), rows)
 
 
 @limit.command()
@@ -44,7 +45,7 @@ def list_(session: Session) -> None:
 @zone_options
 @pass_session
 def show(session: Session, project: str | None, parent: str | None) -> None:
-    """What may be had and what is taken; without an option, of the user's own project."""
+    """Show quotas and their usage; without an option those of the user's own project."""
     path = _path(project, parent) if project or parent else "/limits"
     _print(session, session.call("GET", path))
 
@@ -56,7 +57,7 @@ def show(session: Session, project: str | None, parent: str | None) -> None:
 @zone_options
 @pass_session
 def set_(session: Session, limits: tuple[str, ...], project: str | None, parent: str | None) -> None:
-    """Give one project or one parent limits of its own; NAME=default takes one back.
+    """Override quotas of one project or one parent; NAME=default removes an override.
 
     NAME is project_instances, project_open_boots or project_boots_per_minute; parent_instances,
     parent_selects_per_minute or parent_entries_per_minute.
@@ -88,8 +89,8 @@ def _print(session: Session, answer: Mapping[str, Any]) -> None:
     limits = answer["limits"]
     absolute = limits["absolute"]
     rows = [
-        (name, most, absolute.get(f"{name}_used"))
-        for name, most in absolute.items()
+        (name, maximum, absolute.get(f"{name}_used"))
+        for name, maximum in absolute.items()
         if not name.endswith("_used")
     ]
     for rate in limits["rate"]:
@@ -97,6 +98,6 @@ def _print(session: Session, answer: Mapping[str, Any]) -> None:
             rows.append((rate["name"], one["value"], one["value"] - one["remaining"]))
     if "own" in limits:
         marked = [(*row, row[0] in limits["own"]) for row in rows]
-        console().print(table(("limit", "may have", "has", "its own"), marked))
+        print_table(session.screen, plain("limit", "maximum", "used", "overridden"), marked)
     else:
-        console().print(table(("limit", "may have", "has"), rows))
+        print_table(session.screen, plain("limit", "maximum", "used"), rows)

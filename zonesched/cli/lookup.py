@@ -1,33 +1,101 @@
-"""Things by id or by name, as people give them."""
+"""Things by id, by name, or by the beginning of an id, as tables show it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from zonesched.cli.session import Session
 from zonesched.compute.connection import ZoneRefused
 
+Item = Mapping[str, Any]
+
 NAME_OF = {"hypervisors": "hypervisor_hostname"}
+PAGE = 1000
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_BEGINNING = re.compile(r"[0-9a-f-]{4,35}")
 
 
-def find(session: Session, path: str, noun: str, wanted: str) -> Mapping[str, Any]:
-    """The one of GET `path`'s list `noun` with this id, else with this name.
+def find(session: Session, path: str, noun: str, wanted: str) -> Item:
+    """The one of GET `path`'s list `noun` with this id, else this name, else an id that begins so.
 
-    Raises ZoneRefused with status 404 when there is none, 409 when several bear the name.
+    Raises ZoneRefused with status 404 when there is none, 409 when there are several.
     """
-    listed: Sequence[Mapping[str, Any]] = session.call("GET", path)[noun]
-    same_id = [item for item in listed if str(item["id"]) == wanted]
-    found = same_id or [item for item in listed if item[NAME_OF.get(noun, "name")] == wanted]
-    what = noun.removesuffix("s")
-    if not found:
-        raise ZoneRefused(404, "not_found", f"there is no {what} {wanted!r}", what)
-    if len(found) > 1:
-        ids = ", ".join(str(item["id"]) for item in found)
-        raise ZoneRefused(409, "ambiguous", f"several {noun} are named {wanted!r}: use an id of {ids}", what)
-    return found[0]
+    listed: Sequence[Item] = session.call("GET", path)[noun]
+    return _only(listed, noun, wanted, NAME_OF.get(noun, "name"))
 
 
 def find_id(session: Session, path: str, noun: str, wanted: str) -> str:
     """The id of what `find` finds."""
     return str(find(session, path, noun, wanted)["id"])
+
+
+def find_server_id(session: Session, wanted: str) -> str:
+    """The id of an instance by its id, its name, or the beginning of its id; raises as `find`.
+
+    The instances of the user's own project come first; an admin finds those of others too.
+    """
+    if _UUID.fullmatch(wanted):
+        return wanted
+    return _find_owned(session, "/servers", "servers", wanted, {"name": wanted})
+
+
+def find_reservation_id(session: Session, wanted: str) -> str:
+    """The id of a boot by its id or the beginning of it; raises as `find`."""
+    if not _BEGINNING.fullmatch(wanted):
+        return wanted
+    return _find_owned(session, "/reservations", "reservations", wanted, {})
+
+
+def pages(session: Session, path: str, noun: str, params: Mapping[str, str | int]) -> Iterator[Item]:
+    """Every element of a list that comes in pages."""
+    marker: dict[str, str | int] = {}
+    while True:
+        answer = session.call("GET", path, params={**params, **marker, "limit": PAGE})
+        yield from answer[noun]
+        if not answer.get(f"{noun}_links"):
+            return
+        marker = {"marker": answer[noun][-1]["id"]}
+
+
+def _find_owned(session: Session, path: str, noun: str, wanted: str, by_name: dict[str, str]) -> str:
+    for scope in ({}, {"all_tenants": "true"}):
+        try:
+            listed = list(pages(session, path, noun, {**by_name, **scope})) if by_name else []
+            found = [item for item in listed if item.get("name") == wanted]
+            if not found and _BEGINNING.fullmatch(wanted):
+                found = [item for item in pages(session, path, noun, scope) if item["id"].startswith(wanted)]
+        except ZoneRefused as error:
+            if scope and error.status == 403:
+                break
+            raise
+        if found:
+            return str(_only(found, noun, wanted, "name")["id"])
+    raise _missing(noun, wanted)
+
+
+def _only(listed: Sequence[Item], noun: str, wanted: str, name: str) -> Item:
+    found = [item for item in listed if str(item["id"]) == wanted]
+    found = found or [item for item in listed if item.get(name) == wanted]
+    if not found and _BEGINNING.fullmatch(wanted):
+        found = [item for item in listed if str(item["id"]).startswith(wanted)]
+    if not found:
+        raise _missing(noun, wanted)
+    if len(found) > 1:
+        ids = ", ".join(str(item["id"]) for item in found)
+        message = f"{len(found)} {_words(noun)} match {wanted!r}: use one of the ids {ids}"
+        raise ZoneRefused(409, "ambiguous", message, _singular(noun))
+    return found[0]
+
+
+def _missing(noun: str, wanted: str) -> ZoneRefused:
+    return ZoneRefused(404, "not_found", f"there is no {_words(_singular(noun))} {wanted!r}", _singular(noun))
+
+
+def _singular(noun: str) -> str:
+    return noun.removesuffix("s")
+
+
+def _words(noun: str) -> str:
+    return noun.replace("hypervisor", "host").replace("_", " ")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import click
 
+from zonesched.cli.group import CommandGroup
 from zonesched.cli.session import Session, zone_options
 from zonesched.compute.connection import ZoneRefused, ZoneUnavailable
 from zonesched.compute.credentials import CredentialsError
@@ -35,12 +36,13 @@ NOUNS = {
     "key": "zonesched.cli.key:key",
     "config": "zonesched.cli.config:config",
     "db": "zonesched.cli.database:db",
+    "completion": "zonesched.cli.completion:completion",
 }
 
 REFUSED, USAGE, AWAY, MISSING = 1, 2, 3, 4
 
 
-class Nouns(click.Group):
+class Nouns(CommandGroup):
     """Imports a noun's module when it is used, so that one command does not wait for all others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

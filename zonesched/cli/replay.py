@@ -1,4 +1,4 @@
-"""`zonesched replay`: a recorded decision made again, offline: with the same options, or with others."""
+"""`zonesched replay`: make a recorded decision again, offline, with the same options or with others."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Any
 import click
 
 from zonesched import conf
-from zonesched.cli.output import console, print_json, table
+from zonesched.cli.output import print_json
 from zonesched.cli.session import FILE, Session, offline_options, pass_session
+from zonesched.cli.table import plain, print_table
 from zonesched.scheduler.replay import Choice, Chosen, Record, record_from_text
 from zonesched.scheduler.replay import replay as decide_again
 
@@ -23,18 +24,22 @@ DIFFERENT = 1
 @click.command()
 @click.argument("file", type=FILE)
 @click.option(
-    "--config-file", "files", multiple=True, type=FILE, help="Options in place of the recorded ones."
+    "--config-file",
+    "files",
+    multiple=True,
+    type=FILE,
+    help="Configuration file in place of the recorded options; repeatable.",
 )
 @click.option(
-    "-o", "--option", "options", multiple=True, metavar="NAME=VALUE", help="One other option; repeatable."
+    "-o", "--option", "options", multiple=True, metavar="NAME=VALUE", help="Change one option; repeatable."
 )
 @offline_options
 @pass_session
 def replay(session: Session, file: Path, files: tuple[str, ...], options: tuple[str, ...]) -> None:
     """Make a recorded decision again.
 
-    With the recorded options it must come out the same: exit 1 if it does not. With others, the difference
-    is shown.
+    With the recorded options the choice must be the same: the exit code is 1 where it is not. With others,
+    the picks that change are shown.
     """
     record = record_from_text(file.read_bytes())
     given = dict(map(_option, options))
@@ -43,7 +48,7 @@ def replay(session: Session, file: Path, files: tuple[str, ...], options: tuple[
     if session.as_json:
         print_json({"same": now == then, "recorded": asdict(then), "replayed": asdict(now)})
     else:
-        _print(then, now)
+        _print(session, then, now)
     if now != then and not (files or given):
         sys.exit(DIFFERENT)
 
@@ -60,19 +65,19 @@ def _option(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _print(then: Chosen, now: Chosen) -> None:
+def _print(session: Session, then: Chosen, now: Chosen) -> None:
     if now == then:
         click.echo("the same choice")
         rows = [(number, pick.place, pick.weight) for number, pick in enumerate(now.picks, 1)]
-        console().print(table(("pick", "place", "weight"), rows))
+        print_table(session.screen, plain("pick", "place", "weight"), rows)
         return
     pairs = list(enumerate(zip_longest(then.picks, now.picks), 1))
     others = [(number, *_cells(b), *_cells(a)) for number, (b, a) in pairs if b != a]
     moved = sum(b is None or a is None or b.place != a.place for _, (b, a) in pairs)
     click.echo(f"another choice: {moved} of {len(pairs)} picks go elsewhere")
-    console().print(table(("pick", "recorded", "weight", "replayed", "weight"), others))
+    print_table(session.screen, plain("pick", "recorded", "weight", "replayed", "weight"), others)
     if then.own != now.own:
-        console().print(table(("filter", "code", "recorded", "replayed"), _funnels(then, now)))
+        print_table(session.screen, plain("filter", "code", "recorded", "replayed"), _funnels(then, now))
 
 
 def _cells(pick: Choice | None) -> tuple[Any, Any]:

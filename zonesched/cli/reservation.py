@@ -1,8 +1,9 @@
-"""`zonesched reservation`: how a boot stands."""
+"""`zonesched reservation`: boots, each under the id of its reservation."""
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,81 +13,155 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from zonesched.cli.output import cell, console, print_item, print_json, table
-from zonesched.cli.session import Session, pass_session, zone_options
-from zonesched.cli.why import print_host, print_reasons, print_why, reasons_table
+from zonesched.cli.group import CommandGroup
+from zonesched.cli.lookup import find_reservation_id, pages
+from zonesched.cli.output import live_console, print_item, print_json, print_list
+from zonesched.cli.server import HERE, delete_one, each, ids_of_boot
+from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
+from zonesched.cli.table import Column, cell, print_table
+from zonesched.cli.why import print_host, print_reasons, print_why, reason_lines
 
 UNFINISHED = "BUILD"
-SETTLED = ("ACTIVE", "ERROR", "DELETED")
-BAD_ENDS = ("ERROR", "PARTIAL")
+ENDED = ("ACTIVE", "ERROR", "DELETED")
+PENDING = ("BUILD", "UNKNOWN")
+COLUMNS = (
+    Column("id", is_id=True),
+    Column("name"),
+    Column("state", is_status=True),
+    Column("instances"),
+    Column("counts", rank=1),
+    Column("flavor", rank=2),
+    Column("created", rank=3),
+    Column("min_count", rank=4),
+    Column("project", rank=5),
+)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def reservation() -> None:
-    """How a boot stands."""
+    """List, follow, explain and cancel boots."""
+
+
+@reservation.command("list")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=1000, show_default=True, help="Maximum number of boots."
+)
+@click.option("--marker", default="", metavar="ID", help="Start after the boot of this id.")
+@click.option("--all-tenants", is_flag=True, help="List the boots of all projects (admin).")
+@list_options
+@pass_session
+def list_(session: Session, limit: int, marker: str, all_tenants: bool) -> None:
+    """List boots, newest first, with how many instances each has in which status."""
+    params: dict[str, str | int] = {"limit": limit}
+    if marker:
+        params["marker"] = find_reservation_id(session, marker)
+    if all_tenants:
+        params["all_tenants"] = "true"
+    answer = session.call("GET", "/reservations", params=params)
+    rows = [
+        {**found, "instances": found["num_instances"], "project": found["project_id"]}
+        for found in answer["reservations"]
+    ]
+    print_list(session, answer, COLUMNS, rows)
+    if answer.get("reservations_links") and not session.as_json:
+        click.echo(f"more: --marker {answer['reservations'][-1]['id']}", err=True)
 
 
 @reservation.command()
 @click.argument("id")
 @click.option(
-    "--watch", "watching", is_flag=True, help="Stay until it has ended; exit 1 if not all is ACTIVE."
+    "--watch",
+    "watching",
+    is_flag=True,
+    help="Follow the boot until it has ended; exit with 1 if fewer than its min_count are ACTIVE.",
 )
 @click.option("--instances", is_flag=True, help="List its instances too.")
-@zone_options
+@item_options
 @pass_session
 def show(session: Session, id: str, watching: bool, instances: bool) -> None:
-    """State, counts and reasons of one boot."""
+    """Show the state, the counts and the reasons of one boot."""
+    id = find_reservation_id(session, id)
     if watching:
         watch(session, id)
         return
     answer = session.call("GET", f"/reservations/{id}")
-    if session.as_json:
-        print_json(answer)
-    else:
-        _print(answer["reservation"], instances)
+    found = answer["reservation"]
+    brief = {key: value for key, value in found.items() if key not in ("instances", "reasons", "why")}
+    print_item(session, answer, brief)
+    if session.is_plain_table:
+        _print_more(session, found, instances)
+
+
+def _print_more(session: Session, found: Mapping[str, Any], with_instances: bool) -> None:
+    if found["reasons"]:
+        click.echo()
+        print_reasons(session.screen, found["reasons"])
+    if with_instances:
+        click.echo()
+        columns = (Column("uuid"), Column("status", is_status=True))
+        print_table(session.screen, columns, [(i["uuid"], i["status"]) for i in found["instances"]])
 
 
 @reservation.command()
 @click.argument("id")
-@click.option("--host", help="What each filter and weigher says of this host now.")
+@click.option("--host", help="Name of a host of this zone: show what each filter and weigher says of it now.")
 @zone_options
 @pass_session
 def why(session: Session, id: str, host: str | None) -> None:
-    """Why a boot went where it went, and why not elsewhere, zone by zone.
+    """Explain why a boot went where it went, and why not elsewhere, zone by zone.
 
-    An admin is shown the funnel of the zone's own hosts, the scores of the best of them, and what each child
-    zone told; others are shown the reasons.
+    Everybody is shown how many instances are in which status and the reasons of those in ERROR; an admin also
+    how many went to which zone, the funnel of the zone's own hosts, the scores of the best of them, and what
+    each child zone answered.
     """
+    id = find_reservation_id(session, id)
     if host:
         answer = session.call("GET", f"/reservations/{id}/why", params={"host": host})
-        print_json(answer) if session.as_json else print_host(answer["host"])
+        print_json(answer) if session.as_json else print_host(session.screen, answer["host"])
         return
     found = _read(session, id)
-    said = {"reasons": found["reasons"], **({"why": found["why"]} if "why" in found else {})}
+    explained = {"reasons": found["reasons"], **({"why": found["why"]} if "why" in found else {})}
     if session.as_json:
-        print_json(said)
+        print_json(explained)
         return
-    print_reasons(found["reasons"])
-    if not found["reasons"]:
-        click.echo("no instance is in ERROR")
+    click.echo(f"{found['state']}: {cell(found['counts'])} of {found['num_instances']}")
+    _print_zones(session, id)
+    print_reasons(session.screen, found["reasons"])
     if "why" in found:
-        print_why(found["why"])
+        print_why(session.screen, found["why"])
 
 
-def _print(found: Mapping[str, Any], with_instances: bool) -> None:
-    print_item({key: value for key, value in found.items() if key not in ("instances", "reasons", "why")})
-    if found["reasons"]:
-        console().print()
-        print_reasons(found["reasons"])
-    if with_instances:
-        console().print()
-        console().print(table(("uuid", "status"), [(i["uuid"], i["status"]) for i in found["instances"]]))
+def _print_zones(session: Session, id: str) -> None:
+    """How many of a boot's instances went to which zone, where the user may know the zones."""
+    params: dict[str, str | int] = {"reservation_id": id}
+    counts: Counter[str] = Counter()
+    for server in pages(session, "/servers/detail", "servers", params):
+        counts[HERE if "OS-EXT-SRV-ATTR:host" in server else server.get("child_zone", "")] += 1
+    rows = [(zone, count) for zone, count in sorted(counts.items()) if zone]
+    if rows:
+        click.echo()
+        print_table(session.screen, (Column("zone"), Column("instances")), rows)
+
+
+@reservation.command()
+@click.argument("ids", nargs=-1, required=True)
+@zone_options
+@pass_session
+def cancel(session: Session, ids: tuple[str, ...]) -> None:
+    """Cancel boots: delete their instances that are not built yet.
+
+    Instances that are ACTIVE or ERROR stay: `zonesched server delete --reservation ID` deletes all of a boot.
+    """
+    for id in ids:
+        pending = ids_of_boot(session, id, *PENDING)
+        each(pending, lambda uuid: delete_one(session, uuid))
+        click.echo(f"{id}: {len(pending)} instances cancelled")
 
 
 def watch(session: Session, id: str, pause_s: float = 0.5) -> None:
-    """Show a boot live until it has ended. Exits 1 if it did not all become ACTIVE."""
+    """Show a boot live until it has ended. Exits with 1 if fewer instances than its min_count are ACTIVE."""
     found = _read(session, id)
-    with Live(_progress(found), console=console(), transient=session.as_json) as live:
+    with Live(_progress(found), console=live_console(), transient=session.as_json) as live:
         while found["state"] == UNFINISHED:
             session.pause(pause_s)
             found = _read(session, id)
@@ -95,8 +170,15 @@ def watch(session: Session, id: str, pause_s: float = 0.5) -> None:
         print_json({"reservation": found})
     elif not sys.stdout.isatty():
         click.echo()
-    if found["state"] in BAD_ENDS:
+    if not _is_met(found):
         sys.exit(1)
+
+
+def _is_met(found: Mapping[str, Any]) -> bool:
+    """True where the boot got what it asked for: all of it, or the min_count that it named."""
+    if found["state"] in ("ACTIVE", "DELETED"):
+        return True
+    return bool(found["counts"].get("ACTIVE", 0) >= max(1, found["min_count"]))
 
 
 def _read(session: Session, id: str) -> Mapping[str, Any]:
@@ -106,7 +188,8 @@ def _read(session: Session, id: str) -> Mapping[str, Any]:
 
 def _progress(found: Mapping[str, Any]) -> Group:
     counts, total = found["counts"], found["num_instances"]
-    settled = sum(counts.get(status, 0) for status in SETTLED)
-    line = Text(f"{found['id']}  {found['state']}  {cell(counts)}")
-    bar = ProgressBar(total=max(1, total), completed=settled, width=60)
-    return Group(line, bar, *([reasons_table(found["reasons"])] if found["reasons"] else []))
+    ended = sum(counts.get(status, 0) for status in ENDED)
+    line = Text(f"{found['id'][:8]}  {found['state']}  {cell(counts)}", no_wrap=True, overflow="ellipsis")
+    bar = ProgressBar(total=max(1, total), completed=ended, width=60)
+    reasons = "\n".join(reason_lines(found["reasons"]))
+    return Group(line, bar, *([Text(reasons)] if reasons else []))

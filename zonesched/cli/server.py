@@ -2,68 +2,169 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
 import click
 
-from zonesched.cli.output import print_item, print_json, print_rows
-from zonesched.cli.session import Session, pass_session, zone_options
+from zonesched.cli.group import CommandGroup
+from zonesched.cli.lookup import find_reservation_id, find_server_id
+from zonesched.cli.output import print_item, print_list
+from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
+from zonesched.cli.table import Column
+from zonesched.compute.connection import ZoneRefused
 
-COLUMNS = ("id", "name", "status", "reservation_id", "created")
+HERE = "this zone"
+"""The zone column of an instance that is on a host of the asked zone itself."""
+
+COLUMNS = (
+    Column("id", is_id=True),
+    Column("name"),
+    Column("status", is_status=True),
+    Column("zone", rank=1),
+    Column("fault", rank=2),
+    Column("flavor", rank=3),
+    Column("created", rank=4),
+    Column("reservation_id", rank=5, is_id=True),
+    Column("project", rank=6),
+    Column("host", rank=7),
+)
+SERVER_STATUSES = ("BUILD", "ACTIVE", "ERROR", "DELETED", "UNKNOWN")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def server() -> None:
-    """Instances."""
+    """List, show and delete instances."""
 
 
 @server.command("list")
-@click.option("--reservation", "reservation_id", default="", help="Only those of one boot.")
-@click.option("--status", default="", help="BUILD, ACTIVE, ERROR, DELETED or UNKNOWN.")
-@click.option("--name", default="", help="Only those whose name contains this.")
-@click.option("--limit", type=int, default=1000, show_default=True, help="At most so many.")
-@click.option("--marker", default="", help="Begin after this id.")
-@click.option("--all-tenants", is_flag=True, help="Those of all projects (admin).")
-@zone_options
+@click.option("--reservation", default="", metavar="ID", help="Only the instances of one boot.")
+@click.option("--status", type=click.Choice(SERVER_STATUSES, case_sensitive=False), help="Only this status.")
+@click.option("--name", default="", help="Only instances whose name contains this text.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1000),
+    default=1000,
+    show_default=True,
+    help="Maximum number of instances.",
+)
+@click.option("--marker", default="", metavar="ID", help="Start after the instance of this id.")
+@click.option("--all-tenants", is_flag=True, help="List the instances of all projects (admin).")
+@list_options
 @pass_session
 def list_(
-    session: Session, reservation_id: str, status: str, name: str, limit: int, marker: str, all_tenants: bool
+    session: Session,
+    reservation: str,
+    status: str | None,
+    name: str,
+    limit: int,
+    marker: str,
+    all_tenants: bool,
 ) -> None:
-    """Instances, newest first."""
-    asked = {"reservation_id": reservation_id, "status": status, "name": name, "marker": marker}
-    params: dict[str, str | int] = {key: value for key, value in asked.items() if value}
+    """List instances, newest first; deleted ones only with --status DELETED."""
+    wanted = {
+        "reservation_id": find_reservation_id(session, reservation) if reservation else "",
+        "status": status,
+        "name": name,
+        "marker": find_server_id(session, marker) if marker else "",
+    }
+    params: dict[str, str | int] = {key: value for key, value in wanted.items() if value}
     params["limit"] = limit
     if all_tenants:
         params["all_tenants"] = "true"
     answer = session.call("GET", "/servers/detail", params=params)
-    if session.as_json:
-        print_json(answer)
-    else:
-        rows = [
-            [*(found.get(key) for key in COLUMNS), found.get("fault", {}).get("error_code")]
-            for found in answer["servers"]
-        ]
-        print_rows((*COLUMNS, "fault"), rows)
-        if answer.get("servers_links"):
-            click.echo(f"more: --marker {answer['servers'][-1]['id']}", err=True)
+    print_list(session, answer, COLUMNS, [_row(found) for found in answer["servers"]])
+    if answer.get("servers_links") and not session.as_json:
+        click.echo(f"more: --marker {answer['servers'][-1]['id']}", err=True)
+
+
+def _row(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **found,
+        "zone": _zone(found),
+        "fault": found.get("fault", {}).get("error_code"),
+        "flavor": found.get("flavor", {}).get("name"),
+        "project": found.get("tenant_id"),
+        "host": found.get("OS-EXT-SRV-ATTR:host"),
+    }
+
+
+def _zone(found: Mapping[str, Any]) -> str:
+    """The child zone that has an instance; known to admins alone."""
+    if "OS-EXT-SRV-ATTR:host" in found:
+        return HERE
+    return str(found.get("child_zone", ""))
 
 
 @server.command()
-@click.argument("id")
-@zone_options
+@click.argument("name_or_id")
+@item_options
 @pass_session
-def show(session: Session, id: str) -> None:
-    """One instance."""
-    answer = session.call("GET", f"/servers/{id}")
-    if session.as_json:
-        print_json(answer)
-    else:
-        print_item(answer["server"])
+def show(session: Session, name_or_id: str) -> None:
+    """Show one instance, by its name, its id or the beginning of its id."""
+    answer = session.call("GET", f"/servers/{find_server_id(session, name_or_id)}")
+    found = dict(answer["server"])
+    for part in ("flavor", "image"):
+        if isinstance(found.get(part), Mapping):
+            found[part] = _named(found[part])
+    shown = {"zone": _zone(found), **{key: value for key, value in found.items() if key != "child_zone"}}
+    print_item(session, answer, shown)
+
+
+def _named(part: Mapping[str, Any]) -> str:
+    return f"{part['name']} ({part['id']})" if part.get("name") else str(part.get("id", ""))
 
 
 @server.command()
-@click.argument("ids", nargs=-1, required=True)
+@click.argument("names_or_ids", nargs=-1)
+@click.option("--reservation", metavar="ID", help="Delete all instances of one boot.")
 @zone_options
 @pass_session
-def delete(session: Session, ids: tuple[str, ...]) -> None:
-    """Delete instances, wherever in the tree they are."""
-    for id in ids:
-        session.call("DELETE", f"/servers/{id}")
+def delete(session: Session, names_or_ids: tuple[str, ...], reservation: str | None) -> None:
+    """Delete instances by name, by id or by boot, wherever in the tree they are.
+
+    All that can be deleted are; the others are named, and the exit code is 1.
+    """
+    if bool(names_or_ids) == bool(reservation):
+        raise click.UsageError("name either instances or, with --reservation, one boot")
+    if reservation:
+        names_or_ids = tuple(ids_of_boot(session, reservation))
+    each(names_or_ids, lambda wanted: delete_one(session, wanted))
+
+
+def ids_of_boot(session: Session, reservation: str, *statuses: str) -> list[str]:
+    """The ids of a boot's instances that are not deleted, or only those in one of `statuses`.
+
+    Raises ZoneRefused with status 404 for an unknown boot.
+    """
+    id = find_reservation_id(session, reservation)
+    instances = session.call("GET", f"/reservations/{id}")["reservation"]["instances"]
+    wanted = statuses or tuple(status for status in SERVER_STATUSES if status != "DELETED")
+    return [found["uuid"] for found in instances if found["status"] in wanted]
+
+
+def delete_one(session: Session, wanted: str) -> None:
+    """Delete one instance, by name or id. Raises ZoneRefused that names it."""
+    try:
+        session.call("DELETE", f"/servers/{find_server_id(session, wanted)}")
+    except ZoneRefused as error:
+        if error.status == 404:
+            raise ZoneRefused(404, "not_found", f"there is no server {wanted!r}", "server") from None
+        raise
+
+
+def each(names: Iterable[str], act: Callable[[str], None]) -> None:
+    """Act on every name; where that is refused for some of several, say which, and exit with 1 at the end."""
+    names = list(dict.fromkeys(names))
+    refused = False
+    for name in names:
+        try:
+            act(name)
+        except ZoneRefused as error:
+            if len(names) == 1:
+                raise
+            refused = True
+            click.echo(f"zonesched: {name}: {error.message} ({error.code or error.status})", err=True)
+    if refused:
+        sys.exit(1)

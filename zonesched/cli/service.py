@@ -1,4 +1,4 @@
-"""`zonesched service`: hosts and agents; who takes no new instances, and who is dead."""
+"""`zonesched service`: hosts, agents and processes; which take no new instances, and which are down."""
 
 from __future__ import annotations
 
@@ -6,50 +6,53 @@ from typing import Any
 
 import click
 
-from zonesched.cli.output import print_item, print_json, print_rows
-from zonesched.cli.session import Session, pass_session, zone_options
+from zonesched.cli.group import CommandGroup
+from zonesched.cli.output import natural_order, print_item, print_list
+from zonesched.cli.session import Session, list_options, pass_session, zone_options
+from zonesched.cli.table import Column
 from zonesched.compute.connection import ZoneRefused
 
 COLUMNS = (
-    "id",
-    "binary",
-    "host",
-    "zone",
-    "status",
-    "state",
-    "forced_down",
-    "disabled_reason",
-    "updated_at",
-    "topic",
-    "report_count",
+    Column("binary"),
+    Column("host"),
+    Column("status", is_status=True),
+    Column("state", is_status=True),
+    Column("zone", rank=1),
+    Column("disabled_reason", rank=2),
+    Column("forced_down", rank=3),
+    Column("updated_at", rank=4),
+    Column("id", rank=5, is_id=True),
+    Column("report_count", rank=6),
+    Column("topic", rank=7),
 )
 HOST, AGENT, SCHEDULER = "nova-compute", "zonesched-compute", "nova-scheduler"
 binary_option = click.option(
     "--binary",
     type=click.Choice([HOST, AGENT, SCHEDULER]),
     help=f"{HOST}: a host; {AGENT}: an agent with all its hosts; {SCHEDULER}: a process of the zone itself."
-    " Needed where two bear the name.",
+    " Needed where two have the name.",
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def service() -> None:
-    """Hosts and agents of this zone (admin): enable, disable, force down, remove."""
+    """Manage hosts, agents and processes of this zone (admin): enable, disable, force down, remove."""
 
 
 @service.command("list")
-@click.option("--host", help="Only those of this name.")
+@click.option("--host", help="Only services of this name.")
 @binary_option
-@zone_options
+@list_options
 @pass_session
 def list_(session: Session, host: str | None, binary: str | None) -> None:
-    """The zone's processes, agents, then hosts."""
+    """List the zone's processes, its agents, then its hosts, each by name."""
     params = {name: value for name, value in (("host", host), ("binary", binary)) if value}
     answer = session.call("GET", "/os-services", params=params)
-    if session.as_json:
-        print_json(answer)
-    else:
-        print_rows(COLUMNS, [[found[key] for key in COLUMNS] for found in answer["services"]])
+    order = (SCHEDULER, AGENT, HOST)
+    rows = sorted(
+        answer["services"], key=lambda found: (order.index(found["binary"]), natural_order(found["host"]))
+    )
+    print_list(session, answer, COLUMNS, rows)
 
 
 @service.command()
@@ -57,17 +60,17 @@ def list_(session: Session, host: str | None, binary: str | None) -> None:
 @zone_options
 @pass_session
 def enable(session: Session, host: str) -> None:
-    """Let a host take new instances again."""
+    """Enable a host: it takes new instances again."""
     _change(session, host, HOST, status="enabled")
 
 
 @service.command()
 @click.argument("host")
-@click.option("--reason", help="Why; shown to admins.")
+@click.option("--reason", help="Reason that admins are shown.")
 @zone_options
 @pass_session
 def disable(session: Session, host: str, reason: str | None) -> None:
-    """Let a host take no new instances; those that are there stay."""
+    """Disable a host: it takes no new instances; those on it stay."""
     _change(session, host, HOST, status="disabled", **({"disabled_reason": reason} if reason else {}))
 
 
@@ -77,7 +80,7 @@ def disable(session: Session, host: str, reason: str | None) -> None:
 @zone_options
 @pass_session
 def force_down(session: Session, name_or_id: str, binary: str | None) -> None:
-    """Let a host, or an agent with all its hosts, count as dead at once."""
+    """Treat a host, or an agent with all its hosts, as down at once."""
     _change(session, name_or_id, binary or "", forced_down=True)
 
 
@@ -87,7 +90,7 @@ def force_down(session: Session, name_or_id: str, binary: str | None) -> None:
 @zone_options
 @pass_session
 def force_up(session: Session, name_or_id: str, binary: str | None) -> None:
-    """End that: whether it lives is known by its agent's beats again."""
+    """End a force-down: the heartbeats decide again."""
     _change(session, name_or_id, binary or "", forced_down=False)
 
 
@@ -97,16 +100,13 @@ def force_up(session: Session, name_or_id: str, binary: str | None) -> None:
 @zone_options
 @pass_session
 def delete(session: Session, name_or_id: str, binary: str | None) -> None:
-    """Remove an agent without hosts, a host without instances, or a process that is no more."""
+    """Remove an agent without hosts, a host without instances, or a process that has ended."""
     session.call("DELETE", f"/os-services/{_id(session, name_or_id, binary or '')}")
 
 
 def _change(session: Session, name_or_id: str, binary: str, **change: Any) -> None:
     answer = session.call("PUT", f"/os-services/{_id(session, name_or_id, binary)}", change)
-    if session.as_json:
-        print_json(answer)
-    else:
-        print_item(answer["service"])
+    print_item(session, answer, answer["service"])
 
 
 def _id(session: Session, name_or_id: str, binary: str) -> str:

@@ -1,7 +1,8 @@
-"""Which zone a command speaks to and as whom, from options, the environment or a file."""
+"""The zone that a command calls, the user it calls it as, and the form of its output."""
 
 from __future__ import annotations
 
+import enum
 import os
 import sys
 import time
@@ -12,11 +13,27 @@ from typing import Any, TypeVar
 
 import click
 
+from zonesched.cli.screen import Screen, standard_output
 from zonesched.compute.connection import ZoneConnection
 from zonesched.compute.credentials import Credentials, read_credentials
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+DEFAULT_TIMEOUT_S = 60.0
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class OutputFormat(enum.Enum):
+    """The forms of a list, or of one thing."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    VALUE = "value"
+
+
+def connect(who: Credentials, timeout_s: float) -> ZoneConnection:
+    """Calls to a zone over HTTP; `timeout_s` bounds each of them."""
+    return ZoneConnection(who.url, who.username, who.password, timeout_s)
 
 
 @dataclass
@@ -25,11 +42,38 @@ class Session:
 
     given: dict[str, Any] = field(default_factory=dict)
     pause: Callable[[float], None] = time.sleep
+    connect: Callable[[Credentials, float], ZoneConnection] = connect
+    screen: Screen = field(default_factory=standard_output)
 
     @property
     def as_json(self) -> bool:
-        """Whether the answer's JSON is wanted instead of tables."""
+        """True where the zone's own JSON is wanted in place of a table."""
         return bool(self.given.get("as_json"))
+
+    @property
+    def output_format(self) -> OutputFormat:
+        """The form of the output where it is not the zone's own JSON."""
+        return OutputFormat(self.given.get("output_format", OutputFormat.TABLE.value))
+
+    @property
+    def is_plain_table(self) -> bool:
+        """True where the output is for people: a table of the command's own columns."""
+        return not (self.as_json or self.columns) and self.output_format is OutputFormat.TABLE
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns or fields that were named; empty for those of the command."""
+        return tuple(self.given.get("columns", ()))
+
+    @property
+    def sort_by(self) -> str:
+        """The column to sort by, with `:desc` for the other direction; "" for the order of the list."""
+        return str(self.given.get("sort_by", ""))
+
+    @property
+    def is_wide(self) -> bool:
+        """True where a table is not to be fitted to the terminal."""
+        return bool(self.given.get("wide"))
 
     def credentials(self) -> Credentials:
         """Options before the environment before the file. Raises CredentialsError or UsageError."""
@@ -44,10 +88,9 @@ class Session:
             raise click.UsageError("No zone is named: use --zone-url, ZONESCHED_URL or --credentials FILE.")
         return found
 
-    def connection(self) -> ZoneConnection:
-        """The zone, ready to be called."""
-        who = self.credentials()
-        return ZoneConnection(who.url, who.username, who.password, float(self.given.get("timeout") or 60.0))
+    def connection_to(self, who: Credentials) -> ZoneConnection:
+        """A connection to a zone as this user."""
+        return self.connect(who, float(self.given.get("timeout") or DEFAULT_TIMEOUT_S))
 
     def call(
         self,
@@ -57,9 +100,9 @@ class Session:
         params: Mapping[str, str | int] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """One call to the zone; the answer's JSON. Raises ZoneCallError."""
+        """Call the zone once and return the JSON of its answer. Raises ZoneCallError."""
         if "connection" not in self.given:
-            self.given["connection"] = self.connection()
+            self.given["connection"] = self.connection_to(self.credentials())
         return self.given["connection"].call(method, path, body, params, headers)
 
     def _text(self, option: str, variable: str) -> str:
@@ -90,17 +133,48 @@ def _option(*names: str, **settings: Any) -> Callable[[Command], Command]:
 
 
 _OPTIONS = (
-    _option("--zone-url", metavar="URL", help="The zone. Environment: ZONESCHED_URL."),
-    _option("--username", metavar="NAME", help="A user of it. Environment: ZONESCHED_USERNAME."),
-    _option("--password", metavar="TEXT", help="Seen by all users of this machine; better are the next two."),
+    _option("--zone-url", metavar="URL", help="URL of the zone. Environment: ZONESCHED_URL."),
+    _option("--username", metavar="NAME", help="User to call it as. Environment: ZONESCHED_USERNAME."),
+    _option(
+        "--password", metavar="TEXT", help="Password; visible to all users of this machine: prefer a file."
+    ),
     _option("--password-file", type=FILE, help="File with the password. Environment: ZONESCHED_PASSWORD."),
     _option("--password-stdin", is_flag=True, help="Read the password from standard input."),
-    _option("--credentials", type=FILE, help="File with all three. Environment: ZONESCHED_CREDENTIALS."),
     _option(
-        "--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Longest wait for an answer."
+        "--credentials",
+        type=FILE,
+        help="File with URL, user and password. Environment: ZONESCHED_CREDENTIALS.",
+    ),
+    _option(
+        "--timeout",
+        type=click.FloatRange(min=0.1),
+        metavar="SECONDS",
+        help=f"Time limit of each call.  [default: {DEFAULT_TIMEOUT_S:g}; 0.1 or more]",
     ),
 )
-_AS_JSON = _option("--json", "as_json", is_flag=True, help="Print the zone's answer as JSON.")
+_AS_JSON = _option("--json", "as_json", is_flag=True, help="Print the zone's own answer, as JSON.")
+_FORM = (
+    _option(
+        "-c",
+        "--column",
+        "columns",
+        multiple=True,
+        metavar="COLUMN",
+        help="Print this column (of one thing: this field); repeatable, in this order.",
+    ),
+    _option(
+        "-o",
+        "--format",
+        "output_format",
+        type=click.Choice([form.value for form in OutputFormat]),
+        help="Form of the output; all but table have every value whole.  [default: table]",
+    ),
+)
+_LIST_FORM = (
+    *_FORM,
+    _option("--sort", "sort_by", metavar="COLUMN", help="Sort by this column; COLUMN:desc the other way."),
+    _option("--wide", is_flag=True, help="Print every column and whole ids, whatever the terminal's width."),
+)
 
 
 def offline_options(command: Command) -> Command:
@@ -110,7 +184,21 @@ def offline_options(command: Command) -> Command:
 
 def zone_options(command: Command) -> Command:
     """Give a command --json and the options that name the zone and the user."""
-    for option in reversed((*_OPTIONS, _AS_JSON)):
+    return _given(command, (*_OPTIONS, _AS_JSON))
+
+
+def item_options(command: Command) -> Command:
+    """Give a command that prints one thing the options of its form, and those of `zone_options`."""
+    return _given(command, (*_FORM, *_OPTIONS, _AS_JSON))
+
+
+def list_options(command: Command) -> Command:
+    """Give a command that prints a list the options of its form, and those of `zone_options`."""
+    return _given(command, (*_LIST_FORM, *_OPTIONS, _AS_JSON))
+
+
+def _given(command: Command, options: tuple[Callable[[Command], Command], ...]) -> Command:
+    for option in reversed(options):
         command = option(command)
     return command
 

@@ -1,4 +1,4 @@
-"""`zonesched user`: people, agents and parent zones that may call this zone."""
+"""`zonesched user`: the people, agents and parent zones that may call this zone."""
 
 from __future__ import annotations
 
@@ -7,13 +7,21 @@ from typing import Any
 
 import click
 
-from zonesched.cli.output import print_item, print_json, print_rows
+from zonesched.cli.group import CommandGroup
+from zonesched.cli.output import by_name, print_item, print_list
 from zonesched.cli.secret_input import given_secret
-from zonesched.cli.session import FILE, Session, pass_session, zone_options
+from zonesched.cli.session import FILE, Session, list_options, pass_session, zone_options
+from zonesched.cli.table import Column
 from zonesched.compute.credentials import Credentials, write_credentials
 
-COLUMNS = ("id", "name", "role", "project_id")
-TOLD = click.Choice(("default", "none", "reasons", "counts"))
+COLUMNS = (
+    Column("name"),
+    Column("role"),
+    Column("project_id"),
+    Column("explain_to_parent", rank=1),
+    Column("id", rank=2, is_id=True),
+)
+EXPLAINED = click.Choice(("default", "none", "reasons", "counts"))
 ROLES = ("admin", "member", "reader", "compute", "parent")
 
 SAVE = click.option(
@@ -22,37 +30,38 @@ SAVE = click.option(
 
 
 def new_password(command: Any) -> Any:
-    """Give a command the options that say where a user's new password is."""
-    of_file = click.option("--new-password-file", type=FILE, help="File with its password.")
+    """Give a command the options that say where the new password is read from."""
+    of_file = click.option("--new-password-file", type=FILE, help="File with the new password.")
     of_input = click.option(
-        "--new-password-stdin", is_flag=True, help="Read its password from standard input."
+        "--new-password-stdin", is_flag=True, help="Read the new password from standard input."
     )
     return of_file(of_input(command))
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def user() -> None:
-    """People, agents and parent zones that may call this zone."""
+    """Manage the people, agents and parent zones that may call this zone."""
 
 
 @user.command("list")
-@zone_options
+@list_options
 @pass_session
 def list_(session: Session) -> None:
-    """All users."""
+    """List all users, by name."""
     answer = session.call("GET", "/users")
-    if session.as_json:
-        print_json(answer)
-    else:
-        print_rows(COLUMNS, [[found[key] for key in COLUMNS] for found in answer["users"]])
+    print_list(session, answer, COLUMNS, by_name(answer["users"]))
 
 
 @user.command()
 @click.argument("name")
-@click.option("--role", type=click.Choice(ROLES), required=True)
-@click.option("--project", default="", help="Its project; people need one.")
+@click.option("--role", type=click.Choice(ROLES), required=True, help="Calls that the user may make.")
+@click.option("--project", default="", help="Id of its project; people need one.")
 @new_password
-@click.option("--explain", type=TOLD, help="How much of why hosts were refused a parent is told.")
+@click.option(
+    "--explain",
+    type=EXPLAINED,
+    help="Detail in which a parent learns why hosts were refused; default: as the zone's option says.",
+)
 @SAVE
 @zone_options
 @pass_session
@@ -66,21 +75,29 @@ def create(
     explain: str | None,
     save: Path | None,
 ) -> None:
-    """Add a user. Without a password it gets a generated secret, which is told once."""
+    """Add a user; without a password it gets a generated secret, which is shown once."""
     form = {"name": name, "role": role, "project_id": project}
     if explain:
         form["explain_to_parent"] = explain
     if new_password_file or new_password_stdin:
         form["password"] = given_secret(new_password_file, new_password_stdin, "")
     answer = session.call("POST", "/users", {"user": form})
-    _tell(session, answer, form.get("password", ""), save)
+    _show(session, answer, form.get("password", ""), save)
 
 
 @user.command("set")
 @click.argument("name")
-@click.option("--new-secret", is_flag=True, help="Give it a generated secret, which is told once.")
+@click.option(
+    "--new-secret",
+    is_flag=True,
+    help="Replace its secret or password by a generated secret, which is shown once.",
+)
 @new_password
-@click.option("--explain", type=TOLD, help="How much of why hosts were refused a parent is told.")
+@click.option(
+    "--explain",
+    type=EXPLAINED,
+    help="Detail in which a parent learns why hosts were refused; default: as the zone's option says.",
+)
 @SAVE
 @zone_options
 @pass_session
@@ -93,37 +110,34 @@ def set_(
     explain: str | None,
     save: Path | None,
 ) -> None:
-    """Replace what proves who a user is, which ends the old proof at once; or what a parent is told."""
+    """Replace a user's password or secret, which ends the old one at once; or set --explain of a parent."""
     is_chosen = bool(new_password_file or new_password_stdin)
     if new_secret + is_chosen + bool(explain) != 1:
         raise click.UsageError("exactly one of --new-secret, a new password and --explain is needed")
     if explain:
         answer = session.call("PUT", f"/users/{name}", {"user": {"explain_to_parent": explain}})
-        _tell(session, answer, "", None)
+        _show(session, answer, "", None)
         return
     password = given_secret(new_password_file, new_password_stdin, "") if is_chosen else ""
     form: dict[str, Any] = {"password": password} if is_chosen else {"new_secret": True}
     answer = session.call("PUT", f"/users/{name}", {"user": form})
-    _tell(session, answer, password, save)
+    _show(session, answer, password, save)
 
 
 @user.command()
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Also a parent that has instances here; they stay.")
+@click.option("--force", is_flag=True, help="Remove a parent that has instances here too; they stay.")
 @zone_options
 @pass_session
 def delete(session: Session, name: str, force: bool) -> None:
-    """Remove a user; its credentials end at once."""
+    """Remove a user; its password or secret is invalid at once."""
     session.call("DELETE", f"/users/{name}", params={"force": "true"} if force else None)
 
 
-def _tell(session: Session, answer: Any, password: str, save: Path | None) -> None:
-    """Print the user, or save what proves who it is and print the rest."""
-    told = answer["user"]
+def _show(session: Session, answer: Any, password: str, save: Path | None) -> None:
+    """Print the user; with `save`, its secret goes into that file alone."""
+    shown = answer["user"]
     if save:
-        secret = told.pop("secret", password)
-        write_credentials(save, Credentials(session.credentials().url, told["name"], secret))
-    if session.as_json:
-        print_json(answer)
-    else:
-        print_item(told)
+        secret = shown.pop("secret", password)
+        write_credentials(save, Credentials(session.credentials().url, shown["name"], secret))
+    print_item(session, answer, shown)

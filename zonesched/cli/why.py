@@ -6,88 +6,93 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
-from rich.table import Table
 
-from zonesched.cli.output import console, table
+from zonesched.cli.screen import Screen, Unbounded
+from zonesched.cli.table import Column, cell, fit, plain, print_table
 
 Lines = Sequence[Mapping[str, Any]]
 
+REASON_COLUMNS = (Column("reason", is_status=True), Column("instances"), Column("refused by"))
 OUTCOMES = {
     "answered": "answered",
-    "incomplete": "answered, without all that is below it",
-    "not_fitting": "not asked, since it cannot hold the request",
-    "not_ready": "not asked, since it is not ready",
+    "incomplete": "answered, without all of its child zones",
+    "not_fitting": "not asked: it cannot hold the request",
+    "not_ready": "not asked: it is not ready",
     "silent": "gave no usable answer in time",
 }
 
 
-def reasons_table(reasons: Lines) -> Table:
-    """Why instances are in ERROR."""
-    columns = ("reason", "instances", "refused by")
-    return table(columns, [(r["code"], r["count"], r.get("refused_by", [])) for r in reasons])
+def _reason_rows(reasons: Lines) -> list[tuple[Any, ...]]:
+    return [(reason["code"], reason["count"], reason.get("refused_by", [])) for reason in reasons]
 
 
-def print_reasons(reasons: Lines) -> None:
-    """The same, on standard output; nothing where there are none."""
+def reason_lines(reasons: Lines) -> Sequence[str]:
+    """The table of why instances are in ERROR, line by line; empty without reasons."""
+    return fit(Unbounded(), REASON_COLUMNS, _reason_rows(reasons), wide=True).lines if reasons else ()
+
+
+def print_reasons(screen: Screen, reasons: Lines) -> None:
+    """Print why instances are in ERROR; nothing where there are none."""
     if reasons:
-        console().print(reasons_table(reasons))
+        print_table(screen, REASON_COLUMNS, _reason_rows(reasons))
 
 
-def print_why(why: Mapping[str, Any]) -> None:
-    """The account of a select: this zone, then each child."""
+def print_why(screen: Screen, why: Mapping[str, Any]) -> None:
+    """Print the decision trace of a select: this zone, then each child."""
     own = why["own"]
     click.echo(f"\nthis zone: offered {own['offered']}")
-    _print_lines(own["steps"], "removes")
-    _print_lines(own["limits"], "runs out")
+    _print_steps(screen, own["steps"], "removes")
+    _print_steps(screen, own["limits"], "runs out")
     if own["best"]:
-        _print_scores(own["best"])
+        _print_scores(screen, own["best"])
     for child in why["children"]:
         code = f" ({child['code']})" if child["code"] else ""
-        told = f"offered {child['offered']}, " if child["outcome"] in ("answered", "incomplete") else ""
-        click.echo(f"\n{child['name']}: {told}{OUTCOMES[child['outcome']]}{code}")
-        _print_lines(child["why"], "removes")
-        _print_lines(child["limits"], "runs out")
+        offered = f"offered {child['offered']}, " if child["outcome"] in ("answered", "incomplete") else ""
+        click.echo(f"\n{child['name']}: {offered}{OUTCOMES.get(child['outcome'], child['outcome'])}{code}")
+        _print_steps(screen, child["why"], "removes")
+        _print_steps(screen, child["limits"], "runs out")
 
 
-def print_dry_run(found: Mapping[str, Any]) -> None:
-    """How many would fit, what runs out first, and, to an admin, zone by zone."""
+def print_dry_run(screen: Screen, found: Mapping[str, Any]) -> None:
+    """Print how many would fit, what runs out first, and, to an admin, zone by zone."""
     missing = "" if found["complete"] else "; not all zones have answered"
     click.echo(f"{found['fits']} of {found['num_instances']} would fit{missing}")
     if found["runs_out"]:
         rows = [(line["filter"], line["code"]) for line in found["runs_out"]]
-        console().print(table(("runs out first", "code"), rows))
+        print_table(screen, plain("runs out first", "code"), rows)
     if found["refused_by"]:
-        click.echo(f"refused by: {', '.join(found['refused_by'])}")
+        click.echo(f"refused by: {cell(found['refused_by'])}")
     if "why" in found:
         why = found["why"]
         zones = [("this zone", why["own"]), *((child["name"], child) for child in why["children"])]
-        console().print(table(("zone", "fits"), [(name, zone["fits"]) for name, zone in zones]))
-        print_why(why)
+        print_table(screen, plain("zone", "fits"), [(name, zone["fits"]) for name, zone in zones])
+        print_why(screen, why)
 
 
-def print_host(host: Mapping[str, Any]) -> None:
-    """What every filter and weigher says of one host."""
+def print_host(screen: Screen, host: Mapping[str, Any]) -> None:
+    """Print what every filter and weigher says of one host."""
     may = "may go there" if host["passes"] else "may not go there"
     click.echo(f"{host['host']}: an instance {may} now")
     rows = [(line["filter"], line["code"], line["passes"]) for line in host["filters"]]
-    console().print(table(("filter", "code", "passes"), rows))
+    print_table(screen, plain("filter", "code", "passes"), rows)
     if host["weight"] is not None:
         click.echo()
-        _print_scores([host])
+        _print_scores(screen, [host])
 
 
-def _print_lines(lines: Lines, what: str) -> None:
+def _print_steps(screen: Screen, lines: Lines, what: str) -> None:
     if lines:
         rows = [(line["filter"], line["code"], line.get("before"), line.get("after")) for line in lines]
-        console().print(table((what, "code", "before", "after"), rows))
+        print_table(screen, plain(what, "code", "before", "after"), rows)
 
 
-def _print_scores(hosts: Lines) -> None:
-    """A line per host, a column per weigher: its part of the score, and the raw value in brackets."""
-    weighers = list(dict.fromkeys(part["weigher"] for host in hosts for part in host["scores"]))
-    rows = []
+def _print_scores(screen: Screen, hosts: Lines) -> None:
+    """Print a line for each weigher of each host: its part of the score, and the raw value."""
+    rows: list[tuple[Any, ...]] = []
     for host in hosts:
-        parts = {part["weigher"]: f"{part['score']:g} ({part['raw']:g})" for part in host["scores"]}
-        rows.append((host["host"], host["weight"], *(parts.get(name) for name in weighers)))
-    click.echo("scores of the best hosts (raw values)" if len(hosts) > 1 else "score (raw values)")
-    console().print(table(("host", "weight", *weighers), rows))
+        first = (host["host"], host["weight"])
+        for part in host["scores"] or [{"weigher": None, "score": None, "raw": None}]:
+            rows.append((*first, part["weigher"], part["score"], part["raw"]))
+            first = ("", None)
+    click.echo("scores of the best hosts" if len(hosts) > 1 else "score")
+    print_table(screen, plain("host", "weight", "weigher", "score", "raw value"), rows)

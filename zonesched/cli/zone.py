@@ -7,72 +7,77 @@ from typing import Any
 
 import click
 
+from zonesched.cli.group import CommandGroup
 from zonesched.cli.lookup import find, find_id
-from zonesched.cli.output import print_item, print_json, print_rows
+from zonesched.cli.output import by_name, print_item, print_list
 from zonesched.cli.secret_input import given_secret
-from zonesched.cli.session import FILE, Session, pass_session, zone_options
+from zonesched.cli.session import FILE, Session, item_options, list_options, pass_session, zone_options
+from zonesched.cli.table import Column, plain, print_table
 from zonesched.cli.zone_boot import boot
 
-CHILD_COLUMNS = ("id", "name", "api_url", "state", "weight_offset", "weight_scale", "seen_at", "last_error")
+CHILD_COLUMNS = (
+    Column("id", is_id=True),
+    Column("name"),
+    Column("state", is_status=True),
+    Column("last_error", rank=1),
+    Column("api_url", rank=2),
+    Column("seen_at", rank=3),
+    Column("weight_offset", rank=4),
+    Column("weight_scale", rank=5),
+)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def zone() -> None:
-    """The zone, its child zones, and boots over the whole tree."""
+    """Show a zone, manage its child zones, and boot instances over the whole tree."""
 
 
 zone.add_command(boot)
 
 
 @zone.command()
-@zone_options
+@item_options
 @pass_session
 def info(session: Session) -> None:
-    """What the zone says of itself and all below it."""
+    """Show the zone itself, and the ranges of what its hosts and child zones offer."""
     answer = session.call("GET", "/zones/info")
-    if session.as_json:
-        print_json(answer)
-    else:
-        said = dict(answer["zone"])
-        services, weighers = said.pop("services", {}), said.pop("weighers", {})
-        print_item(said)
+    found = dict(answer["zone"])
+    services, weighers = found.pop("services", {}), found.pop("weighers", {})
+    print_item(session, answer, found)
+    ranges = [
+        (name, *value.split(","))
+        for part in (services.get("compute", {}), weighers)
+        for name, value in sorted(part.items())
+    ]
+    if session.is_plain_table and ranges:
         click.echo()
-        ranges = [
-            (name, *value.split(","))
-            for part in (services.get("compute", {}), weighers)
-            for name, value in part.items()
-        ]
-        print_rows(("min,max below", "min", "max"), ranges)
+        print_table(session.screen, plain("over all hosts", "min", "max"), ranges)
 
 
 @zone.command("list")
-@zone_options
+@list_options
 @pass_session
 def list_(session: Session) -> None:
-    """The child zones."""
+    """List the child zones, by name."""
     answer = session.call("GET", "/zones/detail")
-    if session.as_json:
-        print_json(answer)
-    else:
-        print_rows(CHILD_COLUMNS, [[child[key] for key in CHILD_COLUMNS] for child in answer["zones"]])
+    print_list(session, answer, CHILD_COLUMNS, by_name(answer["zones"]))
 
 
 @zone.command()
 @click.argument("name_or_id")
-@zone_options
+@item_options
 @pass_session
 def show(session: Session, name_or_id: str) -> None:
-    """One child zone."""
+    """Show one child zone, by name or id."""
     child = find(session, "/zones/detail", "zones", name_or_id)
-    if session.as_json:
-        print_json({"zone": child})
-    else:
-        print_item(child)
+    print_item(session, {"zone": child}, child)
 
 
 CHILD_SECRET = (
-    click.option("--child-password-file", type=FILE, help="File with this zone's password there."),
-    click.option("--child-password-stdin", is_flag=True, help="Read that password from standard input."),
+    click.option("--child-password-file", type=FILE, help="File with that user's password."),
+    click.option(
+        "--child-password-stdin", is_flag=True, help="Read that user's password from standard input."
+    ),
 )
 
 
@@ -85,10 +90,24 @@ def child_secret(command: Any) -> Any:
 @zone.command()
 @click.argument("name")
 @click.argument("api_url")
-@click.option("--child-username", required=True, help="This zone's user there, of the role parent.")
+@click.option(
+    "--child-username", required=True, help="Name of this zone's user in the child, of the role parent."
+)
 @child_secret
-@click.option("--weight-offset", type=float, default=0.0, show_default=True, help="Added to its weights.")
-@click.option("--weight-scale", type=float, default=1.0, show_default=True, help="Factor of its weights.")
+@click.option(
+    "--weight-offset",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="Number added to the child's weights; a higher one makes it less wanted.",
+)
+@click.option(
+    "--weight-scale",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Factor of the child's weights; above 0.",
+)
 @zone_options
 @pass_session
 def add(
@@ -112,20 +131,21 @@ def add(
         "weight_scale": weight_scale,
     }
     answer = session.call("POST", "/zones", {"zone": form})
-    if session.as_json:
-        print_json(answer)
-    else:
-        print_item(answer["zone"])
+    print_item(session, answer, answer["zone"])
 
 
 @zone.command("set")
 @click.argument("name_or_id")
-@click.option("--name", help="Its new name.")
-@click.option("--api-url", help="Where it is now.")
-@click.option("--child-username", help="This zone's user there.")
+@click.option("--name", help="New name.")
+@click.option("--api-url", help="New URL.")
+@click.option("--child-username", help="Name of this zone's user in the child.")
 @child_secret
-@click.option("--weight-offset", type=float, help="Added to its weights.")
-@click.option("--weight-scale", type=float, help="Factor of its weights.")
+@click.option(
+    "--weight-offset",
+    type=float,
+    help="Number added to the child's weights; a higher one makes it less wanted.",
+)
+@click.option("--weight-scale", type=float, help="Factor of the child's weights; above 0.")
 @zone_options
 @pass_session
 def set_(
@@ -139,7 +159,7 @@ def set_(
     weight_offset: float | None,
     weight_scale: float | None,
 ) -> None:
-    """Change a child zone; what is not named stays."""
+    """Change a child zone; settings that are not named stay."""
     change: dict[str, Any] = {
         "name": name,
         "api_url": api_url,
@@ -154,18 +174,17 @@ def set_(
         raise click.UsageError("nothing to change is named")
     id = find_id(session, "/zones", "zones", name_or_id)
     answer = session.call("PUT", f"/zones/{id}", {"zone": change})
-    if session.as_json:
-        print_json(answer)
-    else:
-        print_item(answer["zone"])
+    print_item(session, answer, answer["zone"])
 
 
 @zone.command()
 @click.argument("name_or_id")
-@click.option("--force", is_flag=True, help="Also when instances are there; they become ERROR zone_lost.")
+@click.option(
+    "--force", is_flag=True, help="Remove it while instances are there too; they become ERROR zone_lost."
+)
 @zone_options
 @pass_session
 def delete(session: Session, name_or_id: str, force: bool) -> None:
-    """Remove a child zone."""
+    """Remove a child zone; it must have no instances of this zone."""
     id = find_id(session, "/zones", "zones", name_or_id)
     session.call("DELETE", f"/zones/{id}", params={"force": "true"} if force else None)

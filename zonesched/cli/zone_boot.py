@@ -17,30 +17,43 @@ from zonesched.cli.why import print_dry_run
 
 
 @click.command()
-@click.option("--flavor", required=True, help="Name or id.")
-@click.option("--image", help="Name or id.")
-@click.option("--name", required=True, help="Several instances are numbered: NAME-1, NAME-2.")
-@click.option("--num-instances", "-n", type=int, default=1, show_default=True)
-@click.option("--min-count", type=int, help="Be content with so many; otherwise all or none.")
+@click.option("--flavor", required=True, help="Name or id of the size.")
+@click.option("--image", help="Name or id of the image.")
+@click.option("--name", required=True, help="Name of the instance; several are numbered: NAME-1, NAME-2.")
+@click.option(
+    "--num-instances", "-n", type=click.IntRange(1), default=1, show_default=True, help="Number of instances."
+)
+@click.option(
+    "--min-count", type=click.IntRange(1), help="Accept at least this many instances.  [default: all or none]"
+)
 @click.option("--availability-zone", help="Only hosts of this availability zone.")
-@click.option("--filter", "filters", multiple=True, help="A host filter beside the zone's own; repeatable.")
+@click.option(
+    "--filter", "filters", multiple=True, help="Host filter in addition to the zone's own; repeatable."
+)
 @click.option(
     "--enabled-filter",
     "enabled_filters",
     multiple=True,
-    help="As the zone's admin: only these filters for its own hosts; repeatable.",
+    help="Use only these filters for the zone's local hosts (admin); repeatable.",
 )
 @click.option(
     "--hint", "hints", multiple=True, metavar="KEY=VALUE", help="Scheduler hint; the value may be JSON."
 )
-@click.option("--idempotency-key", help="The same key again does not boot again.")
-@click.option("--dry-run", is_flag=True, help="Only say how many would fit, where, and what runs out first.")
+@click.option("--idempotency-key", help="A repeat with the same key boots nothing again.")
+@click.option(
+    "--dry-run", is_flag=True, help="Boot nothing: say how many would fit, where, and what runs out first."
+)
 @click.option(
     "--record",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="As the zone's admin, with --dry-run: write all that it was decided by to this file, for replay.",
+    help="With --dry-run (admin): write the inputs of the decision to this file, for `zonesched replay`.",
 )
-@click.option("--watch", "watching", is_flag=True, help="Stay and show how the instances come to be.")
+@click.option(
+    "--watch",
+    "watching",
+    is_flag=True,
+    help="Follow the boot until it has ended; exit with 1 if fewer than --min-count are ACTIVE.",
+)
 @zone_options
 @pass_session
 def boot(
@@ -59,7 +72,7 @@ def boot(
     record: Path | None,
     watching: bool,
 ) -> None:
-    """Boot instances wherever in the tree they fit best."""
+    """Boot instances wherever in the tree they fit best, and print the id of their reservation."""
     if record and not dry_run:
         raise click.UsageError("--record needs --dry-run")
     server: dict[str, Any] = {
@@ -100,7 +113,7 @@ def _dry_run(session: Session, body: Mapping[str, Any], record: Path | None) -> 
     if session.as_json:
         print_json(answer)
     else:
-        print_dry_run(answer["dry_run"])
+        print_dry_run(session.screen, answer["dry_run"])
 
 
 def _hint(text: str) -> tuple[str, Any]:

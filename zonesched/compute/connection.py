@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import requests
+from requests.adapters import BaseAdapter
 
 API_PREFIX = "/v2.1"
 
@@ -39,14 +40,24 @@ class ZoneConnection:
     """Calls to one zone as one user; a `username` of "" sends no credentials.
 
     `timeout_s` bounds the connection and each wait for bytes. Redirects are not followed, and neither proxies
-    nor credentials are taken from the environment.
+    nor credentials are taken from the environment. `adapter` carries calls over http in place of sockets.
     """
 
-    def __init__(self, zone_url: str, username: str, password: str, timeout_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        zone_url: str,
+        username: str,
+        password: str,
+        timeout_s: float = 30.0,
+        *,
+        adapter: BaseAdapter | None = None,
+    ) -> None:
         self.zone_url = zone_url.rstrip("/")
         self._timeout_s = timeout_s
         self._session = requests.Session()
         self._session.trust_env = False
+        if adapter is not None:
+            self._session.mount("http://", adapter)
         if username:
             pair = base64.b64encode(f"{username}:{password}".encode()).decode()
             self._session.headers["Authorization"] = f"Basic {pair}"

@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from zonesched.cli.output import cell, console, table
+from zonesched.cli.screen import standard_output
+from zonesched.cli.table import Column, cell, print_table
 from zonesched.demo.run import FLAVOR, DemoRun
 
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB", "PGPU")
@@ -25,9 +26,15 @@ def print_tree(run: DemoRun) -> None:
         instances = sum(host["running_vms"] for host in hosts)
         used = [_used(hosts, name) for name in CLASSES]
         rows.append(("  " * zone.level + zone.name, zone.url, len(hosts), instances, *used))
-    columns = ("zone", "url", "hosts", "instances", *(f"{name} used / capacity" for name in CLASSES))
+    columns = (
+        Column("zone"),
+        Column("url", rank=5),
+        Column("hosts"),
+        Column("instances"),
+        *(Column(name, rank) for rank, name in enumerate(CLASSES, 1)),
+    )
     click.echo("\nThe tree; each zone was asked for its own hosts, none tells on another:\n")
-    console().print(table(columns, rows))
+    print_table(standard_output(), columns, rows)
 
 
 def _used(hosts: Sequence[Mapping[str, Any]], name: str) -> str:

@@ -98,7 +98,8 @@ class ServerView:
     Times are UTC epoch seconds. `host_name` is "" unless the reader is this zone's admin and the host its
     own. `fault_code` and `fault_message` are "" without a fault. `stale`: the child that has it cannot be
     reached, and this is what it last told. `sent` is for a parent: where its attempt stands.
-    `failed_attempts`: of an instance in ERROR, oldest first.
+    `child_name`: the child zone that has it, for this zone's admin alone. `failed_attempts`: of an instance
+    in ERROR, oldest first.
     """
 
     uuid: str
@@ -120,6 +121,7 @@ class ServerView:
     fault_message: str
     stale: bool
     sent: InstanceChange | None = None
+    child_name: str = ""
     failed_attempts: Sequence[FailedAttempt] = ()
 
 

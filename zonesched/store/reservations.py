@@ -158,6 +158,14 @@ def read(tx: Connection, *conditions: Any) -> list[Reservation]:
     return [_from_row(row) for row in tx.execute(statement)]
 
 
+def read_page(
+    tx: Connection, conditions: Sequence[Any], order: Sequence[Any], limit: int
+) -> list[Reservation]:
+    """The first `limit` reservations that meet all conditions, in this order."""
+    statement = sa.select(t.reservations).where(*conditions).order_by(*order).limit(limit)
+    return [_from_row(row) for row in tx.execute(statement)]
+
+
 def read_ids(tx: Connection, ids: Sequence[str]) -> dict[tuple[str, str], Reservation]:
     """The reservations of these ids, by (caller id, id)."""
     found = map(_from_row, _OF_IDS.all(tx, ids=ids))

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from zonesched.api.schemas.fields import Name, Schema, Text
+from pydantic import Field
+
+from zonesched.api.schemas.fields import Name, QueryBool, QueryInt, Schema, Text
 
 
 class ChangesQuery(Schema):
     """`cursor`: what the last answer gave; without one, from the beginning."""
 
     cursor: Text = ""
+
+
+class BootsQuery(Schema):
+    """Which boots to list: newest first, after the boot `marker`; all projects' for an admin."""
+
+    limit: QueryInt = Field(default=1000, ge=1, le=1000)
+    marker: Text = ""
+    all_tenants: QueryBool = False
 
 
 class WhyQuery(Schema):

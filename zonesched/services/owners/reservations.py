@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from zonesched.errors import BadRequest, NotFound
+from zonesched.model.boot_line import BootLine
 from zonesched.model.caller import Caller, Role
 from zonesched.model.decision_trace import NO_TRACE, HostJudgement
 from zonesched.model.placement import BUILDING_STATUSES, InstanceChange, InstanceStatus
@@ -15,10 +16,11 @@ from zonesched.services.owners.servers import scope_of
 from zonesched.services.select import select
 from zonesched.services.select.faults import change_for_parent, for_parent, refusals_for
 from zonesched.services.zone import Zone
-from zonesched.store import feed, identity, instances
+from zonesched.store import feed, identity, instances, reservation_list
 from zonesched.store import reservations as rows
 from zonesched.store.feed import ChangeLine
 from zonesched.store.instances import Instance
+from zonesched.store.reservation_list import ListedBoot
 from zonesched.store.reservations import Reservation
 from zonesched.store.server_list import Everybody, OfCaller, OfProject, Scope
 from zonesched.store.store import Transaction
@@ -38,14 +40,45 @@ def show(zone: Zone, caller: Caller, reservation_id: str) -> ReservationView:
     reservation, members = zone.store.read(fn)
     return ReservationView(
         id=reservation.id,
-        state=_state(reservation, members),
+        state=_state({i.status for i in members}),
         num_instances=reservation.num_instances,
         min_count=reservation.min_count,
-        counts={status.value: count for status, count in _counts(members)},
+        counts=_counts(Counter(i.status for i in members)),
         reasons=_reasons(reservation, members, caller.role),
         instances=[(i.uuid, i.status.value) for i in members],
         created_at=reservation.created_at,
         why=reservation.why if caller.role is Role.ADMIN else NO_TRACE,
+    )
+
+
+def list_boots(
+    zone: Zone, caller: Caller, marker: str, limit: int, *, all_tenants: bool
+) -> tuple[list[BootLine], str]:
+    """A page of boots that are not deleted, newest first, and the marker of the next page ("" at the end).
+
+    Raises BadRequest for a marker that names no boot.
+    """
+    scope = scope_of(zone, caller, all_tenants=all_tenants)
+    try:
+        found = zone.store.read(lambda tx: reservation_list.page(tx, scope, marker, limit + 1))
+    except LookupError as error:
+        raise BadRequest("marker names no boot.", code="marker_unknown", field="marker") from error
+    lines = [_line(boot) for boot in found[:limit]]
+    return lines, lines[-1].id if len(found) > limit else ""
+
+
+def _line(boot: ListedBoot) -> BootLine:
+    reservation = boot.reservation
+    return BootLine(
+        id=reservation.id,
+        name=boot.name,
+        state=_state(boot.counts.keys()),
+        num_instances=reservation.num_instances,
+        min_count=reservation.min_count,
+        counts=_counts(boot.counts),
+        flavor=reservation.spec.flavor,
+        project_id=reservation.project_id,
+        created_at=reservation.created_at,
     )
 
 
@@ -73,14 +106,13 @@ def _visible(reservation: Reservation, scope: Scope) -> bool:
             return (reservation.caller_id, reservation.project_id) == (caller_id, project_id)
 
 
-def _counts(members: Sequence[Instance]) -> list[tuple[InstanceStatus, int]]:
-    counted = Counter(i.status for i in members)
-    return [(status, counted[status]) for status in InstanceStatus if counted[status]]
+def _counts(counted: Mapping[InstanceStatus, int]) -> dict[str, int]:
+    """The counts by name, in the order of the statuses, without zeros."""
+    return {status.value: counted[status] for status in InstanceStatus if counted.get(status)}
 
 
-def _state(reservation: Reservation, members: Sequence[Instance]) -> str:
-    """BUILD while anything is unfinished, then ACTIVE, PARTIAL, ERROR or DELETED by what came of it."""
-    statuses = {i.status for i in members}
+def _state(statuses: Set[InstanceStatus]) -> str:
+    """BUILD while anything is unfinished, then ACTIVE, PARTIAL, ERROR or DELETED by all statuses."""
     if statuses & BUILDING_STATUSES:
         return "BUILD"
     if statuses <= {InstanceStatus.DELETED}:

@@ -9,6 +9,7 @@ from zonesched.errors import BadRequest, ChildUnreachable, Conflict, NotFound
 from zonesched.model.caller import Caller, Role
 from zonesched.model.placement import (
     CLAIMING,
+    PROMISED,
     TO_BUILD,
     BuildState,
     InstanceChange,
@@ -215,6 +216,7 @@ def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerVi
         fault_message=faults.message(instance.reason, found.reservation.why) if is_error else "",
         stale=stale,
         sent=found.sent,
+        child_name=_child_name(zone, found) if caller.role is Role.ADMIN else "",
         failed_attempts=_failed_attempts(zone, caller, found) if is_error else (),
     )
 
@@ -233,6 +235,16 @@ def _failed_attempts(zone: Zone, caller: Caller, found: _Found) -> Sequence[Fail
             case InChild(child_id):
                 lines.append(FailedAttempt(p.number, p.reason, child=children.get(child_id, child_id)))
     return lines
+
+
+def _child_name(zone: Zone, found: _Found) -> str:
+    """The name of the child zone that has an instance, its id where it is no longer known; "" for none."""
+    place = found.place
+    if place is None or not isinstance(place.where, InChild) or place.state not in PROMISED:
+        return ""
+    child_id = place.where.child_id
+    names = (known.child.name for known in zone.children.snapshot() if known.child.id == child_id)
+    return next(names, child_id)
 
 
 def _own_host_id(found: _Found) -> str:

@@ -1,0 +1,89 @@
+"""Pages of boots, newest first, each with the counts of its instances."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from zonesched.model.placement import InstanceStatus
+from zonesched.store import reservations
+from zonesched.store import tables as t
+from zonesched.store.reservations import Reservation
+from zonesched.store.server_list import Everybody, OfCaller, OfProject, Scope
+
+_BOOT, _INSTANCE = t.reservations.c, t.instances.c
+_SAME_BOOT = sa.and_(_INSTANCE.reservation_id == _BOOT.id, _INSTANCE.caller_id == _BOOT.caller_id)
+
+
+@dataclass(frozen=True)
+class ListedBoot:
+    """A boot, the name of its first instance, and how many of its instances are in which status."""
+
+    reservation: Reservation
+    name: str
+    counts: Mapping[InstanceStatus, int]
+
+
+def page(tx: Connection, scope: Scope, marker: str, limit: int) -> list[ListedBoot]:
+    """Boots with an instance that is not deleted, newest first, after the marker ("" for the first page).
+
+    Raises LookupError for a marker that names no boot.
+    """
+    present = sa.exists().where(_SAME_BOOT, _INSTANCE.status != InstanceStatus.DELETED.value)
+    conditions = [*_in_scope(scope), present, *([_after(tx, marker)] if marker else [])]
+    newest = (_BOOT.created_at.desc(), _BOOT.id.desc())
+    found = reservations.read_page(tx, conditions, newest, limit)
+    counts, names = _count(tx, found)
+    return [
+        ListedBoot(boot, names.get((boot.caller_id, boot.id), ""), counts[boot.caller_id, boot.id])
+        for boot in found
+    ]
+
+
+def _in_scope(scope: Scope) -> list[sa.ColumnElement[bool]]:
+    match scope:
+        case Everybody():
+            return []
+        case OfCaller(caller_id):
+            return [_BOOT.caller_id == caller_id]
+        case OfProject(caller_id, project_id):
+            return [_BOOT.caller_id == caller_id, _BOOT.project_id == project_id]
+
+
+def _after(tx: Connection, marker: str) -> sa.ColumnElement[bool]:
+    created_at = tx.execute(sa.select(_BOOT.created_at).where(_BOOT.id == marker)).scalar()
+    if created_at is None:
+        raise LookupError(marker)
+    return sa.or_(_BOOT.created_at < created_at, sa.and_(_BOOT.created_at == created_at, _BOOT.id < marker))
+
+
+Key = tuple[str, str]
+
+
+def _count(
+    tx: Connection, boots: Sequence[Reservation]
+) -> tuple[Mapping[Key, Mapping[InstanceStatus, int]], Mapping[Key, str]]:
+    """Counts by status, and the lowest name, of each boot's instances, by (caller id, reservation id)."""
+    column = _INSTANCE
+    statement = (
+        sa.select(
+            column.caller_id,
+            column.reservation_id,
+            column.status,
+            sa.func.count().label("number"),
+            sa.func.min(column.name).label("first_name"),
+        )
+        .where(column.reservation_id.in_([boot.id for boot in boots]))
+        .group_by(column.caller_id, column.reservation_id, column.status)
+    )
+    counts: defaultdict[Key, dict[InstanceStatus, int]] = defaultdict(dict)
+    names: dict[Key, str] = {}
+    for row in tx.execute(statement):
+        key = (str(row.caller_id), str(row.reservation_id))
+        counts[key][InstanceStatus(row.status)] = row.number
+        names[key] = min(names.get(key, row.first_name), row.first_name)
+    return counts, names
