@@ -15,7 +15,7 @@ def read_ratios(items: Iterable[str]) -> dict[str, float]:
     found: dict[str, float] = {}
     for item in items:
         name, _, number = (part.strip() for part in item.rpartition("="))
-        if not name or name in found or not _is_finite(number):
+        if not name or "=" in name or name in found or not _is_finite(number):
             raise ValueError(item)
         found[name] = float(number)
     return found

@@ -235,8 +235,9 @@ QUERIES = (
     "",
     '[">=", "$free_ram_mb", 5]',
     '["and", ["<", "$vcpus_used", 4, 9], ["not", ["=", "$capabilities.gpu", "a100"]]]',
-    '["or", ["in", "$gpu", "a100", 1, true], [">", "$free_disk_mb", "$cores"], ["<=", "$num_instances", 2]]',
-    '["not", ["=", "$special", true], ["<", "$vcpus_total", "x"]]',
+    '["or", ["in", "$capabilities.gpu", "a100", 1, true], ["<=", "$num_instances", 2]]',
+    '[">", "$free_disk_mb", "$capabilities.cores"]',
+    '["not", ["=", "$capabilities.special", true], ["<", "$vcpus_total", "x"]]',
     '["<", "$num_io_ops", "$num_instances", 3]',
     '[">=", "$disk_mb_used", "$total_usable_disk_gb", "$total_usable_ram_mb"]',
 )

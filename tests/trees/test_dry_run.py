@@ -59,6 +59,32 @@ def dry(node: Node, count: int = 1, who: str = "member", **more: Any) -> Answer:
     return node.client(who).post("/zones/boot", {"server": server, "dry_run": True, **hints, **more})
 
 
+METRIC_REQUIRED = {"metrics_weight_setting": ["load=1.0"], "metrics_required": True}
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (METRIC_REQUIRED, "weigher_failed"),
+        ({"weight_classes": ["tests.builders.own_plugins.BrokenWeigher"]}, "weigher_failed"),
+        ({"enabled_filters": ["tests.builders.own_plugins.BrokenFilter"]}, "filter_failed"),
+        ({"scheduler_driver": "tests.builders.own_plugins.RaisingScheduler"}, "weigher_failed"),
+    ],
+)
+@pytest.mark.parametrize("more", [{}, {"record": True}])
+def test_what_an_operator_configured_is_no_fault_of_the_zone(
+    tmp_path: Path, options: dict[str, Any], code: str, more: dict[str, Any]
+) -> None:
+    # given: a host without the metric that is required, or a plugin that raises
+    node = Tree(tmp_path).add("alone", hosts_=[a_host("h1"), a_host("h2")], **options)
+    node.client().post("/flavors", {"flavor": FLAVOR})
+
+    answer = dry(node, who="admin", **more)
+
+    assert (answer.status, answer.json["serviceUnavailable"]["error_code"]) == (503, code)
+    assert "h1" not in json.dumps(answer.json)
+
+
 def everything(tree: Tree) -> dict[tuple[str, str], list[Any]]:
     """Every row of every zone."""
     found = {}

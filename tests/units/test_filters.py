@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -179,8 +180,8 @@ def test_metadata_that_is_no_number_is_told_of_once(text: str, caplog: pytest.Lo
     with caplog.at_level(logging.WARNING):
         answers = [host_filter.passes(view, view.spec).tolist() for _ in range(3)]
     assert answers == [[True]] * 3
-    said = f"aggregate racks: max_io_ops_per_host = {text!r} is no finite number; the option's value is used"
-    assert [record.message for record in caplog.records] == [said]
+    said = f"aggregate racks: max_io_ops_per_host = {text!r} is not a finite number"
+    assert [record.message for record in caplog.records] == [f"{said}; the option's value is used"]
 
 
 def test_a_host_that_refused_the_request_is_left_out_once_and_first_though_retry_filter_is_enabled() -> None:
@@ -266,7 +267,16 @@ FULL_HOST = a_host(
     vcpus=8,
     used={MEMORY_MB: 1_024, VCPU: 3},
     owners={"me": 2},
-    capabilities={"gpu": "a100", "speed": 10, "fast": True, "net": {"vlan": 7}, "flags": ["x"]},
+    capabilities={
+        "gpu": "a100",
+        "speed": 10,
+        "fast": True,
+        "net": {"vlan": 7},
+        "flags": ["x"],
+        "hypervisor_type": "QEMU",
+        "hypervisor_version": 2_012_000,
+        "cpu_info": {"vendor": "Intel"},
+    },
 )
 
 QUERY_EXAMPLES = [
@@ -279,24 +289,24 @@ QUERY_EXAMPLES = [
     ('["not", ["=", "$vcpus_used", 3], ["=", "$vcpus_used", 9]]', True),
     ('["<", "$vcpus_used", 4, 9]', True),
     ('["<", "$vcpus_used", 4, 3]', False),
-    ('["in", "$gpu", "h100", "a100"]', True),
-    ('["in", "$gpu", "h100"]', False),
+    ('["in", "$capabilities.gpu", "h100", "a100"]', True),
+    ('["in", "$capabilities.gpu", "h100"]', False),
     ('["in", 7, "$capabilities.net.vlan"]', True),
     ('["=", "$capabilities.net.vlan.deeper", 7]', False),
     ('["=", "$capabilities.flags", "x"]', False),
-    ('["=", "$fast", true]', True),
-    ('["=", "$fast", 1]', False),
-    ('["=", "$speed", "10"]', False),
+    ('["=", "$capabilities.fast", true]', True),
+    ('["=", "$capabilities.fast", 1]', False),
+    ('["=", "$capabilities.speed", "10"]', False),
     ('["<=", "$num_instances", 2.5]', True),
-    ('["<", "$missing", 5]', False),
-    ('["not", ["<", "$missing", 5]]', True),
-    ('["<", "$speed", "$vcpus_total"]', False),
+    ('["<", "$capabilities.missing", 5]', False),
+    ('["not", ["<", "$capabilities.missing", 5]]', True),
+    ('["<", "$capabilities.speed", "$vcpus_total"]', False),
     ('[">", "$total_usable_ram_mb", "$free_ram_mb"]', True),
     ('["=", "a", "a"]', True),
-    ('["=", "$host", "host-1f"]', False),
-    ('["=", "$uuid", "1f"]', False),
     ('["=", "$num_io_ops", 0]', True),
-    ('["=", "$hypervisor_hostname", "host-1f"]', False),
+    ('["=", "$hypervisor_type", "QEMU"]', True),
+    ('[">=", "$hypervisor_version", 2012000]', True),
+    ('["=", "$cpu_info.vendor", "Intel"]', True),
 ]
 
 
@@ -343,6 +353,26 @@ def test_a_malformed_query_is_refused_and_its_field_named(query: str) -> None:
     scheduler = schedulers().default
     with pytest.raises(BadRequest) as refused:
         scheduler.check(a_spec(filter_query=query))
+    assert (refused.value.code, refused.value.field) == ("filter_query_invalid", "filter_query")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["hypervisor_hostname", "host", "hostname", "nodename", "host_ip", "uuid", "id", "name", "service_id"],
+)
+@pytest.mark.parametrize("spelling", ["$%s", "$capabilities.%s", "$capabilities.%s.deeper"])
+def test_a_query_for_a_name_is_refused_and_told_that_names_are_not_read(name: str, spelling: str) -> None:
+    query = json.dumps(["not", ["=", spelling % name, "h1"]])
+    with pytest.raises(BadRequest, match="names, addresses and ids of hosts") as refused:
+        schedulers().default.check(a_spec(filter_query=query))
+    assert (refused.value.code, refused.value.field) == ("filter_query_invalid", "filter_query")
+
+
+@pytest.mark.parametrize("name", ["gpu", "free_ram", "free_ram_mb.x", "Free_ram_mb", "aggregates", "traits"])
+def test_a_query_of_an_unknown_variable_is_refused_with_the_known_ones(name: str) -> None:
+    query = json.dumps(["or", [">", f"${name}", 1], ["=", 1, 1]])
+    with pytest.raises(BadRequest, match=r"free_ram_mb.*capabilities\.") as refused:
+        schedulers().default.check(a_spec(filter_query=query))
     assert (refused.value.code, refused.value.field) == ("filter_query_invalid", "filter_query")
 
 

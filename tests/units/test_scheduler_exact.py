@@ -171,7 +171,7 @@ class Books:
             "CPUWeigher": float(row.inventories[VCPU].capacity - used.get(VCPU, 0)),
             "DiskWeigher": float(free[DISK_GB] * 1024),
             "IoOpsWeigher": float(row.use.num_building + placed),
-            "BuildFailureWeigher": -float(row.use.failed_builds),
+            "BuildFailureWeigher": float(row.use.failed_builds),
             "MetricsWeigher": row.metrics["load"] * 2.0,
             "ServerGroupSoftAffinityWeigher": float(in_group),
             "ServerGroupSoftAntiAffinityWeigher": -float(in_group),
@@ -207,7 +207,9 @@ def replay(books: Books, picks: list[Entry], count: int) -> None:
 
 OPTIONS = {name: weigher.multiplier_key for name, weigher in BUILT_IN.items()}
 MULTIPLIERS = st.sampled_from([-2.5, -1.0, 0.0, 0.3, 1.0, 4.0])
-ALL_MULTIPLIERS = st.fixed_dictionaries(dict.fromkeys(OPTIONS.values(), MULTIPLIERS))
+ALL_MULTIPLIERS = st.fixed_dictionaries(
+    {key: MULTIPLIERS.map(abs) if "soft" in key else MULTIPLIERS for key in OPTIONS.values()}
+)
 
 
 @unhurried

@@ -70,7 +70,8 @@ def many_hosts(seed: int, count: int) -> HostTable:
 def test_a_shortlist_changes_no_offer(
     seed: int, hosts: int, count: int, alternates: int, multipliers: dict[str, float]
 ) -> None:
-    chosen = schedulers(metrics_weight_setting=["load=2"], metrics_required=False, **multipliers).default
+    given = {name: abs(factor) if "soft" in name else factor for name, factor in multipliers.items()}
+    chosen = schedulers(metrics_weight_setting=["load=2"], metrics_required=False, **given).default
     request = OfferRequest(
         many_hosts(seed, hosts), a_spec(count, vcpus=1, ram_mb=1, disk_gb=0, alternates=alternates)
     )

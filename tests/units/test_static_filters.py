@@ -227,6 +227,9 @@ IMAGES: list[tuple[Mapping[str, Any], Mapping[str, str], bool]] = [
     (KVM, {"hypervisor_type": "xen"}, False),
     (KVM, {"hw_architecture": "i686", "img_hv_type": "kvm"}, False),
     (KVM, {"hw_architecture": "i386", "img_hv_type": "qemu", "vm_mode": "hv"}, True),
+    (KVM, {"hw_architecture": "x86_32"}, True),
+    (KVM, {"hw_architecture": "x86_32p", "img_hv_type": "qemu"}, True),
+    ({"supported_instances": [["x86_32p", "xen", "pv"]]}, {"hw_architecture": "i386"}, True),
     (XEN, {"hw_vm_mode": "xen"}, True),
     (XEN, {"hw_vm_mode": "hvm"}, False),
     (KVM, {"img_hv_requested_version": ">=6.0,<7"}, True),
@@ -249,6 +252,26 @@ def test_a_host_supports_an_image(
     capabilities: Mapping[str, Any], image: Mapping[str, str], passed: bool
 ) -> None:
     assert passes("ImagePropertiesFilter", a_host(capabilities=capabilities), a_spec(image=image)) is passed
+
+
+@pytest.mark.parametrize(
+    ("image", "default", "passed"),
+    [
+        ({}, "", True),
+        ({}, "x86_64", True),
+        ({}, "amd64", True),
+        ({}, "aarch64", False),
+        ({"hw_architecture": "x86_64"}, "aarch64", True),
+        ({"architecture": "x86_64"}, "aarch64", True),
+        ({"hw_architecture": "aarch64"}, "x86_64", False),
+    ],
+)
+def test_an_image_without_an_architecture_has_the_one_of_the_option(
+    image: Mapping[str, str], default: str, passed: bool
+) -> None:
+    options = {"image_properties_default_architecture": default}
+    host = a_host(capabilities=KVM)
+    assert passes("ImagePropertiesFilter", host, a_spec(image=image), **options) is passed
 
 
 @pytest.mark.parametrize("version", ["6.0", "~6", ">=six", ">=6,,<7", ">=" + "9" * 99, ">=6;<7"])
@@ -310,6 +333,31 @@ AGGREGATES: list[tuple[str, HostRow, RequestSpec, bool]] = [
         in_aggregates(),
         a_spec(extra={"capabilities:gpu": "a100", "hw:mem_page_size": "large", "resources:X": "1"}),
         True,
+    ),
+    (
+        "AggregateInstanceExtraSpecsFilter",
+        in_aggregates({"k": ""}),
+        a_spec(extra={"k": ""}),
+        True,
+    ),
+    (
+        "AggregateInstanceExtraSpecsFilter",
+        in_aggregates({"k": "a,"}),
+        a_spec(extra={f"{SCOPED}:k": ""}),
+        True,
+    ),
+    ("AggregateInstanceExtraSpecsFilter", in_aggregates({"k": "a"}), a_spec(extra={"k": ""}), False),
+    ("AggregateInstanceExtraSpecsFilter", in_aggregates(), a_spec(extra={"k": ""}), False),
+    ("AggregateMultiTenancyIsolation", in_aggregates({"filter_tenant_id": ""}), a_spec(), False),
+    ("AggregateMultiTenancyIsolation", in_aggregates({"filter_tenant_id": " , "}), a_spec(), False),
+    ("AggregateMultiTenancyIsolation", in_aggregates({"filter_tenant_id": "project-1,"}), a_spec(), True),
+    ("AggregateTypeAffinityFilter", in_aggregates({"instance_type": ""}), a_spec(), False),
+    ("AggregateTypeAffinityFilter", in_aggregates({"instance_type": ","}), a_spec(), False),
+    (
+        "AggregateImagePropertiesIsolation",
+        in_aggregates({"os": ""}),
+        a_spec(image={"os": "linux"}),
+        False,
     ),
     ("AggregateMultiTenancyIsolation", in_aggregates(), a_spec(), True),
     ("AggregateMultiTenancyIsolation", in_aggregates({"ssd": "true"}), a_spec(), True),
@@ -435,7 +483,9 @@ NEAR: list[tuple[str, Mapping[str, Any], bool]] = [
     ("10.0.1.9", {"build_near_host_ip": "9.9.9.9", "cidr": "/0"}, True),
     ("fd00::1:9", {"build_near_host_ip": "9.9.9.9", "cidr": "/0"}, False),
     ("fd00::1:9", {"build_near_host_ip": "fd00::ffff:1"}, True),
-    ("fd00:0:0:1::9", {"build_near_host_ip": "fd00::1"}, False),
+    ("fd00:ff::9", {"build_near_host_ip": "fd00::1"}, True),
+    ("fd00:1ff::9", {"build_near_host_ip": "fd00::1"}, False),
+    ("fd00:0:0:1::9", {"build_near_host_ip": "fd00::1", "cidr": "/64"}, False),
     ("fd00:0:0:1::9", {"build_near_host_ip": "fd00::1", "cidr": "/60"}, True),
     ("fd00::1:9", {"build_near_host_ip": "fd00::1:8", "cidr": "/127"}, True),
     ("fd00::1:9", {"build_near_host_ip": "fd00::1:8", "cidr": "/128"}, False),

@@ -56,7 +56,8 @@ EXAMPLES: list[tuple[str, HostRow, float]] = [
     ("DiskWeigher", a_host(disk_gb=10, used={DISK_GB: 3}), 7 * 1_024.0),
     ("IoOpsWeigher", a_host(num_building=4), 4.0),
     ("NumInstancesWeigher", a_host(owners={"me": 3, "you": 2}), 5.0),
-    ("BuildFailureWeigher", a_host(failed_builds=2), -2.0),
+    ("BuildFailureWeigher", a_host(failed_builds=2), 2.0),
+    ("BuildFailureWeigher", a_host(), 0.0),
     ("HypervisorVersionWeigher", a_host(capabilities={"hypervisor_version": "7.1.123"}), 7_001_123.0),
     ("HypervisorVersionWeigher", a_host(capabilities={"hypervisor_version": 2_012_000}), 2_012_000.0),
     ("HypervisorVersionWeigher", a_host(capabilities={"hypervisor_version": "newest"}), 0.0),
@@ -150,9 +151,7 @@ def test_both_forms_of_each_weigher_give_the_same_bits(
         ("DiskWeigher", "disk_weight_multiplier"),
         ("IoOpsWeigher", "io_ops_weight_multiplier"),
         ("NumInstancesWeigher", "num_instances_weight_multiplier"),
-        ("BuildFailureWeigher", "build_failure_weight_multiplier"),
         ("MetricsWeigher", "metrics_weight_multiplier"),
-        ("ServerGroupSoftAffinityWeigher", "soft_affinity_weight_multiplier"),
         ("ImagePropertiesWeigher", "image_props_weight_multiplier"),
         ("HypervisorVersionWeigher", "hypervisor_version_weight_multiplier"),
     ],
@@ -167,6 +166,73 @@ def test_the_multiplier_of_a_weigher_decides_which_end_it_prefers(
     ).default
     spec = a_spec(group=SOFT, image=json.loads(DEBIAN))
     assert scheduler.offer(OfferRequest(table, spec, IN_GROUP)).picks[0].host_id == best
+
+
+def placed_by_failures(*hosts: HostRow, multiplier: float = 1_000_000.0) -> list[tuple[str, int]]:
+    """Hosts in order of their weights, by failed builds and free RAM."""
+    scheduler = schedulers(
+        weight_classes=["BuildFailureWeigher", "RAMWeigher"], build_failure_weight_multiplier=multiplier
+    ).default
+    offer = scheduler.offer(OfferRequest(a_table(hosts), a_spec(1, alternates=9)))
+    return [(pick.host_id, pick.weight) for pick in (*offer.picks, *offer.alternates)]
+
+
+def lowering(multiplier: str) -> list[Aggregate]:
+    return [Aggregate("1", "a", {"build_failure_weight_multiplier": multiplier})]
+
+
+def test_a_host_without_failed_builds_neither_gains_nor_loses_by_them() -> None:
+    # given: clean hosts, one of them in an aggregate where failures count less; a third host failed
+    clean = a_host("1f", ram_mb=65_536, aggregates=lowering("10"))
+    smaller = a_host("2f", ram_mb=8_192)
+    failed = a_host("3f", ram_mb=65_536, failed_builds=1)
+
+    placed = placed_by_failures(clean, smaller, failed)
+
+    assert [host for host, _ in placed] == ["1f", "2f", "3f"]
+    assert [weight for _, weight in placed] == [
+        4 * 10**15 - 10**9,
+        4 * 10**15 - 10**9 // 8,
+        4 * 10**15 + (10**6 - 1) * 10**9,
+    ]
+
+
+def test_failures_count_less_where_an_aggregate_lowers_their_multiplier() -> None:
+    often = a_host("1f", failed_builds=4, aggregates=lowering("0.5"))
+    once = a_host("2f", failed_builds=1)
+    assert [host for host, _ in placed_by_failures(often, once)] == ["1f", "2f"]
+    assert [host for host, _ in placed_by_failures(often, once, multiplier=-1.0)] == ["2f", "1f"]
+
+
+def test_failures_of_all_hosts_count_from_none() -> None:
+    placed = dict(placed_by_failures(a_host("1f", failed_builds=1), a_host("2f", failed_builds=4)))
+    assert placed == {"1f": 4 * 10**15 + 249_999 * 10**9, "2f": 4 * 10**15 + 999_999 * 10**9}
+
+
+SOFT_MULTIPLIERS = {
+    "soft_affinity_weight_multiplier": ("ServerGroupSoftAffinityWeigher", SOFT, "2f"),
+    "soft_anti_affinity_weight_multiplier": ("ServerGroupSoftAntiAffinityWeigher", ANTI, "1f"),
+}
+
+
+@pytest.mark.parametrize("option", SOFT_MULTIPLIERS)
+def test_a_negative_multiplier_of_a_soft_policy_is_a_wrong_configuration(option: str) -> None:
+    with pytest.raises(ConfigError, match=option):
+        conf.load([], {option: -0.5})
+    assert conf.load([], {option: 0.0})[option] == 0.0
+
+
+@pytest.mark.parametrize("option", SOFT_MULTIPLIERS)
+def test_a_negative_multiplier_of_a_soft_policy_in_metadata_is_warned_of_and_the_option_counts(
+    option: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    name, group, best = SOFT_MULTIPLIERS[option]
+    scheduler = schedulers(weight_classes=[name]).default
+    table = two_hosts(aggregates=[Aggregate("1", "odd", {option: "-9"})])
+    with caplog.at_level(logging.WARNING):
+        offer = scheduler.offer(OfferRequest(table, a_spec(group=group), IN_GROUP))
+    assert offer.picks[0].host_id == best
+    assert f"aggregate odd: {option} = '-9'" in caplog.text
 
 
 def two_hosts(**of_first: Any) -> HostTable:
@@ -297,7 +363,7 @@ def test_a_host_without_a_required_metric_refuses_the_request_in_the_weighers_na
 
 
 @pytest.mark.parametrize("option", ["metrics_weight_setting", "image_props_weight_setting"])
-@pytest.mark.parametrize("wrong", ["load", "=1", "load=", "load=nan", "load=inf", "load=much"])
+@pytest.mark.parametrize("wrong", ["load", "=1", "load=", "load=nan", "load=inf", "load=many", "b=2=3"])
 def test_a_wrong_setting_of_ratios_is_named(option: str, wrong: str) -> None:
     with pytest.raises(ConfigError, match=f"Option {option}: '{wrong}'") as refused:
         schedulers(**{option: ["heat=1", wrong]})

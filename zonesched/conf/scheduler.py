@@ -69,6 +69,12 @@ SCHEDULER = [
         default=".",
         help="What stands between that namespace and the rest of the key.",
     ),
+    cfg.StrOpt(
+        "image_properties_default_architecture",
+        default="",
+        help="ImagePropertiesFilter: the architecture of images that name none, such as x86_64; empty: such"
+        " images run on any.",
+    ),
     cfg.ListOpt(
         "isolated_images",
         deprecated_name="image_isolated",
@@ -121,7 +127,7 @@ SCHEDULER = [
     cfg.FloatOpt(
         "build_failure_weight_multiplier",
         default=1_000_000.0,
-        help="Factor of BuildFailureWeigher; large, so that hosts with failed builds come last.",
+        help="Factor of BuildFailureWeigher, subtracted; large, so that hosts with failed builds come last.",
     ),
     cfg.FloatOpt(
         "hypervisor_version_weight_multiplier",
@@ -129,11 +135,15 @@ SCHEDULER = [
         help="Factor of HypervisorVersionWeigher; negative prefers older ones.",
     ),
     cfg.FloatOpt(
-        "soft_affinity_weight_multiplier", default=1.0, help="Factor of ServerGroupSoftAffinityWeigher."
+        "soft_affinity_weight_multiplier",
+        default=1.0,
+        min=0.0,
+        help="Factor of ServerGroupSoftAffinityWeigher.",
     ),
     cfg.FloatOpt(
         "soft_anti_affinity_weight_multiplier",
         default=1.0,
+        min=0.0,
         help="Factor of ServerGroupSoftAntiAffinityWeigher.",
     ),
     cfg.FloatOpt(

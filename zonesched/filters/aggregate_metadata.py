@@ -1,4 +1,4 @@
-"""What the aggregates of a host say together."""
+"""Metadata of all aggregates of a host together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from zonesched.model.aggregate import Aggregate
 
 
 def values_by_key(aggregates: Iterable[Aggregate]) -> Mapping[str, frozenset[str]]:
-    """Every value of each key in the metadata of all aggregates; a value may name several with commas."""
+    """Return every value of each key; a text holds several values, separated by commas.
+
+    An empty text is one empty value, as in OpenStack Compute: a key without a value is not a missing key.
+    """
     found: dict[str, set[str]] = {}
     for aggregate in aggregates:
         for key, text in aggregate.metadata.items():
@@ -17,10 +20,10 @@ def values_by_key(aggregates: Iterable[Aggregate]) -> Mapping[str, frozenset[str
 
 
 def values_of(aggregates: Iterable[Aggregate], key: str) -> frozenset[str]:
-    """Every value of one key; empty where no aggregate has it."""
-    texts = (aggregate.metadata.get(key, "") for aggregate in aggregates)
+    """Return every value of one key; empty where no aggregate has the key."""
+    texts = (aggregate.metadata[key] for aggregate in aggregates if key in aggregate.metadata)
     return frozenset(value for text in texts for value in _values(text))
 
 
 def _values(text: str) -> set[str]:
-    return {value.strip() for value in text.split(",")} - {""}
+    return {value.strip() for value in text.split(",")}

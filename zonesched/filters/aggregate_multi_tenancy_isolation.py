@@ -27,6 +27,6 @@ class AggregateMultiTenancyIsolation(SharedFactsFilter):
         def lets_in(facts: SharedFacts) -> bool:
             values = values_by_key(facts.aggregates)
             kept_for = [projects for key, projects in values.items() if key.startswith(TENANT_KEY)]
-            return not any(kept_for) or any(spec.project_id in projects for projects in kept_for)
+            return not kept_for or any(spec.project_id in projects for projects in kept_for)
 
         return lets_in

@@ -11,15 +11,15 @@ from typing import Any, Self
 import numpy as np
 
 from zonesched.conf import Conf
-from zonesched.errors import ZoneschedError
+from zonesched.errors import Unavailable
 from zonesched.model.arrays import Bools
 from zonesched.model.host_state import HostState, HostTuple
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import RequestSpec
 
 
-class FilterFailed(ZoneschedError):
-    """A filter raised, or gave an answer of the wrong form: the request is refused in that filter's name."""
+class FilterFailed(Unavailable):
+    """A filter raised, or its answer has the wrong form: the request is refused in that filter's name."""
 
     code = "filter_failed"
 

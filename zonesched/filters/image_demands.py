@@ -18,6 +18,8 @@ OLDER_NAMES = {
 SAME = {
     "amd64": "x86_64",
     "x86-64": "x86_64",
+    "x86_32": "i686",
+    "x86_32p": "i686",
     "i386": "i686",
     "i486": "i686",
     "i586": "i686",
@@ -68,12 +70,13 @@ class ImageDemands:
         )
 
 
-def image_demands(properties: Mapping[str, str]) -> ImageDemands:
-    """What these properties of an image demand. Raises ValueError, which names the property."""
+def image_demands(properties: Mapping[str, str], default_architecture: str = "") -> ImageDemands:
+    """Return the demands of an image with these properties. Raise ValueError, which names the property."""
     arch, hypervisor, mode, version = (
         properties.get(name) or properties.get(older, "") for name, older in OLDER_NAMES.items()
     )
-    return ImageDemands((_same(arch), _same(hypervisor), _same(mode)), tuple(_bounds(version)))
+    combination = (_same(arch or default_architecture), _same(hypervisor), _same(mode))
+    return ImageDemands(combination, tuple(_bounds(version)))
 
 
 def _bounds(text: str) -> Iterator[tuple[str, Version]]:

@@ -18,9 +18,11 @@ class JSONFilter(BaseHostFilter):
     take such lists. What a host does not have, or what is of another kind, meets no comparison. A text that
     starts with `$` is one of the host's numbers (`$free_ram_mb`, `$total_usable_ram_mb`, `$free_disk_mb`,
     `$total_usable_disk_gb`, `$disk_mb_used`, `$vcpus_total`, `$vcpus_used`, `$num_instances`, `$num_io_ops`)
-    or a path into its capabilities (`$capabilities.cpu_info.vendor`, or `$cpu_info.vendor`). Names, addresses
-    and ids of hosts cannot be asked for. A request with a query brings the filter along, whatever filters are
-    enabled; a query that is not of this form is refused (`filter_query_invalid`).
+    or a path into its capabilities (`$capabilities.cpu_info.vendor`; `$cpu_info`, `$hypervisor_type`,
+    `$hypervisor_version` and `$supported_instances` also without `capabilities.`). Any other variable is
+    refused, and so are names, addresses and ids of hosts. A request
+    with a query is filtered by it even where this filter is not enabled; a query that is not of this form is
+    refused (`filter_query_invalid`).
 
     Example: `["and", [">=", "$free_ram_mb", 1024], ["in", "$capabilities.gpu", "a100", "h100"]]`.
     """

@@ -4,9 +4,10 @@
 
 `=  <  >  <=  >=` compare their first operand with each of the others, `in` looks for it among them; `and`,
 `or` and `not` take conditions (`not` of several: one of them is false). A text that starts with `$` is a
-variable: one of RESOURCE_NUMBERS, or a path into the host's capabilities, with or without `capabilities.`
-before it. A comparison with something the host does not have, or of different kinds (number, text, truth),
-does not hold.
+variable: one of the host's numbers (`$free_ram_mb`), or a path into its capabilities
+(`$capabilities.cpu_info.vendor`), without `capabilities.` only for the four of HYPERVISOR_FACTS. Every other
+variable is refused: names, addresses and ids of hosts are never read. A comparison with something the host
+does not have, or of different kinds (number, text, truth), does not hold.
 
 >>> parse_query('[">", "$free_ram_mb", ["="]]')
 Traceback (most recent call last):
@@ -45,6 +46,28 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 MEMBERSHIP = "in"
 JUNCTIONS = ("and", "or", "not")
+
+CAPABILITIES = "capabilities"
+HYPERVISOR_FACTS = ("cpu_info", "hypervisor_type", "hypervisor_version", "supported_instances")
+"""Capabilities that OpenStack Compute has as attributes of a host."""
+
+IDENTIFYING = frozenset(
+    {
+        "address",
+        "host",
+        "host_ip",
+        "hostname",
+        "hypervisor_hostname",
+        "id",
+        "name",
+        "node",
+        "nodename",
+        "service_host",
+        "service_id",
+        "uuid",
+    }
+)
+"""Variables that would tell which host it is, however they are spelled."""
 
 
 class Query(ABC):
@@ -163,11 +186,15 @@ def _operand(word: str, value: object) -> Operand:
 def _variable(path: str) -> Operand:
     if path in RESOURCE_NUMBERS:
         return Number(path)
-    keys = path.split(".")
-    if keys[0] == "capabilities" and len(keys) > 1:
-        keys = keys[1:]
-    if not all(keys):
+    scope, *inner = path.split(".")
+    keys = inner if scope == CAPABILITIES else [scope, *inner]
+    if not keys or not all(keys):
         raise _invalid("a variable has an empty part in its name")
+    if keys[0] in IDENTIFYING:
+        raise _invalid("names, addresses and ids of hosts are never read")
+    if scope != CAPABILITIES and scope not in HYPERVISOR_FACTS:
+        known = ", ".join(f"${name}" for name in (*RESOURCE_NUMBERS, *HYPERVISOR_FACTS))
+        raise _invalid(f"a variable must be one of {known}, or start with $capabilities.")
     return Capability(tuple(keys))
 
 

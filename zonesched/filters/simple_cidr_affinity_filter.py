@@ -13,14 +13,14 @@ from zonesched.model.host_view import HostView
 from zonesched.model.own_zone import ADDRESS_HINT, CIDR_HINT
 from zonesched.model.request_spec import RequestSpec
 
-USUAL_LENGTHS = {4: 24, 6: 64}
+DEFAULT_PREFIX_LENGTH = 24
 
 
 class SimpleCIDRAffinityFilter(BaseHostFilter):
     """Passes hosts whose address is in the network around the one that the request's hint names; else all.
 
     Reads: the hints `build_near_host_ip` (an IPv4 or IPv6 address) and `cidr` (the length of the network's
-    prefix, `/24` or `24`; `/24` for IPv4 and `/64` for IPv6 where it is not given). A host whose address is
+    prefix, `/24` or `24`; `/24` for IPv4 and IPv6 alike where it is not given). A host whose address is
     not known as an IP address is not in any network. A request with these hints brings the filter along,
     whatever filters are enabled. Only this zone's own admins may give them, and they are about this zone's
     own hosts: no child zone is asked.
@@ -54,7 +54,7 @@ class SimpleCIDRAffinityFilter(BaseHostFilter):
             address = ipaddress.ip_address(given if isinstance(given, str) else "")
         except ValueError:
             raise _refused(ADDRESS_HINT, "must be an IPv4 or IPv6 address such as 192.168.1.1") from None
-        bits = str(length).removeprefix("/") if length is not None else str(USUAL_LENGTHS[address.version])
+        bits = str(length).removeprefix("/") if length is not None else str(DEFAULT_PREFIX_LENGTH)
         if not (bits.isascii() and bits.isdigit() and int(bits) <= address.max_prefixlen):
             raise _refused(CIDR_HINT, f"must be from /0 to /{address.max_prefixlen}")
         return ipaddress.ip_network(f"{address}/{bits}", strict=False)

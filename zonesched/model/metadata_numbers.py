@@ -12,19 +12,20 @@ log = logging.getLogger(__name__)
 
 
 class MetadataNumbers:
-    """The number under one metadata key, which whoever reads it holds on to.
+    """The number under one metadata key; make one reader per key and keep it.
 
-    It remembers what it has warned of, so that a wrong value is in the log once and not at each request.
+    A value that is not a finite number of at least `minimum` is logged once, not at each request.
     """
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, minimum: float = -math.inf) -> None:
         self.key = key
+        self._minimum = minimum
         self._warned: set[tuple[str, str]] = set()
 
     def smallest(self, aggregates: Iterable[Aggregate], otherwise: float) -> float:
-        """Of several aggregates that have the key, the smallest number, as in OpenStack Compute.
+        """Return the smallest number of the aggregates that have the key, as OpenStack Compute does.
 
-        `otherwise` where none has it, or where any of them has something that is no finite number there.
+        Return `otherwise` where none has the key, or where the value of any of them is not usable.
         """
         texts = [(a.name, a.metadata[self.key]) for a in aggregates if self.key in a.metadata]
         numbers = [self._read(name, text) for name, text in texts]
@@ -35,14 +36,15 @@ class MetadataNumbers:
             number = float(text)
         except ValueError:
             number = math.nan
-        if math.isfinite(number):
+        if math.isfinite(number) and number >= self._minimum:
             return number
         if (aggregate_name, text) not in self._warned:
             self._warned.add((aggregate_name, text))
             log.warning(
-                "aggregate %s: %s = %r is no finite number; the option's value is used",
+                "aggregate %s: %s = %r is not a finite number%s; the option's value is used",
                 aggregate_name,
                 self.key,
                 text,
+                f" of at least {self._minimum:g}" if math.isfinite(self._minimum) else "",
             )
         return math.nan

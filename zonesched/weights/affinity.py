@@ -14,6 +14,7 @@ from zonesched.weights.built_in import BuiltInWeigher
 
 
 class _SoftGroupWeigher(BuiltInWeigher):
+    min_multiplier = 0.0
     policy: ClassVar[GroupPolicy]
     sign: ClassVar[float]
 
@@ -33,7 +34,7 @@ class ServerGroupSoftAffinityWeigher(_SoftGroupWeigher):
     Raw value: the group's living instances on the host, this request's own placed ones included; nothing for
     other requests. The scale is 0 to 1 whatever the hosts: one member is worth one multiplier, two are worth
     two. Multiplier: option `soft_affinity_weight_multiplier` (1.0), or the aggregate metadata of that name;
-    only positive ones make sense.
+    a negative one is refused.
 
     Example: with multiplier 1.0, hosts with 0, 1 and 3 members score 0, 1 and 3.
     """
@@ -51,7 +52,7 @@ class ServerGroupSoftAntiAffinityWeigher(_SoftGroupWeigher):
     Raw value: minus the group's living instances on the host, this request's own placed ones included;
     nothing for other requests. The scale is -1 to 0 whatever the hosts: each member costs one multiplier.
     Multiplier: option `soft_anti_affinity_weight_multiplier` (1.0), or the aggregate metadata of that
-    name; only positive ones make sense.
+    name; a negative one is refused.
 
     Example: with multiplier 1.0, hosts with 0, 1 and 3 members score 1, 0 and -2.
     """

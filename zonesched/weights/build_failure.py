@@ -12,19 +12,22 @@ from zonesched.weights.built_in import BuiltInWeigher
 class BuildFailureWeigher(BuiltInWeigher):
     """Avoids hosts on which builds have failed lately, without taking them out of rotation.
 
-    Raw value: minus `failed_builds`, the builds that failed there since the last that did not.
+    Raw value: `failed_builds`, the builds that failed there since the last that succeeded. The scale starts
+    at 0, and the multiplier is subtracted: a host without failures neither gains nor loses.
     Multiplier: option `build_failure_weight_multiplier` (1000000.0, so that it outweighs free resources),
-    or the aggregate metadata of that name. Not each failure is the host's fault: a lower value lets the
-    other weighers speak.
+    or the aggregate metadata of that name. Not every failure is the fault of the host: with a lower value
+    the other weighers decide more often.
 
-    Example: with 0 and 2 failed builds the raw values are 0 and -2 and the scores 1000000 and 0: the
-    second host is chosen only when the first has no room.
+    Example: with 0 and 2 failed builds the scores are 0 and -1000000: the second host is chosen only when
+    the first has no free capacity.
     """
 
     multiplier_key = "build_failure_weight_multiplier"
+    multiplier_sign = -1.0
+    minval = 0.0
 
     def _weigh_object(self, host_state: HostState, spec: RequestSpec) -> float:
-        return 0.0 - host_state.failed_builds
+        return float(host_state.failed_builds)
 
     def weigh(self, hosts: HostView, spec: RequestSpec) -> Floats:
-        return 0.0 - hosts.failed_builds
+        return hosts.failed_builds

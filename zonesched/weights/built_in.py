@@ -19,4 +19,4 @@ class BuiltInWeigher(BaseHostWeigher):
         return cls(conf[cls.multiplier_key])
 
     def weight_multiplier(self) -> float:
-        return self._multiplier
+        return self.multiplier_sign * self._multiplier

@@ -6,20 +6,21 @@ A weigher written for OpenStack Nova is ported by changing its import: `_weigh_o
 
 from __future__ import annotations
 
+import math
 from typing import Self
 
 import numpy as np
 
 from zonesched.conf import Conf
-from zonesched.errors import ZoneschedError
+from zonesched.errors import Unavailable
 from zonesched.model.arrays import Floats
 from zonesched.model.host_state import HostState
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import RequestSpec
 
 
-class WeigherFailed(ZoneschedError):
-    """A weigher raised, or gave a number that is none: the request is refused in that weigher's name."""
+class WeigherFailed(Unavailable):
+    """A weigher raised, or gave a value that is not finite: the request is refused in that weigher's name."""
 
     code = "weigher_failed"
 
@@ -34,9 +35,13 @@ class BaseHostWeigher:
     `minval` and `maxval`, where not None, take the place of the lowest and highest raw value in the scale.
     A weigher whose raw value depends on the request declares both. `multiplier_key`, where not empty, is the
     key in the metadata of aggregates under which their hosts get another multiplier; of several the smallest.
+    A value in the metadata below `min_multiplier` is ignored, and `multiplier_sign` turns it into the factor:
+    -1.0 for a weigher that avoids hosts with a high raw value.
     """
 
     multiplier_key = ""
+    multiplier_sign = 1.0
+    min_multiplier = -math.inf
     minval: float | None = None
     maxval: float | None = None
 

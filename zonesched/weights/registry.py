@@ -71,11 +71,14 @@ class HostWeighers:
                 raise ConfigError(
                     f"Option {OPTION}: the multiplier of {name} is no finite number.", field=OPTION
                 )
-        keys = {name: weigher.multiplier_key for name, weigher in known.items() if weigher.multiplier_key}
+        with_key = {name: weigher for name, weigher in known.items() if weigher.multiplier_key}
         return cls(
             configured={name: known[name] for name in names},
             known=known,
-            overrides={name: MetadataNumbers(key) for name, key in keys.items()},
+            overrides={
+                name: MetadataNumbers(weigher.multiplier_key, weigher.min_multiplier)
+                for name, weigher in with_key.items()
+            },
         )
 
     def named(self, name: str) -> BaseHostWeigher:
@@ -92,7 +95,10 @@ class HostWeighers:
         numbers = self.overrides.get(name)
         if numbers is None or not hosts.table.has_metadata(numbers.key):
             return of_scale
-        return hosts.numbers_by_aggregates(lambda aggregates: numbers.smallest(aggregates, of_scale))
+        sign = self.known[name].multiplier_sign
+        return hosts.numbers_by_aggregates(
+            lambda aggregates: sign * numbers.smallest(aggregates, sign * of_scale)
+        )
 
 
 def _multiplier(name: str, weigher: BaseHostWeigher) -> float:
