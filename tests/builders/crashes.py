@@ -86,6 +86,7 @@ def differences(tree: Tree) -> list[str]:
         ):
             if state in ("held", "confirmed"):
                 placed[uuid] += 1
+            if state in ("held", "confirmed", "releasing"):
                 for name, amount in orjson.loads(resources).items():
                     used[host, name] += amount
         for host, name, stored, capacity in ask(
@@ -103,7 +104,8 @@ def differences(tree: Tree) -> list[str]:
             found.append(f"{node.name}: a reservation is {state}")
         for (state,) in ask(
             path,
-            "SELECT state FROM placements WHERE state NOT IN ('confirmed', 'gone', 'failed', 'released')",
+            "SELECT state FROM placements WHERE state NOT IN ('confirmed', 'gone', 'failed', 'released')"
+            " AND NOT (kind = 'host' AND state = 'releasing' AND reason = 'build_timeout')",
         ):
             found.append(f"{node.name}: a placement is {state}")
     for uuid, count in placed.items():

@@ -26,6 +26,7 @@ from zonesched.services.catalog import users
 from zonesched.services.children import children, sync
 from zonesched.services.children.pending_calls import PendingCalls
 from zonesched.services.hosts import hosts
+from zonesched.services.placing import build_timeouts
 from zonesched.services.zone import Zone
 from zonesched.store.store import Store
 from zonesched.zones.transport import HttpTransport
@@ -197,6 +198,7 @@ class Tree:
             pass
         PendingCalls(zone).step()
         background.reap(zone)
+        build_timeouts.end_lost_builds(zone)
         while sync.ask(zone):
             pass
 

@@ -21,7 +21,7 @@ from zonesched.compute.client import ZoneIdentity
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
-from zonesched.compute.machine import Report, Wanted
+from zonesched.compute.machine import Fetched, Report
 from zonesched.compute.membership import Membership as Member
 from zonesched.errors import ConfigError
 from zonesched.seams import SystemClock, ThreadExecutor
@@ -81,8 +81,8 @@ class Direct:
         self.beats += 1
         hosts.beat(self._zone, AGENT, "agent")
 
-    def wanted(self) -> tuple[Wanted, ...]:
-        return ()
+    def fetch(self) -> Fetched:
+        return Fetched(())
 
     def report(self, reports: Sequence[Report]) -> None:
         raise AssertionError("there is nothing to report")

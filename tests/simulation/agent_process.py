@@ -53,6 +53,12 @@ class AgentProcess(Process):
         local = self.agent.state.instances
         return {key for key in local if local[key].phase is Phase.RUNNING}
 
+    def may_run(self) -> set[Key]:
+        """Instances that may run on its hosts, whether it lives or has died without a successor."""
+        local = self.agent.state.instances
+        phases = (Phase.BUILDING, Phase.RUNNING) if self.is_dead else (Phase.RUNNING,)
+        return {key for key in local if local[key].phase in phases}
+
     def die(self) -> None:
         """Nothing of it goes on."""
         if not self.is_dead:

@@ -96,7 +96,7 @@ def _claims(rows: sqlite3.Connection) -> tuple[Counter[tuple[str, str]], Counter
     confirmed: Counter[str] = Counter()
     for uuid, host, resources, state in rows.execute(
         "SELECT uuid, host_id, resources, state FROM placements"
-        " WHERE kind = 'host' AND state IN ('held', 'confirmed')"
+        " WHERE kind = 'host' AND state IN ('held', 'confirmed', 'releasing')"
     ):
         for name, amount in json.loads(resources).items():
             claimed[host, name] += amount

@@ -33,6 +33,7 @@ TIMES = {
     "hold": 6.0,
     "hold_margin": 1.0,
     "max_hold": 60.0,
+    "instance_build_timeout": 14.0,
     "instance_sync_interval": 6.0,
     "retry_pause": 1.5,
     "retry_pause_max": 5.0,
@@ -75,6 +76,7 @@ class Site:
         self.hosts = plan.hosts
         self.processes: list[ZoneProcess] = []
         self.agent: AgentProcess | None = None
+        self.is_agent_lost = False
         self._stage = stage
         self._on_commit = on_commit
         self._keys = [self.clock.random_bytes(32).hex()]

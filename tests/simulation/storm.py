@@ -41,6 +41,8 @@ TIMED = (
     "host_shrunk",
     "child_slow",
     "child_removed",
+    "agent_lost",
+    "agent_late",
 )
 """Faults that come at some moment of the storm, a few times each."""
 
@@ -56,6 +58,9 @@ OFTEN = (
 )
 """Two of these are in most seeds: what they bring about is the hardest to get right."""
 
+OF_LOST_AGENTS = ("agent_lost", "agent_late")
+"""Drawn apart from the others, so that seeds without them play the same faults as they would alone."""
+
 KINDS = (*AT_CALLS, *AT_TOUCHES, *TIMED)
 
 
@@ -68,9 +73,12 @@ class Storm:
         self.struck: Counter[str] = Counter()
         self._note = note
         share = self.random.choice((0.03, 0.08, 0.08, 0.15, 0.15, 0.3))
-        drawn = {kind for kind in KINDS if self.random.random() < share}
+        shared = [kind for kind in KINDS if kind not in OF_LOST_AGENTS]
+        drawn = {kind for kind in shared if self.random.random() < share}
         if self.random.random() < 0.8:
             drawn.update(self.random.choices(OFTEN, k=2))
+        agents = random.Random(f"agents/{seed}")
+        drawn.update(kind for kind in OF_LOST_AGENTS if agents.random() < 0.3)
         self.kinds = tuple(kind for kind in KINDS if kind in drawn)
         self._chances = {
             kind: self.random.uniform(*bounds)

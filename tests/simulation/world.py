@@ -78,7 +78,20 @@ class World:
 
     def _look_at_time(self) -> None:
         self.guard.look_at_time()
+        self._look_for_two_running()
         self.stage.baton.at(self.stage.baton.now + LOOK_EACH_S, self._look_at_time)
+
+    def _look_for_two_running(self) -> None:
+        """P8: no two agents have the same instance running."""
+        at: dict[str, str] = {}
+        for name, site in self.sites.items():
+            agent = site.agent
+            if agent is None or (agent.is_dead and not site.is_agent_lost):
+                continue
+            for uuid in sorted({key.uuid for key in agent.may_run()}):
+                if uuid in at:
+                    self.guard.wrong.append(f"P8: {uuid} runs in {at[uuid]} and in {name}")
+                at[uuid] = name
 
     # -- before --------------------------------------------------------------------------------------------
 
@@ -126,6 +139,8 @@ class World:
             "host_shrunk": self._shrink,
             "child_slow": self._slow_down,
             "child_removed": self._remove,
+            "agent_lost": self._lose_agent,
+            "agent_late": self._hold_up_agent,
         }
         site = self.stage.storm.random.choice(list(self.sites.values()))
         strike[kind](site)
@@ -160,8 +175,19 @@ class World:
             back_at = self.stage.baton.now + self.stage.storm.random.uniform(0.5, most_s)
             self.stage.baton.at(back_at, lambda: self._bring_back(site))
 
+    def _lose_agent(self, site: Site) -> None:
+        """Its machine runs on what it has, and nobody hears of it again."""
+        if site.agent is not None and not site.agent.is_dead:
+            site.is_agent_lost = True
+            site.agent.die()
+
+    def _hold_up_agent(self, site: Site) -> None:
+        """It stands still, mostly for longer than a build may take, and goes on with what it had."""
+        if site.agent is not None and not site.agent.is_dead:
+            site.agent.frozen_until = self.stage.baton.now + self.stage.storm.random.uniform(5.0, 40.0)
+
     def _bring_back(self, site: Site) -> None:
-        if site.agent is not None and site.agent.is_dead:
+        if site.agent is not None and site.agent.is_dead and not site.is_agent_lost:
             site.restart_agent()
 
     def _shrink(self, site: Site) -> None:
@@ -226,7 +252,7 @@ class World:
         running = {
             name: {(key.uuid, key.attempt) for key in site.agent.running()}
             for name, site in self.sites.items()
-            if site.agent is not None
+            if site.agent is not None and not site.is_agent_lost
         }
         promised = [
             Promised(p.zone, p.reservation_id, p.boot.count, p.boot.least, frozenset(p.deleted))
@@ -237,6 +263,7 @@ class World:
             promised=promised,
             running=running,
             removed=frozenset(self.users.removed),
+            without_agent=frozenset(name for name, site in self.sites.items() if site.is_agent_lost),
             affine=frozenset(site.groups["affinity"] for site in sites),
             most_per_host={
                 site.groups[name]: most

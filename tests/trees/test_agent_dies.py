@@ -18,7 +18,7 @@ from zonesched.compute.client import ZoneIdentity
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
-from zonesched.compute.machine import Key, Report, Wanted
+from zonesched.compute.machine import Fetched, Key, Report, Wanted
 from zonesched.model.views import AgentReport, AgentState
 from zonesched.services.hosts import hosts
 
@@ -69,11 +69,13 @@ class ZoneInProcess:
     def beat(self) -> None:
         hosts.beat(self._zone, self._caller, "agent")
 
-    def wanted(self) -> tuple[Wanted, ...]:
+    def fetch(self) -> Fetched:
         found = hosts.desired(self._zone, self._caller, "agent")
-        return tuple(
+        wanted = tuple(
             Wanted(Key(d.uuid, d.attempt), d.host, is_active=d.status.value == "ACTIVE") for d in found
         )
+        releasing = hosts.releasing(self._zone, self._caller, "agent")
+        return Fetched(wanted, tuple(Key(*one) for one in releasing))
 
     def report(self, reports: Sequence[Report]) -> None:
         told = [AgentReport(r.key.uuid, r.key.attempt, AgentState(r.state.value), r.reason) for r in reports]
@@ -140,7 +142,7 @@ def test_an_agent_that_dies_at_any_call_costs_no_instance(tmp_path: Path, failur
             a_life(tree, host, 0, failure_rate)
 
         assert counts(tree, reservation_id) == {"ACTIVE": 3}, f"died at {dies_at}"
-        wanted = {key.key for key in ZoneInProcess(tree.nodes["root"]).wanted()}
+        wanted = {key.key for key in ZoneInProcess(tree.nodes["root"]).fetch().wanted}
         assert host.running == wanted, f"died at {dies_at}"
         assert len(set(host.built)) == len(host.built), f"died at {dies_at}"
         assert differences(tree) == []

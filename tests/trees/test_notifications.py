@@ -26,7 +26,7 @@ from zonesched.compute.agent import Agent, Rhythm, ZoneIdentity
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
-from zonesched.compute.machine import Key, Report, Wanted
+from zonesched.compute.machine import Fetched, Key, Report, Wanted
 from zonesched.compute.main import main as compute
 from zonesched.compute.subscriber import Subscriber as AgentSubscriber
 from zonesched.errors import ConfigError
@@ -281,9 +281,9 @@ class Direct:
     def beat(self) -> None:
         hosts.beat(self._zone, AGENT, "agent")
 
-    def wanted(self) -> tuple[Wanted, ...]:
+    def fetch(self) -> Fetched:
         found = hosts.desired(self._zone, AGENT, "agent")
-        return tuple(Wanted(Key(d.uuid, d.attempt), d.host) for d in found)
+        return Fetched(tuple(Wanted(Key(d.uuid, d.attempt), d.host) for d in found))
 
     def report(self, reports: Sequence[Report]) -> None:
         hosts.report(

@@ -25,7 +25,7 @@ from zonesched.compute.connection import ZoneRefused
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
-from zonesched.compute.machine import Report, Wanted
+from zonesched.compute.machine import Fetched, Report
 from zonesched.errors import Conflict, NotFound
 from zonesched.model.capacity import InventorySetting
 from zonesched.model.placement import InstanceStatus, PlacementState
@@ -193,12 +193,12 @@ class Direct:
         except NotFound as error:
             raise ZoneRefused(404, error.code, error.message, error.field) from error
 
-    def wanted(self) -> tuple[Wanted, ...]:
+    def fetch(self) -> Fetched:
         try:
             assert hosts.desired(self._zone, AGENT, "agent") == []
         except NotFound as error:
             raise ZoneRefused(404, error.code, error.message, error.field) from error
-        return ()
+        return Fetched(())
 
     def report(self, reports: Sequence[Report]) -> None:
         raise AssertionError("there is nothing to report")

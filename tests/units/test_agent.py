@@ -216,6 +216,20 @@ class TestMachine:
         gone, _ = handle(state, [Destroyed(A)])
         assert gone == State(unreported={A: Report(A, ReportState.GONE)})
 
+    def test_what_the_zone_still_claims_and_was_never_here_is_reported_gone(self) -> None:
+        state, instructions = handle(State(), [Fetched((), releasing=(A,))])
+        assert instructions == ()
+        assert state.unreported == {A: Report(A, ReportState.GONE)}
+
+    def test_what_the_zone_still_claims_is_destroyed_before_it_is_reported_gone(self) -> None:
+        built_late = Fetched((), releasing=(A,))
+        state, instructions = handle(after(wants(A), Built(A)), [built_late])
+        again, _ = handle(state, [built_late])
+        gone, _ = handle(again, [Destroyed(A)])
+        assert instructions == (Destroy(A),)
+        assert state.unreported == again.unreported == {}
+        assert gone.unreported == {A: Report(A, ReportState.GONE)}
+
     def test_a_build_that_ends_while_it_is_destroyed_is_not_reported(self) -> None:
         state = after(wants(A), wants(), Built(A), Failed(A, "x"))
         assert state.instances[A].phase is Phase.DESTROYING
@@ -328,6 +342,7 @@ class ZoneStandIn:
         self.looks = 0
         self.outage: Exception | None = None
         self.loses_reports = False
+        self.releasing: tuple[Key, ...] = ()
 
     def register(self, hosts: Sequence[InventoryHost]) -> ZoneIdentity:
         self._reach()
@@ -338,16 +353,17 @@ class ZoneStandIn:
         self._reach()
         self.beats += 1
 
-    def wanted(self) -> tuple[Wanted, ...]:
+    def fetch(self) -> Fetched:
         self._reach()
         if not self.hosts:
             raise ZoneRefused(404, "service_not_found", "no such service", "service")
         self.looks += 1
-        return tuple(
+        wanted = tuple(
             Wanted(key, "h1", is_active=status == "ACTIVE")
             for key, status in self.status.items()
             if status in ("BUILD", "ACTIVE")
         )
+        return Fetched(wanted, self.releasing)
 
     def report(self, reports: Sequence[Report]) -> None:
         self._reach()

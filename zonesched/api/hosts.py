@@ -25,9 +25,16 @@ def beat(call: Call) -> Answer:
 
 
 def instances(call: Call) -> Answer:
-    """All that should run on this agent's hosts."""
-    found = hosts.desired(call.zone, call.caller, call.query.service)
-    return ok({"instances": [_instance_json(instance) for instance in found]})
+    """All that should run on this agent's hosts, and what it is to report as gone."""
+    service = call.query.service
+    found = hosts.desired(call.zone, call.caller, service)
+    releasing = hosts.releasing(call.zone, call.caller, service)
+    return ok(
+        {
+            "instances": [_instance_json(instance) for instance in found],
+            "releasing": [{"uuid": one.uuid, "attempt": one.attempt} for one in releasing],
+        }
+    )
 
 
 def claimed(call: Call) -> Answer:

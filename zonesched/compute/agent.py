@@ -26,7 +26,6 @@ from zonesched.compute.machine import (
     Reported,
     Spawn,
     State,
-    Wanted,
     handle,
 )
 from zonesched.seams import Clock
@@ -44,7 +43,7 @@ class Zone(Protocol):
 
     def beat(self) -> None: ...
 
-    def wanted(self) -> tuple[Wanted, ...]: ...
+    def fetch(self) -> Fetched: ...
 
     def report(self, reports: Sequence[Report]) -> None: ...
 
@@ -137,7 +136,7 @@ class Agent:
             return
         # Before the look: what is told during it may have come too late for it.
         self._is_told = False
-        self._take([Fetched(self._zone.wanted())])
+        self._take([self._zone.fetch()])
         self._fetch_at = self._clock.monotonic() + self._rhythm.poll_s
         self.was_heard()
         self._take(self._driver.poll())

@@ -9,7 +9,7 @@ from typing import Any
 
 from zonesched.compute.connection import ZoneConnection, ZoneUnavailable
 from zonesched.compute.inventory import InventoryHost
-from zonesched.compute.machine import Key, Report, Wanted
+from zonesched.compute.machine import Fetched, Key, Report, Wanted
 from zonesched.compute.usage_ledger import Booked, Claim, Place, Statement
 from zonesched.tracing import Trace
 
@@ -48,11 +48,11 @@ class AgentClient:
         """Say that the service is alive."""
         self._connection.call("POST", "/hosts/beat", {"service": self._service})
 
-    def wanted(self) -> tuple[Wanted, ...]:
-        """All that should run on the hosts of the service."""
+    def fetch(self) -> Fetched:
+        """Read what should run on the hosts of the service, and what the zone waits to hear is gone."""
         answer = self._connection.call("GET", "/hosts/instances", params={"service": self._service})
         try:
-            return tuple(
+            wanted = tuple(
                 Wanted(
                     key=_key(item),
                     host=str(item["host"]),
@@ -64,6 +64,7 @@ class AgentClient:
                 )
                 for item in answer["instances"]
             )
+            return Fetched(wanted, tuple(_key(item) for item in answer["releasing"]))
         except (KeyError, TypeError, ValueError) as error:
             raise ZoneUnavailable(f"the answer of GET /hosts/instances cannot be read: {error!r}") from error
 

@@ -9,6 +9,7 @@ never an instance. It does no I/O, reads no time and starts nothing: `zonesched.
     Found, by a new agent    ->                  BUILDING, until the driver says how it stands
     there, not wanted        -> Destroy          DESTROYING
     Destroyed                -> report gone      forgotten
+    releasing, not there     -> report gone
 """
 
 from __future__ import annotations
@@ -102,9 +103,14 @@ Instruction = Spawn | Destroy
 
 @dataclass(frozen=True)
 class Fetched:
-    """All that should run on this agent's hosts, as the zone said just now."""
+    """All that should run on this agent's hosts, as the zone said just now.
+
+    `releasing`: attempts that were not reported in time. The zone keeps their claims until it hears that
+    nothing of them is here, also from an agent that has never had them.
+    """
 
     wanted: tuple[Wanted, ...]
+    releasing: tuple[Key, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -177,8 +183,9 @@ class _Draft:
         match event:
             case Found(keys):
                 self.instances.update({key: Local(Phase.BUILDING) for key in keys})
-            case Fetched(wanted):
+            case Fetched(wanted, releasing):
                 self._converge(wanted)
+                self._report_gone(releasing)
             case Built(key):
                 self._built(key)
             case Failed(key, reason):
@@ -213,6 +220,11 @@ class _Draft:
             self._let_go(key)
         for each in wanted:
             self._make_run(each)
+
+    def _report_gone(self, releasing: Sequence[Key]) -> None:
+        for key in releasing:
+            if key not in self.instances:
+                self.unreported[key] = Report(key, ReportState.GONE)
 
     def _let_go(self, key: Key) -> None:
         match self.instances[key].phase:

@@ -13,6 +13,13 @@ SERVICES = [
     cfg.FloatOpt(
         "service_down_time", default=60.0, min=1.0, help="Seconds without a heartbeat until an agent is down."
     ),
+    cfg.FloatOpt(
+        "instance_build_timeout",
+        default=900.0,
+        min=1.0,
+        help="Seconds after which a build that its agent has not reported is placed again, if the agent never"
+        " fetched it, or else is ERROR build_timeout. Longer than the slowest build takes.",
+    ),
     cfg.StrOpt(
         "servicegroup_driver",
         default="db",

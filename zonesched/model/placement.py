@@ -25,7 +25,7 @@ class PlacementState(enum.Enum):
     RELEASED = "released"
 
 
-CLAIMING = frozenset({PlacementState.HELD, PlacementState.CONFIRMED})
+CLAIMING = frozenset({PlacementState.HELD, PlacementState.CONFIRMED, PlacementState.RELEASING})
 """States in which a placement on a local host takes the host's resources."""
 
 WANTED = frozenset(

@@ -1,7 +1,8 @@
 """The legal moves of a placement: which state may follow which, and why.
 
-A placement on a local host knows neither INTENDED, CONFIRMING, CANCELLING nor RELEASING: each of its changes
-is one transaction here. In a child these states say that a call was decided and its answer is not known yet.
+INTENDED, CONFIRMING, CANCELLING and RELEASING say of a placement in a child that a call was decided and its
+answer is not known yet. A placement on a local host knows the last of them alone: a build that was not
+reported in time claims what it took until its agent says that nothing of it is left.
 
 `store.placements` refuses any other move. Only a repair may write a state that no move leads to.
 """
@@ -45,6 +46,8 @@ LOCAL_MOVES: Mapping[Move, str] = {
     Move(_S.HELD, _S.GONE): "cancelled, or the hold expired",
     Move(_S.CONFIRMED, _S.FAILED): "the build failed",
     Move(_S.CONFIRMED, _S.RELEASED): "deleted, lost by its host, or ended there by itself",
+    Move(_S.CONFIRMED, _S.RELEASING): "fetched by its agent, and not reported in time",
+    Move(_S.RELEASING, _S.RELEASED): "its agent says that nothing is left, or its host was removed",
 }
 """All moves of a placement on a local host, and when each happens."""
 

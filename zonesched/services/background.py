@@ -13,7 +13,7 @@ from zonesched.services.children.pending_calls import PendingCalls
 from zonesched.services.children.sync import Sync
 from zonesched.services.hosts import services
 from zonesched.services.hosts.membership import Membership
-from zonesched.services.placing import reaper
+from zonesched.services.placing import build_timeouts, reaper
 from zonesched.services.placing.pruning import Pruning
 from zonesched.services.subscriber import Subscriber
 from zonesched.services.zone import Zone
@@ -35,6 +35,7 @@ def start(zone: Zone) -> None:
         zone.wake.boot_loops.append(loop(f"boot-{number}", lambda: work_on_boots(zone)))
     zone.wake.child_call_loops.append(loop("calls", PendingCalls(zone).step))
     loop("reaper", lambda: reap(zone))
+    loop("build-timeouts", lambda: build_timeouts.end_lost_builds(zone))
     loop("pruning", Pruning(zone).step)
     if zone.notifications.broker.is_there:
         zone.notifications.loops.append(loop("notifications", zone.notifications.send))

@@ -59,6 +59,8 @@ class Zone:
     limits: Limits
     boots: BootQueue
     wake: Wake
+    opened_at: float
+    """When this process opened the zone, in monotonic seconds."""
 
     @classmethod
     def open(
@@ -107,6 +109,7 @@ class Zone:
             limits=Limits(conf, uuid, store, clock),
             boots=boots,
             wake=Wake(boots, notifications),
+            opened_at=clock.monotonic(),
         )
         # From the first request on: a child that has not answered yet makes an answer incomplete.
         zone.children.refresh()

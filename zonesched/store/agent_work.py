@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.placement import LIVING_STATUSES, InstanceStatus, PlacementState
+from zonesched.model.placement import LIVING_STATUSES, Attempt, InstanceStatus, PlacementState
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_from_row
 from zonesched.model.views import DesiredInstance
@@ -25,6 +26,7 @@ _DESIRED = Prepared(
         _place.caller_id,
         _place.reservation_id,
         _instance.status,
+        _place.is_fetched,
     )
     .join(t.hosts, _host.id == _place.host_id)
     .join(t.instances, sa.and_(_instance.uuid == _place.uuid, _instance.attempt == _place.number))
@@ -39,16 +41,38 @@ _SPECS = Prepared(
         one_of(_reservation.id, "ids")
     )
 )
+_NOTE_FETCHED = Prepared(
+    sa.update(t.placements)
+    .where(one_of(_place.uuid, "uuids"))
+    .where(_place.kind == "host", _place.state == PlacementState.CONFIRMED.value)
+    .values(is_fetched=sa.true())
+)
+_RELEASING = Prepared(
+    sa.select(_place.uuid, _place.number)
+    .join(t.hosts, _host.id == _place.host_id)
+    .where(_host.service_id == sa.bindparam("service"))
+    .where(_place.state == PlacementState.RELEASING.value)
+    .order_by(_place.uuid, _place.number)
+)
 _OF_SERVICE = Prepared(
     sa.select(_host.id).where(_host.service_id == sa.bindparam("service"), one_of(_host.id, "ids"))
 )
 
 
-def desired(tx: Connection, service_id: str) -> list[DesiredInstance]:
-    """All that should run on the service's hosts, by host and instance."""
+@dataclass(frozen=True)
+class Work:
+    """All that should run on a service's hosts, by host and instance; `unfetched`: the uuids of those among
+    them that the service's agent has not been told of yet."""
+
+    instances: Sequence[DesiredInstance]
+    unfetched: frozenset[str]
+
+
+def desired(tx: Connection, service_id: str) -> Work:
+    """Read what should run on the service's hosts."""
     found = _DESIRED.all(tx, service=service_id)
     specs = _specs(tx, sorted({row.reservation_id for row in found}))
-    return [
+    made = [
         DesiredInstance(
             row.uuid,
             row.number,
@@ -63,6 +87,17 @@ def desired(tx: Connection, service_id: str) -> list[DesiredInstance]:
         for row in found
         if (spec := specs.get((row.caller_id, row.reservation_id))) is not None
     ]
+    return Work(made, frozenset(row.uuid for row in found if not row.is_fetched))
+
+
+def note_fetched(tx: Connection, uuids: Sequence[str]) -> None:
+    """Note that agents may know of these instances' confirmed places."""
+    _NOTE_FETCHED.run(tx, uuids=uuids)
+
+
+def releasing(tx: Connection, service_id: str) -> list[Attempt]:
+    """Attempts that keep their claim on the service's hosts until its agent says that nothing is left."""
+    return [Attempt(row.uuid, row.number) for row in _RELEASING.all(tx, service=service_id)]
 
 
 def hosts_of(tx: Connection, service_id: str, host_ids: Sequence[str]) -> frozenset[str]:

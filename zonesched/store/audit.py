@@ -113,7 +113,8 @@ def claim_without_instance(tx: Connection) -> list[Inconsistency]:
 
     In a child zone an instance in ERROR keeps its place until it is deleted.
     """
-    here = sa.and_(_place.kind == "host", is_in(_place.state, CLAIMING))
+    # One that is RELEASING waits for its agent, whatever has become of the instance.
+    here = sa.and_(_place.kind == "host", is_in(_place.state, CLAIMING - {State.RELEASING}))
     below = sa.and_(_place.kind == "child", is_in(_place.state, TO_BUILD))
     ended_here = sa.and_(_place.kind == "host", is_in(_instance.status, ENDED_STATUSES))
     statement = (

@@ -87,6 +87,7 @@ _IN_ORDER = sa.select(*_WITHOUT_SENT_BLOBS).order_by(COLUMNS.uuid, COLUMNS.numbe
 _DUE_CALLS = Prepared(
     _IN_ORDER.where(
         is_in(COLUMNS.state, UNANSWERED),
+        COLUMNS.child_id.is_not(None),
         COLUMNS.next_call_at <= sa.bindparam("now"),
         sa.not_(one_of(COLUMNS.child_id, "busy")),
     )
@@ -117,7 +118,10 @@ Where = OnHost | InChild
 
 @dataclass(frozen=True)
 class Placement:
-    """One row. `number` is counted per instance; `entry_key` is "" where no sealed entry was used up."""
+    """One row. `number` is counted per instance; `entry_key` is "" where no sealed entry was used up.
+
+    `is_fetched`: the agent of its host may know of it.
+    """
 
     uuid: str
     number: int
@@ -130,6 +134,7 @@ class Placement:
     retained_until: float
     entry_key: str = ""
     calls: int = 0
+    is_fetched: bool = False
 
     @property
     def key(self) -> tuple[str, int]:
@@ -327,6 +332,7 @@ def _to_row(p: Placement) -> dict[str, Any]:
         "entry_key": p.entry_key or None,
         "next_call_at": 0.0,
         "calls": p.calls,
+        "is_fetched": p.is_fetched,
     }
 
 
@@ -348,4 +354,5 @@ def _from_row(row: Any) -> Placement:
         retained_until=row.retained_until,
         entry_key=row.entry_key or "",
         calls=row.calls,
+        is_fetched=bool(row.is_fetched),
     )

@@ -9,22 +9,28 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.placement import CLAIMING
-from zonesched.store import identity, locks
+from zonesched.model.placement import CLAIMING, PlacementState
+from zonesched.store import identity, locks, placements
 from zonesched.store import tables as t
 from zonesched.store.prepared import is_in
 
 
 def remove_host(tx: Connection, host_id: str) -> bool:
-    """Forget a host with all that belongs to it; False, and nothing done, while claims hold it."""
+    """Forget a host with all that belongs to it; False, and nothing done, while claims hold it.
+
+    A place that only waits for the host's agent to come back ends with the host.
+    """
     # As an agent's report does it: its service's row first, then the host, which claims wait for too.
     service = sa.select(t.services.c.id).join(t.hosts).where(t.hosts.c.id == host_id)
     tx.execute(service.with_for_update(of=t.services))
     locks.hosts(tx, [host_id])
     place = t.placements.c
-    claims = sa.select(place.uuid).where(place.host_id == host_id, is_in(place.state, CLAIMING))
+    releasing = PlacementState.RELEASING
+    claims = sa.select(place.uuid).where(place.host_id == host_id, is_in(place.state, CLAIMING - {releasing}))
     if tx.execute(claims.limit(1)).first() is not None:
         return False
+    waiting = placements.read(tx, place.host_id == host_id, place.state == releasing.value)
+    placements.move_all(tx, identity.next_change(tx), waiting, PlacementState.RELEASED)
     tx.execute(sa.delete(t.hosts).where(t.hosts.c.id == host_id))
     identity.next_removal(tx)
     return True

@@ -19,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 
@@ -301,6 +302,8 @@ placements = Table(
     Column("retained_until", Float, nullable=False),
     Column("next_call_at", Float, nullable=False),
     Column("calls", Integer, nullable=False),
+    # Whether the agent of its host may know of it: what it never fetched cannot run there.
+    Column("is_fetched", Boolean, nullable=False, server_default=false()),
     Index("ix_placements_host", "host_id", "state"),
     Index("ix_placements_reservation", "reservation_id", "caller_id"),
     Index("ix_placements_state", "state", "next_call_at"),

@@ -9,6 +9,7 @@ from zonesched.errors import NotFound
 from zonesched.model.agent_claims import AgentClaims
 from zonesched.model.caller import Caller
 from zonesched.model.host_row import HostRow
+from zonesched.model.placement import Attempt
 from zonesched.model.views import (
     AgentReport,
     DesiredInstance,
@@ -19,7 +20,16 @@ from zonesched.model.views import (
 from zonesched.services.hosts import instance_reports
 from zonesched.services.hosts.host_forms import host_rows
 from zonesched.services.zone import Zone
-from zonesched.store import agent_claims, agent_work, capacities, claims, host_registry, host_states, services
+from zonesched.store import (
+    agent_claims,
+    agent_work,
+    capacities,
+    claims,
+    host_registry,
+    host_states,
+    locks,
+    services,
+)
 from zonesched.store import hosts as rows
 from zonesched.store.services import Service
 from zonesched.store.store import Transaction
@@ -52,9 +62,21 @@ def beat(zone: Zone, caller: Caller, service: str) -> None:
 
 
 def desired(zone: Zone, caller: Caller, service: str) -> list[DesiredInstance]:
-    """All that should run on the service's hosts. Raises NotFound, Forbidden."""
+    """All that should run on the service's hosts; it counts as fetched. Raises NotFound, Forbidden."""
     own = _own(zone, caller, service)
-    return zone.store.read(lambda tx: agent_work.desired(tx, own.id))
+    work = zone.store.read(lambda tx: agent_work.desired(tx, own.id))
+    if not work.unfetched:
+        return list(work.instances)
+    return zone.store.write(lambda tx: _fetched(tx, own.id, sorted(work.unfetched)))
+
+
+def releasing(zone: Zone, caller: Caller, service: str) -> list[Attempt]:
+    """Attempts of which the agent is to say that nothing is left, once that is so.
+
+    Raises NotFound, Forbidden.
+    """
+    own = _own(zone, caller, service)
+    return zone.store.read(lambda tx: agent_work.releasing(tx, own.id))
 
 
 def claimed(zone: Zone, caller: Caller, service: str) -> AgentClaims:
@@ -113,6 +135,18 @@ def existing(tx: Transaction, host_id: str) -> HostRow:
     if found is None:
         raise NotFound("There is no such host.", code="host_not_found", field="id")
     return found
+
+
+def _fetched(tx: Transaction, service_id: str, uuids: Sequence[str]) -> list[DesiredInstance]:
+    """Note these builds as fetched before the agent has them: no build moves that an agent may have.
+
+    Builds that came since are left to the next call, which locks them.
+    """
+    locks.instances(tx, uuids)
+    work = agent_work.desired(tx, service_id)
+    agent_work.note_fetched(tx, sorted(work.unfetched.intersection(uuids)))
+    later = work.unfetched.difference(uuids)
+    return [instance for instance in work.instances if instance.uuid not in later]
 
 
 def _own(zone: Zone, caller: Caller, name: str) -> Service:

@@ -36,6 +36,7 @@ def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentR
     """Write down what a service found on its hosts; whether any instance ended."""
     failed_uuids = [told.uuid for told in reports if told.state is AgentState.ERROR]
     build_retry.lock_with_alternates(tx, [told.uuid for told in reports], failed_uuids)
+    _release(tx, service, reports)
     running = _should_run(tx, service, reports)
     built: list[_Built] = []
     failed: list[_Ended] = []
@@ -62,6 +63,16 @@ def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentR
             build_retry.build_failed(zone, tx, change, one.placement, now, one.reason)
         _write_ended(tx, change, ended, now)
     return bool(failed or ended)
+
+
+def _release(tx: Transaction, service: Service, reports: Sequence[AgentReport]) -> None:
+    """End the claims of builds that were not reported in time, and of which nothing is left now."""
+    gone = {(told.uuid, told.attempt) for told in reports if told.state is AgentState.GONE}
+    waiting = gone.intersection(agent_work.releasing(tx, service.id)) if gone else set()
+    if waiting:
+        places = placements.read_by_uuid(tx, sorted({uuid for uuid, _ in waiting}))
+        released = [p for p in places if p.key in waiting]
+        placements.move_all(tx, identity.next_change(tx), released, PlacementState.RELEASED)
 
 
 def _should_run(

@@ -13,6 +13,7 @@ MESSAGES = {
     "no_valid_host_incomplete": "No zone that answered in time has room for this request.",
     "group_place_full": "The place of the server group has no room for this request.",
     "build_failed": "The host could not build the instance.",
+    "build_timeout": "The host did not report in time that the instance was built.",
     "ended_on_host": "The instance ran and ended by itself on its host.",
     "lost_by_host": "The host no longer has the instance.",
     "deleted_below": "The zone that had the instance has deleted it.",

@@ -1,0 +1,61 @@
+"""Builds on local hosts that no agent has reported yet, and that will perhaps never be reported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared, one_of
+
+_place, _instance, _host, _service = t.placements.c, t.instances.c, t.hosts.c, t.services.c
+_UNREPORTED = (
+    sa.select(_place.uuid)
+    .join(t.instances, sa.and_(_instance.uuid == _place.uuid, _instance.attempt == _place.number))
+    .where(_instance.status == InstanceStatus.BUILD.value)
+    .where(_place.kind == "host", _place.state == PlacementState.CONFIRMED.value)
+    .order_by(_instance.updated_at, _instance.uuid)
+    .limit(sa.bindparam("max_rows"))
+)
+_OVERDUE = Prepared(_UNREPORTED.where(_instance.updated_at < sa.bindparam("placed_before")))
+_UNFETCHED = Prepared(_UNREPORTED.where(one_of(_place.host_id, "hosts"), _place.is_fetched == sa.false()))
+_DOWN_HOSTS = Prepared(
+    sa.select(_host.id)
+    .join(t.services, _service.id == _host.service_id)
+    .where(
+        sa.or_(
+            _host.forced_down,
+            _service.forced_down,
+            _service.last_seen_at < sa.bindparam("heard_after"),
+            _service.last_seen_at > sa.bindparam("heard_before"),
+        )
+    )
+)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Moments in epoch seconds.
+
+    A build placed before `placed_before` is overdue; an agent is down unless it was last heard of between
+    `heard_after` and `heard_before`.
+    """
+
+    placed_before: float
+    heard_after: float
+    heard_before: float
+
+
+def lost(tx: Connection, bounds: Bounds, limit: int) -> list[str]:
+    """At most `limit` instances whose build is overdue, or which an agent that is down never fetched."""
+    overdue = _OVERDUE.all(tx, placed_before=bounds.placed_before, max_rows=limit)
+    if overdue:
+        return [row.uuid for row in overdue]
+    # From the hosts, mostly none: of the builds there may be very many.
+    down = _DOWN_HOSTS.all(tx, heard_after=bounds.heard_after, heard_before=bounds.heard_before)
+    if not down:
+        return []
+    return [row.uuid for row in _UNFETCHED.all(tx, hosts=[row.id for row in down], max_rows=limit)]
