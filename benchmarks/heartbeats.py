@@ -1,4 +1,4 @@
-"""What heartbeats cost a zone: benchmarks/heartbeats.py --agents 1 --agents 10000 (see --help)."""
+"""Cost of heartbeats to a zone: benchmarks/heartbeats.py --agents 1 --agents 10000 (see --help)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two sides rank the same hosts in the same order."""
+"""Comparison of the orders in which two sides rank the same hosts."""
 
 from __future__ import annotations
 

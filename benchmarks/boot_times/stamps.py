@@ -1,4 +1,4 @@
-"""What the receiving zone itself has written down of each boot, read from its database."""
+"""Times of each boot as the receiving zone wrote them, read from its database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the zones' databases say when all is over, read by SQL that shares no code with the zones."""
+"""Final check of the zones' databases, by SQL that shares no code with the zones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OVER = "SELECT host_id, resource_class FROM inventories WHERE used > capacity A
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the root's instances ended, and everything that must not be, in words."""
+    """Final statuses of the root's instances, and a sentence for each violated rule."""
 
     active: int
     errors: Mapping[str, int]
@@ -32,7 +32,7 @@ class Outcome:
 
 
 def unfinished(sites: Sequence[ZoneSite]) -> Mapping[str, int]:
-    """What is still under way, by zone and kind; what is nothing is left out."""
+    """Count unfinished work by zone and kind; zero counts are left out."""
     found: dict[str, int] = {}
     for site in sites:
         for kind, statement in _UNFINISHED.items():

@@ -1,4 +1,4 @@
-"""What can go wrong: each fault picks a part that is well, spoils it, and says how it is mended and when."""
+"""Faults: each picks a healthy part, breaks it, and says how and when it is repaired."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Link:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def set(self, way: Way, truncate_after: int = 0) -> None:
-        """How it is from now on, for open connections too; `truncate_after` in bytes of an answer."""
+        """Set the fault, for open connections too; `truncate_after` counts bytes of an answer."""
         with self._lock:
             self._way, self._truncate_after = way, truncate_after
             kept = list(self._open)

@@ -120,7 +120,7 @@ def _converge(world: World) -> list[str]:
 
 
 def _audit(world: World) -> list[str]:
-    """What the zones' own audits say, each of its rows and of its children."""
+    """Run each zone's own audit, of its rows and of its children."""
     found = []
     for site in world.sites:
         told = world.admin(site).call("GET", "/audit")

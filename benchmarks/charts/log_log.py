@@ -101,7 +101,7 @@ def number_text(decade: int) -> str:
 
 
 def _label_heights(wanted: Mapping[str, float]) -> Mapping[str, float]:
-    """Where each name is written: as near to its line's end as the names above it let it be."""
+    """Place each name as near to the end of its line as the names above it allow."""
     heights: dict[str, float] = {}
     free = 0.0
     for name in sorted(wanted, key=lambda name: wanted[name]):

@@ -32,7 +32,7 @@ def lines_of(text: str) -> list[Line]:
 
 @dataclass(frozen=True)
 class Kind:
-    """What a pair of charts is about: `holds` says of which lines."""
+    """Subject of a pair of charts; `holds` selects its lines."""
 
     file: str
     title: str
@@ -40,7 +40,7 @@ class Kind:
 
 
 def is_spread(line: Line) -> bool:
-    """Whether it is of hosts of few classes, with instances spread over them."""
+    """Tell whether the hosts have few classes and the instances are spread over them."""
     return bool(line["mode"] == "spread" and line["classes"] < line["hosts"])
 
 
@@ -61,12 +61,12 @@ KINDS = (
 
 
 def measured(lines: Iterable[Line], kind: Kind) -> list[Line]:
-    """Those of one kind, without a filter besides the default ones."""
+    """Select the lines of one kind that were measured with the default filters alone."""
     return fewest_columns(line for line in lines if kind.holds(line) and line["own_filter"] == "none")
 
 
 def fewest_columns(lines: Iterable[Line]) -> list[Line]:
-    """Those with the fewest weigher columns that were measured."""
+    """Select the lines with the fewest weigher columns."""
     known = list(lines)
     fewest = min((line["weigher_columns"] for line in known), default=0)
     return [line for line in known if line["weigher_columns"] == fewest]

@@ -25,7 +25,7 @@ def host_id(number: int) -> str:
 
 
 def a_use(rng: random.Random, number: int) -> HostUse:
-    """What is in use of a host: up to half of it."""
+    """Draw the amounts in use on a host: up to half of its capacity."""
     vcpus, ram_mb, disk_gb = KINDS[number % len(KINDS)]
     instances = rng.randrange(6)
     return HostUse(

@@ -156,7 +156,7 @@ def measure(table: HostTable, on: Mapping[str, Any], seconds: float) -> None:
 
 
 def measure_refresh(hosts: int, seconds: float) -> None:
-    """How long a zone takes to read what 1 % of its hosts have in use, from SQLite into its table."""
+    """Time the read of the used amounts of 1 % of the hosts, from SQLite into the host table."""
     with tempfile.TemporaryDirectory() as folder:
         zone = a_stored_zone(Path(folder), hosts)
         rng = random.Random(3)

@@ -1,4 +1,4 @@
-"""Whether the tasks of a host could share its cards, one at a time in the order they came: pure.
+"""Packing of a host's tasks on its cards, one at a time in the order they came: pure.
 
 A zone counts thousandths of a card by host, so it may give a task 810 where 500 are left on each of two
 cards. The accounting here is first fit: a task takes, on each of as many cards as it asks for, what it asks

@@ -1,4 +1,4 @@
-"""What the zones' databases say, read with nothing but sqlite3, against what the tool was told.
+"""Check of the zones' databases, read with nothing but sqlite3, against the answers that the tool got.
 
 It shares no code with the zones: capacities come from the trace's nodes, amounts from its tasks, and which
 states of a placement take room is written here again.
@@ -54,7 +54,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Findings:
-    """What must never be, each in words."""
+    """List each violated rule in a sentence."""
 
     over_committed: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What was used at each moment, from the order of events and the trace's own amounts: pure."""
+"""Amounts in use at each moment, from the order of events and the amounts of the trace: pure."""
 
 from __future__ import annotations
 

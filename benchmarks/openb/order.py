@@ -58,7 +58,7 @@ Live = KeepAll | KeepSome | AsRecorded
 
 
 def steps(tasks: Sequence[Task], live: Live, check_every: int) -> Iterator[Step]:
-    """What to do, in order, with a check after so many creations and before everything is deleted."""
+    """Order the operations, with a check after every `n` creations and before everything is deleted."""
     created = 0
     for step in _unchecked(tasks, live):
         if step == Trim(0):

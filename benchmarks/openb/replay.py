@@ -54,7 +54,7 @@ Outcome = Accepted | Refused | Undecided
 
 @dataclass
 class Record:
-    """What happened so far. `seconds` has one entry for each boot."""
+    """Outcomes so far. `seconds` has one entry for each boot."""
 
     events: list[Event] = field(default_factory=list)
     living: dict[str, Task] = field(default_factory=dict)

@@ -52,7 +52,7 @@ class Lifetime:
 
 @dataclass(frozen=True)
 class Shape:
-    """What a task asks for. `card_milli` is per card; `models` are the accepted ones, none means any."""
+    """Request of one task. `card_milli` is per card; `models` lists the accepted ones; empty accepts any."""
 
     cpu_milli: int
     memory_mib: int

@@ -17,7 +17,7 @@ SETTLED_WITHIN_S = 90.0
 
 
 class Watch:
-    """What was found so far: by the checker, and by the zones' own audits."""
+    """Findings so far, of the checker and of the zones' own audits."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a planted bug is: one line of the package, what stands there instead, and who should notice."""
+"""A planted bug: a line of the package, the line in its place, and the tests that should fail."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ FAILED_TESTS = 1
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the tests said of a bug: the first that failed, "" when all of them passed."""
+    """First test that failed on a bug; "" when all of them passed."""
 
     bug: Bug
     caught_by: str

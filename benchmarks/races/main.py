@@ -136,7 +136,7 @@ def _used(zone: Zone, name: str) -> int:
 
 
 def _deadlocks(zone: Zone, met: int) -> int:
-    """What the server has counted; of a SQLite file, which has one lock, who was refused as it was locked."""
+    """Counters of the server; for a SQLite file, which has one lock, the writers that found it locked."""
     if zone.store.engine.dialect.name == "sqlite":
         return met
     statement = sa.text("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")

@@ -21,7 +21,7 @@ from zonesched.store.store import Store, Transaction
 
 @dataclass(frozen=True)
 class Prize:
-    """What all race for: hosts of the database at `url`, and what one instance takes of each."""
+    """The prize of a race: hosts of the database at `url`, and the amounts that one instance takes."""
 
     url: str
     zone_uuid: str
@@ -33,7 +33,7 @@ class Prize:
 
 @dataclass(frozen=True)
 class Result:
-    """What the writers of one process did; `met` counts transactions that were run again."""
+    """Work of the writers of one process; `met` counts transactions that were run again."""
 
     won: int
     transactions: int
@@ -91,7 +91,7 @@ def _write(store: Store, prize: Prize, rng: random.Random) -> tuple[int, int]:
 
 
 def _claim(tx: Transaction, prize: Prize, wanted: Counter[str], uuids: Sequence[str]) -> Mapping[str, int]:
-    """As a boot does it: claim all hosts at once, and write down what had room."""
+    """Claim all hosts at once, as a boot does, and record those that had room."""
     change = identity.next_change(tx)
     taken = claims.claim(tx, change, wanted, prize.resources)
     host_of = dict(zip(uuids, (h for h, count in taken.items() for _ in range(count)), strict=False))

@@ -1,4 +1,4 @@
-"""How much processor time processes and all their children have used, as Linux counts it."""
+"""Processor time of processes and all their children, as Linux counts it."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from .processes import StartFailed
 
 USER = "zonesched"
 UNPRIVILEGED = "nobody"
-"""Who it runs as where we are root, which PostgreSQL refuses to be."""
+"""User that PostgreSQL runs as where the caller is root, which PostgreSQL refuses to be."""
 
 
 class Postgres:

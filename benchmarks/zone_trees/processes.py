@@ -27,7 +27,7 @@ class StartFailed(Exception):
 
 @dataclass(frozen=True)
 class ZoneSite:
-    """Where a zone lives; `options` come on top of what every zone here is configured with."""
+    """Address and folder of a zone; `options` extend the configuration of all zones."""
 
     name: str
     folder: Path

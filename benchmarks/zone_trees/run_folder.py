@@ -1,4 +1,4 @@
-"""Where a benchmark's zones keep their databases and logs while it runs."""
+"""Folder of the databases and logs of a benchmark's zones."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class ChildApp:
 
 
 def an_info(number: int = 1, **changes: Any) -> dict[str, Any]:
-    """What the child of this number says of itself."""
+    """Info of the child with this number."""
     zone = {
         "name": "region",
         "uuid": UUID.format(number),

@@ -74,7 +74,7 @@ class Seams:
 
 
 def differences(tree: Tree) -> list[str]:
-    """What is wrong in the databases, read by nothing but SQL."""
+    """Violated rules in the databases, found by SQL alone."""
     found: list[str] = []
     placed: Counter[str] = Counter()
     status: dict[str, str] = {}

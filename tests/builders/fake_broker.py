@@ -9,7 +9,7 @@ from zonesched.broker.contract import BrokerUnavailable, Kind, Listens, Notifica
 
 
 class Exchange:
-    """What the brokers of one zone share; while `is_away`, nobody reaches it and it forgets what it had."""
+    """Exchange of the brokers of one zone; while `is_away`, it is unreachable and loses its messages."""
 
     def __init__(self) -> None:
         self.is_away = False

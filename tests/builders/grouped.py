@@ -68,7 +68,7 @@ def counts(tree: Tree, reservation_id: str) -> dict[str, int]:
 
 
 def hosts_of(tree: Tree, *reservation_ids: str) -> Counter[str]:
-    """How many instances of these boots are on each host of the tree, by the host's name."""
+    """Count the instances of these boots by the name of the host in the tree."""
     found: Counter[str] = Counter()
     for node in tree.nodes.values():
         for reservation_id in reservation_ids:
@@ -94,7 +94,7 @@ def zones_with_a_place(tree: Tree) -> list[str]:
 
 
 def wrong(tree: Tree) -> list[str]:
-    """What is wrong anywhere: by SQL, and by each zone's own audit."""
+    """Violated rules in any zone, found by SQL and by each zone's own audit."""
     found = differences(tree)
     for node in tree.nodes.values():
         found += [f"{node.name}: {d}" for d in (*audit.run(node.zone), *audit_edges.across_edges(node.zone))]

@@ -279,7 +279,7 @@ def some_instances(rng: random.Random) -> Mapping[str, Any]:
 
 
 def some_context(seed: int) -> RequestContext:
-    """What a zone may know: of hosts that are there and of others, of a group with members or without."""
+    """Request contexts: of known and unknown hosts, of a group with members and without."""
     rng = random.Random(seed)
     return RequestContext(
         owner=rng.choice(["owner-1", "owner-2"]),

@@ -41,7 +41,7 @@ def url_of(path: Path) -> str:
 
 
 def ask(path: Path, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """What straight SQL finds in a database, by nothing of ours; `?` stands for a value."""
+    """Run plain SQL on a database, without any code of the package; `?` stands for a value."""
     if SERVER:
         return databases().connection(path).execute(statement.replace("?", "%s"), values).fetchall()
     with closing(sqlite3.connect(path)) as connection:

@@ -221,6 +221,6 @@ def places_of(zone: Zone, uuid: str) -> list[Placement]:
 
 
 def used_on(zone: Zone, host_id: str) -> dict[str, int]:
-    """What claims take on a host, by resource class."""
+    """Claimed amounts on a host, by resource class."""
     statement = "select resource_class, used from inventories where host_id = :id"
     return {row.resource_class: row.used for row in sql(zone, statement, id=host_id)}

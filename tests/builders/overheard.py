@@ -1,4 +1,4 @@
-"""What zones say upward, overheard: every byte of every answer to a parent, and every line of every log."""
+"""A wiretap of zones: every byte of every answer to a parent, and every line of every log."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class OddRamFilter(BaseHostFilter):
 
 
 class OddRamOnceFilter(OddRamFilter):
-    """As OddRamFilter, but does not change its mind within a request."""
+    """A variant of OddRamFilter that gives the same answer throughout a request."""
 
     run_filter_once_per_request = True
 

@@ -64,7 +64,7 @@ class Databases:
         self._admin.execute(SQL("ALTER DATABASE {} RENAME TO {}").format(Identifier(other), Identifier(name)))
 
     def url(self, path: Path) -> str:
-        """Where the database of that path is."""
+        """URL of the database of that path."""
         url = self._server.set(database=self._names[path])
         return url.render_as_string(hide_password=False)
 
@@ -148,5 +148,5 @@ class Databases:
 
 @cache
 def databases() -> Databases:
-    """Those of this process; for where SERVER names one."""
+    """Databases of this process, on the server that SERVER names."""
     return Databases(SERVER)

@@ -1,4 +1,4 @@
-"""What tests of real processes need: ports that are free, and waiting by the real clock."""
+"""Free ports and waiting by the real clock, for tests of real processes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def free_port() -> int:
 
 
 def are_free(base: int, count: int) -> bool:
-    """Whether nothing listens on `count` ports from `base` on."""
+    """Tell whether nothing listens on `count` ports from `base` on."""
     try:
         for port in range(base, base + count):
             check_port_is_free("127.0.0.1", port, "")

@@ -1,4 +1,4 @@
-"""What a choice of hosts must come to, worked out host by host in plain Python.
+"""Reference of the choice of hosts, worked out host by host in plain Python.
 
 It shares no code with the scheduler, only the formula: raw values, brought to the request's scale, times
 their multipliers, added; 4*10**15 - round(10**9 * score).
@@ -62,7 +62,7 @@ class FlatHost:
 
 @dataclass(frozen=True)
 class Asked:
-    """What one instance takes and needs; amounts of 0 are left out.
+    """Amounts that one instance takes; amounts of 0 are left out.
 
     No host gets more than `most_per_host`: the rule of an anti-affinity group.
     """
@@ -117,7 +117,7 @@ class FlatZone:
         return min(self._weights.values(), default=None)
 
     def weight_of(self, name: str) -> int | None:
-        """What a host offers now; None without room."""
+        """Offer of a host now; None where the instance does not fit."""
         return self._weights.get(name)
 
     def take(self, name: str) -> None:

@@ -76,7 +76,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a call got."""
+    """Answer to a call."""
 
     status: int
     json: Any

@@ -28,7 +28,7 @@ WsgiApp = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 @dataclass(kw_only=True)
 class Fault:
-    """What an edge does to calls: to the first `times` of this method whose path has this in it."""
+    """Fault of an edge, for the first `times` calls of this method whose path contains this text."""
 
     times: float = float("inf")
     method: str = ""

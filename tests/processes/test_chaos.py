@@ -86,7 +86,7 @@ def test_twenty_faults_leave_no_difference() -> None:
 
 @pytest.fixture
 def ctrl_c_is_heard() -> Iterator[None]:
-    """As in a terminal: what a shell starts in the background ignores it."""
+    """Restore Ctrl-C as in a terminal: a shell's background processes ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -192,7 +192,7 @@ def demo(folder: Path, base_port: int, *arguments: str) -> Iterator[subprocess.P
 
 
 def said_until(process: subprocess.Popen[str], last: str) -> str:
-    """What the process prints, up to a line that holds `last`."""
+    """Lines that the process prints, up to one that contains `last`."""
     assert process.stdout is not None
     lines: list[str] = []
     for line in process.stdout:

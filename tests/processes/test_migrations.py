@@ -126,11 +126,11 @@ def a_value(column: sa.Column[Any]) -> Any:
 
 
 LATER_TABLES = {"own_limits"}
-"""Those that the first version had not."""
+"""Tables that the first version did not have."""
 
 
 def rows_in(store: Store) -> dict[str, int]:
-    """Of each table that the first version had."""
+    """Columns of each table that the first version had."""
 
     def fn(tx: sa.Connection) -> dict[str, int]:
         every = [t for t in tables.metadata.sorted_tables if t.name not in LATER_TABLES]

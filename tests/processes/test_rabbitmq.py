@@ -25,7 +25,7 @@ def url(port: int) -> str:
 
 
 class TestNoBroker:
-    """What is no broker, and what is a silent one, costs the caller seconds at most."""
+    """A port without a broker and a broker that hangs cost the caller seconds at most."""
 
     @pytest.fixture
     def silent(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
@@ -135,7 +135,7 @@ class TestRabbitMq:
 
 
 def all_heard(broker: Broker) -> list[Kind]:
-    """What a broker delivers until nothing has come for a second: one call returns with what is there."""
+    """Receive until nothing has come for a second: one call returns with what is there."""
     heard: list[Kind] = []
     while some := broker.receive(1):
         heard += some

@@ -63,7 +63,7 @@ class TestFirstAdmin:
 
     @staticmethod
     def is_admin(folder: Path) -> bool:
-        """Whether the file of credentials is the zone's admin's."""
+        """Tell whether the file of credentials is the zone's admin's."""
         kept = read_credentials(folder / "state/admin.credentials")
         zone = Zone.open(a_conf(folder))
         try:

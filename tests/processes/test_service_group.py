@@ -1,4 +1,4 @@
-"""Who lives, through a group that somebody else keeps; and what happens while that is away."""
+"""Liveness through a service group, also while the group is unavailable."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class World:
         self.membership = Membership(self.zone)
 
     def run(self, seconds: int, *, agent: bool = True) -> list[bool]:
-        """Whether the host was up, each second."""
+        """State of the host, up or down, each second."""
         seen = []
         for second in range(seconds):
             if agent:

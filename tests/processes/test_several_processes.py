@@ -25,7 +25,7 @@ from zonesched.services import background
 
 PROCESSES = 4
 ENDS_WITHIN_S = 15.0
-"""How long a process may take to stop that has no call left to answer."""
+"""Seconds that a process without calls left may take to stop."""
 
 HAS_POSTGRESQL = importlib.util.find_spec("psycopg") and (
     shutil.which("initdb") or list(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
@@ -76,7 +76,7 @@ class OneZone:
         return self.processes[number].wait(timeout_s)
 
     def count(self, statement: str, **values: object) -> int:
-        """What the database says, read with nothing of the zone's own."""
+        """Rows of the database, read without the zone's own code."""
         engine = sa.create_engine(self.database_url)
         with engine.connect() as connection:
             found = connection.execute(sa.text(statement), values).scalar_one()

@@ -25,7 +25,7 @@ HEAD = b"POST /servers HTTP/1.1\r\nHost: zone\r\nContent-Type: application/json\
 
 
 class Zone:
-    """Where a launched zone listens, and its admin's credentials."""
+    """Port of a launched zone, and its admin's credentials."""
 
     def __init__(self, port: int, folder: Path) -> None:
         self.port = port
@@ -84,7 +84,7 @@ def bad_callers(zone: Zone, count: int, first: bytes) -> list[socket.socket]:
 
 
 def heard(sockets: list[socket.socket]) -> list[socket.socket]:
-    """Those that have been told something."""
+    """Connections that have received something."""
     return select.select(sockets, [], [], 0)[0]
 
 

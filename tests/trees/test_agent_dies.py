@@ -24,7 +24,7 @@ from zonesched.services.hosts import hosts
 
 
 class Host:
-    """What outlives an agent: what runs, and how often each attempt was ever built."""
+    """State that outlives an agent: the running instances, and how often each attempt was built."""
 
     def __init__(self) -> None:
         self.running: set[Key] = set()

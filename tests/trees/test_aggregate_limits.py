@@ -1,4 +1,4 @@
-"""What aggregates say of whole requests, before the filters: one option each, and off unless it is on."""
+"""Limits of aggregates on whole requests, before the filters: one option each, off by default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every answer of a zone has in common, and the calls that need no hosts."""
+"""Common parts of every answer of a zone, and the calls that need no hosts."""
 
 from __future__ import annotations
 

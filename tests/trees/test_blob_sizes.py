@@ -1,4 +1,4 @@
-"""How large sealed entries are: a child that does not fit is refused, one that grows costs no select."""
+"""Sizes of sealed entries: a child that does not fit is refused, one that grows costs no select."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LIAR = "http://127.0.0.1:7999"
 
 
 def zone_json(tree: Tree, child: str, **changes: Any) -> dict[str, Any]:
-    """What an admin posts to add a zone of the tree to its root."""
+    """Body with which an admin adds a zone of the tree to its root."""
     below = tree.nodes[child]
     secret = users.create(below.zone, "above", Role.PARENT, "-").secret
     return {"name": child, "api_url": below.url, "username": "above", "password": secret} | changes

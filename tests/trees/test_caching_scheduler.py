@@ -91,7 +91,7 @@ def a_tree(folder: Path, asked: str) -> Tree:
 
 
 def boot(tree: Tree, asked: str) -> dict[str, int]:
-    """How many instances of a boot of one come to which status."""
+    """Count the instances of a boot by status."""
     client = tree.nodes[asked].client()
     server = {"name": "vm", "flavorRef": "f", "num_instances": 1}
     reservation = client.post("/zones/boot", {"server": server}).json["reservation_id"]

@@ -1,4 +1,4 @@
-"""What a parent says to a child, on the wire, and what it makes of the answer."""
+"""Calls of a parent to a child on the wire, and the reading of the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a parent is told instead of a place in the zone's own count of transactions."""
+"""Sealed cursors, which a parent gets in place of the zone's own count of transactions."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class TimedTree(Tree):
         return plan, self.clock.monotonic() - started
 
     def offers(self, plan: BuildPlan) -> Counter[str]:
-        """How many entries each child of the root, or the root itself, has in a plan."""
+        """Count the entries of a plan by child of the root, and of the root itself."""
         return Counter(
             "root" if isinstance(entry.place, LocalPlace) else self.child_ids[entry.place.child_id]
             for entry in plan.entries

@@ -96,7 +96,7 @@ def everything(tree: Tree) -> dict[tuple[str, str], list[Any]]:
 
 
 def booted(tree: Tree, count: int) -> int:
-    """How many a boot content with fewer gets."""
+    """Count the instances that a boot with a lower `min_count` gets."""
     root = tree.nodes["root"]
     server = {"name": "vm", "flavorRef": "small", "num_instances": count, "min_count": 1}
     made = root.client("member").post("/zones/boot", {"server": server})

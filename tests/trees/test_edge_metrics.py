@@ -1,4 +1,4 @@
-"""What a zone tells Prometheus of each child: latency, outcomes, the age of its ranges."""
+"""Metrics of each child: latency, outcomes, the age of its ranges."""
 
 from __future__ import annotations
 

@@ -341,7 +341,7 @@ def boot(tree: Tree, hints: Any = None, user: str = "admin", **server: Any) -> A
 
 
 def hosts_of(tree: Tree, answer: Answer) -> list[str]:
-    """Where the instances of a boot are: names of the root's own hosts, "" for those in the child."""
+    """Hosts of a boot's instances: names of the root's hosts, "" for those in the child."""
     assert answer.status == 202, answer.body
     path = f"/servers/detail?reservation_id={answer.json['reservation_id']}"
     servers = tree.nodes["root"].client().get(path).json["servers"]

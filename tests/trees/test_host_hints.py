@@ -49,7 +49,7 @@ PLACES = """
 
 
 def host_of(tree: Tree) -> dict[str, str]:
-    """Where every instance of the tree is."""
+    """Hosts of every instance of the tree."""
     found: dict[str, str] = {}
     for name in tree.nodes:
         found |= dict(ask(tree.folder / f"{name}.sqlite", PLACES))

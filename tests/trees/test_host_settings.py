@@ -1,4 +1,4 @@
-"""What an operator sets of a host's inventories: it counts at once, and survives what the agent says."""
+"""Inventory settings of an operator: they count at once, and survive the agent's reports."""
 
 from __future__ import annotations
 

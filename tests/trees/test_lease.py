@@ -67,7 +67,7 @@ def zone(tmp_path: Path) -> Zone:
 
 
 def take(zone: Zone, after_s: float = 0.0) -> Lease | None:
-    """What a worker that looks for work gets, so many seconds later."""
+    """Lease that a worker gets so many seconds later."""
     now = zone.clock.now() + after_s
     return zone.store.write(lambda tx: reservations.take_lease(tx, now, duration_s=60.0))
 

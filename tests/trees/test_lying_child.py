@@ -1,4 +1,4 @@
-"""What a child gets by lying: it promises the best of everything and keeps nothing."""
+"""A lying child: it offers the best of everything and keeps nothing."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def plan(tree: Tree, count: int, request_id: str = REQUEST, **changes: Any) -> B
 
 
 def put_places(tree: Tree, child: str, *states: PlacementState) -> None:
-    """What has become of some builds of REQUEST in a child."""
+    """States of some builds of REQUEST in a child."""
     zone = tree.nodes["root"].zone
     (child_id,) = (k.child.id for k in zone.children.snapshot() if k.child.name == child)
     put_reservation(zone, REQUEST)

@@ -37,7 +37,7 @@ def nobody(node: Node) -> Client:
 
 
 def run_what_is_wanted(node: Node) -> int:
-    """What an agent does; how many instances it was to run."""
+    """Let an agent take a step; return the number of instances it was to run."""
     wanted = nobody(node).get("/hosts/instances?service=agent").json["instances"]
     reports = [{"uuid": w["uuid"], "attempt": w["attempt"], "state": "active"} for w in wanted]
     assert nobody(node).post("/hosts/reports", {"service": "agent", "reports": reports}).status == 204

@@ -83,7 +83,7 @@ def work_off(zone: Zone) -> None:
 
 
 def told(zone: Zone, exchange: Exchange) -> list[Notification]:
-    """What this process tells now."""
+    """Notifications that this process sends now."""
     exchange.sent.clear()
     zone.notifications.send()
     return list(exchange.sent)

@@ -42,7 +42,7 @@ BROKEN = "tests.builders.own_plugins.BrokenFilter"
 
 @dataclass(frozen=True)
 class World:
-    """How things are called below region; none of it may be seen above the zone that has it."""
+    """Names below region; none of them may be seen above its zone."""
 
     seed: int
     hosts: str
@@ -61,7 +61,7 @@ OTHER_IDS = replace(OTHER_NAMES, seed=99)
 
 
 def service_of(world: World, node: Node) -> str:
-    """How a zone's agent calls itself."""
+    """Name of a zone's agent."""
     return f"{world.service}-of-{node.name}"
 
 
@@ -160,7 +160,7 @@ class Story:
         return answer
 
     def admins_look(self) -> None:
-        """What the admin of each zone sees of its children, and of instances that are there."""
+        """Views of each zone's admin on its children, and on instances that are there."""
         for name, node in self.tree.nodes.items():
             for path in ("/zones/detail", "/servers/detail?all_tenants=1", "/audit?tree=true"):
                 self.admins_saw.append((name, node.client().get(path).body))
@@ -455,7 +455,7 @@ def test_the_story_has_what_can_happen(stories: Mapping[World, Story]) -> None:
 
 
 def without_own_name(story: Story, name: str) -> list[bytes]:
-    """What a zone said, but for what it calls itself."""
+    """Bytes that a zone sent, without its own name."""
     own = f'"name":"{name}"'.encode()
     return [
         re.sub(rb"Content-Length: \d+", b"", said).replace(own, b"") if own in said else said
@@ -516,7 +516,7 @@ def secrets_of(node: Node, world: World) -> set[str]:
 
 
 def secrets_below(story: Story, name: str) -> set[str]:
-    """What nobody at this zone may know."""
+    """Secrets that nobody at this zone may learn."""
     found = {node.zone.uuid for node in story.below(name)}
     for node in story.below(name):
         found |= secrets_of(node, story.world)

@@ -1,4 +1,4 @@
-"""What was deleted long ago is forgotten, whole; what anybody may still ask for or be told of is not."""
+"""Pruning: what was deleted long ago goes whole; what anybody may still ask for stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is too much is refused with the time to come again, and a child that refuses so is asked later."""
+"""Quotas and rate limits: refusals name the time to retry, and a child that refuses so is asked later."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def give(node: Node, path: str, **limits: int | None) -> Answer:
 
 
 def project_of(node: Node) -> str:
-    """Of the members."""
+    """Limits of members."""
     boot(node)
     return str(sql(node.zone, "select project_id from instances")[0][0])
 
@@ -263,7 +263,7 @@ def a_tree(tmp_path: Path, **options: Any) -> Tree:
 
 
 def placed(tree: Tree) -> dict[str, int]:
-    """How many instances each zone below has."""
+    """Count the instances of each child zone."""
     statement = "select count(*) from instances where status != 'DELETED'"
     return {name: sql(tree.nodes[name].zone, statement)[0][0] for name in ("leaf", "spare")}
 

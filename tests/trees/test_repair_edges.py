@@ -28,7 +28,7 @@ def one_below(tmp_path: Path) -> tuple[Tree, str]:
 
 
 def repaired(tree: Tree) -> list[Repaired]:
-    """What one repair at the root did; once what it decided has been told, nothing differs any more."""
+    """Repair at the root; once its decisions have reached the children, the audit finds nothing."""
     done = repair.run(root_of(tree))
     tree.settle()
     assert [f"{node.name}: {d}" for node in tree.nodes.values() for d in audit.run(node.zone)] == []
@@ -173,7 +173,7 @@ def a_deep_tree(folder: Path) -> tuple[Tree, str]:
 
 
 def told(tree: Tree, name: str = "root") -> dict[str, object]:
-    """What one child of a zone tells in the audit of the tree."""
+    """Report of one child in the audit of the tree."""
     (child,) = tree.nodes[name].client().get("/audit?tree=true").json["children"]
     del child["id"]
     return dict(child)

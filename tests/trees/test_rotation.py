@@ -43,7 +43,7 @@ def rotate(node: Node) -> str:
 
 
 def tell_root(tree: Tree, child: str, secret: str) -> Answer:
-    """What the operator does next: the root is given the new secret."""
+    """Give the root the new secret, as the operator does next."""
     root = tree.nodes["root"]
     child_id = next(view.id for view in children.list_children(root.zone) if view.name == child)
     return root.client().call("PUT", f"/zones/{child_id}", {"zone": {"password": secret}})

@@ -76,7 +76,7 @@ def decided(tree: Tree, spec: RequestSpec, name: str = "root") -> select.Decisio
 
 
 def asked_of(tree: Tree, name: str) -> int:
-    """How many selects a zone has got."""
+    """Count the selects that a zone got."""
     url = tree.nodes[name].url
     return sum(sent.url == f"{url}/zones/select" for sent in tree.network.sent)
 
@@ -196,7 +196,7 @@ def test_a_group_larger_than_an_answer_is_refused(tree: Tree) -> None:
 
 
 def why_of(tmp_path: Path, leaf: str, region: str) -> list[dict[str, Any]]:
-    """What region tells of 4 hosts of its own and 5 of its leaf; one and two of them have the trait."""
+    """Reasons of region for 4 hosts of its own and 5 of its leaf; one and two of them have the trait."""
     fast = {"traits": ["CUSTOM_FAST"]}
     tree = Tree(tmp_path)
     tree.add("root")

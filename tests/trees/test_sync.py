@@ -1,4 +1,4 @@
-"""What a child tells late, early or twice ends in the same picture above."""
+"""Changes that a child reports late, early or twice: the parent's rows end the same."""
 
 from __future__ import annotations
 

@@ -270,7 +270,7 @@ class World:
         assert self.tracker.step() == LOOK_S
 
     def vcpus(self) -> tuple[int, int]:
-        """What operators see: used, and by how much the agent counts more."""
+        """Operator's view: the used amount, and how much more the agent counts."""
         (host,) = self.admin.get("/os-hypervisors/detail").json["hypervisors"]
         use = host["resources"]["VCPU"]
         return use["used"], use["agent_difference"]

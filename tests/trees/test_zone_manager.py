@@ -1,4 +1,4 @@
-"""What a zone knows of its children, and whom it asks."""
+"""Knowledge of a zone about its children, and the choice of those it asks."""
 
 from __future__ import annotations
 

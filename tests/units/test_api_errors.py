@@ -15,7 +15,7 @@ from zonesched.errors import BlobRefused, Kind, Unauthorized, ZoneschedError
 
 
 def all_faults() -> list[type[ZoneschedError]]:
-    """Those that say what they are told to say."""
+    """Exceptions with a given message."""
     found = [ZoneschedError, *ZoneschedError.__subclasses__()]
     return [kind for kind in found if kind is ZoneschedError or "__init__" not in vars(kind)]
 

@@ -1,4 +1,4 @@
-"""What a request may say: each limit, each type, and the field that a refusal names."""
+"""Limits and types of request fields, and the field that a refusal names."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def read_offer(content: Any, spec: RequestSpec | None = None, blob_size: int = B
 
 
 def refused(read: Callable[[bytes], Any], body: bytes) -> bool:
-    """Whether it is refused as it should be: one fault, one text."""
+    """Check the refusal: one fault, one text."""
     try:
         read(body)
     except ChildUnreachable as fault:

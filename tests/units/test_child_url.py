@@ -235,7 +235,7 @@ def check(url: str, guard: AddressGuard | None = None) -> str:
 
 @pytest.fixture
 def connections(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
-    """Where the adapter would have connected to: nothing leaves this process."""
+    """Address that the adapter would have connected to; nothing leaves this process."""
     made: list[Sequence[str]] = []
 
     def record(addresses: Sequence[str], port: int, deadline: object) -> None:

@@ -1,4 +1,4 @@
-"""What a zone keeps of how it chose among its own hosts: numbers that add up, scores that are the weights."""
+"""The decision trace of a zone's local hosts: counts that add up, and scores that equal the weights."""
 
 from __future__ import annotations
 

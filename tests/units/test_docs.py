@@ -72,7 +72,7 @@ def rows(section: str) -> list[list[str]]:
 
 
 def section(path: Path, heading: str) -> str:
-    """What stands under a heading, up to the next one of the same or a higher level."""
+    """Text under a heading, up to the next one of the same or a higher level."""
     level = heading.index(" ")
     start = re.search(rf"^{re.escape(heading)}$", path.read_text(), re.MULTILINE)
     assert start, f"{path.name} has no heading {heading!r}"
@@ -188,7 +188,7 @@ def test_every_option_has_a_row() -> None:
 
 
 REASONED = ("Refusal", "FunnelStep", "narrow")
-"""What takes the name of a filter, then its code."""
+"""Functions that take the name of a filter, then its code."""
 
 
 def codes_in_source() -> set[str]:
@@ -207,7 +207,7 @@ def codes_in_source() -> set[str]:
 
 
 def choices(value: ast.expr) -> list[ast.expr]:
-    """What an expression may be, where that can be read: a constant, or one of two."""
+    """Values of an expression where they can be read: a constant, or one of two."""
     either = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
     return [one for one in either if isinstance(one, ast.Constant)]
 

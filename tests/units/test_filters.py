@@ -60,7 +60,7 @@ OPTIONS: Mapping[str, Any] = {
     "isolated_hosts": ["host-0f", "host-3f", "host-gone"],
     "isolated_images": ["image-2"],
 }
-"""Of the zone whose filters are asked here: none of them passes everything."""
+"""Filters of the zone under test: none of them passes every host."""
 
 
 def a_filter(name: str) -> BaseHostFilter:

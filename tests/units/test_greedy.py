@@ -43,7 +43,7 @@ def by_definition(rows: Rows, ties: list[int], count: int) -> tuple[list[int], l
 
 
 def picked(rows: Rows, ties: list[int], count: int, in_blocks: bool) -> tuple[list[int], list[int], int]:
-    """What the code under test picks from all hosts, and how many weights it asked for."""
+    """Picks of the code under test from all hosts, and the number of weights it asked for."""
     asked = 0
     first = np.array([row[0] for row in rows], dtype=np.int64)
     hashes = np.array(ties, dtype=np.uint64)

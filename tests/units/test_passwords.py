@@ -1,4 +1,4 @@
-"""Who is who: scrypt for people, SHA-256 for generated secrets, and a memory that forgets in time."""
+"""Passwords: scrypt for people, SHA-256 for generated secrets, and a cache of verified ones that expires."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class TestSecret:
 class TestVerifiedCache:
     @pytest.fixture
     def scrypts(self, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-        """What scrypt, which still runs, is given."""
+        """Passwords that scrypt, which still runs, is called with."""
         seen: list[bytes] = []
         real = hashlib.scrypt
 

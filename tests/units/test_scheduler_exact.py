@@ -73,7 +73,7 @@ class Zone:
         return chosen.for_weighing(spec.weighing).offer(OfferRequest(self.table, spec, CONTEXT))
 
     def entries(self, chosen: Schedulers, spec: RequestSpec) -> list[Entry]:
-        """What this zone answers its parent: its own sequence and its children's, merged."""
+        """Answer of this zone to its parent: its own sequence merged with its children's."""
         offer = self.own_offer(chosen, spec)
         picks = offer.bundles if spec.policy is Policy.AFFINITY else offer.picks
         own = [Entry(pick.weight, LocalPlace(pick.host_id)) for pick in picks]

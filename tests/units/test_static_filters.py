@@ -25,7 +25,7 @@ from zonesched.scheduler.base_scheduler import OfferRequest
 
 
 def passes(name: str, host: HostRow, spec: RequestSpec, **options: Any) -> bool:
-    """What a filter says of one host, in both forms."""
+    """Verdict of a filter on one host, in both forms."""
     host_filter = BUILT_IN[name].from_conf(conf.load([], options))
     table = a_table([host])
     scalar = host_filter.host_passes(HostState(table, 0), spec)

@@ -1,4 +1,4 @@
-"""What an agent is told to run, and what its word does to an instance."""
+"""Desired instances that an agent gets, and the effect of its reports on an instance."""
 
 from __future__ import annotations
 

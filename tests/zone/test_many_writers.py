@@ -58,7 +58,7 @@ def claim(tx: Transaction, host_id: str) -> int:
 
 
 def changed_in(changes: hosts.Changes) -> set[str]:
-    """What runs in the server's other databases holds `until` back: more is read again then, and whole."""
+    """Transactions in the server's other databases hold `until` back: more is read again then, and whole."""
     return {row.facts.id for row in changes.rows} | set(changes.uses.ids)
 
 

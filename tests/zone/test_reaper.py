@@ -1,4 +1,4 @@
-"""What becomes of an instance when a hold of it ends that nobody confirmed."""
+"""The end of an instance whose hold expires unconfirmed."""
 
 from __future__ import annotations
 
