@@ -4,27 +4,54 @@ set -euo pipefail
 
 usage() {
     cat <<'TEXT'
-./run_zone.sh                     one zone named nova with a few fake hosts, on loopback
-./run_zone.sh process             the same, and each instance is a process of this machine
+./run_zone.sh [OPTION]...         one zone named nova with a few fake hosts, on loopback
+./run_zone.sh process [OPTION]... the same, and each instance is a process of this machine
+./run_zone.sh demo [OPTION]...    a tree of seven zones with 400 fake hosts; demo --help lists its options
 ./run_zone.sh --config-file FILE  one zone from a configuration
-./run_zone.sh demo [OPTION]...    a tree of seven zones with 400 fake hosts; demo --help lists the options
+
+Options of one zone:
+  --port PORT    port on loopback; 8790 by default
+  --hosts N      number of hosts; 5 by default
+  --dir FOLDER   folder of its configuration and state; zone-state in the checkout by default
+  --help         this text
+
+ZONESCHED_VENV=FOLDER puts the Python environment there instead of .venv in the checkout. With it and
+--dir, the checkout may be read-only. PYTHON names the Python to use.
 TEXT
 }
 
-case ${1:-} in
-    -h | --help | help)
-        usage
-        exit
-        ;;
-esac
-
 # shellcheck source=.ci/environment.sh
 . "$(dirname "${BASH_SOURCE[0]}")/.ci/environment.sh"
-make_environment run
+
+refuse() {
+    local meant
+    meant=$("$(find_python)" -c 'import difflib, sys
+print(*difflib.get_close_matches(sys.argv[1], ("demo", "process", "--port", "--hosts", "--dir", "--config-file", "--help"), 1))' "$1")
+    say "there is no '$1'${meant:+: did you mean $meant?}"
+    usage >&2
+    exit 2
+}
+
+for word in "$@"; do
+    case $word in -h | --help) [ "${1:-}" = demo ] || { usage; exit; } ;; esac
+done
 
 case ${1:-} in
-    "") exec "$python" -m zonesched.demo.single_zone "$root" ;;
-    process) exec "$python" -m zonesched.demo.single_zone "$root" --connection-type process ;;
+    help) usage; exit ;;
+    "" | process | --port | --port=* | --hosts | --hosts=* | --dir | --dir=*) mode=zone ;;
+    demo) mode=demo ;;
+    --config-file | --config-file=* | --version) mode=configured ;;
+    *) refuse "$1" ;;
+esac
+
+make_environment run
+
+case $mode in
+    zone)
+        type=fake
+        if [ "${1:-}" = process ]; then type=process; shift; fi
+        exec "$python" -m zonesched.demo.single_zone --checkout "$root" --connection-type "$type" "$@"
+        ;;
     demo) exec "$python" -m zonesched.demo.command --checkout "$root" "${@:2}" ;;
-    *) exec "$python" -m zonesched.serving.run_zone "$@" ;;
+    configured) exec "$python" -m zonesched.serving.run_zone "$@" ;;
 esac

@@ -1,9 +1,11 @@
-# Sourced by run_zone.sh, run_tests.sh and .ci/run: `make_environment run` or `make_environment test` sees to it
-# that .venv in the checkout has the package and what it needs (test: and what its tests and docs need), and
-# sets `python` to its interpreter. It does so once, and again when the packaging or the interpreter changes.
+# Sourced by run_zone.sh, run_tests.sh and .ci/run: `make_environment run` or `make_environment test` installs
+# the package with its dependencies (test: and those of its tests and docs) into .venv in the checkout, or into
+# $ZONESCHED_VENV, and sets `python` to its interpreter. It does so once, and again when the packaging, the
+# pinned versions or the interpreter change.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
-venv=$root/.venv
+venv=${ZONESCHED_VENV:-$root/.venv}
+case $venv in /*) ;; *) venv=$PWD/$venv ;; esac
 python=$venv/bin/python
 
 say() { printf 'zonesched: %s\n' "$*" >&2; }
@@ -21,7 +23,7 @@ find_python() {
     return 1
 }
 
-# What the environment depends on: when this changes, it is made anew.
+# A hash of everything that the environment depends on: when it changes, the environment is made anew.
 fingerprint() {
     "$1" - "$root" <<'PY'
 import hashlib, pathlib, sys
@@ -51,9 +53,13 @@ make_environment() {
     if is_current $good; then return; fi
     base=$(find_python) || exit 1
     # The lock belongs to descriptor 9, so it outlives the Python that takes it and ends with this shell.
-    exec 9>"$root/.venv.lock"
+    if ! { mkdir -p "$(dirname "$venv")" && : >>"$venv.lock"; } 2>/dev/null; then
+        say "$(dirname "$venv") cannot be written: set ZONESCHED_VENV to a folder for the environment"
+        exit 1
+    fi
+    exec 9>"$venv.lock"
     if ! "$base" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)' 2>/dev/null; then
-        say "waiting for another process that makes .venv"
+        say "waiting for another process that makes $venv"
         "$base" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
     fi
     # shellcheck disable=SC2086
@@ -63,13 +69,47 @@ make_environment() {
 
 install_environment() {
     local kind=$1 base=$2 extras=$3
-    say "making .venv with $("$base" --version); the first time takes a minute"
+    say "making $venv with $("$base" --version); the first time takes a minute"
     if ! "$python" -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
         "$base" -m venv --clear "$venv"
     fi
-    if ! "$python" -m pip install -qq --disable-pip-version-check -e "$root$extras" 9>&-; then
+    link_checkout
+    if ! "$python" -m pip install --disable-pip-version-check --progress-bar off \
+        -e "$venv/checkout$extras" 2>"$venv/pip.errors" 9>&- | show_progress; then
+        tail -n 20 "$venv/pip.errors" >&2
         say "the packages could not be installed: is a package index in reach?"
         exit 1
     fi
     fingerprint "$python" >"$venv/$kind.stamp"
+}
+
+# pip writes beside the sources that it installs, so it gets links to them: the checkout may be read-only.
+link_checkout() {
+    local name
+    rm -rf "$venv/checkout"
+    mkdir "$venv/checkout"
+    for name in pyproject.toml setup.py README.md zonesched etc; do
+        ln -s "$root/$name" "$venv/checkout/$name"
+    done
+}
+
+# Reads what pip prints and says how far it is: on a terminal one line that is rewritten, else a line for every
+# tenth package.
+show_progress() {
+    local line word name count=0 width
+    width=$(stty size <&2 2>/dev/null | cut -d " " -f 2)
+    while IFS= read -r line; do
+        read -r word name _ <<<"$line"
+        case $word in
+            Collecting) count=$((count + 1)) line="package $count: ${name%%[<>=!;\[~]*}" ;;
+            Installing) [ "$name" = collected ] || continue; line="installing $count packages" ;;
+            *) continue ;;
+        esac
+        if [ -t 2 ]; then
+            printf '\r\033[K%.*s' "$((${width:-80} - 1))" "zonesched: $line" >&2
+        elif [ "$word" = Installing ] || [ $((count % 10)) = 1 ]; then
+            say "$line"
+        fi
+    done
+    if [ -t 2 ]; then printf '\n' >&2; fi
 }

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders.clock import FakeClock
-from tests.builders.real_processes import are_free, eventually, free_ports
+from tests.builders.real_processes import are_free, eventually, free_port, free_ports
 from zonesched import conf
-from zonesched.cli.waiting import TookTooLong, Waiter
+from zonesched.cli.screen import Unbounded
+from zonesched.cli.table import fit
 from zonesched.compute.connection import ZoneUnavailable
 from zonesched.conf.ports import check_port_is_free
-from zonesched.demo.folder import MARK, clear_folder, hold_folder
+from zonesched.demo.folder import DEMO, clear_folder, hold_folder, mark_of
 from zonesched.demo.processes import ProcessEnded, Processes
+from zonesched.demo.report import tree_rows
+from zonesched.demo.run import is_ready, waiting_for
 from zonesched.demo.tree import SHAPE, config_text, inventory, plan_tree
+from zonesched.demo.waiting import Progress, TookTooLong, Waiter
 from zonesched.errors import ConfigError
 
 CHECKOUT = Path(__file__).parents[2]
@@ -77,7 +81,7 @@ class TestFolder:
         (tmp_path / "d/root/zone.sqlite").touch()
         with hold_folder(tmp_path / "d"):
             assert clear_folder(tmp_path / "d")
-        assert [entry.name for entry in (tmp_path / "d").iterdir()] == [MARK]
+        assert [entry.name for entry in (tmp_path / "d").iterdir()] == [mark_of(DEMO)]
 
     def test_a_link_out_of_it_is_removed_and_not_followed(self, tmp_path: Path) -> None:
         (tmp_path / "precious").mkdir()
@@ -89,14 +93,18 @@ class TestFolder:
 
     def test_another_folder_is_refused_and_left_alone(self, tmp_path: Path) -> None:
         (tmp_path / "thesis.txt").write_text("years of work")
-        with pytest.raises(ConfigError, match="was not made by the demo"):
+        with pytest.raises(ConfigError, match="was not made by a demo"):
             hold_folder(tmp_path)
         assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.txt"]
 
     def test_a_file_of_that_name_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "d").write_text("x")
-        with pytest.raises(ConfigError, match="was not made by the demo"):
+        with pytest.raises(ConfigError, match="was not made by a demo"):
             hold_folder(tmp_path / "d")
+
+    def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(self) -> None:
+        with pytest.raises(ConfigError, match=r"/dev/null/d cannot be used: .* Name another --dir"):
+            hold_folder(Path("/dev/null/d"))
 
     def test_a_second_demo_is_told_who_runs(self, tmp_path: Path) -> None:
         with hold_folder(tmp_path / "d"):
@@ -130,6 +138,18 @@ class TestWaiter:
         self.waiter(FakeClock()).until("zones", missing, 10)
         assert capsys.readouterr().out == "zones: not there\nzones: 1 missing\nzones: done\n"
 
+    def test_a_line_longer_than_the_terminal_is_cut_so_that_it_can_be_rewritten(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        monkeypatch.setenv("COLUMNS", "40")
+        progress = Progress()
+        progress.show("zones: " + "waiting " * 20)
+        progress.show("zones: done")
+        progress.end()
+        out = capsys.readouterr().out
+        assert [len(line) for line in out.split("\r\x1b[K")] == [0, 39, len("zones: done\n")]
+
     def test_it_ends_with_what_was_missing_last(self) -> None:
         clock = FakeClock()
         began = clock.monotonic()
@@ -144,6 +164,36 @@ class TestWaiter:
         clock = FakeClock()
         with pytest.raises(ProcessEnded):
             Waiter(clock, clock.advance, die).until("zones", lambda: "root", 10)
+
+
+def test_a_zone_that_is_starting_is_waited_for_and_no_error(tmp_path: Path) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    assert not is_ready(url, tmp_path / "admin.credentials")
+    (tmp_path / "admin.credentials").touch()
+    assert not is_ready(url, tmp_path / "admin.credentials")
+
+
+def test_progress_names_few_zones_and_counts_the_others() -> None:
+    assert waiting_for([]) == ""
+    assert waiting_for(["root", "north"]) == "waiting for root, north"
+    assert waiting_for([name for name, _, _ in SHAPE]) == "waiting for root, north and 5 more"
+
+
+@pytest.mark.parametrize("hosts", [1, 400, 20_000])
+def test_the_table_of_zones_fits_in_80_columns(hosts: int) -> None:
+    found = [(zone, [full_host(host) for host in inventory(zone)]) for zone in plan_tree(hosts, 18_770)]
+    lines = fit(Unbounded(), *tree_rows(found), wide=True).lines
+    assert len(lines) == 1 + len(SHAPE)
+    assert max(map(len, lines)) <= 80
+    assert [line.split("  ")[0] for line in lines[1:4]] == ["root", "- north", "-- north-1"]
+
+
+def full_host(host: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A host as its zone shows it once nothing more fits."""
+    inventories = host["inventories"].items()
+    capacities = {name: int(has["total"] * has.get("ratio", 1)) for name, has in inventories}
+    used = {name: {"used": most, "capacity": most} for name, most in capacities.items()}
+    return {"running_vms": 64, "resources": used}
 
 
 @pytest.mark.slow
@@ -207,15 +257,18 @@ class TestDemo:
     def test_it_stays_takes_the_commands_it_prints_and_stops_everything(self, tmp_path: Path) -> None:
         base = free_ports(len(SHAPE))
         with demo(tmp_path / "d", base) as running:
-            out = said_until(running, "stays until Ctrl-C")
+            out = said_until(running, "run until Ctrl-C")
             assert "state ACTIVE; ACTIVE=6" in out
-            assert "The audit of all 7 zones finds no difference." in out
-            commands = re.findall(r"(?m)^  (\S+ --credentials .*)$", out)
+            assert "The audit of all 7 zones finds no inconsistency." in out
+            assert "cannot be reached" not in out
+            [export, *commands] = re.findall(r"(?m)^  (export .*|\S+/zonesched .*)$", out)
             assert len(commands) == 3
             for command in commands:
-                done = subprocess.run(shlex.split(command), cwd=CHECKOUT, capture_output=True, text=True)
+                done = subprocess.run(
+                    ["sh", "-c", f"{export}; {command}"], cwd=CHECKOUT, capture_output=True, text=True
+                )
                 assert (done.returncode, done.stderr) == (0, ""), command
-            self.refused(tmp_path / "d", base, "A demo runs in")
+            self.refused(tmp_path / "d", base, "A demo already runs in")
             self.refused(tmp_path / "other", base, f"Port {base} of 127.0.0.1 is in use")
             files = [path for path in (tmp_path / "d").rglob("*") if path.suffix in (".conf", ".credentials")]
             assert len(files) == 7 + 7 + 6
@@ -240,5 +293,5 @@ class TestDemo:
         with demo(tmp_path / "d", base, "--once") as again:
             out, _ = again.communicate(timeout=120)
         assert again.returncode == 0, out
-        assert "is replaced" in out
+        assert "Replacing the state of an earlier demo" in out
         assert "ACTIVE=6" in out

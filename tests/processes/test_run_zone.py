@@ -37,7 +37,7 @@ class TestFirstAdmin:
         first = read_credentials(path)
         prepare(a_conf(tmp_path))
         assert read_credentials(path) == first
-        assert (first.url, first.username) == ("http://127.0.0.1:8774", "admin")
+        assert (first.url, first.username) == ("http://127.0.0.1:8790", "admin")
         assert len(first.password) == 43
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -57,7 +57,7 @@ class TestFirstAdmin:
     def test_a_password_from_a_start_that_broke_off_is_replaced(self, tmp_path: Path) -> None:
         path = tmp_path / "state/admin.credentials"
         path.parent.mkdir()
-        write_credentials(path, Credentials("http://127.0.0.1:8774", "admin", "of nobody"))
+        write_credentials(path, Credentials("http://127.0.0.1:8790", "admin", "of nobody"))
         prepare(a_conf(tmp_path))
         assert self.is_admin(tmp_path)
 
@@ -79,11 +79,11 @@ class TestFirstAdmin:
 @pytest.mark.parametrize(
     ("host", "url"),
     [
-        ("127.0.0.1", "http://127.0.0.1:8774"),
-        ("0.0.0.0", "http://127.0.0.1:8774"),
-        ("::", "http://127.0.0.1:8774"),
-        ("::1", "http://[::1]:8774"),
-        ("zone.example", "http://zone.example:8774"),
+        ("127.0.0.1", "http://127.0.0.1:8790"),
+        ("0.0.0.0", "http://127.0.0.1:8790"),
+        ("::", "http://127.0.0.1:8790"),
+        ("::1", "http://[::1]:8790"),
+        ("zone.example", "http://zone.example:8790"),
     ],
 )
 def test_the_url_is_where_this_machine_reaches_the_zone(host: str, url: str) -> None:

@@ -1,7 +1,7 @@
 """Who to be at which zone, kept in a small file:
 
 [zonesched]
-url = http://127.0.0.1:8774
+url = http://127.0.0.1:8790
 username = admin
 password = ...
 transport_url = amqp://...

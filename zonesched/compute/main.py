@@ -35,7 +35,7 @@ SECONDS = click.FloatRange(min=0.01)
 
 
 @click.command()
-@click.option("--zone-url", envvar="ZONESCHED_URL", default="", help="The zone, e.g. http://127.0.0.1:8774.")
+@click.option("--zone-url", envvar="ZONESCHED_URL", default="", help="The zone, e.g. http://127.0.0.1:8790.")
 @click.option("--username", envvar="ZONESCHED_USERNAME", default="", help="A user of the role compute.")
 @click.option(
     "--password-file",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+DEFAULT_PORT = 8790
+"""A port that no service of OpenStack listens on: a zone and a Nova fit on one machine."""
+
 ZONE = [
     cfg.StrOpt("zone_name", default="nova", help="Name of this zone. Two zones may bear the same one."),
     cfg.ListOpt(
@@ -21,7 +24,7 @@ ZONE = [
 
 API = [
     cfg.StrOpt("bind_host", default="127.0.0.1", help="Address to listen on."),
-    cfg.PortOpt("bind_port", default=8774, help="Port to listen on."),
+    cfg.PortOpt("bind_port", default=DEFAULT_PORT, help="Port to listen on."),
     cfg.IntOpt("api_threads", default=32, min=1, max=512, help="Requests served at the same time."),
     cfg.StrOpt(
         "auth_strategy",

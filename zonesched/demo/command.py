@@ -1,4 +1,4 @@
-"""`./run_zone.sh demo`: a root, two regions and four leaves as real processes, and one boot over them all."""
+"""`./run_zone.sh demo`: a root, two regions and four leaves as real processes, and one boot over all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from zonesched.cli.waiting import TookTooLong, Waiter
 from zonesched.compute.connection import ZoneCallError
 from zonesched.conf.ports import check_port_is_free
 from zonesched.demo.folder import clear_folder, hold_folder
@@ -19,6 +18,7 @@ from zonesched.demo.processes import ProcessEnded, Processes
 from zonesched.demo.report import print_audits, print_commands, print_outcome, print_tree
 from zonesched.demo.run import DemoRun
 from zonesched.demo.tree import SHAPE, DemoZone, plan_tree
+from zonesched.demo.waiting import TookTooLong, Waiter
 from zonesched.errors import ConfigError
 from zonesched.seams import SystemClock
 
@@ -29,8 +29,16 @@ LAST_BASE_PORT = 65_536 - len(SHAPE)
 @click.option(
     "--once", is_flag=True, help="End after the boot; exit 0 only if all is ACTIVE and every audit clean."
 )
-@click.option("--hosts", type=click.IntRange(1, 100_000), default=400, show_default=True, help="In all.")
-@click.option("--instances", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@click.option(
+    "--hosts", type=click.IntRange(1, 100_000), default=400, show_default=True, help="Fake hosts in all."
+)
+@click.option(
+    "--instances",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="Instances of the boot.",
+)
 @click.option(
     "--base-port",
     type=click.IntRange(1, LAST_BASE_PORT),
@@ -42,7 +50,7 @@ LAST_BASE_PORT = 65_536 - len(SHAPE)
     "--dir",
     "folder",
     type=click.Path(path_type=Path),
-    help="Where the zones are kept.  [default: demo-state]",
+    help="Folder of the zones' configurations and state.  [default: demo-state]",
 )
 @click.option("--checkout", type=click.Path(path_type=Path), default=Path(), hidden=True)
 def main(once: bool, hosts: int, instances: int, base_port: int, folder: Path | None, checkout: Path) -> None:
@@ -63,7 +71,7 @@ def _run_in(home: Path, zones: Sequence[DemoZone], instances: int, once: bool) -
     for zone in zones:
         check_port_is_free("127.0.0.1", zone.port, "--base-port")
     if clear_folder(home):
-        click.echo(f"The state of an earlier demo in {home} is replaced.")
+        click.echo(f"Replacing the state of an earlier demo in {home}.")
     clock, processes = SystemClock(), Processes()
     waiter = Waiter(clock, time.sleep, processes.check)
     try:
@@ -87,14 +95,14 @@ def _run(run: DemoRun, instances: int, processes: Processes, waiter: Waiter, onc
     if once:
         return 0 if is_good else 1
     print_commands(run, found["id"])
-    click.echo("\nAll of it stays until Ctrl-C.")
-    waiter.forever(lambda: _tell_of_ended(processes))
+    click.echo("\nThe zones run until Ctrl-C.")
+    waiter.forever(lambda: _report_ended(processes))
     return 0
 
 
-def _tell_of_ended(processes: Processes) -> None:
-    for said in processes.ended():
-        click.echo(f"{said}\nThe others go on.", err=True)
+def _report_ended(processes: Processes) -> None:
+    for line in processes.ended():
+        click.echo(f"{line}\nThe others go on.", err=True)
 
 
 def _interrupt(number: int, frame: Any) -> None:

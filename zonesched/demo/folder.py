@@ -1,4 +1,4 @@
-"""The folder that a demo keeps its zones in: made new, taken over from an earlier demo, or refused."""
+"""The folder of a demo or of a single zone: made new, taken over from an earlier run, or refused."""
 
 from __future__ import annotations
 
@@ -10,19 +10,28 @@ from typing import IO
 
 from zonesched.errors import ConfigError
 
-MARK = "made-by-zonesched-demo"
+DEMO = "demo"
+ZONE = "zone"
 
 
-def hold_folder(folder: Path) -> IO[str]:
-    """Hold `folder` for this demo, until the returned file is closed; nothing in it is changed yet.
+def mark_of(noun: str) -> str:
+    """The name of the file that marks a folder as ours."""
+    return f"made-by-zonesched-{noun}"
 
-    Raises ConfigError for a folder that is not a demo's, and for one whose demo runs.
+
+def hold_folder(folder: Path, noun: str = DEMO) -> IO[str]:
+    """Lock `folder` for this run until the returned file is closed. Its content is not changed.
+
+    Raises ConfigError for a folder that something else made, that cannot be written, or whose run goes on.
     """
-    mark = folder / MARK
-    if folder.exists() and not mark.is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"{folder} was not made by the demo and is left as it is: name another --dir.")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    held = mark.open("a+", encoding="utf-8")
+    mark = folder / mark_of(noun)
+    try:
+        if folder.exists() and not mark.is_file() and (not folder.is_dir() or any(folder.iterdir())):
+            raise ConfigError(f"{folder} was not made by a {noun} and is left as it is: name another --dir.")
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        held = mark.open("a+", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{folder} cannot be used: {error.strerror}. Name another --dir.") from error
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -30,8 +39,8 @@ def hold_folder(folder: Path) -> IO[str]:
         holder = held.read().strip() or "unknown"
         held.close()
         raise ConfigError(
-            f"A demo runs in {folder} (process {holder}): stop it with Ctrl-C, or name another --dir and"
-            " --base-port."
+            f"A {noun} already runs in {folder} (process {holder}): stop it with Ctrl-C, or start another"
+            f" with --dir and {'--base-port' if noun == DEMO else '--port'}."
         ) from None
     held.truncate(0)
     held.write(f"{os.getpid()}\n")
@@ -40,8 +49,8 @@ def hold_folder(folder: Path) -> IO[str]:
 
 
 def clear_folder(folder: Path) -> bool:
-    """Remove what an earlier demo left in a folder that is held; whether there was anything."""
-    found = [entry for entry in folder.iterdir() if entry.name != MARK]
+    """Remove everything but the marks from a locked folder; return whether there was anything."""
+    found = [entry for entry in folder.iterdir() if entry.name != mark_of(DEMO)]
     for entry in found:
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)

@@ -1,4 +1,7 @@
-"""What the demo prints when its instances run: the tree, the boot, and how to go on."""
+"""The demo's output once its instances run: the tree, the boot, the audits, and commands to go on with.
+
+Everything fits in 80 columns, except paths that are longer.
+"""
 
 from __future__ import annotations
 
@@ -15,35 +18,42 @@ from zonesched.cli.screen import standard_output
 from zonesched.cli.table import Column, cell, print_table
 from zonesched.demo.run import FLAVOR, DemoRun
 
-CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB", "PGPU")
+MIB_IN_GIB = 1024
+THOUSANDS_FROM = 10_000
+COLUMNS = (("VCPU", "VCPU", 1), ("RAM GiB", "MEMORY_MB", MIB_IN_GIB), ("PGPU", "PGPU", 1))
+"""Title of a column, its resource class, and the units of the class in one of the column."""
 
 
 def print_tree(run: DemoRun) -> None:
-    """The zones with what is used of their own hosts' capacity, each asked itself."""
+    """Print each zone with its local hosts, their instances and what is used of their capacity."""
+    click.echo("\nEach zone was asked for its own hosts; no zone knows another one's. Used / capacity:\n")
+    print_table(standard_output(), *tree_rows([(zone, run.hypervisors(zone)) for zone in run.zones]))
+
+
+def tree_rows(zones: Sequence[tuple[Any, Sequence[Mapping[str, Any]]]]) -> tuple[list[Column], list[Any]]:
+    """Columns and rows of the table of zones; `zones` are pairs of a zone and its local hosts."""
+    names = ("zone", "port", "hosts", "instances", *(title for title, _, _ in COLUMNS))
+    columns = [Column(name) for name in names]
     rows = []
-    for zone in run.zones:
-        hosts = run.hypervisors(zone)
+    for zone, hosts in zones:
         instances = sum(host["running_vms"] for host in hosts)
-        used = [_used(hosts, name) for name in CLASSES]
-        rows.append(("  " * zone.level + zone.name, zone.url, len(hosts), instances, *used))
-    columns = (
-        Column("zone"),
-        Column("url", rank=5),
-        Column("hosts"),
-        Column("instances"),
-        *(Column(name, rank) for rank, name in enumerate(CLASSES, 1)),
-    )
-    click.echo("\nThe tree; each zone was asked for its own hosts, none tells on another:\n")
-    print_table(standard_output(), columns, rows)
+        used = [_used(hosts, name, units) for _, name, units in COLUMNS]
+        rows.append((f"{'-' * zone.level} {zone.name}", zone.port, len(hosts), instances, *used))
+    return columns, rows
 
 
-def _used(hosts: Sequence[Mapping[str, Any]], name: str) -> str:
+def _used(hosts: Sequence[Mapping[str, Any]], name: str, units: int) -> str:
     uses = [host["resources"][name] for host in hosts if name in host["resources"]]
-    return f"{sum(use['used'] for use in uses)} / {sum(use['capacity'] for use in uses)}" if uses else ""
+    used, capacity = (sum(use[key] for use in uses) // units for key in ("used", "capacity"))
+    return f"{_short(used)} / {_short(capacity)}" if uses else ""
+
+
+def _short(number: int) -> str:
+    return str(number) if number < THOUSANDS_FROM else f"{number // 1000}k"
 
 
 def print_outcome(found: Mapping[str, Any]) -> None:
-    """The boot as the root knows it."""
+    """Print the boot as the root knows it."""
     click.echo(f"\nThe boot, as the root knows it: reservation {found['id']}")
     click.echo(f"  state {found['state']}; {cell(found['counts'])}; {len(found['instances'])} instances")
     for reason in found["reasons"]:
@@ -53,28 +63,35 @@ def print_outcome(found: Mapping[str, Any]) -> None:
 
 
 def print_audits(audits: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """What the zones' audits found."""
+    """Print what the audits of the zones found."""
     if not any(audits.values()):
-        click.echo(f"\nThe audit of all {len(audits)} zones finds no difference.")
-    for zone, differences in audits.items():
-        for found in differences:
-            click.echo(
-                f"The audit of {zone} finds {found['kind']}: {found['subject']} {found['detail']}", err=True
-            )
+        click.echo(f"\nThe audit of all {len(audits)} zones finds no inconsistency.")
+    for zone, found in audits.items():
+        for one in found:
+            click.echo(f"The audit of {zone} finds {one['kind']}: {one['subject']} {one['detail']}", err=True)
 
 
 def print_commands(run: DemoRun, reservation_id: str) -> None:
-    """Three commands to go on with, as they can be pasted into a shell in this folder."""
-    program = Path(sys.executable).with_name("zonesched")
-    command = f"{_path(program)} --credentials {_path(run.admin_file(run.root))}"
-    click.echo("\nGo on with, in another shell:\n")
-    click.echo(f"  {command} zone list")
-    click.echo(f"  {command} reservation show {reservation_id} --instances")
-    click.echo(f"  {command} zone boot --flavor {FLAVOR['name']} --name more -n 100 --watch")
+    """Print three commands to go on with, ready to be pasted into a shell in this folder."""
+    click.echo("\nGo on in another shell:\n")
+    print_shell_lines(
+        run.admin_file(run.root),
+        "zone list",
+        f"reservation show {reservation_id}",
+        f"zone boot --flavor {FLAVOR['name']} --name more -n 100 --watch",
+    )
 
 
-def _path(path: Path) -> str:
-    """As short as it can be pasted: relative when it is below the working folder."""
+def print_shell_lines(credentials: Path, *commands: str) -> None:
+    """Print `zonesched` commands for the zone of a credentials file, ready to be pasted."""
+    click.echo(f"  export ZONESCHED_CREDENTIALS={pasteable(credentials)}")
+    program = pasteable(Path(sys.executable).with_name("zonesched"))
+    for command in commands:
+        click.echo(f"  {program} {command}")
+
+
+def pasteable(path: Path) -> str:
+    """The path as a shell reads it: relative where it is inside the working folder."""
     absolute = os.path.abspath(path)
     relative = os.path.relpath(absolute)
     return shlex.quote(absolute if relative.startswith("..") else relative)

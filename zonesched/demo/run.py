@@ -1,22 +1,25 @@
-"""The demo's work, a method per step, all of it as any user of a zone could do it."""
+"""The steps of the demo, a method each; everything is done as any user of a zone could do it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from zonesched.cli.waiting import Waiter
-from zonesched.compute.connection import ZoneConnection
+from zonesched.compute.connection import ZoneCallError, ZoneConnection
 from zonesched.compute.credentials import Credentials, read_credentials, write_credentials
 from zonesched.demo.processes import Processes
 from zonesched.demo.tree import DemoZone, config_text, inventory
+from zonesched.demo.waiting import Waiter
 from zonesched.seams import Clock
 
 START_S = 60.0
 READY_S = 60.0
 BOOT_S = 120.0
+NAMED = 2
+"""Zones that a progress line names; it counts the others."""
+
 FLAVOR = {"name": "demo.small", "vcpus": 2, "ram": 4096, "disk": 20}
 KEY_BYTES = 32
 
@@ -36,15 +39,15 @@ class DemoRun:
 
     @property
     def root(self) -> DemoZone:
-        """The zone that users ask."""
+        """The zone that users call."""
         return self.zones[0]
 
     def admin_file(self, zone: DemoZone) -> Path:
-        """The credentials file of a zone's admin."""
+        """Path of the credentials file of a zone's admin."""
         return self._folder / zone.name / "admin.credentials"
 
     def admin(self, zone: DemoZone) -> ZoneConnection:
-        """A zone, called as its admin."""
+        """Connection to a zone as its admin."""
         if zone.name not in self._admins:
             who = read_credentials(self.admin_file(zone))
             self._admins[zone.name] = ZoneConnection(who.url, who.username, who.password)
@@ -73,12 +76,11 @@ class DemoRun:
                 continue
             home = self._folder / zone.name
             made = self.admin(zone).call("POST", "/users", {"user": {"name": "agent", "role": "compute"}})
-            credentials, hosts = home / "agent.credentials", home / "hosts.json"
+            credentials = home / "agent.credentials"
             write_credentials(credentials, Credentials(zone.url, "agent", made["user"]["secret"]))
-            hosts.write_text(json.dumps(inventory(zone), indent=1), encoding="utf-8")
             arguments = {
                 "--credentials": str(credentials),
-                "--inventory": str(hosts),
+                "--inventory": str(write_inventory(zone, home)),
                 "--service": zone.name,
                 "--poll-seconds": "0.25",
                 "--heartbeat-seconds": "5",
@@ -102,12 +104,12 @@ class DemoRun:
             self.admin(by_name[child.parent]).call("POST", "/zones", {"zone": form})
 
     def wait_until_ready(self) -> None:
-        """Wait until every host is up and every zone has heard of all below it."""
+        """Wait until every host is up and every zone knows its whole subtree."""
         self._waiter.until("hosts coming up", lambda: self._missing(self._hosts_are_up), READY_S)
-        self._waiter.until("zones finding each other", lambda: self._missing(self._knows_below), READY_S)
+        self._waiter.until("zones polling children", lambda: self._missing(self._knows_subtree), READY_S)
 
     def boot(self, instances: int) -> Mapping[str, Any]:
-        """Boot with one call at the root; the reservation once it has ended."""
+        """Boot with one call at the root; return the reservation once it has ended."""
         root = self.admin(self.root)
         root.call("POST", "/flavors", {"flavor": FLAVOR})
         server = {"name": "demo", "flavorRef": FLAVOR["name"], "num_instances": instances}
@@ -118,41 +120,63 @@ class DemoRun:
         return self.reservation(id)
 
     def reservation(self, id: str) -> Mapping[str, Any]:
-        """A boot as the root knows it."""
+        """The boot as the root knows it."""
         found: Mapping[str, Any] = self.admin(self.root).call("GET", f"/reservations/{id}")["reservation"]
         return found
 
     def hypervisors(self, zone: DemoZone) -> Sequence[Mapping[str, Any]]:
-        """The hosts of a zone, told by itself to its admin."""
+        """The local hosts of a zone, from its own API."""
         found: Sequence[Mapping[str, Any]] = self.admin(zone).call("GET", "/os-hypervisors/detail")[
             "hypervisors"
         ]
         return found
 
     def audits(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """The differences that each zone's audit finds, by zone."""
+        """The inconsistencies that the audit of each zone finds, by zone name."""
         return {zone.name: self.admin(zone).call("GET", "/audit")["differences"] for zone in self.zones}
 
     def _new_key(self) -> str:
         return self._clock.random_bytes(KEY_BYTES).hex()
 
-    def _missing(self, holds: Any) -> str:
-        lacking = [zone.name for zone in self.zones if not holds(zone)]
-        return "waiting for " + ", ".join(lacking) if lacking else ""
+    def _missing(self, holds: Callable[[DemoZone], bool]) -> str:
+        return waiting_for([zone.name for zone in self.zones if not holds(zone)])
 
     def _answers(self, zone: DemoZone) -> bool:
-        if not self.admin_file(zone).is_file():
-            return False
-        ZoneConnection(zone.url, "", "").call("GET", "/readiness")
-        return True
+        return is_ready(zone.url, self.admin_file(zone))
 
     def _hosts_are_up(self, zone: DemoZone) -> bool:
         up = [host for host in self.hypervisors(zone) if host["state"] == "up"]
         return len(up) == zone.host_count
 
-    def _knows_below(self, zone: DemoZone) -> bool:
+    def _knows_subtree(self, zone: DemoZone) -> bool:
         info = self.admin(zone).call("GET", "/zones/info")
         return bool(info["zone"]["complete"])
+
+
+def is_ready(url: str, admin_file: Path) -> bool:
+    """Return whether a zone that was just started serves; one that is still starting is no error."""
+    if not admin_file.is_file():
+        return False
+    try:
+        ZoneConnection(url, "", "").call("GET", "/readiness")
+    except ZoneCallError:
+        return False
+    return True
+
+
+def write_inventory(zone: DemoZone, home: Path) -> Path:
+    """Write the inventory file of a zone's agent into `home`; return its path."""
+    path = home / "hosts.json"
+    path.write_text(json.dumps(inventory(zone), indent=1), encoding="utf-8")
+    return path
+
+
+def waiting_for(names: Sequence[str]) -> str:
+    """Say which zones are missing, in a few words; "" for none."""
+    if not names:
+        return ""
+    rest = len(names) - NAMED
+    return "waiting for " + ", ".join(names[:NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _still_building(found: Mapping[str, Any]) -> str:

@@ -1,42 +1,54 @@
-"""Waiting for something to become true, with words about what is still missing."""
+"""Wait until something is true, and show on one line what is still missing."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable
 
 from zonesched.compute.connection import ZoneCallError
 from zonesched.seams import Clock
 
+MIN_COLUMNS = 20
+
 
 class TookTooLong(Exception):
-    """What was waited for did not come in time; the message says what was missing last."""
+    """The time limit passed; the message says what was still missing."""
 
 
 class Progress:
-    """One line that says what is going on: rewritten on a terminal, printed when it changes elsewhere."""
+    """One line of progress: rewritten in place on a terminal, printed whenever it changes elsewhere."""
 
     def __init__(self) -> None:
         self._is_terminal = sys.stdout.isatty()
         self._shown = ""
 
     def show(self, line: str) -> None:
-        """Say this now."""
+        """Show `line` in place of the last one.
+
+        It is cut to the width of the terminal: a line that wraps cannot be rewritten and stays.
+        """
         if line == self._shown:
             return
         self._shown = line
-        sys.stdout.write(f"\r\x1b[K{line}" if self._is_terminal else f"{line}\n")
+        sys.stdout.write(f"\r\x1b[K{_cut(line)}" if self._is_terminal else f"{line}\n")
         sys.stdout.flush()
 
     def end(self) -> None:
-        """The line stays as it is; what is printed next stands below it."""
+        """Keep the line; output that follows starts below it."""
         if self._shown and self._is_terminal:
             sys.stdout.write("\n")
         self._shown = ""
 
 
+def _cut(line: str) -> str:
+    # Some terminals wrap once the last column is written, so it stays empty.
+    width = max(MIN_COLUMNS, shutil.get_terminal_size().columns - 1)
+    return line if len(line) <= width else line[: width - 3] + "..."
+
+
 class Waiter:
-    """Asks again and again, with a pause between and a limit to it all."""
+    """Asks again and again, with a pause in between and a time limit."""
 
     def __init__(self, clock: Clock, pause: Callable[[float], None], check_alive: Callable[[], None]) -> None:
         self._clock = clock
@@ -45,9 +57,9 @@ class Waiter:
         self.progress = Progress()
 
     def until(self, title: str, missing: Callable[[], str], timeout_s: float, pause_s: float = 0.1) -> None:
-        """Wait until `missing` returns "". Raises TookTooLong, and what `check_alive` raises.
+        """Wait until `missing` returns "". Raises TookTooLong, and whatever `check_alive` raises.
 
-        A call to a zone that fails meanwhile counts as something that is missing.
+        A call to a zone that fails in `missing` counts as something missing.
         """
         end = self._clock.monotonic() + timeout_s
         try:
@@ -61,10 +73,10 @@ class Waiter:
         finally:
             self.progress.end()
 
-    def forever(self, look: Callable[[], None], pause_s: float = 0.5) -> None:
-        """Look again and again, until `look` raises."""
+    def forever(self, check: Callable[[], None], pause_s: float = 0.5) -> None:
+        """Call `check` again and again, until it raises."""
         while True:
-            look()
+            check()
             self._pause(pause_s)
 
     @staticmethod
