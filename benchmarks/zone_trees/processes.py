@@ -69,7 +69,7 @@ def free_ports(count: int) -> list[int]:
 
 def make_folder(site: ZoneSite) -> None:
     """The zone's folder with its configuration, and new keys in it."""
-    site.folder.mkdir(parents=True)
+    site.folder.mkdir(mode=0o700, parents=True)
     with os.fdopen(os.open(site.config, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(_configuration(site))
 

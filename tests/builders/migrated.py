@@ -62,6 +62,7 @@ def copy_database(path: Path, to: Path) -> None:
     if SERVER:
         databases().copy(path, to)
     else:
+        to.touch(mode=0o600)
         with closing(sqlite3.connect(path)) as rows, closing(sqlite3.connect(to)) as copy:
             rows.backup(copy)
 

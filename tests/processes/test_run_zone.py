@@ -47,7 +47,8 @@ class TestFirstAdmin:
 
     def test_it_is_not_made_where_its_password_cannot_be_kept(self, tmp_path: Path) -> None:
         path = tmp_path / "state/admin.credentials"
-        path.mkdir(parents=True)
+        path.parent.mkdir(mode=0o700)
+        path.mkdir()
         with pytest.raises(OSError, match=r"admin\.credentials"):
             prepare(a_conf(tmp_path))
         path.rmdir()
@@ -56,7 +57,7 @@ class TestFirstAdmin:
 
     def test_a_password_from_a_start_that_broke_off_is_replaced(self, tmp_path: Path) -> None:
         path = tmp_path / "state/admin.credentials"
-        path.parent.mkdir()
+        path.parent.mkdir(mode=0o700)
         write_credentials(path, Credentials("http://127.0.0.1:8790", "admin", "of nobody"))
         prepare(a_conf(tmp_path))
         assert self.is_admin(tmp_path)

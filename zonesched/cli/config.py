@@ -9,6 +9,7 @@ from zonesched.cli.group import CommandGroup
 from zonesched.cli.output import print_json
 from zonesched.cli.session import Session, offline_options, pass_session
 from zonesched.cli.table import plain, print_table
+from zonesched.conf.private_files import shared_secrets
 from zonesched.seal.shortcomings import shortcomings
 
 
@@ -31,7 +32,7 @@ def check(session: Session, files: tuple[str, ...]) -> None:
     """Read a configuration as a zone would; exit with 1 and the option's name if it is invalid."""
     loaded = conf.load(files)
     values = {option.name: "***" if option.secret else loaded[option.dest] for option in conf.ALL}
-    lacks = shortcomings(loaded)
+    lacks = [*shortcomings(loaded), *shared_secrets(files)]
     if session.as_json:
         print_json({"options": values, "shortcomings": lacks})
     else:

@@ -87,6 +87,12 @@ def _read_file(name: str) -> dict[str, str]:
     return given
 
 
+def secrets_in(name: str) -> list[str]:
+    """Names of the secret options that a configuration file sets. Raises ConfigError."""
+    given = _read_file(name)
+    return [option.name for option in ALL if option.secret and given.get(option.name)]
+
+
 def _option(name: str, where: str) -> Any:
     for option in ALL:
         if name in (option.name, *(older.name for older in option.deprecated_opts)):

@@ -20,6 +20,7 @@ from zonesched.api.app import create_app
 from zonesched.compute.credentials import Credentials, write_credentials
 from zonesched.conf import Conf
 from zonesched.conf.ports import check_port_is_free
+from zonesched.conf.private_files import refuse_if_shared, shared_secrets
 from zonesched.errors import ConfigError
 from zonesched.model.views import NewUser
 from zonesched.seal.shortcomings import shortcomings
@@ -60,7 +61,7 @@ def main(files: tuple[str, ...]) -> None:
         raise click.ClickException(error.message) from error
     except OSError as error:
         raise click.ClickException(str(error)) from error
-    for line in shortcomings(conf):
+    for line in (*shortcomings(conf), *shared_secrets(files)):
         say(line)
     say(f"Zone {conf.zone_name} listens on {zone_url(conf)}.")
     Server(conf).run()
@@ -84,6 +85,7 @@ def prepare(conf: Conf) -> None:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"Option state_path: '{state}' cannot be made: {error.strerror}.") from error
+    refuse_if_shared(state, "state_path")
     path = state / "admin.credentials"
 
     def keep(admin: NewUser) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
+from zonesched.conf.private_files import refuse_if_shared
 from zonesched.errors import ConfigError, DatabaseFull
 from zonesched.store.group_commit import GroupCommit
 from zonesched.store.prepared import run_text
@@ -127,15 +129,27 @@ def _engine(url: sa.URL) -> Engine:
     if url.get_backend_name() != "sqlite":
         return sa.create_engine(url, pool_size=16, max_overflow=48, pool_pre_ping=True, hide_parameters=True)
     if url.database and url.database != ":memory:":
-        try:
-            Path(url.database).parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigError(
-                f"Option database_url: its folder cannot be made: {error.strerror}.", field="database_url"
-            ) from error
+        _own_file(Path(url.database))
     engine = sa.create_engine(url, pool_size=16, max_overflow=112, pool_use_lifo=True, hide_parameters=True)
     event.listen(engine, "connect", _prepare_sqlite)
     return engine
+
+
+def _own_file(path: Path) -> None:
+    """Create SQLite's file readable by its owner only; SQLite gives its log the same mode.
+
+    Raises ConfigError for a file that others may read, and where none can be made.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"Option database_url: its folder cannot be made: {error.strerror}.", field="database_url"
+        ) from error
+    # Where this cannot be done, connecting says why.
+    with suppress(OSError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    refuse_if_shared(path, "database_url")
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
