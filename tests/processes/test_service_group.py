@@ -196,9 +196,7 @@ class TestOption:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-        with pytest.raises(
-            ConfigError, match=r"servicegroup_driver.*pip install 'zonesched\[coordination\]'"
-        ):
+        with pytest.raises(ConfigError, match=r"servicegroup_driver.*extra coordination"):
             options.load(overrides={"servicegroup_driver": "redis://host"})
 
 

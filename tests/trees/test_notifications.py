@@ -390,7 +390,7 @@ class TestOption:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-        with pytest.raises(ConfigError, match=r"transport_url.*pip install 'zonesched\[amqp\]'"):
+        with pytest.raises(ConfigError, match=r"transport_url.*extra amqp"):
             options.load(overrides={"transport_url": "amqp://host"})
 
     def test_an_agent_refuses_it_alike(self, tmp_path: Path) -> None:

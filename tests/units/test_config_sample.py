@@ -99,7 +99,7 @@ def test_the_environment_sets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         ("auth_strategy = keystone", "auth_strategy", "Accepted: one of http_basic, noauth."),
         ("allow_admin_api = perhaps", "allow_admin_api", "Accepted: true or false."),
         ("zone_nmae = x", "zone_nmae", "Did you mean zone_name?"),
-        ("quite_another = x", "quite_another", "etc/zonesched/zonesched.conf lists them all."),
+        ("quite_another = x", "quite_another", "`zonesched config sample zone` lists them all."),
         ("zone_capabilities = a=b,c", "zone_capabilities", "'c' is not accepted. Accepted: key=value;value"),
         ("zone_capabilities = a=b;", "zone_capabilities", "Accepted: key=value;value"),
         ("child_networks = public,10.0.0.1/8", "child_networks", "'10.0.0.1/8' is not accepted."),

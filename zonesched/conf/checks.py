@@ -131,7 +131,7 @@ def check_servicegroup_driver(driver: str, what: str) -> None:
 def _check_installed(package: str, extra: str, what: str, field: str) -> None:
     if importlib.util.find_spec(package) is None:
         raise ConfigError(
-            f"{what} needs the package {package}: pip install 'zonesched[{extra}]'.", field=field
+            f"{what} needs the package {package}: install zonesched with its extra {extra}.", field=field
         )
 
 

@@ -98,7 +98,7 @@ def _option(name: str, where: str) -> Any:
         if name in (option.name, *(older.name for older in option.deprecated_opts)):
             return option
     near = difflib.get_close_matches(name, [option.name for option in ALL], n=1)
-    hint = f"Did you mean {near[0]}?" if near else "etc/zonesched/zonesched.conf lists them all."
+    hint = f"Did you mean {near[0]}?" if near else "`zonesched config sample zone` lists them all."
     raise ConfigError(f"Option {name} in {where} does not exist. {hint}", field=name)
 
 
