@@ -64,7 +64,9 @@ def sample(session: Session, name: str | None, save: Path | None) -> None:
         if session.as_json:
             print_json({"samples": listed})
         else:
-            print_table(session.screen, plain("name", "what it is"), [(found.name, found.help) for found in SAMPLES])
+            print_table(
+                session.screen, plain("name", "what it is"), [(found.name, found.help) for found in SAMPLES]
+            )
         return
     [chosen] = [found for found in SAMPLES if found.name == name]
     text = text_of(chosen, lambda: SystemClock().random_bytes(KEY_BYTES).hex())
