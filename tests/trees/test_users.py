@@ -18,23 +18,32 @@ from tests.builders.one_zone import (
     sql,
     used_on,
 )
+from zonesched.api.app import create_app
 from zonesched.errors import BadRequest, Conflict, NotFound, Unauthorized
 from zonesched.model.caller import Caller, Role
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.views import NewUser
 from zonesched.seal import passwords
 from zonesched.services.catalog import users
+from zonesched.services.state.password_guard import FORGOTTEN_AFTER_S, FREE_OF_USER
 from zonesched.services.zone import Zone
 from zonesched.store.placements import OnHost
 
 
 @pytest.fixture(scope="module")
-def town(tmp_path_factory: pytest.TempPathFactory) -> Zone:
+def old_town(tmp_path_factory: pytest.TempPathFactory) -> Zone:
     """A zone with a person and an agent, for tests that only ask who somebody is."""
     zone = a_zone(tmp_path_factory.mktemp("town"))
     users.create(zone, "ann", Role.MEMBER, "p", "correct horse")
     users.create(zone, "agent", Role.COMPUTE, "")
     return zone
+
+
+@pytest.fixture
+def town(old_town: Zone) -> Zone:
+    """The same, long after all wrong passwords of another test."""
+    old_town.clock.advance(FORGOTTEN_AFTER_S + 1)
+    return old_town
 
 
 def test_a_person_is_known_by_the_chosen_password(tmp_path: Path) -> None:
@@ -120,6 +129,65 @@ def test_a_verified_password_costs_no_second_scrypt(town: Zone, monkeypatch: pyt
     users.authenticate(town, "ann", "correct horse")
 
     assert len(counted) == 2
+
+
+def _guess(zone: Zone, name: str, count: int = FREE_OF_USER) -> None:
+    for _ in range(count):
+        with pytest.raises(Unauthorized):
+            users.authenticate(zone, name, "wrong", "192.0.2.1")
+
+
+def test_after_several_wrong_passwords_the_next_has_to_wait(tmp_path: Path) -> None:
+    # given
+    zone = a_zone(tmp_path)
+    users.create(zone, "ann", Role.MEMBER, "p", "correct horse")
+    client = create_app(zone).test_client()
+    statuses = [client.get("/servers", auth=("ann", "wrong")).status_code for _ in range(FREE_OF_USER)]
+    # when
+    paused = client.get("/servers", auth=("ann", "correct horse"))
+    zone.clock.advance(1)
+    # then
+    assert statuses == [401] * FREE_OF_USER
+    assert (paused.status_code, paused.headers["Retry-After"]) == (429, "1")
+    assert paused.json["overLimit"]["error_code"] == "too_many_wrong_passwords"
+    assert client.get("/servers", auth=("ann", "correct horse")).status_code == 200
+
+
+@pytest.mark.parametrize("age_s", [0, 61, 3600])
+def test_a_password_that_was_right_before_is_taken_while_others_guess(tmp_path: Path, age_s: int) -> None:
+    zone = a_zone(tmp_path)
+    users.create(zone, "ann", Role.MEMBER, "p", "correct horse")
+    users.authenticate(zone, "ann", "correct horse", "198.51.100.1")
+    zone.clock.advance(age_s)
+    _guess(zone, "ann")
+    assert users.authenticate(zone, "ann", "correct horse", "203.0.113.1").name == "ann"
+
+
+@pytest.mark.parametrize("name", ["agent", "root", "admin", "nobody"])
+def test_a_generated_secret_never_waits_and_costs_no_scrypt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    # given
+    zone = a_zone(tmp_path)
+    roles = {"agent": Role.COMPUTE, "root": Role.PARENT, "admin": Role.ADMIN}
+    secrets = {known: users.create(zone, known, role, "").secret for known, role in roles.items()}
+    _guess(zone, name)
+    counted = _count_scrypts(monkeypatch)
+    # when
+    for _ in range(100):
+        with pytest.raises(Unauthorized):
+            users.authenticate(zone, name, "w" * 43, "192.0.2.1")
+    if name in secrets:
+        assert users.authenticate(zone, name, secrets[name], "192.0.2.1").name == name
+    # then
+    assert not counted
+
+
+def test_nobody_chooses_a_password_that_looks_like_a_generated_secret(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    with pytest.raises(BadRequest) as refused:
+        users.create(zone, "ann", Role.MEMBER, "p", "w" * 43)
+    assert (refused.value.code, refused.value.field) == ("password_not_allowed", "user.password")
 
 
 def test_the_credentials_of_a_removed_user_end_at_once(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Who asks: HTTP Basic against the zone's own users, or without authentication whoever they say they are."""
+"""Authentication: HTTP Basic against the zone's own users, or `noauth`, which takes the caller's word."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ EVERYBODY = Caller(user_id="noauth", name="noauth", role=Role.ADMIN, project_id=
 
 
 def authenticate(zone: Zone, request: Request, may_call: Collection[Role]) -> Caller:
-    """The user whose credentials came with the request. Raises Unauthorized, the same for all reasons.
+    """Return the user whose credentials came with the request.
 
-    Without authentication it is everybody, in the role that they name, else in one that may make the call.
+    Raises Unauthorized, the same for all reasons, OverLimit and ZoneBusy. With `noauth` it is one user for
+    all, in the role that the caller names, else in one that may make the call.
     """
     if zone.conf.auth_strategy == "noauth":
         return replace(EVERYBODY, role=_unverified_role(request) or _own_role(may_call))
     given = request.authorization
     if given is None or given.type != "basic" or not given.username or given.password is None:
         raise Unauthorized("Credentials are needed (HTTP Basic).")
-    return users.authenticate(zone, given.username, given.password)
+    return users.authenticate(zone, given.username, given.password, request.remote_addr or "")
 
 
 def _unverified_role(request: Request) -> Role | None:

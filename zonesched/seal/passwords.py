@@ -1,4 +1,4 @@
-"""How a zone knows its users again: people's passwords by scrypt, generated secrets by SHA-256.
+"""Proof of who a user is: people's passwords by scrypt, generated secrets by SHA-256.
 
 A stored text says which of the two it is, and the cost of a scrypt is in it, so that a later cost leaves the
 older texts valid. A generated secret has 256 random bits: no slow hash makes it harder to guess.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from zonesched.seams import Clock
 _SALT_BYTES = 16
 _HASH_BYTES = 32
 _SECRET_BYTES = 32
+_SECRET_FORM = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,9 @@ PERSON = ScryptCost()
 UNKNOWN_USER = f"scrypt${PERSON.n}${PERSON.r}${PERSON.p}${'00' * _SALT_BYTES}${'00' * _HASH_BYTES}"
 """A stored text that no password fits: where there is no such user, verifying it takes as long."""
 
+UNKNOWN_MACHINE = f"sha256${'00' * 32}"
+"""A stored text that no secret fits."""
+
 
 def hash_password(password: str, clock: Clock, cost: ScryptCost = PERSON) -> str:
     """The text to store of a person's password."""
@@ -42,6 +47,11 @@ def hash_password(password: str, clock: Clock, cost: ScryptCost = PERSON) -> str
 def new_secret(clock: Clock) -> str:
     """A secret of 256 random bits, 43 characters of base64url: shown once, to whom it is for."""
     return urlsafe_b64encode(clock.random_bytes(_SECRET_BYTES)).rstrip(b"=").decode("ascii")
+
+
+def is_secret_form(presented: str) -> bool:
+    """Whether a text has the form of a generated secret, which no chosen password may have."""
+    return _SECRET_FORM.fullmatch(presented) is not None
 
 
 def hash_secret(secret: str) -> str:
@@ -66,7 +76,7 @@ def verify(presented: str, stored: str) -> bool:
 
 
 class VerifiedCache:
-    """Remembers for `ttl_s` seconds, in this process, which password of a user was verified.
+    """Remembers in this process which password of a user was verified, for `ttl_s` seconds.
 
     It keeps a keyed hash and no password, under a key that dies with the process. The stored text is part of
     the hash: a password that was changed, also by another process, is verified anew.
@@ -78,14 +88,23 @@ class VerifiedCache:
         self._key = clock.random_bytes(32)
         self._verified: dict[str, tuple[bytes, float]] = {}
 
+    def knows(self, user_id: str, presented: str, stored: str) -> bool:
+        """Whether the same three were found to fit a short while ago; costs no scrypt."""
+        _, until = self._verified.get(user_id, (b"", 0.0))
+        return self._clock.monotonic() < until and self.has_seen(user_id, presented, stored)
+
+    def has_seen(self, user_id: str, presented: str, stored: str) -> bool:
+        """Whether the same three were found to fit, however long ago, as the last of this user."""
+        known_tag, _ = self._verified.get(user_id, (b"", 0.0))
+        return hmac.compare_digest(self._tag(user_id, presented, stored), known_tag)
+
     def verify(self, user_id: str, presented: str, stored: str) -> bool:
         """As `verify`, without the scrypt where the same three were found to fit a short while ago."""
-        tag = self._tag(user_id, presented, stored)
-        known_tag, until = self._verified.get(user_id, (b"", 0.0))
-        if hmac.compare_digest(tag, known_tag) and self._clock.monotonic() < until:
+        if self.knows(user_id, presented, stored):
             return True
         if not verify(presented, stored):
             return False
+        tag = self._tag(user_id, presented, stored)
         self._verified[user_id] = (tag, self._clock.monotonic() + self._ttl_s)
         return True
 

@@ -24,6 +24,7 @@ from zonesched.services.state.child_rows import StoredChildren
 from zonesched.services.state.heartbeats import Heartbeats
 from zonesched.services.state.host_cache import HostCache
 from zonesched.services.state.notifications import Notifications
+from zonesched.services.state.password_guard import PasswordGuard
 from zonesched.services.state.quotas import Limits
 from zonesched.services.state.sql_hosts import SqlHosts
 from zonesched.services.state.wake import Wake
@@ -50,6 +51,7 @@ class Zone:
     keyring: Keyring
     secret_box: SecretBox
     verified: VerifiedCache
+    passwords: PasswordGuard
     schedulers: Schedulers
     hosts: HostCache | SqlHosts
     heartbeats: Heartbeats
@@ -98,6 +100,7 @@ class Zone:
             keyring=Keyring.from_conf(conf.build_plan_encryption_key),
             secret_box=secret_box,
             verified=VerifiedCache(clock),
+            passwords=PasswordGuard(clock, conf.api_threads // 2),
             schedulers=schedulers,
             hosts=_hosts(conf, store, clock, schedulers.default),
             heartbeats=Heartbeats(store, clock, conf.service_down_time),

@@ -107,16 +107,40 @@ def delete(zone: Zone, name: str, force: bool = False) -> None:
     zone.verified.drop(zone.store.write(fn).id)
 
 
-def authenticate(zone: Zone, name: str, password: str) -> Caller:
-    """The user of that name and password. Raises Unauthorized, which takes as long for every reason."""
+def authenticate(zone: Zone, name: str, password: str, address: str = "") -> Caller:
+    """Return the user of that name and password.
+
+    `address`: the IP address of the caller, "" where it is not known. Raises Unauthorized, which takes
+    as long for every reason, and OverLimit and ZoneBusy for a password that cannot be checked now.
+    """
     user = zone.store.read(lambda tx: rows.read_by_name(tx, name))
-    # What is longer than any password is not hashed.
+    # A text that is longer than any password is not hashed.
     presented = password if len(password) <= LONGEST_PASSWORD else ""
-    if user is not None and zone.verified.verify(user.id, presented, user.secret):
-        return Caller(user.id, user.name, user.role, user.project_id, user.explained)
-    if user is None or not user.secret.startswith("scrypt$"):
-        passwords.verify(presented, passwords.UNKNOWN_USER)
-    raise Unauthorized("The credentials are not valid.")
+    if not _is_proof(zone, user, name, presented, address) or user is None:
+        raise Unauthorized("The credentials are not valid.")
+    return Caller(user.id, user.name, user.role, user.project_id, user.explained)
+
+
+def _is_proof(zone: Zone, user: User | None, name: str, presented: str, address: str) -> bool:
+    """Whether this is the user's password or secret; an unknown user costs as much as a known one.
+
+    A text with the form of a generated secret is compared as one alone, so that machines never wait for a
+    scrypt, however many people's passwords are being guessed.
+    """
+    has_secret = user is not None and user.secret.startswith("sha256$")
+    if passwords.is_secret_form(presented):
+        return passwords.verify(
+            presented, user.secret if user is not None and has_secret else passwords.UNKNOWN_MACHINE
+        )
+    if user is None or has_secret:
+        return zone.passwords.check(
+            name, address, lambda: passwords.verify(presented, passwords.UNKNOWN_USER)
+        )
+    if zone.verified.knows(user.id, presented, user.secret):
+        return True
+    if zone.verified.has_seen(user.id, presented, user.secret):
+        return zone.passwords.check_again(lambda: zone.verified.verify(user.id, presented, user.secret))
+    return zone.passwords.check(name, address, lambda: zone.verified.verify(user.id, presented, user.secret))
 
 
 def create_first_admin(zone: Zone, keep: Callable[[NewUser], None]) -> NewUser | None:
@@ -190,6 +214,12 @@ def _proof(zone: Zone, role: Role, password: str) -> tuple[str, str]:
     if password and role in MACHINES:
         raise BadRequest(
             f"A user of role {role.value} gets a generated secret: leave the password out.",
+            code="password_not_allowed",
+            field="user.password",
+        )
+    if passwords.is_secret_form(password):
+        raise BadRequest(
+            "user.password has the form of a generated secret: choose another length than 43.",
             code="password_not_allowed",
             field="user.password",
         )

@@ -1,0 +1,154 @@
+"""Bounds on password checks: each costs a scrypt, and whoever reaches the zone can ask for one.
+
+One scrypt runs at a time, a bounded number of calls waits for it, and wrong passwords cost their user name
+and their address growing pauses. Callers who are known are not held up: a generated secret is compared by
+SHA-256, and a password that was right before waits for one scrypt at most.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import math
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from zonesched.errors import OverLimit, ZoneBusy
+from zonesched.seams import Clock
+
+log = logging.getLogger(__name__)
+
+FREE_OF_USER, FREE_OF_ADDRESS = 5, 20
+"""Wrong passwords without a pause; many people may share an address."""
+
+LONGEST_PAUSE_S = 60.0
+FORGOTTEN_AFTER_S = 900.0
+"""Wrong passwords no longer count after so many seconds without another."""
+
+MAX_KEYS = 10_000
+"""User names and addresses that are remembered; above it the oldest is evicted, to its favour."""
+
+MAX_NAME = 256
+BUSY_RETRY_S = 1
+
+
+@dataclass(frozen=True)
+class _Failures:
+    count: int
+    last_at: float
+    retry_at: float
+
+
+class PasswordGuard:
+    """Password checks of one process; at most `waiting` calls wait, half of them of one address."""
+
+    def __init__(self, clock: Clock, waiting: int) -> None:
+        self._clock = clock
+        self._waiting = max(2, waiting)
+        self._scrypt = threading.Lock()
+        self._lock = threading.Lock()
+        self._in_hand: Counter[str] = Counter()
+        self._failures: dict[str, _Failures] = {}
+        self._signed_in: dict[str, None] = {}
+
+    def check(self, name: str, address: str, verify: Callable[[], bool]) -> bool:
+        """Whether `verify` finds the password right; it runs when no other check does.
+
+        Wrong passwords count against the name and the address; from an address where this name has signed in
+        before, against the pair alone, so that others' guesses lock nobody out there. Raises OverLimit during
+        a pause, and ZoneBusy where too many checks wait.
+        """
+        place = _network(address)
+        # A longer one is nobody's name, and must not fill this memory.
+        name = name[:MAX_NAME]
+        with self._waits(place):
+            keys = self._keys(name, place)
+            self._refuse_during_pause(keys)
+            with self._scrypt:
+                # Others of the same name or address may have failed meanwhile.
+                self._refuse_during_pause(keys)
+                is_right = verify()
+            if is_right:
+                self._remember_sign_in(name, place)
+            else:
+                self._count_failure(keys, place)
+            return is_right
+
+    def check_again(self, verify: Callable[[], bool]) -> bool:
+        """Whether `verify` finds a password right that was right before; it skips pauses and the queue."""
+        with self._scrypt:
+            return verify()
+
+    @contextmanager
+    def _waits(self, place: str) -> Iterator[None]:
+        with self._lock:
+            if self._in_hand.total() >= self._waiting or self._in_hand[place] >= self._waiting // 2:
+                message = "Too many passwords wait to be checked."
+                raise ZoneBusy(message, BUSY_RETRY_S, code="password_checks_busy")
+            self._in_hand[place] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._in_hand[place] -= 1
+                self._in_hand += Counter()
+
+    def _keys(self, name: str, place: str) -> Sequence[tuple[str, int]]:
+        """The keys that failures count against, and how many of each cost no pause."""
+        pair = f"pair {place} {name}"
+        with self._lock:
+            if pair in self._signed_in:
+                return [(pair, FREE_OF_USER)]
+        return [(f"user {name}", FREE_OF_USER), (f"address {place}", FREE_OF_ADDRESS)]
+
+    def _refuse_during_pause(self, keys: Sequence[tuple[str, int]]) -> None:
+        now = self._clock.monotonic()
+        with self._lock:
+            known = [self._failures[key] for key, _ in keys if key in self._failures]
+        wait_s = max((one.retry_at - now for one in known), default=0.0)
+        if wait_s > 0:
+            message = "Too many wrong passwords: wait before the next."
+            raise OverLimit(message, math.ceil(wait_s), code="too_many_wrong_passwords")
+
+    def _count_failure(self, keys: Sequence[tuple[str, int]], place: str) -> None:
+        now, pause_s = self._clock.monotonic(), 0.0
+        with self._lock:
+            for key, free in keys:
+                before = self._failures.pop(key, None)
+                is_old = before is None or now - before.last_at > FORGOTTEN_AFTER_S
+                count = 1 if is_old or before is None else before.count + 1
+                # The exponent is bounded as well: a count may grow for days.
+                own_s = 0.0 if count < free else min(LONGEST_PAUSE_S, 2.0 ** min(count - free, 10))
+                self._failures[key] = _Failures(count, now, now + own_s)
+                pause_s = max(pause_s, own_s)
+            _evict(self._failures)
+        if pause_s:
+            log.warning("wrong passwords from %s: the next one is checked in %d s", place, pause_s)
+
+    def _remember_sign_in(self, name: str, place: str) -> None:
+        pair = f"pair {place} {name}"
+        with self._lock:
+            self._failures.pop(pair, None)
+            self._signed_in.pop(pair, None)
+            self._signed_in[pair] = None
+            _evict(self._signed_in)
+
+
+def _evict(known: dict[str, _Failures] | dict[str, None]) -> None:
+    while len(known) > MAX_KEYS:
+        del known[next(iter(known))]
+
+
+def _network(address: str) -> str:
+    """The address that failures count against: of IPv6 the /64, which one caller has whole."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return "unknown"
+    if parsed.version == 4:
+        return str(parsed)
+    mapped = parsed.ipv4_mapped
+    return str(mapped) if mapped else str(ipaddress.ip_network((parsed, 64), strict=False))
