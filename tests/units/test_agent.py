@@ -65,8 +65,8 @@ class TestInventory:
             "address": "192.0.2.1",
             "availability_zone": "rack-1",
             "inventories": {
-                "VCPU": {"total": 32, "allocation_ratio": 4.0},
-                "MEMORY_MB": {"total": 1024, "reserved": 24},
+                "VCPU": {"total": 32, "allocation_ratio": 4.0, "max_unit": 32},
+                "MEMORY_MB": {"total": 1024, "reserved": 24, "max_unit": 1024},
             },
             "capabilities": {"kind": "big", "cores": 8},
             "traits": ["HW_A", "HW_B"],

@@ -4,7 +4,7 @@ CSV: a header, then a line per host; lines that begin with # are skipped. Column
 `address`, `availability_zone`, `capabilities` (key=value;key=value), `traits` (A;B), `metrics`
 (name=number;name=number), and for each resource class a column `CLASS` with its total and, where wanted,
 `CLASS.reserved`, `CLASS.ratio`, `CLASS.min_unit`, `CLASS.max_unit`, `CLASS.step_size`. An empty cell leaves
-the thing out.
+the thing out; without a `max_unit` one instance takes at most the total.
 
     name,availability_zone,VCPU,VCPU.ratio,MEMORY_MB,MEMORY_MB.reserved,capabilities,traits
     host-1,rack-1,32,4.0,131072,2048,kind=general,HW_CPU_X86_AVX2
@@ -40,14 +40,19 @@ class InventoryHost:
     metrics: Mapping[str, float] = field(default_factory=dict)
 
     def to_wire(self) -> dict[str, Any]:
-        """The host as PUT /hosts takes it; a ratio that is not named is the zone's to choose."""
+        """Return the host as PUT /hosts takes it.
+
+        A ratio that is not named is the zone's to choose. Without a `max_unit` one instance takes at most the
+        total: the allocation ratio lets instances share a host, not outgrow it.
+        """
         return {
             "name": self.name,
             "address": self.address,
             "availability_zone": self.availability_zone,
             "inventories": {
                 name: {
-                    ("allocation_ratio" if part == RATIO else part): value for part, value in parts.items()
+                    "max_unit": max(parts["total"], parts.get("min_unit", 1)),
+                    **{("allocation_ratio" if part == RATIO else part): n for part, n in parts.items()},
                 }
                 for name, parts in self.inventories.items()
             },
