@@ -6,10 +6,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.builders.crashes import Killed, Seams
+from tests.builders.crashes import Killed, Seams, differences
 from tests.builders.migrated import ask
 from tests.builders.tree import Tree, a_host
 from zonesched.model.views import AgentReport, AgentState
+from zonesched.services.audit import audit, audit_edges
 from zonesched.services.hosts import hosts
 
 FLAVOR = {"flavor": {"name": "small", "vcpus": 2, "ram": 2048, "disk": 10}}
@@ -74,3 +75,17 @@ def settle_until_killed(tree: Tree, seams: Seams) -> bool:
     killed = seams.killed
     seams.restart()
     return killed
+
+
+def the_server(tree: Tree, user: str = "admin") -> dict[str, Any]:
+    client = tree.nodes["root"].client(user)
+    ((server,),) = [client.get("/servers").json["servers"]]
+    shown: dict[str, Any] = client.get(f"/servers/{server['id']}").json["server"]
+    return shown
+
+
+def nothing_is_wrong(tree: Tree) -> None:
+    assert differences(tree) == []
+    for node in tree.nodes.values():
+        assert list(audit.run(node.zone)) == []
+        assert list(audit_edges.across_edges(node.zone)) == []

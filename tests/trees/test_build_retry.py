@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from requests import ConnectionError as NotThere
 
-from tests.builders.boots import FLAVOR, a_small_tree, boot, counts
+from tests.builders.boots import FLAVOR, a_small_tree, boot, counts, nothing_is_wrong, the_server
 from tests.builders.crashes import Killed, Seams, differences, heal
 from tests.builders.one_zone import sql
 from tests.builders.sealed_builds import RESERVATION, UUID, Stage
@@ -18,7 +18,7 @@ from tests.builders.tree import Node, Tree, a_host
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.request_wire import spec_to_wire
 from zonesched.model.views import AgentReport, AgentState, DesiredInstance
-from zonesched.services.audit import audit, audit_edges
+from zonesched.services.audit import audit
 from zonesched.services.hosts import hosts
 
 Outcome = Callable[[DesiredInstance], AgentState]
@@ -71,25 +71,11 @@ def built_on(tree: Tree) -> dict[str, list[str]]:
     return found
 
 
-def nothing_is_wrong(tree: Tree) -> None:
-    assert differences(tree) == []
-    for node in tree.nodes.values():
-        assert list(audit.run(node.zone)) == []
-        assert list(audit_edges.across_edges(node.zone)) == []
-
-
 def one_zone(folder: Path, *names: str, **options: Any) -> Tree:
     tree = Tree(folder)
     tree.add("root", hosts_=[a_host(name) for name in names], **options)
     tree.nodes["root"].client().post("/flavors", FLAVOR)
     return tree
-
-
-def the_server(tree: Tree, user: str = "admin") -> dict[str, Any]:
-    client = tree.nodes["root"].client(user)
-    ((server,),) = [client.get("/servers").json["servers"]]
-    shown: dict[str, Any] = client.get(f"/servers/{server['id']}").json["server"]
-    return shown
 
 
 class TestInOneZone:

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.builders.boots import FLAVOR, boot, counts, nothing_is_wrong, the_server
 from tests.builders.one_zone import sql
 from tests.builders.tree import Node, Tree, a_host
-from tests.trees.test_boot import FLAVOR
-from tests.trees.test_boot_faults import boot, counts
-from tests.trees.test_build_retry import nothing_is_wrong, the_server
 from zonesched.model.placement import Attempt
 from zonesched.model.views import AgentReport, AgentState, DesiredInstance
 from zonesched.services.hosts import hosts

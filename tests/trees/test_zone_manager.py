@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from threading import Barrier, Event, Thread
 from threading import enumerate as enumerate_threads
@@ -23,7 +23,7 @@ from zonesched.seams import Done, Executor, Failed, ThreadExecutor
 from zonesched.zones.child import Child, Offline, Ready, Waiting
 from zonesched.zones.client import ChildClient
 from zonesched.zones.fan_out import WORK_THREADS
-from zonesched.zones.zone_manager import ZoneManager
+from zonesched.zones.zone_manager import Probed, ZoneManager
 
 OWN_UUID = UUID.format(0)
 
@@ -46,6 +46,9 @@ class Scene:
 
     def list_children(self) -> list[Child]:
         return list(self.rows)
+
+    def note_zones(self, zone_uuids: Mapping[str, str]) -> list[str]:
+        return []
 
     def add(self, number: int) -> None:
         self.rows.append(a_child(number))
@@ -480,11 +483,11 @@ def test_a_child_that_was_only_probed_ties_up_no_threads(threads: ThreadExecutor
     scene = Scene(executor=threads)
     scene.says(uuid=OWN_UUID)
 
-    error = scene.manager.probe(scene.rows[0])
+    probed = scene.manager.probe(scene.rows[0])
     for thread in of_lanes(scene):
         thread.join(timeout=5)
 
-    assert (error, of_lanes(scene)) == ("child_is_self", [])
+    assert (probed, of_lanes(scene)) == (Probed(OWN_UUID, "child_is_self"), [])
 
 
 def of_lanes(scene: Scene, *numbers: int) -> list[Thread]:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.model.placement import ZONE_LOST, InstanceStatus, PlacementState
 from zonesched.store import tables as t
+from zonesched.store.placements import Placement
+from zonesched.store.prepared import Prepared, one_of
+
+_LOST = Prepared(
+    sa.select(t.placements.c.uuid, t.placements.c.number).where(
+        one_of(t.placements.c.uuid, "uuids"),
+        t.placements.c.kind == "child",
+        t.placements.c.reason == ZONE_LOST,
+        t.placements.c.child_id.not_in(sa.select(t.children.c.id)),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -40,3 +52,15 @@ def places_below(tx: Connection, child_id: str) -> list[PlaceBelow]:
         )
         for row in tx.execute(statement)
     ]
+
+
+def lost_with_child(tx: Connection, uuids: Sequence[str]) -> frozenset[tuple[str, int]]:
+    """By (uuid, number), the places of these instances that ended because their child zone was removed."""
+    return frozenset((row.uuid, row.number) for row in _LOST.all(tx, uuids=uuids))
+
+
+def move_to_child(tx: Connection, placement: Placement, child_id: str) -> None:
+    """Note that a place is in the child zone as it is registered now, under another id than before."""
+    place = t.placements.c
+    this = sa.and_(place.uuid == placement.uuid, place.number == placement.number)
+    tx.execute(sa.update(t.placements).where(this).values(child_id=child_id))

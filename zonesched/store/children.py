@@ -28,7 +28,10 @@ _REGISTERED = Prepared(sa.select(COLUMNS.id).where(one_of(COLUMNS.id, "ids")))
 
 @dataclass(frozen=True)
 class ChildRow:
-    """One row. `cursor` is how far this zone has read what changed there, as the child named it."""
+    """One row. `cursor` is how far this zone has read what changed there, as the child named it.
+
+    `zone_uuid`: the uuid by which the child's zone knows itself, "" until it has answered.
+    """
 
     id: str
     name: str
@@ -38,6 +41,7 @@ class ChildRow:
     weight_offset: float
     weight_scale: float
     cursor: str = ""
+    zone_uuid: str = ""
 
 
 def insert(tx: Connection, child: ChildRow) -> None:
@@ -66,6 +70,17 @@ def registered(tx: Connection, child_ids: Iterable[str]) -> frozenset[str]:
 def replace(tx: Connection, child: ChildRow) -> None:
     """Store a child anew; its place in the order stays."""
     tx.execute(sa.update(t.children).where(COLUMNS.id == child.id).values(**_to_row(child)))
+
+
+def name_of_zone(tx: Connection, zone_uuid: str, but: str) -> str:
+    """The name of the child with this zone uuid, other than the child `but` (an id); "" for none."""
+    statement = sa.select(COLUMNS.name).where(COLUMNS.zone_uuid == zone_uuid, COLUMNS.id != but)
+    return str(tx.execute(statement).scalar() or "")
+
+
+def set_zone_uuid(tx: Connection, child_id: str, zone_uuid: str) -> None:
+    """Note which zone a child is."""
+    tx.execute(sa.update(t.children).where(COLUMNS.id == child_id).values(zone_uuid=zone_uuid))
 
 
 def cursors(tx: Connection) -> Mapping[str, str]:
@@ -104,6 +119,7 @@ def _from_row(row: Any) -> ChildRow:
         weight_offset=row.weight_offset,
         weight_scale=row.weight_scale,
         cursor=row.cursor,
+        zone_uuid=row.zone_uuid or "",
     )
 
 
@@ -116,4 +132,5 @@ def _to_row(child: ChildRow) -> Mapping[str, Any]:
         "weight_offset": child.weight_offset,
         "weight_scale": child.weight_scale,
         "cursor": child.cursor,
+        "zone_uuid": child.zone_uuid or None,
     }

@@ -55,6 +55,12 @@ def children(tx: Connection, child_ids: Iterable[str]) -> None:
         tx.execute(_CHILDREN, {"ids": ids})
 
 
+def which_zones(tx: Connection) -> None:
+    """Lock which zones are children."""
+    if _is_needed(tx):
+        _advisory(tx, [("children",)])
+
+
 def instances(tx: Connection, uuids: Sequence[str], more_hosts: Sequence[str] = ()) -> None:
     """Lock the boots of these instances, their server groups, and the hosts on which they take something.
 

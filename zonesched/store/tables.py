@@ -124,6 +124,8 @@ children = Table(
     Column("weight_offset", Float, nullable=False),
     Column("weight_scale", Float, nullable=False),
     Column("cursor", String(256), nullable=False),
+    # What the zone calls itself; null until it has answered. No zone is a child twice.
+    Column("zone_uuid", UUID, unique=True, index=True),
 )
 
 services = Table(

@@ -28,6 +28,7 @@ class Child:
     password: str = field(repr=False)
     weight_offset: float = 0.0
     weight_scale: float = 1.0
+    zone_uuid: str = ""
 
     def same_endpoint(self, other: Child) -> bool:
         """Whether calls to both go to the same place as the same user."""

@@ -36,9 +36,18 @@ class PollRules:
     failures_to_offline: int
 
 
-def after_answer(known: KnownChild, info: ChildInfo, now: float, rules: PollRules) -> KnownChild:
-    """The child has answered well; it may still be one that cannot be used."""
-    error = unusable(info, rules)
+REGISTERED_TWICE = "child_registered_twice"
+"""The code of a child whose zone is another child of this zone already."""
+
+
+def after_answer(
+    known: KnownChild, info: ChildInfo, now: float, rules: PollRules, *, is_another: bool = False
+) -> KnownChild:
+    """The child has answered well; it may still be one that cannot be used.
+
+    `is_another`: its zone is another child of this zone already.
+    """
+    error = unusable(info, rules) or (REGISTERED_TWICE if is_another else "")
     if error:
         return replace(
             known,

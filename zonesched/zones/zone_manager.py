@@ -37,11 +37,25 @@ from zonesched.zones.transport import Transport
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class Probed:
+    """The answer to one question how a zone is: its uuid, "" without a good answer.
+
+    `error`: the code of why it can take no part, "" where it can or has not answered.
+    """
+
+    zone_uuid: str = ""
+    error: str = ""
+
+
 class ChildRows(Protocol):
     """Where the registered children are kept."""
 
     def list_children(self) -> Sequence[Child]:
         """All of them, in one fixed order, with their passwords in the clear."""
+
+    def note_zones(self, zone_uuids: Mapping[str, str]) -> Collection[str]:
+        """Note zone uuids by child id; return the ids of those whose zone is another child already."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +116,7 @@ class ZoneManager:
         timeout_s = self._settings.poll_timeout_s
         questions = [self._how_it_is(known.child) for known in polled]
         outcomes = fan_out(self._executor, self._clock, questions, timeout_s)
+        twice = self._note_zones([known.child for known in polled], outcomes)
         with self._lock:
             known_now = dict(self._known)
             for asked, outcome in zip(polled, outcomes, strict=True):
@@ -110,19 +125,18 @@ class ZoneManager:
                 now = known_now.get(asked.child.id)
                 # One that was removed or moved meanwhile is not judged by what it answered before.
                 if now is not None and now.child.same_endpoint(asked.child):
-                    known_now[now.child.id] = self._judged(now, outcome)
+                    known_now[now.child.id] = self._judged(now, outcome, is_another=asked.child.id in twice)
             self._known = known_now
             self._has_polled = True
 
-    def probe(self, child: Child) -> str:
-        """Why a child that is about to be added or changed can take no part, as a code; it is asked once.
-
-        "" for one that can, and for one that does not answer well now: it may not have been started yet.
-        """
+    def probe(self, child: Child) -> Probed:
+        """Ask a child once that is about to be added or changed: it may not have been started yet."""
         timeout_s = self._settings.poll_timeout_s
         (outcome,) = fan_out(self._executor, self._clock, [self._how_it_is(child)], timeout_s)
         self._free_lanes()
-        return unusable(outcome.value, self._settings.rules) if isinstance(outcome, Done) else ""
+        if not isinstance(outcome, Done):
+            return Probed()
+        return Probed(outcome.value.uuid, unusable(outcome.value, self._settings.rules))
 
     def offered(self, child_id: str, blob_size: int) -> None:
         """Take note that a child has offered blobs of this size."""
@@ -259,11 +273,24 @@ class ZoneManager:
 
         return Question(health_lane(child.id), ask)
 
-    def _judged(self, known: KnownChild, outcome: Done[ChildInfo] | Failed | Late) -> KnownChild:
+    def _note_zones(
+        self, asked: Sequence[Child], outcomes: Sequence[Done[ChildInfo] | Failed | Late]
+    ) -> Collection[str]:
+        """The children that turn out to be the zone of another child, by id."""
+        told = {
+            child.id: outcome.value.uuid
+            for child, outcome in zip(asked, outcomes, strict=True)
+            if isinstance(outcome, Done) and outcome.value.uuid != child.zone_uuid
+        }
+        return self._rows.note_zones(told) if told else ()
+
+    def _judged(
+        self, known: KnownChild, outcome: Done[ChildInfo] | Failed | Late, *, is_another: bool
+    ) -> KnownChild:
         rules = self._settings.rules
         match outcome:
             case Done(info):
-                return after_answer(known, info, self._clock.now(), rules)
+                return after_answer(known, info, self._clock.now(), rules, is_another=is_another)
             case Failed(ChildBusy(code=code, retry_after_s=pause_s)):
                 return after_busy(known, code, self._clock.monotonic() + pause_s)
             case Failed(ChildUnreachable(code=code)):

@@ -17,7 +17,7 @@ from zonesched.services.audit.audit import GRACE_S
 from zonesched.services.zone import Zone
 from zonesched.store import children as child_rows
 from zonesched.store import instances
-from zonesched.store.child_placements import PlaceBelow, places_below
+from zonesched.store.child_placements import PlaceBelow, lost_with_child, places_below
 from zonesched.zones.client import ChildClient
 
 MOST_PAGES = 10_000
@@ -35,12 +35,16 @@ class Unlike:
 
 @dataclass(frozen=True)
 class _Edge:
-    """What both sides of one edge say, by (uuid, attempt), and whose each instance here is."""
+    """What both sides of one edge say, by (uuid, attempt), and whose each instance here is.
+
+    `lost`: attempts that ended here because their child was removed, before it was added again.
+    """
 
     child_id: str
     here: Mapping[Key, PlaceBelow]
     below: Mapping[Key, InstanceChange]
     callers: Mapping[str, str]
+    lost: frozenset[Key]
 
 
 def across_edges(zone: Zone, budget_s: float = math.inf) -> list[Inconsistency]:
@@ -78,11 +82,14 @@ def _read(zone: Zone, child_id: str, ends_at: float) -> _Edge:
     pending = {item.uuid for item in _changes(zone, client, cursors.get(child_id, ""))}
     uuids = sorted({p.uuid for p in places} | {uuid for uuid, _ in told})
     rows = zone.store.read(lambda tx: instances.read_by_uuid(tx, uuids))
+    lost = zone.store.read(lambda tx: lost_with_child(tx, sorted({uuid for uuid, _ in told})))
     return _Edge(
         child_id,
         {(p.uuid, p.number): p for p in places if p.uuid not in pending},
-        {key: item for key, item in told.items() if item.uuid not in pending},
+        # Of what was lost with a child the sync takes nothing over.
+        {key: item for key, item in told.items() if item.uuid not in pending or key in lost},
         {uuid: row.caller_id for uuid, row in rows.items()},
+        lost,
     )
 
 
@@ -112,7 +119,9 @@ def _unknown(edge: _Edge, overdue_before: float) -> Iterable[Unlike]:
         place = edge.here.get(key)
         if told.status not in LIVING_STATUSES:
             continue
-        if place is None:
+        if key in edge.lost:
+            detail = "lost when its child zone was removed; a repair takes it back, or deletes it there"
+        elif place is None:
             detail = "never placed there"
         elif place.state in FINAL and (
             told.status is not InstanceStatus.BUILD or place.hold_expires_at < overdue_before

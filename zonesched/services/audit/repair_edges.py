@@ -9,16 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from zonesched.model.inconsistency import Left, Mended, OfAttempt, Repaired
-from zonesched.model.placement import LIVING_STATUSES, WANTED, InstanceChange, InstanceStatus, PlacementState
+from zonesched.model.placement import (
+    LIVING_STATUSES,
+    WANTED,
+    ZONE_LOST,
+    InstanceChange,
+    InstanceStatus,
+    PlacementState,
+)
 from zonesched.services.audit.audit_edges import Unlike
 from zonesched.services.audit.repair_rows import CannotTell, Repair
 from zonesched.store import instances, placements
-from zonesched.store.child_placements import PlaceBelow
+from zonesched.store.child_placements import PlaceBelow, lost_with_child, move_to_child
 from zonesched.store.instances import Instance
 from zonesched.store.placements import InChild, Placement
 
 State = PlacementState
-BELIEVED_LOST = ("deleted_below", "lost_below", "place_lost")
+BELIEVED_LOST = ("deleted_below", "lost_below", "place_lost", ZONE_LOST)
 """Reasons of an ERROR that only says where an instance was not found: it is wanted where it is."""
 
 
@@ -95,7 +102,9 @@ def _put(
         placements.insert(repair.tx, [place])
         return
     (place,) = here
-    if not isinstance(place.where, InChild) or place.where.child_id != subject.child_id:
+    if place.key in lost_with_child(repair.tx, [place.uuid]):
+        move_to_child(repair.tx, place, subject.child_id)
+    elif not isinstance(place.where, InChild) or place.where.child_id != subject.child_id:
         raise CannotTell("this attempt was sent elsewhere: the child's admin may delete it")
     placements.move(
         repair.tx, repair.change, place, state, reason="repaired", next_call_at=repair.now, repair=True

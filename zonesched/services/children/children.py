@@ -26,7 +26,7 @@ from zonesched.store.placements import Placement
 from zonesched.store.store import Transaction
 from zonesched.zones.address import AddressRefused
 from zonesched.zones.child import Offline, Ready, Waiting
-from zonesched.zones.known_child import KnownChild
+from zonesched.zones.known_child import REGISTERED_TWICE, KnownChild
 
 State = PlacementState
 
@@ -48,8 +48,8 @@ def add(zone: Zone, form: ChildForm) -> ChildView:
 
     It is asked once how it is: one that answers and can take no part is refused; one that does not answer is
     added all the same, and polled later. Raises BadRequest for a URL that may not be called, a child that can
-    take no part or a weight that is none, Unavailable for a zone that cannot keep a credential (option
-    secret_encryption_key).
+    take no part or a weight that is none, Conflict for a zone that is a child already, Unavailable for a zone
+    that cannot keep a credential (option secret_encryption_key).
     """
     child_id = zone.clock.new_uuid()
     row = ChildRow(
@@ -62,8 +62,13 @@ def add(zone: Zone, form: ChildForm) -> ChildView:
         weight_scale=form.weight_scale,
     )
     _check_weights(row)
-    _probe(zone, row)
-    zone.store.write(lambda tx: rows.insert(tx, row))
+    row = replace(row, zone_uuid=_probe(zone, row))
+
+    def fn(tx: Transaction) -> None:
+        _check_is_no_other(tx, row)
+        rows.insert(tx, row)
+
+    zone.store.write(fn)
     zone.children.refresh()
     return show(zone, child_id)
 
@@ -84,13 +89,15 @@ def change(zone: Zone, child_id: str, wanted: ChildChange) -> ChildView:
     wanted_row = replace(present, **given)
     _check_weights(wanted_row)
     if given.keys() & {"api_url", "username", "encrypted_password"}:
-        _probe(zone, wanted_row)
+        # Where it does not answer, the next poll says which zone it is.
+        given["zone_uuid"] = _probe(zone, wanted_row)
 
     def fn(tx: Transaction) -> None:
         before = _existing(tx, child_id)
         after = replace(before, **given)
         # What was read at one place says nothing of another.
         moved = after.api_url != before.api_url
+        _check_is_no_other(tx, after)
         rows.replace(tx, replace(after, cursor="") if moved else after)
 
     zone.store.write(fn)
@@ -158,11 +165,24 @@ def _checked_url(zone: Zone, unverified: str) -> str:
         ) from error
 
 
-def _probe(zone: Zone, row: ChildRow) -> None:
-    """Ask a child how it is, as it would be called; nothing is learnt from one that does not answer well."""
-    error = zone.children.probe(_stored(zone).child(row))
-    if error:
-        raise BadRequest(_REFUSED[error], code=error, field="zone.api_url")
+def _probe(zone: Zone, row: ChildRow) -> str:
+    """Ask a child how it is, as it would be called; its zone's uuid, "" where it does not answer well."""
+    probed = zone.children.probe(_stored(zone).child(row))
+    if probed.error:
+        raise BadRequest(_REFUSED[probed.error], code=probed.error, field="zone.api_url")
+    return probed.zone_uuid
+
+
+def _check_is_no_other(tx: Transaction, row: ChildRow) -> None:
+    """Raise Conflict for the zone of another child: all that it has would count twice."""
+    locks.which_zones(tx)
+    name = rows.name_of_zone(tx, row.zone_uuid, but=row.id) if row.zone_uuid else ""
+    if name:
+        raise Conflict(
+            f"zone.api_url leads to the zone that is the child {name} already.",
+            code=REGISTERED_TWICE,
+            field="zone.api_url",
+        )
 
 
 _REFUSED = {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from zonesched.errors import Unavailable
 from zonesched.seal.secrets import SecretBox
 from zonesched.store import children as rows
+from zonesched.store import locks
 from zonesched.store.children import ChildRow
-from zonesched.store.store import Store
+from zonesched.store.store import Store, Transaction
 from zonesched.zones.child import Child
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,21 @@ class StoredChildren:
         One whose credential cannot be decrypted has an empty one: it refuses our calls, so it is offline.
         """
         return [self.child(row) for row in self._store.read(rows.read_all)]
+
+    def note_zones(self, zone_uuids: Mapping[str, str]) -> Collection[str]:
+        """Note zone uuids by child id; return the ids of those whose zone is another child already."""
+
+        def fn(tx: Transaction) -> list[str]:
+            locks.which_zones(tx)
+            refused: list[str] = []
+            for child_id, zone_uuid in zone_uuids.items():
+                if rows.name_of_zone(tx, zone_uuid, but=child_id):
+                    refused.append(child_id)
+                else:
+                    rows.set_zone_uuid(tx, child_id, zone_uuid)
+            return refused
+
+        return self._store.write(fn)
 
     def encrypt(self, child_id: str, password: str) -> str:
         """A child's credential as its row keeps it. Raises Unavailable for a zone without a key for it."""
@@ -48,4 +64,5 @@ class StoredChildren:
             password=password,
             weight_offset=row.weight_offset,
             weight_scale=row.weight_scale,
+            zone_uuid=row.zone_uuid,
         )

@@ -1,0 +1,142 @@
+"""No zone is a child twice, by whatever name, URL or user; one that is added again gets back what it has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.boots import FLAVOR, boot, counts, nothing_is_wrong, report_all
+from tests.builders.one_zone import sql
+from tests.builders.tree import Answer, Node, Tree, a_host
+from zonesched.model.caller import Role
+from zonesched.model.views import AgentState
+from zonesched.services.audit import audit_edges, repair
+from zonesched.services.catalog import users
+from zonesched.services.children import children
+
+OTHER_URL = "http://127.0.0.1:7999"
+
+
+def a_tree(folder: Path) -> Tree:
+    """A root with one leaf, which answers at a second URL and to a second parent user too."""
+    tree = Tree(folder)
+    tree.add("root")
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+    leaf = tree.add("leaf", hosts_=[a_host("h1")], parent="root")
+    leaf.secrets["other"] = users.create(leaf.zone, "other", Role.PARENT, "-").secret
+    tree.network.mount(OTHER_URL, leaf.app)
+    tree.poll()
+    return tree
+
+
+def a_form(leaf: Node, **changes: str) -> dict[str, Any]:
+    form = {
+        "name": "again",
+        "api_url": leaf.url,
+        "username": "parent-root",
+        "password": leaf.secrets["parent-root"],
+    }
+    return {"zone": form | changes}
+
+
+def refused(answer: Answer) -> tuple[int, str]:
+    (fault,) = answer.json.values()
+    assert "leaf" in fault["message"]
+    return answer.status, fault["error_code"]
+
+
+@pytest.mark.parametrize("way", ["other name", "other url", "other user"])
+def test_the_same_zone_is_not_added_again(tmp_path: Path, way: str) -> None:
+    tree = a_tree(tmp_path)
+    leaf = tree.nodes["leaf"]
+    changes = {
+        "other name": {},
+        "other url": {"api_url": OTHER_URL},
+        "other user": {"username": "other", "password": leaf.secrets["other"]},
+    }
+
+    answer = tree.nodes["root"].client().post("/zones", a_form(leaf, **changes[way]))
+
+    assert refused(answer) == (409, "child_registered_twice")
+    assert len(children.list_children(tree.nodes["root"].zone)) == 1
+
+
+def test_a_child_is_not_moved_to_the_zone_of_another(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path)
+    tree.add("second", hosts_=[a_host("h2")])
+    second = tree.join("root", "second")
+
+    leaf = tree.nodes["leaf"]
+    moved = {"api_url": OTHER_URL, "username": "other", "password": leaf.secrets["other"]}
+
+    answer = tree.nodes["root"].client().call("PUT", f"/zones/{second}", {"zone": moved})
+
+    assert refused(answer) == (409, "child_registered_twice")
+    assert children.show(tree.nodes["root"].zone, second).api_url == tree.nodes["second"].url
+
+
+def test_a_child_that_did_not_answer_when_it_was_added_takes_no_part_once_it_does(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path)
+    root, leaf = tree.nodes["root"], tree.nodes["leaf"]
+    late = "http://127.0.0.1:7998"
+    added = root.client().post("/zones", a_form(leaf, api_url=late))
+    assert added.status < 300, added.body
+
+    tree.network.mount(late, leaf.app)
+    tree.poll()
+
+    states = {view.name: (view.state, view.last_error) for view in children.list_children(root.zone)}
+    assert states == {"leaf": ("ready", ""), "again": ("offline", "child_registered_twice")}
+
+
+class TestAddedAgainAfterARemovalByForce:
+    def removed_and_added(self, folder: Path) -> tuple[Tree, str]:
+        tree = a_tree(folder)
+        root, leaf = tree.nodes["root"], tree.nodes["leaf"]
+        reservation_id = boot(tree, num_instances=2)
+        tree.settle()
+        report_all(tree, "leaf", AgentState.ACTIVE)
+        tree.clock.advance(2.0)
+        tree.settle()
+        assert counts(tree, reservation_id) == {"ACTIVE": 2}
+        (child,) = children.list_children(root.zone)
+        children.remove(root.zone, child.id, force=True)
+        tree.settle()
+        assert counts(tree, reservation_id) == {"ERROR": 2}
+        assert root.client().post("/zones", a_form(leaf)).status < 300
+        tree.poll()
+        return tree, reservation_id
+
+    def test_the_first_audit_says_that_its_instances_can_be_taken_back(self, tmp_path: Path) -> None:
+        tree, _ = self.removed_and_added(tmp_path)
+
+        found = audit_edges.across_edges(tree.nodes["root"].zone)
+
+        assert [one.kind for one in found] == ["child_has_unknown_instance"] * 2
+        assert all("was removed; a repair takes it back" in one.detail for one in found)
+
+    def test_a_repair_takes_them_back(self, tmp_path: Path) -> None:
+        tree, reservation_id = self.removed_and_added(tmp_path)
+
+        done = repair.run(tree.nodes["root"].zone)
+        tree.settle()
+
+        assert repair.left(done) == []
+        assert counts(tree, reservation_id) == {"ACTIVE": 2}
+        assert sql(tree.nodes["leaf"].zone, "select uuid from instances where status != 'ACTIVE'") == []
+        nothing_is_wrong(tree)
+
+    def test_what_its_owner_has_deleted_since_is_deleted_there(self, tmp_path: Path) -> None:
+        tree, _ = self.removed_and_added(tmp_path)
+        client = tree.nodes["root"].client()
+        for server in client.get("/servers").json["servers"]:
+            assert client.delete(f"/servers/{server['id']}").status == 204
+
+        done = repair.run(tree.nodes["root"].zone)
+        tree.settle()
+
+        assert repair.left(done) == []
+        assert sql(tree.nodes["leaf"].zone, "select uuid from instances where status != 'DELETED'") == []
+        nothing_is_wrong(tree)
