@@ -109,6 +109,16 @@ HEALTHY = Counter({"root": 1, "a": 1, "b": 1, "d": 1})
 CHAIN = {"root": "", "z1": "root", "z2": "z1", "z3": "z2"}
 
 
+def test_a_parent_gets_no_more_time_than_its_child_allows_whatever_it_asks_for(tree: TimedTree) -> None:
+    tree.grow({"root": "", "middle": "root", "leaf": "middle"}, max_time_budget=20.0)
+    tree.takes("leaf", NEVER)
+
+    tree.decide(a_spec(budget_s=3600.0))
+
+    assert tree.budgets()["middle"] == [3600.0 - RESERVE_S]
+    assert tree.budgets()["leaf"] == [20.0 - RESERVE_S]
+
+
 # -- slow and dead children --------------------------------------------------------------------------------
 
 

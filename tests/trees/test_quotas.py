@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -389,14 +390,13 @@ def test_a_child_that_is_busy_when_it_is_polled_is_not_down(tmp_path: Path) -> N
 
 def test_only_so_many_selects_are_under_way(tmp_path: Path) -> None:
     tree = a_tree(tmp_path, api_threads=4)
-    limits = tree.nodes["leaf"].zone.limits
-    for _ in range(3):
-        limits.start_select()
-
-    boot(tree.nodes["root"])
-    tree.settle()
-    while_full = placed(tree)
-    limits.end_select()
+    slots = tree.nodes["leaf"].zone.select_slots
+    with ExitStack() as others:
+        for parent in ("one", "another", "a third"):
+            others.enter_context(slots.of_parent(parent))
+        boot(tree.nodes["root"])
+        tree.settle()
+        while_full = placed(tree)
     tree.clock.advance(5)
     boot(tree.nodes["root"])
     tree.settle()

@@ -97,6 +97,13 @@ SELECT = [
         help="Time budget in seconds of a select made here.",
     ),
     cfg.FloatOpt(
+        "max_time_budget",
+        default=60.0,
+        min=1.0,
+        max=3600.0,
+        help="Longest time in seconds that this zone works on a parent's select or build.",
+    ),
+    cfg.FloatOpt(
         "select_reserve",
         default=0.25,
         min=0.0,

@@ -26,6 +26,7 @@ from zonesched.services.state.host_cache import HostCache
 from zonesched.services.state.notifications import Notifications
 from zonesched.services.state.password_guard import PasswordGuard
 from zonesched.services.state.quotas import Limits
+from zonesched.services.state.select_slots import SelectSlots
 from zonesched.services.state.sql_hosts import SqlHosts
 from zonesched.services.state.wake import Wake
 from zonesched.store import identity, reservations, schema
@@ -59,6 +60,7 @@ class Zone:
     group: ServiceGroup
     children: ZoneManager
     limits: Limits
+    select_slots: SelectSlots
     boots: BootQueue
     wake: Wake
     opened_at: float
@@ -110,6 +112,7 @@ class Zone:
                 conf, StoredChildren(store, secret_box), uuid, clock, executor, transport
             ),
             limits=Limits(conf, uuid, store, clock),
+            select_slots=SelectSlots(conf.api_threads * 3 // 4),
             boots=boots,
             wake=Wake(boots, notifications),
             opened_at=clock.monotonic(),

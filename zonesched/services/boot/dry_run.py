@@ -36,13 +36,18 @@ def dry_run(zone: Zone, caller: Caller, form: BootForm, *, record: bool) -> DryR
     """How many would fit, where, and what runs out first; with `record`, all that it was decided by.
 
     An admin sees where; others a number and reasons. Raises what a boot does, and Forbidden for a record for
-    anybody but an admin.
+    anybody but an admin, ZoneBusy.
     """
     is_admin = caller.role is Role.ADMIN
     if record and not is_admin:
         raise Forbidden("record: it names hosts, and is for an admin alone.", field="record")
     select.check_ready(zone)
     spec = boot.spec_of(zone, caller, form)
+    with zone.select_slots.of_user(caller.user_id):
+        return _run(zone, spec, form, is_admin=is_admin, record=record)
+
+
+def _run(zone: Zone, spec: RequestSpec, form: BootForm, *, is_admin: bool, record: bool) -> DryRunView:
     if record:
         hosts = RecordedHosts(*zone.hosts.snapshot())
         decision, basis = select.decide_on(zone, hosts, spec, zone.uuid, select.BEST_HOSTS)

@@ -60,7 +60,7 @@ def hold_builds(
 
     Raises BlobRefused, with nothing created, when no entry of any build opens, and OverLimit.
     """
-    started_at = zone.clock.monotonic()
+    ends_at = zone.clock.monotonic() + min(spec.time_budget_s, zone.conf.max_time_budget)
     tracing.about(reservation_id)
     spec = replace(spec, traced_by=tracing.current().request_id)
     call = _Call(caller, reservation_id, spec, min(hold_s, zone.conf.max_hold))
@@ -71,7 +71,7 @@ def hold_builds(
     at = _standings(zone, call, keys)
     while True:
         if intended := {a: s for a, s in at.items() if s.state is State.INTENDED}:
-            left_s = spec.time_budget_s - (zone.clock.monotonic() - started_at)
+            left_s = ends_at - zone.clock.monotonic()
             _send(zone, call, intended, left_s)
             at = _standings(zone, call, keys)
         untried = _read_untried(zone, call, at)

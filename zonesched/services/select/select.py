@@ -162,17 +162,16 @@ def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> S
         raise Unavailable("This zone cannot offer anything: it has no key.", code="zone_has_no_key")
     check_ready(zone)
     spec = _capped(unverified_spec, zone.conf.max_entries_per_select)
+    spec = replace(spec, time_budget_s=min(spec.time_budget_s, zone.conf.max_time_budget))
     zone.limits.admit_select(caller.user_id)
-    zone.limits.start_select()
     try:
-        decision = decide(zone, spec, caller.user_id)
+        with zone.select_slots.of_parent(caller.user_id):
+            decision = decide(zone, spec, caller.user_id)
     except WeighingUnknown as error:
         decision = Decision(_no_offer(zone, complete=False), spec, _refused("weighing", error.code))
     except FilterUnknown as error:
         # No host passes a filter that is not there: whoever asks again hears the same.
         decision = Decision(_no_offer(zone, complete=True), spec, _refused(error.filter_name, error.code))
-    finally:
-        zone.limits.end_select()
     offer = _seal(zone, caller, unverified_spec, decision)
     zone.limits.told(caller.user_id, offer.entries)
     return offer

@@ -10,7 +10,6 @@ The zone's options count for all; what single projects and parents have of their
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -51,8 +50,6 @@ class Limits:
         self._boots = RateLimiter(clock)
         self._selects = RateLimiter(clock)
         self._entries = RateLimiter(clock)
-        self._lock = threading.Lock()
-        self._selecting = 0
         self._own: QuotaOverrides = {}
         self._own_until = -math.inf
 
@@ -102,18 +99,6 @@ class Limits:
             f"parent {parent_id}", new_instances, most, lambda: usage.instances(tx, parent_id)
         ):
             raise OverLimit(f"parent_instances is {most} here.", FULL_RETRY_S, code="parent_instances")
-
-    def start_select(self) -> None:
-        """A parent's select begins; `end_select` follows. Raises ZoneBusy where too many are under way."""
-        with self._lock:
-            if self._selecting >= max(1, self._conf.api_threads * 3 // 4):
-                raise ZoneBusy("This zone has too many selects under way.", 1)
-            self._selecting += 1
-
-    def end_select(self) -> None:
-        """A parent's select has ended."""
-        with self._lock:
-            self._selecting -= 1
 
     def of_project(self, tx: Transaction, project_id: str) -> list[Limit]:
         """The limits of a project, with what is taken of each now."""
