@@ -28,7 +28,8 @@ fingerprint() {
     "$1" - "$root" <<'PY'
 import hashlib, pathlib, sys
 root = pathlib.Path(sys.argv[1])
-parts = [sys.version, str(root), *((root / name).read_text() for name in ("pyproject.toml", "setup.py"))]
+names = ("pyproject.toml", "setup.py", "constraints.txt", "constraints-run.txt")
+parts = [sys.version, str(root), *((root / name).read_text() for name in names)]
 print(hashlib.sha256("\0".join(parts).encode()).hexdigest())
 PY
 }
@@ -44,9 +45,9 @@ is_current() {
 }
 
 make_environment() {
-    local kind=$1 base extras="" good="run test"
+    local kind=$1 base pinned=constraints-run.txt good="run test"
     if [ "$kind" = test ]; then
-        extras="[test,docs]"
+        pinned=constraints.txt
         good="test"
     fi
     # shellcheck disable=SC2086
@@ -63,19 +64,22 @@ make_environment() {
         "$base" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
     fi
     # shellcheck disable=SC2086
-    if ! is_current $good; then install_environment "$kind" "$base" "$extras"; fi
+    if ! is_current $good; then install_environment "$kind" "$base" "$pinned"; fi
     exec 9>&-
 }
 
 install_environment() {
-    local kind=$1 base=$2 extras=$3
+    local kind=$1 base=$2 pinned=$3
     say "making $venv with $("$base" --version); the first time takes a minute"
     if ! "$python" -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
         "$base" -m venv --clear "$venv"
     fi
     link_checkout
-    if ! "$python" -m pip install --disable-pip-version-check --progress-bar off \
-        -e "$venv/checkout$extras" 2>"$venv/pip.errors" 9>&- | show_progress; then
+    # Everything is pinned with the hashes of its files; the package itself is built by the setuptools among it.
+    if ! { "$python" -m pip install --disable-pip-version-check --progress-bar off \
+        --require-hashes --no-deps -r "$root/$pinned" 2>"$venv/pip.errors" 9>&- | show_progress &&
+        "$python" -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation \
+            -e "$venv/checkout" 2>>"$venv/pip.errors" 9>&-; }; then
         tail -n 20 "$venv/pip.errors" >&2
         say "the packages could not be installed: is a package index in reach?"
         exit 1
