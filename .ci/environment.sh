@@ -105,7 +105,10 @@ show_progress() {
     while IFS= read -r line; do
         read -r word name _ <<<"$line"
         case $word in
-            Collecting) count=$((count + 1)) line="package $count: ${name%%[<>=!;\[~]*}" ;;
+            Collecting | Processing)
+                name=${name##*/}
+                count=$((count + 1)) line="package $count: ${name%%[-<>=!;\[~]*}"
+                ;;
             Installing) [ "$name" = collected ] || continue; line="installing $count packages" ;;
             *) continue ;;
         esac

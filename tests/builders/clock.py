@@ -31,7 +31,7 @@ class FakeClock:
     def advance(self, seconds: float) -> None:
         """Time goes by, on both clocks."""
         if seconds < 0:
-            raise ValueError("time does not go back; set_back does")
+            raise ValueError("time does not go back: use set_to")
         self._now += seconds
         self._monotonic += seconds
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 import uuid
 
+import pytest
+
+from tests.builders.clock import FakeClock
 from zonesched.seams import SystemClock
 
 
@@ -29,3 +32,9 @@ def test_no_id_is_given_twice() -> None:
     clock = SystemClock()
 
     assert len({clock.new_uuid() for _ in range(10_000)}) == 10_000
+
+
+def test_the_clock_of_the_tests_names_the_method_that_sets_it_back() -> None:
+    with pytest.raises(ValueError, match="use ") as refused:
+        FakeClock().advance(-1.0)
+    assert callable(getattr(FakeClock, str(refused.value).rpartition(" ")[2]))

@@ -36,6 +36,7 @@ from zonesched.serving.run_zone import main as zonesched_zone
 CHECKOUT = Path(__file__).parents[2]
 README = CHECKOUT / "README.md"
 DOCS = CHECKOUT / "docs"
+PACKAGE = CHECKOUT / "zonesched"
 MADE = {(DOCS / plugin_pages.FOLDER / path).resolve() for path in plugin_pages.PATHS}
 """Pages that are there only once they are built."""
 
@@ -130,6 +131,12 @@ def test_every_page_is_in_the_contents() -> None:
 def test_every_decision_is_listed_under_its_title() -> None:
     listed = {name: title for title, name in re.findall(r"\[(.+)\]\((0.+\.md)\)", text("decisions/index.md"))}
     assert listed == {page.name: page.read_text().splitlines()[0].partition(". ")[2] for page in DECISIONS}
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
+def test_a_decision_names_modules_that_exist(page: Path) -> None:
+    named = set(re.findall(r"`([\w/]+/\w+\.py)`", page.read_text()))
+    assert {name for name in named if not any((at / name).is_file() for at in (CHECKOUT, PACKAGE))} == set()
 
 
 @pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
