@@ -242,3 +242,7 @@ def _yes(truth: bool) -> str:
 
 def _doc(cls: type) -> str:
     return inspect.cleandoc(vars(cls).get("__doc__") or "")
+
+
+if __name__ == "__main__":
+    write(Path(__file__).parent / FOLDER)
