@@ -23,12 +23,12 @@ from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_to_wire
 from zonesched.seal.entry_form import MAX_BLOB_BYTES
 from zonesched.seams import Clock
-from zonesched.zones import answers
+from zonesched.zones import answer_bounds, answers
+from zonesched.zones.answer_bounds import AnswerBound
 from zonesched.zones.child import Changes, Child, ChildInfo, ChildOffer
 from zonesched.zones.transport import Call, Reply, Transport
 
 ANSWER_BYTES = 64 * 2**20
-_SMALL_ANSWER_BYTES = 4 * 2**20
 _VERSION = 1
 
 LONGEST_BUSY_S = 60
@@ -44,7 +44,8 @@ ROLE_HEADER = "X-Zonesched-Role"
 class ChildClient:
     """Calls to one child. None of them lasts beyond `ends_at`, in the clock's monotonic seconds.
 
-    `answer_bytes` is the largest answer that is read, `blob_bytes` the largest sealed entry that is taken.
+    `answer_bytes` is the largest answer that is read to any call, `blob_bytes` the largest sealed entry that
+    is taken; with the question they bound each answer.
     """
 
     def __init__(
@@ -83,13 +84,14 @@ class ChildClient:
 
     def info(self, timeout_s: float) -> ChildInfo:
         """What the child says of itself and all below it."""
-        reply = self._send("GET", "/zones/info", timeout_s, max_bytes=_SMALL_ANSWER_BYTES)
+        reply = self._send("GET", "/zones/info", timeout_s, answer_bounds.INFO)
         return answers.read_info(_expect(reply, 200))
 
     def select(self, spec: RequestSpec, timeout_s: float) -> ChildOffer:
         """What the child and all below it offer for this request."""
         body = {"version": _VERSION, "request_spec": spec_to_wire(spec)}
-        reply = self._send("POST", "/zones/select", timeout_s, body)
+        bound = answer_bounds.of_select(spec, self._blob_bytes)
+        reply = self._send("POST", "/zones/select", timeout_s, bound, body)
         return answers.read_offer(_expect(reply, 200), spec, self._blob_bytes)
 
     def build(
@@ -106,7 +108,8 @@ class ChildClient:
             "builds": [{"uuid": b.uuid, "attempt": b.attempt, "blobs": list(b.blobs)} for b in builds],
         }
         body = {"server": server, "request_spec": spec_to_wire(spec)}
-        reply = self._send("POST", "/servers", timeout_s, body)
+        bound = answer_bounds.of_builds(len(builds))
+        reply = self._send("POST", "/servers", timeout_s, bound, body)
         if reply.status == 400 and answers.error_code(reply.body) == BlobRefused.code:
             return _all_failed(builds, BlobRefused.code)
         if _has_too_much(reply):
@@ -125,7 +128,7 @@ class ChildClient:
 
     def delete_server(self, uuid: str, timeout_s: float) -> bool:
         """Delete an instance; false if the child has none of this uuid, or no more."""
-        reply = self._send("DELETE", f"/servers/{quote(uuid, safe='')}", timeout_s)
+        reply = self._send("DELETE", f"/servers/{quote(uuid, safe='')}", timeout_s, answer_bounds.ONE_SERVER)
         if _is_not_found(reply):
             return False
         _expect(reply, 204)
@@ -133,7 +136,7 @@ class ChildClient:
 
     def show_server(self, uuid: str, timeout_s: float) -> InstanceChange | None:
         """Where an instance stands; None if the child has none of this uuid."""
-        reply = self._send("GET", f"/servers/{quote(uuid, safe='')}", timeout_s)
+        reply = self._send("GET", f"/servers/{quote(uuid, safe='')}", timeout_s, answer_bounds.ONE_SERVER)
         return None if _is_not_found(reply) else answers.read_server(_expect(reply, 200), uuid)
 
     def changes(self, cursor: str, timeout_s: float) -> Changes:
@@ -141,7 +144,9 @@ class ChildClient:
 
         A child that does not know the cursor, such as one with another database, is asked for all.
         """
-        reply = self._send("GET", "/reservations?" + urlencode({"cursor": cursor}), timeout_s)
+        reply = self._send(
+            "GET", "/reservations?" + urlencode({"cursor": cursor}), timeout_s, answer_bounds.CHANGES
+        )
         if cursor and reply.status == 400 and answers.error_code(reply.body) == "cursor_invalid":
             return self.changes("", timeout_s)
         return answers.read_changes(_expect(reply, 200))
@@ -149,23 +154,23 @@ class ChildClient:
     def audit(self, timeout_s: float) -> Told:
         """What the child and all below it find wrong with what is ours there."""
         path = "/audit?" + urlencode({"budget_s": f"{max(timeout_s, MIN_AUDIT_S):.3f}"})
-        return answers.read_audit(_expect(self._send("GET", path, timeout_s), 200))
+        return answers.read_audit(_expect(self._send("GET", path, timeout_s, answer_bounds.CHANGES), 200))
 
     def _settle(
         self, step: str, reservation_id: str, attempts: Sequence[Attempt], timeout_s: float
     ) -> list[BuildAnswer]:
         body = {"builds": [{"uuid": a.uuid, "attempt": a.attempt} for a in attempts]}
         path = f"/reservations/{quote(reservation_id, safe='')}/{step}"
-        return answers.read_builds(_expect(self._send("POST", path, timeout_s, body), 200), attempts)
+        reply = self._send("POST", path, timeout_s, answer_bounds.of_builds(len(attempts)), body)
+        return answers.read_builds(_expect(reply, 200), attempts)
 
     def _send(
         self,
         method: str,
         path: str,
         timeout_s: float,
+        bound: AnswerBound,
         body: Mapping[str, Any] | None = None,
-        *,
-        max_bytes: int | None = None,
     ) -> Reply:
         left_s = min(timeout_s, self._ends_at - self._clock.monotonic())
         if left_s <= 0:
@@ -174,7 +179,12 @@ class ChildClient:
         request_id = tracing.current().request_id
         headers = {**self._headers, tracing.HEADER: request_id} if request_id else self._headers
         call = Call(method, self.child.api_url + path, headers, content)
-        return self._transport.send(call, left_s, min(max_bytes or self._answer_bytes, self._answer_bytes))
+        reply = self._transport.send(call, left_s, min(bound.max_bytes, self._answer_bytes))
+        if not bound.fits(reply.body):
+            raise ChildUnreachable(
+                "The answer of the child zone has too many values.", code="child_invalid_answer"
+            )
+        return reply
 
 
 def _expect(reply: Reply, status: int) -> bytes:

@@ -16,7 +16,7 @@ from zonesched.conf import Conf
 from zonesched.errors import ChildBusy, ChildUnreachable
 from zonesched.model.request_spec import RequestSpec
 from zonesched.scheduler.scale import Range, merge_ranges
-from zonesched.seal.entry_form import largest_child_blob
+from zonesched.seal.entry_form import MIN_BLOB_BYTES, largest_child_blob
 from zonesched.seams import Clock, Done, Executor, Failed, Late
 from zonesched.zones.child import Child, ChildInfo, Ready
 from zonesched.zones.client import ANSWER_BYTES, ChildClient
@@ -35,6 +35,9 @@ from zonesched.zones.known_child import (
 from zonesched.zones.transport import Transport
 
 T = TypeVar("T")
+
+GROWTH_BYTES = 512
+"""By so much, and to double their size, a child's blobs may grow between two polls."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +213,7 @@ class ZoneManager:
         known = self._known.get(child_id)
         if known is None:
             raise ChildUnreachable("There is no such child zone.", code="child_unreachable")
-        return self._client(known.child)
+        return self._client(known.child, known.blob_size)
 
     def active(self) -> list[Child]:
         """The children that are ready."""
@@ -227,13 +230,15 @@ class ZoneManager:
     def _ready(self) -> list[tuple[KnownChild, ChildInfo]]:
         return [(known, known.status.info) for known in self.snapshot() if isinstance(known.status, Ready)]
 
-    def _client(self, child: Child) -> ChildClient:
+    def _client(self, child: Child, blob_size: int = MIN_BLOB_BYTES) -> ChildClient:
+        # Its blobs may have grown since it was asked last: each zone above another one adds some.
+        blob_bytes = min(2 * blob_size + GROWTH_BYTES, largest_child_blob(self._settings.rules.blob_size))
         return ChildClient(
             child,
             self._transport,
             self._clock,
             answer_bytes=self._settings.answer_bytes,
-            blob_bytes=largest_child_blob(self._settings.rules.blob_size),
+            blob_bytes=blob_bytes,
         )
 
     def _reread(self) -> list[KnownChild]:
