@@ -247,8 +247,8 @@ A_BLOB_IS_BOUND = (
         name="blob used twice",
         breaks="one offer builds any number of instances",
         path="zonesched/services/placing/inbound_places.py",
-        right="entry_key=entry.key,",
-        wrong='entry_key="",',
+        right="entry_key=entry.key)",
+        wrong='entry_key="")',
         tests=("tests/trees/test_sealed_builds.py",),
     ),
     Bug(

@@ -16,7 +16,7 @@ from zonesched.model.build_plan import ChildPlace, LocalPlace, Place
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import content_digest
 from zonesched.model.views import HostForm, InventoryForm
-from zonesched.seal.envelope import Bound, ChildContent, HostContent, OpenedEntry
+from zonesched.seal.envelope import Bound, OpenedEntry
 from zonesched.services.catalog import users
 from zonesched.services.children import children
 from zonesched.services.hosts import hosts
@@ -129,8 +129,8 @@ class Opener:
 
 def _place(opened: object) -> Place:
     assert isinstance(opened, OpenedEntry), opened
-    match opened.content:
-        case HostContent(host_id):
+    match opened.place:
+        case LocalPlace(host_id):
             return LocalPlace(host_id)
-        case ChildContent(child_id, blob):
+        case ChildPlace(child_id, blob):
             return ChildPlace(child_id, blob)

@@ -17,14 +17,15 @@ from hypothesis import strategies as st
 from tests.builders.clock import START, FakeClock
 from zonesched.conf import SAMPLE_KEY
 from zonesched.errors import BlobRefused, ConfigError, Unavailable
+from zonesched.model.build_plan import ChildPlace, LocalPlace, Place
 from zonesched.seal.entry_form import blob_from_text, blob_size_for, blob_to_text
-from zonesched.seal.envelope import Bound, ChildContent, Content, Envelope, HostContent, OpenedEntry
+from zonesched.seal.envelope import Bound, Envelope, OpenedEntry
 from zonesched.seal.keyring import Keyring
 
 KEY = bytes(range(32)).hex()
 OTHER_KEY = bytes(range(32, 64)).hex()
 ZONE = "11111111-1111-4111-8111-111111111111"
-HOST = HostContent("22222222-2222-4222-8222-222222222222")
+HOST = LocalPlace("22222222-2222-4222-8222-222222222222")
 CHILD_ID = "33333333-3333-4333-8333-333333333333"
 BOUND = Bound(ZONE, caller_id="parent-1", project_id="project-1", request_digest=bytes(32))
 
@@ -41,13 +42,13 @@ def an_envelope(
     return Envelope(Keyring.from_conf(keys), clock or FakeClock(), ttl_s=ttl_s, blob_size=blob_size)
 
 
-def hosts(count: int, seed: int = 7) -> list[Content]:
+def hosts(count: int, seed: int = 7) -> list[Place]:
     clock = FakeClock(seed=seed)
-    return [HostContent(clock.new_uuid()) for _ in range(count)]
+    return [LocalPlace(clock.new_uuid()) for _ in range(count)]
 
 
-def a_child(blob_size: int, fill: int = 0) -> ChildContent:
-    return ChildContent(CHILD_ID, blob_to_text(bytes([fill]) * blob_size))
+def a_child(blob_size: int, fill: int = 0) -> ChildPlace:
+    return ChildPlace(CHILD_ID, blob_to_text(bytes([fill]) * blob_size))
 
 
 def reason(envelope: Envelope, blob: str, bound: Bound = BOUND) -> str:
@@ -60,7 +61,7 @@ class TestRoundTrip:
     def test_what_was_sealed_is_opened_in_order(self) -> None:
         envelope, contents = an_envelope(), hosts(1000)
         opened = envelope.open_entries(BOUND, envelope.seal(BOUND, contents))
-        assert [entry.content for entry in opened if isinstance(entry, OpenedEntry)] == contents
+        assert [entry.place for entry in opened if isinstance(entry, OpenedEntry)] == contents
 
     def test_three_layers_each_open_their_own(self) -> None:
         clock = FakeClock()
@@ -71,39 +72,39 @@ class TestRoundTrip:
         at_leaf, at_middle, at_root = (replace(BOUND, zone_uuid=zone) for zone in ("leaf", "middle", "root"))
 
         [from_leaf] = leaf.seal(at_leaf, [HOST])
-        [from_middle] = middle.seal(at_middle, [ChildContent(CHILD_ID, from_leaf)])
-        [from_root] = root.seal(at_root, [ChildContent(ZONE, from_middle)])
+        [from_middle] = middle.seal(at_middle, [ChildPlace(CHILD_ID, from_leaf)])
+        [from_root] = root.seal(at_root, [ChildPlace(ZONE, from_middle)])
 
-        assert root.open_entry(at_root, from_root).content == ChildContent(ZONE, from_middle)
-        assert middle.open_entry(at_middle, from_middle).content == ChildContent(CHILD_ID, from_leaf)
-        assert leaf.open_entry(at_leaf, from_leaf).content == HOST
+        assert root.open_entry(at_root, from_root).place == ChildPlace(ZONE, from_middle)
+        assert middle.open_entry(at_middle, from_middle).place == ChildPlace(CHILD_ID, from_leaf)
+        assert leaf.open_entry(at_leaf, from_leaf).place == HOST
 
     @settings(deadline=None)
     @given(child_bytes=st.binary(max_size=138), texts=st.lists(st.text(), min_size=3, max_size=3))
     def test_any_child_blob_and_any_context(self, child_bytes: bytes, texts: list[str]) -> None:
         envelope, bound = an_envelope(), Bound(*texts, request_digest=child_bytes)
-        content = ChildContent(CHILD_ID, blob_to_text(child_bytes))
+        content = ChildPlace(CHILD_ID, blob_to_text(child_bytes))
         [blob] = envelope.seal(bound, [content])
-        assert envelope.open_entry(bound, blob).content == content
+        assert envelope.open_entry(bound, blob).place == content
 
     def test_a_lone_surrogate_in_a_context_is_a_context_like_any_other(self) -> None:
         envelope, bound = an_envelope(), replace(BOUND, project_id="\ud800")
         [blob] = envelope.seal(bound, [HOST])
-        assert envelope.open_entry(bound, blob).content == HOST
+        assert envelope.open_entry(bound, blob).place == HOST
         assert reason(envelope, blob, replace(BOUND, project_id="\ud801")) == "bad_tag"
 
     def test_the_answers_of_several_selects_open_in_one_call(self) -> None:
         envelope, contents = an_envelope(), hosts(6)
         blobs = [envelope.seal(BOUND, [content])[0] for content in contents]
         opened = envelope.open_entries(BOUND, blobs)
-        assert [entry.content for entry in opened if isinstance(entry, OpenedEntry)] == contents
+        assert [entry.place for entry in opened if isinstance(entry, OpenedEntry)] == contents
 
     def test_a_refused_entry_leaves_its_neighbours_alone(self) -> None:
         envelope = an_envelope()
         first, second = envelope.seal(BOUND, [HOST, HOST])
         cut, damaged, good = envelope.open_entries(BOUND, [first[:-4], first[:-2] + "AA", second])
         assert isinstance(cut, BlobRefused) and isinstance(damaged, BlobRefused)
-        assert isinstance(good, OpenedEntry) and good.content == HOST
+        assert isinstance(good, OpenedEntry) and good.place == HOST
 
 
 class TestSizes:
@@ -162,27 +163,27 @@ class TestSizes:
         envelope = an_envelope(blob_size=blob_size_for([child_size], configured))
         content = a_child(child_size, fill=255)
         [blob] = envelope.seal(BOUND, [content])
-        assert envelope.open_entry(BOUND, blob).content == content
+        assert envelope.open_entry(BOUND, blob).place == content
 
     def test_entries_from_before_a_child_was_added_or_removed_still_open(self) -> None:
         clock = FakeClock()
         small, large = an_envelope(clock), an_envelope(clock, blob_size=512)
-        assert large.open_entry(BOUND, small.seal(BOUND, [HOST])[0]).content == HOST
-        assert small.open_entry(BOUND, large.seal(BOUND, [HOST])[0]).content == HOST
+        assert large.open_entry(BOUND, small.seal(BOUND, [HOST])[0]).place == HOST
+        assert small.open_entry(BOUND, large.seal(BOUND, [HOST])[0]).place == HOST
 
     @pytest.mark.parametrize(
         "content",
         [
             a_child(256 - 117),
-            ChildContent(CHILD_ID, "AB=="),
-            ChildContent(CHILD_ID, "AB"),
-            ChildContent(CHILD_ID, "A+/A"),
-            ChildContent("short", "AAAA"),
-            HostContent(HOST.host_id[:-1]),
-            HostContent("h\u00f6st" + HOST.host_id[4:]),
+            ChildPlace(CHILD_ID, "AB=="),
+            ChildPlace(CHILD_ID, "AB"),
+            ChildPlace(CHILD_ID, "A+/A"),
+            ChildPlace("short", "AAAA"),
+            LocalPlace(HOST.host_id[:-1]),
+            LocalPlace("h\u00f6st" + HOST.host_id[4:]),
         ],
     )
-    def test_what_would_not_come_back_the_same_is_not_sealed(self, content: Content) -> None:
+    def test_what_would_not_come_back_the_same_is_not_sealed(self, content: Place) -> None:
         with pytest.raises(ValueError):
             an_envelope().seal(BOUND, [content])
 
@@ -431,7 +432,7 @@ class TestExpiry:
         envelope = an_envelope(clock)
         [blob] = envelope.seal(BOUND, [HOST])
         clock.set_to(START - 5)
-        assert envelope.open_entry(BOUND, blob).content == HOST
+        assert envelope.open_entry(BOUND, blob).place == HOST
         clock.set_to(START - 5.01)
         assert reason(envelope, blob) == "expired"
 
@@ -461,8 +462,8 @@ class TestKeys:
             an_envelope(keys=(OTHER_KEY,)),
         )
         [before], [after] = old.seal(BOUND, [HOST]), both.seal(BOUND, [HOST])
-        assert both.open_entry(BOUND, before).content == HOST
-        assert new.open_entry(BOUND, after).content == HOST
+        assert both.open_entry(BOUND, before).place == HOST
+        assert new.open_entry(BOUND, after).place == HOST
         assert reason(old, after) == "unknown_key"
         assert reason(new, before) == "unknown_key"
 
@@ -536,7 +537,7 @@ class TestFormat:
     def test_the_golden_entry_is_sealed_and_opened_as_ever(self) -> None:
         envelope = an_envelope(GoldenClock())
         assert envelope.seal(BOUND, [HOST, a_child(8, fill=9)])[1] == GOLDEN
-        assert envelope.open_entry(BOUND, GOLDEN).content == a_child(8, fill=9)
+        assert envelope.open_entry(BOUND, GOLDEN).place == a_child(8, fill=9)
 
     def test_the_golden_entry_is_what_the_layout_says(self) -> None:
         blob, key = blob_from_text(GOLDEN), bytes.fromhex(KEY)

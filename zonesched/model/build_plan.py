@@ -7,22 +7,23 @@ from dataclasses import dataclass
 MAX_WEIGHT = 2**53 - 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LocalPlace:
-    """A host of this zone."""
+    """A host of this zone; its id is a UUID in text form."""
 
     host_id: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ChildPlace:
-    """What a child offered: opaque, to be handed back to that child as it came."""
+    """A place that a child offered: `blob` is opaque, to be handed back to that child unchanged."""
 
     child_id: str
     blob: str
 
 
 Place = LocalPlace | ChildPlace
+"""The place that an entry names: in the zone's plan, sealed in its blobs, and opened again."""
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from zonesched.errors import ConfigError
+from zonesched.model.build_plan import ChildPlace, LocalPlace, Place
 
 MIN_BLOB_BYTES = 256
 MAX_BLOB_BYTES = 65_536
@@ -37,24 +37,6 @@ _MAX_TEXT = -(-MAX_BLOB_BYTES * 4 // 3)
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 _FROM_URL = bytes.maketrans(b"-_+/=", b"+/!!!")
 _LAST_CHARACTERS = {0: "", 2: "AQgw", 3: "AEIMQUYcgkosw048"}
-
-
-@dataclass(frozen=True, slots=True)
-class HostContent:
-    """A host of the sealing zone; its id is a UUID in text form."""
-
-    host_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChildContent:
-    """What a child of the sealing zone offered, as it came; `child_id` is a UUID in text form."""
-
-    child_id: str
-    blob: str
-
-
-Content = HostContent | ChildContent
 
 
 def blob_size_for(child_blob_sizes: Sequence[int], configured: int) -> int:
@@ -106,9 +88,9 @@ def blob_from_text(text: str) -> bytes:
     return a2b_base64(text.encode("ascii").translate(_FROM_URL) + padding, strict_mode=True)
 
 
-def pack_content(content: Content, size: int) -> bytes:
-    """Content in exactly `size` bytes. Raises ValueError for what does not fit or is no blob or UUID."""
-    if isinstance(content, HostContent):
+def pack_content(content: Place, size: int) -> bytes:
+    """Place in exactly `size` bytes. Raises ValueError for what does not fit or is no blob or UUID."""
+    if isinstance(content, LocalPlace):
         return (_HOST_START + _id_bytes(content.host_id)).ljust(size, b"\0")
     blob = blob_from_text(content.blob)
     if _BLOB_AT + len(blob) > size:
@@ -117,17 +99,17 @@ def pack_content(content: Content, size: int) -> bytes:
     return (_CHILD_START + _id_bytes(content.child_id) + length + blob).ljust(size, b"\0")
 
 
-def unpack_content(packed: bytes) -> Content:
+def unpack_content(packed: bytes) -> Place:
     """The inverse of `pack_content`. Raises ValueError for what it does not make."""
     item_id = packed[1:_LENGTH_AT].decode("ascii")
     if packed[0] == _HOST_KIND:
-        return HostContent(item_id)
+        return LocalPlace(item_id)
     if packed[0] != _CHILD_KIND:
         raise ValueError("the content is of no known kind")
     end = _BLOB_AT + int.from_bytes(packed[_LENGTH_AT:_BLOB_AT], "big")
     if end > len(packed):
         raise ValueError("the content is longer than its blob")
-    return ChildContent(item_id, blob_to_text(packed[_BLOB_AT:end]))
+    return ChildPlace(item_id, blob_to_text(packed[_BLOB_AT:end]))
 
 
 def _id_bytes(text: str) -> bytes:

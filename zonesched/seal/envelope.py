@@ -26,12 +26,10 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from zonesched.errors import BlobRefused
+from zonesched.model.build_plan import Place
 from zonesched.seal.entry_form import (
     MAX_BLOB_BYTES,
     MIN_BLOB_BYTES,
-    ChildContent,
-    Content,
-    HostContent,
     blob_from_text,
     blob_size_for,
     blob_to_text,
@@ -43,10 +41,7 @@ from zonesched.seams import Clock
 
 __all__ = [
     "Bound",
-    "ChildContent",
-    "Content",
     "Envelope",
-    "HostContent",
     "OpenedEntry",
     "blob_from_text",
     "blob_size_for",
@@ -82,7 +77,7 @@ class OpenedEntry(NamedTuple):
     seconds.
     """
 
-    content: Content
+    place: Place
     key: str
     expires_at: float
 
@@ -98,7 +93,7 @@ class Envelope:
         self.ttl_s = ttl_s
         self.blob_size = blob_size
 
-    def seal(self, bound: Bound, contents: Sequence[Content], expires_in_s: float = math.inf) -> list[str]:
+    def seal(self, bound: Bound, places: Sequence[Place], expires_in_s: float = math.inf) -> list[str]:
         """One answer's entries, sealed, in order; they expire after `expires_in_s` seconds, at most `ttl_s`.
 
         Raises Unavailable (zone_has_no_key), and ValueError for an id that is no UUID or a child's blob that
@@ -112,7 +107,7 @@ class Envelope:
         associated = _associated(bound, self.blob_size, answer)
         content_size = self.blob_size - _HEADER_BYTES - _TAG_BYTES
         # One step after the other over all entries: two thirds of the time of one entry after the other.
-        packed = [pack_content(content, content_size) for content in contents]
+        packed = [pack_content(place, content_size) for place in places]
         numbers = [index.to_bytes(_NUMBER_BYTES, "big") for index in range(len(packed))]
         sealed = [
             answer + number + encrypt(_NONCE_START + number, content, associated + number)

@@ -10,6 +10,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from zonesched.model.build_plan import ChildPlace, LocalPlace, Place
 from zonesched.model.placement import Attempt, PlacementState
 from zonesched.store import claims
 from zonesched.store import tables as t
@@ -60,11 +61,9 @@ _PRUNE = Prepared(
 
 @dataclass(frozen=True)
 class RestEntry:
-    """An opened entry that has not been tried yet: a host here, or a child and its blob ("" for a host)."""
+    """An opened entry that has not been tried yet. `key`: of its single use; `expires_at`: epoch seconds."""
 
-    host_id: str
-    child_id: str
-    blob: str
+    place: Place
     key: str
     expires_at: float
 
@@ -177,7 +176,21 @@ def prune(tx: Connection, now: float) -> None:
 
 
 def _rest_text(rest: Sequence[RestEntry]) -> str:
-    return orjson.dumps([[r.host_id, r.child_id, r.blob, r.key, r.expires_at] for r in rest]).decode()
+    return orjson.dumps([[*_place_fields(r.place), r.key, r.expires_at] for r in rest]).decode()
+
+
+def _place_fields(place: Place) -> tuple[str, str, str]:
+    """Host, child and blob; "" for those that a place does not have."""
+    match place:
+        case LocalPlace(host_id):
+            return (host_id, "", "")
+        case ChildPlace(child_id, blob):
+            return ("", child_id, blob)
+
+
+def _rest_entry(host_id: str, child_id: str, blob: str, key: str, expires_at: float) -> RestEntry:
+    place = LocalPlace(host_id) if host_id else ChildPlace(child_id, blob)
+    return RestEntry(place, key, expires_at)
 
 
 def _to_row(b: InboundBuild) -> dict[str, Any]:
@@ -199,6 +212,6 @@ def _from_row(row: Any) -> InboundBuild:
         attempt=row.attempt,
         reservation_id=row.reservation_id,
         number=row.number,
-        rest=tuple(RestEntry(*fields) for fields in orjson.loads(row.rest)),
+        rest=tuple(_rest_entry(*fields) for fields in orjson.loads(row.rest)),
         retained_until=row.retained_until,
     )

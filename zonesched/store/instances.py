@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.model.placement import BUILDING_STATUSES, InstanceStatus
+from zonesched.model.request_spec import RequestSpec
 from zonesched.store import claims
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in, one_of
@@ -101,6 +102,41 @@ class Instance:
     created_at: float
     updated_at: float
     failed_builds: int = 0
+
+
+def of_request(
+    spec: RequestSpec,
+    *,
+    uuid: str,
+    reservation_id: str,
+    caller_id: str,
+    user_id: str,
+    position: int,
+    name: str,
+    now: float,
+    kept: Mapping[str, Any] | None = None,
+    status: InstanceStatus = InstanceStatus.BUILD,
+    attempt: int = 0,
+) -> Instance:
+    """The first row of one instance of a request. `kept`: members of the user's own body."""
+    return Instance(
+        uuid=uuid,
+        caller_id=caller_id,
+        project_id=spec.project_id,
+        user_id=user_id,
+        reservation_id=reservation_id,
+        position=position,
+        name=name,
+        kept=kept or {},
+        flavor_id=spec.flavor.id,
+        image_key=spec.image_key,
+        group_id=spec.group_id,
+        status=status,
+        reason="",
+        attempt=attempt,
+        created_at=now,
+        updated_at=now,
+    )
 
 
 class Member(NamedTuple):

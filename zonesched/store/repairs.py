@@ -14,7 +14,6 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.model.capacity import Inventory
-from zonesched.model.decision_trace import NO_TRACE
 from zonesched.model.placement import CLAIMING, PROMISED, InstanceStatus
 from zonesched.model.request_spec import (
     DISK_GB,
@@ -30,7 +29,7 @@ from zonesched.store import tables as t
 from zonesched.store.instances import Instance
 from zonesched.store.placements import OnHost, Placement
 from zonesched.store.prepared import is_in
-from zonesched.store.reservations import Reservation, ReservationState
+from zonesched.store.reservations import ReservationState
 
 _inventory, _place, _instance, _reservation = (
     t.inventories.c,
@@ -155,21 +154,14 @@ def restore_boot(tx: Connection, zone_uuid: str, uuid: str, now: float) -> bool:
     own = orphan.caller_id == zone_uuid
     reservations.insert(
         tx,
-        Reservation(
-            id=orphan.reservation_id,
+        reservations.of_request(
+            _spec_of(orphan, placements.read_by_uuid(tx, [uuid])),
+            reservation_id=orphan.reservation_id,
             caller_id=orphan.caller_id,
-            project_id=orphan.project_id,
             user_id=orphan.user_id,
-            spec=_spec_of(orphan, placements.read_by_uuid(tx, [uuid])),
-            num_instances=1,
             min_count=1 if own else 0,
             state=ReservationState.SETTLED if own else ReservationState.SERVED,
-            reason="",
-            why=NO_TRACE,
-            selects=0,
-            idempotency_key="",
-            fingerprint="",
-            created_at=now,
+            now=now,
         ),
     )
     if own:
@@ -216,23 +208,17 @@ def restore_instance(tx: Connection, change: int, uuid: str, now: float) -> bool
         return False
     siblings = instances.read_reservation(tx, place.caller_id, place.reservation_id)
     on_host = isinstance(place.where, OnHost)
-    row = Instance(
+    row = instances.of_request(
+        boot.spec,
         uuid=uuid,
-        caller_id=place.caller_id,
-        project_id=boot.project_id,
-        user_id=boot.user_id,
         reservation_id=boot.id,
+        caller_id=place.caller_id,
+        user_id=boot.user_id,
         position=1 + max((sibling.position for sibling in siblings), default=-1),
         name=uuid,
-        kept={},
-        flavor_id=boot.spec.flavor.id,
-        image_key=boot.spec.image_key,
-        group_id=boot.spec.group_id,
         status=InstanceStatus.ACTIVE if on_host else InstanceStatus.UNKNOWN,
-        reason="",
         attempt=place.number,
-        created_at=now,
-        updated_at=now,
+        now=now,
     )
     instances.insert(tx, change, [row])
     return True

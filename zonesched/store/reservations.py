@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.errors import LeaseLost
-from zonesched.model.decision_trace import DecisionTrace, account_from_wire, account_to_wire
+from zonesched.model.decision_trace import NO_TRACE, DecisionTrace, account_from_wire, account_to_wire
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_from_row, spec_to_row
 from zonesched.store import tables as t
@@ -99,6 +99,37 @@ class Reservation:
     fingerprint: str
     created_at: float
     pokes: int = 0
+
+
+def of_request(
+    spec: RequestSpec,
+    *,
+    reservation_id: str,
+    caller_id: str,
+    user_id: str,
+    min_count: int,
+    state: ReservationState,
+    now: float,
+    idempotency_key: str = "",
+    fingerprint: str = "",
+) -> Reservation:
+    """The row of a request that nobody has worked on yet."""
+    return Reservation(
+        id=reservation_id,
+        caller_id=caller_id,
+        project_id=spec.project_id,
+        user_id=user_id,
+        spec=spec,
+        num_instances=spec.num_instances,
+        min_count=min_count,
+        state=state,
+        reason="",
+        why=NO_TRACE,
+        selects=0,
+        idempotency_key=idempotency_key,
+        fingerprint=fingerprint,
+        created_at=now,
+    )
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ from zonesched import tracing
 from zonesched.errors import BadRequest, Conflict
 from zonesched.model.boot_form import BootForm
 from zonesched.model.caller import Caller
-from zonesched.model.decision_trace import NO_TRACE
-from zonesched.model.placement import InstanceStatus
 from zonesched.model.request_spec import (
     Flavor,
     Group,
@@ -163,21 +161,16 @@ def _uuids_of(zone: Zone, tx: Transaction, reservation_id: str) -> tuple[str, ..
 
 def _reservation(zone: Zone, caller: Caller, form: BootForm, spec: RequestSpec, now: float) -> Reservation:
     whole = spec.policy is Policy.AFFINITY
-    return Reservation(
-        id=spec.request_id,
+    return reservations.of_request(
+        spec,
+        reservation_id=spec.request_id,
         caller_id=zone.uuid,
-        project_id=caller.project_id,
         user_id=caller.user_id,
-        spec=spec,
-        num_instances=form.num_instances,
         min_count=form.num_instances if whole else form.min_count,
         state=ReservationState.OPEN,
-        reason="",
-        why=NO_TRACE,
-        selects=0,
         idempotency_key=form.idempotency_key,
         fingerprint=form.fingerprint,
-        created_at=now,
+        now=now,
     )
 
 
@@ -185,22 +178,15 @@ def _instance(
     zone: Zone, caller: Caller, form: BootForm, spec: RequestSpec, position: int, now: float
 ) -> Instance:
     alone = form.num_instances == 1
-    return Instance(
+    return instances.of_request(
+        spec,
         uuid=zone.clock.new_uuid(),
-        caller_id=zone.uuid,
-        project_id=caller.project_id,
-        user_id=caller.user_id,
         reservation_id=spec.request_id,
+        caller_id=zone.uuid,
+        user_id=caller.user_id,
         position=position,
-        # As OpenStack names the servers of one call.
+        # OpenStack names the servers of one call in this way.
         name=form.name if alone else f"{form.name}-{position + 1}",
         kept=form.kept,
-        flavor_id=spec.flavor.id,
-        image_key=spec.image_key,
-        group_id=spec.group_id,
-        status=InstanceStatus.BUILD,
-        reason="",
-        attempt=0,
-        created_at=now,
-        updated_at=now,
+        now=now,
     )

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from zonesched.errors import ZoneschedError
 from zonesched.filters.contract import FilterFailed
-from zonesched.model.build_plan import BuildPlan, ChildPlace, Entry, LocalPlace, Place, Refusal
+from zonesched.model.build_plan import BuildPlan, ChildPlace, Entry, Refusal
 from zonesched.model.decision_trace import NO_TRACE, DecisionTrace, LocalTrace
-from zonesched.model.group_place import Anywhere, AtChild, AtHost, TakenPlace
+from zonesched.model.group_place import Anywhere
 from zonesched.model.request_spec import RequestSpec
 from zonesched.services.select.select import Decision
 from zonesched.weights.contract import WeigherFailed
@@ -37,20 +37,11 @@ class Offers:
                 return list(bundle.entries[:size])
         return []
 
-    def blobs_for(self, place: ChildPlace) -> tuple[str, ...]:
-        """The entry's own blob, then the best spare ones of the same child, which it tries in that order."""
+    def spare_blobs(self, place: ChildPlace) -> tuple[str, ...]:
+        """The best spare entries of the place's child, which it tries in this order."""
         places = (entry.place for entry in self._entries)
         spare = [p.blob for p in places if isinstance(p, ChildPlace) and p.child_id == place.child_id]
-        return (place.blob, *spare[:ALTERNATES_PER_BUILD])
-
-
-def taken_place(place: Place) -> TakenPlace:
-    """Where a group would be with an instance in this place."""
-    match place:
-        case LocalPlace(host_id):
-            return AtHost(host_id)
-        case ChildPlace(child_id):
-            return AtChild(child_id)
+        return tuple(spare[:ALTERNATES_PER_BUILD])
 
 
 NOT_ALL_ANSWERED = "no_valid_host_incomplete"

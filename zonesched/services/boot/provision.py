@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from zonesched.errors import ZoneschedError
-from zonesched.model.build_plan import ChildPlace, Entry, LocalPlace, Place
-from zonesched.model.placement import LIVING_STATUSES, ZONE_LOST, InstanceStatus
+from zonesched.model.build_plan import ChildPlace, Entry, LocalPlace
+from zonesched.model.placement import LIVING_STATUSES, InstanceStatus
 from zonesched.model.placement import PlacementState as State
 from zonesched.model.request_spec import Policy
 from zonesched.services.boot.boot_progress import Progress, Step, next_step
@@ -25,17 +24,16 @@ from zonesched.services.boot.offers import (
     Selected,
     failed_select,
     reason_for_none,
-    taken_place,
 )
-from zonesched.services.placing import child_calls, group_policy
+from zonesched.services.placing import child_calls, new_places
+from zonesched.services.placing.new_places import NewPlace
 from zonesched.services.placing.placement_moves import advance, let_go
-from zonesched.services.placing.removed_children import removed
 from zonesched.services.select import select
 from zonesched.services.state.boot_queue import NewBoot
 from zonesched.services.zone import Zone
-from zonesched.store import claims, instances, placements, reservations
+from zonesched.store import instances, placements, reservations
 from zonesched.store.instances import Member
-from zonesched.store.placements import InChild, OnHost, Placement, Where
+from zonesched.store.placements import InChild, Placement
 from zonesched.store.reservations import Lease, Reservation, ReservationState
 from zonesched.store.store import Transaction
 
@@ -234,76 +232,51 @@ class _Boot:
         return True
 
     def _write_places(self, tx: Transaction, change: int, now: float, entry_of: Mapping[str, Entry]) -> bool:
-        """Claim own hosts, and write down what children will be asked, before anybody is asked.
+        """Claim local hosts, and write down what children will be asked, before anybody is asked.
 
-        When all of it is on own hosts and nothing is open elsewhere, that is the confirm as well, and the end
-        of this boot: True.
+        When all of it is on local hosts and nothing is open elsewhere, that is the confirm as well, and the
+        end of this boot: True.
         """
-        present = instances.standings(tx, list(entry_of))
-        read_as = {i.uuid: i.attempt for i in self._at.needing}
-        # An instance that was deleted since it was read gets no place.
-        live = [
-            u for u in entry_of if present[u].status in LIVING_STATUSES and present[u].attempt == read_as[u]
-        ]
-        places = {uuid: entry_of[uuid].place for uuid in live}
-        group, caller_id = self._reservation.spec.group, self._rows.lease.caller_id
-        below = {uuid: p.child_id for uuid, p in places.items() if isinstance(p, ChildPlace)}
-        gone = removed(self._zone, tx, set(below.values()))
-        lost = {uuid: ZONE_LOST for uuid, child_id in below.items() if child_id in gone}
-        wanted = {uuid: taken_place(place) for uuid, place in places.items() if uuid not in lost}
-        refused = {**lost, **group_policy.refused(tx, caller_id, group, wanted)}
-        allowed = {uuid: place for uuid, place in places.items() if uuid not in refused}
-        taken = self._claim_own_hosts(tx, change, allowed)
-        all_here = all(uuid in taken for uuid in live) and len(live) == len(self._at.needing)
+        zone, reservation = self._zone, self._reservation
+        boot = new_places.Boot(
+            self._rows.lease.caller_id,
+            self._rows.lease.reservation_id,
+            reservation.spec,
+            zone.conf.hold,
+            whole=reservation.spec.policy is Policy.AFFINITY,
+        )
+        places = self._new_places(tx, now, entry_of)
+        claimed = new_places.claim(zone, tx, change, boot, places)
+        all_here = claimed.all_local and len(places) == len(self._at.needing)
         settled = all_here and not (self._at.held or self._at.waiting or self._at.confirming)
-        own_state = State.CONFIRMED if settled else State.HELD
-        hold_s, window_s = self._zone.conf.hold, self._zone.conf.retry_window
-        made: list[Placement] = []
-        for uuid, place in places.items():
-            match place:
-                case LocalPlace(host_id):
-                    where: Where = OnHost(host_id, self._reservation.spec.resources)
-                    state = own_state if uuid in taken else State.FAILED
-                case ChildPlace(child_id):
-                    where = InChild(child_id, self._offers.blobs_for(place))
-                    state = State.FAILED if uuid in refused else State.INTENDED
-            made.append(
-                Placement(
-                    uuid=uuid,
-                    number=present[uuid].attempt + 1,
-                    caller_id=caller_id,
-                    reservation_id=self._rows.lease.reservation_id,
-                    where=where,
-                    state=state,
-                    reason=refused.get(uuid, "claim_lost") if state is State.FAILED else "",
-                    hold_expires_at=now + hold_s,
-                    retained_until=now + hold_s + window_s,
-                )
-            )
-        placements.insert(tx, made)
-        group_policy.take_place(tx, caller_id, group, made)
-        instances.set_attempts(tx, change, {p.uuid: p.number for p in made}, InstanceStatus.BUILD, now)
+        new_places.write(
+            tx,
+            change,
+            boot,
+            claimed,
+            now,
+            local_state=State.CONFIRMED if settled else State.HELD,
+            status_of_failed=InstanceStatus.BUILD,
+            known=entry_of,
+        )
         if settled:
-            pokes = self._reservation.pokes
-            reservations.give_back(tx, self._rows.lease, ReservationState.SETTLED, now, now, pokes)
+            reservations.give_back(
+                tx, self._rows.lease, ReservationState.SETTLED, now, now, reservation.pokes
+            )
         return settled
 
-    def _claim_own_hosts(self, tx: Transaction, change: int, places: Mapping[str, Place]) -> frozenset[str]:
-        """The instances whose own host had room, first come first served; of a group all or none."""
-        host_of = {uuid: p.host_id for uuid, p in places.items() if isinstance(p, LocalPlace)}
-        resources = self._reservation.spec.resources
-        room = dict(claims.claim(tx, change, Counter(host_of.values()), resources))
-        taken: set[str] = set()
-        for uuid, host_id in host_of.items():
-            if room[host_id] > 0:
-                room[host_id] -= 1
-                taken.add(uuid)
-        if len(taken) < len(host_of):
-            self._zone.hosts.expire()
-        if self._reservation.spec.policy is Policy.AFFINITY and len(taken) < len(host_of):
-            claims.release(tx, change, [(host_of[uuid], resources) for uuid in sorted(taken)])
-            return frozenset()
-        return frozenset(taken)
+    def _new_places(self, tx: Transaction, now: float, entry_of: Mapping[str, Entry]) -> list[NewPlace]:
+        """The places of the instances that still need one: not of one that was deleted since it was read."""
+        present = instances.standings(tx, list(entry_of))
+        read_as = {i.uuid: i.attempt for i in self._at.needing}
+        retained_until = now + self._zone.conf.hold + self._zone.conf.retry_window
+        found: list[NewPlace] = []
+        for uuid, entry in entry_of.items():
+            at, place = present[uuid], entry.place
+            if at.status in LIVING_STATUSES and at.attempt == read_as[uuid]:
+                spare = self._offers.spare_blobs(place) if isinstance(place, ChildPlace) else ()
+                found.append(NewPlace(uuid, at.attempt + 1, place, retained_until, spare))
+        return found
 
     # -- ending --------------------------------------------------------------------------------------------
 

@@ -7,26 +7,27 @@ its entry up in the same transaction that claims.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from zonesched import tracing
 from zonesched.errors import BlobRefused
+from zonesched.model.build_plan import ChildPlace
 from zonesched.model.caller import Caller
-from zonesched.model.decision_trace import NO_TRACE
-from zonesched.model.placement import UNBUILT, Attempt, Build, BuildAnswer, InstanceStatus, PlacementState
+from zonesched.model.placement import UNBUILT, Attempt, Build, BuildAnswer, PlacementState
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import content_digest
-from zonesched.seal.envelope import Bound, ChildContent, HostContent, OpenedEntry
+from zonesched.seal.envelope import Bound, OpenedEntry
 from zonesched.services.parent.build_answers import REFUSED, answers, placed, standings
 from zonesched.services.placing import child_calls
-from zonesched.services.placing.inbound_places import Sent, Try, place, write_places
+from zonesched.services.placing.inbound_places import Try, choose, place
+from zonesched.services.placing.new_places import Boot, NewPlace
 from zonesched.services.zone import Zone
 from zonesched.store import identity, inbound, instances, locks, placements, reservations
 from zonesched.store.inbound import InboundBuild, RestEntry, Standing
 from zonesched.store.instances import Instance
-from zonesched.store.reservations import Reservation, ReservationState
+from zonesched.store.reservations import ReservationState
 from zonesched.store.store import Transaction
 
 log = logging.getLogger(__name__)
@@ -44,8 +45,8 @@ class _Call:
     hold_s: float
 
     @property
-    def sent(self) -> Sent:
-        return Sent(self.caller.user_id, self.reservation_id, self.spec, self.hold_s)
+    def boot(self) -> Boot:
+        return Boot(self.caller.user_id, self.reservation_id, self.spec, self.hold_s)
 
 
 def hold_builds(
@@ -77,8 +78,8 @@ def hold_builds(
         untried = _read_untried(zone, call, at)
         if not untried:
             return answers(zone, at, keys, REFUSED)
-        asked = {e.child_id for build in untried for e in build.rest if e.child_id}
-        zone.store.write(partial(_try_next, zone, call, keys, asked))
+        child_ids = _children_of(e for build in untried for e in build.rest)
+        zone.store.write(partial(_try_next, zone, call, keys, child_ids))
         at = _standings(zone, call, keys)
 
 
@@ -103,20 +104,16 @@ def _open(zone: Zone, call: _Call, builds: Sequence[Build]) -> Mapping[Attempt, 
         found: list[RestEntry] = []
         for _ in b.blobs:
             match next(results):
-                case OpenedEntry() as entry:
-                    found.append(_rest_entry(entry))
+                case OpenedEntry(place, key, expires_at):
+                    found.append(RestEntry(place, key, expires_at))
                 case BlobRefused(reason=reason):
                     log.info("an entry of reservation %s does not open: %s", call.reservation_id, reason)
         opened[Attempt(b.uuid, b.attempt)] = tuple(found)
     return opened
 
 
-def _rest_entry(entry: OpenedEntry) -> RestEntry:
-    match entry.content:
-        case HostContent(host_id):
-            return RestEntry(host_id, "", "", entry.key, entry.expires_at)
-        case ChildContent(child_id, blob):
-            return RestEntry("", child_id, blob, entry.key, entry.expires_at)
+def _children_of(entries: Iterable[RestEntry]) -> set[str]:
+    return {e.place.child_id for e in entries if isinstance(e.place, ChildPlace)}
 
 
 # -- placing -----------------------------------------------------------------------------------------------
@@ -130,7 +127,7 @@ def _admit(
     opened: Mapping[Attempt, tuple[RestEntry, ...]],
 ) -> bool:
     """Write down the new builds that can be used and claim for them; false when no build is known."""
-    locks.children(tx, [e.child_id for entries in opened.values() for e in entries if e.child_id])
+    locks.children(tx, _children_of(e for entries in opened.values() for e in entries))
     locks.call(tx, call.caller.user_id, call.reservation_id)
     now = zone.clock.now()
     uuids = [b.uuid for b in builds]
@@ -156,17 +153,14 @@ def _admit(
     zone.limits.admit_builds(tx, call.caller.user_id, sum(t.build.uuid not in rows for t in tries))
     _write_reservation(tx, call, now)
     change = identity.next_change(tx)
-    made = place(zone, tx, change, call.sent, tries, now)
+    chosen = choose(tx, tries)
     names = {b.uuid: b.name or b.uuid for b in builds}
-    hopeful, lost = made.numbers(failed=False), made.numbers(failed=True)
-    fresh = [
-        _instance(call, t.build.uuid, names, position, hopeful, lost, now)
-        for position, t in enumerate(tries)
-        if t.build.uuid not in rows
-    ]
-    instances.insert(tx, change, fresh)
-    inbound.insert(tx, made.builds)
-    write_places(tx, change, call.sent, made, set(rows), now)
+    fresh = [p for p in chosen.places if p.uuid not in rows]
+    instances.insert(
+        tx, change, [_instance(call, p, names[p.uuid], position, now) for position, p in enumerate(fresh)]
+    )
+    inbound.insert(tx, [*chosen.builds, *chosen.refused])
+    place(zone, tx, change, call.boot, chosen, now, known=rows)
     return True
 
 
@@ -205,9 +199,9 @@ def _try_next(
     if not tries:
         return
     change = identity.next_change(tx)
-    made = place(zone, tx, change, call.sent, tries, now)
-    inbound.update(tx, made.builds)
-    write_places(tx, change, call.sent, made, set(rows), now)
+    chosen = choose(tx, tries)
+    inbound.update(tx, [*chosen.builds, *chosen.refused])
+    place(zone, tx, change, call.boot, chosen, now, known=rows)
 
 
 def _send(zone: Zone, call: _Call, intended: Mapping[Attempt, Standing], left_s: float) -> None:
@@ -223,49 +217,27 @@ def _write_reservation(tx: Transaction, call: _Call, now: float) -> None:
         return
     reservations.insert(
         tx,
-        Reservation(
-            id=call.reservation_id,
+        reservations.of_request(
+            call.spec,
+            reservation_id=call.reservation_id,
             caller_id=call.caller.user_id,
-            project_id=call.spec.project_id,
             user_id=call.caller.user_id,
-            spec=call.spec,
-            num_instances=call.spec.num_instances,
             min_count=0,
             state=ReservationState.SERVED,
-            reason="",
-            why=NO_TRACE,
-            selects=0,
-            idempotency_key="",
-            fingerprint="",
-            created_at=now,
+            now=now,
         ),
     )
 
 
-def _instance(
-    call: _Call,
-    uuid: str,
-    names: Mapping[str, str],
-    position: int,
-    hopeful: Mapping[str, int],
-    lost: Mapping[str, int],
-    now: float,
-) -> Instance:
-    return Instance(
-        uuid=uuid,
-        caller_id=call.caller.user_id,
-        project_id=call.spec.project_id,
-        user_id=call.caller.user_id,
+def _instance(call: _Call, place: NewPlace, name: str, position: int, now: float) -> Instance:
+    return instances.of_request(
+        call.spec,
+        uuid=place.uuid,
         reservation_id=call.reservation_id,
+        caller_id=call.caller.user_id,
+        user_id=call.caller.user_id,
         position=position,
-        name=names[uuid],
-        kept={},
-        flavor_id=call.spec.flavor.id,
-        image_key=call.spec.image_key,
-        group_id=call.spec.group_id,
-        status=InstanceStatus.DELETED if uuid in lost else InstanceStatus.BUILD,
-        reason="",
-        attempt=hopeful.get(uuid) or lost.get(uuid, 0),
-        created_at=now,
-        updated_at=now,
+        name=name,
+        attempt=place.number,
+        now=now,
     )

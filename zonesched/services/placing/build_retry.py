@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from zonesched.model.build_plan import ChildPlace, LocalPlace
 from zonesched.model.placement import LIVING_STATUSES, InstanceStatus, PlacementState
 from zonesched.model.request_spec import Policy
-from zonesched.services.placing.inbound_places import Sent, Try, place, write_places
+from zonesched.services.placing.inbound_places import Try, choose, place
+from zonesched.services.placing.new_places import Boot
 from zonesched.services.zone import Zone
 from zonesched.store import hosts, inbound, instances, locks, placements, reservations
 from zonesched.store.inbound import RestEntry
@@ -61,7 +63,7 @@ def _placed_on_alternate(
     zone: Zone, tx: Transaction, change: int, failed: Placement, boot: Reservation, now: float
 ) -> bool:
     """Build it on the next own host that its parent's entries name; False when none of them can take it."""
-    sent = Sent(failed.caller_id, failed.reservation_id, boot.spec, zone.conf.hold)
+    own_boot = Boot(failed.caller_id, failed.reservation_id, boot.spec, zone.conf.hold)
     number, state = failed.number, State.FAILED
     while state is State.FAILED:
         build = inbound.of_place(tx, failed.caller_id, failed.uuid, number)
@@ -69,17 +71,21 @@ def _placed_on_alternate(
         entries = tuple(e for e in build.rest if _is_usable(e, tried, now)) if build is not None else ()
         if build is None or not entries:
             return False
-        made = place(zone, tx, change, sent, [Try(build, number, entries)], now, State.CONFIRMED)
-        if not made.places:
+        chosen = choose(tx, [Try(build, number, entries)])
+        if not chosen.places:
             return False
-        inbound.update(tx, made.builds)
-        write_places(tx, change, sent, made, [failed.uuid], now)
-        number, state = made.places[0].number, made.places[0].state
+        inbound.update(tx, chosen.builds)
+        (made,) = place(zone, tx, change, own_boot, chosen, now, [failed.uuid], State.CONFIRMED)
+        number, state = made.number, made.state
     return True
 
 
 def _is_usable(entry: RestEntry, tried: frozenset[str], now: float) -> bool:
-    return bool(entry.host_id) and entry.host_id not in tried and entry.expires_at > now
+    match entry.place:
+        case LocalPlace(host_id):
+            return host_id not in tried and entry.expires_at > now
+        case ChildPlace():
+            return False
 
 
 def _tell_parent(tx: Transaction, change: int, failed: Placement, now: float, reason: str) -> None:

@@ -26,7 +26,6 @@ from zonesched.model.build_plan import (
     Bundle,
     ChildPlace,
     Entry,
-    LocalPlace,
     Refusal,
 )
 from zonesched.model.caller import Caller, Explained
@@ -48,7 +47,7 @@ from zonesched.scheduler.merge import adjust
 from zonesched.scheduler.offer import Offer, OfferRequest
 from zonesched.scheduler.scale import Range
 from zonesched.scheduler.sources import Source, merge_sources, own_source
-from zonesched.seal.envelope import Bound, ChildContent, Content, HostContent
+from zonesched.seal.envelope import Bound
 from zonesched.seams import Done, Failed
 from zonesched.services.placing import group_policy
 from zonesched.services.select.child_traces import accounts_of, kept_out
@@ -344,7 +343,7 @@ def _seal(zone: Zone, caller: Caller, spec: RequestSpec, decision: Decision) -> 
     bound = Bound(zone.uuid, caller.user_id, spec.project_id, content_digest(spec))
     entries = [*plan.entries, *plan.alternates, *(e for b in plan.bundles for e in b.entries)]
     # For as long as this zone's own offers last: a child that says less spoils none but its own.
-    blobs = iter(envelope.seal(bound, [_content(e) for e in entries]))
+    blobs = iter(envelope.seal(bound, [e.place for e in entries]))
     told = caller.told
     how_much = zone.conf.explain_to_parent if told is Explained.AS_THE_ZONE else told.value
     return SealedOffer(
@@ -356,11 +355,3 @@ def _seal(zone: Zone, caller: Caller, spec: RequestSpec, decision: Decision) -> 
         why=explain(decision.account.why, how_much),
         limits=explain(decision.account.limits, how_much),
     )
-
-
-def _content(entry: Entry) -> Content:
-    match entry.place:
-        case LocalPlace(host_id):
-            return HostContent(host_id)
-        case ChildPlace(child_id, blob):
-            return ChildContent(child_id, blob)

@@ -1,0 +1,159 @@
+"""Placements for instances that need one: claimed, refused or about to be sent, in the caller's transaction.
+
+The same rules hold for an instance of this zone's own user and for one that a parent builds here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from zonesched.model.build_plan import ChildPlace, LocalPlace, Place
+from zonesched.model.group_place import AtChild, AtHost, TakenPlace
+from zonesched.model.placement import ZONE_LOST, InstanceStatus, PlacementState
+from zonesched.model.request_spec import RequestSpec
+from zonesched.services.placing import group_policy
+from zonesched.services.placing.removed_children import removed
+from zonesched.services.zone import Zone
+from zonesched.store import claims, instances, placements
+from zonesched.store.placements import InChild, OnHost, Placement, Where
+from zonesched.store.store import Transaction
+
+State = PlacementState
+CLAIM_LOST = "claim_lost"
+"""The reason of a placement whose host had no room left when it was claimed."""
+
+
+@dataclass(frozen=True)
+class Boot:
+    """The request that places are written for. `hold_s`: seconds for which its holds last.
+
+    `whole`: all places on local hosts are claimed together or not at all.
+    """
+
+    caller_id: str
+    reservation_id: str
+    spec: RequestSpec
+    hold_s: float
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class NewPlace:
+    """The place that one instance is to get, as its placement of that `number`.
+
+    `spare_blobs`: entries of the same child that it may use instead, in order. `entry_key`: the sealed entry
+    that is used up, "" for none.
+    """
+
+    uuid: str
+    number: int
+    place: Place
+    retained_until: float
+    spare_blobs: tuple[str, ...] = ()
+    entry_key: str = ""
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """The wanted places, and by uuid the reason of each that failed at once."""
+
+    places: Sequence[NewPlace]
+    failed: Mapping[str, str]
+
+    @property
+    def all_local(self) -> bool:
+        """Whether every place is on a local host and was claimed."""
+        return not self.failed and all(isinstance(p.place, LocalPlace) for p in self.places)
+
+
+def claim(zone: Zone, tx: Transaction, change: int, boot: Boot, places: Sequence[NewPlace]) -> Claimed:
+    """Claim resources for the places on local hosts; first come first served.
+
+    A place fails at once when its child was removed, its server group forbids it, or its host has no room.
+    """
+    gone = removed(zone, tx, {p.place.child_id for p in places if isinstance(p.place, ChildPlace)})
+    lost = {p.uuid: ZONE_LOST for p in places if isinstance(p.place, ChildPlace) and p.place.child_id in gone}
+    wanted = {p.uuid: taken_place(p.place) for p in places if p.uuid not in lost}
+    failed = {**lost, **group_policy.refused(tx, boot.caller_id, boot.spec.group, wanted)}
+    failed |= _claim_local_hosts(tx, change, boot, [p for p in places if p.uuid not in failed])
+    if failed:
+        zone.hosts.expire()
+    return Claimed(places, failed)
+
+
+def _claim_local_hosts(
+    tx: Transaction, change: int, boot: Boot, places: Sequence[NewPlace]
+) -> Mapping[str, str]:
+    """Claim for the places on local hosts; return the reason of each that got no room."""
+    host_of = {p.uuid: p.place.host_id for p in places if isinstance(p.place, LocalPlace)}
+    free_slots = dict(claims.claim(tx, change, Counter(host_of.values()), boot.spec.resources))
+    failed: list[str] = []
+    for uuid, host_id in host_of.items():
+        if free_slots[host_id] > 0:
+            free_slots[host_id] -= 1
+        else:
+            failed.append(uuid)
+    if boot.whole and failed:
+        taken = [(host_of[uuid], boot.spec.resources) for uuid in sorted(host_of.keys() - set(failed))]
+        claims.release(tx, change, taken)
+        failed = list(host_of)
+    return dict.fromkeys(failed, CLAIM_LOST)
+
+
+def write(
+    tx: Transaction,
+    change: int,
+    boot: Boot,
+    claimed: Claimed,
+    now: float,
+    *,
+    local_state: PlacementState,
+    status_of_failed: InstanceStatus,
+    known: Collection[str],
+) -> list[Placement]:
+    """Write the placements and note each as the present one of its instance.
+
+    `local_state`: of a place that was claimed on a local host. `status_of_failed`: of an instance whose place
+    failed; BUILD where another one is found here, DELETED where its parent finds it. `known`: the instances
+    whose rows were there before; a new row names its placement already.
+    """
+    made = [_placement(boot, p, claimed.failed.get(p.uuid, ""), local_state, now) for p in claimed.places]
+    placements.insert(tx, made)
+    group_policy.take_place(tx, boot.caller_id, boot.spec.group, made)
+    lost = {p.uuid: p.number for p in made if p.state is State.FAILED}
+    found = {p.uuid: p.number for p in made if p.uuid in known and p.uuid not in lost}
+    instances.set_attempts(tx, change, found, InstanceStatus.BUILD, now)
+    instances.set_attempts(tx, change, lost, status_of_failed, now)
+    return made
+
+
+def _placement(boot: Boot, new: NewPlace, failed: str, local_state: PlacementState, now: float) -> Placement:
+    where: Where
+    match new.place:
+        case LocalPlace(host_id):
+            where, state = OnHost(host_id, boot.spec.resources), local_state
+        case ChildPlace(child_id, blob):
+            where, state = InChild(child_id, (blob, *new.spare_blobs)), State.INTENDED
+    return Placement(
+        uuid=new.uuid,
+        number=new.number,
+        caller_id=boot.caller_id,
+        reservation_id=boot.reservation_id,
+        where=where,
+        state=State.FAILED if failed else state,
+        reason=failed,
+        hold_expires_at=now + boot.hold_s,
+        retained_until=new.retained_until,
+        entry_key=new.entry_key,
+    )
+
+
+def taken_place(place: Place) -> TakenPlace:
+    """The place of a group whose first instance goes to `place`."""
+    match place:
+        case LocalPlace(host_id):
+            return AtHost(host_id)
+        case ChildPlace(child_id):
+            return AtChild(child_id)
