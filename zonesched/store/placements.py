@@ -41,6 +41,7 @@ _OF_BOOT = Prepared(
 _FAILED_HOSTS = Prepared(
     sa.select(COLUMNS.host_id).where(
         COLUMNS.reservation_id == sa.bindparam("reservation"),
+        COLUMNS.caller_id == sa.bindparam("caller"),
         COLUMNS.kind == "host",
         COLUMNS.state == PlacementState.FAILED.value,
     )
@@ -62,6 +63,12 @@ _MOVE = Prepared(
     )
     .returning(COLUMNS.uuid)
 )
+_SHORTEN = Prepared(
+    sa.update(t.placements)
+    .where(COLUMNS.uuid == sa.bindparam("b_uuid"), COLUMNS.number == sa.bindparam("b_number"))
+    .where(COLUMNS.state == PlacementState.HELD.value, COLUMNS.hold_expires_at > sa.bindparam("b_until"))
+    .values(hold_expires_at=sa.bindparam("b_until"))
+)
 _instance = t.instances.c
 _PRESENT = Prepared(
     sa.select(COLUMNS.uuid, COLUMNS.number, COLUMNS.state, _instance.status)
@@ -76,7 +83,8 @@ def _count_in(states: Collection[PlacementState]) -> sa.ColumnElement[int]:
 
 _BROKEN_PROMISES = (
     sa.select(COLUMNS.child_id)
-    .where(COLUMNS.reservation_id == sa.bindparam("reservation"), COLUMNS.kind == "child")
+    .where(COLUMNS.reservation_id == sa.bindparam("reservation"), COLUMNS.caller_id == sa.bindparam("caller"))
+    .where(COLUMNS.kind == "child")
     .group_by(COLUMNS.child_id)
     .having(_count_in(UNBUILT) > _count_in(PROMISED))
 )
@@ -184,14 +192,16 @@ def overdue_holds(tx: Connection, now: float, most: int) -> list[Placement]:
     return [_from_row(row) for row in _OVERDUE.all(tx, now=now, most=most)]
 
 
-def failed_hosts(tx: Connection, reservation_id: str) -> frozenset[str]:
-    """Own hosts whose claim or build failed for this reservation, whoever sent it."""
-    return frozenset(row.host_id for row in _FAILED_HOSTS.all(tx, reservation=reservation_id))
+def failed_hosts(tx: Connection, caller_id: str, reservation_id: str) -> frozenset[str]:
+    """Local hosts whose claim or build failed for this caller's reservation."""
+    rows = _FAILED_HOSTS.all(tx, reservation=reservation_id, caller=caller_id)
+    return frozenset(row.host_id for row in rows)
 
 
-def unreliable_children(tx: Connection, reservation_id: str) -> frozenset[str]:
-    """Children in which more places of this reservation have come to nothing than there are now."""
-    return frozenset(tx.execute(_BROKEN_PROMISES, {"reservation": reservation_id}).scalars())
+def unreliable_children(tx: Connection, caller_id: str, reservation_id: str) -> frozenset[str]:
+    """Children where more placements of this caller's reservation failed or were cancelled than are there."""
+    values = {"reservation": reservation_id, "caller": caller_id}
+    return frozenset(tx.execute(_BROKEN_PROMISES, values).scalars())
 
 
 def hosts_of(tx: Connection, caller_id: str, project_id: str, uuids: Collection[str]) -> frozenset[str]:
@@ -290,6 +300,12 @@ def _check_legal(placements: Sequence[Placement], to: PlacementState) -> None:
         moves = LOCAL_MOVES if kind is OnHost else CHILD_MOVES
         if Move(state, to) not in moves:
             raise IllegalMove(f"A placement ({kind.__name__}) was to move from {state.value} to {to.value}.")
+
+
+def shorten_holds(tx: Connection, keys: Sequence[tuple[str, int]], until: float) -> None:
+    """End the holds of those of these placements that are HELD at `until` (epoch seconds), or before."""
+    rows = [{"b_uuid": uuid, "b_number": number, "b_until": until} for uuid, number in keys]
+    _SHORTEN.run_many(tx, rows)
 
 
 def postpone(tx: Connection, placements: Sequence[Placement], due_after: Callable[[int], float]) -> None:

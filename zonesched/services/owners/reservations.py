@@ -162,7 +162,9 @@ def changes(zone: Zone, caller: Caller, cursor: str) -> tuple[Sequence[InstanceC
         return page, reached, len(found) > PAGE
 
     page, reached, more = zone.store.read(fn)
-    return [change_for_parent(line.change) for line in page], cursors.write(caller.user_id, reached), more
+    # By uuid: the order of the changes would tell which instances the same zone below has.
+    told = sorted((change_for_parent(line.change) for line in page), key=lambda change: change.uuid)
+    return told, cursors.write(caller.user_id, reached), more
 
 
 def _cursor_invalid() -> BadRequest:

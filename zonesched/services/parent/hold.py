@@ -77,7 +77,7 @@ def hold_builds(
             at = _standings(zone, call, keys)
         untried = _read_untried(zone, call, at)
         if not untried:
-            return answers(zone, at, keys, REFUSED)
+            return answers(zone, _with_one_end(zone, at), keys, REFUSED)
         child_ids = _children_of(e for build in untried for e in build.rest)
         zone.store.write(partial(_try_next, zone, call, keys, child_ids))
         at = _standings(zone, call, keys)
@@ -90,6 +90,24 @@ def _read_untried(zone: Zone, call: _Call, at: Mapping[Attempt, Standing]) -> li
 
 def _standings(zone: Zone, call: _Call, keys: Sequence[Attempt]) -> Mapping[Attempt, Standing]:
     return zone.store.read(lambda tx: standings(tx, call.caller, call.reservation_id, keys))
+
+
+def _with_one_end(zone: Zone, at: Mapping[Attempt, Standing]) -> Mapping[Attempt, Standing]:
+    """The same attempts, with all holds shortened to the least.
+
+    Different ends would tell the parent which instances the same zone below holds.
+    """
+    held = {a: s for a, s in at.items() if s.state is State.HELD}
+    until = min((s.hold_expires_at for s in held.values()), default=0.0)
+    longer = {a: replace(s, hold_expires_at=until) for a, s in held.items() if s.hold_expires_at > until}
+    if longer:
+        zone.store.write(partial(_shorten, [(a.uuid, s.number) for a, s in longer.items()], until))
+    return {**at, **longer}
+
+
+def _shorten(keys: Sequence[tuple[str, int]], until: float, tx: Transaction) -> None:
+    locks.instances(tx, [uuid for uuid, _ in keys])
+    placements.shorten_holds(tx, keys, until)
 
 
 # -- opening -----------------------------------------------------------------------------------------------

@@ -71,9 +71,10 @@ def send_builds(
             busy.append(batch.child_id)
         return answers
 
-    def expiry(answer: BuildAnswer) -> float:
-        own_hold_s = min(hold_s, max(0.0, answer.hold_s - zone.conf.hold_margin))
-        return float(sent_at + own_hold_s)
+    def expiry(placement: Placement, answer: BuildAnswer) -> float:
+        # Never later than decided here, so that holds here and in children end at the same time.
+        child_until = sent_at + max(0.0, answer.hold_s - zone.conf.hold_margin)
+        return float(min(placement.hold_expires_at, child_until))
 
     unanswered = _call_children(zone, sent, call, lease, expiry)
     return Sent(unanswered, all_tried=not (unanswered or busy))
@@ -125,7 +126,7 @@ def _call_children(
     sent: Sequence[Placement],
     call: Callable[[_Batch, ChildClient], Sequence[BuildAnswer]],
     lease: Lease | None,
-    expiry: Callable[[BuildAnswer], float] = lambda answer: 0.0,
+    expiry: Callable[[Placement, BuildAnswer], float] = lambda placement, answer: 0.0,
 ) -> list[Placement]:
     """One call per child and reservation, side by side; what got no answer that ends its call."""
     batches = _batches(sent)
@@ -158,7 +159,7 @@ def _record(
     sent: Sequence[Placement],
     answers: Mapping[tuple[str, int], BuildAnswer],
     lease: Lease | None,
-    expiry: Callable[[BuildAnswer], float],
+    expiry: Callable[[Placement, BuildAnswer], float],
     tx: Transaction,
 ) -> list[Placement]:
     now = zone.clock.now()
@@ -178,7 +179,7 @@ def _record(
         if p.state is State.CONFIRMING and to is State.FAILED:
             build_retry.build_failed(zone, tx, change, p, now, answer.reason or "build_failed")
         else:
-            moves[to, answer.reason, expiry(answer)].append(p)
+            moves[to, answer.reason, expiry(p, answer)].append(p)
     for (to, reason, hold_expires_at), some in moves.items():
         advance(tx, change, zone.uuid, some, to, now, reason=reason, hold_expires_at=hold_expires_at)
     placements.postpone(tx, unanswered, lambda calls: now + pause_s(zone, calls))

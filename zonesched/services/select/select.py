@@ -139,7 +139,7 @@ def decide_on(
     context = _context(zone, spec, caller_id)
     basis = _own_basis(zone, hosts, spec, context, scored)
     spec, own = basis.request.spec, basis.own
-    answers = _ask_children(zone, spec, context.group_place, started_at)
+    answers = _ask_children(zone, spec, caller_id, context.group_place, started_at)
     below = tuple(
         replace(_child_source(child, offer), unreliable=child.id in answers.unreliable)
         for child, offer in answers.offers
@@ -256,20 +256,22 @@ def _context(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
             group=group_key(caller_id, spec.group_id) if spec.group_id else "",
             same_hosts=placements.hosts_of(tx, *owned, spec.same_host),
             different_hosts=placements.hosts_of(tx, *owned, spec.different_host),
-            tried_hosts=placements.failed_hosts(tx, spec.request_id),
+            tried_hosts=placements.failed_hosts(tx, caller_id, spec.request_id),
             group_place=group_policy.place_of(tx, caller_id, spec.group),
         )
 
     return zone.store.read(read)
 
 
-def _ask_children(zone: Zone, spec: RequestSpec, group: GroupPlace, started_at: float) -> _ChildAnswers:
+def _ask_children(
+    zone: Zone, spec: RequestSpec, caller_id: str, group: GroupPlace, started_at: float
+) -> _ChildAnswers:
     if keeps_to_own_hosts(spec.hints):
         return _ChildAnswers((), complete=True, accounts=kept_out(zone))
     asked = _of_group(zone.children.askable(spec), group)
     if not asked.to_ask:
         return _ChildAnswers((), asked.complete, accounts_of(zone, spec, asked, []))
-    unreliable = zone.store.read(lambda tx: placements.unreliable_children(tx, spec.request_id))
+    unreliable = zone.store.read(lambda tx: placements.unreliable_children(tx, caller_id, spec.request_id))
     left_s = spec.time_budget_s - (zone.clock.monotonic() - started_at)
     reserve_s = min(zone.conf.select_reserve, spec.time_budget_s / 5)
     budget_s = left_s - reserve_s

@@ -1,0 +1,144 @@
+"""The builds of one parent: each is decided at once, and tells nothing of other callers or lower zones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.builders.tree import Answer, Node, Tree, a_host
+from zonesched.model.caller import Role
+from zonesched.model.request_spec import Flavor, Image, RequestSpec, ScoreWeighing, WeigherScale
+from zonesched.model.request_wire import spec_to_wire
+from zonesched.services.catalog import users
+
+RESERVATION = "22222222-2222-4222-8222-222222222222"
+SMALL = Flavor("f-1", "small", 2, 2048, 10)
+
+
+def uuid(number: int) -> str:
+    return f"11111111-1111-4111-8111-{number:012d}"
+
+
+def a_spec(count: int = 4) -> RequestSpec:
+    return RequestSpec(
+        request_id=RESERVATION,
+        project_id="project-1",
+        num_instances=count,
+        flavor=SMALL,
+        image=Image("", ""),
+        weighing=ScoreWeighing((WeigherScale("RAMWeigher", 0.0, 65536.0, 1.0),)),
+        path=("33333333-3333-4333-8333-333333333333",),
+    )
+
+
+def a_parent(node: Node, name: str) -> str:
+    node.secrets[name] = users.create(node.zone, name, Role.PARENT, "-").secret
+    return name
+
+
+def offered(node: Node, user: str, spec: RequestSpec) -> list[str]:
+    body = {"version": 1, "request_spec": spec_to_wire(spec)}
+    answer = node.client(user).post("/zones/select", body)
+    assert answer.status == 200, answer.body
+    return [entry["blob"] for entry in answer.json["weights"]]
+
+
+def send(node: Node, user: str, spec: RequestSpec, blob_of: dict[int, str]) -> Answer:
+    builds = [{"uuid": uuid(n), "attempt": 1, "blobs": [blob]} for n, blob in blob_of.items()]
+    server = {"reservation_id": RESERVATION, "hold_s": 30.0, "builds": builds}
+    return node.client(user).post("/servers", {"server": server, "request_spec": spec_to_wire(spec)})
+
+
+def confirm(node: Node, user: str, numbers: Sequence[int]) -> Answer:
+    builds = [{"uuid": uuid(n), "attempt": 1} for n in numbers]
+    return node.client(user).post(f"/reservations/{RESERVATION}/confirm", {"builds": builds})
+
+
+def of_builds(answer: Answer, member: str) -> list[Any]:
+    assert answer.status in (200, 202), answer.body
+    return [build[member] for build in answer.json["builds"]]
+
+
+def test_one_entry_named_in_several_builds_of_a_call_builds_one_and_ends_the_others(tmp_path: Path) -> None:
+    # Given
+    tree = Tree(tmp_path)
+    leaf = tree.add("leaf", hosts_=[a_host("leaf-1")])
+    parent = a_parent(leaf, "parent-a")
+    (blob,) = offered(leaf, parent, a_spec(1))
+
+    # When
+    answer = send(leaf, parent, a_spec(1), {1: blob, 2: blob, 3: blob})
+
+    # Then
+    assert of_builds(answer, "state") == ["held", "gone", "gone"]
+    assert of_builds(confirm(leaf, parent, [1, 2, 3]), "state") == ["confirmed", "gone", "gone"]
+    shown = leaf.client(parent).get(f"/reservations/{RESERVATION}").json["reservation"]
+    assert [one["uuid"] for one in shown["instances"]] == [uuid(1)]
+    assert leaf.client(parent).get(f"/servers/{uuid(2)}").status == 404
+
+
+def test_failures_of_another_caller_under_the_same_request_id_take_no_host_away(tmp_path: Path) -> None:
+    # Given: a host with room for one, offered to two parents whose requests have one id
+    tree = Tree(tmp_path)
+    leaf = tree.add("leaf", hosts_=[a_host("leaf-1", vcpus=2)])
+    first, second = a_parent(leaf, "parent-a"), a_parent(leaf, "parent-b")
+    spec = a_spec(1)
+    (mine,), (others,) = offered(leaf, first, spec), offered(leaf, second, spec)
+    assert of_builds(send(leaf, first, spec, {1: mine}), "state") == ["held"]
+
+    # When: the other one's claim fails there, and the first one gives its own back
+    assert of_builds(send(leaf, second, spec, {2: others}), "state") == ["failed"]
+    leaf.client(first).post(
+        f"/reservations/{RESERVATION}/cancel", {"builds": [{"uuid": uuid(1), "attempt": 1}]}
+    )
+
+    # Then
+    assert len(offered(leaf, first, spec)) == 1
+    assert offered(leaf, second, spec) == []
+
+
+def a_forest(tmp_path: Path) -> tuple[Tree, Node, str]:
+    """A zone with a host and two children, one of which holds for a shorter time; and its parent."""
+    tree = Tree(tmp_path)
+    middle = tree.add("middle", hosts_=[a_host("middle-1", vcpus=4)])
+    tree.add("short", parent="middle", hosts_=[a_host("short-1", vcpus=4)], hold=8.0, max_hold=10.0)
+    tree.add("long", parent="middle", hosts_=[a_host("long-1", vcpus=4)])
+    tree.poll()
+    return tree, middle, a_parent(middle, "parent-a")
+
+
+def test_the_holds_of_one_call_all_end_at_once_whichever_zone_holds_them(tmp_path: Path) -> None:
+    # Given
+    _, middle, parent = a_forest(tmp_path)
+    spec = a_spec(6)
+    blobs = offered(middle, parent, spec)
+    assert len(blobs) == 6
+
+    # When
+    answer = send(middle, parent, spec, dict(enumerate(blobs)))
+
+    # Then
+    assert of_builds(answer, "state") == ["held"] * 6
+    (hold_s,) = set(of_builds(answer, "hold_s"))
+    assert 0.0 < hold_s < 10.0
+    for number, blob in enumerate(blobs):
+        assert of_builds(send(middle, parent, spec, {number: blob}), "hold_s") == [hold_s]
+
+
+def test_the_order_of_the_feed_does_not_group_instances_by_zone(tmp_path: Path) -> None:
+    # Given: instances that changed one after the other, in an order that is not that of their uuids
+    _, middle, parent = a_forest(tmp_path)
+    spec = a_spec(6)
+    send(middle, parent, spec, dict(enumerate(offered(middle, parent, spec))))
+    for number in (4, 1, 5, 0, 3, 2):
+        assert of_builds(confirm(middle, parent, [number]), "state") == ["confirmed"]
+        assert middle.client(parent).delete(f"/servers/{uuid(number)}").status == 204
+
+    # When
+    feed = middle.client(parent).get("/reservations?cursor=").json
+
+    # Then: all of them, in the order of their uuids, and none is left for the next page
+    assert [line["uuid"] for line in feed["instances"]] == [uuid(number) for number in range(6)]
+    later = middle.client(parent).get(f"/reservations?cursor={feed['cursor']}").json
+    assert later["instances"] == []
