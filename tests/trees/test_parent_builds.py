@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.builders.one_zone import sql
 from tests.builders.tree import Answer, Node, Tree, a_host
 from zonesched.model.caller import Role
 from zonesched.model.request_spec import Flavor, Image, RequestSpec, ScoreWeighing, WeigherScale
@@ -124,6 +125,33 @@ def test_the_holds_of_one_call_all_end_at_once_whichever_zone_holds_them(tmp_pat
     assert 0.0 < hold_s < 10.0
     for number, blob in enumerate(blobs):
         assert of_builds(send(middle, parent, spec, {number: blob}), "hold_s") == [hold_s]
+
+
+def test_an_instance_that_was_confirmed_before_its_cancel_is_deleted_in_the_child(tmp_path: Path) -> None:
+    # Given: a hold that the zone passed on, and that its child was told to build
+    tree, middle, parent = a_forest(tmp_path)
+    long = tree.nodes["long"]
+    spec = a_spec(6)
+    assert (
+        of_builds(send(middle, parent, spec, dict(enumerate(offered(middle, parent, spec)))), "state")
+        == ["held"] * 6
+    )
+    there = [row.uuid for row in sql(long.zone, "SELECT uuid FROM placements WHERE state = 'held'")]
+    assert len(there) == 2
+    attempts = {"builds": [{"uuid": one, "attempt": 1} for one in there]}
+    told = long.client("parent-middle").post(f"/reservations/{RESERVATION}/confirm", attempts)
+    assert of_builds(told, "state") == ["confirmed"] * 2
+
+    # When
+    middle.client(parent).post(f"/reservations/{RESERVATION}/cancel", attempts)
+    tree.settle(2)
+
+    # Then: nothing of it is left anywhere
+    for node in (middle, long):
+        left = sql(node.zone, "SELECT uuid FROM placements WHERE state NOT IN ('released', 'gone')")
+        assert not {row.uuid for row in left} & set(there)
+    assert {long.client("parent-middle").get(f"/servers/{one}").status for one in there} == {404}
+    assert sum(row.used for row in sql(long.zone, "SELECT used FROM inventories")) == 0
 
 
 def test_the_order_of_the_feed_does_not_group_instances_by_zone(tmp_path: Path) -> None:

@@ -8,20 +8,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
-from tests.builders.boots import a_small_tree, all_active, boot, counts, report_all
+from tests.builders.boots import a_small_tree, all_active, boot, counts, report_all, rows
 from tests.builders.crashes import differences, heal
 from tests.builders.inline_executor import InlineExecutor, InlineLoop
 from tests.builders.migrated import url_of
 from tests.builders.one_zone import a_zone
 from tests.builders.tree import Tree
-from tests.builders.wsgi_transport import LostReply
+from tests.builders.wsgi_transport import LostReply, Replace
 from zonesched.model.views import AgentState
 from zonesched.seams import ThreadLoop
 from zonesched.services import background
 from zonesched.services.audit import audit, audit_edges
-from zonesched.services.children import sync
+from zonesched.services.children import children, sync
 from zonesched.services.children.sync import Sync, pause_s
 from zonesched.services.zone import Zone
 from zonesched.store.store import Store
@@ -244,6 +245,37 @@ def test_an_older_page_does_not_undo_what_another_process_has_read(
     sync.ask(zone)
 
     assert counts(tree, reservation_id) == {"ACTIVE": 12}
+
+
+@pytest.mark.parametrize(
+    ("status", "state"), [("DELETED", "confirmed"), ("ERROR", "confirmed"), ("DELETED", "failed")]
+)
+def test_a_child_that_speaks_of_another_childs_instances_changes_nothing(
+    tmp_path: Path, status: str, state: str
+) -> None:
+    # Given
+    tree = a_small_tree(tmp_path)
+    reservation_id = boot(tree)
+    work_all(tree)
+    root, liar = tree.nodes["root"], tree.nodes["leaf-b"]
+    (liar_id,) = [c.id for c in children.list_children(root.zone) if c.name == "leaf-b"]
+    of_others = rows(
+        tree, "root", f"SELECT uuid, number FROM placements WHERE kind = 'child' AND child_id != '{liar_id}'"
+    )
+    assert of_others
+    before = counts(tree, reservation_id), rows(tree, "root")
+
+    # When
+    lines = [
+        {"uuid": uuid, "attempt": number, "status": status, "state": state, "reason": "made_up"}
+        for uuid, number in of_others
+    ]
+    body = orjson.dumps({"instances": lines, "cursor": "made-up", "more": False})
+    tree.network.fault(liar.url, Replace(path="/reservations", method="GET", body=body))
+    sync.ask(root.zone)
+
+    # Then
+    assert (counts(tree, reservation_id), rows(tree, "root")) == before
 
 
 def test_a_loop_that_is_stopped_between_two_steps_starts_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

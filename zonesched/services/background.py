@@ -80,6 +80,9 @@ def _work_safely(zone: Zone, lease: Lease, work: Callable[[], None]) -> None:
         work()
     except LeaseLost:
         log.warning("another worker has taken reservation %s over", lease.reservation_id)
+    except provision.NoProgress as stuck:
+        log.error("reservation %s is postponed: %s", lease.reservation_id, stuck)
+        _postpone(zone, lease)
     except Exception:
         log.exception("work on reservation %s failed and will be repeated", lease.reservation_id)
         _postpone(zone, lease)

@@ -40,10 +40,15 @@ from zonesched.store.store import Transaction
 log = logging.getLogger(__name__)
 
 
-def carry_on(zone: Zone, lease: Lease) -> None:
-    """Work on one reservation until it ends or has to wait. Raises LeaseLost when a later lease exists.
+class NoProgress(Exception):
+    """A step changed nothing from which another step would follow: a defect of this program."""
 
-    In a process that stops, the next step is left to whoever gets the lease.
+
+def carry_on(zone: Zone, lease: Lease) -> None:
+    """Work on one reservation until it ends or has to wait.
+
+    In a process that stops, the next step is left to whoever gets the lease. Raises LeaseLost when a later
+    lease exists, and NoProgress.
     """
     _go_on(zone, _Boot(zone, LeasedBoot.read(zone, lease)))
 
@@ -59,10 +64,13 @@ def _go_on(zone: Zone, boot: _Boot) -> None:
         if step in (Step.WAIT, Step.FINISH):
             boot.give_back(step)
             return
+        before = boot.position
         boot.take(step)
         if boot.settled:
             return
         boot.reread()
+        if boot.step is step and boot.position == before:
+            raise NoProgress(f"step {step.value} changed nothing")
 
 
 class _Boot:
@@ -90,6 +98,11 @@ class _Boot:
         self._rows.reread()
         if self._at.failed_builds > failed_before:
             self._nothing_left = False
+
+    @property
+    def position(self) -> tuple[object, ...]:
+        """All from which the next step follows, but for the time: each step changes it, or ends the work."""
+        return (self._at, self._reservation.selects, self._nothing_left, self._places_at)
 
     @property
     def step(self) -> Step:
