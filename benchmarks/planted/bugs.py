@@ -166,7 +166,7 @@ NOTHING_LOST_NOTHING_TWICE = (
         path="zonesched/services/placing/child_calls.py",
         right="sent_at + max(0.0, answer.hold_s - zone.conf.hold_margin)",
         wrong="sent_at + answer.hold_s",
-        tests=("tests/trees/test_boot_rules.py",),
+        tests=("tests/trees/test_parent_builds.py",),
     ),
     Bug(
         name="holds are never reaped",

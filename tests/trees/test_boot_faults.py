@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.boots import BODY, a_small_tree, boot, counts
+from tests.builders.boots import BODY, a_small_tree, boot, counts, rows
 from tests.builders.crashes import differences, heal
 from tests.builders.wsgi_transport import Dead, Duplicate, Fault, LostReply, Replace, Slow
 from zonesched.model.placement import PlacementState
 from zonesched.services.children import children
-from zonesched.store import placements
 
 State = PlacementState
 
@@ -60,9 +59,8 @@ def test_a_child_that_another_process_has_removed_is_given_nothing_more(
     reservation_id = boot(tree, num_instances=8)
     tree.settle(3)
 
-    column = placements.COLUMNS
-    there = working.zone.store.read(lambda tx: placements.read(tx, column.child_id == child_id))
-    assert {(p.state, p.reason) for p in there} == {(State.FAILED, "zone_lost")}
+    there = rows(tree, parent, f"SELECT state, reason FROM placements WHERE child_id = '{child_id}'")
+    assert set(there) == {("failed", "zone_lost")}
     assert counts(tree, reservation_id) == {"BUILD": 8}
 
 
@@ -169,10 +167,7 @@ def test_an_affinity_group_is_on_one_host(tmp_path: Path) -> None:
 
     assert counts(tree, answer.json["reservation_id"]) == {"BUILD": 6}
     assert differences(tree) == []
-    places = [
-        (name, p.where)
-        for name, node in tree.nodes.items()
-        for p in node.zone.store.read(lambda tx: placements.read(tx, placements.COLUMNS.kind == "host"))
-    ]
+    on_hosts = "SELECT host_id FROM placements WHERE kind = 'host'"
+    places = [(name, row) for name in tree.nodes for row in rows(tree, name, on_hosts)]
     assert len(places) == 6
-    assert len(set(map(str, places))) == 1
+    assert len(set(places)) == 1

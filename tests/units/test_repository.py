@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import os
 import re
 import subprocess
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 import zonesched
 from zonesched import conf
+from zonesched.store.prepared import Prepared
 
 CHECKOUT = Path(__file__).parents[2]
 PACKAGE = CHECKOUT / "zonesched"
@@ -52,6 +57,40 @@ def test_every_option_is_read_somewhere() -> None:
     read = set[str]().union(*(names_in(path) for path in MODULES if path.parent.name != "conf"))
     unread = {option.dest for option in conf.ALL} - read
     assert unread == CHECKED_AT_START_ONLY
+
+
+STORE = "zonesched.store"
+
+
+def store_names_used_in(tree: ast.Module) -> set[tuple[str, str]]:
+    """Module and name of all that a module takes from the modules of the store."""
+    modules: dict[str, str] = {}
+    used: set[tuple[str, str]] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == STORE:
+            modules |= {alias.asname or alias.name: f"{STORE}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{STORE}."):
+            used |= {(str(node.module), alias.name) for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+            used.add((modules[node.value.id], node.attr))
+    return used
+
+
+def is_expression(module: str, name: str) -> bool:
+    """Whether a name of the store is part of a statement, or a function that takes or returns one."""
+    value = getattr(import_module(module), name, None)
+    if isinstance(value, sa.sql.ClauseElement | ReadOnlyColumnCollection | Prepared):
+        return True
+    annotations = getattr(value, "__annotations__", {}) if inspect.isfunction(value) else {}
+    return any("sa." in str(annotation) for annotation in annotations.values())
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_statements_are_written_in_the_store_alone(path: Path) -> None:
+    if path.is_relative_to(PACKAGE / "store"):
+        return
+    assert [name for name in sorted(store_names_used_in(TREES[path])) if is_expression(*name)] == []
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -161,12 +161,6 @@ def insert(tx: Connection, change: int, instances: Sequence[Instance]) -> None:
     _INSERT.run_many(tx, [_to_row(i) for i in instances], changed_seq=change)
 
 
-def read(tx: Connection, *conditions: Any) -> list[Instance]:
-    """Instances that meet all conditions, in order of their position in the reservation."""
-    statement = sa.select(t.instances).where(*conditions).order_by(COLUMNS.reservation_id, COLUMNS.position)
-    return [from_row(row) for row in tx.execute(statement)]
-
-
 def read_reservation(tx: Connection, caller_id: str, reservation_id: str) -> list[Instance]:
     """The instances of a caller's reservation, in order of their position."""
     return [from_row(row) for row in _OF_RESERVATION.all(tx, reservation=reservation_id, caller=caller_id)]

@@ -17,6 +17,8 @@ from zonesched.model.placement import (
     UNANSWERED,
     UNBUILT,
     UNCONFIRMED,
+    UNFINISHED,
+    WANTED,
     PlacementState,
 )
 from zonesched.model.placement_moves import CHILD_MOVES, LOCAL_MOVES, IllegalMove, Move
@@ -154,12 +156,27 @@ def insert(tx: Connection, placements: Sequence[Placement]) -> None:
     _INSERT.run_many(tx, [_to_row(p) for p in placements])
 
 
-def read(tx: Connection, *conditions: Any, limit: int = 0) -> list[Placement]:
-    """Placements that meet all conditions, in order of instance and number; `limit` 0 reads all."""
+def read(tx: Connection, *conditions: sa.ColumnElement[bool]) -> list[Placement]:
+    """Placements that meet all conditions, in order of instance and number; for queries of this package."""
     statement = sa.select(t.placements).where(*conditions).order_by(COLUMNS.uuid, COLUMNS.number)
-    if limit:
-        statement = statement.limit(limit)
     return [_from_row(row) for row in tx.execute(statement)]
+
+
+def read_one(tx: Connection, uuid: str, number: int) -> Placement:
+    """One placement. Raises NoResultFound where there is none."""
+    statement = sa.select(t.placements).where(COLUMNS.uuid == uuid, COLUMNS.number == number)
+    return _from_row(tx.execute(statement).one())
+
+
+def unfinished_in(tx: Connection, child_id: str) -> list[Placement]:
+    """The placements in a child that are in no final state."""
+    return read(tx, COLUMNS.child_id == child_id, is_in(COLUMNS.state, UNFINISHED))
+
+
+def has_wanted(tx: Connection, caller_id: str) -> bool:
+    """Whether any placement of this caller is wanted."""
+    statement = sa.select(COLUMNS.uuid).where(COLUMNS.caller_id == caller_id, is_in(COLUMNS.state, WANTED))
+    return tx.execute(statement.limit(1)).first() is not None
 
 
 def read_by_uuid(tx: Connection, uuids: Sequence[str]) -> list[Placement]:

@@ -183,10 +183,17 @@ def _to_row(r: Reservation) -> dict[str, Any]:
     }
 
 
-def read(tx: Connection, *conditions: Any) -> list[Reservation]:
-    """Reservations that meet all conditions, oldest first."""
-    statement = sa.select(t.reservations).where(*conditions).order_by(COLUMNS.created_at, COLUMNS.id)
-    return [_from_row(row) for row in tx.execute(statement)]
+def of_idempotency_key(
+    tx: Connection, caller_id: str, project_id: str, idempotency_key: str
+) -> Reservation | None:
+    """The reservation that a project has made under this key, None where there is none yet."""
+    statement = sa.select(t.reservations).where(
+        COLUMNS.caller_id == caller_id,
+        COLUMNS.project_id == project_id,
+        COLUMNS.idempotency_key == idempotency_key,
+    )
+    row = tx.execute(statement).first()
+    return None if row is None else _from_row(row)
 
 
 def read_page(

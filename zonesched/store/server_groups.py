@@ -30,6 +30,18 @@ class OwnedGroup:
     created_at: float
 
 
+@dataclass(frozen=True)
+class AllProjects:
+    """The groups of all projects."""
+
+
+@dataclass(frozen=True)
+class OneProject:
+    """The groups of one project."""
+
+    project_id: str
+
+
 def insert(tx: Connection, owned: OwnedGroup) -> None:
     """Add a row."""
     tx.execute(
@@ -45,16 +57,28 @@ def insert(tx: Connection, owned: OwnedGroup) -> None:
     )
 
 
-def read(tx: Connection, *conditions: Any) -> list[OwnedGroup]:
-    """The groups that meet all conditions, oldest first."""
-    statement = sa.select(t.server_groups).where(*conditions).order_by(*_ORDER)
-    return [_from_row(row) for row in tx.execute(statement)]
+def read_one(tx: Connection, group_id: str) -> OwnedGroup | None:
+    """One group, None where there is none of this id."""
+    row = tx.execute(sa.select(t.server_groups).where(COLUMNS.id == group_id)).first()
+    return None if row is None else _from_row(row)
 
 
-def page(tx: Connection, *conditions: Any, offset: int, limit: int) -> list[OwnedGroup]:
-    """At most `limit` of the groups that meet all conditions, oldest first, without the first `offset`."""
-    statement = sa.select(t.server_groups).where(*conditions).order_by(*_ORDER).offset(offset).limit(limit)
-    return [_from_row(row) for row in tx.execute(statement)]
+def named(tx: Connection, project_id: str, name: str) -> list[OwnedGroup]:
+    """The groups of a project that have this name, oldest first."""
+    statement = sa.select(t.server_groups).where(COLUMNS.project_id == project_id, COLUMNS.name == name)
+    return [_from_row(row) for row in tx.execute(statement.order_by(*_ORDER))]
+
+
+def page(tx: Connection, projects: AllProjects | OneProject, offset: int, limit: int) -> list[OwnedGroup]:
+    """At most `limit` groups of these projects, oldest first, without the first `offset`."""
+    statement = sa.select(t.server_groups)
+    match projects:
+        case OneProject(project_id):
+            statement = statement.where(COLUMNS.project_id == project_id)
+        case AllProjects():
+            pass
+    found = tx.execute(statement.order_by(*_ORDER).offset(offset).limit(limit))
+    return [_from_row(row) for row in found]
 
 
 def count(tx: Connection, project_id: str) -> int:

@@ -38,7 +38,7 @@ class OfProject:
 Scope = Everybody | OfCaller | OfProject
 
 
-def in_scope(scope: Scope) -> list[sa.ColumnElement[bool]]:
+def _in_scope(scope: Scope) -> list[sa.ColumnElement[bool]]:
     """The conditions that keep to a scope."""
     match scope:
         case Everybody():
@@ -47,6 +47,12 @@ def in_scope(scope: Scope) -> list[sa.ColumnElement[bool]]:
             return [COLUMNS.caller_id == caller_id]
         case OfProject(caller_id, project_id):
             return [COLUMNS.caller_id == caller_id, COLUMNS.project_id == project_id]
+
+
+def find(tx: Connection, scope: Scope, uuid: str) -> list[Instance]:
+    """The instance of this uuid, empty where the scope has none."""
+    statement = sa.select(t.instances).where(COLUMNS.uuid == uuid, *_in_scope(scope))
+    return [instances.from_row(row) for row in tx.execute(statement)]
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ def page(tx: Connection, wanted: Page) -> list[Instance]:
 
     Raises LookupError for a marker that names no instance of the scope.
     """
-    conditions = in_scope(wanted.scope)
+    conditions = _in_scope(wanted.scope)
     if wanted.reservation_id:
         conditions.append(COLUMNS.reservation_id == wanted.reservation_id)
     if wanted.name:
@@ -88,7 +94,7 @@ def page(tx: Connection, wanted: Page) -> list[Instance]:
 
 def _after(tx: Connection, wanted: Page) -> sa.ColumnElement[bool]:
     marker = wanted.marker
-    found = sa.select(COLUMNS.created_at).where(COLUMNS.uuid == marker, *in_scope(wanted.scope))
+    found = sa.select(COLUMNS.created_at).where(COLUMNS.uuid == marker, *_in_scope(wanted.scope))
     created_at = tx.execute(found).scalar()
     if created_at is None:
         raise LookupError(marker)

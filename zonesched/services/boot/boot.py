@@ -128,20 +128,16 @@ def _write(
     zone: Zone, tx: Transaction, caller: Caller, form: BootForm, spec: RequestSpec, received_at: float
 ) -> _Stored:
     if form.idempotency_key:
-        row = reservations.COLUMNS
-        for earlier in reservations.read(
-            tx,
-            row.caller_id == zone.uuid,
-            row.project_id == caller.project_id,
-            row.idempotency_key == form.idempotency_key,
-        ):
+        owner, key = (zone.uuid, caller.project_id), form.idempotency_key
+        if (earlier := reservations.of_idempotency_key(tx, *owner, key)) is not None:
             if earlier.fingerprint != form.fingerprint:
                 raise Conflict(
                     "This Idempotency-Key was used for another request.",
                     code="idempotency_key_reused",
                     field="Idempotency-Key",
                 )
-            return _Stored(Accepted(earlier.id, _uuids_of(zone, tx, earlier.id)), None)
+            made = instances.read_reservation(tx, zone.uuid, earlier.id)
+            return _Stored(Accepted(earlier.id, tuple(i.uuid for i in made)), None)
     zone.limits.admit_boot(tx, caller.project_id, form.num_instances)
     reservation = _reservation(zone, caller, form, spec, received_at)
     lease = reservations.insert_leased(tx, reservation, zone.clock.now(), zone.conf.boot_lease)
@@ -151,12 +147,6 @@ def _write(
     instances.insert(tx, identity.next_change(tx), made)
     accepted = Accepted(spec.request_id, tuple(i.uuid for i in made))
     return _Stored(accepted, NewBoot(lease, reservation, tuple(made)))
-
-
-def _uuids_of(zone: Zone, tx: Transaction, reservation_id: str) -> tuple[str, ...]:
-    column = instances.COLUMNS
-    found = instances.read(tx, column.reservation_id == reservation_id, column.caller_id == zone.uuid)
-    return tuple(i.uuid for i in found)
 
 
 def _reservation(zone: Zone, caller: Caller, form: BootForm, spec: RequestSpec, now: float) -> Reservation:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from zonesched.errors import BadRequest, Forbidden, NotFound
 from zonesched.model.caller import Caller, Role
@@ -11,7 +10,7 @@ from zonesched.model.request_spec import ServerGroup
 from zonesched.model.views import ServerGroupForm, ServerGroupView
 from zonesched.services.zone import Zone
 from zonesched.store import server_groups as rows
-from zonesched.store.server_groups import OwnedGroup
+from zonesched.store.server_groups import AllProjects, OneProject, OwnedGroup
 from zonesched.store.store import Transaction
 
 
@@ -21,8 +20,8 @@ def list_groups(
     """The groups of the caller's project, oldest first. Raises Forbidden where others' are not to be seen."""
     if all_projects and caller.role is not Role.ADMIN:
         raise Forbidden("all_projects: only an admin lists other projects.", field="all_projects")
-    whose = () if all_projects else _of_project(caller)
-    return zone.store.read(lambda tx: _views(zone, tx, rows.page(tx, *whose, offset=offset, limit=limit)))
+    projects = AllProjects() if all_projects else OneProject(caller.project_id)
+    return zone.store.read(lambda tx: _views(zone, tx, rows.page(tx, projects, offset, limit)))
 
 
 def show(zone: Zone, caller: Caller, group_id: str) -> ServerGroupView:
@@ -69,10 +68,12 @@ def resolve(zone: Zone, caller: Caller, ref: str, field: str) -> ServerGroup:
 
     Raises BadRequest for an unknown one, and for a name that several groups have.
     """
-    own = _of_project(caller)
 
     def fn(tx: Transaction) -> list[OwnedGroup]:
-        return rows.read(tx, *own, rows.COLUMNS.id == ref) or rows.read(tx, *own, rows.COLUMNS.name == ref)
+        by_id = rows.read_one(tx, ref)
+        if by_id is not None and by_id.project_id == caller.project_id:
+            return [by_id]
+        return rows.named(tx, caller.project_id, ref)
 
     found = zone.store.read(fn)
     if not found:
@@ -89,15 +90,10 @@ def resolve(zone: Zone, caller: Caller, ref: str, field: str) -> ServerGroup:
 
 
 def _existing(tx: Transaction, caller: Caller, group_id: str) -> OwnedGroup:
-    whose = () if caller.role is Role.ADMIN else _of_project(caller)
-    found = rows.read(tx, rows.COLUMNS.id == group_id, *whose)
-    if not found:
+    found = rows.read_one(tx, group_id)
+    if found is None or (caller.role is not Role.ADMIN and found.project_id != caller.project_id):
         raise NotFound("There is no such server group.", code="server_group_not_found", field="id")
-    return found[0]
-
-
-def _of_project(caller: Caller) -> tuple[Any, ...]:
-    return (rows.COLUMNS.project_id == caller.project_id,)
+    return found
 
 
 def _views(zone: Zone, tx: Transaction, found: Sequence[OwnedGroup]) -> list[ServerGroupView]:

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from zonesched.errors import BadRequest, Conflict, NotFound, Unauthorized
 from zonesched.model.caller import Caller, Explained, Role
-from zonesched.model.placement import WANTED
 from zonesched.model.views import NewUser, UserView
 from zonesched.seal import passwords
 from zonesched.services.zone import Zone
@@ -94,7 +93,7 @@ def delete(zone: Zone, name: str, force: bool = False) -> None:
         user = _existing(tx, name)
         if [admin.id for admin in admins] == [user.id]:
             raise Conflict("The last admin stays.", code="last_admin", field="name")
-        if not force and _has_places(tx, user.id):
+        if not force and placements.has_wanted(tx, user.id):
             raise Conflict(
                 "This parent has instances here: let it delete them first, or remove it by force.",
                 code="user_has_instances",
@@ -178,12 +177,6 @@ def _for_parent(role: Role, explained: Explained) -> Explained:
             field="user.explain_to_parent",
         )
     return explained
-
-
-def _has_places(tx: Transaction, caller_id: str) -> bool:
-    column = placements.COLUMNS
-    living = column.state.in_([state.value for state in WANTED])
-    return bool(placements.read(tx, column.caller_id == caller_id, living, limit=1))
 
 
 def _existing(tx: Transaction, name: str) -> User:

@@ -10,7 +10,6 @@ from zonesched.errors import BadRequest, Conflict, NotFound
 from zonesched.model.placement import (
     LIVING_STATUSES,
     UNCONFIRMED,
-    UNFINISHED,
     ZONE_LOST,
     InstanceStatus,
     PlacementState,
@@ -115,10 +114,7 @@ def remove(zone: Zone, child_id: str, force: bool = False) -> None:
     def fn(tx: Transaction) -> None:
         _existing(tx, child_id)
         rows.lock(tx, child_id)
-        column = placements.COLUMNS
-        there = placements.read(
-            tx, column.child_id == child_id, column.state.in_([state.value for state in UNFINISHED])
-        )
+        there = placements.unfinished_in(tx, child_id)
         if there and not force:
             raise Conflict(
                 "The child zone has instances of this zone: delete them first, or remove it by force.",

@@ -32,10 +32,7 @@ def show(zone: Zone, caller: Caller, reservation_id: str) -> ReservationView:
 
     def fn(tx: Transaction) -> tuple[Reservation, list[Instance]]:
         reservation = _existing(tx, reservation_id, scope)
-        column = instances.COLUMNS
-        return reservation, instances.read(
-            tx, column.reservation_id == reservation.id, column.caller_id == reservation.caller_id
-        )
+        return reservation, instances.read_reservation(tx, reservation.caller_id, reservation.id)
 
     reservation, members = zone.store.read(fn)
     return ReservationView(
@@ -90,7 +87,7 @@ def why_host(zone: Zone, caller: Caller, reservation_id: str, host: str) -> Host
 
 
 def _existing(tx: Transaction, reservation_id: str, scope: Scope) -> Reservation:
-    found = [r for r in rows.read(tx, rows.COLUMNS.id == reservation_id) if _visible(r, scope)]
+    found = [r for r in rows.read_ids(tx, [reservation_id]).values() if _visible(r, scope)]
     if not found:
         raise NotFound("There is no such reservation.", code="reservation_not_found")
     return found[0]

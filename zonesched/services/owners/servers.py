@@ -152,10 +152,9 @@ def delete(zone: Zone, caller: Caller, uuid: str) -> None:
 
 def _find(zone: Zone, caller: Caller, uuid: str) -> _Found:
     scope = scope_of(zone, caller, all_tenants=True)
-    column = instances.COLUMNS
 
     def fn(tx: Transaction) -> list[_Found]:
-        return _load(tx, caller, instances.read(tx, column.uuid == uuid, *server_list.in_scope(scope)))
+        return _load(tx, caller, server_list.find(tx, scope, uuid))
 
     found = zone.store.read(fn)
     if not found or not _is_shown(found[0]):

@@ -185,9 +185,7 @@ def _admit(
 def _has_place(tx: Transaction, instance: Instance | None) -> bool:
     if instance is None or instance.attempt == 0:
         return False
-    column = placements.COLUMNS
-    (present,) = placements.read(tx, column.uuid == instance.uuid, column.number == instance.attempt)
-    return present.state not in UNBUILT
+    return placements.read_one(tx, instance.uuid, instance.attempt).state not in UNBUILT
 
 
 def _same_request(tx: Transaction, call: _Call) -> bool:
