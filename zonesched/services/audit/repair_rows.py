@@ -32,7 +32,7 @@ from zonesched.model.placement import (
 )
 from zonesched.model.request_spec import GroupPolicy, ServerGroup
 from zonesched.services.placing import reaper
-from zonesched.services.placing.placement_moves import let_go
+from zonesched.services.placing.placement_moves import end_unwanted
 from zonesched.services.zone import Zone
 from zonesched.store import audit_groups, capacities, claims, group_places, instances, placements, repairs
 from zonesched.store.audit_groups import Member
@@ -115,7 +115,7 @@ def _restore_or_release(repair: Repair, uuid: str, places: Sequence[Placement]) 
 
 def _let_go(repair: Repair, places: Sequence[Placement]) -> str:
     ended = [p for p in places if p.state in WANTED]
-    let_go(repair.tx, repair.change, ended, repair.now, "repaired")
+    end_unwanted(repair.tx, repair.change, ended, repair.now, "repaired")
     return " and ".join(f"place {p.number}" for p in ended)
 
 

@@ -1,4 +1,4 @@
-"""Boot: a user's request is checked, written down, and answered; the work goes on from the rows."""
+"""Accept a user's boot: check it, write its rows and answer; a worker goes on from the rows."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from zonesched.store.store import Transaction
 
 @dataclass(frozen=True)
 class _Stored:
-    """`new`: what this process is to begin at once; None when the boot was known."""
+    """The answer to a boot. `new`: the boot that this process begins at once; None for a repeated request."""
 
     accepted: Accepted
     new: NewBoot | None
 
 
 def accept(zone: Zone, caller: Caller, form: BootForm) -> Accepted:
-    """Write a user's boot down and return its reservation; all else follows in the background.
+    """Write the rows of a user's boot and return its reservation; a worker does the rest in the background.
 
-    A repeat under the same idempotency key returns the first answer. Raises BadRequest for what cannot be
-    asked, Conflict when the key was used for another request, OverLimit and ZoneBusy for too much.
+    A repeat under the same idempotency key returns the first answer. Raises BadRequest for an
+    invalid request, Conflict when the key was used for another request, OverLimit and ZoneBusy for too much.
     """
     received_at = zone.clock.now()
     select.check_ready(zone)
@@ -53,7 +53,7 @@ def accept(zone: Zone, caller: Caller, form: BootForm) -> Accepted:
 
 
 def spec_of(zone: Zone, caller: Caller, form: BootForm) -> RequestSpec:
-    """What a user's boot asks of hosts, under a new request id. Raises BadRequest, naming the field."""
+    """Build the request spec of a user's boot, with a new request id. Raises BadRequest, naming the field."""
     limit = zone.conf.max_instances_per_request
     if form.num_instances > limit:
         raise BadRequest(
@@ -97,7 +97,7 @@ def spec_of(zone: Zone, caller: Caller, form: BootForm) -> RequestSpec:
 
 
 def _group_of(zone: Zone, caller: Caller, form: BootForm) -> Group:
-    """The server group that the hint names. Raises BadRequest, also for hints that ask for opposites."""
+    """Return the server group that the hint names. Raises BadRequest, also for contradicting hints."""
     if not form.group_ref:
         return NoGroup()
     group = server_groups.resolve(zone, caller, form.group_ref, f"{form.hints_field}.group")
@@ -111,7 +111,7 @@ def _group_of(zone: Zone, caller: Caller, form: BootForm) -> Group:
 
 
 def _as_asked(error: BadRequest, form: BootForm) -> BadRequest:
-    """What filters refuse of a spec, in the words of the user's body."""
+    """Return the refusal of a spec with the field named as in the user's body."""
     asked = {
         "filters": "server.filters",
         "filter_query": f"{form.hints_field}.query",

@@ -1,14 +1,14 @@
-"""Where a boot stands and what its worker does next: pure, rows in, a step out.
+"""The progress of a boot and the next step of its worker: pure, rows in, a step out.
 
-Send      calls went out in an earlier life, or were just decided: ask the children (again)
+Send      builds were decided and are not answered: ask the children (again)
 Place     instances without a place: take the next offers, or select
-Wait      for a hold that may still be somewhere until it is over, or for a zone that was silent
-GiveUp    fewer than min_count can be had: let everything go
-DropHeld  a group that lost a part: let the rest go, it is placed again as a whole
-DropLate  holds too short to confirm: let them go and place again
-Confirm   enough is held: say so to everybody
-Close     nothing more can be had for the rest: they end with the reason
-Finish    all has ended, or only confirms are out, which are repeated elsewhere
+Wait      until a hold that a child may still have is over, or for a zone that did not answer
+GiveUp    fewer than min_count can be placed: cancel and release everything
+DropHeld  an affinity request that lost a part: cancel the rest, the whole is placed again
+DropLate  holds too short to confirm: cancel them and place again
+Confirm   enough is held: confirm it everywhere
+Close     nothing more can be placed: the rest ends in ERROR with the reason
+Finish    all is decided, or only confirms are unanswered, which the calls loop repeats
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Step(enum.Enum):
 
 @dataclass(frozen=True)
 class Progress:
-    """The wanted instances of a reservation, sorted by where their present placement stands.
+    """The living instances of a reservation, grouped by the state of their present placement.
 
-    `retried`: those with a build that has failed on its host. They count in none of `wanted`, `promised` and
-    `possible`: the batch was there as asked for, and what becomes of them ends none of the others.
+    `retried`: uuids of instances of which a build has failed on its host. They count in none of `wanted`,
+    `promised` and `possible`: the batch was complete before, and their loss ends none of the others.
     """
 
     needing: tuple[Member, ...]
@@ -55,28 +55,28 @@ class Progress:
 
     @property
     def promised(self) -> int:
-        """Instances that have a place now."""
+        """The number of instances that have a place now."""
         return self._counted((*self.held, *self.confirming, *self.confirmed))
 
     @property
     def wanted(self) -> int:
-        """Instances that have a place or still need one."""
+        """The number of instances that have a place or still need one."""
         return self.promised + self._counted((*self.needing, *self.unanswered, *self.waiting))
 
     def possible(self, offered: int) -> int:
-        """Instances that can have a place if so many more entries are taken, in the order of `needing`."""
+        """Return how many instances have a place after `offered` more entries, in the order of `needing`."""
         return self.promised + self._counted((*self.waiting, *self.needing[:offered]))
 
     def _counted(self, those: Sequence[Member | Placement]) -> int:
         return sum(one.uuid not in self.retried for one in those)
 
     def late(self, now: float, hold_margin_s: float) -> tuple[Placement, ...]:
-        """Holds that would be over too soon after a confirm."""
+        """Return the holds that would expire too soon after a confirm."""
         return tuple(p for p in self.held if p.hold_expires_at < now + hold_margin_s)
 
 
 def progress(members: Sequence[Member], placements: Sequence[Placement]) -> Progress:
-    """Sort the wanted instances by their present placement; ended instances do not count."""
+    """Group the living instances by their present placement; ended instances do not count."""
     by_key = {p.key: p for p in placements}
     needing: list[Member] = []
     groups: dict[PlacementState, list[Placement]] = {state: [] for state in State}
@@ -90,7 +90,7 @@ def progress(members: Sequence[Member], placements: Sequence[Placement]) -> Prog
             groups[placement.state].append(placement)
     retried = frozenset(one.uuid for one in members if one.failed_builds)
     return Progress(
-        # The batch first: what is offered goes to those whose loss would end it.
+        # The batch first: offers go to the instances whose loss would end it.
         needing=tuple(sorted(needing, key=lambda one: one.uuid in retried)),
         unanswered=tuple(groups[State.INTENDED]),
         waiting=tuple(groups[State.CANCELLING]),
@@ -112,11 +112,11 @@ def next_step(
     hold_margin_s: float,
     places_at: float = 0.0,
 ) -> Step:
-    """What the worker does next; `can_place` is false once neither offers nor selects are left.
+    """Return the next step; `can_place` is false once neither offers nor selects are left.
 
-    `places_at` (epoch seconds): no place is looked for before, to give those who were silent time.
-    `min_count` is what is still wanted of it: instances that their user has deleted do not count. `whole`:
-    the instances go to one place together (affinity).
+    `places_at` (epoch seconds): no place is looked for before, so that zones that did not answer get time.
+    `min_count`: without the instances that their user has deleted. `whole`: the instances go to one place
+    together (affinity).
     """
     if at.unanswered:
         return Step.SEND

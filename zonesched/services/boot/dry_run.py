@@ -1,4 +1,4 @@
-"""A dry run: what a boot would get now, by the same select, without a trace in any zone."""
+"""Dry runs: the result that a boot would have now, by the same select, with no rows written in any zone."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from zonesched.services.zone import Zone
 
 
 def dry_run(zone: Zone, caller: Caller, form: BootForm, *, record: bool) -> DryRunView:
-    """How many would fit, where, and what runs out first; with `record`, all that it was decided by.
+    """Return how many would fit, where, and what runs out first; with `record`, all inputs of the decision.
 
-    An admin sees where; others a number and reasons. Raises what a boot does, and Forbidden for a record for
-    anybody but an admin, ZoneBusy.
+    Only an admin sees where; others see a number and reasons. Raises the errors of a boot, Forbidden for
+    a record that anybody but an admin asks for, and ZoneBusy.
     """
     is_admin = caller.role is Role.ADMIN
     if record and not is_admin:
@@ -71,13 +71,13 @@ def _run(zone: Zone, spec: RequestSpec, form: BootForm, *, is_admin: bool, recor
 
 
 def _without_limits(account: DecisionTrace) -> DecisionTrace:
-    """The account as far as hosts were refused, without what those offered ran out of."""
+    """The decision trace of the refused hosts, without the resources that the offered hosts ran out of."""
     children = tuple(replace(child, limits=()) for child in account.children)
     return DecisionTrace(replace(account.own, limits=()), children)
 
 
 def _runs_out(limits: tuple[Why, ...]) -> tuple[tuple[str, str], ...]:
-    """(what, code), most hosts first as far as hosts were counted."""
+    """Return (resource, code) pairs, those of the most hosts first where hosts were counted."""
     hosts: Counter[tuple[str, str]] = Counter()
     for step in limits:
         counted = step.before - step.after if isinstance(step, FunnelStep) else 0
@@ -86,21 +86,21 @@ def _runs_out(limits: tuple[Why, ...]) -> tuple[tuple[str, str], ...]:
 
 
 def _fits_in(plan: BuildPlan) -> Mapping[str, int]:
-    """How many of the plan's instances go to each child, by its id; "" for the own hosts."""
+    """Return how many instances of the plan go to each child, by its id; "" for the local hosts."""
     entries = plan.bundles[0].entries if plan.bundles else plan.entries
     return Counter(e.place.child_id if isinstance(e.place, ChildPlace) else "" for e in entries)
 
 
 @dataclass(frozen=True)
 class RecordedHosts:
-    """Hosts that stay as they were read."""
+    """A snapshot of hosts."""
 
     rows: tuple[HostRow, ...]
     services_up: Mapping[str, bool]
 
     @contextmanager
     def for_request(self, spec: RequestSpec) -> Iterator[FoundHosts]:
-        """All of them."""
+        """Return all hosts."""
         yield FoundHosts(table_of(self.rows, self.services_up))
 
 

@@ -1,4 +1,4 @@
-"""What a boot's last select offered, as its worker hands it out."""
+"""The offers of a boot's last select, as its worker hands them out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALTERNATES_PER_BUILD = 3
 
 
 class Offers:
-    """What the last select offered and nobody has taken yet, best first."""
+    """The entries and bundles of the last select that are not taken yet, best first."""
 
     def __init__(self, plan: BuildPlan | None = None) -> None:
         self._entries = deque((*plan.entries, *plan.alternates) if plan else ())
@@ -26,11 +26,11 @@ class Offers:
         self.complete = plan is None or plan.complete
 
     def take(self, count: int) -> list[Entry]:
-        """The next entries, at most `count`."""
+        """Return the next entries, at most `count`."""
         return [self._entries.popleft() for _ in range(min(count, len(self._entries)))]
 
     def take_bundle(self, size: int) -> list[Entry]:
-        """The next bundle that has room for `size` instances; empty when there is none."""
+        """Return the next bundle with `size` entries or more, cut to `size`; empty when there is none."""
         while self._bundles:
             bundle = self._bundles.popleft()
             if len(bundle.entries) >= size:
@@ -38,19 +38,19 @@ class Offers:
         return []
 
     def spare_blobs(self, place: ChildPlace) -> tuple[str, ...]:
-        """The best spare entries of the place's child, which it tries in this order."""
+        """Return the best spare entries of the place's child, which the child tries in this order."""
         places = (entry.place for entry in self._entries)
         spare = [p.blob for p in places if isinstance(p, ChildPlace) and p.child_id == place.child_id]
         return tuple(spare[:ALTERNATES_PER_BUILD])
 
 
 NOT_ALL_ANSWERED = "no_valid_host_incomplete"
-"""Why a boot ends for which a zone was silent or busy: asked for offers, or to hold what it had offered."""
+"""The reason of a boot for which a zone did not answer, or was busy, when asked for offers or holds."""
 
 
 @dataclass(frozen=True)
 class Selected:
-    """How a select went: `spec` with the weighing it was asked with, and the code of the outcome."""
+    """The outcome of a select: `spec` with the weighing used, the decision trace, and a reason code."""
 
     spec: RequestSpec
     why: DecisionTrace
@@ -58,7 +58,7 @@ class Selected:
 
 
 def failed_select(error: ZoneschedError) -> DecisionTrace:
-    """The account of a select that a plugin of this zone has spoilt, or a request that cannot be read."""
+    """Return the decision trace of a select that a plugin or an invalid request made fail."""
     match error:
         case FilterFailed(filter_name=name) | WeigherFailed(weigher_name=name):
             return DecisionTrace(LocalTrace(steps=(Refusal(name, error.code),)))
@@ -67,7 +67,7 @@ def failed_select(error: ZoneschedError) -> DecisionTrace:
 
 
 def reason_for_none(decision: Decision) -> str:
-    """Why a boot ends for which nothing more is offered than a select has offered."""
+    """Return the reason code of a boot for which this select offered too little."""
     if not decision.plan.complete:
         return NOT_ALL_ANSWERED
     return "no_valid_host" if isinstance(decision.group_place, Anywhere) else "group_place_full"

@@ -1,4 +1,4 @@
-"""Carry one leased boot on: select, hold, confirm, until nothing is left to do now.
+"""Carry on one leased boot: select, hold, confirm, until nothing is left to do now.
 
 The next step always follows from the rows (`boot_progress`), so a worker that takes over after another died
 starts in the same place. Only the offers of the last select are kept in memory; a new worker selects again.
@@ -27,7 +27,7 @@ from zonesched.services.boot.offers import (
 )
 from zonesched.services.placing import child_calls, new_places
 from zonesched.services.placing.new_places import NewPlace
-from zonesched.services.placing.placement_moves import advance, let_go
+from zonesched.services.placing.placement_moves import advance, end_unwanted
 from zonesched.services.select import select
 from zonesched.services.state.boot_queue import NewBoot
 from zonesched.services.zone import Zone
@@ -74,7 +74,7 @@ def _go_on(zone: Zone, boot: _Boot) -> None:
 
 
 class _Boot:
-    """`settled`: all has ended, and the lease was given back with the last write."""
+    """One worker's work on a boot. `settled`: all is decided, and the last write gave the lease back."""
 
     def __init__(self, zone: Zone, rows: LeasedBoot) -> None:
         self.settled = False
@@ -101,7 +101,7 @@ class _Boot:
 
     @property
     def position(self) -> tuple[object, ...]:
-        """All from which the next step follows, but for the time: each step changes it, or ends the work."""
+        """The inputs of the next step except the time: each step changes them, or ends the work."""
         return (self._at, self._reservation.selects, self._nothing_left, self._places_at)
 
     @property
@@ -120,7 +120,7 @@ class _Boot:
 
     @property
     def _required(self) -> int:
-        """How many the user needs; instances that he has deleted do not count."""
+        """The number of instances that must be placed; deleted instances do not count."""
         return min(self._reservation.min_count, self._at.wanted)
 
     # -- acting --------------------------------------------------------------------------------------------
@@ -144,10 +144,10 @@ class _Boot:
                 self._close()
 
     def give_back(self, step: Step) -> None:
-        """End the lease: settled, or due again for the next select, or once the last hold is surely over."""
+        """End the lease: settled, or due again for the next select or when the last hold has expired."""
         waiting = step is Step.WAIT
         now = self._zone.clock.now()
-        # A hold that is over still has to be reaped, which pokes: to look again at once would find the same.
+        # The reaper ends an expired hold and wakes this boot: to read again at once would find the same.
         due_at = max((p.hold_expires_at for p in self._at.waiting), default=0.0)
         due_at = max(due_at, now + self._zone.conf.retry_pause)
         if now < self._places_at:
@@ -155,7 +155,7 @@ class _Boot:
         self._rows.give_back(ReservationState.OPEN if waiting else ReservationState.SETTLED, due_at)
 
     def _send(self) -> None:
-        """Send what is INTENDED; what gets no answer is cancelled: its instance moves once that is sure."""
+        """Send INTENDED builds and cancel those without an answer: the instance moves once that is sure."""
         zone, at = self._zone, self._at
         spec = replace(self._reservation.spec, time_budget_s=zone.conf.build_timeout)
         sent = child_calls.send_builds(zone, at.unanswered, spec, zone.conf.hold, self._rows.lease)
@@ -168,7 +168,7 @@ class _Boot:
     def _drop(self, dropped: Sequence[Placement], reason: str) -> None:
         zone = self._zone
         if dropped:
-            self._rows.write(lambda tx, change, now: let_go(tx, change, dropped, now, reason), dropped)
+            self._rows.write(lambda tx, change, now: end_unwanted(tx, change, dropped, now, reason), dropped)
             keys = {p.key for p in dropped}
             uuids = [p.uuid for p in dropped]
             cancelling = [
@@ -194,7 +194,7 @@ class _Boot:
             self._zone.wake.agents_of(e.place.host_id for e in entries if isinstance(e.place, LocalPlace))
 
     def _next_entries(self) -> list[Entry]:
-        """What the missing instances get; nothing if it is too little, or is to be asked for later."""
+        """Return entries for the instances without a place; none if they are too few."""
         self._places_at = 0.0
         missing = len(self._at.needing)
         whole = self._reservation.spec.policy is Policy.AFFINITY
@@ -203,13 +203,13 @@ class _Boot:
             return self._offers.take_bundle(missing) if whole else self._offers.take(missing)
 
         entries = take()
-        # A new select offers the same room again, so what is left of an older one is never added to it.
+        # A new select offers the same free slots again, so entries of an older one are never added to it.
         if len(entries) < missing and self._select():
             entries = take()
             if len(entries) < missing and not self._offers.complete and self._may_select:
                 self._places_at = self._next_select_at()
                 return []
-        # Fewer than the user can use: nothing of it is placed.
+        # Fewer than min_count: nothing is placed.
         return entries if self._at.possible(len(entries)) >= self._required else []
 
     @property
@@ -217,14 +217,14 @@ class _Boot:
         return bool(self._reservation.selects < self._zone.conf.max_attempts)
 
     def _next_select_at(self) -> float:
-        """When to ask those who were silent again: after a growing pause, before a hold is too short."""
+        """Return when to ask again zones that did not answer: after a growing pause, while holds last."""
         zone = self._zone
         now, pause_s = zone.clock.now(), child_calls.pause_s(zone, self._reservation.selects)
         safe_until = min((p.hold_expires_at for p in self._at.held), default=math.inf) - zone.conf.hold_margin
         return float(max(now, min(now + pause_s, safe_until)))
 
     def _select(self) -> bool:
-        """Ask everybody once more; False when this boot has asked often enough, or its request is refused."""
+        """Select once more; False when this boot has no select left, or its request is refused."""
         zone, reservation = self._zone, self._reservation
         if not self._may_select:
             return False
@@ -279,7 +279,7 @@ class _Boot:
         return settled
 
     def _new_places(self, tx: Transaction, now: float, entry_of: Mapping[str, Entry]) -> list[NewPlace]:
-        """The places of the instances that still need one: not of one that was deleted since it was read."""
+        """Return a place for each instance that needs one, except those deleted since they were read."""
         present = instances.standings(tx, list(entry_of))
         read_as = {i.uuid: i.attempt for i in self._at.needing}
         retained_until = now + self._zone.conf.hold + self._zone.conf.retry_window
@@ -294,7 +294,7 @@ class _Boot:
     # -- ending --------------------------------------------------------------------------------------------
 
     def _confirm(self) -> None:
-        """Decide for what is held: own hosts at once, children as soon as they answer."""
+        """Confirm what is held: local hosts at once, children as soon as they answer."""
         zone, held = self._zone, self._at.held
 
         def fn(tx: Transaction, change: int, now: float) -> tuple[list[Placement], list[Placement]]:
@@ -302,7 +302,7 @@ class _Boot:
             below = [p for p in living if isinstance(p.where, InChild)]
             here = [p for p in living if not isinstance(p.where, InChild)]
             pause_s = zone.conf.retry_pause
-            told = advance(tx, change, zone.uuid, below, State.CONFIRMING, now, told_again_in_s=pause_s)
+            told = advance(tx, change, zone.uuid, below, State.CONFIRMING, now, repeat_in_s=pause_s)
             return told, advance(tx, change, zone.uuid, here, State.CONFIRMED, now)
 
         told, built = self._rows.write(fn, held)
@@ -310,23 +310,23 @@ class _Boot:
         child_calls.send_confirms(zone, told, self._rows.lease)
 
     def _give_up(self) -> None:
-        """Let everything go: fewer than min_count can be had."""
+        """End all instances and their placements: fewer than min_count can be placed."""
         at = self._at
         self._end(at.needing, (*at.held, *at.waiting, *at.confirming, *at.confirmed))
 
     def _close(self) -> None:
-        """End what could not be placed; the others stay."""
+        """End the instances that could not be placed; the others stay."""
         self._end(self._at.needing, ())
 
     def _end(self, unplaced: Sequence[Member], placed: Sequence[Placement]) -> None:
         why = self._reservation.reason or "no_valid_host"
-        # What could not be placed again was not built in the first place for another reason.
+        # An instance whose build failed keeps that reason when it cannot be placed again.
         uuids_of = {why: [p.uuid for p in placed]}
         for i in unplaced:
             uuids_of.setdefault(i.reason or why, []).append(i.uuid)
 
         def fn(tx: Transaction, change: int, now: float) -> bool:
-            told = let_go(tx, change, placed, now, why)
+            told = end_unwanted(tx, change, placed, now, why)
             for reason, uuids in uuids_of.items():
                 instances.set_status(
                     tx, change, uuids, InstanceStatus.ERROR, now, reason=reason, only_from=LIVING_STATUSES

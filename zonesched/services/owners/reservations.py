@@ -27,7 +27,7 @@ from zonesched.store.store import Transaction
 
 
 def show(zone: Zone, caller: Caller, reservation_id: str) -> ReservationView:
-    """How a boot stands. Raises NotFound for one that does not exist or that the caller may not see."""
+    """Show a boot. Raises NotFound for one that does not exist or that the caller may not see."""
     scope = scope_of(zone, caller, all_tenants=True)
 
     def fn(tx: Transaction) -> tuple[Reservation, list[Instance]]:
@@ -80,7 +80,7 @@ def _line(boot: ListedBoot) -> BootLine:
 
 
 def why_host(zone: Zone, caller: Caller, reservation_id: str, host: str) -> HostJudgement:
-    """What a select for this boot would say of one own host (name or id) now. Raises NotFound."""
+    """Judge one local host (name or id) for this boot as a select would now. Raises NotFound."""
     scope = scope_of(zone, caller, all_tenants=True)
     found = zone.store.read(lambda tx: _existing(tx, reservation_id, scope))
     return select.judge_host(zone, found.spec, found.caller_id, host)
@@ -120,7 +120,7 @@ def _state(statuses: Set[InstanceStatus]) -> str:
 
 
 def _reasons(reservation: Reservation, members: Sequence[Instance], reader: Role) -> list[dict[str, object]]:
-    """Each reason code of ERROR instances with their number, and which filters refused hosts."""
+    """Return each reason code of ERROR instances with its count and the filters that refused hosts."""
     found = [i.reason for i in members if i.status is InstanceStatus.ERROR]
     counted = Counter(map(for_parent, found) if reader is Role.PARENT else found)
     lines: list[dict[str, object]] = []
@@ -134,7 +134,7 @@ PAGE = 1000
 
 
 def changes(zone: Zone, caller: Caller, cursor: str) -> tuple[Sequence[InstanceChange], str, bool]:
-    """What has changed of this parent's instances since `cursor` ("" for all): a page, its cursor, more.
+    """Return a page of changes of this parent's instances since `cursor` ("" for all), its cursor, and more.
 
     The cursor is opaque to the parent. Raises BadRequest for one that this zone did not give, or gave in a
     history that its database does not have: put back from a copy, it would keep silent about what is new.
@@ -159,7 +159,7 @@ def changes(zone: Zone, caller: Caller, cursor: str) -> tuple[Sequence[InstanceC
         return page, reached, len(found) > PAGE
 
     page, reached, more = zone.store.read(fn)
-    # By uuid: the order of the changes would tell which instances the same zone below has.
+    # By uuid: the order of the changes would tell which instances are in the same child zone.
     told = sorted((change_for_parent(line.change) for line in page), key=lambda change: change.uuid)
     return told, cursors.write(caller.user_id, reached), more
 

@@ -1,4 +1,4 @@
-"""Instances as their owners see them: list, show, delete; a call for one that is below goes down to it."""
+"""Instances as their owners see them: list, show, delete; a call for one in a child zone is passed on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from zonesched.model.placement import (
 )
 from zonesched.model.views import FailedAttempt, ServerQuery, ServerView
 from zonesched.services.children.sync import apply_changes, wake_for
-from zonesched.services.placing.placement_moves import let_go
+from zonesched.services.placing.placement_moves import end_unwanted
 from zonesched.services.select import faults
 from zonesched.services.zone import Zone
 from zonesched.store import (
@@ -45,7 +45,7 @@ SHOW_TIMEOUT_S = 5.0
 
 @dataclass(frozen=True)
 class _Found:
-    """An instance with what a view of it is made from."""
+    """An instance with the rows from which its view is made."""
 
     instance: Instance
     reservation: Reservation
@@ -56,12 +56,12 @@ class _Found:
 
     @property
     def place(self) -> Placement | None:
-        """Where it is now, if anywhere."""
+        """The present placement, if any."""
         return next((p for p in self.places if p.number == self.instance.attempt), None)
 
 
 def scope_of(zone: Zone, caller: Caller, *, all_tenants: bool) -> Scope:
-    """Whose instances a caller may see: a parent's own, for an admin all, for others their project's."""
+    """Return whose instances a caller may see: a parent its own, an admin all, others their project's."""
     if caller.role is Role.PARENT:
         return OfCaller(caller.user_id)
     if caller.role is Role.ADMIN and all_tenants:
@@ -93,7 +93,7 @@ def list_servers(zone: Zone, caller: Caller, query: ServerQuery) -> tuple[list[S
 
 
 def show(zone: Zone, caller: Caller, uuid: str) -> ServerView:
-    """One instance, read anew from the child that has it; marked stale when that child cannot be reached."""
+    """Show one instance, refreshed from its child; marked stale when that child cannot be reached."""
     found = _find(zone, caller, uuid)
     stale = False
     place = found.place
@@ -109,7 +109,7 @@ def show(zone: Zone, caller: Caller, uuid: str) -> ServerView:
 
 
 def _refresh(zone: Zone, place: Placement, child_id: str) -> bool:
-    """Read one instance anew from its child; False when the child gives no usable answer."""
+    """Refresh one instance from its child; False when the child gives no usable answer."""
     try:
         found = zone.child_client(child_id).show_server(place.uuid, SHOW_TIMEOUT_S)
     except ChildUnreachable:
@@ -122,9 +122,9 @@ def _refresh(zone: Zone, place: Placement, child_id: str) -> bool:
 
 
 def delete(zone: Zone, caller: Caller, uuid: str) -> None:
-    """Delete an instance; what it took is given back once, here or down the tree.
+    """Delete an instance; its resources are given back once, here or in a child zone.
 
-    For its owner it is gone at once. A child that has it is told in the background, until it has answered.
+    For its owner it is gone at once. The child that has it is called in the background until it answers.
     Raises NotFound, and Conflict for an instance of a child where `enable_zone_routing` is off.
     """
     found = _find(zone, caller, uuid)
@@ -132,7 +132,7 @@ def delete(zone: Zone, caller: Caller, uuid: str) -> None:
     if place is not None and isinstance(place.where, InChild) and not zone.conf.enable_zone_routing:
         raise Conflict("This zone passes no calls on to its child zones.", code="zone_routing_disabled")
 
-    # A parent has to be told of what it has not deleted itself.
+    # A parent is notified of a delete that it did not ask for.
     reason = "deleted" if found.instance.caller_id in (zone.uuid, caller.user_id) else DELETED_BY_ADMIN
 
     def fn(tx: Transaction) -> bool:
@@ -141,7 +141,7 @@ def delete(zone: Zone, caller: Caller, uuid: str) -> None:
         if uuid not in rows or rows[uuid].status is InstanceStatus.DELETED:
             raise NotFound("There is no such instance.", code="instance_not_found")
         change, now = identity.next_change(tx), zone.clock.now()
-        told = let_go(tx, change, placements.read_by_uuid(tx, [uuid]), now, "deleted")
+        told = end_unwanted(tx, change, placements.read_by_uuid(tx, [uuid]), now, "deleted")
         instances.set_status(tx, change, [uuid], InstanceStatus.DELETED, now, reason=reason)
         return told
 
@@ -163,7 +163,7 @@ def _find(zone: Zone, caller: Caller, uuid: str) -> _Found:
 
 
 def _is_shown(found: _Found) -> bool:
-    """What was deleted is not; but a parent has to hear that its attempt failed, which is more than gone."""
+    """Return whether to show an instance: not once deleted, except to a parent whose attempt failed."""
     is_deleted = found.instance.status is InstanceStatus.DELETED
     return not is_deleted or (found.sent is not None and found.sent.state is BuildState.FAILED)
 
@@ -237,7 +237,7 @@ def _failed_attempts(zone: Zone, caller: Caller, found: _Found) -> Sequence[Fail
 
 
 def _child_name(zone: Zone, found: _Found) -> str:
-    """The name of the child zone that has an instance, its id where it is no longer known; "" for none."""
+    """Return the name of the child zone that has an instance, its id once removed; "" for none."""
     place = found.place
     if place is None or not isinstance(place.where, InChild) or place.state not in PROMISED:
         return ""

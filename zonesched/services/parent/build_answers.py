@@ -1,4 +1,4 @@
-"""Where a parent's attempts stand, by what is stored."""
+"""The answers to a parent about its attempts, by what is stored."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ REFUSED = BlobRefused.code
 def standings(
     tx: Transaction, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]
 ) -> Mapping[Attempt, Standing]:
-    """Where those of these attempts stand that were ever heard of in this reservation, in order."""
+    """Return the stored status of each attempt that is known in this reservation, in order."""
     known = inbound.standings(tx, caller.user_id, [a.uuid for a in attempts])
     return {a: known[a] for a in attempts if a in known and known[a].reservation_id == reservation_id}
 
 
 def placed(tx: Transaction, at: Mapping[Attempt, Standing]) -> list[Placement]:
-    """The placements that stand for these attempts now."""
+    """Return the present placements of these attempts."""
     wanted = {(a.uuid, standing.number) for a, standing in at.items()}
     return [p for p in placements.read_by_uuid(tx, [a.uuid for a in at]) if p.key in wanted]
 
@@ -39,7 +39,7 @@ def placed(tx: Transaction, at: Mapping[Attempt, Standing]) -> list[Placement]:
 def answers(
     zone: Zone, at: Mapping[Attempt, Standing], attempts: Sequence[Attempt], unknown_reason: str
 ) -> list[BuildAnswer]:
-    """One answer for each attempt, in order; `unknown_reason` is given for one that was never placed."""
+    """Return one answer for each attempt, in order; `unknown_reason` for one that was never placed."""
     now = zone.clock.now()
     unknown = BuildState.FAILED if unknown_reason == REFUSED else BuildState.GONE
     return [

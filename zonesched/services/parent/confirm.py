@@ -1,6 +1,6 @@
-"""A parent's second step: build what is held, or let go of it.
+"""The second step of a parent: confirm what is held, or cancel it.
 
-Each attempt moves by one conditional write; what was passed on is confirmed only by the child's own answer.
+Each attempt moves by one conditional write; a child's place is confirmed only by the child's own answer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ State = PlacementState
 def confirm(
     zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]
 ) -> list[BuildAnswer]:
-    """Build what is held; a child's is CONFIRMED here only once that child has said so itself."""
+    """Confirm what is held; a place in a child is CONFIRMED here only once that child has answered so."""
     tracing.about(reservation_id)
 
     def decide(tx: Transaction) -> list[Placement]:
@@ -41,7 +41,7 @@ def confirm(
                 else:
                     to = State.CONFIRMING if isinstance(p.where, InChild) else State.CONFIRMED
                 ends[to].append(p)
-        # What is confirmed may need another entry, should its build fail.
+        # A confirmed instance may need another entry if its build fails.
         kept = {p.uuid for to, some in ends.items() if to not in _LOST for p in some}
         known = {p.uuid for p in places if p.state in TO_BUILD}
         inbound.forget_rest(tx, caller.user_id, [a.uuid for a in attempts if a.uuid not in kept | known])
@@ -49,7 +49,7 @@ def confirm(
         for to, some in ends.items():
             reason = "hold_expired" if to in _LOST else ""
             pause_s = zone.conf.retry_pause
-            decided += advance(tx, change, zone.uuid, some, to, now, reason=reason, told_again_in_s=pause_s)
+            decided += advance(tx, change, zone.uuid, some, to, now, reason=reason, repeat_in_s=pause_s)
         return decided
 
     decided = zone.store.write(decide)
@@ -63,7 +63,7 @@ _LOST = (State.GONE, State.CANCELLING)
 
 
 def cancel(zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]) -> list[BuildAnswer]:
-    """Let go of what is held. An attempt never heard of is remembered, so that it is not built afterwards."""
+    """Cancel what is held. An unknown attempt leaves a tombstone, so that it is not built afterwards."""
     tracing.about(reservation_id)
 
     def decide(tx: Transaction) -> list[Placement]:

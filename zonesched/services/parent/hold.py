@@ -1,7 +1,7 @@
-"""Hold what a parent builds here: open its entries, claim or pass on, answer each.
+"""Hold the builds of a parent: open their entries, claim or pass on, answer each.
 
-A build that is known is answered with what is stored, whatever the entry's age; a new one must open, and uses
-its entry up in the same transaction that claims.
+A known build is answered with its stored state, however old its entry is. The entry of a new build must open,
+and is used up in the transaction that claims.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def hold_builds(
 
 
 def _read_untried(zone: Zone, call: _Call, at: Mapping[Attempt, Standing]) -> list[InboundBuild]:
-    # Looked at first: mostly all are held, and a write would be one more wait for the disk.
+    # Read first: mostly all are held, and a write would be one more wait for the disk.
     return zone.store.read(lambda tx: _untried(tx, call, at, zone.clock.now()))
 
 
@@ -93,7 +93,7 @@ def _standings(zone: Zone, call: _Call, keys: Sequence[Attempt]) -> Mapping[Atte
 
 
 def _with_one_end(zone: Zone, at: Mapping[Attempt, Standing]) -> Mapping[Attempt, Standing]:
-    """The same attempts, with all holds shortened to the least.
+    """Return the same attempts with all holds shortened to the least.
 
     Different ends would tell the parent which instances the same zone below holds.
     """
@@ -114,7 +114,7 @@ def _shorten(keys: Sequence[tuple[str, int]], until: float, tx: Transaction) -> 
 
 
 def _open(zone: Zone, call: _Call, builds: Sequence[Build]) -> Mapping[Attempt, tuple[RestEntry, ...]]:
-    """The entries of each build that open for this caller, project and request."""
+    """Return the entries of each build that open for this caller, project and request."""
     bound = Bound(zone.uuid, call.caller.user_id, call.spec.project_id, content_digest(call.spec))
     results = iter(zone.envelope.open_entries(bound, [blob for b in builds for blob in b.blobs]))
     opened: dict[Attempt, tuple[RestEntry, ...]] = {}
@@ -144,7 +144,7 @@ def _admit(
     builds: Sequence[Build],
     opened: Mapping[Attempt, tuple[RestEntry, ...]],
 ) -> bool:
-    """Write down the new builds that can be used and claim for them; false when no build is known."""
+    """Write the rows of usable new builds and claim for them; False when no build of the call is known."""
     locks.children(tx, _children_of(e for entries in opened.values() for e in entries))
     locks.call(tx, call.caller.user_id, call.reservation_id)
     now = zone.clock.now()
@@ -156,7 +156,7 @@ def _admit(
     for b in builds:
         key = Attempt(b.uuid, b.attempt)
         usable = tuple(e for e in opened[key] if e.key not in used)
-        # An instance of somebody else, or one that has moved on to a later attempt, takes no new build.
+        # Another caller's instance, or one with a later attempt, takes no new build.
         other = b.uuid in rows and rows[b.uuid].caller_id != call.caller.user_id
         if key not in known and usable and not other and not _has_place(tx, rows.get(b.uuid)):
             retained_until = max(e.expires_at for e in usable) + zone.conf.retry_window
@@ -194,7 +194,7 @@ def _same_request(tx: Transaction, call: _Call) -> bool:
 
 
 def _untried(tx: Transaction, call: _Call, at: Mapping[Attempt, Standing], now: float) -> list[InboundBuild]:
-    """Builds whose place failed before it was confirmed, cancelled or over, and that have entries to try."""
+    """Return the builds with entries left whose placement failed before it was confirmed or expired."""
     failed = [a for a, s in at.items() if s.state is State.FAILED and s.hold_expires_at > now]
     if not failed:
         return []
@@ -205,7 +205,7 @@ def _untried(tx: Transaction, call: _Call, at: Mapping[Attempt, Standing], now: 
 def _try_next(
     zone: Zone, call: _Call, keys: Sequence[Attempt], child_ids: Collection[str], tx: Transaction
 ) -> None:
-    """Give builds whose place failed their next entry; `child_ids`: of all entries they have left."""
+    """Give builds whose placement failed their next entry; `child_ids`: of all their remaining entries."""
     locks.children(tx, child_ids)
     locks.call(tx, call.caller.user_id, call.reservation_id)
     now = zone.clock.now()

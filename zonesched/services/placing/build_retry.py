@@ -1,7 +1,7 @@
-"""A build that failed after its confirm: it is tried in another place, else whoever sent it hears of it.
+"""Builds that failed after their confirm: placed again here, else reported to the parent that sent them.
 
-All is decided in the transaction that takes the failure over, so that a process that dies before it leaves
-the failure to be told again, and one that dies after it leaves rows from which another one goes on.
+Everything is decided in the transaction that records the failure: a process that dies before it leaves the
+failure to be reported again, and one that dies after it leaves rows from which another process goes on.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ State = PlacementState
 
 
 def lock_with_alternates(tx: Transaction, uuids: Sequence[str], failed: Sequence[str]) -> None:
-    """Lock instances, and the own hosts on which those whose build has `failed` may be built next."""
+    """Lock instances, and the local hosts on which the instances in `failed` may be built next."""
     locks.instances(tx, uuids, inbound.rest_hosts(tx, failed))
 
 
 def build_failed(
     zone: Zone, tx: Transaction, change: int, failed: Placement, now: float, reason: str
 ) -> bool:
-    """End a confirmed place whose build failed; False, and nothing done, when it has moved since it was read.
+    """End a confirmed placement whose build failed; False when it had moved since it was read.
 
-    What it took is given back here. An instance of an own user is placed again by the reservation's worker,
-    after at most `max_attempts` builds it is ERROR with `reason`. One of a parent gets its next entry
-    of an own host, else it ends here, and the parent, which hears of it, finds another place.
+    Gives its resources back. An instance of this zone's own user is placed again by the reservation's worker;
+    after `max_attempts` builds it is ERROR with `reason`. A parent's instance gets its next entry of a local
+    host, else it ends here, and the parent, which is notified, finds another place.
     """
     if not placements.move(tx, change, failed, State.FAILED, reason=reason):
         return False
@@ -55,14 +55,14 @@ def build_failed(
 
 
 def _may_move(boot: Reservation) -> bool:
-    """Whether one instance may go elsewhere than the others: those of an affinity request may not."""
+    """Return whether one instance may go elsewhere than the others: those of an affinity request may not."""
     return boot.spec.policy is not Policy.AFFINITY or boot.num_instances == 1
 
 
 def _placed_on_alternate(
     zone: Zone, tx: Transaction, change: int, failed: Placement, boot: Reservation, now: float
 ) -> bool:
-    """Build it on the next own host that its parent's entries name; False when none of them can take it."""
+    """Build it on the next local host that its parent's entries name; False when none of them has room."""
     own_boot = Boot(failed.caller_id, failed.reservation_id, boot.spec, zone.conf.hold)
     number, state = failed.number, State.FAILED
     while state is State.FAILED:
@@ -89,7 +89,7 @@ def _is_usable(entry: RestEntry, tried: frozenset[str], now: float) -> bool:
 
 
 def _tell_parent(tx: Transaction, change: int, failed: Placement, now: float, reason: str) -> None:
-    """End the instance here, with nothing left to be tried: so it is FAILED to the parent, for good."""
+    """End the instance here with no entry left to try: the parent sees the attempt FAILED for good."""
     at = instances.read_by_uuid(tx, [failed.uuid])[failed.uuid].attempt
     build = inbound.of_place(tx, failed.caller_id, failed.uuid, at)
     if build is not None:

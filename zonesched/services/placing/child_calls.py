@@ -1,8 +1,8 @@
-"""What a zone tells its children about placements, and how their answers move the rows.
+"""Calls to children about placements, and the moves that their answers make.
 
-Each call names (uuid, attempt) and can be repeated: the row says what was decided before the call went out,
-and moves only from the state it was read in. A child that does not answer leaves the row as it is, its next
-call after a growing pause.
+Each call names (uuid, attempt) and can be repeated: the decision is in the row before the call goes out, and
+the row moves only from the state in which it was read. When a child does not answer, the row stays as it is
+and the call is repeated after a growing pause.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Batch:
 
 @dataclass(frozen=True)
 class Sent:
-    """`unanswered`: what no answer has moved on. `all_tried`: whether every child has looked for room."""
+    """The result of sending builds. `unanswered`: placements not moved. `all_tried`: no child was busy."""
 
     unanswered: Sequence[Placement]
     all_tried: bool
@@ -66,7 +66,7 @@ def send_builds(
             Build(p.uuid, p.number, p.where.blobs) for p in batch.placements if isinstance(p.where, InChild)
         ]
         answers = client.build(batch.reservation_id, spec, builds, asked_s, spec.time_budget_s)
-        # One that is busy says so of all.
+        # A busy child answers so for all builds.
         if answers[0].reason == ChildBusy.code:
             busy.append(batch.child_id)
         return answers
@@ -102,7 +102,7 @@ def send_confirms(zone: Zone, confirming: Sequence[Placement], lease: Lease | No
 
 
 def send_cancels(zone: Zone, cancelling: Sequence[Placement]) -> None:
-    """Tell children to let go of these CANCELLING placements."""
+    """Tell children to cancel these CANCELLING placements."""
 
     def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
         return client.cancel(batch.reservation_id, batch.attempts, zone.conf.build_timeout)
@@ -128,7 +128,7 @@ def _call_children(
     lease: Lease | None,
     expiry: Callable[[Placement, BuildAnswer], float] = lambda placement, answer: 0.0,
 ) -> list[Placement]:
-    """One call per child and reservation, side by side; what got no answer that ends its call."""
+    """Call each child once per reservation, in parallel; return the placements that no answer moved."""
     batches = _batches(sent)
     outcomes = zone.children.call(
         [(batch.child_id, partial(call, batch)) for batch in batches],
@@ -140,7 +140,7 @@ def _call_children(
     for batch, outcome in zip(batches, outcomes, strict=True):
         told = outcome.value if isinstance(outcome, Done) else []
         asked = {p.key for p in batch.placements}
-        # A child speaks for what it was asked about, and for nothing of another child.
+        # A child answers for the attempts that it was asked about, and for no other child.
         by_key |= {key: a for a in told if (key := (a.uuid, a.attempt)) in asked}
     sent_all = [p for batch in batches for p in batch.placements]
     return zone.store.write(partial(_record, zone, sent_all, by_key, lease, expiry))
@@ -187,12 +187,12 @@ def _record(
 
 
 def pause_s(zone: Zone, calls: int) -> float:
-    """Seconds until the next repeat after so many unanswered calls: doubled each time, up to a limit."""
+    """Return the seconds until the next repeat after `calls` unanswered calls: doubled up to a limit."""
     return float(min(zone.conf.retry_pause_max, zone.conf.retry_pause * 2 ** min(calls, 30)))
 
 
 def next_state(state: PlacementState, answer: BuildState) -> PlacementState:
-    """Where a child's answer moves a placement; the same state when the answer does not end the call."""
+    """Return the state to which a child's answer moves a placement; the same state when the call goes on."""
     return _NEXT.get((state, answer), state)
 
 
@@ -205,7 +205,7 @@ _NEXT = {
     (State.CONFIRMING, BuildState.GONE): State.GONE,
     (State.CANCELLING, BuildState.GONE): State.GONE,
     (State.CANCELLING, BuildState.FAILED): State.FAILED,
-    # A confirm that was sent before and arrived first: the instance exists, so it has to be deleted.
+    # An earlier confirm arrived first: the instance exists, so it has to be deleted.
     (State.CANCELLING, BuildState.CONFIRMED): State.RELEASING,
     (State.RELEASING, BuildState.GONE): State.RELEASED,
 }

@@ -1,4 +1,4 @@
-"""A server group's policy, where a zone gives its instances their places: in the transaction that claims."""
+"""Policies of server groups, applied in the transaction that claims."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FULL = "group_host_full"
 
 
 def place_of(tx: Transaction, caller_id: str, group: Group) -> GroupPlace:
-    """Where the group's instances all have to go; Anywhere for a group without one place."""
+    """Return the place to which all instances of the group go; Anywhere for a group without one."""
     match group:
         case ServerGroup(id=group_id, policy=GroupPolicy.AFFINITY):
             return group_places.find(tx, caller_id, group_id)
@@ -28,10 +28,9 @@ def place_of(tx: Transaction, caller_id: str, group: Group) -> GroupPlace:
 def refused(
     tx: Transaction, caller_id: str, group: Group, wanted: Mapping[str, TakenPlace]
 ) -> Mapping[str, str]:
-    """The instances that may not go where they are wanted, and the code of why; first come first served.
+    """Return the reason code of each instance that may not go where it is wanted; first come first served.
 
-    A child's part of anti-affinity is the child's own to judge: it knows the hosts. No other transaction
-    decides of this group before this one ends.
+    A child judges anti-affinity on its own hosts itself. Locks the group until the transaction ends.
     """
     if isinstance(group, ServerGroup):
         locks.group(tx, caller_id, group.id)
@@ -54,7 +53,7 @@ def refused(
 
 
 def take_place(tx: Transaction, caller_id: str, group: Group, made: Iterable[Placement]) -> None:
-    """Take the group's place for the placements just written, unless it has one or they came to nothing."""
+    """Take the group's place for the placements just written, unless it has one or all of them failed."""
     kept = [p for p in made if p.state in OCCUPYING]
     match group:
         case ServerGroup(id=group_id, policy=GroupPolicy.AFFINITY) if kept:

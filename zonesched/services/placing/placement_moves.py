@@ -1,4 +1,4 @@
-"""Placements' next state, with everything that follows from it, in one transaction."""
+"""Moves of placements with everything that follows from them, in one transaction."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def advance(
     *,
     reason: str = "",
     hold_expires_at: float = 0.0,
-    told_again_in_s: float = 0.0,
+    repeat_in_s: float = 0.0,
 ) -> list[Placement]:
-    """Move placements that are not built yet; nothing is done for one that has moved since it was read.
+    """Move placements that are not built yet, except those that have moved since they were read.
 
-    `told_again_in_s`: whoever moves them tells the children at once; the first repeat is due after that.
+    `repeat_in_s`: the caller calls the children at once; the first repeat is due after so many seconds.
 
-    Returns those that were moved, as they stand now but for their reasons and holds.
+    Returns the moved placements in their new state, with reasons and holds as they were read.
 
-    A place that came to nothing pokes the worker of an own reservation, which finds another; for a parent's
-    the instance ends here, and the parent finds another.
+    A failed or cancelled placement wakes the worker of an own reservation, which finds another place; a
+    parent's instance ends here, and the parent finds another place.
     """
     moved = placements.move_all(
         tx,
@@ -42,7 +42,7 @@ def advance(
         to,
         reason=reason,
         hold_expires_at=hold_expires_at,
-        next_call_at=now + told_again_in_s,
+        next_call_at=now + repeat_in_s,
     )
     if to is State.CONFIRMED:
         uuids = [p.uuid for p in moved]
@@ -57,7 +57,7 @@ def advance(
 
 
 def _end_instances(tx: Transaction, change: int, ended: Iterable[Placement], reason: str, now: float) -> None:
-    """Those of which these are the present places: one that ends late is of an instance that moved on."""
+    """End the instances whose present placements these are; an instance that has moved on stays."""
     by_reason: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for p in ended:
         by_reason[reason or p.reason][p.uuid] = p.number
@@ -65,10 +65,12 @@ def _end_instances(tx: Transaction, change: int, ended: Iterable[Placement], rea
         instances.end_attempts(tx, change, attempts, InstanceStatus.DELETED, now, reason=why)
 
 
-def let_go(tx: Transaction, change: int, unwanted: Iterable[Placement], now: float, reason: str) -> bool:
-    """End placements that are not wanted any more, built or not; True when a child has to be told.
+def end_unwanted(
+    tx: Transaction, change: int, unwanted: Iterable[Placement], now: float, reason: str
+) -> bool:
+    """End placements that are not wanted any more, built or not; True when a child has to be called.
 
-    An own host's resources are given back here and now; a child is called until it has answered.
+    Resources of local hosts are given back at once; a child is called until it has answered.
     """
     by_end: defaultdict[PlacementState, list[Placement]] = defaultdict(list)
     for p in unwanted:

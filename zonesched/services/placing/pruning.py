@@ -1,4 +1,4 @@
-"""The end of rows: what was deleted long ago is forgotten, a bounded number of boots at a time."""
+"""Pruning of boots that were deleted long ago, a bounded number at a time."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ NEXT_ROUND_S = 60.0
 
 
 class Pruning:
-    """One round after the other through all that was deleted before `ended_retention`, oldest first."""
+    """Rounds through all instances deleted longer than `ended_retention` ago, oldest first."""
 
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
         self._mark = Mark()
 
     def step(self) -> float:
-        """Look at the next batch and forget what is over; the pause until the next one."""
+        """Remove the rows of the next batch that nobody needs; return the seconds until the next one."""
         zone, mark = self._zone, self._mark
         now = zone.clock.now()
         limits = Limits(zone.uuid, now - zone.conf.ended_retention, now)

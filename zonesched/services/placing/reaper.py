@@ -1,4 +1,4 @@
-"""The end of what nobody confirmed: holds that are over, and rows that nobody can ask for any more."""
+"""The end of expired holds, and of tombstones that nobody can ask for any more."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BATCH = 1000
 
 
 def reap(zone: Zone) -> None:
-    """End overdue holds (own hosts' claims are given back at once, children are told) and prune old rows."""
+    """End expired holds, give back their claims, call their children, and prune old tombstones."""
     now = zone.clock.now()
 
     def fn(tx: Transaction) -> None:
@@ -31,16 +31,17 @@ def reap(zone: Zone) -> None:
 
 
 def end_holds(tx: Transaction, change: int, zone_uuid: str, overdue: Sequence[Placement], now: float) -> None:
-    """End holds whose time is over; nothing is done for one that has moved since it was read."""
+    """End expired holds, except those that have moved since they were read."""
     for to in (State.CANCELLING, State.GONE):
         ended = [p for p in overdue if _end_of(p) is to]
         advance(tx, change, zone_uuid, ended, to, now, reason="hold_expired")
 
 
 def _end_of(placement: Placement) -> PlacementState:
-    """A child is told once more to let go; a place that was being cancelled is over, with or without answer.
+    """Return the state of a placement whose hold has expired.
 
-    It was never confirmed, and the child's own reaper ends its hold, so it can never be built.
+    A child is told to cancel. One that was told before is GONE without an answer: it was never confirmed, and
+    the child's own reaper ends its hold, so it can never be built.
     """
     in_child = isinstance(placement.where, InChild)
     return State.CANCELLING if in_child and placement.state is not State.CANCELLING else State.GONE

@@ -1,4 +1,4 @@
-"""Children that another process of this zone has removed: an offer may be older than the end of its child."""
+"""Children that another process of this zone has removed: an offer may be older than that."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from zonesched.store.store import Transaction
 
 
 def removed(zone: Zone, tx: Transaction, child_ids: Collection[str]) -> frozenset[str]:
-    """Those of these children that are none any more; this process asks them nothing from here on.
+    """Return the children of `child_ids` that are no longer registered; this process stops calling them.
 
-    Who gives places in the others locks them first (`store.locks`), so that they stay until all is written.
+    Whoever places instances in the others locks them first (`store.locks`), so that they stay.
     """
     gone = frozenset(child_ids) - children.registered(tx, child_ids)
     zone.children.forget(gone)
