@@ -1,4 +1,4 @@
-"""What an agent's service has to run: confirmed places of living instances on its hosts."""
+"""The work of an agent's service: confirmed placements of living instances on its hosts."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def releasing(tx: Connection, service_id: str) -> list[Attempt]:
 
 
 def hosts_of(tx: Connection, service_id: str, host_ids: Sequence[str]) -> frozenset[str]:
-    """Those of the hosts that are the service's."""
+    """Return those of the hosts that belong to the service."""
     return frozenset(row.id for row in _OF_SERVICE.all(tx, service=service_id, ids=host_ids))
 
 

@@ -1,6 +1,6 @@
-"""What must never be so in a zone's rows, each kind as one question to the database.
+"""Inconsistencies in the rows of a zone, each kind found by one query.
 
-Live holds, leased work and calls that wait for an answer are states of passage and no differences.
+Live holds, leased work and unanswered calls are passing states and no inconsistencies.
 """
 
 from __future__ import annotations

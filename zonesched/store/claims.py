@@ -1,6 +1,6 @@
-"""Taking and giving back resources of own hosts: the only writer of `inventories.used`.
+"""Claims on local hosts, taken and released: the only writer of `inventories.used`.
 
-Whoever does either has locked the hosts (`store.locks`), so that no two wait for each other in a circle.
+The caller has locked the hosts (`store.locks`), so that no two transactions wait for each other in a circle.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ROOM = Prepared(
 
 
 def chunks(items: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
-    """The items in runs of at most `size`, which keeps IN lists within every database's limit."""
+    """Return the items in runs of at most `size`, which keeps IN lists within every database's limit."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
 
@@ -59,11 +59,11 @@ def chunks(items: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
 def claim(
     tx: Connection, change: int, copies_by_host: Mapping[str, int], resources: Mapping[str, int]
 ) -> Mapping[str, int]:
-    """How many of the wanted copies each host took (0 where it has no room); `resources` is what one takes.
+    """Claim copies of `resources`; return how many each host took (0 where it has no room).
 
-    Mostly all have room: only where one has not is it read how much there is. The hosts are locked, so the
-    second conditional update cannot fail; that it is conditional all the same is what keeps a host from ever
-    being over-committed. Raises RuntimeError if it does fail.
+    Mostly all hosts have room; only where one has not are the free slots read. The hosts are locked, so the
+    second conditional update cannot fail; it is conditional all the same, so that no host is ever
+    over-committed. Raises RuntimeError if it does fail.
     """
     wanted = {host: copies for host, copies in sorted(copies_by_host.items()) if copies > 0}
     if not wanted:
@@ -84,7 +84,7 @@ def claim(
 
 
 def release(tx: Connection, change: int, claims: Iterable[tuple[str, Mapping[str, int]]]) -> None:
-    """Give back what each (host id, resources) had taken."""
+    """Release the resources of each (host id, resources)."""
     amounts: Counter[tuple[str, str]] = Counter()
     for host, resources in claims:
         for name, amount in resources.items():
@@ -100,7 +100,7 @@ def release(tx: Connection, change: int, claims: Iterable[tuple[str, Mapping[str
 
 
 def _take(tx: Connection, copies_by_host: Mapping[str, int], resources: Mapping[str, int]) -> bool:
-    """Whether each host had room for its copies; one statement for all with the same number, and class."""
+    """Claim copies; return which hosts had room, by one statement per number of copies and class."""
     alike: defaultdict[int, list[str]] = defaultdict(list)
     for host, copies in copies_by_host.items():
         if copies:
@@ -120,12 +120,12 @@ def touch_hosts(tx: Connection, change: int, host_ids: Sequence[str]) -> None:
 
 
 def touch_uses(tx: Connection, change: int, host_ids: Sequence[str]) -> None:
-    """Mark hosts of which nothing has changed but what is in use."""
+    """Mark hosts as changed in nothing but their use."""
     _TOUCH_USES.run(tx, ids=host_ids, change=change)
 
 
 def _room(tx: Connection, host_ids: Sequence[str], resources: Mapping[str, int]) -> Mapping[str, int]:
-    """Copies that each host can take now."""
+    """Return the free slots of each host."""
     copies: dict[str, list[int]] = {}
     rows = _ROOM.all(tx, hosts=host_ids, classes=list(resources))
     for host, name, capacity, used, min_unit, max_unit, step_size in rows:

@@ -1,4 +1,4 @@
-"""Boots that are over for everybody, and the end of their rows: all of a boot's rows go together."""
+"""Removal of boots that nobody needs any more: all rows of a boot go together."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Mark:
-    """A place in the order in which instances were deleted."""
+    """A position in the order in which instances were deleted."""
 
     updated_at: float = float("-inf")
     uuid: str = ""
@@ -37,7 +37,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Limits:
-    """Rows changed before `changed_before` may go, unless they are retained beyond `now` (epoch seconds)."""
+    """Bounds of pruning: rows changed before `changed_before`, not retained beyond `now` (epoch seconds)."""
 
     zone_uuid: str
     changed_before: float
@@ -45,7 +45,7 @@ class Limits:
 
 
 def deleted_after(tx: Connection, mark: Mark, limits: Limits, count: int) -> tuple[list[Key], Mark | None]:
-    """The boots of the next `count` instances deleted long ago, and where to go on; None at the end."""
+    """Return the boots of the next `count` instances deleted long ago, and where to go on (None: the end)."""
     later = sa.or_(
         _instance.updated_at > mark.updated_at,
         sa.and_(_instance.updated_at == mark.updated_at, _instance.uuid > mark.uuid),
@@ -62,7 +62,7 @@ def deleted_after(tx: Connection, mark: Mark, limits: Limits, count: int) -> tup
 
 
 def forget(tx: Connection, keys: Sequence[Key], limits: Limits) -> int:
-    """Remove those of the boots that are over for everybody; how many."""
+    """Remove the boots that nobody needs any more; return how many."""
     locks.boots(tx, keys)
     gone = [key for key in keys if _is_over(tx, key, limits)]
     if gone:
@@ -92,7 +92,7 @@ _FORGET = (
 
 
 def _is_over(tx: Connection, key: Key, limits: Limits) -> bool:
-    """Whether nobody can ask for any of it, nor has to be told of it, any more."""
+    """Return whether nobody can ask for the boot, or has to be notified of it, any more."""
     reservation_id, caller_id = key
     members = tx.execute(
         sa.select(_instance.uuid, _instance.status, _instance.reason, _instance.updated_at).where(

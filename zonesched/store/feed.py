@@ -1,4 +1,4 @@
-"""What a parent is told: changes of its instances in the order of their numbers, none left out."""
+"""The feed of a parent: changes of its instances in the order of their numbers, none left out."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ _CHANGES = Prepared(
 def changes(
     tx: Connection, caller_id: str, after_seq: int, after_uuid: str, until_seq: int, limit: int
 ) -> list[ChangeLine]:
-    """A caller's instances that changed after (seq, uuid), in that order, with the attempt it knows.
+    """Return a caller's instances that changed after (seq, uuid), in that order, with the attempt it knows.
 
-    `until_seq` is what `identity.low_watermark` said before.
+    `until_seq` is the value of `identity.low_watermark`, read before.
     """
     rows = _CHANGES.all(
         tx, caller=caller_id, after_seq=after_seq, after_uuid=after_uuid, until_seq=until_seq, most=limit
@@ -81,7 +81,7 @@ def changes(
 
 
 def standing(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[str, InstanceChange]:
-    """The same of these instances, by uuid; those that the caller never sent are left out."""
+    """Return the present line of each of these instances, by uuid; other callers' instances are left out."""
     found: dict[str, InstanceChange] = {}
     for some in claims.chunks(uuids):
         rows = tx.execute(_LINES.where(_instance.caller_id == caller_id, _instance.uuid.in_(some)))
@@ -92,7 +92,7 @@ def standing(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[st
 def _change(row: Any) -> InstanceChange:
     state = BUILD_STATE_OF[PlacementState(row.state)]
     if state is BuildState.FAILED and row.rest != inbound.NOTHING_LEFT:
-        # Another entry of the same build is still to be tried: only what nothing comes after is told.
+        # Another entry of the build is still to be tried: only a final failure is reported.
         state = BuildState.PENDING
     reason = row.reason or (row.place_reason if state is BuildState.FAILED else "")
     return InstanceChange(row.uuid, row.attempt, InstanceStatus(row.status), state, reason)
@@ -104,7 +104,7 @@ _IN_CHILD = sa.select(_place.uuid).where(
     _place.kind == "child",
     is_in(_place.state, TO_BUILD),
 )
-# From the few that are unfinished to their places, and not from all that is built.
+# Read from the few unfinished instances to their places, not from all that are built.
 _NEWEST_UNFINISHED = Prepared(
     sa.select(sa.func.max(_instance.updated_at).label("sent_at")).where(
         is_in(_instance.status, BUILDING_STATUSES),
@@ -114,6 +114,6 @@ _NEWEST_UNFINISHED = Prepared(
 
 
 def newest_unfinished_below(tx: Connection) -> float:
-    """When the last of what children still build was sent (epoch seconds; -infinity if nothing is)."""
+    """Return when the last unfinished build of a child was sent (epoch seconds; -infinity without one)."""
     found = _NEWEST_UNFINISHED.first(tx).sent_at
     return float("-inf") if found is None else float(found)

@@ -29,7 +29,7 @@ MOST_IN_ONE = 64
 
 
 class _Job:
-    """What one writer wants to write, and what came of it once `ended` is set."""
+    """The function of one writer, and its result once `ended` is set."""
 
     def __init__(self, fn: Callable[[Connection], Any]) -> None:
         self.fn = fn
@@ -49,9 +49,9 @@ class GroupCommit:
         self._somebody_writes = False
 
     def run(self, fn: Callable[[Connection], T]) -> T:
-        """What `fn` returns, once it is committed; what it raises rolls back its own writes alone.
+        """Return the result of `fn` once committed; an exception of `fn` rolls back its own writes alone.
 
-        Raises for all of a group what kept their transaction from being committed.
+        Raises for all writers of a group the error of their commit.
         """
         job = _Job(fn)
         with self._lock:
@@ -103,7 +103,7 @@ class GroupCommit:
                 run_text(tx, "RELEASE one_writer")
 
     def _hand_over(self, unwritten: Sequence[_Job]) -> None:
-        """Whoever has waited longest writes next."""
+        """Let the writer that has waited longest write next."""
         with self._lock:
             self._waiting.extendleft(reversed(unwritten))
             self._somebody_writes = bool(self._waiting)

@@ -1,7 +1,7 @@
-"""The one place of each affinity group: a unique row, there as long as any of its instances may be there.
+"""The one place of each affinity group: a unique row that stays as long as any of its instances may be there.
 
 Groups are told apart by who sent them: a parent's user, or this zone's own uuid for its own users' groups.
-All is done under the group's lock (`store.locks`), so that whoever takes a place sees who had it before.
+All functions run under the group's lock (`store.locks`), so that a new place is taken with the old one known.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FORGET = sa.delete(t.group_places).where(
 
 
 def find(tx: Connection, caller_id: str, group_id: str) -> GroupPlace:
-    """Where this caller's group is."""
+    """Return where this caller's group is."""
     row = tx.execute(_OF_GROUP, {"caller": caller_id, "group": group_id}).first()
     if row is None:
         return Anywhere()
@@ -54,7 +54,7 @@ def find(tx: Connection, caller_id: str, group_id: str) -> GroupPlace:
 
 
 def take(tx: Connection, caller_id: str, group_id: str, place: TakenPlace) -> None:
-    """Write down where this caller's group is; raises IntegrityError when it has a place already."""
+    """Write where this caller's group is; raises IntegrityError when it has a place already."""
     values = {"caller_id": caller_id, "group_id": group_id, "host_id": None, "child_id": None}
     match place:
         case AtHost(host_id):
@@ -65,26 +65,26 @@ def take(tx: Connection, caller_id: str, group_id: str, place: TakenPlace) -> No
 
 
 def leave(tx: Connection, uuids: Sequence[str]) -> None:
-    """Instances have left their placements: the place of a group that nobody keeps any more is given back."""
+    """Give back the places of groups that no instance keeps after these have left their placements."""
     for some in claims.chunks(uuids):
         for row in tx.execute(_GROUPS_OF, {"uuids": some}).all():
             forget(tx, row.caller_id, row.group_id)
 
 
 def forget(tx: Connection, caller_id: str, group_id: str) -> bool:
-    """Give the place of a group back unless an instance keeps it; whether it was given back."""
+    """Give the place of a group back unless an instance keeps it; return whether it was given back."""
     return bool(tx.execute(_FORGET, {"caller": caller_id, "group": group_id}).rowcount)
 
 
 def point_to(tx: Connection, caller_id: str, group_id: str, place: TakenPlace) -> None:
-    """Write down that this caller's group is there, wherever it was thought to be."""
+    """Replace the place of this caller's group."""
     key = (_row.caller_id == caller_id, _row.group_id == group_id)
     tx.execute(sa.delete(t.group_places).where(*key))
     take(tx, caller_id, group_id, place)
 
 
 def members_on(tx: Connection, caller_id: str, group_id: str, host_ids: Sequence[str]) -> Mapping[str, int]:
-    """How many instances of this caller's group take resources of each host; hosts without one left out."""
+    """Count the instances of this caller's group on each host; hosts without one are left out."""
     found: dict[str, int] = {}
     for some in claims.chunks(host_ids):
         statement = (

@@ -1,4 +1,4 @@
-"""Builds that a parent sent, by its own key (uuid, attempt): which placement stands for each here."""
+"""Builds that parents sent, by the parent's own key (uuid, attempt), and the placement of each."""
 
 from __future__ import annotations
 
@@ -87,9 +87,9 @@ class InboundBuild:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where an attempt is: the number, state, end of hold and reason of the place that stands for it.
+    """The number, state, end of hold and reason of the placement that stands for an attempt.
 
-    One that was cancelled before it came never had a place: its number is 0, and it is GONE.
+    An attempt that was cancelled before it arrived has no placement: its number is 0 and its state GONE.
     """
 
     reservation_id: str
@@ -128,18 +128,18 @@ def update(tx: Connection, builds: Sequence[InboundBuild]) -> None:
 
 
 def forget_rest(tx: Connection, caller_id: str, uuids: Sequence[str]) -> None:
-    """No other entry is tried any more for these instances' builds."""
+    """Forget the untried entries of these instances' builds."""
     _FORGET_REST.run(tx, caller=caller_id, uuids=uuids)
 
 
 def read(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[Attempt, InboundBuild]:
-    """All builds that this caller sent for these instances, by attempt."""
+    """Return all builds that this caller sent for these instances, by attempt."""
     rows = _OF_INSTANCES.all(tx, caller=caller_id, uuids=uuids)
     return {build.key: build for build in map(_from_row, rows)}
 
 
 def standings(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[Attempt, Standing]:
-    """Where all attempts that this caller sent for these instances stand."""
+    """Return the status of all attempts that this caller sent for these instances."""
     rows = _STANDINGS.all(tx, caller=caller_id, uuids=uuids)
     return {Attempt(row.uuid, row.attempt): _standing(row) for row in rows}
 
@@ -152,7 +152,7 @@ def _standing(row: Any) -> Standing:
 
 
 def rest_hosts(tx: Connection, uuids: Sequence[str]) -> list[str]:
-    """The own hosts among the entries that are left to be tried for these instances."""
+    """Return the local hosts among the untried entries of these instances."""
     found: set[str] = set()
     for some in claims.chunks(uuids):
         statement = sa.select(COLUMNS.rest).where(COLUMNS.uuid.in_(some), COLUMNS.rest != NOTHING_LEFT)
@@ -162,7 +162,7 @@ def rest_hosts(tx: Connection, uuids: Sequence[str]) -> list[str]:
 
 
 def of_place(tx: Connection, caller_id: str, uuid: str, number: int) -> InboundBuild | None:
-    """The build for which a placement stands."""
+    """Return the build for which a placement stands, None where there is none."""
     statement = sa.select(t.inbound_builds).where(
         COLUMNS.uuid == uuid, COLUMNS.caller_id == caller_id, COLUMNS.number == number
     )
@@ -171,7 +171,7 @@ def of_place(tx: Connection, caller_id: str, uuid: str, number: int) -> InboundB
 
 
 def prune(tx: Connection, now: float) -> None:
-    """Forget builds that never were placed, or whose instance has ended, once nobody can repeat them."""
+    """Delete tombstones of builds that were never placed, once nobody can repeat them."""
     _PRUNE.run(tx, now=now)
 
 

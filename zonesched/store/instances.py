@@ -1,4 +1,4 @@
-"""Instances as this zone knows them: its own users' and those that parents sent."""
+"""Instances of this zone: those of its own users and those that parents sent."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SET_ATTEMPT = Prepared(
     .values(
         attempt=sa.bindparam("b_attempt"),
         status=sa.bindparam("b_status"),
-        # Of a build that failed it is said until another one is there: no place may be found for it.
+        # The reason of a failed build stays until another one is there: no place may be found for it.
         reason=sa.case((COLUMNS.status == InstanceStatus.BUILD.value, COLUMNS.reason), else_=""),
         updated_at=sa.bindparam("now"),
         changed_seq=sa.bindparam("change"),
@@ -80,7 +80,7 @@ _SET_STATUS_FROM = Prepared(_SET_STATUS.where(one_of(COLUMNS.status, "only_from"
 class Instance:
     """One row. `attempt` is the number of its present placement, 0 before the first.
 
-    `reason`: a code, of what ended it, or of the last build that failed while no other one is there.
+    `reason`: the code of what ended it, or of its last failed build until it is placed again.
 
     `flavor_id`, `image_key` and `group_id` ("" without a group) say what its request asked for.
     """
@@ -140,7 +140,7 @@ def of_request(
 
 
 class Member(NamedTuple):
-    """How far an instance of a boot is: what its worker looks at after each step, as in `Instance`."""
+    """The progress of one instance of a boot, which its worker reads after each step; as in `Instance`."""
 
     uuid: str
     status: InstanceStatus
@@ -150,7 +150,7 @@ class Member(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """How far an instance is, and the number of its present placement."""
+    """The status of an instance, and the number of its present placement."""
 
     status: InstanceStatus
     attempt: int
@@ -162,23 +162,23 @@ def insert(tx: Connection, change: int, instances: Sequence[Instance]) -> None:
 
 
 def read_reservation(tx: Connection, caller_id: str, reservation_id: str) -> list[Instance]:
-    """The instances of a caller's reservation, in order of their position."""
+    """Return the instances of a caller's reservation, in order of their position."""
     return [from_row(row) for row in _OF_RESERVATION.all(tx, reservation=reservation_id, caller=caller_id)]
 
 
 def members(tx: Connection, caller_id: str, reservation_id: str) -> list[Member]:
-    """How far the instances of a caller's reservation are, in order of their position."""
+    """Return the progress of each instance of a caller's reservation, in order of their position."""
     rows = _MEMBERS.all(tx, reservation=reservation_id, caller=caller_id)
     return [Member(uuid, _STATUS_OF[status], *rest) for uuid, status, *rest in rows]
 
 
 def read_by_uuid(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Instance]:
-    """The instances that exist of these, by uuid."""
+    """Return those of these instances that exist, by uuid."""
     return {i.uuid: i for i in map(from_row, _BY_UUID.all(tx, uuids=uuids))}
 
 
 def ids_of_caller(tx: Connection, caller_id: str, ids: Sequence[str]) -> frozenset[str]:
-    """Those of the ids that are an instance, a reservation or a group of this caller's instances."""
+    """Return the ids that name an instance, a reservation or a group of this caller's instances."""
     found: set[str] = set()
     for column in (COLUMNS.uuid, COLUMNS.reservation_id, COLUMNS.group_id):
         for some in claims.chunks(ids):
@@ -188,7 +188,7 @@ def ids_of_caller(tx: Connection, caller_id: str, ids: Sequence[str]) -> frozens
 
 
 def standings(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Standing]:
-    """Where those of these instances stand that exist, by uuid."""
+    """Return the status of those of these instances that exist, by uuid."""
     rows = _STANDINGS.all(tx, uuids=uuids)
     return {row.uuid: Standing(_STATUS_OF[row.status], row.attempt) for row in rows}
 
@@ -196,9 +196,9 @@ def standings(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Standing]:
 def set_attempts(
     tx: Connection, change: int, attempts: Mapping[str, int], status: InstanceStatus, now: float
 ) -> None:
-    """Note the present placement of each instance, and that it is in `status`.
+    """Set the present placement of each instance, and its status.
 
-    One that ended has no reason any more; one whose build has failed keeps it.
+    An ended instance loses its reason; one whose build has failed keeps it.
     """
     alike: defaultdict[int, list[str]] = defaultdict(list)
     for uuid, number in attempts.items():
@@ -217,7 +217,7 @@ def set_status(
     reason: str = "",
     only_from: Collection[InstanceStatus] = (),
 ) -> int:
-    """Set the status of instances, those in `only_from` where it is given; how many were set."""
+    """Set the status of instances, from those in `only_from` if given; return how many changed."""
     if not uuids:
         return 0
     values = {"b_status": status.value, "b_reason": reason, "now": now, "change": change}
@@ -235,13 +235,13 @@ def end_attempts(
     *,
     reason: str,
 ) -> None:
-    """Set the status of instances that are unended, and whose present placement is still of that number."""
+    """Set the status of unbuilt instances whose present placement still has that number."""
     rows = [{"b_uuid": uuid, "b_attempt": number} for uuid, number in sorted(attempts.items())]
     _END_ATTEMPT.run_many(tx, rows, b_status=status.value, b_reason=reason, now=now, change=change)
 
 
 def note_failed_build(tx: Connection, uuid: str) -> int:
-    """Count one more build of an instance that failed after its confirm; how many it is now."""
+    """Count one more failed build of an instance; return the new count."""
     statement = (
         sa.update(t.instances)
         .where(COLUMNS.uuid == uuid)
@@ -274,7 +274,7 @@ def _to_row(i: Instance) -> dict[str, Any]:
 
 
 def from_row(row: Any) -> Instance:
-    """The instance that a row of the table says."""
+    """Return the instance of a row of the table."""
     return Instance(
         uuid=row.uuid,
         caller_id=row.caller_id,

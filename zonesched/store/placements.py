@@ -1,4 +1,4 @@
-"""Where instances are placed: rows that only ever move along the states of `model.placement`."""
+"""Placement rows: each one try to place an instance, moved only as `model.placement_moves` allows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OF_INSTANCES = Prepared(
     sa.select(t.placements).where(one_of(COLUMNS.uuid, "uuids")).order_by(COLUMNS.uuid, COLUMNS.number)
 )
 _UNSENT_BLOBS = sa.case((COLUMNS.state == PlacementState.INTENDED.value, COLUMNS.blobs), else_="[]")
-# Entries are what is longest in a row, and of use only until they were sent.
+# Entries are the longest part of a row, and needed only until they were sent.
 _WITHOUT_SENT_BLOBS = [_UNSENT_BLOBS.label("blobs") if c is COLUMNS.blobs else c for c in COLUMNS]
 _OF_BOOT = Prepared(
     sa.select(*_WITHOUT_SENT_BLOBS)
@@ -109,7 +109,7 @@ _OVERDUE = Prepared(
 
 @dataclass(frozen=True)
 class OnHost:
-    """A place on a host of this zone, and what it takes there."""
+    """A place on a host of this zone, and the resources that it takes there."""
 
     host_id: str
     resources: Mapping[str, int]
@@ -117,7 +117,7 @@ class OnHost:
 
 @dataclass(frozen=True)
 class InChild:
-    """A place in a child zone, and the entries that child is to try in order."""
+    """A place in a child zone, and the entries that the child tries, in order."""
 
     child_id: str
     blobs: tuple[str, ...]
@@ -191,21 +191,21 @@ def of_boot(tx: Connection, caller_id: str, reservation_id: str) -> list[Placeme
 
 
 def unmarred(tx: Connection, uuids: Sequence[str]) -> Mapping[tuple[str, int], tuple[str, str]]:
-    """The states of the present places of those of these instances that have no reason, and their statuses.
+    """Return placement state and status of each of these instances that has no reason, as stored.
 
-    Both as they are stored; by instance and number of the place.
+    By instance and number of its present placement.
     """
     rows = _PRESENT.all(tx, uuids=uuids)
     return {(uuid, number): (state, status) for uuid, number, state, status in rows}
 
 
 def due_calls(tx: Connection, now: float, busy: Sequence[str], most: int) -> list[Placement]:
-    """At most so many places that their child has to be told of now; children in `busy` are left out."""
+    """Return at most `most` placements whose child is to be called now; children in `busy` are left out."""
     return [_from_row(row) for row in _DUE_CALLS.all(tx, now=now, busy=busy, most=most)]
 
 
 def overdue_holds(tx: Connection, now: float, most: int) -> list[Placement]:
-    """At most so many places that were never confirmed and whose hold is over."""
+    """Return at most `most` placements that were never confirmed and whose hold has expired."""
     return [_from_row(row) for row in _OVERDUE.all(tx, now=now, most=most)]
 
 
@@ -222,7 +222,7 @@ def unreliable_children(tx: Connection, caller_id: str, reservation_id: str) -> 
 
 
 def hosts_of(tx: Connection, caller_id: str, project_id: str, uuids: Collection[str]) -> frozenset[str]:
-    """Own hosts that have one of these instances, of those that this caller and project own."""
+    """Return the local hosts of those of these instances that this caller and project own."""
     if not uuids:
         return frozenset()
     instance = t.instances.c
@@ -237,7 +237,7 @@ def hosts_of(tx: Connection, caller_id: str, project_id: str, uuids: Collection[
 
 
 def used_entry_keys(tx: Connection, keys: Sequence[str]) -> frozenset[str]:
-    """Those of the sealed entries' keys that a placement has used up."""
+    """Return the keys of those sealed entries that a placement has used up."""
     return frozenset(row.entry_key for row in _USED_KEYS.all(tx, keys=keys))
 
 
@@ -326,7 +326,7 @@ def shorten_holds(tx: Connection, keys: Sequence[tuple[str, int]], until: float)
 
 
 def postpone(tx: Connection, placements: Sequence[Placement], due_after: Callable[[int], float]) -> None:
-    """Count one more unanswered call; `due_after` says for a count when the next one is due."""
+    """Count one more unanswered call of each; `due_after` returns for a count when the next one is due."""
     for p in placements:
         tx.execute(
             sa.update(t.placements)

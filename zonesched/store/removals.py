@@ -1,4 +1,4 @@
-"""Ending hosts and agents' services for good.
+"""Removal of hosts and of agents' services.
 
 A table in memory learns of a removed host by a number that grows with each removal: then it asks which hosts
 there are. Nothing is kept of a host that is gone.
@@ -16,7 +16,7 @@ from zonesched.store.prepared import is_in
 
 
 def remove_host(tx: Connection, host_id: str) -> bool:
-    """Forget a host with all that belongs to it; False, and nothing done, while claims hold it.
+    """Remove a host with its rows; False, with nothing done, while claims are on it.
 
     A place that only waits for the host's agent to come back ends with the host.
     """
@@ -37,7 +37,7 @@ def remove_host(tx: Connection, host_id: str) -> bool:
 
 
 def remove_service(tx: Connection, service_id: str) -> bool:
-    """Forget an agent's service; False, and nothing, while it has hosts."""
+    """Remove an agent's service; False, with nothing done, while it has hosts."""
     tx.execute(sa.select(t.services.c.id).where(t.services.c.id == service_id).with_for_update())
     if tx.execute(sa.select(t.hosts.c.id).where(t.hosts.c.service_id == service_id).limit(1)).first():
         return False

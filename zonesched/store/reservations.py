@@ -1,4 +1,4 @@
-"""Reservations and the lease under which one worker carries one on."""
+"""Reservations, and the lease under which one worker works on one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = t.reservations.c
 
 
 class ReservationState(enum.Enum):
-    """OPEN: a worker of this zone still has to do something. SETTLED: all done. SERVED: a parent's."""
+    """OPEN: a worker of this zone has work left. SETTLED: it has none. SERVED: sent by a parent."""
 
     OPEN = "open"
     SETTLED = "settled"
@@ -82,7 +82,7 @@ _NOTE_SELECT = Prepared(
 
 @dataclass(frozen=True)
 class Reservation:
-    """One row. `why`: how its last select went, with names of hosts and children for this zone's operator."""
+    """One row. `why`: the decision trace of its last select, with names of hosts and children."""
 
     id: str
     caller_id: str
@@ -152,7 +152,7 @@ def insert(tx: Connection, r: Reservation) -> None:
 
 
 def insert_leased(tx: Connection, r: Reservation, now: float, duration_s: float) -> Lease:
-    """As `insert`, with a lease for whoever adds it."""
+    """Add a row with a lease for the caller, as `insert` does."""
     lease = Lease(r.id, r.caller_id, 1, duration_s, r.spec.traced_by)
     leased = {"lease_number": lease.number, "lease_expires_at": now + duration_s}
     _INSERT.run(tx, **_to_row(r) | leased)
@@ -211,12 +211,12 @@ def read_ids(tx: Connection, ids: Sequence[str]) -> dict[tuple[str, str], Reserv
 
 
 def read_one(tx: Connection, caller_id: str, reservation_id: str) -> Reservation:
-    """A caller's reservation, which exists."""
+    """Return a caller's reservation, which exists."""
     return _from_row(_ONE.all(tx, b_id=reservation_id, b_caller=caller_id)[0])
 
 
 def take_lease(tx: Connection, now: float, duration_s: float) -> Lease | None:
-    """The lease of the reservation whose turn it is; None when there is no work now."""
+    """Lease the reservation that is due first; None when none is due."""
     row = _DUE.first(tx, now=now)
     if row is None:
         return None
@@ -231,7 +231,7 @@ def take_lease(tx: Connection, now: float, duration_s: float) -> Lease | None:
 
 
 def next_due(tx: Connection) -> float:
-    """When the next open reservation is due (epoch seconds; infinity when there is none)."""
+    """Return when the next open reservation is due (epoch seconds; infinity when there is none)."""
     found = _NEXT_DUE.first(tx).due_at
     return float("inf") if found is None else float(found)
 
@@ -248,7 +248,7 @@ def give_back(
 ) -> None:
     """End the lease; does nothing when it is already over.
 
-    A poke that came after the worker last looked (its count is not `seen_pokes`) makes it due at once.
+    A wake-up since the worker last read the rows (the count is not `seen_pokes`) makes it due at once.
     """
     settled_at = now if state is ReservationState.SETTLED else 0.0
     _GIVE_BACK.run(
@@ -257,7 +257,7 @@ def give_back(
 
 
 def poke(tx: Connection, caller_id: str, reservation_id: str) -> None:
-    """Something this reservation waits for has happened: its worker is due now."""
+    """Make a reservation due now, because something that it waits for has happened."""
     tx.execute(
         sa.update(t.reservations)
         .where(COLUMNS.id == reservation_id, COLUMNS.caller_id == caller_id)
@@ -267,7 +267,7 @@ def poke(tx: Connection, caller_id: str, reservation_id: str) -> None:
 
 
 def place_again(tx: Connection, caller_id: str, reservation_id: str) -> None:
-    """A build has failed: its worker is due now, and may select as often as for a new boot."""
+    """Make a reservation due now after a failed build, with as many selects as a new boot has."""
     poke(tx, caller_id, reservation_id)
     tx.execute(
         sa.update(t.reservations)
@@ -277,7 +277,7 @@ def place_again(tx: Connection, caller_id: str, reservation_id: str) -> None:
 
 
 def note_select(tx: Connection, lease: Lease, why: DecisionTrace, spec: RequestSpec, reason: str) -> None:
-    """Count one more select; keep its weighing, how it went, and the code of the outcome.
+    """Count one more select; store its weighing, decision trace and reason code.
 
     Does nothing when the lease is over.
     """
@@ -286,7 +286,7 @@ def note_select(tx: Connection, lease: Lease, why: DecisionTrace, spec: RequestS
 
 
 def note_reason(tx: Connection, lease: Lease, reason: str) -> None:
-    """Keep another code of the outcome of the last select; does nothing when the lease is over."""
+    """Replace the reason code of the last select; does nothing when the lease is over."""
     tx.execute(
         sa.update(t.reservations)
         .where(COLUMNS.id == lease.reservation_id, COLUMNS.caller_id == lease.caller_id)
@@ -324,9 +324,9 @@ def _from_row(row: Any) -> Reservation:
 
 
 def postpone(tx: Connection, lease: Lease, next_work_at: float) -> None:
-    """End the lease with its work undone, which is due again then; does nothing when it is already over.
+    """End the lease with its work undone, due again at `next_work_at`; does nothing when it is already over.
 
-    Whoever still works under it is refused from here on.
+    Writes under this lease are refused from here on.
     """
     tx.execute(
         sa.update(t.reservations)

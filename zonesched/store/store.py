@@ -73,7 +73,7 @@ class Store:
             ) from None
 
     def read(self, fn: Callable[[Connection], T]) -> T:
-        """What `fn` finds in one consistent snapshot."""
+        """Return the result of `fn` in one consistent snapshot."""
         with self.engine.connect() as connection:
             # SQLite's own transactions are snapshots; PostgreSQL's are only from this level on.
             level = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
@@ -83,10 +83,10 @@ class Store:
                 return fn(tx)
 
     def write(self, fn: Callable[[Connection], T]) -> T:
-        """What `fn` returns, once all it wrote is durable; after an exception nothing is written.
+        """Return the result of `fn` once all it wrote is durable; after an exception nothing is written.
 
-        A transaction that met another one (unique key, deadlock, serialization) is run again. Raises
-        DatabaseFull, and StoreError where the database fails otherwise.
+        A transaction that conflicted with another one (unique key, deadlock, serialization) is run again.
+        Raises DatabaseFull, and StoreError where the database fails otherwise.
         """
         for _ in range(RERUNS):
             try:
@@ -121,7 +121,7 @@ class Store:
             run_text(tx, statement)
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Close all connections."""
         self.engine.dispose()
 
 

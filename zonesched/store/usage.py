@@ -1,4 +1,4 @@
-"""How much a caller has, counted."""
+"""Counts of instances and boots, for quotas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _instance, _reservation = t.instances.c, t.reservations.c
 
 
 def instances(tx: Connection, caller_id: str, project_id: str | None = None) -> int:
-    """Instances of a parent, or of a project of this zone's own, that are not deleted."""
+    """Count the instances of a parent, or of a project of this zone, that are not deleted."""
     statement = sa.select(sa.func.count()).where(
         _instance.caller_id == caller_id, _instance.status != InstanceStatus.DELETED.value
     )
@@ -23,7 +23,7 @@ def instances(tx: Connection, caller_id: str, project_id: str | None = None) -> 
 
 
 def open_boots(tx: Connection, zone_uuid: str, project_id: str | None = None) -> int:
-    """Boots of this zone's own users that are not ended, of one project or of all."""
+    """Count the open boots of this zone's own users, of one project or of all."""
     statement = sa.select(sa.func.count()).where(
         _reservation.state == ReservationState.OPEN.value, _reservation.caller_id == zone_uuid
     )
