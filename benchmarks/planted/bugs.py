@@ -217,11 +217,11 @@ NOTHING_LOST_NOTHING_TWICE = (
         tests=("tests/trees/test_boot_rules.py", "tests/trees/test_boot.py"),
     ),
     Bug(
-        name="poke forgotten",
+        name="wake-up forgotten",
         breaks="what happens while a worker finishes is never looked at",
         path="zonesched/store/reservations.py",
-        right='COLUMNS.pokes == sa.bindparam("seen_pokes"',
-        wrong='COLUMNS.pokes >= sa.bindparam("seen_pokes"',
+        right='COLUMNS.pokes == sa.bindparam("seen_wakes"',
+        wrong='COLUMNS.pokes >= sa.bindparam("seen_wakes"',
         tests=("tests/trees/test_lease.py",),
     ),
     Bug(

@@ -92,22 +92,22 @@ def test_a_boot_is_begun_with_what_its_rows_say(zone: Zone) -> None:
     assert list(boot.instances) == zone.store.read(lambda tx: instances.read_reservation(tx, *where))
 
 
-@pytest.mark.parametrize("poked", [False, True])
-def test_what_happens_while_a_worker_ends_makes_its_boot_due_again(zone: Zone, poked: bool) -> None:
+@pytest.mark.parametrize("woken", [False, True])
+def test_what_happens_while_a_worker_ends_makes_its_boot_due_again(zone: Zone, woken: bool) -> None:
     # given a worker that has looked at its boot and found all done
     boot = zone.boots.take()
     assert boot is not None
     lease = boot.lease
     caller_id, reservation_id = lease.caller_id, lease.reservation_id
-    seen = zone.store.read(lambda tx: reservations.read_one(tx, caller_id, reservation_id)).pokes
+    seen = zone.store.read(lambda tx: reservations.read_one(tx, caller_id, reservation_id)).wakes
     # when something the boot waits for happens before the worker gives its lease back
-    if poked:
-        zone.store.write(lambda tx: reservations.poke(tx, caller_id, reservation_id))
+    if woken:
+        zone.store.write(lambda tx: reservations.wake(tx, caller_id, reservation_id))
     zone.store.write(
         lambda tx: reservations.give_back(tx, lease, ReservationState.SETTLED, 0.0, math.inf, seen)
     )
     # then the boot is due at once, and else not again
-    assert (take(zone) is not None) is poked
+    assert (take(zone) is not None) is woken
 
 
 @pytest.mark.slow

@@ -85,7 +85,7 @@ BUILD_STATE_OF = {
     PlacementState.CANCELLING: BuildState.PENDING,
     PlacementState.GONE: BuildState.GONE,
     PlacementState.FAILED: BuildState.FAILED,
-    # Once built, it was confirmed; that it was deleted since is told by the instance's status.
+    # It was confirmed once; the instance's status says that it was deleted since.
     PlacementState.RELEASING: BuildState.CONFIRMED,
     PlacementState.RELEASED: BuildState.CONFIRMED,
 }

@@ -196,7 +196,7 @@ def _spec_of(orphan: Instance, places: Sequence[Placement]) -> RequestSpec:
 def restore_instance(tx: Connection, change: int, uuid: str, now: float) -> bool:
     """Write the missing instance of living places from its boot; False where the boot is missing as well.
 
-    It is ACTIVE on an own host, until its agent says otherwise, and UNKNOWN in a child, until that tells.
+    It is ACTIVE on a local host until its agent reports otherwise, and UNKNOWN in a child until that reports.
     """
     living = [p for p in placements.read_by_uuid(tx, [uuid]) if p.state in PROMISED]
     if not living:

@@ -57,13 +57,13 @@ _NEXT_DUE = Prepared(
 _KEEP_LEASE = Prepared(
     sa.update(t.reservations).where(*_LEASED).values(lease_expires_at=sa.bindparam("expires_at"))
 )
-_UNPOKED = COLUMNS.pokes == sa.bindparam("seen_pokes", type_=sa.Integer)
+_NOT_WOKEN = COLUMNS.pokes == sa.bindparam("seen_wakes", type_=sa.Integer)
 _GIVE_BACK = Prepared(
     sa.update(t.reservations)
     .where(*_LEASED)
     .values(
-        state=sa.case((_UNPOKED, sa.bindparam("to", type_=sa.String)), else_=ReservationState.OPEN.value),
-        next_work_at=sa.case((_UNPOKED, sa.bindparam("due_at", type_=sa.Float)), else_=0.0),
+        state=sa.case((_NOT_WOKEN, sa.bindparam("to", type_=sa.String)), else_=ReservationState.OPEN.value),
+        next_work_at=sa.case((_NOT_WOKEN, sa.bindparam("due_at", type_=sa.Float)), else_=0.0),
         lease_expires_at=0.0,
         settled_at=sa.bindparam("settled"),
     )
@@ -98,7 +98,7 @@ class Reservation:
     idempotency_key: str
     fingerprint: str
     created_at: float
-    pokes: int = 0
+    wakes: int = 0
 
 
 def of_request(
@@ -244,19 +244,19 @@ def keep_lease(tx: Connection, lease: Lease, now: float) -> None:
 
 
 def give_back(
-    tx: Connection, lease: Lease, state: ReservationState, now: float, next_work_at: float, seen_pokes: int
+    tx: Connection, lease: Lease, state: ReservationState, now: float, next_work_at: float, seen_wakes: int
 ) -> None:
     """End the lease; does nothing when it is already over.
 
-    A wake-up since the worker last read the rows (the count is not `seen_pokes`) makes it due at once.
+    A wake-up since the worker last read the rows (the count is not `seen_wakes`) makes it due at once.
     """
     settled_at = now if state is ReservationState.SETTLED else 0.0
     _GIVE_BACK.run(
-        tx, **_key(lease), seen_pokes=seen_pokes, to=state.value, due_at=next_work_at, settled=settled_at
+        tx, **_key(lease), seen_wakes=seen_wakes, to=state.value, due_at=next_work_at, settled=settled_at
     )
 
 
-def poke(tx: Connection, caller_id: str, reservation_id: str) -> None:
+def wake(tx: Connection, caller_id: str, reservation_id: str) -> None:
     """Make a reservation due now, because something that it waits for has happened."""
     tx.execute(
         sa.update(t.reservations)
@@ -268,7 +268,7 @@ def poke(tx: Connection, caller_id: str, reservation_id: str) -> None:
 
 def place_again(tx: Connection, caller_id: str, reservation_id: str) -> None:
     """Make a reservation due now after a failed build, with as many selects as a new boot has."""
-    poke(tx, caller_id, reservation_id)
+    wake(tx, caller_id, reservation_id)
     tx.execute(
         sa.update(t.reservations)
         .where(COLUMNS.id == reservation_id, COLUMNS.caller_id == caller_id)
@@ -319,7 +319,7 @@ def _from_row(row: Any) -> Reservation:
         idempotency_key=row.idempotency_key or "",
         fingerprint=row.fingerprint,
         created_at=row.created_at,
-        pokes=row.pokes,
+        wakes=row.pokes,
     )
 
 

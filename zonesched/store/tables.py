@@ -238,6 +238,7 @@ reservations = Table(
     Column("lease_number", Integer, nullable=False),
     Column("lease_expires_at", Float, nullable=False),
     Column("next_work_at", Float, nullable=False),
+    # How often the reservation was woken, so that a worker sees that it was while it worked.
     Column("pokes", Integer, nullable=False),
     Column("created_at", Float, nullable=False),
     # When its worker last had nothing more to do; 0 before.

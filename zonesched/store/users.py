@@ -20,7 +20,7 @@ _BY_NAME = Prepared(sa.select(t.users).where(COLUMNS.name == sa.bindparam("name"
 class User:
     """One row. `secret` is the hash of a password or of a generated secret.
 
-    `explained`: how much a parent is told of why hosts were refused.
+    `explained`: how much of the refusal reasons a parent sees.
     """
 
     id: str
@@ -76,7 +76,7 @@ def set_secret(tx: Connection, user_id: str, secret: str) -> bool:
 
 
 def set_explained(tx: Connection, user_id: str, explained: Explained) -> None:
-    """Set how much a parent is told."""
+    """Set how much of the refusal reasons a parent sees."""
     tx.execute(sa.update(t.users).where(COLUMNS.id == user_id).values(explain_to_parent=explained.value))
 
 

@@ -81,7 +81,7 @@ class LeasedBoot:
 
     def give_back(self, state: ReservationState, due_at: float) -> None:
         """End the lease; the reservation is due again at `due_at` (epoch seconds) if it is still OPEN."""
-        now, wakes, selected = self._zone.clock.now(), self.reservation.pokes, self._unwritten
+        now, wakes, selected = self._zone.clock.now(), self.reservation.wakes, self._unwritten
 
         def fn(tx: Transaction) -> None:
             if selected is not None:

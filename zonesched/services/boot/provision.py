@@ -274,7 +274,7 @@ class _Boot:
         )
         if settled:
             reservations.give_back(
-                tx, self._rows.lease, ReservationState.SETTLED, now, now, reservation.pokes
+                tx, self._rows.lease, ReservationState.SETTLED, now, now, reservation.wakes
             )
         return settled
 
@@ -299,15 +299,17 @@ class _Boot:
 
         def fn(tx: Transaction, change: int, now: float) -> tuple[list[Placement], list[Placement]]:
             living = [p for p in held if p.hold_expires_at > now]
-            below = [p for p in living if isinstance(p.where, InChild)]
-            here = [p for p in living if not isinstance(p.where, InChild)]
+            in_children = [p for p in living if isinstance(p.where, InChild)]
+            on_hosts = [p for p in living if not isinstance(p.where, InChild)]
             pause_s = zone.conf.retry_pause
-            told = advance(tx, change, zone.uuid, below, State.CONFIRMING, now, repeat_in_s=pause_s)
-            return told, advance(tx, change, zone.uuid, here, State.CONFIRMED, now)
+            confirming = advance(
+                tx, change, zone.uuid, in_children, State.CONFIRMING, now, repeat_in_s=pause_s
+            )
+            return confirming, advance(tx, change, zone.uuid, on_hosts, State.CONFIRMED, now)
 
-        told, built = self._rows.write(fn, held)
+        confirming, built = self._rows.write(fn, held)
         zone.wake.agents(built)
-        child_calls.send_confirms(zone, told, self._rows.lease)
+        child_calls.send_confirms(zone, confirming, self._rows.lease)
 
     def _give_up(self) -> None:
         """End all instances and their placements: fewer than min_count can be placed."""
@@ -326,12 +328,12 @@ class _Boot:
             uuids_of.setdefault(i.reason or why, []).append(i.uuid)
 
         def fn(tx: Transaction, change: int, now: float) -> bool:
-            told = end_unwanted(tx, change, placed, now, why)
+            call_children = end_unwanted(tx, change, placed, now, why)
             for reason, uuids in uuids_of.items():
                 instances.set_status(
                     tx, change, uuids, InstanceStatus.ERROR, now, reason=reason, only_from=LIVING_STATUSES
                 )
-            return told
+            return call_children
 
         if self._rows.write(fn, placed):
             self._zone.wake.child_calls()

@@ -144,7 +144,7 @@ def _lose(tx: Transaction, change: int, zone_uuid: str, place: Placement, now: f
         instances.set_status(
             tx, change, [place.uuid], InstanceStatus.ERROR, now, reason=ZONE_LOST, only_from=LIVING_STATUSES
         )
-        reservations.poke(tx, place.caller_id, place.reservation_id)
+        reservations.wake(tx, place.caller_id, place.reservation_id)
 
 
 def _stored(zone: Zone) -> StoredChildren:

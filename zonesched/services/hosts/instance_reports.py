@@ -117,4 +117,4 @@ def _write_ended(tx: Transaction, change: int, ended: Sequence[_Ended], now: flo
                 reason=end.reason,
                 only_from=LIVING_STATUSES,
             )
-            reservations.poke(tx, p.caller_id, p.reservation_id)
+            reservations.wake(tx, p.caller_id, p.reservation_id)

@@ -160,8 +160,8 @@ def changes(zone: Zone, caller: Caller, cursor: str) -> tuple[Sequence[InstanceC
 
     page, reached, more = zone.store.read(fn)
     # By uuid: the order of the changes would tell which instances are in the same child zone.
-    told = sorted((change_for_parent(line.change) for line in page), key=lambda change: change.uuid)
-    return told, cursors.write(caller.user_id, reached), more
+    reported = sorted((change_for_parent(line.change) for line in page), key=lambda change: change.uuid)
+    return reported, cursors.write(caller.user_id, reached), more
 
 
 def _cursor_invalid() -> BadRequest:

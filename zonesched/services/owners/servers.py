@@ -115,9 +115,9 @@ def _refresh(zone: Zone, place: Placement, child_id: str) -> bool:
     except ChildUnreachable:
         return False
     gone = InstanceChange(place.uuid, place.number, InstanceStatus.DELETED, BuildState.CONFIRMED)
-    told = [found if found is not None else gone]
-    zone.store.write(lambda tx: apply_changes(zone, tx, child_id, told))
-    wake_for(zone, told)
+    changes = [found if found is not None else gone]
+    zone.store.write(lambda tx: apply_changes(zone, tx, child_id, changes))
+    wake_for(zone, changes)
     return True
 
 
@@ -141,9 +141,9 @@ def delete(zone: Zone, caller: Caller, uuid: str) -> None:
         if uuid not in rows or rows[uuid].status is InstanceStatus.DELETED:
             raise NotFound("There is no such instance.", code="instance_not_found")
         change, now = identity.next_change(tx), zone.clock.now()
-        told = end_unwanted(tx, change, placements.read_by_uuid(tx, [uuid]), now, "deleted")
+        call_children = end_unwanted(tx, change, placements.read_by_uuid(tx, [uuid]), now, "deleted")
         instances.set_status(tx, change, [uuid], InstanceStatus.DELETED, now, reason=reason)
-        return told
+        return call_children
 
     if zone.store.write(fn):
         zone.wake.child_calls()

@@ -73,11 +73,11 @@ def cancel(zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[A
         inbound.forget_rest(tx, caller.user_id, [a.uuid for a in attempts])
         places = placed(tx, standings(tx, caller, reservation_id, attempts))
         open_ = [p for p in places if p.state in (State.HELD, State.INTENDED)]
-        below = [p for p in open_ if isinstance(p.where, InChild)]
-        here = [p for p in open_ if not isinstance(p.where, InChild)]
-        told = advance(tx, change, zone.uuid, below, State.CANCELLING, now, reason="cancelled")
-        advance(tx, change, zone.uuid, here, State.GONE, now, reason="cancelled")
-        return [*(p for p in places if p.state is State.CANCELLING), *told]
+        in_children = [p for p in open_ if isinstance(p.where, InChild)]
+        on_hosts = [p for p in open_ if not isinstance(p.where, InChild)]
+        cancelling = advance(tx, change, zone.uuid, in_children, State.CANCELLING, now, reason="cancelled")
+        advance(tx, change, zone.uuid, on_hosts, State.GONE, now, reason="cancelled")
+        return [*(p for p in places if p.state is State.CANCELLING), *cancelling]
 
     child_calls.send_cancels(zone, zone.store.write(decide))
     return _answers(zone, caller, reservation_id, attempts, "cancelled")

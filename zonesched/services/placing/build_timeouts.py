@@ -80,5 +80,5 @@ def _await_agents(
         only_from=[InstanceStatus.BUILD],
     )
     for caller_id, reservation_id in sorted({(p.caller_id, p.reservation_id) for p in moved}):
-        reservations.poke(tx, caller_id, reservation_id)
+        reservations.wake(tx, caller_id, reservation_id)
     return moved

@@ -138,10 +138,10 @@ def _call_children(
         return []
     by_key: dict[tuple[str, int], BuildAnswer] = {}
     for batch, outcome in zip(batches, outcomes, strict=True):
-        told = outcome.value if isinstance(outcome, Done) else []
+        answered = outcome.value if isinstance(outcome, Done) else []
         asked = {p.key for p in batch.placements}
         # A child answers for the attempts that it was asked about, and for no other child.
-        by_key |= {key: a for a in told if (key := (a.uuid, a.attempt)) in asked}
+        by_key |= {key: a for a in answered if (key := (a.uuid, a.attempt)) in asked}
     sent_all = [p for batch in batches for p in batch.placements]
     return zone.store.write(partial(_record, zone, sent_all, by_key, lease, expiry))
 

@@ -51,7 +51,7 @@ def advance(
     if to in (State.GONE, State.FAILED):
         for caller_id, reservation_id in sorted({(p.caller_id, p.reservation_id) for p in moved}):
             if caller_id == zone_uuid:
-                reservations.poke(tx, caller_id, reservation_id)
+                reservations.wake(tx, caller_id, reservation_id)
         _end_instances(tx, change, [p for p in moved if p.caller_id != zone_uuid], reason, now)
     return [replace(p, state=to) for p in moved]
 
