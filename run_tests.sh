@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# ./run_tests.sh               the whole suite: what takes no second, then the rest
-# ./run_tests.sh --fast        only what takes no second
-# ./run_tests.sh --postgresql  what works with a database once more, on PostgreSQL: of a private server, unless
+# ./run_tests.sh               the whole suite: tests that take less than a second, then the others
+# ./run_tests.sh --fast        only tests that take less than a second
+# ./run_tests.sh --postgresql  tests that use a database, on PostgreSQL: a private server, unless
 #                              ZONESCHED_TEST_DATABASE_URL names one
 # Other arguments go to pytest: ./run_tests.sh tests/units/test_seal.py -k expiry
 set -euo pipefail

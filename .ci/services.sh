@@ -1,7 +1,7 @@
-# Sourced after .ci/environment.sh by what needs servers: each `start_*` starts a private one, on a free port and
-# in a folder of its own, and exports where it is. All of them end with the shell that sourced this.
+# Sourced after .ci/environment.sh by scripts that need servers: each `start_*` starts a private one, on a free port and
+# in its own folder, and exports its address. All of them end with the shell that sourced this file.
 #
-# Servers run as `nobody` where the shell is root's: PostgreSQL refuses to be root's. What is not installed is
+# As root, servers run as `nobody`: PostgreSQL refuses to run as root. A missing server is
 # installed where that can be done (apt-get as root); else the shell ends with the reason.
 
 services_folder=$(mktemp -d "${TMPDIR:-/tmp}/zonesched-services-XXXXXX")
@@ -60,7 +60,7 @@ install() {
         >"$services_folder/apt.log" 2>&1 || { tail -n 20 "$services_folder/apt.log" >&2; return 1; }
 }
 
-# Sees to it that PostgreSQL is installed.
+# need_postgresql: install PostgreSQL where it is missing.
 need_postgresql() {
     program initdb /usr/lib/postgresql/*/bin >/dev/null || install postgresql || exit 1
 }

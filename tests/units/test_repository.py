@@ -123,7 +123,7 @@ def test_the_license_is_the_one_that_is_declared() -> None:
     assert "Version 2.0, January 2004" in text
 
 
-@pytest.mark.parametrize("name", ["run_zone.sh", "run_tests.sh", ".ci/run"])
+@pytest.mark.parametrize("name", ["run_zone.sh", "run_tests.sh", ".ci/run", ".ci/lock"])
 def test_the_scripts_can_be_run(name: str) -> None:
     assert os.access(CHECKOUT / name, os.X_OK)
     subprocess.run(["bash", "-n", str(CHECKOUT / name)], check=True)

@@ -1,4 +1,4 @@
-"""`python -m zonesched.cli.sample` writes etc/zonesched/zonesched.conf; with --check it compares only."""
+"""`python -m zonesched.cli.sample` writes etc/zonesched/zonesched.conf; with --check it only compares."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zonesched.conf.checks import accepted_values
 SAMPLE = Path("etc/zonesched/zonesched.conf")
 WIDTH = 100
 HEAD = """\
-# The options of a zone, each with its default. Take the # away before an option to set it.
+# The options of a zone, each with its default. Remove the # before an option to set it.
 # This file is made from the options themselves: python -m zonesched.cli.sample
 
 [DEFAULT]
@@ -24,7 +24,7 @@ HEAD = """\
 
 
 def sample_text() -> str:
-    """The whole sample: every option with what it does, what it accepts and its default."""
+    """Return the whole sample: every option with its help, accepted values and default."""
     return HEAD + "".join(_group(title, options) for title, options in conf.SAMPLE_GROUPS)
 
 
@@ -49,9 +49,9 @@ def _written(default: Any) -> str:
 
 
 @click.command()
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 if the file is not current.")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if the file is out of date.")
 def main(check: bool) -> None:
-    """Write the commented sample of all options, in the checkout that is the working folder."""
+    """Write the commented sample of all options into the checkout in the working folder."""
     text = sample_text()
     if not check:
         SAMPLE.parent.mkdir(parents=True, exist_ok=True)

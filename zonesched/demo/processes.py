@@ -1,4 +1,4 @@
-"""Zones and agents as processes that end when the one that started them ends, however it ends."""
+"""Zones and agents as child processes, which end when the process that started them ends in any way."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ LOG_LINES = 15
 
 
 class ProcessEnded(Exception):
-    """A process ended by itself; the message names it, its log and the log's last lines."""
+    """A process ended by itself; the message has its name, its log file and the last lines of the log."""
 
 
 @dataclass(frozen=True)
 class Started:
-    """A process, under the name that people know it by; what it prints is in `log`."""
+    """A running process, its name for messages, and the file of its output."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -30,13 +30,13 @@ class Started:
 
 
 class Processes:
-    """Starts modules of this package, each in a process group of its own, and stops all it started."""
+    """Starts modules of this package, each in its own process group, and stops all that it started."""
 
     def __init__(self) -> None:
         self._started: list[Started] = []
 
     def start(self, name: str, module: str, arguments: Sequence[str], log: Path) -> None:
-        """Run `python -m module`; all it prints is added to `log`."""
+        """Run `python -m module`; append its output to `log`."""
         with log.open("ab") as file:
             process = subprocess.Popen(
                 [sys.executable, "-m", module, *arguments],
@@ -49,18 +49,18 @@ class Processes:
         self._started.append(Started(name, process, log))
 
     def ended(self) -> list[str]:
-        """What is to be said of each that has ended since the last call: its name, code and last words."""
+        """Describe each process that ended since the last call: name, exit code, end of its log."""
         ended = [(started, started.process.poll()) for started in self._started]
         self._started = [started for started, code in ended if code is None]
         return [_obituary(started, code) for started, code in ended if code is not None]
 
     def check(self) -> None:
-        """Raises ProcessEnded if any of them has."""
+        """Raise ProcessEnded if any process ended by itself."""
         for said in self.ended():
             raise ProcessEnded(said)
 
     def stop(self) -> list[int]:
-        """Ask all to end, last started first, and kill those that do not; their codes, in order of start."""
+        """Terminate all, last started first, kill those that go on; return exit codes as started."""
         for started in reversed(self._started):
             _signal_group(started.process, signal.SIGTERM)
         for started in self._started:
@@ -86,7 +86,7 @@ def _obituary(started: Started, code: int) -> str:
 
 
 def _end_with_parent(parent: int) -> Callable[[], None] | None:
-    """What a child does first so that the kernel ends it with its parent; nothing where Linux is not."""
+    """Return a hook that lets the kernel end a new child process with its parent; None without Linux."""
     if not sys.platform.startswith("linux"):
         return None
     libc = ctypes.CDLL(None, use_errno=True)

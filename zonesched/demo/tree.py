@@ -1,4 +1,4 @@
-"""The demo's tree: which zones there are, where they listen, how many hosts each has and of what kind."""
+"""The demo's tree: its zones, their ports, and the number and kinds of their hosts."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class DemoZone:
 
 
 def plan_tree(hosts: int, base_port: int) -> list[DemoZone]:
-    """The zones of the demo, parents first, with `hosts` hosts in all and ports from `base_port` on."""
+    """Return the zones of the demo, parents first: `hosts` hosts in all, ports from `base_port` on."""
     counts = _deal(hosts, [share for _, _, share in SHAPE])
     zones: list[DemoZone] = []
     for position, ((name, parent, _), count) in enumerate(zip(SHAPE, counts, strict=True)):
@@ -84,7 +84,7 @@ def plan_tree(hosts: int, base_port: int) -> list[DemoZone]:
 
 
 def _deal(total: int, shares: list[int]) -> list[int]:
-    """Whole parts of `total` in proportion to the shares; what is left over goes to the largest fractions."""
+    """Split `total` into whole parts in proportion to the shares; the rest goes to the largest fractions."""
     whole = sum(shares)
     parts = [total * share // whole for share in shares]
     by_fraction = sorted(range(len(shares)), key=lambda i: (-(total * shares[i] % whole), -i))
@@ -94,7 +94,7 @@ def _deal(total: int, shares: list[int]) -> list[int]:
 
 
 def inventory(zone: DemoZone) -> list[dict[str, Any]]:
-    """The hosts of a zone as its agent's inventory file says them."""
+    """Return the hosts of a zone in the form of its agent's inventory file."""
     return [_host(zone, number) for number in range(zone.host_count)]
 
 
@@ -111,7 +111,7 @@ def _host(zone: DemoZone, number: int) -> dict[str, Any]:
 
 
 def config_text(zone: DemoZone, state_path: str, new_key: Callable[[], str]) -> str:
-    """The zone's configuration, with keys of its own; intervals are short, so that the demo need not wait."""
+    """Return a zone's configuration with new keys; intervals are short, so that the demo need not wait."""
     options = {
         "zone_name": zone.name,
         "state_path": state_path,
