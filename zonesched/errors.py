@@ -18,8 +18,11 @@ class Kind(enum.Enum):
     ITEM_NOT_FOUND = ("itemNotFound", 404)
     BAD_METHOD = ("badMethod", 405)
     CONFLICTING_REQUEST = ("conflictingRequest", 409)
+    REQUEST_TIMEOUT = ("requestTimeout", 408)
     TOO_LARGE = ("requestEntityTooLarge", 413)
+    URI_TOO_LONG = ("requestURITooLong", 414)
     OVER_LIMIT = ("overLimit", 429)
+    HEADERS_TOO_LARGE = ("requestHeadersTooLarge", 431)
     COMPUTE_FAULT = ("computeFault", 500)
     SERVICE_UNAVAILABLE = ("serviceUnavailable", 503)
 
@@ -91,6 +94,27 @@ class TooLarge(ZoneschedError):
 
     kind = Kind.TOO_LARGE
     code = "body_too_large"
+
+
+class UriTooLong(ZoneschedError):
+    """The request line is longer than this zone reads."""
+
+    kind = Kind.URI_TOO_LONG
+    code = "uri_too_long"
+
+
+class HeadersTooLarge(ZoneschedError):
+    """The headers are larger, or more, than this zone reads."""
+
+    kind = Kind.HEADERS_TOO_LARGE
+    code = "headers_too_large"
+
+
+class RequestTooSlow(ZoneschedError):
+    """The body did not come in time."""
+
+    kind = Kind.REQUEST_TIMEOUT
+    code = "request_too_slow"
 
 
 class Unavailable(ZoneschedError):

@@ -39,8 +39,11 @@ def test_kinds_and_statuses_are_openstacks() -> None:
         "itemNotFound": 404,
         "badMethod": 405,
         "conflictingRequest": 409,
+        "requestTimeout": 408,
         "requestEntityTooLarge": 413,
+        "requestURITooLong": 414,
         "overLimit": 429,
+        "requestHeadersTooLarge": 431,
         "computeFault": 500,
         "serviceUnavailable": 503,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,7 +40,7 @@ def test_without_a_length_it_ends_with_its_head() -> None:
     assert whole_after([b"GET / HTTP/1.1\r\nHost: zone\r\n", b"\r\n"]) == 2
 
 
-def test_a_body_of_untold_length_is_read_by_the_thread() -> None:
+def test_a_body_of_unknown_length_is_read_by_the_thread() -> None:
     for line in (b"Transfer-Encoding: chunked", b"Expect: 100-continue\r\nContent-Length: 9"):
         request = RequestBytes()
         assert request.add(b"POST / HTTP/1.1\r\n%s\r\n\r\n" % line)
@@ -53,10 +54,47 @@ def test_of_a_long_body_only_the_beginning_is_waited_for() -> None:
     assert request.has_more
 
 
-def test_a_head_without_end_is_for_the_parser_to_refuse() -> None:
+def test_the_rest_of_a_long_body_is_waited_for_when_asked() -> None:
     request = RequestBytes()
-    assert not request.add(b"GET / HTTP/1.1\r\nX: " + b"x" * (HEAD_BYTES - 30))
+    length = GATHERED_BODY_BYTES + 10
+    assert request.add(HEAD % length + b"x" * GATHERED_BODY_BYTES)
+    assert request.body_bytes == length
+    request.await_whole_body()
+    assert not request.is_complete
+    assert not request.add(b"x" * 9)
+    assert request.add(b"x")
+    assert not request.has_more
+
+
+@pytest.mark.parametrize(("first", "is_line"), [(b"GET /", True), (b"GET / HTTP/1.1\r\nX: ", False)])
+def test_a_head_without_end_is_too_long(first: bytes, is_line: bool) -> None:
+    request = RequestBytes()
+    assert not request.add(first + b"x" * (HEAD_BYTES - 30))
+    assert not request.is_too_long
     assert request.add(b"x" * 60)
+    assert (request.is_too_long, request.has_long_request_line) == (True, is_line)
+
+
+@pytest.mark.parametrize("head", [b"GET / HTTP/1.1\nHost: a\n\n", b"GET / HTTP/1.1\r\nHost: a\n\r\n"])
+def test_a_bare_line_feed_is_for_the_parser_to_refuse(head: bytes) -> None:
+    request = RequestBytes()
+    assert request.add(head)
+    assert not request.is_too_long
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (b"Authorization: Basic abc=", b"Basic abc="),
+        (b"AUTHORIZATION:\tBasic abc= \t", b"Basic abc="),
+        (b"X-Authorization: Basic abc=", b""),
+        (b"X: authorization: y", b""),
+    ],
+)
+def test_the_authorization_of_a_head_is_found(line: bytes, found: bytes) -> None:
+    request = RequestBytes()
+    request.add(b"GET / HTTP/1.1\r\nHost: a\r\n" + line + b"\r\nX: y\r\n\r\n")
+    assert request.authorization == found
 
 
 def test_what_is_taken_is_gone() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from typing import Protocol
 
 from flask import Request
 
@@ -12,6 +13,20 @@ from zonesched.model.caller import Caller, Role
 from zonesched.services.catalog import users
 from zonesched.services.zone import Zone
 from zonesched.zones.client import ROLE_HEADER
+
+SENDER_LOG = "zonesched.sender_log"
+"""Where a server may leave a SenderLog in a request's WSGI environment."""
+
+
+class SenderLog(Protocol):
+    """The server's interest in whose request it is: it shares out threads and memory by it."""
+
+    def accept(self, caller: Caller) -> None:
+        """The credentials are this user's."""
+
+    def refuse(self) -> None:
+        """The credentials are nobody's."""
+
 
 EVERYBODY = Caller(user_id="noauth", name="noauth", role=Role.ADMIN, project_id="noauth")
 """The one user of a zone without authentication: an admin, unless a call is another role's."""
@@ -28,7 +43,16 @@ def authenticate(zone: Zone, request: Request, may_call: Collection[Role]) -> Ca
     given = request.authorization
     if given is None or given.type != "basic" or not given.username or given.password is None:
         raise Unauthorized("Credentials are needed (HTTP Basic).")
-    return users.authenticate(zone, given.username, given.password, request.remote_addr or "")
+    log: SenderLog | None = request.environ.get(SENDER_LOG)
+    try:
+        caller = users.authenticate(zone, given.username, given.password, request.remote_addr or "")
+    except Unauthorized:
+        if log is not None:
+            log.refuse()
+        raise
+    if log is not None:
+        log.accept(caller)
+    return caller
 
 
 def _unverified_role(request: Request) -> Role | None:

@@ -1,15 +1,17 @@
 """The process that serves a zone: gunicorn's worker of threads, of which none waits for a slow caller.
 
-gunicorn gives each connection to a thread at once, which then waits for the request: as many callers as there
-are threads, who send a byte now and then, would hold up everybody. Here the loop that accepts connections
-gathers what they send, without waiting, and a thread gets a request once it is here: its head, and as much of
-its body as GATHERED_BODY_BYTES says. A longer body is read by the thread, in `READ_S`, and once
-it knows who sends it; half of the threads at most do that. Nothing waits for a thread without end: beyond
-`WAITING_PER_THREAD` each the answer is 503 at once.
+gunicorn gives each connection to a thread at once, which then waits for the request and for the answer to be
+taken: as many callers as there are threads, who are slow, would hold up everybody. Here the loop that accepts
+connections gathers what they send, and a thread gets a request once it is complete. What the caller does not
+take of an answer at once is sent by the loop.
 
-    accepted -> gathering -> a thread answers -> kept alive -> gathering ...
-                   |                                  `-> leaving: closed once the other side is
+    accepted -> gathering -> queued -> a thread answers -> writing -> kept alive -> gathering ...
+                   |  `-> receiving -^                        `-> leaving: closed once the other side is
                    `-> closed after REQUEST_S, or as the oldest when there are too many connections
+
+A body above 32 KiB is received by the loop where its sender is known (`senders`), within a budget of bytes.
+That of a stranger, or of unknown length, is read by the thread that authenticates it first; few do that.
+Threads are shared between senders by `fair_queue`; what can neither run nor wait is answered 503 at once.
 """
 
 from __future__ import annotations
@@ -17,26 +19,31 @@ from __future__ import annotations
 import errno
 import selectors
 import socket
-from collections import deque
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from gunicorn import util
-from gunicorn.workers.gthread import TConn, ThreadWorker
+from gunicorn.http.errors import ParseException
+from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
-from zonesched.errors import ZoneBusy
+from zonesched.api.auth import SENDER_LOG
+from zonesched.errors import ZoneschedError
 from zonesched.seams import SystemClock
+from zonesched.serving.body_input import BodyInput, SenderLog
+from zonesched.serving.byte_budget import ByteBudget
+from zonesched.serving.connection import READ_S, Connection, ConnectionSocket, Lane
+from zonesched.serving.fair_queue import FairQueue
+from zonesched.serving.refusals import HEAD_TOO_LARGE, LINE_TOO_LONG, TOO_MANY, fault_of, refusal
 from zonesched.serving.request_bytes import RequestBytes
+from zonesched.serving.senders import Kind, Senders
 
 REQUEST_S = 20.0
-"""Seconds from a request's first byte, or from the connection, until a thread can have it."""
-
-READ_S = 30.0
-"""Seconds that a thread reads the rest of a body."""
+"""Seconds from a request's first byte, or from the connection, until it is here but for a long body."""
 
 WRITE_S = 30.0
-"""Seconds that a thread writes an answer."""
+"""Seconds that a caller has to take an answer."""
 
 DRAIN_S = 0.05
 """Seconds that a thread waits for what was not read of a body, so that the connection can be kept."""
@@ -44,60 +51,15 @@ DRAIN_S = 0.05
 LEAVING_S = 2.0
 """Seconds that the other side has to take the last answer and close."""
 
-WAITING_PER_THREAD = 8
-"""Requests that wait until a thread is free, per thread."""
-
-RETRY_AFTER_S = 1
-
 PIECE_BYTES = 64 * 1024
 
-
-_BODY = (
-    b'{"serviceUnavailable": {"code": 503, "message": "This zone has too much to do now.",'
-    b' "error_code": "%s", "field": "", "retryAfter": %d}}' % (ZoneBusy.code.encode(), RETRY_AFTER_S)
-)
-TOO_MANY = (
-    b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Type: application/json\r\n"
-    b"Retry-After: %d\r\nContent-Length: %d\r\n\r\n" % (RETRY_AFTER_S, len(_BODY))
-) + _BODY
-"""The whole answer to who comes when no more can wait."""
-
-
-class TimedSocket(socket.socket):
-    """A connection whose reads and writes end by a deadline as soon as it is made to block."""
-
-    def __init__(self, accepted: socket.socket, clock: SystemClock) -> None:
-        super().__init__(accepted.family, accepted.type, accepted.proto, fileno=accepted.detach())
-        self._clock = clock
-        self._reads_until = 0.0
-
-    def setblocking(self, flag: bool) -> None:
-        """A thread takes the connection (true), or gives it back to the loop."""
-        super().settimeout(WRITE_S if flag else 0.0)
-        self._reads_until = self._clock.monotonic() + READ_S
-
-    def recv(self, *args: Any) -> bytes:
-        if self.gettimeout() == 0.0:
-            return super().recv(*args)
-        left_s = self._reads_until - self._clock.monotonic()
-        if left_s <= 0:
-            raise TimeoutError("the request did not come in time")
-        self.settimeout(min(left_s, self.gettimeout() or WRITE_S))
-        try:
-            return super().recv(*args)
-        finally:
-            self.settimeout(WRITE_S)
-
-
-class Connection(TConn):  # type: ignore[misc]
-    """One connection, and what of its next request is here."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.gathered = RequestBytes()
-        # What comes first has been waited for by the loop.
-        self.data_ready = True
-        self.is_long = False
+MIB = 2**20
+BODY_BYTES = 128 * MIB
+BODY_BYTES_OF = {Kind.STRANGER: 0, Kind.PERSON: 16 * MIB, Kind.MACHINE: 64 * MIB}
+"""Long bodies that the loop receives, by the kind of their sender."""
+ANSWER_BYTES = 128 * MIB
+ANSWER_BYTES_OF = {Kind.STRANGER: 4 * MIB, Kind.PERSON: 16 * MIB, Kind.MACHINE: 64 * MIB}
+"""Answers that are not taken yet, by the kind of their sender."""
 
 
 class GatheringWorker(ThreadWorker):  # type: ignore[misc]
@@ -105,12 +67,30 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._clock = SystemClock()
-        # In the order of their deadlines, since each kind has one time for all.
-        self._gathering: deque[Connection] = deque()
-        self._leaving: deque[Connection] = deque()
-        self._in_hand = 0
-        self._long_in_hand = 0
+        self._clock = clock = SystemClock()
+        self._senders = Senders()
+        self._queue: FairQueue[Connection] = FairQueue(self.cfg.threads)
+        self._bodies = ByteBudget(BODY_BYTES, BODY_BYTES_OF)
+        self._answers = ByteBudget(ANSWER_BYTES, ANSWER_BYTES_OF)
+        self._reading_threads = {True: 0, False: 0}
+        self._gathering = Lane(REQUEST_S, clock)
+        self._receiving = Lane(READ_S, clock)
+        self._writing = Lane(WRITE_S, clock)
+        self._leaving = Lane(LEAVING_S, clock)
+        self._lanes = (self._leaving, self._gathering, self._receiving, self._writing)
+
+    def load_wsgi(self) -> None:
+        """Load the application, which reads bodies from BodyInput and reports senders."""
+        super().load_wsgi()
+        app: Callable[..., Iterable[bytes]] = self.wsgi
+        senders = self._senders
+
+        def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+            environ["wsgi.input"] = BodyInput(environ["wsgi.input"])
+            environ[SENDER_LOG] = SenderLog(senders, environ.get("HTTP_AUTHORIZATION", ""))
+            return app(environ, start_response)
+
+        self.wsgi: Callable[..., Iterable[bytes]] = serve
 
     # -- a request comes in --------------------------------------------------------------------------------
 
@@ -122,56 +102,65 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
             if error.errno not in (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK):
                 raise
             return
-        connection = Connection(self.cfg, TimedSocket(accepted, self._clock), address, listener.getsockname())
+        sock = ConnectionSocket(accepted, self._clock)
+        connection = Connection(self.cfg, sock, address, listener.getsockname())
         self.nr_conns += 1
         if self.nr_conns >= self.worker_connections:
             self._make_room()
         self._gather(connection)
 
     def on_client_socket_readable(self, conn: Connection, client: socket.socket) -> None:
-        """A connection that was kept alive says something."""
+        """Gather the next request of a connection that was kept alive."""
         self.poller.unregister(client)
         self.keepalived_conns.remove(conn)
         conn.gathered = RequestBytes()
         self._gather(conn)
 
     def _gather(self, conn: Connection) -> None:
-        """Read what is here; wait for more without a thread, or give the request to one."""
+        """Read what is here; wait for more without a thread, or go on with the request."""
         if self._read(conn):
-            self._hand_over(conn)
+            self._on_gathered(conn)
         elif conn.sock.fileno() >= 0:
-            conn.timeout = self._clock.monotonic() + REQUEST_S
-            self._gathering.append(conn)
-            self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._on_more, conn))
+            self._wait(conn, self._gathering, selectors.EVENT_READ, self._on_more)
 
     def _on_more(self, conn: Connection, client: socket.socket) -> None:
-        is_whole = self._read(conn)
-        if is_whole:
-            self.poller.unregister(client)
-        if is_whole or conn.sock.fileno() < 0:
-            self._gathering.remove(conn)
-        if is_whole:
-            self._hand_over(conn)
+        if self._read(conn):
+            self._wait_no_more(conn)
+            self._on_gathered(conn)
 
-    def _hand_over(self, conn: Connection) -> None:
-        """Give a request to a thread, or say that there are too many."""
-        conn.is_long = conn.gathered.has_more
-        is_full = self._in_hand >= self.cfg.threads * (1 + WAITING_PER_THREAD)
-        if is_full or (conn.is_long and self._long_in_hand >= max(1, self.cfg.threads // 2)):
-            with suppress(OSError):
-                conn.sock.send(TOO_MANY)
-            self._let_leave(conn)
+    def _on_gathered(self, conn: Connection) -> None:
+        """Go on with a request of which all is here that is waited for before its sender is known."""
+        gathered = conn.gathered
+        if gathered.is_too_long:
+            self._refuse(conn, LINE_TOO_LONG if gathered.has_long_request_line else HEAD_TOO_LARGE)
+            return
+        conn.sender = self._senders.of(gathered.authorization, str(conn.client[0]))
+        if gathered.has_more and self._bodies.is_ever_enough(conn.sender, gathered.body_bytes):
+            self._receive(conn)
         else:
             self.enqueue_req(conn)
 
-    def enqueue_req(self, conn: Connection) -> None:
-        """As the base class does, which also calls it for a request that came with the one before."""
-        self._in_hand += 1
-        self._long_in_hand += conn.is_long
-        super().enqueue_req(conn)
+    def _receive(self, conn: Connection) -> None:
+        """Receive the rest of a known sender's long body in the loop."""
+        size = conn.gathered.body_bytes
+        if size and not self._bodies.take(conn.sender, size):
+            self._refuse(conn, TOO_MANY)
+            return
+        conn.body_bytes = size
+        if size:
+            conn.gathered.await_whole_body()
+        if conn.gathered.is_complete:
+            self.enqueue_req(conn)
+        else:
+            self._wait(conn, self._receiving, selectors.EVENT_READ, self._on_body)
+
+    def _on_body(self, conn: Connection, client: socket.socket) -> None:
+        if self._read(conn):
+            self._wait_no_more(conn)
+            self.enqueue_req(conn)
 
     def _read(self, conn: Connection) -> bool:
-        """Whether the request is here; a connection that has ended is closed."""
+        """Whether all that is waited for is here; a connection that has ended is closed."""
         try:
             piece = conn.sock.recv(PIECE_BYTES)
         except (BlockingIOError, InterruptedError):
@@ -183,47 +172,143 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
             return False
         return conn.gathered.add(piece)
 
+    # -- a thread answers ----------------------------------------------------------------------------------
+
+    def enqueue_req(self, conn: Connection) -> None:
+        """Give a request to a thread, let it wait for one, or say that there are too many."""
+        conn.is_read_by_thread = conn.gathered.has_more
+        is_machine = conn.sender.kind is Kind.MACHINE
+        if conn.is_read_by_thread and self._reading_threads[is_machine] >= max(1, self.cfg.threads // 8):
+            conn.is_read_by_thread = False
+            self._refuse(conn, TOO_MANY)
+            return
+        conn.has_waited = False
+        if not self._queue.put(conn.sender, conn):
+            conn.is_read_by_thread = False
+            self._refuse(conn, TOO_MANY)
+            return
+        self._reading_threads[is_machine] += conn.is_read_by_thread
+        self._start_requests()
+        conn.has_waited = True
+
+    def _start_requests(self) -> None:
+        while found := self._queue.next():
+            _, conn = found
+            if conn.has_waited and conn.sock.is_gone():
+                self._end_request(conn)
+                self._close(conn)
+                continue
+            super().enqueue_req(conn)
+
     def handle(self, conn: Connection) -> Any:
         """Answer one request, in a thread."""
         conn.sock.setblocking(True)
         try:
             conn.init()
             conn.parser.unreader.unread(conn.gathered.take())
+            is_kept = super().handle(conn)
+            conn.sock.flush()
         except OSError:
             return False
-        return super().handle(conn)
+        return is_kept
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
+        """Answer what is not well-formed HTTP, and what broke outside the application."""
+        if isinstance(exc, ParseException):
+            fault = fault_of(exc)
+        else:
+            self.log.exception("a request failed outside the application")
+            fault = ZoneschedError("The zone failed to answer this request.")
+        with suppress(OSError):
+            client.sendall(refusal(fault))
 
     def _keepalive_after(self, conn: Connection, keepalive: Any) -> bool:
         if not keepalive:
             return False
         return bool(conn.parser.finish_body(deadline=self._clock.monotonic() + DRAIN_S))
 
+    def finish_request(self, conn: Connection, fs: Any) -> None:
+        """Send what is left of an answer, then wait for the next request or let the caller leave."""
+        self._end_request(conn)
+        conn.is_kept = not fs.cancelled() and fs.exception() is None and bool(fs.result())
+        conn.sock.setblocking(False)
+        if conn.sock.unsent_bytes:
+            self._await_taking(conn)
+        else:
+            self._after_answer(conn)
+        self._start_requests()
+
+    def _end_request(self, conn: Connection) -> None:
+        """Give back what a request had while it was in hand."""
+        self._queue.done(conn.sender)
+        self._reading_threads[conn.sender.kind is Kind.MACHINE] -= conn.is_read_by_thread
+        conn.is_read_by_thread = False
+        self._release_body(conn)
+
+    # -- the answer is taken -------------------------------------------------------------------------------
+
+    def _await_taking(self, conn: Connection) -> None:
+        """Wait until the caller takes the rest; the sender's oldest answers make room for it."""
+        size = conn.sock.unsent_bytes
+        while not self._answers.take(conn.sender, size):
+            oldest = next((other for other in self._writing if other.sender == conn.sender), conn)
+            self._close(oldest)
+            if oldest is conn:
+                return
+        conn.answer_bytes = size
+        self._wait(conn, self._writing, selectors.EVENT_WRITE, self._on_writable)
+
+    def _on_writable(self, conn: Connection, client: socket.socket) -> None:
+        try:
+            is_sent = conn.sock.flush()
+        except OSError:
+            self._close(conn)
+            return
+        if is_sent:
+            self._wait_no_more(conn)
+            self._release_answer(conn)
+            self._after_answer(conn)
+
+    def _after_answer(self, conn: Connection) -> None:
+        if not conn.is_kept:
+            self._let_leave(conn)
+            return
+        conn.gathered = RequestBytes()
+        # A next request may have come with the one before.
+        rest = conn.parser.unreader.take_buffered()
+        if not rest:
+            self._keep_alive(conn)
+        elif conn.gathered.add(rest):
+            self._on_gathered(conn)
+        else:
+            self._wait(conn, self._gathering, selectors.EVENT_READ, self._on_more)
+
+    def _keep_alive(self, conn: Connection) -> None:
+        conn.set_timeout()
+        if not self.alive:
+            conn.timeout = min(conn.timeout, self._clock.monotonic() + STOP_KEEPALIVE_LINGER)
+        self.keepalived_conns.append(conn)
+        readable = partial(self.on_client_socket_readable, conn)
+        self.poller.register(conn.sock, selectors.EVENT_READ, readable)
+
     # -- a connection ends ---------------------------------------------------------------------------------
 
-    def finish_request(self, conn: Connection, fs: Any) -> None:
-        """After an answer: kept alive by the base class; else the loop lets it go without waiting for it."""
-        self._in_hand -= 1
-        self._long_in_hand -= conn.is_long
-        conn.is_long = False
-        if not fs.cancelled() and fs.exception() is None and fs.result():
-            super().finish_request(conn, fs)
-        else:
-            self._let_leave(conn)
+    def _refuse(self, conn: Connection, answer: bytes) -> None:
+        with suppress(OSError):
+            conn.sock.send(answer)
+        self._release_body(conn)
+        self._let_leave(conn)
 
     def _let_leave(self, conn: Connection) -> None:
         """Nothing more is said; the other side has to close, which nobody waits for."""
         try:
-            conn.sock.setblocking(False)
             conn.sock.shutdown(socket.SHUT_WR)
-            self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._on_leaving, conn))
+            self._wait(conn, self._leaving, selectors.EVENT_READ, self._on_leaving)
         except (OSError, ValueError, KeyError):
             self._close(conn)
-            return
-        conn.timeout = self._clock.monotonic() + LEAVING_S
-        self._leaving.append(conn)
 
     def _on_leaving(self, conn: Connection, client: socket.socket) -> None:
-        """Nothing that is still sent is looked at; without reading it the answer would be cut off."""
+        """Read and drop what is still sent: without reading it the answer would be cut off."""
         try:
             piece = conn.sock.recv(PIECE_BYTES)
         except (BlockingIOError, InterruptedError):
@@ -231,34 +316,56 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         except OSError:
             piece = b""
         if not piece:
-            self._leaving.remove(conn)
             self._close(conn)
 
     def murder_pending(self) -> None:
         """Close what has taken too long; of a worker that stops, also what has not said anything yet."""
         now = self._clock.monotonic()
-        if not self.alive:
-            for conn in [c for c in self._gathering if not c.gathered]:
-                self._gathering.remove(conn)
-                self._close(conn)
-        for waiting in (self._gathering, self._leaving):
-            while waiting and waiting[0].timeout <= now:
-                self._close(waiting.popleft())
+        for lane in self._lanes:
+            for conn in lane:
+                is_silent = lane is self._gathering and not self.alive and not conn.gathered
+                if is_silent or conn.timeout <= now:
+                    self._close(conn)
+                elif self.alive:
+                    break
         super().murder_pending()
 
     def _make_room(self) -> None:
-        oldest = [waiting[0] for waiting in self._lanes() if waiting]
+        oldest = [conn for lane in self._lanes for conn in lane.oldest()]
+        oldest += [self.keepalived_conns[0]] if self.keepalived_conns else []
         if oldest:
-            first = min(oldest, key=lambda conn: float(conn.timeout))
-            next(w for w in self._lanes() if w and w[0] is first).popleft()
-            self._close(first)
-
-    def _lanes(self) -> tuple[deque[Connection], ...]:
-        return (self._leaving, self._gathering, self.keepalived_conns)
+            self._close(min(oldest, key=lambda conn: float(conn.timeout)))
 
     def _close(self, conn: Connection) -> None:
+        self._wait_no_more(conn)
+        with suppress(ValueError):
+            self.keepalived_conns.remove(conn)
+        self._release_body(conn)
+        self._release_answer(conn)
+        self.nr_conns -= 1
+        util.close(conn.sock)
+
+    # -- waiting in the loop -------------------------------------------------------------------------------
+
+    def _wait(
+        self, conn: Connection, lane: Lane, event: int, then: Callable[[Connection, socket.socket], None]
+    ) -> None:
+        self.poller.register(conn.sock, event, partial(then, conn))
+        lane.add(conn)
+
+    def _wait_no_more(self, conn: Connection) -> None:
+        for lane in self._lanes:
+            lane.remove(conn)
         # It may not be waiting.
         with suppress(OSError, KeyError, ValueError):
             self.poller.unregister(conn.sock)
-        self.nr_conns -= 1
-        util.close(conn.sock)
+
+    def _release_body(self, conn: Connection) -> None:
+        if conn.body_bytes:
+            self._bodies.give_back(conn.sender, conn.body_bytes)
+            conn.body_bytes = 0
+
+    def _release_answer(self, conn: Connection) -> None:
+        if conn.answer_bytes:
+            self._answers.give_back(conn.sender, conn.answer_bytes)
+            conn.answer_bytes = 0

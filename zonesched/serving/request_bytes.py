@@ -1,6 +1,6 @@
-"""Whether a request that comes in pieces is here: pure, and only as much of HTTP as that takes.
+"""Say when a request that comes in pieces is complete: pure, and only as much of HTTP as that takes.
 
-What it does not understand counts as here: the server's own parser refuses it.
+What it does not understand counts as complete: the server's own parser refuses it.
 """
 
 from __future__ import annotations
@@ -8,52 +8,82 @@ from __future__ import annotations
 import re
 
 HEAD_BYTES = 32 * 1024
-"""A longer head is given to the parser, which refuses it."""
+"""A longer head is refused."""
 
 GATHERED_BODY_BYTES = 32 * 1024
-"""A longer body is not waited for."""
+"""A longer body is waited for only if its sender is known."""
 
 _END = b"\r\n\r\n"
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*(?=\r\n)")
-_UNTOLD = re.compile(rb"\r\n(?:transfer-encoding|expect):")
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*(?=\r\n)", re.IGNORECASE)
+_UNKNOWN_LENGTH = re.compile(rb"\r\n(?:transfer-encoding|expect):", re.IGNORECASE)
 """The body's length is not known, or nothing of it comes before it is asked for."""
+_AUTHORIZATION = re.compile(rb"\r\nauthorization:[ \t]*([^\r\n]*)", re.IGNORECASE)
 
 
 class RequestBytes:
-    """The pieces of one request so far. `has_more`: a part of its body is not waited for."""
+    """The pieces of one request so far.
+
+    `authorization`: the header's value, b"" without one. `body_bytes`: the length of the body that the head
+    says, 0 without one. `has_more`: a part of the body is not waited for. `is_too_long`: the head has no end
+    within HEAD_BYTES.
+    """
 
     def __init__(self) -> None:
         self._pieces = bytearray()
-        self._whole_bytes = 0
+        self._head_bytes = 0
+        self._awaited_bytes = 0
+        self.authorization = b""
+        self.body_bytes = 0
         self.has_more = False
+        self.is_too_long = False
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
 
     def add(self, piece: bytes) -> bool:
-        """Take a piece; whether a thread can have the request now."""
-        looked_at = max(0, len(self._pieces) - len(_END) + 1)
+        """Take a piece; true once all that is waited for is here."""
+        searched = max(0, len(self._pieces) - len(_END) + 1)
         self._pieces += piece
-        if not self._whole_bytes:
-            end = self._pieces.find(_END, looked_at)
+        if not self._head_bytes:
+            end = self._pieces.find(_END, searched)
             if end < 0:
-                return len(self._pieces) > HEAD_BYTES
-            body_bytes, self.has_more = _body(bytes(self._pieces[: end + 2]).lower())
-            self._whole_bytes = end + len(_END) + body_bytes
-        return len(self._pieces) >= self._whole_bytes
+                self.is_too_long = len(self._pieces) > HEAD_BYTES
+                return self.is_too_long or self._has_bare_line_feed()
+            self._read_head(bytes(self._pieces[: end + 2]))
+            self._head_bytes = end + len(_END)
+        return self.is_complete
+
+    @property
+    def is_complete(self) -> bool:
+        return len(self._pieces) >= self._head_bytes + self._awaited_bytes
+
+    def await_whole_body(self) -> None:
+        """Wait for all of a body whose length is known."""
+        self._awaited_bytes = self.body_bytes
+        self.has_more = False
+
+    @property
+    def has_long_request_line(self) -> bool:
+        """Whether it is the first line of the head that is too long."""
+        return self.is_too_long and b"\r\n" not in self._pieces
 
     def take(self) -> bytes:
-        """All of it, which is the server's from now on."""
+        """Take out all of it."""
         taken = bytes(self._pieces)
         self._pieces.clear()
-        self._whole_bytes = 0
+        self._head_bytes = 0
         return taken
 
+    def _has_bare_line_feed(self) -> bool:
+        return self._pieces.count(b"\n") != self._pieces.count(b"\r\n")
 
-def _body(head: bytes) -> tuple[int, bool]:
-    """How many bytes of the body are waited for, and whether there may be more than that."""
-    if _UNTOLD.search(head):
-        return 0, True
-    found = _LENGTH.search(head)
-    length = int(found.group(1)) if found else 0
-    return min(length, GATHERED_BODY_BYTES), length > GATHERED_BODY_BYTES
+    def _read_head(self, head: bytes) -> None:
+        found = _AUTHORIZATION.search(head)
+        self.authorization = found.group(1).rstrip(b" \t") if found else b""
+        if _UNKNOWN_LENGTH.search(head):
+            self.has_more = True
+            return
+        found = _LENGTH.search(head)
+        self.body_bytes = int(found.group(1)) if found else 0
+        self._awaited_bytes = min(self.body_bytes, GATHERED_BODY_BYTES)
+        self.has_more = self.body_bytes > GATHERED_BODY_BYTES

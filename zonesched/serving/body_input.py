@@ -1,0 +1,48 @@
+"""What the application reads a body from, and where it reports whose request it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gunicorn.http.errors import ParseException
+
+from zonesched.model.caller import Caller, Role
+from zonesched.serving.refusals import fault_of
+from zonesched.serving.senders import Kind, Sender, Senders
+
+MACHINES = frozenset({Role.PARENT, Role.COMPUTE})
+
+
+class BodyInput:
+    """`wsgi.input` whose faults are the API's own.
+
+    Raises BadRequest where the body is not well-formed HTTP or breaks off, RequestTooSlow where it is late.
+    """
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            return bytes(self._body.read(size))
+        except (ParseException, OSError) as error:
+            raise fault_of(error) from error
+
+
+class SenderLog:
+    """Where the application reports the sender of one request; as `zonesched.api.auth.SenderLog`."""
+
+    def __init__(self, senders: Senders, authorization: str) -> None:
+        self._senders = senders
+        self._authorization = authorization.encode("latin-1")
+
+    def accept(self, caller: Caller) -> None:
+        """The credentials are this user's."""
+        if self._authorization:
+            kind = Kind.MACHINE if caller.role in MACHINES else Kind.PERSON
+            self._senders.accept(self._authorization, Sender(kind, caller.user_id))
+
+    def refuse(self) -> None:
+        """The credentials are nobody's."""
+        if self._authorization:
+            self._senders.refuse(self._authorization)

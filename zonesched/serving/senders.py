@@ -1,0 +1,67 @@
+"""Who sent a request, as far as its head says and earlier answers have shown.
+
+A request is a stranger's, by its address, until its `Authorization` header was accepted once. What is
+remembered only shares out threads and memory; each request is authenticated all the same.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+
+MAX_KNOWN = 4096
+
+
+class Kind(enum.Enum):
+    """The share of threads and memory that a sender has."""
+
+    STRANGER = enum.auto()
+    PERSON = enum.auto()
+    MACHINE = enum.auto()
+    """A machine of the tree: a parent zone or a compute agent."""
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Whoever shares one part: an address, or one user of the zone."""
+
+    kind: Kind
+    name: str
+
+
+class Senders:
+    """The senders whose credentials were accepted lately; safe to use from all threads."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[bytes, Sender] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, authorization: bytes, address: str) -> Sender:
+        """The sender of a request with this header (b"" without one) from this address."""
+        if authorization:
+            known = self._known.get(_key(authorization))
+            if known is not None:
+                return known
+        return Sender(Kind.STRANGER, address)
+
+    def accept(self, authorization: bytes, sender: Sender) -> None:
+        """Remember who has sent this header."""
+        key = _key(authorization)
+        if self._known.get(key) == sender:
+            return
+        with self._lock:
+            self._known[key] = sender
+            while len(self._known) > MAX_KNOWN:
+                self._known.popitem(last=False)
+
+    def refuse(self, authorization: bytes) -> None:
+        """Forget a header that is not accepted any more."""
+        with self._lock:
+            self._known.pop(_key(authorization), None)
+
+
+def _key(authorization: bytes) -> bytes:
+    return hashlib.blake2b(authorization, digest_size=16).digest()
