@@ -43,7 +43,7 @@ def write_conf(folder: Path, port: int, *lines: str) -> Path:
 def answers(url: str) -> bool:
     try:
         return requests.get(url + "/readiness", timeout=5).status_code == 200
-    except requests.ConnectionError:
+    except (requests.ConnectionError, requests.Timeout):
         return False
 
 

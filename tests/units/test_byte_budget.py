@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zonesched.serving.byte_budget import ByteBudget
-from zonesched.serving.senders import Kind, Sender
+from zonesched.model.byte_budget import ByteBudget
+from zonesched.model.sender import Kind, Sender
 
 MEMBER, OTHER = Sender(Kind.PERSON, "member"), Sender(Kind.PERSON, "other")
 PARENT = Sender(Kind.MACHINE, "parent")

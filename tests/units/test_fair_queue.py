@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zonesched.model.sender import Kind, Sender
 from zonesched.serving.fair_queue import WAITING_PER_THREAD, FairQueue, Parts
-from zonesched.serving.senders import Kind, Sender
 
 STRANGER = Sender(Kind.STRANGER, "192.0.2.1")
 MEMBER = Sender(Kind.PERSON, "member")

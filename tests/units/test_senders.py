@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from zonesched.model.caller import Caller, Role
+from zonesched.model.sender import Kind, Sender
 from zonesched.serving.body_input import SenderLog
-from zonesched.serving.senders import MAX_KNOWN, Kind, Sender, Senders
+from zonesched.serving.senders import MAX_KNOWN, Senders
 
 HEADER = "Basic cGFyZW50OnNlY3JldA=="
 
@@ -13,10 +14,13 @@ def a_caller(role: Role) -> Caller:
     return Caller("id-1", "name", role, "p")
 
 
-def test_an_unknown_header_is_its_addresss() -> None:
+def test_an_address_is_two_strangers_one_with_unproven_credentials() -> None:
     senders = Senders()
-    assert senders.of(HEADER.encode(), "192.0.2.1") == Sender(Kind.STRANGER, "192.0.2.1")
-    assert senders.of(b"", "192.0.2.1") == Sender(Kind.STRANGER, "192.0.2.1")
+    unproven, nobody = senders.of(HEADER.encode(), "192.0.2.1"), senders.of(b"", "192.0.2.1")
+    assert unproven == senders.of(b"Basic other", "192.0.2.1")
+    assert nobody == Sender(Kind.STRANGER, "192.0.2.1")
+    assert unproven.kind is Kind.STRANGER
+    assert len({unproven, nobody, senders.of(b"", "192.0.2.2")}) == 3
 
 
 def test_a_parent_and_an_agent_are_machines_once_accepted() -> None:

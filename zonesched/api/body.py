@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 from flask import Request
 
-from zonesched.api.schemas.body_limit import BodyLimit
 from zonesched.errors import BadRequest, TooLarge
 from zonesched.model.json_shape import Verdict, judge
 
@@ -17,18 +16,10 @@ DEEPEST = 32
 JSON_TYPE = "application/json"
 
 
-def read_object(request: Request, limit: BodyLimit) -> dict[str, Any]:
-    """The JSON object that a request carries.
-
-    Raises TooLarge with the codes body_too_large and body_too_many_values, BadRequest with the codes
-    body_not_json, body_too_deep and invalid_value.
-    """
+def read_body(request: Request, max_bytes: int) -> bytes:
+    """The body of a request of JSON. Raises TooLarge; BadRequest `body_not_json` for another Content-Type."""
     if request.mimetype != JSON_TYPE:
         raise BadRequest(f"Content-Type must be {JSON_TYPE}.", code="body_not_json", field="Content-Type")
-    return parse_object(_read(request, limit.bytes), limit.values)
-
-
-def _read(request: Request, max_bytes: int) -> bytes:
     if (request.content_length or 0) > max_bytes:
         raise _too_large(max_bytes)
     data = request.stream.read(max_bytes + 1)
@@ -45,7 +36,8 @@ def parse_object(data: bytes, max_values: int) -> dict[str, Any]:
     """The JSON object in `data`, at most 32 levels deep, without NUL characters in any string.
 
     NaN and infinities, which are not JSON, and numbers beyond a double are refused as not JSON. Nothing is
-    built of a text with more levels or values. Raises as `read_object` does.
+    built of a text with more levels or values. Raises TooLarge `body_too_many_values`, and BadRequest with
+    the codes body_not_json, body_too_deep and invalid_value.
     """
     match judge(data, DEEPEST, max_values):
         case Verdict.TOO_DEEP:

@@ -1,14 +1,15 @@
-"""One call as a handler sees it: who asks, what for, all of it checked."""
+"""One call as a handler sees it: its caller and its input, all of it checked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from werkzeug.datastructures import Headers
 
 from zonesched.api.answer import Answer
+from zonesched.api.body_room import BodyRoom
 from zonesched.api.links import Links
 from zonesched.api.metrics import ApiMetrics
 from zonesched.api.schemas.fields import Limits
@@ -18,12 +19,13 @@ from zonesched.services.zone import Zone
 
 @dataclass(frozen=True)
 class Site:
-    """What all calls of one application share. `document` is the OpenAPI description as JSON."""
+    """The parts that all calls of one application share. `document` is the OpenAPI description as JSON."""
 
     zone: Zone
     limits: Limits
     metrics: ApiMetrics
     document: bytes
+    bodies: BodyRoom = field(default_factory=BodyRoom)
 
 
 @dataclass(frozen=True)

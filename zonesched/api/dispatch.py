@@ -1,4 +1,4 @@
-"""The life of one call: who asks, may they, what do they say, do it.
+"""The life of one call.
 
     authenticate -> role -> query and body, bounded and validated -> handler -> answer
 
@@ -8,14 +8,16 @@ Nothing of a body is read before its sender is known and may make the call.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from flask import Request
 
 from zonesched.api.answer import Answer
 from zonesched.api.auth import EVERYBODY, authenticate
-from zonesched.api.body import read_object, read_query
+from zonesched.api.body import parse_object, read_body, read_query
 from zonesched.api.call import Call, Site
 from zonesched.api.links import Links
+from zonesched.api.schemas.fields import Schema
 from zonesched.api.urls import Route
 from zonesched.api.validation import validate
 from zonesched.errors import Forbidden, NotFound
@@ -25,7 +27,7 @@ LONGEST_ARG = 255
 
 
 def serve(site: Site, routes: Sequence[Route], request: Request, args: Mapping[str, str]) -> Answer:
-    """The answer to one request; `routes` are the table's lines for its URL and method, one per set of roles.
+    """Answer one request; `routes` are the table's lines for its URL and method, one per set of roles.
 
     Raises ZoneschedError for every refusal.
     """
@@ -33,25 +35,29 @@ def serve(site: Site, routes: Sequence[Route], request: Request, args: Mapping[s
     if any(len(arg) > LONGEST_ARG or not arg.isprintable() for arg in args.values()):
         raise NotFound("There is no such item.")
     unverified_query = read_query(request)
-    query = validate(route.query, unverified_query, site.limits)
-    body, unverified_body = None, {}
-    if route.body is not None:
-        conf = site.zone.conf
-        limit = route.body.body_limit.in_zone(conf.max_instances_per_request, conf.max_body_bytes)
-        unverified_body = read_object(request, limit)
-        body = validate(route.body, unverified_body, site.limits)
-    return route.handler(
-        Call(
-            site=site,
-            caller=caller,
-            args=args,
-            body=body,
-            query=query,
-            unverified_body=unverified_body,
-            headers=request.headers,
-            links=Links(request.host_url.rstrip("/"), request.path, unverified_query),
-        )
+    call = Call(
+        site=site,
+        caller=caller,
+        args=args,
+        body=None,
+        query=validate(route.query, unverified_query, site.limits),
+        unverified_body={},
+        headers=request.headers,
+        links=Links(request.host_url.rstrip("/"), request.path, unverified_query),
     )
+    return route.handler(call) if route.body is None else _with_body(route, route.body, request, call)
+
+
+def _with_body(route: Route, schema: type[Schema], request: Request, call: Call) -> Answer:
+    """Answer a call once its body is read, within the memory that bodies may take together."""
+    site, conf = call.site, call.zone.conf
+    limit = schema.body_limit.in_zone(conf.max_instances_per_request, conf.max_body_bytes)
+    data = read_body(request, limit.bytes)
+    with site.bodies.hold(call.caller, data):
+        with site.bodies.parse(data):
+            unverified_body = parse_object(data, limit.values)
+            body = validate(schema, unverified_body, site.limits)
+        return route.handler(replace(call, body=body, unverified_body=unverified_body))
 
 
 def _admit(site: Site, routes: Sequence[Route], request: Request) -> tuple[Route, Caller]:

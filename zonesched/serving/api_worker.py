@@ -30,14 +30,15 @@ from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
 from zonesched.api.auth import SENDER_LOG
 from zonesched.errors import ZoneschedError
+from zonesched.model.byte_budget import ByteBudget
+from zonesched.model.sender import Kind
 from zonesched.seams import SystemClock
 from zonesched.serving.body_input import BodyInput, SenderLog
-from zonesched.serving.byte_budget import ByteBudget
 from zonesched.serving.connection import READ_S, Connection, ConnectionSocket, Lane
 from zonesched.serving.fair_queue import FairQueue
 from zonesched.serving.refusals import HEAD_TOO_LARGE, LINE_TOO_LONG, TOO_MANY, fault_of, refusal
 from zonesched.serving.request_bytes import RequestBytes
-from zonesched.serving.senders import Kind, Senders
+from zonesched.serving.senders import Senders
 
 REQUEST_S = 20.0
 """Seconds from a request's first byte, or from the connection, until it is here but for a long body."""

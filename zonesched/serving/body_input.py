@@ -6,11 +6,10 @@ from typing import Any
 
 from gunicorn.http.errors import ParseException
 
-from zonesched.model.caller import Caller, Role
+from zonesched.model.caller import Caller
+from zonesched.model.sender import sender_of
 from zonesched.serving.refusals import fault_of
-from zonesched.serving.senders import Kind, Sender, Senders
-
-MACHINES = frozenset({Role.PARENT, Role.COMPUTE})
+from zonesched.serving.senders import Senders
 
 
 class BodyInput:
@@ -39,8 +38,7 @@ class SenderLog:
     def accept(self, caller: Caller) -> None:
         """The credentials are this user's."""
         if self._authorization:
-            kind = Kind.MACHINE if caller.role in MACHINES else Kind.PERSON
-            self._senders.accept(self._authorization, Sender(kind, caller.user_id))
+            self._senders.accept(self._authorization, sender_of(caller))
 
     def refuse(self) -> None:
         """The credentials are nobody's."""

@@ -10,9 +10,9 @@ from typing import Any
 
 from gunicorn.workers.gthread import TConn
 
+from zonesched.model.sender import Kind, Sender
 from zonesched.seams import SystemClock
 from zonesched.serving.request_bytes import RequestBytes
-from zonesched.serving.senders import Kind, Sender
 
 READ_S = 30.0
 """Seconds that a thread reads the rest of a body."""

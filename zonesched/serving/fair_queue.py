@@ -10,7 +10,7 @@ from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from zonesched.serving.senders import Kind, Sender
+from zonesched.model.sender import Kind, Sender
 
 WAITING_PER_THREAD = 8
 """Requests that wait until a thread is free, per thread."""

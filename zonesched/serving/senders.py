@@ -6,30 +6,13 @@ remembered only shares out threads and memory; each request is authenticated all
 
 from __future__ import annotations
 
-import enum
 import hashlib
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+
+from zonesched.model.sender import Kind, Sender
 
 MAX_KNOWN = 4096
-
-
-class Kind(enum.Enum):
-    """The share of threads and memory that a sender has."""
-
-    STRANGER = enum.auto()
-    PERSON = enum.auto()
-    MACHINE = enum.auto()
-    """A machine of the tree: a parent zone or a compute agent."""
-
-
-@dataclass(frozen=True)
-class Sender:
-    """Whoever shares one part: an address, or one user of the zone."""
-
-    kind: Kind
-    name: str
 
 
 class Senders:
@@ -45,6 +28,8 @@ class Senders:
             known = self._known.get(_key(authorization))
             if known is not None:
                 return known
+            # Apart from those without credentials, who could keep a first call with good ones out.
+            return Sender(Kind.STRANGER, f"{address} unproven")
         return Sender(Kind.STRANGER, address)
 
     def accept(self, authorization: bytes, sender: Sender) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from zonesched.serving.senders import Kind, Sender
+from zonesched.model.sender import Kind, Sender
 
 
 class ByteBudget:

@@ -1,0 +1,32 @@
+"""Whoever shares one part of a zone's threads and memory."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from zonesched.model.caller import Caller, Role
+
+MACHINES = frozenset({Role.PARENT, Role.COMPUTE})
+
+
+class Kind(enum.Enum):
+    """The share of threads and memory that a sender has."""
+
+    STRANGER = enum.auto()
+    PERSON = enum.auto()
+    MACHINE = enum.auto()
+    """A machine of the tree: a parent zone or a compute agent."""
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Whoever shares one part: an address, or one user of the zone."""
+
+    kind: Kind
+    name: str
+
+
+def sender_of(caller: Caller) -> Sender:
+    """The sender that an authenticated user is."""
+    return Sender(Kind.MACHINE if caller.role in MACHINES else Kind.PERSON, caller.user_id)
