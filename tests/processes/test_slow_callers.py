@@ -23,6 +23,8 @@ from zonesched.serving.fair_queue import WAITING_PER_THREAD
 
 pytestmark = pytest.mark.slow
 THREADS = 2
+LATE_S = 5.0
+"""Well below the 20 or 30 seconds that a slow caller would hold a thread, also on a busy machine."""
 HEAD = b"POST /servers HTTP/1.1\r\nHost: zone\r\nContent-Type: application/json\r\n"
 
 CHUNKED = (
@@ -116,7 +118,7 @@ def test_500_slow_connections_hold_up_nobody(zone: Zone, first: bytes) -> None:
         for one in slow:
             closing.callback(one.close)
         with dripping(slow, b"x" if first else b""):
-            assert zone.slowest_s() < 2.0
+            assert zone.slowest_s() < LATE_S
 
 
 def test_long_bodies_that_drip_hold_up_nobody(zone: Zone) -> None:
@@ -128,7 +130,7 @@ def test_long_bodies_that_drip_hold_up_nobody(zone: Zone) -> None:
         for one in slow:
             closing.callback(one.close)
         with dripping(slow, b" "):
-            assert zone.slowest_s() < 2.0
+            assert zone.slowest_s() < LATE_S
             # 50 bodies of 500 kB are more than one user may have under way.
             eventually("some are refused", lambda: len(heard(slow)) > 0)
             said = [one.recv(100) for one in heard(slow)]
@@ -155,7 +157,7 @@ def test_slow_bodies_of_a_member_keep_no_parents_confirm_out(zone: Zone) -> None
             closing.callback(one.close)
         with dripping(slow, b" "):
             time.sleep(0.5)
-            assert max(confirm() for _ in range(5)) < 2.0
+            assert max(confirm() for _ in range(5)) < LATE_S
 
 
 def test_callers_who_pipeline_and_read_nothing_delay_nobody(zone: Zone) -> None:
@@ -171,7 +173,7 @@ def test_callers_who_pipeline_and_read_nothing_delay_nobody(zone: Zone) -> None:
             started = time.monotonic()
             assert requests.get(zone.url + "/flavors", auth=zone.auth, timeout=60).status_code == 200
             slowest = max(slowest, time.monotonic() - started)
-    assert slowest < 2.0
+    assert slowest < LATE_S
 
 
 def test_a_queued_request_of_a_caller_who_is_gone_is_not_run(zone: Zone) -> None:
@@ -236,7 +238,7 @@ def test_callers_who_do_not_take_their_answers_hold_up_nobody(zone: Zone) -> Non
         request = b"GET /openapi.json HTTP/1.1\r\nHost: zone\r\nConnection: close\r\n\r\n"
         for one in bad_callers(zone, 12, request):
             closing.callback(one.close)
-        assert zone.slowest_s() < 2.0
+        assert zone.slowest_s() < LATE_S
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -252,7 +254,7 @@ def test_a_huge_body_is_refused_without_being_read(zone: Zone, known: bool) -> N
         reply = requests.post(zone.url + "/servers", data=pieces(), auth=auth, headers=headers, timeout=10)
         assert reply.status_code == (413 if known else 401)
     assert time.monotonic() - started < 5.0
-    assert zone.slowest_s() < 2.0
+    assert zone.slowest_s() < LATE_S
 
 
 def test_a_connection_is_kept_for_the_next_request(zone: Zone) -> None:
