@@ -35,7 +35,7 @@ class Parts:
 
     @property
     def of_people(self) -> int:
-        return max(1, self.threads - max(1, self.threads // 4))
+        return self.threads - self.threads // 4
 
 
 class FairQueue(Generic[T]):
