@@ -268,7 +268,7 @@ def test_a_connection_is_kept_for_the_next_request(zone: Zone) -> None:
             assert said.count(b"HTTP/1.1 200 ") == together
 
 
-def test_more_requests_of_a_user_than_can_wait_are_answered_503_at_once(zone: Zone) -> None:
+def test_more_requests_than_can_wait_are_answered_503_at_once(zone: Zone) -> None:
     zone.slowest_s(1)
     token = requests.auth._basic_auth_str(*zone.auth).encode()
     authorized = b"Host: zone\r\nContent-Type: application/json\r\nAuthorization: " + token + b"\r\n"
