@@ -1,4 +1,4 @@
-"""What a handler gives back, before it becomes an HTTP response."""
+"""The answer of a handler, before it becomes an HTTP response."""
 
 from __future__ import annotations
 

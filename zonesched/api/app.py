@@ -26,7 +26,7 @@ from zonesched.services.zone import Zone
 log = logging.getLogger(__name__)
 
 PROBES = frozenset({"/health", "/readiness", "/metrics"})
-"""What machines ask all the time: a line each would bury the others."""
+"""Paths that machines poll: they are logged at debug level, or they would bury all other lines."""
 
 HEADERS = {**versions.HEADERS, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
@@ -53,7 +53,7 @@ def create_app(zone: Zone) -> Flask:
 
 @cache
 def _routes() -> Mapping[tuple[str, str], Sequence[Route]]:
-    """By method and path, the lines of the table, one per set of roles."""
+    """The routes of each method and path, one per set of roles."""
     found: defaultdict[tuple[str, str], list[Route]] = defaultdict(list)
     for route in URLS:
         for mount in route.mounts:

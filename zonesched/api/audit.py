@@ -1,4 +1,4 @@
-"""The audit of this zone's own rows and of each edge to a child, its repair, and what a parent is told."""
+"""The audit of this zone's rows and of each edge to a child, its repair, and its report to a parent."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from zonesched.services.audit import repair as repairing
 
 
 def run(call: Call) -> Answer:
-    """Compare claims, instances and reservations, here and with each child; with `tree`, ask those too."""
+    """Compare claims, instances and reservations here, with each child and, with `tree`, in child zones."""
     found = [*audit.run(call.zone), *audit_edges.across_edges(call.zone)]
     answer: dict[str, Any] = {"differences": [_difference_json(difference) for difference in found]}
     if call.query.tree:
         answer["children"] = [
-            {"id": child.child_id, "name": child.name, **_told_json(child.told)}
+            {"id": child.child_id, "name": child.name, **_report_json(child.told)}
             for child in audit_tree.ask_children(call.zone, audit_tree.BUDGET_S)
         ]
     return ok(answer)
 
 
-def tell(call: Call) -> Answer:
-    """A parent's: what is wrong here and below with what is his."""
-    told = audit_tree.for_parent(call.zone, call.caller, call.query.budget_s)
-    return ok({"version": 1, **_told_json(told)})
+def report(call: Call) -> Answer:
+    """Report to a parent the inconsistencies of its instances, here and in child zones."""
+    found = audit_tree.for_parent(call.zone, call.caller, call.query.budget_s)
+    return ok({"version": 1, **_report_json(found)})
 
 
 def repair(call: Call) -> Answer:
-    """Mend what the audit finds, here and with each child; with `dry_run`, only say what would be done."""
+    """Repair what the audit finds, here and with each child; with `dry_run`, only list the repairs."""
     done = repairing.run(call.zone, dry_run=call.body.repair.dry_run)
     return ok({"differences": [_repaired_json(one) for one in done]})
 
@@ -47,6 +47,6 @@ def _repaired_json(one: Repaired) -> dict[str, Any]:
             return {**_difference_json(difference), "mended": False, "action": why}
 
 
-def _told_json(told: Told) -> dict[str, Any]:
+def _report_json(told: Told) -> dict[str, Any]:
     lines = [{"kind": found.kind, "id": found.id} for found in told.differences]
     return {"differences": lines, "complete": told.complete}

@@ -29,7 +29,7 @@ class SenderLog(Protocol):
 
 
 EVERYBODY = Caller(user_id="noauth", name="noauth", role=Role.ADMIN, project_id="noauth")
-"""The one user of a zone without authentication: an admin, unless a call is another role's."""
+"""The one user of a zone with `noauth`: an admin, except for calls of another role."""
 
 
 def authenticate(zone: Zone, request: Request, may_call: Collection[Role]) -> Caller:
@@ -56,7 +56,7 @@ def authenticate(zone: Zone, request: Request, may_call: Collection[Role]) -> Ca
 
 
 def _unverified_role(request: Request) -> Role | None:
-    """The role that the caller names, if any. Raises BadRequest for one that there is not."""
+    """Return the role that the caller names, if any. Raises BadRequest for an unknown one."""
     name = request.headers.get(ROLE_HEADER)
     if name is None:
         return None
@@ -68,5 +68,5 @@ def _unverified_role(request: Request) -> Role | None:
 
 
 def _own_role(may_call: Collection[Role]) -> Role:
-    """Admin where an admin may make the call, else the role that it is for."""
+    """Return admin where an admin may make the call, else the role that it is for."""
     return next(role for role in Role if role in may_call)

@@ -12,12 +12,12 @@ from zonesched.services.hosts import availability_zones
 
 
 def list_brief(call: Call) -> Answer:
-    """The availability zones that a boot may name."""
+    """List the availability zones that a boot may name."""
     return ok({"availabilityZoneInfo": [_json(found, None) for found in availability_zones.names(call.zone)]})
 
 
 def list_detail(call: Call) -> Answer:
-    """The same, with this zone's own hosts in each."""
+    """List the availability zones with this zone's local hosts in each."""
     found = availability_zones.with_hosts(call.zone)
     return ok({"availabilityZoneInfo": [_json(zone, _hosts(zone)) for zone in found]})
 

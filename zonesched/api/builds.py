@@ -1,4 +1,4 @@
-"""What a parent is told of its builds."""
+"""Answers to a parent about its builds, as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zonesched.model.placement import BuildAnswer
 
 
 def answers_json(answers: Iterable[BuildAnswer]) -> dict[str, Any]:
-    """One line per attempt; `hold_s` is 0 unless it is held."""
+    """Return one line per attempt; `hold_s` is 0 unless it is held."""
     return {
         "builds": [
             {

@@ -1,4 +1,4 @@
-"""Faults to answers: the one place that knows OpenStack's error bodies.
+"""Convert faults to answers; no other module knows OpenStack's error bodies.
 
 {"badRequest": {"code": 400, "message": "...", "error_code": "invalid_value", "field": "server.name"}}
 """
@@ -26,7 +26,7 @@ _KIND_OF_STATUS = {
 
 
 def answer_to(fault: ZoneschedError) -> Answer:
-    """The answer that a fault stands for. A refused blob's own reason goes to the log only."""
+    """Return the answer for a fault. The reason of a refused blob goes to the log only."""
     if isinstance(fault, BlobRefused):
         log.warning("a build plan entry was refused: %s", fault.reason)
     answer = _answer(fault.kind, fault.message, fault.code, fault.field)
@@ -37,7 +37,7 @@ def answer_to(fault: ZoneschedError) -> Answer:
 
 
 def answer_to_http(error: HTTPException, request_id: str) -> Answer:
-    """The answer to what the router refused; nothing of the request is repeated in it."""
+    """Return the answer to a request that the router refused; nothing of the request is repeated in it."""
     status = error.code or 500
     if status not in _KIND_OF_STATUS:
         return answer_to_crash(error, request_id)
@@ -50,7 +50,7 @@ def answer_to_http(error: HTTPException, request_id: str) -> Answer:
 
 
 def answer_to_crash(error: Exception, request_id: str) -> Answer:
-    """The answer to a fault of ours: what happened is in the log, under the request id, and only there."""
+    """Return the answer to an unforeseen error; its text is only in the log, under the request id."""
     log.error("%s failed: %s", request_id, type(error).__name__, exc_info=error)
     return _answer(Kind.COMPUTE_FAULT, "The zone failed to answer this request.", "internal_error")
 

@@ -34,7 +34,7 @@ def create(call: Call) -> Answer:
 
 
 def delete(call: Call) -> Answer:
-    """Remove a flavor; instances that were made with it keep what they have."""
+    """Remove a flavor; its instances stay as they are."""
     flavors.delete(call.zone, call.args["id"])
     return Answer(202)
 

@@ -1,4 +1,4 @@
-"""Whether the process lives, whether the zone can work, what it counts, and what it understands."""
+"""Probes, metrics and the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from zonesched.services.select import info
 
 
 def health(call: Call) -> Answer:
-    """Whether the process answers."""
+    """Say that the process is alive."""
     return ok({"status": "ok"})
 
 
 def readiness(call: Call) -> Answer:
-    """Whether the zone can take requests: its rows can be read."""
+    """Say whether the zone can take requests: 200 while its rows can be read, else 503."""
     if info.is_ready(call.zone):
         return ok({"status": "ready"})
     return Answer(503, {"status": "not ready"})
 
 
 def metrics(call: Call) -> Answer:
-    """Counters in Prometheus' text form."""
+    """Return the metrics in Prometheus' text form."""
     return Answer(200, call.site.metrics.text(), media_type=MEDIA_TYPE)
 
 
 def openapi(call: Call) -> Answer:
-    """This description."""
+    """Return this description."""
     return Answer(200, call.site.document)

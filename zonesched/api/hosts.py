@@ -1,4 +1,4 @@
-"""What compute agents call: register hosts, beat, ask what should run, report what runs."""
+"""Calls of compute agents: register hosts, send heartbeats, read and report instances."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zonesched.services.hosts import hosts
 
 
 def register(call: Call) -> Answer:
-    """Say which hosts this agent has, and what they offer."""
+    """Register hosts of this agent with their inventories."""
     forms = [host.to_form() for host in call.body.hosts]
     made = hosts.register(call.zone, call.caller, call.body.service, forms)
     zone = {"name": call.zone.conf.zone_name, "uuid": call.zone.uuid}
@@ -19,13 +19,13 @@ def register(call: Call) -> Answer:
 
 
 def beat(call: Call) -> Answer:
-    """Say that this agent lives."""
+    """Record a heartbeat of this agent."""
     hosts.beat(call.zone, call.caller, call.body.service)
     return no_content()
 
 
 def instances(call: Call) -> Answer:
-    """All that should run on this agent's hosts, and what it is to report as gone."""
+    """List the instances that should run on this agent's hosts, and those it is to report as gone."""
     service = call.query.service
     found = hosts.desired(call.zone, call.caller, service)
     releasing = hosts.releasing(call.zone, call.caller, service)
@@ -38,7 +38,7 @@ def instances(call: Call) -> Answer:
 
 
 def claimed(call: Call) -> Answer:
-    """What is claimed on this agent's hosts."""
+    """List the claims on this agent's hosts."""
     found = hosts.claimed(call.zone, call.caller, call.query.service)
     return ok(
         {
@@ -49,13 +49,13 @@ def claimed(call: Call) -> Answer:
 
 
 def differ(call: Call) -> Answer:
-    """Say where this agent counts other amounts than are claimed."""
+    """Record where this agent counts other amounts than are claimed."""
     hosts.note_differences(call.zone, call.caller, call.body.service, call.body.to_amounts())
     return no_content()
 
 
 def report(call: Call) -> Answer:
-    """Say what runs, what failed and what is gone."""
+    """Record which instances run, which failed and which are gone."""
     hosts.report(call.zone, call.caller, call.body.service, call.body.to_reports())
     return no_content()
 

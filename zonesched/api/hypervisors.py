@@ -15,12 +15,12 @@ NOTHING = ResourceUse(0, 0, 1.0, capacity=0, used=0, reported=Inventory(0), sett
 
 
 def list_brief(call: Call) -> Answer:
-    """All hosts of this zone, with id, name and state."""
+    """List all hosts of this zone, with id, name and state."""
     return ok({"hypervisors": [_brief(host) for host in hosts.list_hypervisors(call.zone)]})
 
 
 def list_detail(call: Call) -> Answer:
-    """All hosts of this zone, with what they have and what is used."""
+    """List all hosts of this zone, with their inventories and usage."""
     return ok({"hypervisors": [_full(host) for host in hosts.list_hypervisors(call.zone)]})
 
 
@@ -30,7 +30,7 @@ def show(call: Call) -> Answer:
 
 
 def change(call: Call) -> Answer:
-    """Set ratio and reserved amounts of one host, or take back what was set."""
+    """Set the ratio and reserved amounts of one host, or remove such a setting."""
     changed = host_settings.change(call.zone, call.args["id"], call.body.to_changes())
     return ok({"hypervisor": _full(changed)})
 

@@ -34,7 +34,7 @@ def create(call: Call) -> Answer:
 
 
 def delete(call: Call) -> Answer:
-    """Remove an image; instances that were made from it keep what they have."""
+    """Remove an image; its instances stay as they are."""
     images.delete(call.zone, call.args["id"])
     return no_content()
 

@@ -1,4 +1,4 @@
-"""What projects and parents may have, and have, in OpenStack's form."""
+"""Quotas of projects and parents and their usage, in OpenStack's form."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from zonesched.services.state.quotas import Limit
 
 
 def show(call: Call) -> Answer:
-    """The limits of the caller's project, or of a parent, and what is taken of them."""
+    """Show the quotas of the caller's project, or of a parent, and their usage."""
     return ok({"limits": _json(own_limits.of_caller(call.zone, call.caller))})
 
 
 def list_own(call: Call) -> Answer:
-    """The projects and parents whose limits are not those of all."""
+    """List the projects and parents that have quota overrides."""
     found = own_limits.list_own(call.zone)
     return ok({"projects": dict(found.projects), "parents": dict(found.parents)})
 
 
 def show_project(call: Call) -> Answer:
-    """The limits of one project."""
+    """Show the quotas of one project."""
     return _of(own_limits.of_project(call.zone, call.args["id"]))
 
 
 def change_project(call: Call) -> Answer:
-    """Give one project limits of its own, or take them back."""
+    """Set quota overrides of one project, or remove them."""
     return _of(own_limits.change_project(call.zone, call.args["id"], call.body.limits.to_changes()))
 
 
 def show_parent(call: Call) -> Answer:
-    """The limits of one parent."""
+    """Show the quotas of one parent."""
     return _of(own_limits.of_parent(call.zone, call.args["name"]))
 
 
 def change_parent(call: Call) -> Answer:
-    """Give one parent limits of its own, or take them back."""
+    """Set quota overrides of one parent, or remove them."""
     return _of(own_limits.change_parent(call.zone, call.args["name"], call.body.limits.to_changes()))
 
 

@@ -12,7 +12,7 @@ PREFIX = "/v2.1"
 
 @dataclass(frozen=True)
 class Links:
-    """Links of answers, as seen by whoever asked: `base` is scheme and host, the rest the request's own."""
+    """Links of one answer: `base` is scheme and host for the caller, the rest is of its request."""
 
     base: str
     path: str
@@ -37,5 +37,5 @@ def iso_time(epoch_s: float) -> str:
 
 
 def zoneless_time(epoch_s: float) -> str:
-    """The same without its zone, as clients read the times of aggregates and services."""
+    """UTC without its offset, as clients read the times of aggregates and services."""
     return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")

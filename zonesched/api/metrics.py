@@ -1,4 +1,4 @@
-"""What a zone counts about its own calls, in Prometheus' text form. Labels hold no names and no ids."""
+"""Metrics of a zone's calls, in Prometheus' text form. Labels hold no names and no ids."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class ApiMetrics:
         )
 
     def follow(self, hints: Notifications) -> None:
-        """Tell also what became of this process's hints."""
+        """Expose the counters of this process's notifications as well."""
         self.registry.register(_NotificationCounts(hints))
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Note one answered request; `route` is the URL's pattern, "" for an unknown one."""
+        """Count one answered request; `route` is the URL's pattern, "" for an unknown one."""
         method = method if method in METHODS else "other"
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route, method).observe(seconds)
@@ -49,7 +49,7 @@ class ApiMetrics:
 
 
 class _NotificationCounts(Collector):
-    """Reads what `Notifications` counts when somebody asks."""
+    """Collect the counters of `Notifications` when they are scraped."""
 
     def __init__(self, hints: Notifications) -> None:
         self._hints = hints
@@ -60,7 +60,7 @@ class _NotificationCounts(Collector):
             ("sent", "Notifications given to the message broker.", counts.sent),
             (
                 "dropped",
-                "Notifications nobody was told: the broker was away, or too many waited.",
+                "Notifications that were dropped: the broker was unavailable, or too many waited.",
                 hints.dropped,
             ),
             ("heard", "Notifications heard from the message broker.", counts.heard),

@@ -21,7 +21,7 @@ _PARAMETER = re.compile(r"{(\w+)}")
 
 
 class _JsonSchemas(GenerateJsonSchema):
-    """An empty text as default stands for "left out", which is no value of the field."""
+    """Leave out a default of "", which stands for a missing field."""
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         made = super().default_schema(schema)
@@ -32,7 +32,7 @@ class _JsonSchemas(GenerateJsonSchema):
 
 @cache
 def document(routes: tuple[Route, ...]) -> dict[str, Any]:
-    """The description of these calls."""
+    """Return the description of these calls."""
     bodies = sorted({r.body for r in routes if r.body is not None}, key=lambda body: body.__name__)
     _, definitions = models_json_schema(
         [(body, "validation") for body in bodies],
@@ -104,7 +104,7 @@ def _path_parameters(path: str) -> list[dict[str, Any]]:
 
 
 def _query_parameters(routes: Sequence[Route]) -> list[dict[str, Any]]:
-    """Those of all lines of a URL; one is required if it is for everybody who may call."""
+    """Return the parameters of all routes of a URL; one that each of them requires is required."""
     schemas = [route.query.model_json_schema(schema_generator=_JsonSchemas) for route in routes]
     found = {name: content for schema in schemas for name, content in schema.get("properties", {}).items()}
     required = set.intersection(*(set(schema.get("required", ())) for schema in schemas))

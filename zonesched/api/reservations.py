@@ -1,4 +1,4 @@
-"""Boots by their reservation: how they stand, and a parent's second step."""
+"""Boots by their reservation: their status, and a parent's confirm and cancel."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from zonesched.model.caller import Role
 from zonesched.model.decision_trace import HostJudgement, account_to_wire, score_to_wire
 from zonesched.model.placement import InstanceChange
 from zonesched.services.owners import reservations
-from zonesched.services.parent import confirm as settle
+from zonesched.services.parent import confirm as second_step
 
 
 def show(call: Call) -> Answer:
-    """How a boot stands: its state, how many instances are where, and why some are not built."""
+    """Show a boot: its state, its instances by status, and the reasons of those in ERROR."""
     found = reservations.show(call.zone, call.caller, call.args["id"])
     body = {
         "id": found.id,
@@ -61,25 +61,25 @@ def _line_json(line: BootLine) -> dict[str, Any]:
 
 
 def why_host(call: Call) -> Answer:
-    """What each filter and weigher of this zone says of one of its hosts for a boot, as the host is now."""
+    """Show the verdict of each filter and weigher on a local host, as it is now, for a boot."""
     found = reservations.why_host(call.zone, call.caller, call.args["id"], call.query.host)
     return ok({"host": _judgement_json(found)})
 
 
 def confirm(call: Call) -> Answer:
-    """A parent's: build what is held."""
-    answers = settle.confirm(call.zone, call.caller, call.args["id"], call.body.to_attempts())
+    """Build held instances of a parent."""
+    answers = second_step.confirm(call.zone, call.caller, call.args["id"], call.body.to_attempts())
     return ok(answers_json(answers))
 
 
 def cancel(call: Call) -> Answer:
-    """A parent's: let go of what is held and not confirmed."""
-    answers = settle.cancel(call.zone, call.caller, call.args["id"], call.body.to_attempts())
+    """Release held instances of a parent that are not confirmed."""
+    answers = second_step.cancel(call.zone, call.caller, call.args["id"], call.body.to_attempts())
     return ok(answers_json(answers))
 
 
 def changes(call: Call) -> Answer:
-    """A parent's: what has changed in all its reservations since the cursor."""
+    """List the changes of a parent's instances since the cursor."""
     items, cursor, more = reservations.changes(call.zone, call.caller, call.query.cursor)
     return ok({"instances": [_change_json(item) for item in items], "cursor": cursor, "more": more})
 

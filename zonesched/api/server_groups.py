@@ -12,7 +12,7 @@ from zonesched.services.catalog import server_groups
 
 
 def list_all(call: Call) -> Answer:
-    """The groups of the caller's project, oldest first; for an admin also everybody's."""
+    """List the groups of the caller's project, oldest first; with `all_projects`, an admin's list of all."""
     query = call.query
     found = server_groups.list_groups(
         call.zone, call.caller, all_projects=query.all_projects, offset=query.offset, limit=query.limit
@@ -31,7 +31,7 @@ def create(call: Call) -> Answer:
 
 
 def delete(call: Call) -> Answer:
-    """Remove a group; its members go on."""
+    """Remove a group; its members stay as they are."""
     server_groups.delete(call.zone, call.caller, call.args["id"])
     return no_content()
 

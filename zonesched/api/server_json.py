@@ -25,7 +25,7 @@ def brief_json(view: ServerView, links: Links) -> dict[str, Any]:
 
 
 def parent_json(view: ServerView) -> dict[str, Any]:
-    """What a parent is told: how its instance stands, and nothing of where (not even which share a host)."""
+    """Status of a parent's instance, without its place (not even which instances share a host)."""
     never = InstanceChange(view.uuid, 0, view.status, BuildState.GONE)
     sent = view.sent or never
     return {

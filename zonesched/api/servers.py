@@ -1,4 +1,4 @@
-"""Instances: a user's boot, a parent's builds, and what became of them."""
+"""Instances: boots of users, builds of parents, lists and deletes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def create(call: Call) -> Answer:
 
 
 def build(call: Call) -> Answer:
-    """A parent's: hold the places that its entries seal; each is answered."""
+    """Hold the places of a parent's sealed entries; one answer for each build."""
     server = call.body.checked()
     spec = call.body.request_spec.to_spec()
     builds = server.to_builds(call.zone.clock.new_uuid())
@@ -51,41 +51,41 @@ def build(call: Call) -> Answer:
 
 
 def list_brief(call: Call) -> Answer:
-    """The caller's instances, with id and name."""
+    """List the caller's instances, with id and name."""
     found, marker = _list(call)
     return ok({"servers": [brief_json(view, call.links) for view in found], **_next_page(call, marker)})
 
 
 def list_detail(call: Call) -> Answer:
-    """The caller's instances, in full."""
+    """List the caller's instances, in full."""
     found, marker = _list(call)
     return ok({"servers": [server_json(view, call.links) for view in found], **_next_page(call, marker)})
 
 
 def show(call: Call) -> Answer:
-    """One instance, wherever in the tree it is."""
+    """Show one instance, wherever in the tree it is."""
     return ok({"server": server_json(servers.show(call.zone, call.caller, call.args["id"]), call.links)})
 
 
 def list_to_parent(call: Call) -> Answer:
-    """A parent's: the instances that it sent."""
+    """List the instances that a parent sent."""
     found, marker = _list(call)
     return ok({"servers": [parent_json(view) for view in found], **_next_page(call, marker)})
 
 
 def show_to_parent(call: Call) -> Answer:
-    """A parent's: how one of its instances stands."""
+    """Show the status of one instance of a parent."""
     return ok({"server": parent_json(servers.show(call.zone, call.caller, call.args["id"]))})
 
 
 def delete(call: Call) -> Answer:
-    """Delete an instance, wherever in the tree it is; its resources are given back once."""
+    """Delete an instance, wherever in the tree it is; its resources are released once."""
     servers.delete(call.zone, call.caller, call.args["id"])
     return no_content()
 
 
 def boot_form(call: Call) -> BootForm:
-    """What the user asks for. Raises BadRequest for an Idempotency-Key of another form."""
+    """Return the boot that the user asks for. Raises BadRequest for a malformed Idempotency-Key."""
     key = call.headers.get("Idempotency-Key")
     if key is not None and not IDEMPOTENCY_KEY.fullmatch(key):
         raise BadRequest("Idempotency-Key: 1 to 255 visible ASCII characters.", field="Idempotency-Key")

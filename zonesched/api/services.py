@@ -12,7 +12,7 @@ from zonesched.services.hosts import services
 
 
 def list_all(call: Call) -> Answer:
-    """Agents and hosts as services."""
+    """List agents and hosts as services."""
     found = services.list_services(call.zone, call.query.host, call.query.binary)
     return ok({"services": [_json(service) for service in found]})
 
@@ -23,7 +23,7 @@ def change(call: Call) -> Answer:
 
 
 def remove(call: Call) -> Answer:
-    """Forget a host without instances, or an agent without hosts."""
+    """Remove a host without instances, or an agent without hosts."""
     services.remove(call.zone, call.args["id"])
     return no_content()
 

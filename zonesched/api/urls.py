@@ -1,4 +1,4 @@
-"""Every call of a zone, one line each: the URL, who may, what comes in, what goes out.
+"""The table of all calls of a zone: URL, roles, body, query and answer, one line each.
 
 Two lines with the same URL and method are for different roles. The application serves each line at `/` and
 under `/v2.1`. The OpenAPI document and the tests of roles are made from this table.
@@ -74,7 +74,7 @@ class NoQuery(Schema):
 
 @dataclass(frozen=True)
 class Route:
-    """One call. `roles` of OPEN means that not even credentials are asked for."""
+    """One call. `roles` of OPEN: no credentials are needed."""
 
     method: str
     path: str
@@ -92,7 +92,7 @@ class Route:
 
     @property
     def is_admin_api(self) -> bool:
-        """Whether allow_admin_api = false closes it."""
+        """True for a call that `allow_admin_api = false` closes."""
         return self.path == "/zones" or self.path.startswith("/zones/")
 
 
@@ -193,7 +193,7 @@ URLS: tuple[Route, ...] = (
     Route("PUT", "/limits/parents/{name}", limits.change_parent, ADMIN, "limits", ParentLimitsBody),
 
     Route("GET", "/audit", audit.run, ADMIN, "differences", query=AuditQuery),
-    Route("GET", "/audit", audit.tell, PARENT, "differences in the parent's rows", query=ReportedAuditQuery),
+    Route("GET", "/audit", audit.report, PARENT, "differences of the parent's", query=ReportedAuditQuery),
     Route("POST", "/audit", audit.repair, ADMIN, "differences, and what was done", RepairBody),
 )
 # fmt: on

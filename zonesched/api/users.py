@@ -15,7 +15,7 @@ def list_users(call: Call) -> Answer:
 
 
 def create(call: Call) -> Answer:
-    """Add a user; a generated secret is told here and never again."""
+    """Add a user; a generated secret is shown in this answer only."""
     asked = call.body.checked()
     explained = Explained(asked.explain_to_parent)
     made = users.create(call.zone, asked.name, Role(asked.role), asked.project_id, asked.password, explained)
@@ -23,7 +23,7 @@ def create(call: Call) -> Answer:
 
 
 def change(call: Call) -> Answer:
-    """Give a user a password, or a new secret that is told once; or say how much a parent is told."""
+    """Set a password or a new secret, which is shown once, or the level of detail for a parent."""
     asked = call.body.checked()
     name = call.args["name"]
     if asked.explain_to_parent:
@@ -39,8 +39,8 @@ def delete(call: Call) -> Answer:
 
 
 def _user_json(user: UserView) -> dict[str, str]:
-    told = {"explain_to_parent": user.explained.value} if user.role is Role.PARENT else {}
-    return {"id": user.id, "name": user.name, "role": user.role.value, "project_id": user.project_id, **told}
+    level = {"explain_to_parent": user.explained.value} if user.role is Role.PARENT else {}
+    return {"id": user.id, "name": user.name, "role": user.role.value, "project_id": user.project_id, **level}
 
 
 def _with_secret(made: NewUser) -> dict[str, str]:

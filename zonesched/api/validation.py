@@ -1,4 +1,4 @@
-"""Unverified input against its schema: a value of the schema, or one BadRequest that names the field."""
+"""Validate unverified input: a value of its schema, or one BadRequest that names the field."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CODES = {
 
 
 def validate(schema: type[S], unverified: Any, limits: Limits) -> S:
-    """The input as a value of the schema.
+    """Return the input as a value of the schema.
 
     Raises BadRequest with one of the codes missing_field, unknown_field, wrong_type, out_of_range, too_long,
     invalid_value.
@@ -50,7 +50,7 @@ def _refusal(error: ErrorDetails, unverified: Any) -> BadRequest:
 
 
 def _words(error: ErrorDetails) -> str:
-    """What is wrong, without names and patterns of the program."""
+    """Describe the error without names and patterns of the program."""
     match error["type"]:
         case "string_pattern_mismatch":
             return FORMS.get(error["ctx"]["pattern"], error["msg"])
@@ -61,7 +61,7 @@ def _words(error: ErrorDetails) -> str:
 
 
 def _field(loc: Sequence[int | str], unverified: Any) -> str:
-    """The place as a path such as server.builds.0.uuid, without the names that a schema gives to variants."""
+    """Return the path of the field, such as server.builds.0.uuid, without the names of union members."""
     parts: list[str] = []
     here = unverified
     for position, part in enumerate(loc):

@@ -14,16 +14,16 @@ HEADERS = {
     "X-OpenStack-Nova-API-Version": MICROVERSION,
     "Vary": "OpenStack-API-Version, X-OpenStack-Nova-API-Version",
 }
-"""What every answer says of the version it speaks."""
+"""Headers of every answer that name its version."""
 
 
 def list_versions(call: Call) -> Answer:
-    """The versions of this API."""
+    """List the versions of this API."""
     return ok({"versions": [_version(call)]})
 
 
 def show(call: Call) -> Answer:
-    """This version of the API."""
+    """Show this version of the API."""
     media = {
         "base": "application/json",
         "type": f"application/vnd.openstack.compute+json;version={MICROVERSION}",

@@ -1,4 +1,4 @@
-"""Child zones, what this zone is, and the two calls of the distributed scheduler: select and boot."""
+"""Child zones, the info of this zone, and the calls of the distributed scheduler: select and boot."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from zonesched.model.views import ChildView, DryRunView, SealedOffer
 from zonesched.services.boot import boot as booting
 from zonesched.services.boot import dry_run as dry_running
 from zonesched.services.children import children
-from zonesched.services.select import info as telling
+from zonesched.services.select import info as zone_info
 from zonesched.services.select import select as selecting
 
 
 def list_brief(call: Call) -> Answer:
-    """The child zones, with id, name and state."""
+    """List the child zones, with id, name and state."""
     return ok({"zones": [_brief(child) for child in children.list_children(call.zone)]})
 
 
 def list_detail(call: Call) -> Answer:
-    """The child zones, in full; credentials never come out."""
+    """List the child zones, in full but for credentials."""
     return ok({"zones": [_full(child) for child in children.list_children(call.zone)]})
 
 
@@ -35,7 +35,7 @@ def show(call: Call) -> Answer:
 
 
 def add(call: Call) -> Answer:
-    """Add a child zone; it takes part once its ranges were read."""
+    """Add a child zone; it takes part once its info was read."""
     return Answer(201, {"zone": _full(children.add(call.zone, call.body.to_form()))})
 
 
@@ -52,12 +52,12 @@ def remove(call: Call) -> Answer:
 
 
 def info(call: Call) -> Answer:
-    """Name and capabilities of this zone, and min,max of what all hosts below it offer."""
-    return ok({"zone": dict(telling.report(call.zone))})
+    """Report name and capabilities of this zone, and min,max of the hosts of its subtree."""
+    return ok({"zone": dict(zone_info.report(call.zone))})
 
 
 def select(call: Call) -> Answer:
-    """What this zone and the zones below it would offer for a request; writes and holds nothing."""
+    """Return the offers of this zone and its child zones for a request; writes and holds nothing."""
     spec = call.body.request_spec.to_spec()
     tracing.about(spec.request_id)
     offer = selecting.answer_parent(call.zone, call.caller, spec)

@@ -161,7 +161,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
             self.enqueue_req(conn)
 
     def _read(self, conn: Connection) -> bool:
-        """Whether all that is waited for is here; a connection that has ended is closed."""
+        """Read a piece; true once all that is waited for is here. Closes a connection that has ended."""
         try:
             piece = conn.sock.recv(PIECE_BYTES)
         except (BlockingIOError, InterruptedError):
@@ -240,7 +240,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         self._start_requests()
 
     def _end_request(self, conn: Connection) -> None:
-        """Give back what a request had while it was in hand."""
+        """Release the thread and the memory of a request."""
         self._queue.done(conn.sender)
         self._reading_threads[conn.sender.kind is Kind.MACHINE] -= conn.is_read_by_thread
         conn.is_read_by_thread = False
@@ -301,7 +301,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         self._let_leave(conn)
 
     def _let_leave(self, conn: Connection) -> None:
-        """Nothing more is said; the other side has to close, which nobody waits for."""
+        """Send nothing more and let the other side close, for LEAVING_S."""
         try:
             conn.sock.shutdown(socket.SHUT_WR)
             self._wait(conn, self._leaving, selectors.EVENT_READ, self._on_leaving)
@@ -320,7 +320,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
             self._close(conn)
 
     def murder_pending(self) -> None:
-        """Close what has taken too long; of a worker that stops, also what has not said anything yet."""
+        """Close connections past their deadline; when the worker stops, also those without a request."""
         now = self._clock.monotonic()
         for lane in self._lanes:
             for conn in lane:

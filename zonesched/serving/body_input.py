@@ -1,4 +1,4 @@
-"""What the application reads a body from, and where it reports whose request it is."""
+"""The WSGI input of the application, and the log of the senders it authenticates."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class BodyInput:
 
 
 class SenderLog:
-    """Where the application reports the sender of one request; as `zonesched.api.auth.SenderLog`."""
+    """The `zonesched.api.auth.SenderLog` of one request."""
 
     def __init__(self, senders: Senders, authorization: str) -> None:
         self._senders = senders

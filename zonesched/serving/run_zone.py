@@ -36,7 +36,7 @@ START_S = 300
 IDLE_CONNECTION_S = 75
 """Longer than callers keep a connection that is not used, so that it is theirs to close."""
 
-MOST_CONNECTIONS = 2000
+MAX_CONNECTIONS = 2000
 """Connections at the same time; a further one takes the place of the one that has waited longest."""
 
 GARBAGE_THRESHOLDS = (20_000, 20, 20)
@@ -68,18 +68,18 @@ def main(files: tuple[str, ...]) -> None:
 
 
 def say(line: str) -> None:
-    """A line for the operator."""
+    """Print a line for the operator."""
     click.echo(f"zonesched-zone: {line}", err=True)
 
 
 def zone_url(conf: Conf) -> str:
-    """Where this machine reaches the zone."""
+    """Return the URL of the zone on this machine."""
     host = "127.0.0.1" if conf.bind_host in NO_ADDRESS else conf.bind_host
     return f"http://[{host}]:{conf.bind_port}" if ":" in host else f"http://{host}:{conf.bind_port}"
 
 
 def prepare(conf: Conf) -> None:
-    """Open the zone once: check what it names, migrate its database, make a first admin."""
+    """Open the zone once: check its options, migrate its database, make a first admin."""
     state = Path(conf.state_path)
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -129,7 +129,7 @@ class Server(BaseApplication):  # type: ignore[misc]
             "bind": f"{host}:{self._conf.bind_port}",
             "workers": 1,
             "worker_class": "zonesched.serving.api_worker.GatheringWorker",
-            "worker_connections": MOST_CONNECTIONS,
+            "worker_connections": MAX_CONNECTIONS,
             "threads": self._conf.api_threads,
             "timeout": START_S,
             "graceful_timeout": GRACEFUL_S,
@@ -143,7 +143,7 @@ class Server(BaseApplication):  # type: ignore[misc]
                 self.cfg.set(name, value)
 
     def load(self) -> Any:
-        """The application; called in the serving process, where the zone's threads start too."""
+        """Return the application; called in the serving process, where the zone's threads start too."""
         # Before any thread is started: they all get it from this one.
         keep_to_one_processor()
         self._zone = Zone.open(self._conf)

@@ -1,4 +1,4 @@
-"""Who sent a request, as far as its head says and earlier answers have shown.
+"""Tell the senders of requests apart by their heads and by earlier answers.
 
 A request is a stranger's, by its address, until its `Authorization` header was accepted once. What is
 remembered only shares out threads and memory; each request is authenticated all the same.

@@ -1,1 +1,1 @@
-"""What a request may say, one module per URL noun; the OpenAPI document is made from the same classes."""
+"""Schemas of bodies and queries, by URL noun; the OpenAPI document is made from the same classes."""

@@ -7,12 +7,12 @@ from typing import Annotated, ClassVar
 from pydantic import Field, field_validator, model_validator
 
 from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
-from zonesched.api.schemas.fields import MOST_ITEMS, Name, Schema, Text, ZoneName, refusal
+from zonesched.api.schemas.fields import MAX_ITEMS, Name, Schema, Text, ZoneName, refusal
 from zonesched.model.aggregate import AVAILABILITY_ZONE
 
 
 class NewAggregate(Schema):
-    """A name, and the availability zone of its hosts; null or left out: it has none."""
+    """A name, and the availability zone of the hosts; null or left out: none."""
 
     name: Name
     availability_zone: ZoneName | None = None
@@ -23,7 +23,7 @@ class NewAggregateBody(Schema):
 
 
 class AggregateChange(Schema):
-    """What to change; what is left out stays, an availability zone of null ends it."""
+    """Fields to change; those left out stay, an availability zone of null removes it."""
 
     name: Name = ""
     availability_zone: ZoneName | None = None
@@ -48,7 +48,7 @@ class HostMember(Schema):
 class MetadataChange(Schema):
     """Metadata to add, to change or, with null, to remove; the others stay."""
 
-    metadata: Annotated[dict[Name, Text | None], Field(max_length=MOST_ITEMS)]
+    metadata: Annotated[dict[Name, Text | None], Field(max_length=MAX_ITEMS)]
 
     @field_validator("metadata")
     @classmethod

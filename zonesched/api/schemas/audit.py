@@ -12,7 +12,7 @@ MAX_BUDGET_S = 3600.0
 
 
 class AuditQuery(Schema):
-    """`tree`: ask the child zones for what they and all below them find as well."""
+    """`tree`: include the findings of all child zones."""
 
     tree: QueryBool = False
 
@@ -25,7 +25,7 @@ def _seconds(text: object) -> object:
 
 
 class ReportedAuditQuery(Schema):
-    """`budget_s`: seconds after which nobody further down is asked any more."""
+    """`budget_s`: seconds after which no child zone is asked any more."""
 
     budget_s: Annotated[
         float, Field(gt=0, le=MAX_BUDGET_S), BeforeValidator(_seconds, json_schema_input_type=float)
@@ -33,7 +33,7 @@ class ReportedAuditQuery(Schema):
 
 
 class Repair(Schema):
-    """`dry_run`: only say what would be done."""
+    """`dry_run`: only list the repairs."""
 
     dry_run: bool = False
 

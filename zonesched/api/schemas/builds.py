@@ -1,4 +1,4 @@
-"""What a parent zone sends: builds of sealed entries, and the second step that names their attempts."""
+"""Bodies of a parent zone: builds of sealed entries, and the attempts to confirm or cancel."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class ParentServer(Schema):
     image_ref: Text = Field(default="", alias="imageRef")
 
     def hold_or(self, default_s: float) -> float:
-        """Seconds that the builds are to be held; `default_s` where the parent does not say."""
+        """Return the seconds to hold the builds; `default_s` where the parent gives none."""
         return self.hold_s if "hold_s" in self.model_fields_set else default_s
 
     def to_builds(self, new_uuid: str) -> list[Build]:
-        """The builds; `new_uuid` names the instance of a single blob that came without a uuid."""
+        """Return the builds; `new_uuid` names the instance of a single blob that came without a uuid."""
         given = {"builds", "blob"} & self.model_fields_set
         if len(given) != 1:
             raise BadRequest(
@@ -70,7 +70,7 @@ class ParentServer(Schema):
                 field="server.reservation_id",
             )
         if len({item.uuid for item in self.builds}) < len(self.builds):
-            raise BadRequest("server.builds: an instance stands there twice.", field="server.builds")
+            raise BadRequest("server.builds: an instance is named twice.", field="server.builds")
         return [Build(item.uuid, item.attempt, tuple(item.blobs)) for item in self.builds]
 
 
@@ -83,7 +83,7 @@ class BuildBody(Schema):
     request_spec: RequestSpecBody
 
     def checked(self) -> ParentServer:
-        """The server; raises BadRequest for one of another flavor or image than the request."""
+        """Return the server; raises BadRequest for one of another flavor or image than the request."""
         server, spec = self.server, self.request_spec
         for field, ref, asked in (
             ("flavor_ref", server.flavor_ref, spec.flavor),

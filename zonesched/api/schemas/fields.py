@@ -29,8 +29,8 @@ from zonesched.api.schemas.body_limit import SMALL, BodyLimit
 from zonesched.model.request_spec import RESOURCES_SCOPE, TRAIT_SCOPE
 
 MAX_INT = 2**31 - 1
-MOST_INSTANCES = 100_000
-MOST_ITEMS = 128
+MAX_INSTANCES = 100_000
+MAX_ITEMS = 128
 MAX_AGENT_ITEMS = 2000
 FREE_JSON_BYTES = 64 * 1024
 CLASS_NAME = r"^[A-Z][A-Z0-9_]{0,63}$"
@@ -46,14 +46,14 @@ FORMS: Mapping[str, str] = {
     ITEM_ID: "must be 1 to 255 letters, digits and ._-, the first a letter or a digit",
     FILTER_NAME: "must be the name of a filter, or a dotted path",
 }
-"""What a text must be that has to match one of these patterns."""
+"""The words for each pattern, for messages."""
 
 
 @dataclass(frozen=True)
 class Limits:
     """Limits that the zone's options set, given to a validation as its context."""
 
-    max_instances: int = MOST_INSTANCES
+    max_instances: int = MAX_INSTANCES
 
 
 class Schema(BaseModel):
@@ -81,25 +81,25 @@ class Schema(BaseModel):
 
 
 def refusal(code: str, message: str) -> PydanticCustomError:
-    """What a validator raises; the field is added by the place it stands at."""
+    """Return the error that a validator raises; pydantic adds the field."""
     return PydanticCustomError(code, "{message}", {"message": message})
 
 
-def _most_instances(info: ValidationInfo) -> int:
-    return info.context.max_instances if isinstance(info.context, Limits) else MOST_INSTANCES
+def _max_instances(info: ValidationInfo) -> int:
+    return info.context.max_instances if isinstance(info.context, Limits) else MAX_INSTANCES
 
 
 def _within_request(value: int, info: ValidationInfo) -> int:
-    most = _most_instances(info)
-    if value > most:
-        raise refusal("out_of_range", f"must be from 1 to {most}")
+    limit = _max_instances(info)
+    if value > limit:
+        raise refusal("out_of_range", f"must be from 1 to {limit}")
     return value
 
 
 def _no_longer_than_request(items: list[Any], info: ValidationInfo) -> list[Any]:
-    most = _most_instances(info)
-    if len(items) > most:
-        raise refusal("too_long", f"must have at most {most} items")
+    limit = _max_instances(info)
+    if len(items) > limit:
+        raise refusal("too_long", f"must have at most {limit} items")
     return items
 
 
@@ -156,7 +156,7 @@ ReasonCode = Annotated[str, Field(pattern=r"^[a-z0-9_]{0,64}$")]
 Amount = Annotated[int, Field(ge=0, le=MAX_INT)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
-InstanceCount = Annotated[int, Field(ge=1, le=MOST_INSTANCES), AfterValidator(_within_request)]
+InstanceCount = Annotated[int, Field(ge=1, le=MAX_INSTANCES), AfterValidator(_within_request)]
 """1 up to the zone's max_instances_per_request."""
 PerInstance = AfterValidator(_no_longer_than_request)
 """Marks a list that has at most max_instances_per_request items."""
@@ -168,7 +168,7 @@ ZoneText = Annotated[Text, AfterValidator(_no_colon)]
 ZoneName = Annotated[Name, AfterValidator(_no_colon)]
 """The same, and not nothing."""
 
-TextMap = Annotated[dict[Name, Text], Field(max_length=MOST_ITEMS)]
+TextMap = Annotated[dict[Name, Text], Field(max_length=MAX_ITEMS)]
 ExtraSpecs = Annotated[TextMap, AfterValidator(_extra_specs)]
 FreeJson = Annotated[dict[str, Any], AfterValidator(_free_json)]
 """Any JSON object of at most 64 KiB."""

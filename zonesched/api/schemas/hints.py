@@ -1,4 +1,4 @@
-"""Scheduler hints: the types of those that are known; what is not known is kept as it came."""
+"""Scheduler hints: known ones have a type, unknown ones are passed through."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 
-from zonesched.api.schemas.fields import MOST_ITEMS, FreeJson, Schema, Text, Uuid, refusal
+from zonesched.api.schemas.fields import MAX_ITEMS, FreeJson, Schema, Text, Uuid, refusal
 from zonesched.errors import BadRequest, ZoneschedError
 from zonesched.model.own_zone import NAME_HINTS, OWN_HINTS
 from zonesched.model.request_spec import Policy
@@ -17,7 +17,7 @@ from zonesched.model.request_spec import Policy
 UNSUPPORTED_HINTS = ("target_cell", "different_cell")
 """OpenStack's hints that nothing here can honour."""
 
-MOST_HOSTS = 1000
+MAX_HOSTS = 1000
 
 _CONSUMED = {"group", "group_policy", "query"}
 
@@ -49,14 +49,14 @@ Query = Annotated[QueryText, BeforeValidator(_as_text, json_schema_input_type=st
 
 Instances = Annotated[
     list[Uuid],
-    Field(max_length=MOST_ITEMS),
+    Field(max_length=MAX_ITEMS),
     BeforeValidator(_as_list, json_schema_input_type=str | list[str]),
 ]
 """One uuid, or a list of at most 128."""
 
 
 class SchedulerHints(Schema):
-    """Hints beside `server`: known ones are checked, others are kept for filters; 64 KiB of JSON in all."""
+    """Hints beside `server`: known ones are checked, others are passed to filters; 64 KiB of JSON in all."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -75,7 +75,7 @@ class SchedulerHints(Schema):
         return Policy.AFFINITY if self.group_policy == "affinity" else Policy.EACH
 
     def kept(self) -> Mapping[str, Any]:
-        """What goes to filters as hints: all but what has a field of its own in the request spec."""
+        """Return the hints for filters: all but those with a field of their own in the request spec."""
         return self.model_dump(exclude_unset=True, exclude=_CONSUMED)
 
     def refuse_unheeded(self, error: type[ZoneschedError], field: str, *, by_admin: bool = False) -> None:
@@ -101,7 +101,7 @@ class SchedulerHints(Schema):
         for name in NAME_HINTS:
             if name in given and not _are_names(given[name]):
                 raise BadRequest(
-                    f"{field}.{name}: must be a host's name, or a list of 1 to {MOST_HOSTS} names.",
+                    f"{field}.{name}: must be a host's name, or a list of 1 to {MAX_HOSTS} names.",
                     code="hint_invalid",
                     field=f"{field}.{name}",
                 )
@@ -109,4 +109,4 @@ class SchedulerHints(Schema):
 
 def _are_names(value: Any) -> bool:
     names = value if isinstance(value, list) else [value]
-    return 0 < len(names) <= MOST_HOSTS and all(isinstance(name, str) and name for name in names)
+    return 0 < len(names) <= MAX_HOSTS and all(isinstance(name, str) and name for name in names)

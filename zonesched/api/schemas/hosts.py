@@ -1,4 +1,4 @@
-"""What a compute agent says of its hosts and their instances."""
+"""Bodies of compute agents: their hosts and instances."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class ReportsBody(Schema):
 
 
 class InconsistencyItem(Schema):
-    """How much more of a host's resource class the agent counts than is claimed; 0: they agree."""
+    """The amount of a host's resource class that the agent counts above the claims; 0: they agree."""
 
     host: Name
     resource_class: ResourceClass

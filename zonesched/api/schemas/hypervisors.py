@@ -13,7 +13,7 @@ from zonesched.model.views import SettingChange
 
 
 class ResourceSetting(Schema):
-    """What to set of one resource class; null takes back what was set, what is left out stays."""
+    """Settings of one resource class; null removes one, a field left out stays."""
 
     allocation_ratio: Annotated[float, Field(ge=0, le=1_000_000)] | None = None
     reserved: Amount | None = None

@@ -24,7 +24,7 @@ class _QuotaOverrides(Schema):
 
 
 class ProjectLimits(_QuotaOverrides):
-    """Limits of one project; null takes one back, what is left out stays."""
+    """Quota overrides of one project; null removes one, a field left out stays."""
 
     project_instances: Amount | None = None
     project_open_boots: Positive | None = None
@@ -32,7 +32,7 @@ class ProjectLimits(_QuotaOverrides):
 
 
 class ParentLimits(_QuotaOverrides):
-    """Limits of one parent; null takes one back, what is left out stays."""
+    """Quota overrides of one parent; null removes one, a field left out stays."""
 
     parent_instances: Amount | None = None
     parent_selects_per_minute: Positive | None = None

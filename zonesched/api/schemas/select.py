@@ -1,4 +1,4 @@
-"""`request_spec` as it comes from a parent zone: all of it, and within limits."""
+"""The `request_spec` of a parent zone, complete and bounded."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_from_wire
 
-LONGEST_PATH = 16
-MOST_WEIGHERS = 64
+MAX_PATH = 16
+MAX_WEIGHERS = 64
 
 
 class FlavorOfSpec(Schema):
@@ -60,7 +60,7 @@ class Score(Schema):
     """Weighing by the sum of scaled weighers."""
 
     name: Literal["score"]
-    scales: list[Scale] = Field(max_length=MOST_WEIGHERS)
+    scales: list[Scale] = Field(max_length=MAX_WEIGHERS)
 
 
 class Function(Schema):
@@ -75,7 +75,7 @@ class Cost(Schema):
 
     name: Literal["cost"]
     driver: Name
-    functions: list[Function] = Field(max_length=MOST_WEIGHERS)
+    functions: list[Function] = Field(max_length=MAX_WEIGHERS)
 
 
 class NoGroupOfSpec(Schema):
@@ -93,7 +93,7 @@ class GroupOfSpec(Schema):
 
 
 class RequestSpecBody(Schema):
-    """What `zonesched.model.request_spec.RequestSpec` is on the wire."""
+    """The wire form of `zonesched.model.request_spec.RequestSpec`."""
 
     request_id: Name
     project_id: Name
@@ -108,7 +108,7 @@ class RequestSpecBody(Schema):
     filters: list[FilterName] = Field(max_length=32)
     filter_query: Literal[""] | QueryText
     weighing: Annotated[Score | Cost, Field(discriminator="name")]
-    path: list[Name] = Field(max_length=LONGEST_PATH)
+    path: list[Name] = Field(max_length=MAX_PATH)
     time_budget_s: float = Field(gt=0, le=3600)
 
     def to_spec(self) -> RequestSpec:
@@ -125,7 +125,7 @@ class RequestSpecBody(Schema):
 
 
 class SelectBody(Schema):
-    """A parent asks what this zone and the zones below it would offer."""
+    """A parent's POST /zones/select: ask for the offers of this zone and its child zones."""
 
     body_limit: ClassVar[BodyLimit] = REQUEST
 

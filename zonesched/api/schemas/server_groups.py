@@ -15,7 +15,7 @@ PolicyName = Literal["affinity", "anti-affinity", "soft-affinity", "soft-anti-af
 
 
 class Rules(Schema):
-    """What a policy is told besides its name."""
+    """Parameters of a policy."""
 
     max_server_per_host: int = Field(default=1, ge=1, le=MAX_INT)
 

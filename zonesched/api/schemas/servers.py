@@ -27,7 +27,7 @@ from zonesched.model.boot_form import BootForm
 from zonesched.model.own_zone import AS_CONFIGURED, ChosenFilters, EnabledFilters
 from zonesched.model.views import ServerQuery
 
-KEPT = {
+PASSTHROUGH = {
     "metadata",
     "networks",
     "key_name",
@@ -37,7 +37,7 @@ KEPT = {
     "description",
     "tags",
 }
-"""Keys of a user's `server` that are accepted and kept with the instance."""
+"""Keys of a user's `server` that are stored with the instance and passed through."""
 
 
 NAME_LENGTH = 255
@@ -69,7 +69,7 @@ def _status(value: object) -> object:
 
 
 class Network(Schema):
-    """A network that is kept with the instance."""
+    """A network; stored with the instance and passed through."""
 
     uuid: Name = ""
     port: Name = ""
@@ -78,7 +78,7 @@ class Network(Schema):
 
 
 class SecurityGroup(Schema):
-    """A security group that is kept with the instance."""
+    """A security group; stored with the instance and passed through."""
 
     name: Name
 
@@ -116,34 +116,34 @@ class Server(Schema):
 
     def checked_counts(self) -> tuple[int, int]:
         """The counts; raises BadRequest for ones that contradict each other or the name's length."""
-        least, most = self.counts()
-        if least > most:
+        min_count, max_count = self.counts()
+        if min_count > max_count:
             raise BadRequest(
-                f"server.min_count: {least} is more than the {most} asked for.",
+                f"server.min_count: {min_count} is more than the {max_count} asked for.",
                 code="out_of_range",
                 field="server.min_count",
             )
-        if most > 1 and len(self.name) + NUMBER_LENGTH > NAME_LENGTH:
+        if max_count > 1 and len(self.name) + NUMBER_LENGTH > NAME_LENGTH:
             raise BadRequest(
                 f"server.name: at most {NAME_LENGTH - NUMBER_LENGTH} characters, with room for a number.",
                 code="too_long",
                 field="server.name",
             )
-        return least, most
+        return min_count, max_count
 
     def requested_filters(self) -> tuple[str, ...]:
-        """Filters to add to the zone's own."""
+        """Return the filters to add to the zone's own."""
         return ()
 
     def chosen_filters(self, by_admin: bool) -> EnabledFilters:
-        """Filters in the place of the zone's own, for its own hosts; raises Forbidden."""
+        """Return the filters that replace the zone's own for its local hosts; raises Forbidden."""
         return AS_CONFIGURED
 
 
 class BootServer(Server):
-    """As for /servers, and how many; `filter` and `filters` are added to the zone's own.
+    """An instance as for /servers, and a count; `filter` and `filters` are added to the zone's own.
 
-    `enabled_filters`, by an admin, take the place of the zone's own for its own hosts.
+    `enabled_filters`, of an admin, replace the zone's own for its local hosts.
     """
 
     num_instances: InstanceCount = 1
@@ -183,7 +183,7 @@ class CreateBody(Schema):
     ext_hints: SchedulerHints = Field(default_factory=SchedulerHints, alias="OS-SCH-HNT:scheduler_hints")
 
     def to_form(self, idempotency_key: str, fingerprint: str, *, by_admin: bool = False) -> BootForm:
-        """What the user asks for; raises BadRequest or Forbidden that names the field.
+        """Return the boot; raises BadRequest or Forbidden that names the field.
 
         `by_admin`: an admin of this zone asks, who may choose its hosts and their filters.
         """
@@ -203,7 +203,7 @@ class CreateBody(Schema):
             filters=server.requested_filters(),
             filter_query=hints.query,
             enabled=server.chosen_filters(by_admin),
-            kept=server.model_dump(include=KEPT, exclude_unset=True),
+            kept=server.model_dump(include=PASSTHROUGH, exclude_unset=True),
             idempotency_key=idempotency_key,
             fingerprint=fingerprint,
         )
@@ -224,8 +224,8 @@ class CreateBody(Schema):
 class BootBody(CreateBody):
     """A user's POST /zones/boot.
 
-    `dry_run`: only say how many would fit, and write nothing anywhere. `record`: an admin's, with a dry run:
-    also tell all that it was decided by.
+    `dry_run`: only count how many would fit, and write nothing anywhere. `record`: of an admin, with a dry
+    run: also return all that it was decided by.
     """
 
     server: BootServer
@@ -245,7 +245,7 @@ StatusName = Annotated[
 
 
 class ListQuery(Schema):
-    """Which instances to list."""
+    """The filters, page and scope of a list of instances."""
 
     reservation_id: Text = ""
     status: StatusName | Literal[""] = ""

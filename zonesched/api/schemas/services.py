@@ -9,14 +9,14 @@ from zonesched.model.views import Binary, ServiceChange
 
 
 class ServicesQuery(Schema):
-    """Which services to list; without a parameter, all."""
+    """The services to list; without a parameter, all."""
 
     host: Text = ""
     binary: Text = ""
 
 
 class ServiceBody(Schema):
-    """What to change of a service; what is left out stays."""
+    """Fields of a service to change; those left out stay."""
 
     status: Literal["enabled", "disabled"] | None = None
     disabled_reason: Name | None = None

@@ -16,7 +16,7 @@ PEOPLE = ("admin", "member", "reader")
 
 
 class NewUser(Schema):
-    """A user of this zone; without a password it gets a generated secret, told once in the answer."""
+    """A user of this zone; without a password it gets a generated secret, shown once in the answer."""
 
     name: UserName
     role: Literal["admin", "member", "reader", "compute", "parent"]
@@ -40,7 +40,7 @@ class UserBody(Schema):
 
 
 class UserChange(Schema):
-    """What shall prove who a user is (a chosen password or a generated secret), or what a parent is told."""
+    """A new password or a generated secret of a user, or the level of detail for a parent."""
 
     password: Password = ""
     new_secret: bool = False

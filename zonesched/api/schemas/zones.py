@@ -16,7 +16,7 @@ Factor = Annotated[Finite, Field(gt=0, le=2**53)]
 
 
 class NewZone(Schema):
-    """A child zone: where it is, and this zone's credential there. The credential never comes out again."""
+    """A child zone: its URL, and this zone's credentials there, which are never shown again."""
 
     name: Name
     api_url: Url
@@ -34,7 +34,7 @@ class AddZoneBody(Schema):
 
 
 class ZoneChange(Schema):
-    """What to change; what is left out stays."""
+    """Fields to change; those left out stay."""
 
     name: Name = ""
     api_url: Url = ""
