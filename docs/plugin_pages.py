@@ -179,7 +179,7 @@ def _marked_up(name: str):
 def _asked(cls: type[BaseHostFilter]) -> str:
     if cls.shared_facts_only:
         return "once for all hosts with the same availability zone, capabilities, traits and aggregates"
-    if cls.run_filter_once_per_request or cls.implied_by_room:
+    if cls.run_filter_once_per_request or cls.implied_by_free_slots:
         return "once for a request: what its own instances take changes no answer"
     if cls.changes_with_picks is not BaseHostFilter.changes_with_picks:
         return "again about a host that was picked, where the request makes that matter"

@@ -11,9 +11,9 @@ from zonesched.errors import ConfigError
 
 
 def load_dotted(option: str, path: str, known: Iterable[str]) -> object:
-    """What `package.module.Name` names.
+    """Return the object that `package.module.Name` names.
 
-    Raises ConfigError that names the option, the path and the `known` built-ins.
+    Raise ConfigError that names the option, the path and the `known` built-ins.
     """
     module_name, _, attribute = path.rpartition(".")
     if not module_name:
@@ -26,9 +26,9 @@ def load_dotted(option: str, path: str, known: Iterable[str]) -> object:
 
 
 def load_named(option: str, group: str, name: str, known: Iterable[str]) -> object:
-    """What the entry point `name` of `group` leads to, or else what it names as a dotted path.
+    """Return the object of the entry point `name` of `group`, else the one at that dotted path.
 
-    Raises ConfigError as `load_dotted`.
+    Raise ConfigError as `load_dotted`.
     """
     found = entry_points(group=group, name=name)
     if not found:
@@ -42,7 +42,7 @@ def load_named(option: str, group: str, name: str, known: Iterable[str]) -> obje
 
 
 def unknown_name(option: str, name: str, known: Iterable[str], why: str = "") -> ConfigError:
-    """The fault of a name that is neither built in nor importable; `why` stands behind it as it is."""
+    """Return the fault of a name that is neither built in nor importable; `why` follows the name."""
     names = list(known)
     near = difflib.get_close_matches(name.rpartition(".")[2], names, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""

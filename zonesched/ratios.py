@@ -1,4 +1,4 @@
-"""Lists of name=number, as several options have them: metrics, image properties, cost functions.
+"""Options that are lists of name=number: metrics, image properties, cost functions.
 
 >>> read_ratios(["load=1.0", "heat = -0.5"])
 {'load': 1.0, 'heat': -0.5}
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 
 def read_ratios(items: Iterable[str]) -> dict[str, float]:
-    """The numbers by name, in order. Raises ValueError with the item that is not accepted as its text."""
+    """Return the numbers by name, in order. Raise ValueError whose text is the item that is refused."""
     found: dict[str, float] = {}
     for item in items:
         name, _, number = (part.strip() for part in item.rpartition("="))

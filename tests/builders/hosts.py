@@ -235,10 +235,12 @@ QUERIES = (
     "",
     '[">=", "$free_ram_mb", 5]',
     '["and", ["<", "$vcpus_used", 4, 9], ["not", ["=", "$capabilities.gpu", "a100"]]]',
-    '["or", ["in", "$capabilities.gpu", "a100", 1, true], ["<=", "$num_instances", 2]]',
+    '["or", ["in", "$capabilities.gpu", "a100", 1, true], ["<=", "$disk_mb_used", 2]]',
     '[">", "$free_disk_mb", "$capabilities.cores"]',
-    '["not", ["=", "$capabilities.special", true], ["<", "$vcpus_total", "x"]]',
-    '["<", "$num_io_ops", "$num_instances", 3]',
+    '["not", ["=", "$capabilities.special", true], ["=", "$vcpus_total", "x"]]',
+    '["<", "$vcpus_used", "$capabilities.cores", 3]',
+    '["not", ["<", 2, "$vcpus_used", "$capabilities.gpu"], ["in", true, "$capabilities.special"]]',
+    '["in", "$capabilities.cores", "$vcpus_used", "$capabilities.gpu", 2]',
     '[">=", "$disk_mb_used", "$total_usable_disk_gb", "$total_usable_ram_mb"]',
 )
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.builders.clock import FakeClock
 from zonesched.conf import Conf
 from zonesched.filters.contract import AbstractHostFilter, BaseHostFilter
 from zonesched.model.arrays import Bools
@@ -262,3 +263,35 @@ class UncheckableFilter(BaseHostFilter):
 
     def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
         return True
+
+
+class SlowFilter(BaseHostFilter):
+    """Passes each host, after `seconds` of the test's clock."""
+
+    clock = FakeClock()
+    seconds = 0.0
+    asked = 0
+
+    @classmethod
+    def takes(cls, clock: FakeClock, seconds: float) -> None:
+        """Begin a test with this clock."""
+        cls.clock, cls.seconds, cls.asked = clock, seconds, 0
+
+    def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
+        SlowFilter.asked += 1
+        self.clock.advance(self.seconds)
+        return True
+
+
+class SlowAgainFilter(SlowFilter):
+    """Takes its time only for hosts that have an instance of the request."""
+
+    def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
+        return host_state.placed == 0 or super().host_passes(host_state, spec)
+
+
+class SlowWeigher(BaseHostWeigher):
+    """Weighs each host 1, after the time that SlowFilter takes."""
+
+    def _weigh_object(self, host_state: HostState, spec: RequestSpec) -> float:
+        return float(SlowFilter().host_passes(host_state, spec))

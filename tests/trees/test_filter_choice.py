@@ -176,7 +176,7 @@ def test_a_filter_that_is_not_available_cannot_be_added() -> None:
     with pytest.raises(BadRequest) as refused:
         offered(a_spec(filters=("CoreFilter",)), **FEW)
     assert (refused.value.code, refused.value.field) == ("filter_unknown", "filters")
-    assert str(refused.value).endswith(f"Of the built-in ones there are: ComputeFilter, {GROUP_FILTERS}.")
+    assert str(refused.value).endswith(f"Of the built-in filters it has: ComputeFilter, {GROUP_FILTERS}.")
 
 
 @pytest.mark.parametrize(

@@ -297,13 +297,17 @@ QUERY_EXAMPLES = [
     ('["=", "$capabilities.fast", true]', True),
     ('["=", "$capabilities.fast", 1]', False),
     ('["=", "$capabilities.speed", "10"]', False),
-    ('["<=", "$num_instances", 2.5]', True),
+    ('["<=", "$vcpus_used", 3.5]', True),
+    ('["<", "$vcpus_used", "$capabilities.speed"]', True),
+    ('["in", "$vcpus_used", "$capabilities.gpu", "$capabilities.speed"]', False),
+    ('["<", "$capabilities.gpu", "$capabilities.hypervisor_type"]', False),
+    ('[">", "$capabilities.gpu", "$capabilities.hypervisor_type"]', False),
+    ('["<", true, "$capabilities.fast"]', False),
     ('["<", "$capabilities.missing", 5]', False),
     ('["not", ["<", "$capabilities.missing", 5]]', True),
     ('["<", "$capabilities.speed", "$vcpus_total"]', False),
     ('[">", "$total_usable_ram_mb", "$free_ram_mb"]', True),
     ('["=", "a", "a"]', True),
-    ('["=", "$num_io_ops", 0]', True),
     ('["=", "$hypervisor_type", "QEMU"]', True),
     ('[">=", "$hypervisor_version", 2012000]', True),
     ('["=", "$cpu_info.vendor", "Intel"]', True),
@@ -368,6 +372,50 @@ def test_a_query_for_a_name_is_refused_and_told_that_names_are_not_read(name: st
     assert (refused.value.code, refused.value.field) == ("filter_query_invalid", "filter_query")
 
 
+@pytest.mark.parametrize("name", ["num_instances", "num_io_ops"])
+def test_a_query_for_a_count_of_everybodys_instances_is_refused(name: str) -> None:
+    with pytest.raises(BadRequest, match="counts of everybody's instances") as refused:
+        schedulers().default.check(a_spec(filter_query=json.dumps(["not", ["=", f"${name}", 0]])))
+    assert (refused.value.code, refused.value.field) == ("filter_query_invalid", "filter_query")
+
+
+@pytest.mark.parametrize("word", ["<", ">", "<=", ">="])
+@pytest.mark.parametrize("others", [["m"], [1, "m"]])
+def test_texts_are_not_compared_letter_by_letter(word: str, others: list[Any]) -> None:
+    with pytest.raises(BadRequest, match="compares numbers only") as refused:
+        schedulers().default.check(a_spec(filter_query=json.dumps([word, "$capabilities.rack", *others])))
+    assert (refused.value.code, refused.value.field) == ("filter_query_invalid", "filter_query")
+
+
+def of_operands(count: int) -> str:
+    """A query of so many operands, in several conditions."""
+    half = count // 2
+    parts = [["in", "$free_ram_mb", *range(half - 1)], ["in", "$cpu_info.vendor", *range(count - half - 1)]]
+    return json.dumps(["or", *parts])
+
+
+def test_the_operands_of_a_query_are_limited_when_it_is_read() -> None:
+    parse_query(of_operands(256))
+    with pytest.raises(BadRequest, match="more than 256 operands") as refused:
+        parse_query(of_operands(257))
+    assert (refused.value.code, refused.value.field) == ("filter_query_invalid", "filter_query")
+
+
+@pytest.mark.parametrize(
+    ("query", "hosts"),
+    [('["=", "$capabilities.gpu", "a100"]', ["1f"] * 3), ('[">=", "$free_ram_mb", 2048]', ["1f"])],
+)
+def test_a_query_is_asked_again_about_a_picked_host_only_if_it_reads_numbers(
+    query: str, hosts: list[str]
+) -> None:
+    table = a_table([a_host("1f", ram_mb=3_000, capabilities={"gpu": "a100"})])
+    spec = a_spec(3, ram_mb=1_000, filter_query=query)
+    scheduler = schedulers().default
+    json_filter = scheduler.plugins.filters.known["JSONFilter"]
+    assert [pick.host_id for pick in scheduler.offer(OfferRequest(table, spec)).picks] == hosts
+    assert json_filter.changes_with_picks(spec) is (len(hosts) == 1)
+
+
 @pytest.mark.parametrize("name", ["gpu", "free_ram", "free_ram_mb.x", "Free_ram_mb", "aggregates", "traits"])
 def test_a_query_of_an_unknown_variable_is_refused_with_the_known_ones(name: str) -> None:
     query = json.dumps(["or", [">", f"${name}", 1], ["=", 1, 1]])
@@ -422,9 +470,9 @@ def test_each_filter_keeps_what_it_declares(
     for name in BUILT_IN:
         host_filter = a_filter(name)
         passed = host_filter.passes(before, spec)
-        if not host_filter.changes_with_picks(spec) and not host_filter.implied_by_room:
+        if not host_filter.changes_with_picks(spec) and not host_filter.implied_by_free_slots:
             assert passed.tolist() == host_filter.passes(after, spec).tolist(), name
-        if host_filter.implied_by_room:
+        if host_filter.implied_by_free_slots:
             assert passed[chosen].all(), name
 
 

@@ -198,6 +198,18 @@ def test_capabilities_meet_a_flavor(extra: Mapping[str, str], passed: bool) -> N
     assert passes("ComputeCapabilitiesFilter", CAPABLE, a_spec(extra=extra)) is passed
 
 
+@pytest.mark.parametrize("key", ["num_instances", "num_io_ops"])
+def test_a_parent_reads_no_count_of_everybodys_instances(key: str) -> None:
+    extra = {f"capabilities:{key}": "<= 100"}
+    assert passes("ComputeCapabilitiesFilter", CAPABLE, a_spec(extra=extra))
+    assert not passes("ComputeCapabilitiesFilter", CAPABLE, a_spec(extra=extra, path=("above",)))
+    assert passes(
+        "ComputeCapabilitiesFilter",
+        CAPABLE,
+        a_spec(extra={"capabilities:free_ram_mb": ">= 1"}, path=("above",)),
+    )
+
+
 def test_a_number_that_picks_change_is_asked_for_again() -> None:
     table = a_table([a_host("1f"), a_host("2f")])
     scheduler = schedulers(enabled_filters=["ComputeCapabilitiesFilter"]).default

@@ -16,7 +16,7 @@ class AggregateImagePropertiesIsolation(SharedFactsFilter):
 
     Reads: the metadata of a host's aggregates, and the image's properties of the same names: a property
     that the image has and the metadata names must be one of the metadata's values (several with commas, those
-    of all aggregates together). What only one of the two has is no hindrance. With the option
+    of all aggregates together). A property that only one of the two has removes no host. With the option
     `aggregate_image_properties_isolation_namespace`, only metadata that starts with it and
     `aggregate_image_properties_isolation_separator` is read; the image's property has the same full name.
 

@@ -10,11 +10,11 @@ from zonesched.model.request_spec import RequestSpec
 
 
 class AllHostsFilter(BaseHostFilter):
-    """Passes all hosts, disabled ones and those of a silent agent too.
+    """Passes all hosts, also disabled ones and those whose agent is unreachable.
 
-    Reads: nothing. Room is looked at all the same, as it is whatever filters are enabled.
+    Reads: nothing. Whether the instance fits is checked all the same, whatever filters are enabled.
 
-    Example: with `enabled_filters = AllHostsFilter` a disabled host with room is offered.
+    Example: with `enabled_filters = AllHostsFilter` a disabled host with enough free capacity is offered.
     """
 
     code = "all_hosts"

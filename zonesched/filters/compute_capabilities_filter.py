@@ -8,7 +8,7 @@ import numpy as np
 
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.filters.extra_spec_demands import demands_of
-from zonesched.filters.json_operand import NUMBER_COLUMNS
+from zonesched.filters.json_operand import NUMBER_COLUMNS, RESOURCE_COLUMNS
 from zonesched.filters.requirement import Requirement, follow
 from zonesched.model.arrays import Bools
 from zonesched.model.dictionary_encoded import Lasting
@@ -30,7 +30,9 @@ class ComputeCapabilitiesFilter(BaseHostFilter):
     capability that the host's agent reports (`hypervisor_type`, `hypervisor_version`, `cpu_info`, or any
     other), or one of the numbers `free_ram_mb`, `total_usable_ram_mb`, `free_disk_mb`,
     `total_usable_disk_gb`, `disk_mb_used`, `vcpus_total`, `vcpus_used`, `num_instances` and `num_io_ops`. A
-    host that does not report KEY is not passed. Names, addresses and ids of hosts are no capabilities.
+    host that does not report KEY is not passed. Names, addresses and ids of hosts are not capabilities, and
+    neither are `num_instances` and `num_io_ops` for a request from a parent zone: they count the instances of
+    everybody, so no host passes there.
 
     The value starts with one of `= == != >= <=` (numbers; `=` is at least), `s== s!= s>= s> s<= s<` (texts),
     `<in>` (substring), `<all-in>` (all of these), `<or>` (one of these); without any it is `s==`.
@@ -48,12 +50,14 @@ class ComputeCapabilitiesFilter(BaseHostFilter):
         _demands(spec)
 
     def changes_with_picks(self, spec: RequestSpec) -> bool:
-        return any(_is_number(path) for path, _ in _demands(spec))
+        return any(_is_number(path, spec) for path, _ in _demands(spec))
 
     def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
         return all(
             requirement.met_by(
-                getattr(host_state, path[0]) if _is_number(path) else follow(host_state.capabilities, path)
+                getattr(host_state, path[0])
+                if _is_number(path, spec)
+                else follow(host_state.capabilities, path)
             )
             for path, requirement in _demands(spec)
         )
@@ -62,7 +66,7 @@ class ComputeCapabilitiesFilter(BaseHostFilter):
         met_by: list[Bools] = []
         of_facts: list[tuple[_Path, Requirement]] = []
         for path, requirement in _demands(spec):
-            if _is_number(path):
+            if _is_number(path, spec):
                 numbers, number_of = np.unique(NUMBER_COLUMNS[path[0]](hosts), return_inverse=True)
                 met = [requirement.met_by(int(number)) for number in numbers]
                 met_by.append(np.array(met, dtype=np.bool_)[number_of])
@@ -89,5 +93,7 @@ def _demands(spec: RequestSpec) -> list[tuple[_Path, Requirement]]:
     return found
 
 
-def _is_number(path: _Path) -> bool:
-    return len(path) == 1 and path[0] in NUMBER_COLUMNS
+def _is_number(path: _Path, spec: RequestSpec) -> bool:
+    """Whether the path is a number of the host that the request may read."""
+    readable = RESOURCE_COLUMNS if spec.path else NUMBER_COLUMNS
+    return len(path) == 1 and path[0] in readable

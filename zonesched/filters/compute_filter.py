@@ -1,4 +1,4 @@
-"""Only hosts that work."""
+"""Only hosts that are enabled and up."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from zonesched.model.request_spec import RequestSpec
 
 
 class ComputeFilter(BaseHostFilter):
-    """Passes hosts that are enabled and whose agent lives.
+    """Passes hosts that are enabled and whose agent is alive.
 
     Reads: whether an operator has disabled the host, or forced it or its agent down, and whether its agent
-    was heard of in the last `service_down_time` seconds.
+    sent a heartbeat in the last `service_down_time` seconds.
 
-    Example: with `service_down_time = 60`, the hosts of an agent that fell silent 61 seconds ago take no new
-    instances until it is heard again; those they have stay.
+    Example: with `service_down_time = 60`, the hosts of an agent whose last heartbeat is 61 seconds old take
+    no new instances until the next heartbeat; the instances that they have stay.
     """
 
     code = "host_not_available"

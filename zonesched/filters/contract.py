@@ -1,4 +1,4 @@
-"""What a host filter is: it says of each host whether the request may go there.
+"""The contract of a host filter, which decides for each host whether the request may go there.
 
 A filter written for OpenStack Nova is ported by changing its import: one method, `host_passes`. The
 vectorised form, `passes`, answers for many hosts at once and must agree with it.
@@ -33,44 +33,44 @@ class BaseHostFilter:
 
     `code` is the stable reason of the hosts it removes. `run_filter_once_per_request`: what is virtually
     consumed changes no answer. `shared_facts_only`: it reads nothing but availability zone, capabilities,
-    traits and aggregates, so it is asked once for all hosts that share these. `implied_by_room`: a host with
-    room for the request always passes. A filter with one of the three is not asked again about a host that
-    was picked.
+    traits and aggregates, so it is asked once for all hosts that share these. `implied_by_free_slots`: a
+    host with a free slot for the request always passes. A filter with one of the three is not asked again
+    about a host that was picked.
     """
 
     code = "refused_by_filter"
     run_filter_once_per_request = False
     shared_facts_only = False
-    implied_by_room = False
+    implied_by_free_slots = False
 
     @classmethod
     def from_conf(cls, conf: Conf) -> Self:
-        """The filter with this zone's settings."""
+        """Return the filter with this zone's settings."""
         return cls()
 
     @property
     def name(self) -> str:
-        """How explanations and faults call it."""
+        """The name of the filter in explanations and faults."""
         return type(self).__name__
 
     @property
     def vectorised(self) -> bool:
-        """Whether it has a form of its own for many hosts, which must stand the numbers of any host."""
+        """True if the filter answers for many hosts at once; it is then asked about any host of the table."""
         return type(self).passes is not BaseHostFilter.passes
 
     def check(self, spec: RequestSpec) -> None:
-        """Raise BadRequest, naming the field, if the request holds something this filter cannot read."""
+        """Raise BadRequest, naming the field, if the request has a value that this filter cannot read."""
 
     def changes_with_picks(self, spec: RequestSpec) -> bool:
-        """Whether it is asked again about a host after an instance of this request was put there."""
-        return not (self.run_filter_once_per_request or self.shared_facts_only or self.implied_by_room)
+        """Return True if the filter is asked again about a host that an instance was placed on."""
+        return not (self.run_filter_once_per_request or self.shared_facts_only or self.implied_by_free_slots)
 
     def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
-        """Whether the request may go to this host."""
+        """Return True if the request may go to this host."""
         raise NotImplementedError(f"{self.name} has no host_passes")
 
     def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
-        """One answer per host of the view; this form asks `host_passes`."""
+        """Return one answer per host of the view; the default asks `host_passes` about each."""
         if self.shared_facts_only:
             return hosts.by_representative(lambda state: bool(self.host_passes(state, spec)))
         answers = (bool(self.host_passes(state, spec)) for state in hosts.states())
@@ -78,7 +78,7 @@ class BaseHostFilter:
 
 
 class AbstractHostFilter:
-    """The original document's form of a filter; a query in between host list and flavor.
+    """A filter in the form of the original document, with a query between host list and flavor.
 
     `instance_type` is an object with memory_mb, vcpus, local_gb, name, flavorid and extra_specs. A host tuple
     is (host name, mapping of capabilities and of free_ram_mb, free_disk_mb, vcpus_used and the like).
@@ -88,13 +88,13 @@ class AbstractHostFilter:
 
     @classmethod
     def from_conf(cls, conf: Conf) -> Self:
-        """The filter with this zone's settings."""
+        """Return the filter with this zone's settings."""
         return cls()
 
     def instance_type_to_filter(self, instance_type: Any) -> Any:
-        """The query that stands for a flavor."""
+        """Return the query for a flavor."""
         raise NotImplementedError(f"{type(self).__name__} has no instance_type_to_filter")
 
     def filter_hosts(self, host_list: list[HostTuple], query: Any) -> list[HostTuple]:
-        """Those tuples of `host_list` whose host the query admits."""
+        """Return the tuples of `host_list` whose host the query admits."""
         raise NotImplementedError(f"{type(self).__name__} has no filter_hosts")

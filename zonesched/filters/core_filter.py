@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from zonesched.filters.free_amount import RoomOfClassFilter
+from zonesched.filters.free_amount import FreeAmountFilter
 from zonesched.model.request_spec import VCPU
 
 
-class CoreFilter(RoomOfClassFilter):
+class CoreFilter(FreeAmountFilter):
     """Passes hosts whose capacity of VCPU, less what claims take, covers one instance.
 
     Reads: the flavor's VCPUs, or its extra spec `resources:VCPU` in their place, and the host's capacity.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from zonesched.filters.free_amount import RoomOfClassFilter
+from zonesched.filters.free_amount import FreeAmountFilter
 from zonesched.model.request_spec import DISK_GB
 
 
-class DiskFilter(RoomOfClassFilter):
+class DiskFilter(FreeAmountFilter):
     """Passes hosts whose capacity of DISK_GB, less what claims take, covers one instance.
 
     Reads: the flavor's disk, or its extra spec `resources:DISK_GB` in its place, and the host's capacity.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from zonesched.filters.exact_free_amount import ExactRoomOfClassFilter
+from zonesched.filters.exact_free_amount import ExactFreeAmountFilter
 from zonesched.model.request_spec import VCPU
 
 
-class ExactCoreFilter(ExactRoomOfClassFilter):
+class ExactCoreFilter(ExactFreeAmountFilter):
     """Passes hosts whose free VCPU is exactly what one instance takes.
 
     For machines that are given away whole. A request that takes no VCPU passes where none is free.

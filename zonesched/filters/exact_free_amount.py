@@ -1,4 +1,4 @@
-"""Room of one resource class that is neither too small nor too large."""
+"""A filter by the exact free amount of one resource class."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import RequestSpec
 
 
-class ExactRoomOfClassFilter(BaseHostFilter):
-    """Passes hosts of whose `resource_class` just as much is free as one instance takes."""
+class ExactFreeAmountFilter(BaseHostFilter):
+    """Passes hosts whose free amount of `resource_class` is exactly what one instance takes."""
 
     resource_class: str
 

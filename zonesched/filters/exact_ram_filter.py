@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from zonesched.filters.exact_free_amount import ExactRoomOfClassFilter
+from zonesched.filters.exact_free_amount import ExactFreeAmountFilter
 from zonesched.model.request_spec import MEMORY_MB
 
 
-class ExactRamFilter(ExactRoomOfClassFilter):
+class ExactRamFilter(ExactFreeAmountFilter):
     """Passes hosts whose free MEMORY_MB is exactly what one instance takes.
 
     For machines that are given away whole. A request that takes no MEMORY_MB passes where none is free.

@@ -1,4 +1,4 @@
-"""Room of one resource class, as a filter: the capacity it reads is the one a claim is checked with."""
+"""A filter by the free amount of one resource class, of the capacity that claims are checked with."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import RequestSpec
 
 
-class RoomOfClassFilter(BaseHostFilter):
-    """Passes hosts with room for one instance, as far as `resource_class` goes."""
+class FreeAmountFilter(BaseHostFilter):
+    """Passes hosts with enough of `resource_class` left for one instance."""
 
     resource_class: str
-    implied_by_room = True
+    implied_by_free_slots = True
 
     def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
         amount = spec.resources.get(self.resource_class, 0)

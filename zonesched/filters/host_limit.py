@@ -1,4 +1,4 @@
-"""A count of each host that must stay below a limit: one for the zone, or one per aggregate."""
+"""Filters that keep a count of each host below a maximum: one for the zone, or one per aggregate."""
 
 from __future__ import annotations
 
@@ -14,39 +14,45 @@ from zonesched.model.request_spec import RequestSpec
 
 
 class HostLimitFilter(BaseHostFilter):
-    """Passes hosts of which `counted`, an attribute of host states and views, is below the option `limit`."""
+    """Passes hosts whose count is below the option `limit`.
+
+    `counted` is the attribute of host states and views that holds the count.
+    """
 
     counted: str
     limit: str
 
-    def __init__(self, most: float) -> None:
-        self._most = most
+    def __init__(self, maximum: float) -> None:
+        self._maximum = maximum
 
     @classmethod
     def from_conf(cls, conf: Conf) -> Self:
         return cls(conf[cls.limit])
 
     def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
-        return bool(getattr(host_state, self.counted) < self._most)
+        return bool(getattr(host_state, self.counted) < self._maximum)
 
     def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
         counts: Floats = getattr(hosts, self.counted)
-        return counts < self._most
+        return counts < self._maximum
 
 
 class AggregateHostLimitFilter(HostLimitFilter):
-    """As the limit of the zone, unless an aggregate of the host has metadata named as the option."""
+    """Passes hosts below the smallest maximum of their aggregates, else below the option.
 
-    def __init__(self, most: float) -> None:
-        super().__init__(most)
+    The key in the metadata has the name of the option.
+    """
+
+    def __init__(self, maximum: float) -> None:
+        super().__init__(maximum)
         self._numbers = MetadataNumbers(self.limit)
 
     def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
-        most = self._numbers.smallest(host_state.aggregates, self._most)
-        return bool(getattr(host_state, self.counted) < most)
+        maximum = self._numbers.smallest(host_state.aggregates, self._maximum)
+        return bool(getattr(host_state, self.counted) < maximum)
 
     def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
         counts: Floats = getattr(hosts, self.counted)
         return counts < hosts.numbers_by_aggregates(
-            lambda aggregates: self._numbers.smallest(aggregates, self._most)
+            lambda aggregates: self._numbers.smallest(aggregates, self._maximum)
         )

@@ -1,4 +1,4 @@
-"""Filters that take and give lists of host tuples, as the original document has them, behind the contract."""
+"""Adapters for filters that take and return lists of host tuples, as in the original document."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KeepHosts = Callable[[RequestSpec, list[HostTuple]], list[HostTuple]]
 
 
 class HostListFilter(BaseHostFilter):
-    """Asks a function from list to list. No host stands twice in one list."""
+    """A filter that asks a function from list to list; no list has a host twice."""
 
     def __init__(self, name: str, code: str, keep: KeepHosts) -> None:
         self._name = name
@@ -36,9 +36,9 @@ class HostListFilter(BaseHostFilter):
         placed = np.zeros(len(hosts), dtype=np.int64) if hosts.copies is None else hosts.copies
         tuples = [host_tuple(state) for state in hosts.states()]
         for copies in np.unique(placed):
-            alike = np.flatnonzero(placed == copies)
-            kept = {name for name, _ in self._keep(spec, [tuples[index] for index in alike])}
-            passed[alike] = [tuples[index][0] in kept for index in alike]
+            group = np.flatnonzero(placed == copies)
+            kept = {name for name, _ in self._keep(spec, [tuples[index] for index in group])}
+            passed[group] = [tuples[index][0] in kept for index in group]
         return passed
 
     @property
@@ -62,7 +62,7 @@ class InstanceType:
 
 
 def adapt(document_filter: AbstractHostFilter) -> HostListFilter:
-    """A filter of the document's form as one of ours."""
+    """Return a filter of the document's form as a BaseHostFilter."""
 
     def keep(spec: RequestSpec, hosts: list[HostTuple]) -> list[HostTuple]:
         query = document_filter.instance_type_to_filter(InstanceType(spec))

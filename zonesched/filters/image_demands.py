@@ -1,4 +1,4 @@
-"""What an image's properties demand of the hypervisor, and whether what a host reports meets it."""
+"""Demands of an image's properties on the hypervisor, and their comparison with what a host reports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SAME = {
     "hv": "hvm",
     "baremetal": "hvm",
 }
-"""Names that OpenStack takes for the same thing; case makes no difference either."""
+"""Names that OpenStack treats as equal; comparison ignores case."""
 
 _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
     "==": operator.eq,
@@ -40,7 +40,7 @@ _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
     ">": operator.gt,
 }
 _BOUND = re.compile(r"\s*(==|!=|<=|>=|<|>)\s*([0-9]+(?:\.[0-9]+)*)\s*")
-_MOST_DIGITS = 64
+_MAX_LENGTH = 64
 
 Version = tuple[int, ...]
 Combination = tuple[str, str, str]
@@ -49,7 +49,7 @@ Combination = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class ImageDemands:
-    """A combination that the host must support, and bounds of its hypervisor's version."""
+    """The combination that a host must support, and bounds on the version of its hypervisor."""
 
     combination: Combination
     bounds: tuple[tuple[str, Version], ...]
@@ -58,7 +58,7 @@ class ImageDemands:
         return any(self.combination) or bool(self.bounds)
 
     def met_by(self, capabilities: Mapping[str, Any]) -> bool:
-        """Whether a host of these capabilities can run the image."""
+        """Return True if a host with these capabilities can run the image."""
         if any(self.combination) and not any(map(self._covered_by, _supported(capabilities))):
             return False
         version = _version_of_host(capabilities.get("hypervisor_version"))
@@ -84,7 +84,7 @@ def _bounds(text: str) -> Iterator[tuple[str, Version]]:
         return
     for part in text.split(","):
         bound = _BOUND.fullmatch(part)
-        if bound is None or len(part) > _MOST_DIGITS:
+        if bound is None or len(part) > _MAX_LENGTH:
             raise ValueError(
                 "img_hv_requested_version: must be versions after == != < <= > >=, such as >=6.0,<7"
             )
@@ -92,7 +92,7 @@ def _bounds(text: str) -> Iterator[tuple[str, Version]]:
 
 
 def _supported(capabilities: Mapping[str, Any]) -> Iterator[Combination]:
-    """Combinations that a host reports; of one that reports none, its hypervisor type alone."""
+    """Yield the combinations that a host reports; its hypervisor type alone if it reports none."""
     reported = capabilities.get("supported_instances")
     if not reported or not isinstance(reported, list):
         yield ("", _same(capabilities.get("hypervisor_type", "")), "")
@@ -114,14 +114,14 @@ def _version_of_host(reported: object) -> Version:
             return ()
         case int() if reported > 0:
             return _version(str(reported))
-        case str() if re.fullmatch(r"[0-9]+(\.[0-9]+)*", reported) and len(reported) <= _MOST_DIGITS:
+        case str() if re.fullmatch(r"[0-9]+(\.[0-9]+)*", reported) and len(reported) <= _MAX_LENGTH:
             return _version(reported)
         case _:
             return ()
 
 
 def _version(text: str) -> Version:
-    """The parts of 2.12.0, which OpenStack also writes as the number 2012000: three digits a part."""
+    """Return the parts of 2.12.0, which OpenStack also writes as 2012000, three digits a part."""
     parts = tuple(int(part) for part in text.split("."))
     number = parts[0]
     if len(parts) > 1:
@@ -134,6 +134,6 @@ def _version(text: str) -> Version:
 
 
 def _holds(name: str, version: Version, bound: Version) -> bool:
-    """Whether the comparison holds; parts that are not given are 0."""
+    """Return True if the comparison holds; missing parts count as 0."""
     order = next((1 if a > b else -1 for a, b in zip_longest(version, bound, fillvalue=0) if a != b), 0)
     return _COMPARISONS[name](order, 0)

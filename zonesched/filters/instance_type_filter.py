@@ -10,7 +10,7 @@ from zonesched.model.request_spec import DISK_GB, MEMORY_MB, RequestSpec
 
 
 class InstanceTypeFilter(BaseHostFilter):
-    """Passes hosts with room for the flavor's memory and disk.
+    """Passes hosts with enough memory and disk left for the flavor.
 
     It is RamFilter and DiskFilter in one, as the original document has it; CPUs do not matter to it.
 
@@ -22,7 +22,7 @@ class InstanceTypeFilter(BaseHostFilter):
     """
 
     code = "instance_type_too_large"
-    implied_by_room = True
+    implied_by_free_slots = True
 
     def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
         return all(

@@ -24,8 +24,8 @@ class AggregateIoOpsFilter(AggregateHostLimitFilter):
     """Passes hosts on which fewer instances are being built than their aggregates allow.
 
     Reads: metadata of aggregates, `max_io_ops_per_host`; where several aggregates of a host say a number, the
-    smallest counts. Where none does, the option `max_io_ops_per_host` (8) does, as for IoOpsFilter. So it
-    does where one of them says something that is no number, with a warning once.
+    smallest counts. Where none does, the option `max_io_ops_per_host` (8) does, as for IoOpsFilter. It also
+    does where the value of one of them is not a number, which is logged once.
 
     Example: an aggregate of hosts with slow disks has `max_io_ops_per_host = 1`: each builds one instance at
     a time, all others eight.

@@ -1,4 +1,4 @@
-"""Only hosts that a request's own query admits."""
+"""Only hosts for which the request's own query holds."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from zonesched.model.request_spec import RequestSpec
 
 
 class JSONFilter(BaseHostFilter):
-    """Passes hosts that the request's query holds for; all, if there is none.
+    """Passes hosts for which the request's query holds; all, if there is none.
 
     Reads: the hint `query`, a JSON list, or its text, whose first element is an operator. `= < > <= >=`
     compare the first operand with each of the others, `in` looks for it among them; `and`, `or` and `not`
-    take such lists. What a host does not have, or what is of another kind, meets no comparison. A text that
-    starts with `$` is one of the host's numbers (`$free_ram_mb`, `$total_usable_ram_mb`, `$free_disk_mb`,
-    `$total_usable_disk_gb`, `$disk_mb_used`, `$vcpus_total`, `$vcpus_used`, `$num_instances`, `$num_io_ops`)
-    or a path into its capabilities (`$capabilities.cpu_info.vendor`; `$cpu_info`, `$hypervisor_type`,
-    `$hypervisor_version` and `$supported_instances` also without `capabilities.`). Any other variable is
-    refused, and so are names, addresses and ids of hosts. A request
-    with a query is filtered by it even where this filter is not enabled; a query that is not of this form is
-    refused (`filter_query_invalid`).
+    take such lists. `< > <= >=` compare numbers only. A value that a host does not have, or that is of
+    another kind, meets no comparison. A text that starts with `$` is one of the host's numbers
+    (`$free_ram_mb`, `$total_usable_ram_mb`, `$free_disk_mb`, `$total_usable_disk_gb`, `$disk_mb_used`,
+    `$vcpus_total`, `$vcpus_used`) or a path into its capabilities (`$capabilities.cpu_info.vendor`;
+    `$cpu_info`, `$hypervisor_type`, `$hypervisor_version` and `$supported_instances` also without
+    `capabilities.`). Any other variable is refused: names, addresses and ids of hosts, and counts of
+    instances, are never read. A query has at most 256 operands and 16,384 characters. A request with a query
+    is filtered by it even where this filter is not enabled; a query that is not of this form is refused
+    (`filter_query_invalid`).
 
     Example: `["and", [">=", "$free_ram_mb", 1024], ["in", "$capabilities.gpu", "a100", "h100"]]`.
     """
@@ -33,7 +34,8 @@ class JSONFilter(BaseHostFilter):
         self._query(spec)
 
     def changes_with_picks(self, spec: RequestSpec) -> bool:
-        return bool(spec.filter_query)
+        query = self._query(spec)
+        return query is not None and query.reads_numbers
 
     def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
         query = self._query(spec)
@@ -45,6 +47,10 @@ class JSONFilter(BaseHostFilter):
             return hosts.everyone
         return query.hold(hosts)
 
-    @staticmethod
-    def _query(spec: RequestSpec) -> Query | None:
-        return parse_query(spec.filter_query) if spec.filter_query else None
+    def _query(self, spec: RequestSpec) -> Query | None:
+        if not spec.filter_query:
+            return None
+        if self not in spec.readings:
+            spec.readings[self] = parse_query(spec.filter_query)
+        query: Query = spec.readings[self]
+        return query

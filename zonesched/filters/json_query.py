@@ -4,10 +4,13 @@
 
 `=  <  >  <=  >=` compare their first operand with each of the others, `in` looks for it among them; `and`,
 `or` and `not` take conditions (`not` of several: one of them is false). A text that starts with `$` is a
-variable: one of the host's numbers (`$free_ram_mb`), or a path into its capabilities
-(`$capabilities.cpu_info.vendor`), without `capabilities.` only for the four of HYPERVISOR_FACTS. Every other
-variable is refused: names, addresses and ids of hosts are never read. A comparison with something the host
-does not have, or of different kinds (number, text, truth), does not hold.
+variable: a number of the host (`$free_ram_mb`), or a path into its capabilities. A comparison with a value
+that the host does not have, or of different kinds (number, text, truth), does not hold.
+
+Refused are variables that tell which host it is, counts of everybody's instances, and `<  >  <=  >=` of
+texts: with these a caller could read any text of a capability letter by letter.
+
+The cost of a query is bounded when it is read: at most MAX_OPERANDS operands are looked at per host.
 
 >>> parse_query('[">", "$free_ram_mb", ["="]]')
 Traceback (most recent call last):
@@ -20,7 +23,7 @@ from __future__ import annotations
 import json
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -28,28 +31,42 @@ from typing import Any
 import numpy as np
 
 from zonesched.errors import BadRequest
-from zonesched.filters.json_operand import Capability, Constant, Number, Operand
+from zonesched.filters.json_operand import (
+    COUNT_COLUMNS,
+    RESOURCE_COLUMNS,
+    Capability,
+    Constant,
+    Number,
+    OfFacts,
+    Operand,
+    as_number,
+    kind_of,
+)
 from zonesched.model.arrays import Bools
-from zonesched.model.host_state import RESOURCE_NUMBERS, HostState
+from zonesched.model.host_row import SharedFacts
+from zonesched.model.host_state import HostState
 from zonesched.model.host_view import HostView
 
 MAX_LENGTH = 16_384
 MAX_DEPTH = 32
+MAX_OPERANDS = 256
 MAX_EXACT = 2**53
 
-COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "=": operator.eq,
+Compare = Callable[[Any, Any], Any]
+
+ORDERS: Mapping[str, Compare] = {
     "<": operator.lt,
     ">": operator.gt,
     "<=": operator.le,
     ">=": operator.ge,
 }
+COMPARISONS: Mapping[str, Compare] = {"=": operator.eq, **ORDERS}
 MEMBERSHIP = "in"
 JUNCTIONS = ("and", "or", "not")
 
 CAPABILITIES = "capabilities"
 HYPERVISOR_FACTS = ("cpu_info", "hypervisor_type", "hypervisor_version", "supported_instances")
-"""Capabilities that OpenStack Compute has as attributes of a host."""
+"""Capabilities that are also read without `capabilities.`: in OpenStack Compute they are a host's own."""
 
 IDENTIFYING = frozenset(
     {
@@ -67,7 +84,7 @@ IDENTIFYING = frozenset(
         "uuid",
     }
 )
-"""Variables that would tell which host it is, however they are spelled."""
+"""Variables that tell which host it is: refused in each spelling."""
 
 
 class Query(ABC):
@@ -75,29 +92,84 @@ class Query(ABC):
 
     @abstractmethod
     def holds(self, state: HostState) -> bool:
-        """Of one host."""
+        """Whether the condition holds for one host."""
 
     @abstractmethod
     def hold(self, hosts: HostView) -> Bools:
-        """Of each host of the view."""
+        """Whether the condition holds, for each host of the view. Raise OutOfTime."""
+
+    @property
+    @abstractmethod
+    def reads_numbers(self) -> bool:
+        """Whether instances that are placed on a host can change the answer."""
 
 
 @dataclass(frozen=True)
 class Comparison(Query):
     """The first operand compared with each of the others; with `any_other`, one success is enough."""
 
-    compare: Callable[[Any, Any], Any]
+    compare: Compare
     first: Operand
     others: tuple[Operand, ...]
     any_other: bool = False
 
+    @property
+    def reads_numbers(self) -> bool:
+        return any(isinstance(operand, Number) for operand in (self.first, *self.others))
+
     def holds(self, state: HostState) -> bool:
-        results = (self.first.compared(self.compare, other, state) for other in self.others)
-        return any(results) if self.any_other else all(results)
+        first = self.first.value(state)
+        return self._combine(
+            self._holds_of_numbers(first, other.value(state))
+            if isinstance(self.first, Number) or isinstance(other, Number)
+            else self._holds_of(first, other.value(state))
+            for other in self.others
+        )
 
     def hold(self, hosts: HostView) -> Bools:
-        results = [self.first.compared_all(self.compare, other, hosts) for other in self.others]
+        """Ask about capabilities once per distinct facts; compare numbers as columns."""
+        results: list[Bools] = []
+        numbers = self.others
+        if isinstance(self.first, OfFacts):
+            of_facts = tuple(other for other in self.others if isinstance(other, OfFacts))
+            numbers = tuple(other for other in self.others if not isinstance(other, OfFacts))
+            if of_facts:
+                results.append(hosts.by_shared_facts(self._question(self.first, of_facts)))
+        if numbers:
+            left = self.first.column(hosts)
+            columns = (other.column(hosts) for other in hosts.deadline.watch(numbers))
+            results += [self.compare(left, column) for column in columns]
         return reduce(np.logical_or if self.any_other else np.logical_and, results)
+
+    def _question(self, first: OfFacts, others: Sequence[OfFacts]) -> Callable[[SharedFacts], bool]:
+        constants = [other.constant for other in others if isinstance(other, Constant)]
+        if self.any_other and len(constants) == len(others):
+            wanted = frozenset((kind_of(constant), constant) for constant in constants)
+            return lambda facts: _is_among(first.of_facts(facts), wanted)
+
+        def holds(facts: SharedFacts) -> bool:
+            value = first.of_facts(facts)
+            return self._combine(self._holds_of(value, other.of_facts(facts)) for other in others)
+
+        return holds
+
+    def _combine(self, results: Iterable[bool]) -> bool:
+        return any(results) if self.any_other else all(results)
+
+    def _holds_of(self, left: object, right: object) -> bool:
+        kind = kind_of(left)
+        if kind == "" or kind != kind_of(right) or (kind == "text" and self.compare is not operator.eq):
+            return False
+        return bool(self.compare(left, right))
+
+    def _holds_of_numbers(self, left: object, right: object) -> bool:
+        # As the columns have it, which are of float64: NaN, for what is not a number, meets no comparison.
+        return bool(self.compare(as_number(left), as_number(right)))
+
+
+def _is_among(value: object, wanted: frozenset[tuple[str, object]]) -> bool:
+    kind = kind_of(value)
+    return kind != "" and (kind, value) in wanted
 
 
 @dataclass(frozen=True)
@@ -106,6 +178,10 @@ class Junction(Query):
 
     word: str
     parts: tuple[Query, ...]
+
+    @property
+    def reads_numbers(self) -> bool:
+        return any(part.reads_numbers for part in self.parts)
 
     def holds(self, state: HostState) -> bool:
         results = (part.holds(state) for part in self.parts)
@@ -118,7 +194,7 @@ class Junction(Query):
                 return not all(results)
 
     def hold(self, hosts: HostView) -> Bools:
-        results = [part.hold(hosts) for part in self.parts]
+        results = [part.hold(hosts) for part in hosts.deadline.watch(self.parts)]
         match self.word:
             case "and":
                 return reduce(np.logical_and, results)
@@ -129,42 +205,51 @@ class Junction(Query):
 
 
 def parse_query(text: str) -> Query:
-    """The query that `text` (JSON) says.
+    """Return the query that is written in `text` (JSON).
 
-    Raises BadRequest (filter_query_invalid, field filter_query) for anything that is not in the grammar,
-    longer than 16,384 characters or deeper than 32 lists.
+    Raise BadRequest (filter_query_invalid, field filter_query) for a text that is not in the grammar, is
+    longer than 16,384 characters, deeper than 32 lists, or has more than 256 operands.
     """
     if len(text) > MAX_LENGTH:
         raise _invalid(f"it is longer than {MAX_LENGTH} characters")
     try:
-        return _condition(json.loads(text, parse_constant=_refuse_constant), MAX_DEPTH)
+        query = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise _invalid("it is not JSON") from error
+    return _Reader().condition(query, MAX_DEPTH)
 
 
-def _condition(value: object, depth: int) -> Query:
-    if not isinstance(value, list) or not value:
-        raise _invalid("a condition must be a list that starts with an operator")
-    if depth == 0:
-        raise _invalid(f"it is deeper than {MAX_DEPTH} lists")
-    word, operands = value[0], value[1:]
-    if not isinstance(word, str) or word not in (*COMPARISONS, MEMBERSHIP, *JUNCTIONS):
-        known = " ".join((*COMPARISONS, MEMBERSHIP, *JUNCTIONS))
-        raise _invalid(f"a condition must start with one of {known}")
-    if word in JUNCTIONS:
-        if not operands:
-            raise _invalid(f"{word!r} needs at least one condition")
-        return Junction(word, tuple(_condition(operand, depth - 1) for operand in operands))
-    return _comparison(word, operands)
+class _Reader:
+    """Reads one query, and counts its operands."""
 
+    def __init__(self) -> None:
+        self._operands = 0
 
-def _comparison(word: str, values: Sequence[object]) -> Comparison:
-    if len(values) < 2:
-        raise _invalid(f"{word!r} needs at least two operands")
-    first, *others = (_operand(word, value) for value in values)
-    if word == MEMBERSHIP:
-        return Comparison(operator.eq, first, tuple(others), any_other=True)
-    return Comparison(COMPARISONS[word], first, tuple(others))
+    def condition(self, value: object, depth: int) -> Query:
+        if not isinstance(value, list) or not value:
+            raise _invalid("a condition must be a list that starts with an operator")
+        if depth == 0:
+            raise _invalid(f"it is deeper than {MAX_DEPTH} lists")
+        word, operands = value[0], value[1:]
+        if not isinstance(word, str) or word not in (*COMPARISONS, MEMBERSHIP, *JUNCTIONS):
+            known = " ".join((*COMPARISONS, MEMBERSHIP, *JUNCTIONS))
+            raise _invalid(f"a condition must start with one of {known}")
+        if word in JUNCTIONS:
+            if not operands:
+                raise _invalid(f"{word!r} needs at least one condition")
+            return Junction(word, tuple(self.condition(operand, depth - 1) for operand in operands))
+        return self._comparison(word, operands)
+
+    def _comparison(self, word: str, values: Sequence[object]) -> Comparison:
+        if len(values) < 2:
+            raise _invalid(f"{word!r} needs at least two operands")
+        self._operands += len(values)
+        if self._operands > MAX_OPERANDS:
+            raise _invalid(f"it has more than {MAX_OPERANDS} operands")
+        first, *others = (_operand(word, value) for value in values)
+        if word == MEMBERSHIP:
+            return Comparison(operator.eq, first, tuple(others), any_other=True)
+        return Comparison(COMPARISONS[word], first, tuple(others))
 
 
 def _operand(word: str, value: object) -> Operand:
@@ -178,14 +263,18 @@ def _operand(word: str, value: object) -> Operand:
         case str() if value.startswith("$"):
             return _variable(value[1:])
         case str():
+            if word in ORDERS:
+                raise _invalid(f"{word!r} compares numbers only; texts are compared with = and in")
             return Constant(value)
         case _:
             raise _invalid(f"an operand of {word!r} must be a number, a text, true or false")
 
 
 def _variable(path: str) -> Operand:
-    if path in RESOURCE_NUMBERS:
+    if path in RESOURCE_COLUMNS:
         return Number(path)
+    if path in COUNT_COLUMNS:
+        raise _invalid("counts of everybody's instances are never read")
     scope, *inner = path.split(".")
     keys = inner if scope == CAPABILITIES else [scope, *inner]
     if not keys or not all(keys):
@@ -193,7 +282,7 @@ def _variable(path: str) -> Operand:
     if keys[0] in IDENTIFYING:
         raise _invalid("names, addresses and ids of hosts are never read")
     if scope != CAPABILITIES and scope not in HYPERVISOR_FACTS:
-        known = ", ".join(f"${name}" for name in (*RESOURCE_NUMBERS, *HYPERVISOR_FACTS))
+        known = ", ".join(f"${name}" for name in (*RESOURCE_COLUMNS, *HYPERVISOR_FACTS))
         raise _invalid(f"a variable must be one of {known}, or start with $capabilities.")
     return Capability(tuple(keys))
 

@@ -24,7 +24,7 @@ class AggregateNumInstancesFilter(AggregateHostLimitFilter):
 
     Reads: metadata of aggregates, `max_instances_per_host`; where several aggregates of a host say a number,
     the smallest counts. Where none does, the option `max_instances_per_host` (50) does, as for
-    NumInstancesFilter. So it does where one of them says something that is no number, with a warning once.
+    NumInstancesFilter. It also does where the value of one of them is not a number, which is logged once.
 
     Example: an aggregate of licensed hosts has `max_instances_per_host = 4`: none of them ever has a fifth.
     """

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from zonesched.filters.free_amount import RoomOfClassFilter
+from zonesched.filters.free_amount import FreeAmountFilter
 from zonesched.model.request_spec import MEMORY_MB
 
 
-class RamFilter(RoomOfClassFilter):
+class RamFilter(FreeAmountFilter):
     """Passes hosts whose capacity of MEMORY_MB, less what claims take, covers one instance.
 
     Reads: the flavor's RAM, or its extra spec `resources:MEMORY_MB` in its place, and the host's capacity.

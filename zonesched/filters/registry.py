@@ -1,4 +1,4 @@
-"""Which filters a zone knows, by name: built-in ones, and those its configuration names."""
+"""The filters of a zone by name: the built-in ones, and those that its configuration names."""
 
 from __future__ import annotations
 
@@ -102,19 +102,19 @@ OLDER_NAMES: Mapping[str, str] = {
 OPTION, AVAILABLE = "enabled_filters", "available_filters"
 GROUP = "zonesched.filters"
 ALL_BUILT_IN = ("all_filters", "standard_filters")
-"""Last parts of what `available_filters` calls all built-in filters, as the documents do."""
+"""Last part of the names of all built-in filters in `available_filters`, as in the documents."""
 
 
 @dataclass(frozen=True)
 class HostFilters:
-    """The filters every request passes, in order, and all that a request may add by name."""
+    """The filters that every request passes, in order, and all filters that a request may add by name."""
 
     default: tuple[BaseHostFilter, ...]
     known: Mapping[str, BaseHostFilter]
 
     @classmethod
     def from_conf(cls, conf: Conf) -> HostFilters:
-        """Raises ConfigError that names the option, an unknown filter and the known ones."""
+        """Raise ConfigError that names the option, the unknown filter and the known ones."""
         known: dict[str, BaseHostFilter] = {}
         for item in conf[AVAILABLE]:
             if item.rpartition(".")[2] in ALL_BUILT_IN:
@@ -137,7 +137,7 @@ class HostFilters:
         return cls(default, known)
 
     def for_request(self, spec: RequestSpec) -> tuple[BaseHostFilter, ...]:
-        """The enabled filters, then those the request adds; each once.
+        """Return the enabled filters, then those that the request adds, each once.
 
         Enabled are those of the configuration, or what this zone's admin chose in their place; none for a
         request whose hosts the admin forces. Raises as `added_by`.
@@ -150,31 +150,31 @@ class HostFilters:
         return tuple(dict.fromkeys((*enabled, *self.added_by(spec))))
 
     def added_by(self, spec: RequestSpec) -> tuple[BaseHostFilter, ...]:
-        """Those the request names, and those that heed what it asks for, whether anybody enabled them or not.
+        """Return the filters that the request names, and those that its hints, query or group need.
 
         Raises FilterUnknown for one that this zone does not have.
         """
         named = [self._named(name, "filters") for name in spec.filters]
-        return (*named, *(self._heeding(name, field) for name, field in _needed(spec)))
+        return (*named, *(self._needed_for(name, field) for name, field in _needed(spec)))
 
     def _named(self, name: str, field: str) -> BaseHostFilter:
         found = self.known.get(OLDER_NAMES.get(name, name))
         if found is None:
             # Not those of the zone's own configuration: who asks may be another zone.
             known = ", ".join(sorted(self.known.keys() & BUILT_IN.keys()))
-            message = f"There is no host filter {name!r} here. Of the built-in ones there are: {known}."
+            message = f"This zone has no host filter {name!r}. Of the built-in filters it has: {known}."
             raise FilterUnknown(message, filter_name=name, field=field)
         return found
 
-    def _heeding(self, name: str, field: str) -> BaseHostFilter:
+    def _needed_for(self, name: str, field: str) -> BaseHostFilter:
         if name not in self.known:
-            message = f"{field}: it needs the host filter {name}, which is not available here."
+            message = f"{field}: this needs the host filter {name}, which is not available in this zone."
             raise FilterUnknown(message, filter_name=name, field=field)
         return self.known[name]
 
 
 def _needed(spec: RequestSpec) -> Iterator[tuple[str, str]]:
-    """The filters that heed what the request asks for, and the field that does so."""
+    """Yield the filters that the request needs, each with the field that needs it."""
     if spec.filter_query:
         yield JSONFilter.__name__, "filter_query"
     for hint in (ADDRESS_HINT, CIDR_HINT):
@@ -192,7 +192,7 @@ def _needed(spec: RequestSpec) -> Iterator[tuple[str, str]]:
 
 
 def _by_its_names(item: str, host_filter: BaseHostFilter) -> Mapping[str, BaseHostFilter]:
-    """How a request may call a filter of one's own: as the configuration does, and by its class's name."""
+    """Return a filter under both names that requests may use: as configured, and its class name."""
     return {item: host_filter, host_filter.name: host_filter}
 
 
@@ -200,12 +200,12 @@ def _make(option: str, item: str, conf: Conf) -> BaseHostFilter:
     loaded = BUILT_IN.get(OLDER_NAMES.get(item, item)) or load_named(option, GROUP, item, sorted(BUILT_IN))
     if not (isinstance(loaded, type) and issubclass(loaded, BaseHostFilter | AbstractHostFilter)):
         raise ConfigError(
-            f"Option {option}: {item} is neither a BaseHostFilter nor an AbstractHostFilter.", field=option
+            f"Option {option}: {item} is not a BaseHostFilter and not an AbstractHostFilter.", field=option
         )
     try:
         made = loaded.from_conf(conf)
     except ZoneschedError:
         raise
     except Exception as error:
-        raise ConfigError(f"Option {option}: {item} cannot be made: {error!r}", field=option) from error
+        raise ConfigError(f"Option {option}: {item} cannot be created: {error!r}", field=option) from error
     return made if isinstance(made, BaseHostFilter) else adapt(made)

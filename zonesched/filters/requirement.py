@@ -1,4 +1,4 @@
-"""What an extra spec demands of a value that a host reports or an aggregate says: an operator and a text.
+"""The demand of an extra spec on a capability or a value of metadata: an operator and a text.
 
     >= 5        a number of at least 5          s== 2.1.0       this very text
     = 5         the same, as for vcpus          s!= s>= s> s<= s<    texts in order of their characters
@@ -55,13 +55,13 @@ _SPLIT = re.compile(rf"({'|'.join(map(re.escape, _LONGEST_FIRST))})\s*(.*)", re.
 
 @dataclass(frozen=True)
 class Requirement:
-    """An operator of OPERATORS and what stands after it: one text, or several for `<all-in>` and `<or>`."""
+    """An operator of OPERATORS and its operands: one text, or several for `<all-in>` and `<or>`."""
 
     operator: str
     wanted: tuple[str, ...]
 
     def met_by(self, value: object) -> bool:
-        """Whether a value (text, number, truth, a list of these, or None for a missing one) meets it."""
+        """Return True if a value meets it: a text, number, truth, list of these, or None if missing."""
         if self.operator in NUMBER_OPERATORS:
             number = _number(value)
             return number is not None and NUMBER_OPERATORS[self.operator](number, float(self.wanted[0]))
@@ -82,7 +82,7 @@ class Requirement:
 
 
 def parse_requirement(text: str) -> Requirement:
-    """The requirement that an extra spec's text says. Raises ValueError, which names what is accepted."""
+    """Read the text of an extra spec. Raise ValueError, which names the accepted forms."""
     text = text.strip()
     split = _SPLIT.match(text)
     if split is None:
@@ -105,7 +105,7 @@ def parse_requirement(text: str) -> Requirement:
 
 
 def follow(value: Any, keys: tuple[str, ...]) -> object:
-    """What stands at a path of keys in nested mappings, or in JSON texts of such; None for nothing."""
+    """Return the value at a path of keys in nested mappings or JSON texts of them; None if missing."""
     for key in keys:
         if isinstance(value, str):
             value = _mapping_of(value)

@@ -12,7 +12,7 @@ _OF_OTHER_FILTERS = frozenset({VCPU, MEMORY_MB, DISK_GB})
 
 
 class ResourceClassFilter(BaseHostFilter):
-    """Passes hosts with room of every class besides VCPU, MEMORY_MB and DISK_GB, and fitting units of all.
+    """Passes hosts with enough of every class besides VCPU, MEMORY_MB and DISK_GB, and fitting units of all.
 
     Reads: the flavor's extra specs `resources:CLASS`, each a number of units that one instance takes, and the
     host's inventories: capacity less what claims take, and whether `min_unit`, `max_unit` and `step_size`
@@ -24,7 +24,7 @@ class ResourceClassFilter(BaseHostFilter):
     """
 
     code = "not_enough_resources"
-    implied_by_room = True
+    implied_by_free_slots = True
 
     def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
         return all(

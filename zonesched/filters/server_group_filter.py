@@ -57,19 +57,19 @@ class ServerGroupAntiAffinityFilter(BaseHostFilter):
 
     def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
         match spec.group:
-            case ServerGroup(policy=GroupPolicy.ANTI_AFFINITY, max_server_per_host=most):
-                return host_state.group_instances < most
+            case ServerGroup(policy=GroupPolicy.ANTI_AFFINITY, max_server_per_host=maximum):
+                return host_state.group_instances < maximum
             case _:
                 return True
 
     def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
         match spec.group:
-            case ServerGroup(policy=GroupPolicy.ANTI_AFFINITY, max_server_per_host=most):
-                return hosts.group_instances < most
+            case ServerGroup(policy=GroupPolicy.ANTI_AFFINITY, max_server_per_host=maximum):
+                return hosts.group_instances < maximum
             case _:
                 return hosts.everyone
 
 
 def group_policy(spec: RequestSpec) -> GroupPolicy | None:
-    """The policy of the request's server group; None without a group."""
+    """Return the policy of the request's server group; None without a group."""
     return spec.group.policy if isinstance(spec.group, ServerGroup) else None

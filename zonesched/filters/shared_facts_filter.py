@@ -1,4 +1,4 @@
-"""Filters that read nothing of a host but what many hosts have in common, in one form for both."""
+"""Filters that read only facts that many hosts share; one question answers for one host and for many."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Question = Callable[[SharedFacts], bool]
 
 
 def any_host(facts: SharedFacts) -> bool:
-    """The question of a request that asks nothing."""
+    """Answer True for every host: the question of a request without demands."""
     return True
 
 
 class SharedFactsFilter(BaseHostFilter, ABC):
-    """Makes one question of the request, and asks it once for all hosts that share their facts."""
+    """A filter that makes one question of the request, and asks it once per distinct facts."""
 
     shared_facts_only = True
 
     @abstractmethod
     def question(self, spec: RequestSpec) -> Question:
-        """What the request asks of a host; `any_host` if nothing. Raises BadRequest if it cannot be read."""
+        """Return the question to ask of each host, or `any_host`. Raise BadRequest for a wrong request."""
 
     def check(self, spec: RequestSpec) -> None:
         self._asked(spec)

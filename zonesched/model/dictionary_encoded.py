@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zonesched.model.arrays import Bools, Floats, Ints, RowSelection
+from zonesched.model.work_deadline import NO_DEADLINE, WorkDeadline
 
 V = TypeVar("V")
 
@@ -64,33 +65,38 @@ class EncodedColumn(Generic[V]):
         self.set(row, self._keys[0], self._values[0])
 
     def flags(
-        self, rows: RowSelection, question: Callable[[V], bool], everyone: Bools | None = None
+        self,
+        rows: RowSelection,
+        question: Callable[[V], bool],
+        everyone: Bools | None = None,
+        deadline: WorkDeadline = NO_DEADLINE,
     ) -> Bools:
         """The answer for each of `rows`; asked at most once per distinct value of the column.
 
         A slice is of the first rows. `everyone` is answered where all are true. Never write to the answer.
+        Raise OutOfTime; what was answered until then is kept.
         """
         key = _key(question, rows)
         if key is None:
-            found = self._ask(rows, question)
+            found = self._ask(rows, question, deadline)
         elif key in self._answers:
             found = self._answers[key]
         else:
             if len(self._answers) >= _MOST_ANSWERS:
                 self._answers.clear()
-            found = self._answers[key] = self._ask(rows, question)
+            found = self._answers[key] = self._ask(rows, question, deadline)
         if found is not None:
             return found
         return np.ones(len(self._numbers[rows]), dtype=np.bool_) if everyone is None else everyone
 
-    def _ask(self, rows: RowSelection, question: Callable[[V], bool]) -> Bools | None:
+    def _ask(self, rows: RowSelection, question: Callable[[V], bool], deadline: WorkDeadline) -> Bools | None:
         """The answer for each of the rows; None if all are true."""
         numbers = self._numbers[rows]
         asked = self._worth_asking(numbers)
         known = self._answers_to(question)
-        for number in asked:
-            if known[number] == _NOT_ASKED:
-                known[number] = _YES if question(self._values[number]) else _NO
+        unknown = [number for number in asked if known[number] == _NOT_ASKED]
+        for number in deadline.watch(unknown):
+            known[number] = _YES if question(self._values[number]) else _NO
         answers: Bools = np.frombuffer(known, dtype=np.uint8) == _YES
         return None if answers[asked].all() else answers[numbers]
 
@@ -106,11 +112,13 @@ class EncodedColumn(Generic[V]):
             del self._kept[next(iter(self._kept))]
         return known
 
-    def numbers(self, rows: RowSelection, question: Callable[[V], float]) -> Floats:
+    def numbers(
+        self, rows: RowSelection, question: Callable[[V], float], deadline: WorkDeadline = NO_DEADLINE
+    ) -> Floats:
         """As `flags`, for a question whose answer is a number."""
         numbers = self._numbers[rows]
         answers = np.zeros(len(self._values))
-        for number in self._worth_asking(numbers):
+        for number in deadline.watch(self._worth_asking(numbers)):
             answers[number] = question(self._values[number])
         return answers[numbers]
 

@@ -23,6 +23,7 @@ from zonesched.model.host_table import HostTable
 from zonesched.model.request_context import NOTHING_KNOWN, RequestContext
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.tie_break import mix, text_hash
+from zonesched.model.work_deadline import NO_DEADLINE, WorkDeadline
 
 V = TypeVar("V")
 
@@ -49,31 +50,39 @@ class HostView:
         spec: RequestSpec,
         context: RequestContext = NOTHING_KNOWN,
         copies: Ints | None = None,
+        deadline: WorkDeadline = NO_DEADLINE,
     ) -> None:
         """`context`: what the zone knows about the request.
 
         `copies`: instances of `spec` that are virtually on each host; None says none anywhere.
 
-        `kept`: what a reader wants to find again.
+        `deadline`: when a loop over the hosts of this view ends with OutOfTime.
         """
         self.table = table
         self._which = rows
         self.spec = spec
         self.context = context
         self.copies = copies
+        self.deadline = deadline
         self._kept: dict[tuple[str, str], Floats] = {}
         self._admitted: dict[str, Bools] = {}
         self._have_left: dict[tuple[str, int], Bools] = {}
         self.kept: dict[str, object] = {}
 
     @classmethod
-    def whole(cls, table: HostTable, spec: RequestSpec, context: RequestContext = NOTHING_KNOWN) -> HostView:
+    def whole(
+        cls,
+        table: HostTable,
+        spec: RequestSpec,
+        context: RequestContext = NOTHING_KNOWN,
+        deadline: WorkDeadline = NO_DEADLINE,
+    ) -> HostView:
         """Every row of the table, free rows too."""
-        return cls(table, slice(0, table.size), spec, context)
+        return cls(table, slice(0, table.size), spec, context, deadline=deadline)
 
     def pick(self, rows: RowSelection, copies: Ints | None = None) -> HostView:
         """Other rows of the same table for the same request."""
-        return HostView(self.table, rows, self.spec, self.context, copies)
+        return HostView(self.table, rows, self.spec, self.context, copies, self.deadline)
 
     def survivors(self, remaining: Bools) -> HostView:
         """Those hosts of a view of all rows that `remaining` names."""
@@ -82,7 +91,8 @@ class HostView:
             return self
         if count < DENSE * len(self):
             return self.pick(np.flatnonzero(remaining))
-        return HostView(self.table, _MostRows(self, remaining, count), self.spec, self.context)
+        rows = _MostRows(self, remaining, count)
+        return HostView(self.table, rows, self.spec, self.context, deadline=self.deadline)
 
     @property
     def read_of(self) -> HostView:
@@ -308,17 +318,17 @@ class HostView:
 
     def numbers_by_shared_facts(self, question: Callable[[SharedFacts], float]) -> Floats:
         """As `by_shared_facts`, for a question whose answer is a number."""
-        return self.table.shared_facts.numbers(self.rows, question)
+        return self.table.shared_facts.numbers(self.rows, question, self.deadline)
 
     def numbers_by_aggregates(self, question: Callable[[tuple[Aggregate, ...]], float]) -> Floats:
         """Asked once per distinct set of aggregates."""
-        return self.table.aggregate_sets.numbers(self.rows, question)
+        return self.table.aggregate_sets.numbers(self.rows, question, self.deadline)
 
     def by_representative(self, question: Callable[[HostState], bool]) -> Bools:
         """As `by_shared_facts`, asked about one host of each group with equal facts."""
         positions, group = self.table.shared_facts.groups(self.rows)
         answers = np.zeros(len(positions), dtype=np.bool_)
-        for number, position in enumerate(positions.tolist()):
+        for number, position in enumerate(self.deadline.watch(positions.tolist())):
             answers[number] = question(self.state(position))
         return answers[group]
 
@@ -334,15 +344,17 @@ class HostView:
         return state
 
     def states(self) -> Iterator[HostState]:
+        """Yield each host by itself. Raise OutOfTime between two chunks of them."""
         copies = np.zeros(len(self), dtype=np.int64) if self.copies is None else self.copies
-        for row, placed in zip(self.row_numbers.tolist(), copies.tolist(), strict=True):
+        pairs = zip(self.row_numbers.tolist(), copies.tolist(), strict=True)
+        for row, placed in self.deadline.watch(pairs):
             state = HostState(self.table, row, self.context)
             if placed:
                 state.consume(self.spec, placed)
             yield state
 
     def _asked(self, column: EncodedColumn[V], question: Callable[[V], bool]) -> Bools:
-        return column.flags(self.rows, question, self.everyone)
+        return column.flags(self.rows, question, self.everyone, self.deadline)
 
     def _column(self, resource_class: str, name: str) -> Floats:
         def read() -> Floats:

@@ -17,14 +17,15 @@ from zonesched.errors import BadRequest
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.filters.host_list_filter import HostListFilter
 from zonesched.model.arrays import Ints
-from zonesched.model.build_plan import MAX_WEIGHT
+from zonesched.model.build_plan import MAX_WEIGHT, FunnelStep
 from zonesched.model.decision_trace import HostJudgement, HostScore, ScorePart
 from zonesched.model.host_state import HostTuple, host_tuple
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import CostFunction, CostWeighing, RequestSpec, Unweighed, Weighing
+from zonesched.model.work_deadline import OutOfTime
 from zonesched.scheduler.choice import THE_BEST, Choice
-from zonesched.scheduler.funnel import answers_for, check_filter, passes_of, run_funnel
+from zonesched.scheduler.funnel import Survivors, answers_for, check_filter, passes_of, run_funnel
 from zonesched.scheduler.greedy import REFUSED
 from zonesched.scheduler.offer import Offer, OfferRequest, Pick
 from zonesched.scheduler.plugins import Plugins
@@ -94,16 +95,34 @@ class BaseScheduler:
         return observed_ranges(self.plugins.weighers.configured, table)
 
     def offer(self, request: OfferRequest) -> Offer:
-        """What this zone's own hosts offer. Raises BadRequest, FilterFailed, WeigherFailed."""
+        """What this zone's own hosts offer. Raises BadRequest, FilterFailed, WeigherFailed.
+
+        When the deadline comes first, the offer is what was found until then, and not complete.
+        """
         filters = self._filters(request.spec)
         self._check(filters, request.spec)
         survivors = run_funnel(request, filters, self.plugins.limits)
+        if not survivors.complete:
+            return Offer((), (), (), survivors.steps, weighing=request.spec.weighing, complete=False)
+        try:
+            return self._offer_of(survivors, filters, request)
+        except OutOfTime as error:
+            late = FunnelStep(self.name, error.code, len(survivors.hosts), 0)
+            steps = (*survivors.steps, late)
+            return Offer((), (), (), steps, weighing=request.spec.weighing, complete=False)
+
+    def _offer_of(
+        self, survivors: Survivors, filters: Sequence[BaseHostFilter], request: OfferRequest
+    ) -> Offer:
         spec = self.settle(survivors.hosts, request.spec)
         if len(survivors.hosts) == 0:
             return Offer((), (), (), survivors.steps, weighing=spec.weighing)
         selection = Selection(survivors, filters, self._weighing(spec), request.scored)
-        best = self.scores(*selection.best(request.scored), spec)
-        return replace(selection.offer(), best=best, weighing=spec.weighing)
+        offer = replace(selection.offer(), weighing=spec.weighing)
+        try:
+            return replace(offer, best=self.scores(*selection.best(request.scored), spec))
+        except OutOfTime:
+            return offer
 
     def scores(self, hosts: HostView, weights: Ints, spec: RequestSpec) -> tuple[HostScore, ...]:
         """The weight of each host of the view, and the parts that it is made from."""

@@ -20,11 +20,15 @@ from zonesched.model.host_state import HostState
 from zonesched.model.host_view import DENSE, HostView
 from zonesched.model.own_zone import FORCE_HINTS, IGNORE_HINT, named_hosts
 from zonesched.model.request_spec import Policy, RequestSpec
+from zonesched.model.work_deadline import OutOfTime
 from zonesched.scheduler.aggregate_limits import NO_LIMITS, AggregateLimits
 from zonesched.scheduler.free_slots import have_room
 from zonesched.scheduler.offer import OfferRequest
 
 log = logging.getLogger(__name__)
+
+TIME_BUDGET = "time_budget"
+"""The name of the step that left out all hosts because the deadline came before any filter was asked."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,10 +36,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Survivors:
-    """The hosts a request may go to, and how it came to that."""
+    """The hosts a request may go to, and how it came to that; none where the deadline came first."""
 
     hosts: HostView
     steps: tuple[FunnelStep, ...]
+    complete: bool = True
 
 
 def run_funnel(
@@ -46,8 +51,12 @@ def run_funnel(
     A host that refused the request before is left out first, whoever enabled RetryFilter. For an affinity
     request a host needs room for all its instances. Raises FilterFailed.
     """
-    funnel = _Funnel(HostView.whole(request.table, request.spec, request.context))
-    _ask_all(funnel, request, filters, limits)
+    funnel = _Funnel(HostView.whole(request.table, request.spec, request.context, request.deadline))
+    try:
+        _ask_all(funnel, request, filters, limits)
+    except OutOfTime:
+        funnel.give_up()
+        return Survivors(funnel.whole.survivors(funnel.remaining), tuple(funnel.steps), complete=False)
     return Survivors(funnel.whole.survivors(funnel.remaining), tuple(funnel.steps))
 
 
@@ -119,7 +128,11 @@ def passes_of(host_filter: BaseHostFilter, state: HostState, spec: RequestSpec) 
 
 
 def answers_of(host_filter: BaseHostFilter, hosts: HostView, spec: RequestSpec) -> Bools:
-    """What a filter says of each host; FilterFailed, and the trace in the log, if it cannot say."""
+    """What a filter says of each host; FilterFailed, and the trace in the log, if it cannot say.
+
+    Raises OutOfTime, before it is asked or from within.
+    """
+    hosts.deadline.check()
     answers = _asked(host_filter, lambda: np.asarray(host_filter.passes(hosts, spec)))
     if answers.shape != (len(hosts),) or answers.dtype != np.bool_:
         log.error("host filter %s gave no truth value per host", host_filter.name)
@@ -133,11 +146,13 @@ class _Funnel:
         self.remaining: Bools = whole.alive.copy()
         self.steps: list[FunnelStep] = []
         self._count = int(np.count_nonzero(self.remaining))
+        self._asking = TIME_BUDGET
 
     def answers(self, host_filter: BaseHostFilter, spec: RequestSpec) -> Bools:
         """One answer per row of the table; only those of remaining hosts mean anything."""
         if self._count == 0:
             return self.remaining
+        self._asking = host_filter.name
         if host_filter.vectorised and self._count >= DENSE * len(self.whole):
             return answers_of(host_filter, self.whole, spec)
         answers = np.zeros(len(self.whole), dtype=np.bool_)
@@ -151,6 +166,10 @@ class _Funnel:
             self.remaining &= allowed
             self._count = int(np.count_nonzero(self.remaining))
         self.steps.append(FunnelStep(name, code, before, self._count))
+
+    def give_up(self) -> None:
+        """Leave out all hosts, in the name of the filter that was being asked."""
+        self.narrow(self._asking, OutOfTime.code, np.zeros(len(self.whole), dtype=np.bool_))
 
 
 class _OneHost(_Funnel):

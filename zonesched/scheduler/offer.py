@@ -10,6 +10,7 @@ from zonesched.model.decision_trace import HostScore
 from zonesched.model.host_table import HostTable
 from zonesched.model.request_context import NOTHING_KNOWN, RequestContext
 from zonesched.model.request_spec import RequestSpec, Unweighed, Weighing
+from zonesched.model.work_deadline import NO_DEADLINE, WorkDeadline
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class OfferRequest:
 
     `context` is what the zone knows about the request; hosts that have refused it are left out.
     `zone_capabilities` are the values this zone has of each capability of its own. `scored`: of how many of
-    the best hosts the scores are wanted too.
+    the best hosts the scores are wanted too. `deadline`: when the work for it ends, whatever has been found.
     """
 
     table: HostTable
@@ -26,6 +27,7 @@ class OfferRequest:
     context: RequestContext = NOTHING_KNOWN
     zone_capabilities: Mapping[str, frozenset[str]] = field(default_factory=dict)
     scored: int = 0
+    deadline: WorkDeadline = NO_DEADLINE
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class Offer:
     ordered funnel from all hosts to those offered, and `limits` is what these ran out of where they have room
     for fewer instances than asked. `best` are the scores of the best hosts, as many as asked for.
 
-    `weighing` is the request's, or the one that was chosen from the filtered hosts.
+    `weighing` is the request's, or the one that was chosen from the filtered hosts. Where the deadline came
+    first, the offer is not `complete`: no host is offered that some filter was not asked about.
     """
 
     picks: tuple[Pick, ...]
@@ -55,3 +58,4 @@ class Offer:
     limits: tuple[FunnelStep, ...] = ()
     best: tuple[HostScore, ...] = ()
     weighing: Weighing = field(default_factory=Unweighed)
+    complete: bool = True

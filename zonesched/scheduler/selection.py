@@ -15,6 +15,7 @@ from zonesched.model.arrays import Bools, Hashes, Ints
 from zonesched.model.build_plan import FunnelStep
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import Policy
+from zonesched.model.work_deadline import OutOfTime
 from zonesched.scheduler.best import best
 from zonesched.scheduler.choice import THE_BEST, Choice, Lots
 from zonesched.scheduler.free_slots import room_for
@@ -76,6 +77,7 @@ class Selection:
             self._hosts = weighing.shortlist(survivors.hosts, max(wanted, scored))
         self._weights = weighing.weights(self._hosts)
         self._steps = survivors.steps
+        self._complete = True
         if self._weights.max() == REFUSED:
             self._leave_out_refused()
 
@@ -83,7 +85,7 @@ class Selection:
         """Bundles for an affinity request, else picks and alternates."""
         if self._spec.policy is Policy.AFFINITY:
             bundles = self._bundles()
-            return Offer((), (), bundles, self._steps)
+            return Offer((), (), bundles, self._steps, complete=self._complete)
         count = self._spec.num_instances
         order = self._best(count + self._spec.alternates)
         picks = self._pick(order, count)
@@ -96,6 +98,7 @@ class Selection:
             (),
             self._steps,
             self._limits(order, picks) if len(picks.indices) < count else (),
+            complete=self._complete,
         )
 
     def best(self, count: int) -> tuple[HostView, Ints]:
@@ -105,7 +108,10 @@ class Selection:
 
     def _limits(self, order: Ints, picks: Picks) -> tuple[FunnelStep, ...]:
         placed = np.bincount(picks.indices, minlength=len(order)).astype(np.int64)
-        return limits_of(self._hosts.pick(self._hosts.row_numbers[order], placed), self._again)
+        try:
+            return limits_of(self._hosts.pick(self._hosts.row_numbers[order], placed), self._again)
+        except OutOfTime:
+            return ()
 
     def _leave_out_refused(self) -> None:
         weighed = np.flatnonzero(self._weights != REFUSED)
@@ -117,13 +123,12 @@ class Selection:
     def _pick(self, order: Ints, count: int) -> Picks:
         def weigh_many(indices: Ints, placed: Ints) -> Ints:
             hosts = self._hosts.pick(self._hosts.row_numbers[order[indices]], placed)
-            passing = np.flatnonzero(self._pass_again(hosts))
-            weights = np.full(len(hosts), REFUSED, dtype=np.int64)
-            if len(passing):
-                weights[passing] = self._weighing.weights(
-                    hosts.pick(hosts.row_numbers[passing], placed[passing])
-                )
-            return weights
+            try:
+                return self._weights_again(hosts, placed)
+            except OutOfTime:
+                # The picks made so far stay; no host takes a further instance.
+                self._complete = False
+                return np.full(len(hosts), REFUSED, dtype=np.int64)
 
         def weigh_one(index: int, placed: int) -> int:
             return int(weigh_many(np.array([index]), np.array([placed]))[0])
@@ -140,6 +145,14 @@ class Selection:
             return pick_one_by_one(candidates, count, weigh_one)
         return pick_in_blocks(candidates, count, weigh_many)
 
+    def _weights_again(self, hosts: HostView, placed: Ints) -> Ints:
+        """The weights of hosts with instances on them, REFUSED where a filter does not pass them."""
+        passing = np.flatnonzero(self._pass_again(hosts))
+        weights = np.full(len(hosts), REFUSED, dtype=np.int64)
+        if len(passing):
+            weights[passing] = self._weighing.weights(hosts.pick(hosts.row_numbers[passing], placed[passing]))
+        return weights
+
     def _bundles(self) -> tuple[Pick, ...]:
         wanted = 1 + self._spec.alternates
         order = self._best(wanted) if not self._again else self._best_for_all(wanted)
@@ -154,11 +167,15 @@ class Selection:
         wanted = count + self._choice.subset_size - 1
         chosen: list[int] = []
         for index in best(self._weights, self._ties, len(self._weights)).tolist():
-            if self._takes_all(index):
-                chosen.append(index)
+            try:
+                if self._takes_all(index):
+                    chosen.append(index)
+            except OutOfTime:
+                self._complete = False
+                break
             if len(chosen) == wanted:
                 break
-        if len(chosen) < min(wanted, len(self._weights)):
+        if self._complete and len(chosen) < min(wanted, len(self._weights)):
             step = FunnelStep("affinity", "not_for_all_instances", len(self._weights), len(chosen))
             self._steps = (*self._steps, step)
         return np.array(chosen, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What the built-in weighers have in common: the multiplier is an option, named as its metadata key."""
+"""The base of the built-in weighers: the multiplier is an option, named as its metadata key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a weigher is: it gives each host a raw number, higher is better; the scheduler scales and adds them.
+"""The contract of a weigher: one raw number per host, higher is better; the scheduler scales and adds them.
 
 A weigher written for OpenStack Nova is ported by changing its import: `_weigh_object` and
 `weight_multiplier`. The vectorised form, `weigh`, must give the very same numbers.
@@ -47,27 +47,27 @@ class BaseHostWeigher:
 
     @classmethod
     def from_conf(cls, conf: Conf) -> Self:
-        """The weigher with this zone's settings."""
+        """Return the weigher with this zone's settings."""
         return cls()
 
     def weight_multiplier(self) -> float:
-        """The factor of this weigher's scaled value; negative turns its order around."""
+        """Return the factor of the scaled value; a negative one reverses the order."""
         return 1.0
 
     @property
     def vectorised(self) -> bool:
-        """Whether it has a form of its own for many hosts, which must stand the numbers of any host."""
+        """True if the weigher answers for many hosts at once; it may then be asked about any host."""
         return type(self).weigh is not BaseHostWeigher.weigh
 
     def weighs(self, spec: RequestSpec) -> bool:
-        """Whether the request gives this weigher anything to go by; one that has nothing costs nothing."""
+        """Return False if the weigher has nothing to say about the request; it is then not asked."""
         return True
 
     def _weigh_object(self, host_state: HostState, spec: RequestSpec) -> float:
-        """The raw value of one host; must be finite."""
+        """Return the raw value of one host; it must be finite."""
         raise NotImplementedError(f"{type(self).__name__} has no _weigh_object")
 
     def weigh(self, hosts: HostView, spec: RequestSpec) -> Floats:
-        """The raw value of each host of the view; this form asks `_weigh_object` about each."""
+        """Return the raw value of each host of the view; the default asks `_weigh_object` about each."""
         values = (float(self._weigh_object(state, spec)) for state in hosts.states())
         return np.fromiter(values, dtype=np.float64, count=len(hosts))

@@ -1,4 +1,4 @@
-"""Prefers the hosts of the zone that was asked to those of the zones below it."""
+"""Prefers the hosts of the zone that was asked to those of its child zones."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from zonesched.weights.built_in import BuiltInWeigher
 
 
 class CrossZoneWeigher(BuiltInWeigher):
-    """Prefers the hosts of the zone that took the user's request to those of all zones below it.
+    """Prefers the hosts of the zone that took the user's request to those of all its child zones.
 
-    Raw value: 1 in that zone and 0 in every other, told apart by whether the request has passed another
+    Raw value: 1 in that zone and 0 in every other, decided by whether the request has passed another
     zone before. The scale is 0 to 1, the same for every request. Multiplier: option
     `cross_zone_weight_multiplier` (0.0: does nothing, and the best host of the tree is chosen wherever it
-    is), or the aggregate metadata of that name; negative keeps the zone's own hosts for last. OpenStack's
+    is), or the aggregate metadata of that name; negative prefers the child zones. OpenStack's
     name for the like of it is `CrossCellWeigher`.
 
-    Example: with multiplier 3.0, and RAM, CPU and disk at 1.0, any own host with room comes before all
+    Example: with multiplier 3.0, and RAM, CPU and disk at 1.0, any local host with capacity comes before all
     others.
     """
 

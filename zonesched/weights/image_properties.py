@@ -34,7 +34,7 @@ class ImagePropertiesWeigher(BuiltInWeigher):
     maxval = 1.0
 
     def __init__(self, multiplier: float = 1.0, ratios: Iterable[tuple[str, float]] = ()) -> None:
-        """`ratios`: what each property counts; empty: 1 each."""
+        """`ratios`: how much each property counts; 1 each if empty."""
         super().__init__(multiplier)
         self._ratios = dict(ratios)
 
@@ -53,7 +53,7 @@ class ImagePropertiesWeigher(BuiltInWeigher):
         return hosts.image_score(self._scores((*hosts.table.images.keys(), spec.image_key), spec))
 
     def _scores(self, image_keys: Iterable[str], spec: RequestSpec) -> Mapping[str, float]:
-        """What one instance of each image counts for this request."""
+        """Return how much one instance of each image counts for this request."""
         return {key: self._score(json.loads(key), spec) for key in image_keys}
 
     def _score(self, properties: Mapping[str, str], spec: RequestSpec) -> float:

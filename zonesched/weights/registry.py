@@ -1,4 +1,4 @@
-"""Which weighers a zone knows, by name: built-in ones, and those its configuration names by dotted path."""
+"""The weighers of a zone by name: the built-in ones, and those that its configuration names."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ BUILT_IN: Mapping[str, type[BaseHostWeigher]] = {
 OPTION = "weight_classes"
 ENTRY_POINTS = "zonesched.weighers"
 ALL_WEIGHERS = ("all_weighers", "nova.scheduler.weights.all_weighers")
-"""What stands for every built-in weigher, here and in the original documents."""
+"""Names for all built-in weighers together, here and in the original documents."""
 
 
 @dataclass(frozen=True)
 class HostWeighers:
-    """The weighers that this zone's own requests are weighed with, and all that a parent's scale may name.
+    """The weighers of this zone's own requests, and all weighers that a parent's scale may name.
 
     `overrides` reads the multipliers that aggregates set, by weigher that lets them.
     """
@@ -62,14 +62,14 @@ class HostWeighers:
 
     @classmethod
     def from_conf(cls, conf: Conf) -> HostWeighers:
-        """Raises ConfigError that names an unknown weigher and the known ones."""
+        """Raise ConfigError that names an unknown weigher and the known ones."""
         names = [n for name in conf[OPTION] for n in (BUILT_IN if name in ALL_WEIGHERS else [name])]
         own = {name: _load(name, conf) for name in names if name not in BUILT_IN}
         known = {name: built_in.from_conf(conf) for name, built_in in BUILT_IN.items()} | own
         for name, weigher in known.items():
             if not math.isfinite(_multiplier(name, weigher)):
                 raise ConfigError(
-                    f"Option {OPTION}: the multiplier of {name} is no finite number.", field=OPTION
+                    f"Option {OPTION}: the multiplier of {name} is not a finite number.", field=OPTION
                 )
         with_key = {name: weigher for name, weigher in known.items() if weigher.multiplier_key}
         return cls(
@@ -82,15 +82,15 @@ class HostWeighers:
         )
 
     def named(self, name: str) -> BaseHostWeigher:
-        """Raises WeighingUnknown."""
+        """Return the weigher of this name. Raise WeighingUnknown."""
         if name not in self.known:
-            raise WeighingUnknown(f"There is no weigher {name!r} here.")
+            raise WeighingUnknown(f"This zone has no weigher {name!r}.")
         return self.known[name]
 
     def multipliers(self, name: str, of_scale: float, hosts: HostView) -> float | Floats:
-        """What a weigher's scaled value is multiplied with: one number, or one per host.
+        """Return the factor of a weigher's scaled value: one number, or one per host.
 
-        A host has what its aggregates say, else the multiplier `of_scale`, which every zone uses.
+        A host whose aggregates set no multiplier has `of_scale`, which every zone uses.
         """
         numbers = self.overrides.get(name)
         if numbers is None or not hosts.table.has_metadata(numbers.key):
@@ -114,4 +114,4 @@ def _load(path: str, conf: Conf) -> BaseHostWeigher:
     loaded = load_named(OPTION, ENTRY_POINTS, path, BUILT_IN)
     if isinstance(loaded, type) and issubclass(loaded, BaseHostWeigher):
         return loaded.from_conf(conf)
-    raise ConfigError(f"Option {OPTION}: {path} is no BaseHostWeigher.", field=OPTION)
+    raise ConfigError(f"Option {OPTION}: {path} is not a BaseHostWeigher.", field=OPTION)

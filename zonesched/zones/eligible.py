@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from zonesched.errors import ChildBusy
 from zonesched.model.request_spec import RequestSpec
+from zonesched.model.work_deadline import OutOfTime
 from zonesched.zones.child import Child, ChildInfo, ChildStatus, Offline, Ready, Waiting
 from zonesched.zones.known_child import KnownChild
 
@@ -35,6 +36,11 @@ class EligibleChildren:
         ask, misfit, silent = (tuple(child for child in g if child.id == child_id) for g in groups)
         codes = {**self.codes, **{child.id: code for child in others}}
         return EligibleChildren(ask, (*misfit, *others), silent, codes)
+
+    def out_of_time(self) -> EligibleChildren:
+        """The same without asking anybody: the request has no time left."""
+        codes = {**self.codes, **{child.id: OutOfTime.code for child in self.to_ask}}
+        return EligibleChildren((), self.not_fitting, (*self.silent, *self.to_ask), codes)
 
 
 def askable(children: Iterable[KnownChild], spec: RequestSpec, now: float) -> EligibleChildren:

@@ -43,6 +43,7 @@ from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import Policy, RequestSpec, spec_for_child
 from zonesched.model.request_wire import content_digest
 from zonesched.model.views import SealedOffer
+from zonesched.model.work_deadline import WorkDeadline
 from zonesched.scheduler.merge import adjust
 from zonesched.scheduler.offer import Offer, OfferRequest
 from zonesched.scheduler.scale import Range
@@ -137,9 +138,10 @@ def decide_on(
     """As `decide`, on these own hosts, for a request that comes from no other zone; and what it was by."""
     started_at = zone.clock.monotonic()
     context = _context(zone, spec, caller_id)
-    basis = _own_basis(zone, hosts, spec, context, scored)
+    deadline = WorkDeadline(zone.clock.monotonic, started_at + spec.time_budget_s - _reserve_s(zone, spec))
+    basis = _own_basis(zone, hosts, spec, context, scored, deadline)
     spec, own = basis.request.spec, basis.own
-    answers = _ask_children(zone, spec, caller_id, context.group_place, started_at)
+    answers = _ask_children(zone, spec, caller_id, context.group_place, deadline)
     below = tuple(
         replace(_child_source(child, offer), unreliable=child.id in answers.unreliable)
         for child, offer in answers.offers
@@ -210,13 +212,20 @@ def _own_account(spec: RequestSpec, own: Offer) -> LocalTrace:
 
 
 def _own_basis(
-    zone: Zone, hosts: LocalHosts, spec: RequestSpec, context: RequestContext, scored: int
+    zone: Zone,
+    hosts: LocalHosts,
+    spec: RequestSpec,
+    context: RequestContext,
+    scored: int,
+    deadline: WorkDeadline,
 ) -> Basis:
     with hosts.for_request(spec) as found:
         request = OfferRequest(found.table, spec, context, zone_capabilities=own_capabilities(zone))
         ranges, has_children = zone.children.ranges(), bool(zone.children.snapshot())
         scheduler, request = zone.schedulers.prepare(request, ranges, has_children)
-        offer = scheduler.offer(replace(request, scored=scored))
+        # To wait for the hosts costs children their time, and not this zone's hosts their offers.
+        deadline = deadline.at_least(_reserve_s(zone, spec))
+        offer = scheduler.offer(replace(request, scored=scored, deadline=deadline))
         offer = replace(offer, why=(*found.steps, *offer.why))
         weighed = replace(request, spec=replace(spec, weighing=offer.weighing))
         return Basis(weighed, offer, ranges, has_children)
@@ -263,8 +272,13 @@ def _context(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
     return zone.store.read(read)
 
 
+def _reserve_s(zone: Zone, spec: RequestSpec) -> float:
+    """Seconds of the time budget that are kept to merge, seal and answer."""
+    return min(float(zone.conf.select_reserve), spec.time_budget_s / 5)
+
+
 def _ask_children(
-    zone: Zone, spec: RequestSpec, caller_id: str, group: GroupPlace, started_at: float
+    zone: Zone, spec: RequestSpec, caller_id: str, group: GroupPlace, deadline: WorkDeadline
 ) -> _ChildAnswers:
     if keeps_to_own_hosts(spec.hints):
         return _ChildAnswers((), complete=True, accounts=kept_out(zone))
@@ -272,9 +286,10 @@ def _ask_children(
     if not asked.to_ask:
         return _ChildAnswers((), asked.complete, accounts_of(zone, spec, asked, []))
     unreliable = zone.store.read(lambda tx: placements.unreliable_children(tx, caller_id, spec.request_id))
-    left_s = spec.time_budget_s - (zone.clock.monotonic() - started_at)
-    reserve_s = min(zone.conf.select_reserve, spec.time_budget_s / 5)
-    budget_s = left_s - reserve_s
+    budget_s = deadline.left_s
+    if budget_s <= 0:
+        accounts = accounts_of(zone, spec, asked.out_of_time(), [])
+        return _ChildAnswers((), complete=False, accounts=accounts)
     child_spec = spec_for_child(spec, zone.uuid, budget_s)
     outcomes = zone.children.ask(
         asked.to_ask, lambda client: client.select(child_spec, budget_s), timeout_s=budget_s
@@ -314,7 +329,7 @@ def _merge(
         entries=merged.entries,
         alternates=merged.alternates,
         bundles=merged.bundles,
-        complete=answers.complete,
+        complete=answers.complete and own.complete,
         expires_in_s=min([zone.conf.build_plan_ttl, *(o.expires_in_s for _, o in answers.offers)]),
     )
 

@@ -1,0 +1,72 @@
+"""The moment by which the work for one request must have ended.
+
+>>> now = iter([0.0, 0.5, 1.0])
+>>> deadline = WorkDeadline.after(lambda: next(now), 1.0)
+>>> (deadline.has_passed, deadline.has_passed)
+(False, True)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from zonesched.errors import Unavailable
+
+T = TypeVar("T")
+
+CHUNK = 16
+"""Items of a loop between two looks at the clock."""
+
+
+class OutOfTime(Unavailable):
+    """The request's time budget is used up, so the rest of its work is not done."""
+
+    code = "out_of_time"
+
+    def __init__(self) -> None:
+        super().__init__("The time budget of the request is used up.")
+
+
+@dataclass(frozen=True)
+class WorkDeadline:
+    """A moment of a monotonic clock, in seconds; `monotonic` reads that clock."""
+
+    monotonic: Callable[[], float]
+    at: float
+
+    @classmethod
+    def after(cls, monotonic: Callable[[], float], seconds: float) -> WorkDeadline:
+        """Return the deadline that many seconds from now."""
+        return cls(monotonic, monotonic() + seconds)
+
+    def at_least(self, seconds: float) -> WorkDeadline:
+        """Return this deadline, or the one that many seconds from now if that is later."""
+        return WorkDeadline(self.monotonic, max(self.at, self.monotonic() + seconds))
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left; 0 or less once it has passed."""
+        return self.at - self.monotonic()
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether no time is left."""
+        return self.monotonic() >= self.at
+
+    def check(self) -> None:
+        """Raise OutOfTime if no time is left."""
+        if self.has_passed:
+            raise OutOfTime
+
+    def watch(self, items: Iterable[T]) -> Iterator[T]:
+        """Yield the items; raise OutOfTime between two chunks of them if no time is left."""
+        for number, item in enumerate(items):
+            if number % CHUNK == 0:
+                self.check()
+            yield item
+
+
+NO_DEADLINE = WorkDeadline(lambda: 0.0, math.inf)
