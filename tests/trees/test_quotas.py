@@ -403,3 +403,15 @@ def test_only_so_many_selects_are_under_way(tmp_path: Path) -> None:
 
     assert while_full == {"leaf": 0, "spare": 1}
     assert placed(tree) == {"leaf": 1, "spare": 1}
+
+
+def test_instances_in_error_take_nothing_of_a_quota(tmp_path: Path) -> None:
+    node = a_node(tmp_path, project_instances=20)
+    too_many = boot(node, 20)
+    while background.work_on_boots(node.zone) == 0.0:
+        pass
+
+    assert too_many.status == 202
+    assert {row.status for row in sql(node.zone, "select status from instances")} == {"ERROR"}
+    assert boot(node, 10).status == 202
+    assert refused(boot(node, 11)) == (429, "project_instances")

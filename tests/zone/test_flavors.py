@@ -51,6 +51,7 @@ def test_an_unknown_flavor_is_a_bad_request(tmp_path: Path, ref: str) -> None:
         flavors.resolve(zone, ref)
 
     assert (refused.value.code, refused.value.field) == ("flavor_unknown", "server.flavorRef")
+    assert repr(ref) in refused.value.message
 
 
 def test_an_id_goes_before_a_name_of_another_flavor(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ LIMITS = [
         "project_instances",
         default=1_000_000,
         min=0,
-        help="Instances of one project that are not deleted; above it, 429.",
+        help="Instances of one project that are neither deleted nor in ERROR; above it, 429.",
     ),
     cfg.IntOpt(
         "project_open_boots", default=5000, min=1, help="Boots of one project accepted and not ended."
@@ -30,7 +30,7 @@ LIMITS = [
         "parent_instances",
         default=1_000_000,
         min=0,
-        help="Instances of one parent here that are not deleted; above it, 429.",
+        help="Instances of one parent here that are neither deleted nor in ERROR; above it, 429.",
     ),
     cfg.IntOpt(
         "parent_selects_per_minute",

@@ -19,6 +19,9 @@ _CLASS = re.compile(r"[A-Z0-9_]{1,64}")
 _TRAIT = re.compile(r"[A-Za-z0-9_]{1,255}")
 _AMOUNT = re.compile(r"[0-9]{1,10}")
 
+MAX_SHOWN = 255
+"""Characters of an unknown reference that its refusal repeats."""
+
 
 def list_flavors(zone: Zone) -> list[Flavor]:
     """All flavors, by name."""
@@ -97,7 +100,7 @@ def resolve(zone: Zone, ref: str) -> Flavor:
     found = zone.store.read(fn)
     if found is None:
         raise BadRequest(
-            "server.flavorRef names no flavor of this zone by id, name or link.",
+            f"server.flavorRef names no flavor of this zone by id, name or link: {ref[:MAX_SHOWN]!r}.",
             code="flavor_unknown",
             field="server.flavorRef",
         )

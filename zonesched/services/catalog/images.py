@@ -11,6 +11,9 @@ from zonesched.store.store import Transaction
 NO_IMAGE = Image("", "", {})
 """What is booted where the request names no image."""
 
+MAX_SHOWN = 255
+"""Characters of an unknown reference that its refusal repeats."""
+
 
 def list_images(zone: Zone) -> list[Image]:
     """All images, by name."""
@@ -54,7 +57,7 @@ def resolve(zone: Zone, ref: str) -> Image:
     found = zone.store.read(lambda tx: _named(tx, ref))
     if not found:
         raise BadRequest(
-            "server.imageRef names no image of this zone by id, name or link.",
+            f"server.imageRef names no image of this zone by id, name or link: {ref[:MAX_SHOWN]!r}.",
             code="image_unknown",
             field="server.imageRef",
         )
