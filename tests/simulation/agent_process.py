@@ -15,7 +15,7 @@ from zonesched.compute.connection import ZoneConnection
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
-from zonesched.compute.machine import Key, Phase
+from zonesched.compute.machine import Key, Phase, ReportState
 
 RHYTHM = Rhythm(heartbeat_s=4.0, poll_s=3.0, first_retry_s=0.5, longest_retry_s=5.0)
 
@@ -53,10 +53,16 @@ class AgentProcess(Process):
         local = self.agent.state.instances
         return {key for key in local if local[key].phase is Phase.RUNNING}
 
-    def may_run(self) -> set[Key]:
-        """Instances that may run on its hosts, whether it lives or has died without a successor."""
+    def has_unreported_builds(self) -> bool:
+        """Whether it has fetched builds that its zone has heard nothing of."""
+        state = self.agent.state
+        is_built = any(report.state is ReportState.ACTIVE for report in state.unreported.values())
+        return is_built or any(local.phase is Phase.BUILDING for local in state.instances.values())
+
+    def may_run(self, is_out_of_reach: bool) -> set[Key]:
+        """Instances that may run on its hosts; out of reach, that is all that it had begun to build."""
         local = self.agent.state.instances
-        phases = (Phase.BUILDING, Phase.RUNNING) if self.is_dead else (Phase.RUNNING,)
+        phases = (Phase.BUILDING, Phase.RUNNING) if is_out_of_reach else (Phase.RUNNING,)
         return {key for key in local if local[key].phase in phases}
 
     def die(self) -> None:

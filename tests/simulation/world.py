@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.simulation.agent_process import AgentProcess
 from tests.simulation.baton import Process
 from tests.simulation.checker import Expected, Promised, differences
 from tests.simulation.damage import damage
@@ -20,6 +21,7 @@ from tests.simulation.users import Users
 from zonesched.model.request_spec import GroupPolicy
 
 LOOK_EACH_S = 1.0
+LOOK_FOR_BUILDS_EACH_S = 0.005
 STAY_S = 5.0
 """Seconds that all must stay as it is once it is as it must be."""
 
@@ -88,7 +90,8 @@ class World:
             agent = site.agent
             if agent is None or (agent.is_dead and not site.is_agent_lost):
                 continue
-            for uuid in sorted({key.uuid for key in agent.may_run()}):
+            is_out_of_reach = agent.is_dead or agent.frozen_until > self.stage.baton.now
+            for uuid in sorted({key.uuid for key in agent.may_run(is_out_of_reach)}):
                 if uuid in at:
                     self.guard.wrong.append(f"P8: {uuid} runs in {at[uuid]} and in {name}")
                 at[uuid] = name
@@ -177,14 +180,29 @@ class World:
 
     def _lose_agent(self, site: Site) -> None:
         """Its machine runs on what it has, and nobody hears of it again."""
-        if site.agent is not None and not site.agent.is_dead:
-            site.is_agent_lost = True
-            site.agent.die()
+        agent = site.agent
+        if agent is not None and not agent.is_dead:
+            if self._awaits_build(agent):
+                self._again_soon(lambda: self._lose_agent(site))
+            else:
+                site.is_agent_lost = True
+                agent.die()
 
     def _hold_up_agent(self, site: Site) -> None:
         """It stands still, mostly for longer than a build may take, and goes on with what it had."""
-        if site.agent is not None and not site.agent.is_dead:
-            site.agent.frozen_until = self.stage.baton.now + self.stage.storm.random.uniform(5.0, 40.0)
+        agent = site.agent
+        if agent is not None and not agent.is_dead:
+            if self._awaits_build(agent):
+                self._again_soon(lambda: self._hold_up_agent(site))
+            else:
+                agent.frozen_until = self.stage.baton.now + self.stage.storm.random.uniform(5.0, 40.0)
+
+    def _awaits_build(self, agent: AgentProcess) -> bool:
+        """Whether to strike later: most of what can go wrong is with builds that are not reported yet."""
+        return self.stage.storm.is_raging and not agent.has_unreported_builds()
+
+    def _again_soon(self, strike: Callable[[], None]) -> None:
+        self.stage.baton.at(self.stage.baton.now + LOOK_FOR_BUILDS_EACH_S, strike)
 
     def _bring_back(self, site: Site) -> None:
         if site.agent is not None and site.agent.is_dead and not site.is_agent_lost:
