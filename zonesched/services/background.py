@@ -10,6 +10,7 @@ from zonesched import tracing
 from zonesched.errors import LeaseLost
 from zonesched.services.boot import provision
 from zonesched.services.children.pending_calls import PendingCalls
+from zonesched.services.children.returned import ready_ids, wake_waiting_for
 from zonesched.services.children.sync import Sync
 from zonesched.services.hosts import services
 from zonesched.services.hosts.membership import Membership
@@ -48,8 +49,11 @@ def start(zone: Zone) -> None:
 
 
 def poll_children(zone: Zone) -> float:
-    """Poll each child."""
+    """Ask each child how it is; what waits for one that answers again goes on at once."""
+    before = ready_ids(zone)
     zone.children.poll()
+    if returned := ready_ids(zone) - before:
+        wake_waiting_for(zone, returned)
     return float(zone.conf.zone_db_check_interval)
 
 

@@ -22,6 +22,7 @@ from zonesched.model.placement import (
     PlacementState,
 )
 from zonesched.seams import Done
+from zonesched.services.children.returned import ready_ids
 from zonesched.services.placing.build_retry import build_failed, lock_with_alternates
 from zonesched.services.zone import Zone
 from zonesched.store import children as child_rows
@@ -45,13 +46,17 @@ class Sync:
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
         self._asked_at = -math.inf
+        self._asked: frozenset[str] = frozenset()
 
     def step(self) -> float:
         """Ask if it is time; the pause until the next look, which costs a child nothing."""
         clock, conf = self._zone.clock, self._zone.conf
-        if clock.monotonic() >= self._due_at():
+        ready = ready_ids(self._zone)
+        # One that has come back is asked at once: what it has to tell may be long awaited.
+        if ready - self._asked or clock.monotonic() >= self._due_at():
             there_is_more = ask(self._zone)
             self._asked_at = -math.inf if there_is_more else clock.monotonic()
+        self._asked = ready
         left_s = self._due_at() - clock.monotonic()
         return float(max(0.0, min(left_s, conf.boot_poll_interval)))
 
