@@ -149,7 +149,13 @@ class ChildClient:
         )
         if cursor and reply.status == 400 and answers.error_code(reply.body) == "cursor_invalid":
             return self.changes("", timeout_s)
-        return answers.read_changes(_expect(reply, 200))
+        page = answers.read_changes(_expect(reply, 200))
+        # Followed as it says, it would be asked for ever.
+        if page.more and (not page.items or page.cursor == cursor):
+            raise ChildUnreachable(
+                "The child zone says that there is more, and goes no further.", code="child_invalid_answer"
+            )
+        return page
 
     def audit(self, timeout_s: float) -> Told:
         """What the child and all below it find wrong with what is ours there."""

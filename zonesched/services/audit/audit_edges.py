@@ -20,7 +20,8 @@ from zonesched.store import instances
 from zonesched.store.child_placements import PlaceBelow, lost_with_child, places_below
 from zonesched.zones.client import ChildClient
 
-MOST_PAGES = 10_000
+MAX_UNKNOWN = 100_000
+"""Lines that a child may report beside two for each placement there: all of them are in memory at once."""
 Key = tuple[str, int]
 
 
@@ -78,8 +79,9 @@ def _read(zone: Zone, child_id: str, ends_at: float) -> _Edge:
     """Both sides, without what the child has not told yet. Raises ChildUnreachable."""
     client = zone.child_client(child_id).within(ends_at)
     places, cursors = zone.store.read(lambda tx: (places_below(tx, child_id), child_rows.cursors(tx)))
-    told = {(item.uuid, item.attempt): item for item in _changes(zone, client, "")}
-    pending = {item.uuid for item in _changes(zone, client, cursors.get(child_id, ""))}
+    max_lines = 2 * len(places) + MAX_UNKNOWN
+    told = {(item.uuid, item.attempt): item for item in _changes(zone, client, "", max_lines)}
+    pending = {item.uuid for item in _changes(zone, client, cursors.get(child_id, ""), max_lines)}
     uuids = sorted({p.uuid for p in places} | {uuid for uuid, _ in told})
     rows = zone.store.read(lambda tx: instances.read_by_uuid(tx, uuids))
     lost = zone.store.read(lambda tx: lost_with_child(tx, sorted({uuid for uuid, _ in told})))
@@ -93,13 +95,16 @@ def _read(zone: Zone, child_id: str, ends_at: float) -> _Edge:
     )
 
 
-def _changes(zone: Zone, client: ChildClient, cursor: str) -> Iterator[InstanceChange]:
-    for _ in range(MOST_PAGES):
+def _changes(zone: Zone, client: ChildClient, cursor: str, max_lines: int) -> Iterator[InstanceChange]:
+    """Read a child's feed page by page. Raises ChildUnreachable where it has more than `max_lines`."""
+    lines = 0
+    while lines <= max_lines:
         page = client.changes(cursor, zone.conf.build_timeout)
         yield from page.items
         if not page.more:
             return
         cursor = page.cursor
+        lines += len(page.items)
     raise ChildUnreachable("The child zone tells changes without end.", code="child_invalid_answer")
 
 
