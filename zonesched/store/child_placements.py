@@ -8,11 +8,16 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.placement import ZONE_LOST, InstanceStatus, PlacementState
+from zonesched.model.placement import UNANSWERED, ZONE_LOST, InstanceStatus, PlacementState
 from zonesched.store import tables as t
 from zonesched.store.placements import Placement
-from zonesched.store.prepared import Prepared, one_of
+from zonesched.store.prepared import Prepared, is_in, one_of
 
+_MAKE_CALLS_DUE = Prepared(
+    sa.update(t.placements)
+    .where(is_in(t.placements.c.state, UNANSWERED), one_of(t.placements.c.child_id, "children"))
+    .values(next_call_at=0.0, calls=0)
+)
 _LOST = Prepared(
     sa.select(t.placements.c.uuid, t.placements.c.number).where(
         one_of(t.placements.c.uuid, "uuids"),
@@ -64,3 +69,8 @@ def move_to_child(tx: Connection, placement: Placement, child_id: str) -> None:
     place = t.placements.c
     this = sa.and_(place.uuid == placement.uuid, place.number == placement.number)
     tx.execute(sa.update(t.placements).where(this).values(child_id=child_id))
+
+
+def make_calls_due(tx: Connection, child_ids: Sequence[str]) -> None:
+    """Let all pending calls to these children be sent at once, and count their pauses from the beginning."""
+    _MAKE_CALLS_DUE.run(tx, children=child_ids)

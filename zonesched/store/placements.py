@@ -94,11 +94,6 @@ _BROKEN_PROMISES = (
 _IN_ORDER = sa.select(*_WITHOUT_SENT_BLOBS).order_by(COLUMNS.uuid, COLUMNS.number).limit(sa.bindparam("most"))
 
 
-_MAKE_CALLS_DUE = Prepared(
-    sa.update(t.placements)
-    .where(is_in(COLUMNS.state, UNANSWERED), one_of(COLUMNS.child_id, "children"))
-    .values(next_call_at=0.0, calls=0)
-)
 _DUE_CALLS = Prepared(
     _IN_ORDER.where(
         is_in(COLUMNS.state, UNANSWERED),
@@ -328,11 +323,6 @@ def shorten_holds(tx: Connection, keys: Sequence[tuple[str, int]], until: float)
     """End the holds of those of these placements that are HELD at `until` (epoch seconds), or before."""
     rows = [{"b_uuid": uuid, "b_number": number, "b_until": until} for uuid, number in keys]
     _SHORTEN.run_many(tx, rows)
-
-
-def make_calls_due(tx: Connection, child_ids: Sequence[str]) -> None:
-    """Let all pending calls to these children be sent at once, and count their pauses from the beginning."""
-    _MAKE_CALLS_DUE.run(tx, children=child_ids)
 
 
 def postpone(tx: Connection, placements: Sequence[Placement], due_after: Callable[[int], float]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from zonesched.services.zone import Zone
-from zonesched.store import placements
+from zonesched.store import child_placements
 from zonesched.zones.child import Ready
 
 
@@ -19,7 +19,7 @@ def wake_waiting_for(zone: Zone, child_ids: Collection[str]) -> None:
 
     The answers move the placements that boots wait for, which makes those boots due in turn.
     """
-    zone.store.write(lambda tx: placements.make_calls_due(tx, sorted(child_ids)))
+    zone.store.write(lambda tx: child_placements.make_calls_due(tx, sorted(child_ids)))
     zone.wake.child_calls()
     zone.wake.sync()
     zone.wake.boots()
