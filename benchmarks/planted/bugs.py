@@ -298,8 +298,8 @@ EXACT_LATE_AND_PRIVATE = (
         name="heads not moved on",
         breaks="the merge takes a worse place before a better one",
         path="zonesched/scheduler/merge.py",
-        right="(sequence[taken[number]].weight, number))",
-        wrong="(sequence[0].weight, number))",
+        right="head = sequence[taken[number]]",
+        wrong="head = sequence[0]",
         tests=("tests/units/test_merge.py",),
     ),
     Bug(

@@ -6,11 +6,11 @@ Every example uses what the ones before it have left: tables in memory that must
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.builders.reference import FlatHost
+from tests.builders.reference import FlatHost, tie_of
 from tests.builders.tree import Tree
 from zonesched.model.build_plan import ChildPlace, LocalPlace, Place
 from zonesched.model.request_spec import RequestSpec
@@ -91,9 +91,31 @@ class Grove:
         for name in reversed(self.names[:count]):
             self.tree.nodes[name].zone.children.poll()
 
+    def ties(self, spec: RequestSpec) -> Callable[[str, int], int]:
+        """The tie keys of a request to the root, by a host's name and the instances on it."""
+        parents = {child: parent for parent, child in self._edges()}
+        ids: dict[str, tuple[str, str]] = {}
+        for name in self.names:
+            zone = self.tree.nodes[name].zone
+            caller_id = caller_of(self.tree, parents[name], name) if name in parents else zone.uuid
+            key = zone.tie_secret.request_key(caller_id, spec.request_id, content_digest(spec))
+            ids |= {view.name: (key, view.id) for view in hosts.list_hypervisors(zone)}
+        return lambda name, copies: tie_of(*ids[name], copies)
+
+    def _edges(self) -> Iterator[tuple[str, str]]:
+        for name in self.names:
+            for known in self.tree.nodes[name].zone.children.snapshot():
+                yield name, self._child_of[known.child.id]
+
     def names_of(self, spec: RequestSpec, places: Iterable[Place]) -> list[str]:
         """The host of each place of the root's plan, found by opening entry by entry, zone by zone."""
         return Opener(self.tree, self._child_of, spec).names_at(self.names[0], list(places))
+
+
+def caller_of(tree: Tree, parent: str, name: str) -> str:
+    """The id of the user that one zone is in its child."""
+    zone = tree.nodes[name].zone
+    return next(user.id for user in users.list_users(zone) if user.name == f"parent-{parent}")
 
 
 class Opener:
@@ -122,7 +144,7 @@ class Opener:
 
     def _open(self, parent: str, name: str, blobs: Sequence[str]) -> list[str]:
         zone = self._tree.nodes[name].zone
-        caller_id = next(user.id for user in users.list_users(zone) if user.name == f"parent-{parent}")
+        caller_id = caller_of(self._tree, parent, name)
         bound = Bound(zone.uuid, caller_id, self._spec.project_id, content_digest(self._spec))
         return self.names_at(name, [_place(e) for e in zone.envelope.open_entries(bound, blobs)])
 

@@ -29,7 +29,9 @@ from zonesched.model.request_spec import (
     ServerGroup,
 )
 from zonesched.scheduler.schedulers import Schedulers
+from zonesched.seal.tie_keys import TieSecret
 
+_TIE_SECRET = TieSecret("ab" * 32)
 SERVICE = "agent-1"
 GPU = "CUSTOM_GPU"
 
@@ -96,6 +98,11 @@ def a_spec(
     """A request for `count` small instances; `image` are its image's properties."""
     flavor = Flavor("small", "small", vcpus, ram_mb, disk_gb, extra or {})
     return RequestSpec(request_id, project_id, count, flavor, Image(image_id, "linux", image or {}), **fields)
+
+
+def a_context(request_id: str, owner: str = "") -> RequestContext:
+    """The context of a request in a zone, with the tie key that the zone would derive for it."""
+    return RequestContext(owner, tie_key=_TIE_SECRET.request_key("caller-1", request_id, bytes(32)))
 
 
 def schedulers(**options: Any) -> Schedulers:

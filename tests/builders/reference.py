@@ -6,9 +6,15 @@ their multipliers, added; 4*10**15 - round(10**9 * score).
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import ECB
 
 MAX_WEIGHT = 2**53 - 1
 WEIGHERS = ("RAMWeigher", "CPUWeigher", "DiskWeigher")
@@ -102,12 +108,29 @@ def weight(host: FlatHost, scale: Sequence[Line]) -> int:
     return min(MAX_WEIGHT, max(0, 4 * 10**15 - round(1e9 * score)))
 
 
+def tie_of(request_key: str, host_id: str, copies: int) -> int:
+    """The tie key of a host with so many instances of the request on it; lower is better."""
+    host_hash = hashlib.blake2b(host_id.encode(), digest_size=8).digest()[::-1]
+    block = host_hash + copies.to_bytes(8, "little")
+    encrypted = Cipher(AES(bytes.fromhex(request_key)), ECB()).encryptor().update(block)
+    return int.from_bytes(encrypted[:8], "little") >> 44
+
+
 class FlatZone:
     """One zone that has all hosts of a tree, and follows its choice."""
 
-    def __init__(self, hosts: Iterable[FlatHost], asked: Asked, scale: Sequence[Line]) -> None:
+    def __init__(
+        self,
+        hosts: Iterable[FlatHost],
+        asked: Asked,
+        scale: Sequence[Line],
+        ties: Callable[[str, int], int],
+    ) -> None:
+        """`ties`: the tie key by a host's name and the instances that were put on it here."""
         self._asked = asked
         self._scale = scale
+        self._ties = ties
+        self._placed: Counter[str] = Counter()
         self.hosts = {host.name: host for host in hosts}
         self._weights = {h.name: weight(h, scale) for h in self.hosts.values() if h.takes(asked)}
 
@@ -120,18 +143,30 @@ class FlatZone:
         """Offer of a host now; None where the instance does not fit."""
         return self._weights.get(name)
 
+    def offer_of(self, name: str) -> tuple[int, int]:
+        """The weight and the tie key of a host with room."""
+        return self._weights[name], self._ties(name, self._placed[name])
+
+    @property
+    def best_offer(self) -> tuple[int, int]:
+        """The lowest weight that any host offers now, and the lowest tie key of the hosts that offer it."""
+        best = self.best
+        return min(self.offer_of(name) for name, weight in self._weights.items() if weight == best)
+
     def take(self, name: str) -> None:
         """Put one instance on a host."""
+        self._placed[name] += 1
         host = self.hosts[name] = self.hosts[name].with_one(self._asked)
         del self._weights[name]
         if host.takes(self._asked):
             self._weights[name] = weight(host, self._scale)
 
-    def replay(self, picks: Sequence[tuple[str, int]], wanted: int) -> None:
-        """Take (host, weight) picks in order; each must be a best one, and none may be missing at the end."""
-        for number, (name, claimed) in enumerate(picks):
-            assert self.weight_of(name) == claimed, f"pick {number}: {name} does not weigh {claimed}"
-            assert claimed == self.best, f"pick {number}: {name} has {claimed}, the best is {self.best}"
+    def replay(self, picks: Sequence[tuple[str, int, int]], wanted: int) -> None:
+        """Take (host, weight, tie key) picks in order; each must be the best, and none may be missing."""
+        for number, (name, *claimed) in enumerate(picks):
+            assert self.weight_of(name) == claimed[0], f"pick {number}: {name} does not weigh {claimed[0]}"
+            assert self.offer_of(name) == tuple(claimed), f"pick {number}: {name} has another tie key"
+            assert tuple(claimed) == self.best_offer, f"pick {number}: {name} is not the best"
             self.take(name)
         assert len(picks) == wanted or (len(picks) < wanted and self.best is None)
 
@@ -139,8 +174,10 @@ class FlatZone:
         """The weights of hosts with room that are not among the picks, best first."""
         return sorted(w for name, w in self._weights.items() if name not in set(picked))
 
-    def whole(self, count: int) -> list[int]:
-        """The weights of hosts with room for `count` instances together, best first."""
+    def whole(self, count: int) -> list[tuple[int, int]]:
+        """Weight and tie key of the hosts with room for `count` instances together, best first."""
         return sorted(
-            weight(host, self._scale) for host in self.hosts.values() if host.takes(self._asked, count)
+            (weight(host, self._scale), self._ties(name, 0))
+            for name, host in self.hosts.items()
+            if host.takes(self._asked, count)
         )

@@ -28,7 +28,7 @@ BUILDS = [Build(ONE, 1, (BLOB,)), Build(TWO, 3, (BLOB, BLOB))]
 ATTEMPTS = [Attempt(ONE, 1), Attempt(TWO, 3)]
 OFFER = {
     "version": 1,
-    "weights": [{"weight": 7, "blob": BLOB}],
+    "weights": [{"weight": 7, "tie": 0, "blob": BLOB}],
     "complete": True,
     "expires_in": 60,
 }
@@ -107,7 +107,7 @@ def test_select_sends_the_whole_spec_and_reads_the_offer(scene: Scene) -> None:
 
     offer = scene.client.select(SPEC, SOME_S)
 
-    assert [tuple(entry) for entry in offer.entries] == [(7, BLOB)]
+    assert [tuple(entry) for entry in offer.entries] == [(7, 0, BLOB)]
     assert scene.last().body == {"version": 1, "request_spec": spec_to_wire(SPEC)}
 
 

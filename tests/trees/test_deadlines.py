@@ -253,7 +253,7 @@ A_BLOB = blob_to_text(bytes(256))
 
 
 def entry(weight: Any = 0, blob: Any = A_BLOB) -> dict[str, Any]:
-    return {"weight": weight, "blob": blob}
+    return {"weight": weight, "tie": 0, "blob": blob}
 
 
 def offer(**changes: Any) -> bytes:
@@ -282,7 +282,7 @@ NONSENSE = {
     "weight-above-2-to-53": offer(weights=[entry(2**53)]),
     "too-many": offer(weights=blobs(101)),
     "too-many-alternates": offer(alternates=blobs(1)),
-    "bundles-nobody-asked-for": offer(bundles=[{"weight": 0, "blobs": [A_BLOB]}]),
+    "bundles-nobody-asked-for": offer(bundles=[{"weight": 0, "tie": 0, "blobs": [A_BLOB]}]),
     "two-lengths": offer(weights=[entry(), entry(blob=blob_to_text(bytes(255)))]),
     "long-blob": offer(weights=[entry(blob=blob_to_text(bytes(8065)))]),
     "twice-the-same": offer(weights=[entry(), entry()]),

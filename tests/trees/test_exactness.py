@@ -126,48 +126,50 @@ def plan_of(grove: Grove, example: Example, policy: Policy) -> tuple[BuildPlan, 
     return decision.plan, decision.spec
 
 
-def opened(grove: Grove, spec: RequestSpec, entries: Sequence[Entry]) -> list[tuple[str, int]]:
-    """Host and weight of each entry."""
+def opened(grove: Grove, spec: RequestSpec, entries: Sequence[Entry]) -> list[tuple[str, int, int]]:
+    """Host, weight and tie key of each entry."""
     names = grove.names_of(spec, [entry.place for entry in entries])
-    return [(name, entry.weight) for name, entry in zip(names, entries, strict=True)]
+    return [(name, entry.weight, entry.tie) for name, entry in zip(names, entries, strict=True)]
 
 
 def check_picks(grove: Grove, example: Example) -> None:
     hosts = grove.plant(example.plots, example.multipliers)
-    flat = FlatZone(hosts, example.asked, expected_scale(example, hosts))
 
     plan, spec = plan_of(grove, example, Policy.EACH)
 
+    flat = FlatZone(hosts, example.asked, expected_scale(example, hosts), grove.ties(spec))
     picks = opened(grove, spec, plan.entries)
     flat.replay(picks, example.count)
-    check_alternates(flat, [name for name, _ in picks], opened(grove, spec, plan.alternates), example)
+    check_alternates(flat, [name for name, _, _ in picks], opened(grove, spec, plan.alternates), example)
 
 
 def check_alternates(
-    flat: FlatZone, picked: Sequence[str], alternates: Sequence[tuple[str, int]], example: Example
+    flat: FlatZone, picked: Sequence[str], alternates: Sequence[tuple[str, int, int]], example: Example
 ) -> None:
     """Each is room for one more, and as good as that many of the best hosts without a pick."""
     untouched = flat.untouched(picked)
     assert len(alternates) >= min(example.alternates, len(untouched))
     assert len(alternates) <= example.alternates
-    for name, claimed in alternates:
-        assert flat.weight_of(name) == claimed
+    for name, *claimed in alternates:
+        assert flat.offer_of(name) == tuple(claimed)
         flat.take(name)
-    for (_, claimed), best in zip(alternates, untouched, strict=False):
+    for (_, claimed, _), best in zip(alternates, untouched, strict=False):
         assert claimed <= best
 
 
 def check_bundles(grove: Grove, example: Example) -> None:
     hosts = grove.plant(example.plots, example.multipliers)
-    flat = FlatZone(hosts, example.asked, expected_scale(example, hosts, example.count))
 
     plan, spec = plan_of(grove, example, Policy.AFFINITY)
 
+    flat = FlatZone(hosts, example.asked, expected_scale(example, hosts, example.count), grove.ties(spec))
+
     assert plan.entries == plan.alternates == ()
-    assert [bundle.weight for bundle in plan.bundles] == flat.whole(example.count)[: 1 + example.alternates]
+    best = flat.whole(example.count)[: 1 + example.alternates]
+    assert [(bundle.weight, bundle.tie) for bundle in plan.bundles] == best
     taken = []
     for bundle in plan.bundles:
-        names = Counter(name for name, _ in opened(grove, spec, bundle.entries))
+        names = Counter(name for name, _, _ in opened(grove, spec, bundle.entries))
         ((name, copies),) = names.items()
         assert copies == example.count
         assert flat.hosts[name].takes(example.asked, example.count)
@@ -207,6 +209,18 @@ def test_every_pick_is_the_best_in_large_trees(large_grove: Grove, example: Exam
 @given(example=examples(MOST_ZONES, 20))
 def test_bundles_are_the_best_in_large_trees(large_grove: Grove, example: Example) -> None:
     check_bundles(large_grove, example)
+
+
+def test_instances_fill_equal_zones_as_evenly_as_one_flat_zone(grove: Grove) -> None:
+    plots = tuple(Plot(parent, KINDS[:1] * 20) for parent in (-1, 0, 0, 1, 1))
+    example = Example(plots, SPREAD, Asked({"VCPU": 1, "MEMORY_MB": 1024}), 50, 0)
+    grove.plant(plots, SPREAD)
+
+    plan, spec = plan_of(grove, example, Policy.EACH)
+
+    zones = Counter(name.split("-")[0] for name, _, _ in opened(grove, spec, plan.entries))
+    assert len(zones) == 5
+    assert 4 <= min(zones.values()) <= max(zones.values()) <= 16
 
 
 SPREAD = dict(zip(WEIGHERS, (1.0, 1.0, 1.0), strict=True))
@@ -265,7 +279,7 @@ def test_a_whole_boot_goes_where_one_flat_zone_would_put_it(
     for number, count in enumerate((40, 1_000)):
         asked = Asked({"VCPU": 1 + number, "MEMORY_MB": 700, "DISK_GB": 3})
         grove.tree.poll(1)
-        flat = FlatZone(hosts, asked, scale_over(hosts, multipliers))
+        flat = FlatZone(hosts, asked, scale_over(hosts, multipliers), lambda name, copies: 0)
 
         placed = boot(grove, f"f{number}", asked, count)
 

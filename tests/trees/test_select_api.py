@@ -401,7 +401,7 @@ def a_lying_child(tree: Tree, offer: dict[str, Any], **info: Any) -> ChildApp:
 
 
 def an_offer(**changes: Any) -> dict[str, Any]:
-    entry = {"weight": 0, "blob": blob_to_text(bytes(256))}
+    entry = {"weight": 0, "tie": 0, "blob": blob_to_text(bytes(256))}
     return {
         "version": 1,
         "weights": [entry],

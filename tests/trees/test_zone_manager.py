@@ -406,7 +406,12 @@ def test_a_select_takes_blobs_of_any_size_that_this_zone_can_hold(configured: in
     scene = Scene(build_plan_blob_size=configured)
     scene.poll()
     blob = blob_to_text(bytes(largest_child_blob(configured) + too_much))
-    offer = {"version": 1, "weights": [{"weight": 1, "blob": blob}], "complete": True, "expires_in": 60}
+    offer = {
+        "version": 1,
+        "weights": [{"weight": 1, "tie": 0, "blob": blob}],
+        "complete": True,
+        "expires_in": 60,
+    }
     scene.apps[1].answers("POST", "/v2.1/zones/select", 200, offer)
 
     (outcome,) = scene.manager.ask(scene.rows, lambda client: client.select(a_spec(), 5.0), timeout_s=5.0)

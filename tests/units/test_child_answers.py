@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zonesched.errors import ChildUnreachable
-from zonesched.model.build_plan import MAX_WEIGHT, FunnelStep, Refusal
+from zonesched.model.build_plan import MAX_TIE, MAX_WEIGHT, FunnelStep, Refusal
 from zonesched.model.placement import Attempt, BuildAnswer, BuildState, InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Flavor, Image, Policy, RequestSpec
 from zonesched.scheduler.scale import Range
@@ -37,7 +37,7 @@ def a_blob(number: int, size: int = BLOB_BYTES) -> str:
 
 
 def entries(count: int, start: int = 0) -> list[dict[str, Any]]:
-    return [{"weight": 10 + n, "blob": a_blob(start + n)} for n in range(count)]
+    return [{"weight": 10 + n, "tie": 4, "blob": a_blob(start + n)} for n in range(count)]
 
 
 def an_offer(**changes: Any) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def refuses_offer(content: Any, spec: RequestSpec | None = None) -> bool:
 def test_an_offer_is_read_in_its_order() -> None:
     offer = read_offer(an_offer(new_member={"of": ["a", "later", "version"]}))
 
-    assert [tuple(entry) for entry in offer.entries] == [(10, a_blob(0)), (11, a_blob(1)), (12, a_blob(2))]
+    assert [tuple(entry) for entry in offer.entries] == [(10 + n, 4, a_blob(n)) for n in range(3)]
     assert [entry.weight for entry in offer.alternates] == [10, 11]
     assert (offer.bundles, offer.complete, offer.expires_in_s) == ((), True, 59.5)
     assert offer.why == (FunnelStep("RamFilter", "not_enough_ram", 10, 4),)
@@ -105,7 +105,10 @@ def test_reasons_without_counts_are_refusals() -> None:
 
 
 def test_an_empty_offer_and_the_extremes_are_read() -> None:
-    extremes = [{"weight": 0, "blob": a_blob(1)}, {"weight": MAX_WEIGHT, "blob": a_blob(2)}]
+    extremes = [
+        {"weight": 0, "tie": 4, "blob": a_blob(1)},
+        {"weight": MAX_WEIGHT, "tie": 4, "blob": a_blob(2)},
+    ]
 
     assert read_offer(an_offer(weights=[], alternates=[], why=[], expires_in=0)).entries == ()
     assert len(read_offer(an_offer(weights=extremes, alternates=[])).entries) == 2
@@ -113,16 +116,16 @@ def test_an_empty_offer_and_the_extremes_are_read() -> None:
 
 def test_an_affinity_offer_has_bundles_of_all_instances() -> None:
     bundles = [
-        {"weight": 5, "blobs": [a_blob(1), a_blob(2)]},
-        {"weight": 7, "blobs": [a_blob(3), a_blob(4)]},
+        {"weight": 5, "tie": 4, "blobs": [a_blob(1), a_blob(2)]},
+        {"weight": 7, "tie": 4, "blobs": [a_blob(3), a_blob(4)]},
     ]
     spec = a_spec(num_instances=2, alternates=1, policy=Policy.AFFINITY)
 
     offer = read_offer(an_offer(weights=[], alternates=[], bundles=bundles), spec)
 
     assert [tuple(bundle) for bundle in offer.bundles] == [
-        (5, (a_blob(1), a_blob(2))),
-        (7, (a_blob(3), a_blob(4))),
+        (5, 4, (a_blob(1), a_blob(2))),
+        (7, 4, (a_blob(3), a_blob(4))),
     ]
 
 
@@ -151,14 +154,27 @@ BAD_BLOBS = [
 
 @pytest.mark.parametrize("weight", BAD_WEIGHTS, ids=lambda value: str(value)[:20])
 def test_a_weight_is_a_whole_number_in_range(weight: Any) -> None:
-    assert refuses_offer(an_offer(weights=[*entries(1), {"weight": weight, "blob": a_blob(9)}]))
-    assert refuses_offer(an_offer(alternates=[{"weight": weight, "blob": a_blob(9)}]))
+    assert refuses_offer(an_offer(weights=[*entries(1), {"weight": weight, "tie": 4, "blob": a_blob(9)}]))
+    assert refuses_offer(an_offer(alternates=[{"weight": weight, "tie": 4, "blob": a_blob(9)}]))
+
+
+@pytest.mark.parametrize("tie", [-1, MAX_TIE + 1, 1.0, "1", None, True], ids=str)
+def test_a_tie_key_is_a_whole_number_in_range(tie: Any) -> None:
+    odd = {"weight": 1, "tie": tie, "blob": a_blob(9)}
+    whole = a_spec(2, policy=Policy.AFFINITY)
+    bundle = {"weight": 1, "tie": tie, "blobs": [a_blob(1), a_blob(2)]}
+    assert refuses_offer(an_offer(weights=[*entries(1), odd]))
+    assert refuses_offer(an_offer(alternates=[odd]))
+    assert refuses_offer(an_offer(weights=[], alternates=[], bundles=[bundle]), whole)
+    bundle["tie"] = odd["tie"] = MAX_TIE
+    assert read_offer(an_offer(alternates=[odd])).alternates[0].tie == MAX_TIE
+    assert read_offer(an_offer(weights=[], alternates=[], bundles=[bundle]), whole).bundles[0].tie == MAX_TIE
 
 
 @pytest.mark.parametrize("blob", BAD_BLOBS, ids=lambda value: str(value)[:20])
 def test_a_blob_has_one_length_and_one_spelling(blob: Any) -> None:
-    assert refuses_offer(an_offer(weights=[*entries(1), {"weight": 1, "blob": blob}]))
-    assert refuses_offer(an_offer(alternates=[{"weight": 1, "blob": blob}]))
+    assert refuses_offer(an_offer(weights=[*entries(1), {"weight": 1, "tie": 4, "blob": blob}]))
+    assert refuses_offer(an_offer(alternates=[{"weight": 1, "tie": 4, "blob": blob}]))
 
 
 @pytest.mark.parametrize(
@@ -168,13 +184,14 @@ def test_a_blob_has_one_length_and_one_spelling(blob: Any) -> None:
         {"alternates": entries(3, start=10)},
         {"weights": [*entries(2), entries(1)[0]]},
         {"alternates": entries(1)},
-        {"bundles": [{"weight": 1, "blobs": [a_blob(7), a_blob(8), a_blob(9)]}]},
+        {"bundles": [{"weight": 1, "tie": 4, "blobs": [a_blob(7), a_blob(8), a_blob(9)]}]},
         {"weights": None},
         {"weights": {}},
         {"weights": [None]},
         {"weights": ["weight"]},
         {"weights": [[1, 2]]},
         {"weights": [{"weight": 1}]},
+        {"weights": [{"weight": 1, "blob": a_blob(9)}]},
         {"weights": [{"blob": a_blob(9)}]},
         {"alternates": {}},
         {"version": 2},
@@ -223,13 +240,13 @@ def test_an_offer_without_what_it_has_to_have_is_refused(missing: str) -> None:
     [
         {"weights": entries(1), "bundles": []},
         {"alternates": entries(1), "bundles": []},
-        {"bundles": [{"weight": 1, "blobs": [a_blob(1)]}]},
-        {"bundles": [{"weight": 1, "blobs": [a_blob(1), a_blob(2), a_blob(3)]}]},
-        {"bundles": [{"weight": 1, "blobs": [a_blob(1), a_blob(1)]}]},
-        {"bundles": [{"weight": 1.0, "blobs": [a_blob(1), a_blob(2)]}]},
-        {"bundles": [{"weight": 1, "blobs": [a_blob(1), None]}]},
-        {"bundles": [{"weight": 1, "blobs": a_blob(1)}]},
-        {"bundles": [{"weight": 1, "blobs": [a_blob(n), a_blob(n + 9)]} for n in range(3)]},
+        {"bundles": [{"weight": 1, "tie": 4, "blobs": [a_blob(1)]}]},
+        {"bundles": [{"weight": 1, "tie": 4, "blobs": [a_blob(1), a_blob(2), a_blob(3)]}]},
+        {"bundles": [{"weight": 1, "tie": 4, "blobs": [a_blob(1), a_blob(1)]}]},
+        {"bundles": [{"weight": 1.0, "tie": 4, "blobs": [a_blob(1), a_blob(2)]}]},
+        {"bundles": [{"weight": 1, "tie": 4, "blobs": [a_blob(1), None]}]},
+        {"bundles": [{"weight": 1, "tie": 4, "blobs": a_blob(1)}]},
+        {"bundles": [{"weight": 1, "tie": 4, "blobs": [a_blob(n), a_blob(n + 9)]} for n in range(3)]},
         {"bundles": None},
     ],
     ids=str,

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.builders.hosts import a_host, a_spec, a_table, schedulers
+from tests.builders.hosts import a_context, a_host, a_spec, a_table, schedulers
 from zonesched.errors import ConfigError
 from zonesched.model.host_table import HostTable
 from zonesched.model.request_spec import Policy
@@ -22,7 +22,9 @@ def offer(table: HostTable, request: int, count: int = 1, **options: object) -> 
     policy = options.pop("policy", Policy.EACH)
     assert isinstance(policy, Policy)
     spec = a_spec(count, request_id=f"request-{request}", alternates=2, policy=policy)
-    return schedulers(weight_classes=["RAMWeigher"], **options).default.offer(OfferRequest(table, spec))
+    return schedulers(weight_classes=["RAMWeigher"], **options).default.offer(
+        OfferRequest(table, spec, a_context(spec.request_id))
+    )
 
 
 @pytest.mark.parametrize("policy", Policy)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from dataclasses import replace
 
@@ -30,7 +29,6 @@ from zonesched.model.host_uses import HostUses
 from zonesched.model.host_view import HostView
 from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU, RequestSpec
-from zonesched.model.tie_break import draw, mix, text_hash
 
 CLASSES = (VCPU, MEMORY_MB, DISK_GB, GPU)
 
@@ -264,19 +262,3 @@ def test_facts_that_no_host_has_any_more_make_room_for_others() -> None:
     HostView.whole(table, a_spec()).by_availability_zone(lambda name: asked.append(name) is None)
     assert len(asked) <= 4
     assert HostState(table, 0).capabilities == {"boot": 49}
-
-
-def test_ties_differ_from_request_to_request_and_not_from_process_to_process() -> None:
-    hashes = np.array([text_hash(f"{number}f") for number in range(50)], dtype=np.uint64)
-    first, second = (np.argsort(mix(hashes, text_hash(name))).tolist() for name in ("request-1", "request-2"))
-    assert first != second
-    # The first output of splitmix64 with seed 0, from its reference implementation.
-    assert mix(np.array([0x9E3779B97F4A7C15], dtype=np.uint64), 0).tolist() == [0xE220A8397B1DCDAF]
-    assert text_hash("1f") == int.from_bytes(hashlib.blake2b(b"1f", digest_size=8).digest(), "big")
-
-
-def test_drawn_numbers_look_uniform() -> None:
-    hashes = np.array([text_hash(f"{number}f") for number in range(1_000)], dtype=np.uint64)
-    drawn = draw(hashes, np.arange(1_000, dtype=np.int64)) >> np.uint64(11)
-    assert 0.45 < float(drawn.mean()) / 2**53 < 0.55
-    assert len(set(drawn.tolist())) == 1_000

@@ -12,40 +12,46 @@ from tests.builders.hosts import unhurried
 from zonesched.model.build_plan import MAX_WEIGHT, ChildPlace, Entry
 from zonesched.scheduler.merge import adjust, merge_heads
 
-SEQUENCES = st.lists(st.lists(st.integers(0, 9), max_size=12), max_size=6)
+SEQUENCES = st.lists(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=12), max_size=6)
 
 
-def entries(sequences: list[list[int]]) -> list[list[Entry]]:
+def entries(sequences: list[list[tuple[int, int]]]) -> list[list[Entry]]:
     return [
-        [Entry(weight, ChildPlace(str(number), str(index))) for index, weight in enumerate(sequence)]
+        [Entry(*head, ChildPlace(str(number), str(index))) for index, head in enumerate(sequence)]
         for number, sequence in enumerate(sequences)
     ]
 
 
 @unhurried
 @given(SEQUENCES, st.integers(0, 40))
-def test_each_pick_is_the_best_head_at_that_moment(weights: list[list[int]], count: int) -> None:
-    sequences = entries(weights)
+def test_each_pick_is_the_best_head_at_that_moment(heads: list[list[tuple[int, int]]], count: int) -> None:
+    sequences = entries(heads)
     left, expected = [list(sequence) for sequence in sequences], []
     while len(expected) < count and any(left):
-        heads = [(sequence[0].weight, number) for number, sequence in enumerate(left) if sequence]
-        expected.append(left[min(heads)[1]].pop(0))
+        first = [(s[0].weight, s[0].tie, number) for number, s in enumerate(left) if s]
+        expected.append(left[min(first)[2]].pop(0))
     assert merge_heads(sequences, count) == (expected, left)
 
 
 def test_a_sequence_that_gets_better_is_not_sorted() -> None:
-    picked, rests = merge_heads(entries([[5, 1, 1], [4, 6]]), 3)
+    picked, rests = merge_heads(entries([[(5, 0), (1, 0), (1, 0)], [(4, 0), (6, 0)]]), 3)
     assert [entry.weight for entry in picked] == [4, 5, 1]
     assert [[entry.weight for entry in rest] for rest in rests] == [[1], [6]]
 
 
 @unhurried
 @given(SEQUENCES, st.integers(0, 40))
-def test_merging_level_by_level_is_merging_at_once(weights: list[list[int]], count: int) -> None:
-    sequences = entries(weights)
+def test_merging_level_by_level_is_merging_at_once(heads: list[list[tuple[int, int]]], count: int) -> None:
+    sequences = entries(heads)
     below, _ = merge_heads(sequences[1:], count)
     stepwise, _ = merge_heads([*sequences[:1], below], count)
-    assert [e.weight for e in stepwise] == [e.weight for e in merge_heads(sequences, count)[0]]
+    at_once, _ = merge_heads(sequences, count)
+    assert [(e.weight, e.tie) for e in stepwise] == [(e.weight, e.tie) for e in at_once]
+
+
+def test_of_equal_weights_the_lowest_tie_key_comes_first() -> None:
+    picked, _ = merge_heads(entries([[(5, 3), (5, 9)], [(5, 1), (5, 8)], [(4, 9), (5, 2)]]), 6)
+    assert [(e.weight, e.tie) for e in picked] == [(4, 9), (5, 1), (5, 2), (5, 3), (5, 8), (5, 9)]
 
 
 @unhurried

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders.hosts import a_host, a_spec, a_table, schedulers, specs, tables, unhurried
+from tests.builders.hosts import a_context, a_host, a_spec, a_table, schedulers, specs, tables, unhurried
 from tests.builders.own_plugins import ByDiskScheduler
 from zonesched.errors import BadRequest, ConfigError, WeighingUnknown
 from zonesched.filters.contract import BaseHostFilter
@@ -39,7 +39,7 @@ from zonesched.weights.contract import WeigherFailed
 
 def offer_of(driver: str, table: HostTable, spec: RequestSpec, owner: str = "", **options: object) -> Offer:
     scheduler = schedulers(scheduler_driver=driver, **options).default
-    return scheduler.offer(OfferRequest(table, spec, RequestContext(owner)))
+    return scheduler.offer(OfferRequest(table, spec, a_context(spec.request_id, owner)))
 
 
 def hosts_of(offer: Offer) -> list[str]:

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders.hosts import SEEDS, a_host, a_spec, a_table, schedulers, unhurried
+from tests.builders.hosts import SEEDS, a_context, a_host, a_spec, a_table, schedulers, unhurried
+from tests.builders.reference import tie_of
 from zonesched.model.aggregate import Aggregate
 from zonesched.model.build_plan import MAX_WEIGHT, Entry, FunnelStep, LocalPlace
 from zonesched.model.capacity import Inventory
@@ -63,6 +64,7 @@ class Zone:
     rows: list[HostRow] = field(default_factory=list)
     children: list[Zone] = field(default_factory=list)
     table: HostTable = field(default_factory=HostTable)
+    tie_key: str = "00" * 16
 
     def ranges(self, chosen: Schedulers) -> dict[str, Range]:
         return merge_ranges(
@@ -70,13 +72,15 @@ class Zone:
         )
 
     def own_offer(self, chosen: Schedulers, spec: RequestSpec) -> Offer:
-        return chosen.for_weighing(spec.weighing).offer(OfferRequest(self.table, spec, CONTEXT))
+        return chosen.for_weighing(spec.weighing).offer(
+            OfferRequest(self.table, spec, replace(CONTEXT, tie_key=self.tie_key))
+        )
 
     def entries(self, chosen: Schedulers, spec: RequestSpec) -> list[Entry]:
         """Answer of this zone to its parent: its own sequence merged with its children's."""
         offer = self.own_offer(chosen, spec)
         picks = offer.bundles if spec.policy is Policy.AFFINITY else offer.picks
-        own = [Entry(pick.weight, LocalPlace(pick.host_id)) for pick in picks]
+        own = [Entry(pick.weight, pick.tie, LocalPlace(pick.host_id)) for pick in picks]
         passed_on = replace(spec, path=(*spec.path, "above"))
         below = [child.entries(chosen, passed_on) for child in self.children]
         return merge_heads([own, *below], spec.num_instances)[0]
@@ -116,10 +120,12 @@ def some_tree(rng: random.Random, zones: int, hosts: int) -> list[Zone]:
         made.append(Zone())
         depths.append(depths[parent] + 1)
         made[parent].children.append(made[-1])
+    kinds = [rng.getrandbits(32) for _ in range(rng.choice([1, 3, hosts]))]
     for number in range(hosts):
-        rng.choice(made).rows.append(some_row(rng, f"{number:x}f"))
+        rng.choice(made).rows.append(some_row(random.Random(rng.choice(kinds)), f"{number:x}f"))
     for zone in made:
         zone.table = a_table(zone.rows)
+        zone.tie_key = rng.randbytes(16).hex()
     return made
 
 
@@ -131,12 +137,17 @@ class Books:
         self.used = {host_id: dict(row.use.used) for host_id, row in self.rows.items()}
         self.mine = {host_id: row.use.owners.get("owner-1", 0) for host_id, row in self.rows.items()}
         self.placed = dict.fromkeys(self.rows, 0)
+        self.keys = {row.facts.id: zone.tie_key for zone in zones for row in zone.rows}
         self.near = {row.facts.id for row in zones[0].rows}
         self.spec = spec
 
-    def weights(self, copies: int = 1) -> dict[str, int]:
-        """The weight of every host that now takes `copies` more."""
-        return {host_id: self._weight(row) for host_id, row in self.rows.items() if self._takes(row, copies)}
+    def offers(self, copies: int = 1) -> dict[str, tuple[int, int]]:
+        """The weight and tie key of every host that now takes `copies` more."""
+        return {
+            host_id: (self._weight(row), tie_of(self.keys[host_id], host_id, self.placed[host_id]))
+            for host_id, row in self.rows.items()
+            if self._takes(row, copies)
+        }
 
     def take(self, host_id: str) -> None:
         for name, amount in self.spec.resources.items():
@@ -196,13 +207,13 @@ class Books:
 
 
 def replay(books: Books, picks: list[Entry], count: int) -> None:
-    """Fail unless each pick was the best there was, and as many as fit were picked."""
+    """Fail unless each pick was the best there was, ties included, and as many as fit were picked."""
     for pick in picks:
         assert isinstance(pick.place, LocalPlace)
-        weights = books.weights()
-        assert weights[pick.place.host_id] == pick.weight == min(weights.values())
+        offers = books.offers()
+        assert offers[pick.place.host_id] == (pick.weight, pick.tie) == min(offers.values())
         books.take(pick.place.host_id)
-    assert len(picks) == count or not books.weights()
+    assert len(picks) == count or not books.offers()
 
 
 OPTIONS = {name: weigher.multiplier_key for name, weigher in BUILT_IN.items()}
@@ -268,17 +279,18 @@ def test_each_bundle_of_a_tree_is_on_the_best_host_with_room_for_all(
     spec = a_spec(count, ram_mb=512, disk_gb=5, policy=Policy.AFFINITY, alternates=alternates)
     weighing = chosen.default.choose_weighing(zones[0].table, spec, zones[0].ranges(chosen))
     spec = replace(spec, weighing=weighing)
-    best = sorted(Books(zones, spec).weights(copies=count).values())
+    best = sorted(Books(zones, spec).offers(copies=count).values())
     paths = [(), *([("above",)] * (len(zones) - 1))]
     offers = [
         zone.own_offer(chosen, replace(spec, path=path)) for zone, path in zip(zones, paths, strict=True)
     ]
-    bundles = [[Entry(b.weight, LocalPlace(b.host_id)) for b in offer.bundles] for offer in offers]
+    bundles = [[Entry(b.weight, b.tie, LocalPlace(b.host_id)) for b in offer.bundles] for offer in offers]
     merged, _ = merge_heads(bundles, 1 + alternates)
-    assert [bundle.weight for bundle in merged] == best[: 1 + alternates]
+    assert [(bundle.weight, bundle.tie) for bundle in merged] == best[: 1 + alternates]
     for bundle in merged:
         assert isinstance(bundle.place, LocalPlace)
-        assert Books(zones, spec).weights(copies=count)[bundle.place.host_id] == bundle.weight
+        offered = Books(zones, spec).offers(copies=count)[bundle.place.host_id]
+        assert offered == (bundle.weight, bundle.tie)
     assert not any(offer.picks or offer.alternates for offer in offers)
 
 
@@ -292,11 +304,11 @@ def test_alternates_are_the_best_hosts_that_were_not_picked(
     spec = a_spec(count, ram_mb=512, alternates=asked)
     spec = replace(spec, weighing=zones[0].own_offer(chosen, spec).weighing)
     offer = zones[0].own_offer(chosen, spec)
-    unpicked = Books(zones, spec).weights()
+    unpicked = Books(zones, spec).offers()
     for pick in offer.picks:
         unpicked.pop(pick.host_id, None)
-    assert [pick.weight for pick in offer.alternates] == sorted(unpicked.values())[:asked]
-    assert all(unpicked[pick.host_id] == pick.weight for pick in offer.alternates)
+    assert [(pick.weight, pick.tie) for pick in offer.alternates] == sorted(unpicked.values())[:asked]
+    assert all(unpicked[pick.host_id] == (pick.weight, pick.tie) for pick in offer.alternates)
 
 
 @unhurried
@@ -325,8 +337,8 @@ def test_equal_hosts_are_taken_in_another_order_by_another_request() -> None:
     table = a_table([a_host(f"{number:x}f") for number in range(50)])
     scheduler = schedulers().default
     first, again, other = (
-        [pick.host_id for pick in scheduler.offer(OfferRequest(table, a_spec(10, request_id=name))).picks]
-        for name in ("request-1", "request-1", "request-2")
+        [pick.host_id for pick in scheduler.offer(OfferRequest(table, a_spec(10), context)).picks]
+        for context in map(a_context, ("request-1", "request-1", "request-2"))
     )
     assert first == again
     assert first != other

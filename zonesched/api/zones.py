@@ -11,7 +11,8 @@ from zonesched.api.links import iso_time
 from zonesched.api.servers import boot_form
 from zonesched.model.caller import Role
 from zonesched.model.decision_trace import account_to_wire
-from zonesched.model.views import ChildView, DryRunView, SealedOffer
+from zonesched.model.sealed_offer import SealedOffer
+from zonesched.model.views import ChildView, DryRunView
 from zonesched.services.boot import boot as booting
 from zonesched.services.boot import dry_run as dry_running
 from zonesched.services.children import children
@@ -97,9 +98,9 @@ def _dry_run_json(found: DryRunView, with_zones: bool) -> dict[str, Any]:
 def _offer_json(offer: SealedOffer) -> dict[str, Any]:
     return {
         "version": 1,
-        "weights": [{"weight": weight, "blob": blob} for weight, blob in offer.weights],
-        "alternates": [{"weight": weight, "blob": blob} for weight, blob in offer.alternates],
-        "bundles": [{"weight": weight, "blobs": list(blobs)} for weight, blobs in offer.bundles],
+        "weights": [entry._asdict() for entry in offer.weights],
+        "alternates": [entry._asdict() for entry in offer.alternates],
+        "bundles": [bundle._asdict() for bundle in offer.bundles],
         "complete": offer.complete,
         "expires_in": offer.expires_in_s,
         "why": [dict(line) for line in offer.why],

@@ -24,13 +24,14 @@ SCHEDULER = [
         default=1,
         min=1,
         max=10_000,
-        help="Of how many best hosts FilterScheduler takes one by chance, for each instance anew.",
+        help="FilterScheduler takes one of this many best hosts at random, for each instance anew.",
     ),
     cfg.BoolOpt(
         "shuffle_best_same_weighed_hosts",
         default=True,
-        help="True: hosts of equal weight come in another order for each request. False: in the same for"
-        " all, which fills them one after the other, and concurrent requests want the same one.",
+        help="True: hosts of equal weight are taken in a random order, another one for each request. False:"
+        " local hosts of equal weight are taken in one order for all requests, so concurrent requests want"
+        " the same host; between zones the order stays random.",
     ),
     cfg.MultiStrOpt(
         "available_filters",

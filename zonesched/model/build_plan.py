@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 MAX_WEIGHT = 2**53 - 1
 
+TIE_BITS = 20
+MAX_TIE = 2**TIE_BITS - 1
+
 
 @dataclass(frozen=True, slots=True)
 class LocalPlace:
@@ -28,17 +31,23 @@ Place = LocalPlace | ChildPlace
 
 @dataclass(frozen=True)
 class Entry:
-    """Room for one instance. `weight` is an integer from 0 to 2**53-1, lower is better."""
+    """A place for one instance.
+
+    `weight` is an integer from 0 to 2**53-1, lower is better. Among equal weights the lowest `tie` comes
+    first: a number from 0 to 2**20-1 that says nothing about the host.
+    """
 
     weight: int
+    tie: int
     place: Place
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """Room for all instances of an affinity request on one host; taken whole or not at all."""
+    """Places for all instances of an affinity request on one host; taken whole or not at all."""
 
     weight: int
+    tie: int
     entries: tuple[Entry, ...]
 
 

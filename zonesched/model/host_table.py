@@ -33,7 +33,7 @@ from zonesched.model.host_uses import HostUses
 from zonesched.model.hypervisor_version import version_number
 from zonesched.model.id_index import NOWHERE, IdIndex
 from zonesched.model.instance_columns import InstanceColumns
-from zonesched.model.tie_break import text_hash
+from zonesched.model.text_hash import text_hash
 
 __all__ = ["HostFacts", "HostRow", "HostTable", "HostUse"]
 
@@ -134,6 +134,9 @@ class HostTable:
 
     def host_id(self, row: int) -> str:
         return self._ids[row]
+
+    def host_ids(self, rows: Ints) -> list[str]:
+        return [self._ids[row] for row in rows.tolist()]
 
     def name(self, row: int) -> str:
         return self._names[row]

@@ -22,7 +22,6 @@ from zonesched.model.host_state import HostState
 from zonesched.model.host_table import HostTable
 from zonesched.model.request_context import NOTHING_KNOWN, RequestContext
 from zonesched.model.request_spec import RequestSpec
-from zonesched.model.tie_break import mix, text_hash
 from zonesched.model.work_deadline import NO_DEADLINE, WorkDeadline
 
 V = TypeVar("V")
@@ -332,9 +331,15 @@ class HostView:
             answers[number] = question(self.state(position))
         return answers[group]
 
-    def ties(self) -> Hashes:
-        """The hash of (request id, host): among hosts of equal weight the smallest comes first."""
-        return mix(self.table.host_hash[self.rows], text_hash(self.spec.request_id))
+    @property
+    def host_hashes(self) -> Hashes:
+        """The hash that stands for each host, the same in every process."""
+        return self.table.host_hash[self.rows]
+
+    @property
+    def placed(self) -> Ints:
+        """Instances of the request that are virtually on each host."""
+        return np.zeros(len(self), dtype=np.int64) if self.copies is None else self.copies
 
     def state(self, index: int) -> HostState:
         """The `index`-th host of the view by itself."""

@@ -1,8 +1,8 @@
-"""What a zone knows about a request besides what the request itself says: who asks, and what it has here."""
+"""The facts that a zone adds to a request: who asks, and what the caller has in this zone."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from zonesched.model.group_place import ANYWHERE, GroupPlace
 
@@ -14,7 +14,8 @@ class RequestContext:
     `owner` is the key of the request's owner, and `group` that of its server group ("" without one), as
     `HostRow.owners` and `HostRow.groups` count them. `same_hosts` and `different_hosts` have the instances
     that the hints of these names name; `tried_hosts` have refused this request before. `group_place` is where
-    the instances of the request's affinity group are.
+    the instances of the request's affinity group are. `tie_key`, 32 hex digits, orders hosts of equal weight:
+    `seal.tie_keys` derives it for each request.
     """
 
     owner: str = ""
@@ -23,6 +24,7 @@ class RequestContext:
     different_hosts: frozenset[str] = frozenset()
     tried_hosts: frozenset[str] = frozenset()
     group_place: GroupPlace = ANYWHERE
+    tie_key: str = field(default="00" * 16, repr=False)
 
 
 NOTHING_KNOWN = RequestContext()

@@ -18,28 +18,6 @@ from zonesched.model.request_spec import Flavor, GroupPolicy, Image
 
 
 @dataclass(frozen=True)
-class SealedOffer:
-    """The answer of a select to a parent: weights (lower is better) with sealed entries, base64 text.
-
-    `why` (what refused hosts) and `limits` (what those offered ran out of) hold lines of {"filter", "code"}
-    and, where the zone tells its counts, "before" and "after".
-    """
-
-    weights: Sequence[tuple[int, str]]
-    alternates: Sequence[tuple[int, str]]
-    bundles: Sequence[tuple[int, Sequence[str]]]
-    complete: bool
-    expires_in_s: float
-    why: Sequence[Mapping[str, Any]]
-    limits: Sequence[Mapping[str, Any]]
-
-    @property
-    def entries(self) -> int:
-        """How many sealed entries it tells."""
-        return len(self.weights) + len(self.alternates) + sum(len(blobs) for _, blobs in self.bundles)
-
-
-@dataclass(frozen=True)
 class Accepted:
     """A boot that is in the database: its reservation, and its instances in order."""
 

@@ -1,7 +1,7 @@
-"""The scheduler that all others are made from: filter, weigh, pick greedily.
+"""The base class of all schedulers: filter, weigh, pick greedily.
 
-It decides which of a zone's own hosts a request gets, and never asks a child or writes anything. By itself it
-weighs every host 1, so it fills one host after the other.
+A scheduler decides which local hosts a request gets; it never asks a child zone and writes nothing. The base
+class weighs every host 1, so the tie keys alone choose: hosts are taken at random.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ log = logging.getLogger(__name__)
 
 
 class BaseScheduler:
-    """Weighs each host 1: it fills one host after the other, in another order for each request.
+    """Weighs each host 1: it takes hosts at random, others for each request.
 
     A subclass overrides `weigh`, or what the original document names, with plain lists: `filter_hosts` and
     `weigh_hosts`.
 
-    When to use: to fill one host after the other, or as the base of your own.
+    When to use: to spread without looking at the load, or as the base of your own.
 
     Reads: `enabled_filters` and what a request adds to them.
 
-    Example: ten instances that each take a tenth of a host all go to one empty host.
+    Example: a hundred instances on ten hosts that each take fifty of them leave no host empty.
     """
 
     def __init__(self, plugins: Plugins, name: str = "") -> None:

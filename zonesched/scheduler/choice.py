@@ -1,4 +1,4 @@
-"""Which of the best hosts is taken: the best, or one of the few best by chance."""
+"""The rule by which one of the best hosts is taken."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zonesched.model.arrays import Hashes
-from zonesched.model.tie_break import draw, text_hash
+from zonesched.model.text_hash import text_hash
+from zonesched.seal.tie_keys import RequestTies
+
+_LOTS = np.uint64(text_hash("zonesched/lots"))
 
 
 @dataclass(frozen=True)
 class Choice:
-    """`subset_size`: each instance goes to one of that many best hosts; 1 means to the best.
+    """The options `host_subset_size` and `shuffle_best_same_weighed_hosts`.
 
-    `shuffle`: hosts of equal weight come in another order for each request; else in the same for all.
+    `subset_size`: each instance goes to one of that many best hosts; 1 means to the best.
+
+    `shuffle`: local hosts of equal weight are taken in the order of their tie keys, which is another one for
+    each request. Otherwise they are taken in one fixed order; the tie keys still decide between zones.
     """
 
     subset_size: int = 1
@@ -27,11 +32,11 @@ THE_BEST = Choice()
 class Lots:
     """Pseudo-random choices for one request: the same in every process, others for another request."""
 
-    def __init__(self, request_id: str, count: int) -> None:
-        """`count`: choices that will be made at most."""
-        hashes: Hashes = np.full(count, text_hash(request_id), dtype=np.uint64)
-        self._lots = draw(hashes, np.arange(count, dtype=np.int64)).tolist()
+    def __init__(self, ties: RequestTies, count: int) -> None:
+        """`count`: the maximum number of choices."""
+        numbers = np.arange(count, dtype=np.int64)
+        self._lots = ties.values(np.full(count, _LOTS), numbers).tolist()
 
     def choose(self, number: int, options: int) -> int:
-        """The `number`-th choice: one of 0 .. `options` - 1."""
+        """Return the `number`-th choice: one of 0 .. `options` - 1."""
         return int(self._lots[number] % options)

@@ -1,7 +1,7 @@
-"""How many instances of a request a host takes: by the numbers that the claim is checked with.
+"""Count the instances of a request that a host takes, by the numbers that the claim is checked with.
 
-Every class asked for limits it, by the capacity left and by the inventory's units; so does a server group
-whose instances have to be apart.
+Every class asked for limits the count, by the capacity left and by the inventory's units; so does a server
+group whose instances have to be apart.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import GroupPolicy, ServerGroup
 
 
-def have_room(hosts: HostView, count: int) -> Bools:
-    """Whether each host takes `count` instances of the view's request."""
+def have_free_slots(hosts: HostView, count: int) -> Bools:
+    """Return whether each host takes `count` instances of the view's request."""
     fits: list[Bools] = []
     match hosts.spec.group:
         case ServerGroup(policy=GroupPolicy.ANTI_AFFINITY, max_server_per_host=limit):
@@ -24,12 +24,12 @@ def have_room(hosts: HostView, count: int) -> Bools:
     return hosts.all_of(fits)
 
 
-def room_for(hosts: HostView, most: int) -> Ints:
-    """Instances that each host takes, at most `most`; of hosts that have room for one."""
-    room = np.full(len(hosts), float(most))
+def free_slots(hosts: HostView, max_slots: int) -> Ints:
+    """Return how many instances each host takes, at most `max_slots`, for hosts that take at least one."""
+    slots = np.full(len(hosts), float(max_slots))
     match hosts.spec.group:
         case ServerGroup(policy=GroupPolicy.ANTI_AFFINITY, max_server_per_host=limit):
-            np.minimum(room, limit - hosts.group_instances, out=room)
+            np.minimum(slots, limit - hosts.group_instances, out=slots)
     for resource_class, amount in hosts.spec.resources.items():
-        np.minimum(room, np.floor(hosts.left(resource_class) / amount), out=room)
-    return room.astype(np.int64)
+        np.minimum(slots, np.floor(hosts.left(resource_class) / amount), out=slots)
+    return slots.astype(np.int64)

@@ -22,7 +22,7 @@ from zonesched.model.own_zone import FORCE_HINTS, IGNORE_HINT, named_hosts
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.model.work_deadline import OutOfTime
 from zonesched.scheduler.aggregate_limits import NO_LIMITS, AggregateLimits
-from zonesched.scheduler.free_slots import have_room
+from zonesched.scheduler.free_slots import have_free_slots
 from zonesched.scheduler.offer import OfferRequest
 
 log = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ def _ask_all(
     for host_filter in _in_order(request, filters):
         funnel.narrow(host_filter.name, host_filter.code, funnel.answers(host_filter, spec))
     needed = spec.num_instances if spec.policy is Policy.AFFINITY else 1
-    funnel.narrow("room", "no_room", have_room(funnel.whole, needed))
+    funnel.narrow("room", "no_room", have_free_slots(funnel.whole, needed))
 
 
 def _in_order(request: OfferRequest, filters: Sequence[BaseHostFilter]) -> Sequence[BaseHostFilter]:

@@ -1,4 +1,4 @@
-"""Greedy sequences of several zones made into one.
+"""Merge the greedy sequences of several zones into one.
 
 Each host is in one zone only, so taking the best head each time is the greedy choice over all hosts. The
 order inside a sequence stays: with stacking a sequence gets better as it goes, and sorting would break it.
@@ -14,37 +14,45 @@ from typing import Protocol, TypeVar
 from zonesched.model.build_plan import MAX_WEIGHT
 
 
-class Weighted(Protocol):
-    """An entry or a bundle."""
+class Ordered(Protocol):
+    """An entry or a bundle: the lowest weight first, among equal weights the lowest tie key."""
 
     @property
     def weight(self) -> int:
-        """Lower is better."""
+        """From 0 to 2**53-1."""
+
+    @property
+    def tie(self) -> int:
+        """From 0 to 2**20-1."""
 
 
-W = TypeVar("W", bound=Weighted)
+T = TypeVar("T", bound=Ordered)
 
 
-def merge_heads(sequences: Sequence[Sequence[W]], count: int) -> tuple[list[W], list[list[W]]]:
-    """(the `count` first picks, what is left of each sequence); equal heads in order of the sequences."""
-    heads = [(sequence[0].weight, number) for number, sequence in enumerate(sequences) if sequence]
+def merge_heads(sequences: Sequence[Sequence[T]], count: int) -> tuple[list[T], list[list[T]]]:
+    """Return the first `count` picks and the rest of each sequence.
+
+    Of heads with equal weight and tie key the one of the first sequence is taken.
+    """
+    heads = [(s[0].weight, s[0].tie, number) for number, s in enumerate(sequences) if s]
     heapq.heapify(heads)
     taken = [0] * len(sequences)
-    picked: list[W] = []
+    picked: list[T] = []
     while heads and len(picked) < count:
-        number = heads[0][1]
+        number = heads[0][2]
         sequence = sequences[number]
         picked.append(sequence[taken[number]])
         taken[number] += 1
         if taken[number] < len(sequence):
-            heapq.heapreplace(heads, (sequence[taken[number]].weight, number))
+            head = sequence[taken[number]]
+            heapq.heapreplace(heads, (head.weight, head.tie, number))
         else:
             heapq.heappop(heads)
     return picked, [list(sequence[used:]) for sequence, used in zip(sequences, taken, strict=True)]
 
 
 def adjust(weight: int, offset: float, scale: float) -> int:
-    """A child's weight as its parent sees it: offset + scale * weight, rounded, kept within 0..2**53-1.
+    """Return a child's weight as its parent weighs it: offset + scale * weight, rounded, within 0..2**53-1.
 
     Raises ValueError unless offset is finite and scale is finite and above 0.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from zonesched.model.build_plan import FunnelStep
 from zonesched.model.decision_trace import HostScore
@@ -30,12 +31,12 @@ class OfferRequest:
     deadline: WorkDeadline = NO_DEADLINE
 
 
-@dataclass(frozen=True)
-class Pick:
-    """A host for one instance (in a bundle: for all). `weight` is from 0 to 2**53-1, lower is better."""
+class Pick(NamedTuple):
+    """A host for one instance (in a bundle: for all), with the weight and tie key of an `Entry`."""
 
     host_id: str
     weight: int
+    tie: int
 
 
 @dataclass(frozen=True)

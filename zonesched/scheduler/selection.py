@@ -12,13 +12,13 @@ import numpy as np
 from zonesched.errors import ZoneschedError
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.model.arrays import Bools, Hashes, Ints
-from zonesched.model.build_plan import FunnelStep
+from zonesched.model.build_plan import TIE_BITS, FunnelStep
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import Policy
 from zonesched.model.work_deadline import OutOfTime
 from zonesched.scheduler.best import best
 from zonesched.scheduler.choice import THE_BEST, Choice, Lots
-from zonesched.scheduler.free_slots import room_for
+from zonesched.scheduler.free_slots import free_slots
 from zonesched.scheduler.funnel import Survivors, answers_of, changes_of
 from zonesched.scheduler.greedy import (
     REFUSED,
@@ -30,9 +30,13 @@ from zonesched.scheduler.greedy import (
 )
 from zonesched.scheduler.limits import limits_of
 from zonesched.scheduler.offer import Offer, Pick
+from zonesched.seal.tie_keys import RequestTies
 from zonesched.weights.contract import WeigherFailed
 
 log = logging.getLogger(__name__)
+
+_NONE_PLACED: Ints = np.zeros(1, dtype=np.int64)
+"""For any number of hosts: no instance is on them."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,7 @@ class Selection:
         self._spec = survivors.hosts.spec
         self._again = tuple(f for f in filters if changes_of(f, self._spec))
         self._choice = weighing.choice
+        self._ties = RequestTies(survivors.hosts.context.tie_key)
         self._hosts = survivors.hosts
         if self._spec.policy is not Policy.AFFINITY:
             wanted = self._spec.num_instances + self._spec.alternates + self._choice.subset_size - 1
@@ -93,8 +98,8 @@ class Selection:
         picked[picks.indices] = True
         others = order[~picked][: self._spec.alternates]
         return Offer(
-            self._named(order[picks.indices], picks.weights),
-            self._named(others, self._weights[others]),
+            self._named(order[picks.indices], picks.weights, picks.placed),
+            self._named(others, self._weights[others], _NONE_PLACED),
             (),
             self._steps,
             self._limits(order, picks) if len(picks.indices) < count else (),
@@ -103,7 +108,7 @@ class Selection:
 
     def best(self, count: int) -> tuple[HostView, Ints]:
         """The `count` best hosts, best first, and their weights, before anything is placed on them."""
-        order = best(self._weights, self._ties, count) if count else np.zeros(0, dtype=np.int64)
+        order = best(self._weights, self._order_values, count) if count else np.zeros(0, dtype=np.int64)
         return self._hosts.pick(self._hosts.row_numbers[order]), self._weights[order]
 
     def _limits(self, order: Ints, picks: Picks) -> tuple[FunnelStep, ...]:
@@ -121,23 +126,26 @@ class Selection:
         self._weights = self._weights[weighed]
 
     def _pick(self, order: Ints, count: int) -> Picks:
-        def weigh_many(indices: Ints, placed: Ints) -> Ints:
+        def weigh_many(indices: Ints, placed: Ints) -> tuple[Ints, Ints]:
             hosts = self._hosts.pick(self._hosts.row_numbers[order[indices]], placed)
             try:
-                return self._weights_again(hosts, placed)
+                weights = self._weights_again(hosts, placed)
             except OutOfTime:
                 # The picks made so far stay; no host takes a further instance.
                 self._complete = False
-                return np.full(len(hosts), REFUSED, dtype=np.int64)
+                weights = np.full(len(hosts), REFUSED, dtype=np.int64)
+            return weights, self._order_keys(order[indices], placed)
 
-        def weigh_one(index: int, placed: int) -> int:
-            return int(weigh_many(np.array([index]), np.array([placed]))[0])
+        def weigh_one(index: int, placed: int) -> tuple[int, int]:
+            [weight], [tie] = weigh_many(np.array([index]), np.array([placed]))
+            return int(weight), int(tie)
 
         if count == 1 and self._choice.subset_size == 1:
             first = order[:1]
-            return Picks(np.zeros(len(first), dtype=np.int64), self._weights[first])
-        room = room_for(self._hosts.pick(self._hosts.row_numbers[order]), count)
-        candidates = Candidates(self._weights[order], self._ties(order), room)
+            nothing = np.zeros(len(first), dtype=np.int64)
+            return Picks(nothing, self._weights[first], nothing)
+        slots = free_slots(self._hosts.pick(self._hosts.row_numbers[order]), count)
+        candidates = Candidates(self._weights[order], self._order_keys(order, _NONE_PLACED), slots)
         if self._choice.subset_size > 1:
             size = self._choice.subset_size
             return pick_among_best(candidates, count, size, self._lots.choose, weigh_one)
@@ -160,13 +168,13 @@ class Selection:
             options = min(self._choice.subset_size, len(order))
             drawn = self._lots.choose(0, options) if options > 1 else 0
             order = np.concatenate([order[drawn : drawn + 1], np.delete(order, drawn)])[:wanted]
-        return self._named(order, self._weights[order])
+        return self._named(order, self._weights[order], _NONE_PLACED)
 
     def _best_for_all(self, count: int) -> Ints:
         """As `_best`, of hosts whose filters pass each of the instances."""
         wanted = count + self._choice.subset_size - 1
         chosen: list[int] = []
-        for index in best(self._weights, self._ties, len(self._weights)).tolist():
+        for index in best(self._weights, self._order_values, len(self._weights)).tolist():
             try:
                 if self._takes_all(index):
                     chosen.append(index)
@@ -182,11 +190,11 @@ class Selection:
 
     @cached_property
     def _lots(self) -> Lots:
-        return Lots(self._spec.request_id, self._spec.num_instances)
+        return Lots(self._ties, self._spec.num_instances)
 
     def _best(self, count: int) -> Ints:
         """The `count` best, and as many more as a choice by chance needs."""
-        return best(self._weights, self._ties, count + self._choice.subset_size - 1)
+        return best(self._weights, self._order_values, count + self._choice.subset_size - 1)
 
     def _takes_all(self, index: int) -> bool:
         placed = np.arange(1, self._spec.num_instances, dtype=np.int64)
@@ -199,11 +207,24 @@ class Selection:
             passed &= answers_of(host_filter, hosts, self._spec)
         return passed
 
-    def _ties(self, indices: Ints) -> Hashes:
-        rows = self._hosts.row_numbers[indices]
-        return self._hosts.pick(rows).ties() if self._choice.shuffle else self._hosts.table.host_hash[rows]
+    def _order_values(self, indices: Ints, placed: Ints = _NONE_PLACED) -> Hashes:
+        """Return the numbers that order hosts of equal weight: tie values, or one order for all requests."""
+        if self._choice.shuffle:
+            return self._tie_values(indices, placed)
+        return self._hosts.table.host_hash[self._hosts.row_numbers[indices]]
 
-    def _named(self, indices: Ints, weights: Ints) -> tuple[Pick, ...]:
+    def _order_keys(self, indices: Ints, placed: Ints) -> Ints:
+        return _first_bits(self._order_values(indices, placed))
+
+    def _tie_values(self, indices: Ints, placed: Ints) -> Hashes:
+        hashes = self._hosts.table.host_hash[self._hosts.row_numbers[indices]]
+        return self._ties.values(hashes, np.broadcast_to(placed, hashes.shape))
+
+    def _named(self, indices: Ints, weights: Ints, placed: Ints) -> tuple[Pick, ...]:
         table, rows = self._hosts.table, self._hosts.row_numbers[indices]
-        pairs = zip(rows.tolist(), weights.tolist(), strict=True)
-        return tuple([Pick(table.host_id(row), weight) for row, weight in pairs])
+        ties = _first_bits(self._tie_values(indices, placed))
+        return tuple(map(Pick, table.host_ids(rows), weights.tolist(), ties.tolist()))
+
+
+def _first_bits(values: Hashes) -> Ints:
+    return (values >> np.uint64(64 - TIE_BITS)).astype(np.int64)

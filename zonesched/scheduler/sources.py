@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from zonesched.model.build_plan import Bundle, Entry, LocalPlace
 from zonesched.model.request_spec import RequestSpec
-from zonesched.model.tie_break import text_hash
 from zonesched.scheduler.merge import merge_heads
 from zonesched.scheduler.offer import Offer, Pick
 
@@ -39,28 +38,26 @@ def own_source(zone_uuid: str, spec: RequestSpec, own: Offer) -> Source:
     """The offer of the zone's own hosts."""
 
     def entry(pick: Pick) -> Entry:
-        return Entry(pick.weight, LocalPlace(pick.host_id))
+        return Entry(pick.weight, pick.tie, LocalPlace(pick.host_id))
 
     return Source(
         id=zone_uuid,
         entries=tuple([entry(pick) for pick in own.picks]),
         alternates=tuple([entry(pick) for pick in own.alternates]),
-        bundles=tuple([Bundle(p.weight, (entry(p),) * spec.num_instances) for p in own.bundles]),
+        bundles=tuple([Bundle(p.weight, p.tie, (entry(p),) * spec.num_instances) for p in own.bundles]),
     )
 
 
 def merge_sources(spec: RequestSpec, sources: Sequence[Source]) -> Merged:
-    """Always the best head next, so that each sequence keeps its order.
+    """Take the best head each time, so that each sequence keeps its order.
 
-    Equal heads go in an order of zones that differs from request to request, so that alike zones fill alike.
-    Children that have mostly failed for this very request come after all others, however good their offers.
+    Children where most placements of this very request failed come after all others, whatever they offer.
     """
-    ordered = sorted(sources, key=lambda source: text_hash(f"{spec.request_id}:{source.id}"))
     picked: list[Entry] = []
     alternates: list[Entry] = []
     bundles: list[Bundle] = []
     for last in (False, True):
-        turn = [source for source in ordered if source.unreliable is last]
+        turn = [source for source in sources if source.unreliable is last]
         best, rests = merge_heads([source.entries for source in turn], spec.num_instances - len(picked))
         spare = [[*rest, *source.alternates] for rest, source in zip(rests, turn, strict=True)]
         picked += best

@@ -16,6 +16,7 @@ from zonesched.seal.envelope import Envelope
 from zonesched.seal.keyring import Keyring
 from zonesched.seal.passwords import VerifiedCache
 from zonesched.seal.secrets import SecretBox, host_id_for_tenant
+from zonesched.seal.tie_keys import TieSecret
 from zonesched.seams import Clock, Executor, SystemClock, ThreadExecutor
 from zonesched.service_group.contract import ServiceGroup
 from zonesched.service_group.opening import open_group
@@ -51,6 +52,7 @@ class Zone:
     transport: Transport
     keyring: Keyring
     secret_box: SecretBox
+    tie_secret: TieSecret
     verified: VerifiedCache
     passwords: PasswordGuard
     schedulers: Schedulers
@@ -101,6 +103,7 @@ class Zone:
             transport=transport,
             keyring=Keyring.from_conf(conf.build_plan_encryption_key),
             secret_box=secret_box,
+            tie_secret=TieSecret(me.host_id_secret),
             verified=VerifiedCache(clock),
             passwords=PasswordGuard(clock, conf.api_threads // 2),
             schedulers=schedulers,

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, TypeVar
 
 from zonesched.errors import ChildUnreachable
-from zonesched.model.build_plan import MAX_WEIGHT, FunnelStep, Refusal, Why
+from zonesched.model.build_plan import MAX_TIE, MAX_WEIGHT, FunnelStep, Refusal, Why
 from zonesched.model.inconsistency import ReportedInconsistency, Told
 from zonesched.model.placement import Attempt, BuildAnswer, BuildState, InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Policy, RequestSpec
@@ -191,23 +192,24 @@ def _entries(items: list[Any]) -> list[OfferedEntry]:
     """A thousand of them are normal, so they are checked as columns."""
     try:
         weights = [item["weight"] for item in items]
+        ties = [item["tie"] for item in items]
         blobs = [item["blob"] for item in items]
     except (TypeError, KeyError):
         raise Invalid from None
     if not items:
         return []
-    if set(map(type, weights)) != {int} or set(map(type, blobs)) != {str}:
+    if set(map(type, chain(weights, ties))) != {int} or set(map(type, blobs)) != {str}:
         raise Invalid
-    if min(weights) < 0 or max(weights) > MAX_WEIGHT:
+    if min(weights) < 0 or max(weights) > MAX_WEIGHT or min(ties) < 0 or max(ties) > MAX_TIE:
         raise Invalid
-    return list(map(OfferedEntry, weights, blobs))
+    return list(map(OfferedEntry, weights, ties, blobs))
 
 
 def _bundle(item: Unverified, size: int) -> OfferedBundle:
     blobs = item.array("blobs", size)
     if len(blobs) != size or set(map(type, blobs)) != {str}:
         raise Invalid
-    return OfferedBundle(item.whole("weight", 0, MAX_WEIGHT), tuple(blobs))
+    return OfferedBundle(item.whole("weight", 0, MAX_WEIGHT), item.whole("tie", 0, MAX_TIE), tuple(blobs))
 
 
 def _why(item: Unverified) -> Why:

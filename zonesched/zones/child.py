@@ -84,16 +84,18 @@ ChildStatus = Waiting | Ready | Offline
 
 
 class OfferedEntry(NamedTuple):
-    """Room for one instance below a child. `weight` as the child gave it, lower is better."""
+    """A place for one instance in a child. `weight` and `tie` as the child gave them, lower is better."""
 
     weight: int
+    tie: int
     blob: str
 
 
 class OfferedBundle(NamedTuple):
-    """Room for all instances of an affinity request on one host below a child."""
+    """Places for all instances of an affinity request on one host in a child."""
 
     weight: int
+    tie: int
     blobs: tuple[str, ...]
 
 

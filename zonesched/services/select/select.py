@@ -42,7 +42,7 @@ from zonesched.model.own_zone import keeps_to_own_hosts
 from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import Policy, RequestSpec, spec_for_child
 from zonesched.model.request_wire import content_digest
-from zonesched.model.views import SealedOffer
+from zonesched.model.sealed_offer import SealedBundle, SealedEntry, SealedOffer
 from zonesched.model.work_deadline import WorkDeadline
 from zonesched.scheduler.merge import adjust
 from zonesched.scheduler.offer import Offer, OfferRequest
@@ -57,7 +57,7 @@ from zonesched.services.zone import Zone
 from zonesched.store import placements
 from zonesched.store.host_uses import group_key, owner_key
 from zonesched.store.store import Transaction
-from zonesched.zones.child import Child, ChildOffer
+from zonesched.zones.child import Child, ChildOffer, OfferedBundle, OfferedEntry
 from zonesched.zones.eligible import EligibleChildren
 
 log = logging.getLogger(__name__)
@@ -258,6 +258,8 @@ def _context(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
     name, and the one where its affinity group is.
     """
 
+    tie_key = zone.tie_secret.request_key(caller_id, spec.request_id, content_digest(spec))
+
     def read(tx: Transaction) -> RequestContext:
         owned = (caller_id, spec.project_id)
         return RequestContext(
@@ -267,6 +269,7 @@ def _context(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
             different_hosts=placements.hosts_of(tx, *owned, spec.different_host),
             tried_hosts=placements.failed_hosts(tx, caller_id, spec.request_id),
             group_place=group_policy.place_of(tx, caller_id, spec.group),
+            tie_key=tie_key,
         )
 
     return zone.store.read(read)
@@ -335,17 +338,18 @@ def _merge(
 
 
 def _child_source(child: Child, offer: ChildOffer) -> Source:
-    def entry(weight: int, blob: str) -> Entry:
-        return Entry(_weight_here(child, weight), ChildPlace(child.id, blob))
+    def entry(offered: OfferedEntry) -> Entry:
+        return Entry(_weight_here(child, offered.weight), offered.tie, ChildPlace(child.id, offered.blob))
+
+    def bundle(offered: OfferedBundle) -> Bundle:
+        entries = [entry(OfferedEntry(offered.weight, offered.tie, blob)) for blob in offered.blobs]
+        return Bundle(_weight_here(child, offered.weight), offered.tie, tuple(entries))
 
     return Source(
         id=child.id,
-        entries=tuple([entry(weight, blob) for weight, blob in offer.entries]),
-        alternates=tuple([entry(weight, blob) for weight, blob in offer.alternates]),
-        bundles=tuple(
-            Bundle(_weight_here(child, weight), tuple(entry(weight, blob) for blob in blobs))
-            for weight, blobs in offer.bundles
-        ),
+        entries=tuple(map(entry, offer.entries)),
+        alternates=tuple(map(entry, offer.alternates)),
+        bundles=tuple(map(bundle, offer.bundles)),
     )
 
 
@@ -364,9 +368,9 @@ def _seal(zone: Zone, caller: Caller, spec: RequestSpec, decision: Decision) -> 
     told = caller.told
     how_much = zone.conf.explain_to_parent if told is Explained.AS_THE_ZONE else told.value
     return SealedOffer(
-        weights=[(entry.weight, next(blobs)) for entry in plan.entries],
-        alternates=[(entry.weight, next(blobs)) for entry in plan.alternates],
-        bundles=[(bundle.weight, [next(blobs) for _ in bundle.entries]) for bundle in plan.bundles],
+        weights=[SealedEntry(entry.weight, entry.tie, next(blobs)) for entry in plan.entries],
+        alternates=[SealedEntry(entry.weight, entry.tie, next(blobs)) for entry in plan.alternates],
+        bundles=[SealedBundle(b.weight, b.tie, [next(blobs) for _ in b.entries]) for b in plan.bundles],
         complete=plan.complete,
         expires_in_s=plan.expires_in_s,
         why=explain(decision.account.why, how_much),

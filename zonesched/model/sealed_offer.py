@@ -1,0 +1,45 @@
+"""The answer of a select to a parent, sealed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class SealedEntry(NamedTuple):
+    """A sealed place for one instance, base64 text; its weight and tie key, lower is better."""
+
+    weight: int
+    tie: int
+    blob: str
+
+
+class SealedBundle(NamedTuple):
+    """Sealed places for all instances of an affinity request on one host."""
+
+    weight: int
+    tie: int
+    blobs: Sequence[str]
+
+
+@dataclass(frozen=True)
+class SealedOffer:
+    """The answer of a select to a parent.
+
+    `why` (what refused hosts) and `limits` (what those offered ran out of) hold lines of {"filter", "code"}
+    and, where the zone tells its counts, "before" and "after".
+    """
+
+    weights: Sequence[SealedEntry]
+    alternates: Sequence[SealedEntry]
+    bundles: Sequence[SealedBundle]
+    complete: bool
+    expires_in_s: float
+    why: Sequence[Mapping[str, Any]]
+    limits: Sequence[Mapping[str, Any]]
+
+    @property
+    def entries(self) -> int:
+        """How many sealed entries it tells."""
+        return len(self.weights) + len(self.alternates) + sum(len(bundle.blobs) for bundle in self.bundles)
