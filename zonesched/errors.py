@@ -198,6 +198,16 @@ class ChildUnreachable(ZoneschedError):
     code = "child_unreachable"
 
 
+class ChildRefused(ChildUnreachable):
+    """A child zone refused the call; `status`: the HTTP status of its answer."""
+
+    code = "child_refused"
+
+    def __init__(self, status: int) -> None:
+        super().__init__("The child zone refused the call.")
+        self.status = status
+
+
 class ChildBusy(ChildUnreachable):
     """A child zone has too much to do now, or we asked for too much; `retry_after_s`: when to come again."""
 

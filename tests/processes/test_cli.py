@@ -195,7 +195,7 @@ class TestHelp:
             "aggregate": {"list", "show", "create", "set", "delete", "add-host", "remove-host"},
             "service": {"list", "enable", "disable", "force-down", "force-up", "delete"},
             "availability-zone": {"list"},
-            "user": {"list", "create", "set", "delete"},
+            "user": {"list", "create", "set", "password", "delete"},
             "limit": {"list", "show", "set"},
             "audit": set(),
             "replay": set(),

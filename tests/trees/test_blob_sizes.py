@@ -94,7 +94,7 @@ def test_a_zone_is_not_its_own_child(tmp_path: Path) -> None:
     assert admin.get("/zones").json["zones"] == []
 
 
-@pytest.mark.parametrize("fault", [Dead(), Replace(status=401), Replace(body=b"{}")])
+@pytest.mark.parametrize("fault", [Dead(), Replace(status=404), Replace(body=b"{}")])
 def test_a_child_that_does_not_answer_well_yet_is_added_and_polled_later(tmp_path: Path, fault: Any) -> None:
     tree = Tree(tmp_path)
     tree.add("root")

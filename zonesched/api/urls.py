@@ -54,7 +54,7 @@ from zonesched.api.schemas.services import (
     ServiceBody,
     ServicesQuery,
 )
-from zonesched.api.schemas.users import ChangeUserBody, RemoveUserQuery, UserBody
+from zonesched.api.schemas.users import ChangeUserBody, OwnPasswordBody, RemoveUserQuery, UserBody
 from zonesched.api.schemas.zones import AddZoneBody, ChangeZoneBody, RemoveQuery
 from zonesched.model.caller import Role
 
@@ -184,6 +184,7 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/users", users.list_users, ADMIN, "users"),
     Route("POST", "/users", users.create, ADMIN, "user, and its secret once", UserBody, status=201),
     Route("PUT", "/users/{name}", users.change, ADMIN, "user, and its secret once", ChangeUserBody),
+    Route("POST", "/users/{name}/password", users.set_own, PEOPLE, "nothing", OwnPasswordBody, status=204),
     Route("DELETE", "/users/{name}", users.delete, ADMIN, "nothing", query=RemoveUserQuery, status=204),
     Route("GET", "/limits", limits.show, PEOPLE | PARENT, "limits"),
     Route("GET", "/limits/own", limits.list_own, ADMIN, "projects, parents"),

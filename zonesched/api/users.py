@@ -32,6 +32,14 @@ def change(call: Call) -> Answer:
     return ok({"user": _with_secret(users.set_secret(call.zone, name, asked.password))})
 
 
+def set_own(call: Call) -> Answer:
+    """Give the caller another password; the present one is needed once more."""
+    asked = call.body.user
+    name = call.args["name"]
+    users.change_own_password(call.zone, call.caller, name, asked.original_password, asked.password)
+    return no_content()
+
+
 def delete(call: Call) -> Answer:
     """Remove a user; its credentials end at once."""
     users.delete(call.zone, call.args["name"], call.query.force)

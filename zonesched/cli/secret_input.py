@@ -1,4 +1,4 @@
-"""Secrets of others than the command's user: from a file, standard input or a prompt."""
+"""Secrets beside that of the command's own user: from a file, from standard input or from a prompt."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import click
 from zonesched.cli.session import read_secret
 
 
-def given_secret(file: Path | None, from_stdin: bool, what: str) -> str:
-    """The secret, asked for on a terminal when it is not given; "" when there is nobody to ask."""
+def given_secret(file: Path | None, from_stdin: bool, what: str, *, confirm: bool = False) -> str:
+    """The secret, from a prompt where it is not given; "" without a terminal. `confirm`: prompt twice."""
     if file is not None:
         return read_secret(file)
     if from_stdin:
         return sys.stdin.readline().rstrip("\r\n")
     if sys.stdin.isatty():
-        return str(click.prompt(what, hide_input=True))
+        return str(click.prompt(what, hide_input=True, confirmation_prompt=confirm))
     return ""

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import click
 
 from zonesched.cli.group import CommandGroup
 from zonesched.cli.output import by_name, print_item, print_list
 from zonesched.cli.secret_input import given_secret
-from zonesched.cli.session import FILE, Session, list_options, pass_session, zone_options
+from zonesched.cli.session import (
+    FILE,
+    Session,
+    list_options,
+    pass_session,
+    read_secret,
+    zone_options,
+)
 from zonesched.cli.table import Column
 from zonesched.compute.credentials import Credentials, write_credentials
 
@@ -122,6 +130,33 @@ def set_(
     form: dict[str, Any] = {"password": password} if is_chosen else {"new_secret": True}
     answer = session.call("PUT", f"/users/{name}", {"user": form})
     _show(session, answer, password, save)
+
+
+@user.command()
+@click.option(
+    "--old-password-file",
+    type=FILE,
+    help="File with the present password.  [default: the password of this call]",
+)
+@new_password
+@zone_options
+@pass_session
+def password(
+    session: Session, old_password_file: Path | None, new_password_file: Path | None, new_password_stdin: bool
+) -> None:
+    """Change your own password; the old one is invalid at once.
+
+    The new one comes from a file, from standard input or from a prompt.
+    """
+    who = session.credentials()
+    if not who.username:
+        raise click.UsageError("No user is named: use --username, ZONESCHED_USERNAME or --credentials FILE.")
+    old = read_secret(old_password_file) if old_password_file else who.password
+    new = given_secret(new_password_file, new_password_stdin, "New password", confirm=True)
+    if not new:
+        raise click.UsageError("a new password is needed: use --new-password-file or --new-password-stdin")
+    form = {"original_password": old, "password": new}
+    session.call("POST", f"/users/{quote(who.username, safe='')}/password", {"user": form})
 
 
 @user.command()

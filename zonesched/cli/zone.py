@@ -14,6 +14,7 @@ from zonesched.cli.secret_input import given_secret
 from zonesched.cli.session import FILE, Session, item_options, list_options, pass_session, zone_options
 from zonesched.cli.table import Column, plain, print_table
 from zonesched.cli.zone_boot import boot
+from zonesched.compute.credentials import Credentials, read_credentials
 
 CHILD_COLUMNS = (
     Column("id", is_id=True),
@@ -73,27 +74,41 @@ def show(session: Session, name_or_id: str) -> None:
     print_item(session, {"zone": child}, child)
 
 
-CHILD_SECRET = (
+CHILD_USER = (
+    click.option("--child-username", metavar="NAME", help="Name of this zone's user in the child."),
     click.option("--child-password-file", type=FILE, help="File with that user's password."),
+    click.option("--child-password-stdin", is_flag=True, help="Read that password from standard input."),
     click.option(
-        "--child-password-stdin", is_flag=True, help="Read that user's password from standard input."
+        "--child-credentials",
+        type=FILE,
+        help="File with name and password of that user, as `zonesched user create --save` writes it.",
     ),
 )
 
 
-def child_secret(command: Any) -> Any:
-    for option in reversed(CHILD_SECRET):
+def child_user(command: Any) -> Any:
+    """Give a command the options that name this zone's user in a child."""
+    for option in reversed(CHILD_USER):
         command = option(command)
     return command
 
 
+def _child_user(
+    credentials: Path | None, username: str | None, file: Path | None, from_stdin: bool
+) -> Credentials:
+    """The user and the password that the options give; "" for what they leave out."""
+    if credentials is None:
+        given = given_secret(file, from_stdin, "") if file or from_stdin else ""
+        return Credentials(username=username or "", password=given)
+    if username or file or from_stdin:
+        raise click.UsageError("--child-credentials holds name and password: leave the other options out")
+    return read_credentials(credentials)
+
+
 @zone.command()
 @click.argument("name")
-@click.argument("api_url")
-@click.option(
-    "--child-username", required=True, help="Name of this zone's user in the child, of the role parent."
-)
-@child_secret
+@click.argument("api_url", required=False)
+@child_user
 @click.option(
     "--weight-offset",
     type=float,
@@ -108,25 +123,34 @@ def child_secret(command: Any) -> Any:
     show_default=True,
     help="Factor of the child's weights; above 0.",
 )
-@zone_options
+@item_options
 @pass_session
 def add(
     session: Session,
     name: str,
-    api_url: str,
-    child_username: str,
+    api_url: str | None,
+    child_username: str | None,
     child_password_file: Path | None,
     child_password_stdin: bool,
+    child_credentials: Path | None,
     weight_offset: float,
     weight_scale: float,
 ) -> None:
-    """Add a child zone. Its password comes from a file, standard input or a prompt."""
-    password = given_secret(child_password_file, child_password_stdin, f"Password of {child_username} there")
+    """Add a child zone, which is tried with its credentials at once.
+
+    The user has the role parent in the child. With --child-credentials the URL may be left out: it is the one
+    in that file. Without any password option the password comes from a prompt.
+    """
+    who = _child_user(child_credentials, child_username, child_password_file, child_password_stdin)
+    if not who.username:
+        raise click.UsageError("no user is named: use --child-credentials, or --child-username")
+    if not (api_url or who.url):
+        raise click.UsageError("no URL is named: give it after the name, or in --child-credentials")
     form = {
         "name": name,
-        "api_url": api_url,
-        "username": child_username,
-        "password": password,
+        "api_url": api_url or who.url,
+        "username": who.username,
+        "password": who.password or given_secret(None, False, f"Password of {who.username} in the child"),
         "weight_offset": weight_offset,
         "weight_scale": weight_scale,
     }
@@ -138,8 +162,7 @@ def add(
 @click.argument("name_or_id")
 @click.option("--name", help="New name.")
 @click.option("--api-url", help="New URL.")
-@click.option("--child-username", help="Name of this zone's user in the child.")
-@child_secret
+@child_user
 @click.option(
     "--weight-offset",
     type=float,
@@ -156,19 +179,20 @@ def set_(
     child_username: str | None,
     child_password_file: Path | None,
     child_password_stdin: bool,
+    child_credentials: Path | None,
     weight_offset: float | None,
     weight_scale: float | None,
 ) -> None:
     """Change a child zone; settings that are not named stay."""
+    who = _child_user(child_credentials, child_username, child_password_file, child_password_stdin)
     change: dict[str, Any] = {
         "name": name,
         "api_url": api_url,
-        "username": child_username,
+        "username": who.username or None,
+        "password": who.password or None,
         "weight_offset": weight_offset,
         "weight_scale": weight_scale,
     }
-    if child_password_file or child_password_stdin:
-        change["password"] = given_secret(child_password_file, child_password_stdin, "")
     change = {key: value for key, value in change.items() if value is not None}
     if not change:
         raise click.UsageError("nothing to change is named")

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 import orjson
 
 from zonesched import tracing
-from zonesched.errors import BlobRefused, ChildBusy, ChildUnreachable, Kind, ZoneBusy
+from zonesched.errors import BlobRefused, ChildBusy, ChildRefused, ChildUnreachable, Kind, ZoneBusy
 from zonesched.model.caller import Role
 from zonesched.model.inconsistency import Told
 from zonesched.model.placement import Attempt, Build, BuildAnswer, BuildState, InstanceChange
@@ -199,7 +199,7 @@ def _expect(reply: Reply, status: int) -> bytes:
     if reply.status >= 500:
         raise ChildUnreachable("The child zone failed to answer the call.", code="child_failed")
     if reply.status != status:
-        raise ChildUnreachable("The child zone refused the call.", code="child_refused")
+        raise ChildRefused(reply.status)
     return reply.body
 
 

@@ -18,7 +18,7 @@ from zonesched.model.request_spec import RequestSpec
 from zonesched.scheduler.scale import Range, merge_ranges
 from zonesched.seal.entry_form import MIN_BLOB_BYTES, largest_child_blob
 from zonesched.seams import Clock, Done, Executor, Failed, Late
-from zonesched.zones.child import Child, ChildInfo, Ready
+from zonesched.zones.child import Child, ChildInfo, ChildOffer, Ready
 from zonesched.zones.client import ANSWER_BYTES, ChildClient
 from zonesched.zones.edge_metrics import EdgeMetrics
 from zonesched.zones.eligible import EligibleChildren, askable
@@ -33,6 +33,7 @@ from zonesched.zones.known_child import (
     unusable,
 )
 from zonesched.zones.transport import Transport
+from zonesched.zones.trial import refusal, smallest_request
 
 T = TypeVar("T")
 
@@ -133,13 +134,26 @@ class ZoneManager:
             self._has_polled = True
 
     def probe(self, child: Child) -> Probed:
-        """Ask a child once that is about to be added or changed: it may not have been started yet."""
+        """Try a child that is about to be added or changed; it may not have been started yet."""
         timeout_s = self._settings.poll_timeout_s
         (outcome,) = fan_out(self._executor, self._clock, [self._how_it_is(child)], timeout_s)
         self._free_lanes()
         if not isinstance(outcome, Done):
-            return Probed()
-        return Probed(outcome.value.uuid, unusable(outcome.value, self._settings.rules))
+            return Probed(error=refusal(outcome))
+        info = outcome.value
+        return Probed(info.uuid, unusable(info, self._settings.rules) or self._try_select(child))
+
+    def _try_select(self, child: Child) -> str:
+        """Why a child takes no select of its parent's user, as a code; it is asked for the least there is."""
+        timeout_s = self._settings.poll_timeout_s
+        spec = smallest_request(child.id, self._settings.rules.zone_uuid, timeout_s)
+
+        def ask(ends_at: float) -> ChildOffer:
+            return self._client(child).within(ends_at).select(spec, timeout_s)
+
+        (outcome,) = fan_out(self._executor, self._clock, [Question(health_lane(child.id), ask)], timeout_s)
+        self._free_lanes()
+        return refusal(outcome)
 
     def offered(self, child_id: str, blob_size: int) -> None:
         """Take note that a child has offered blobs of this size."""

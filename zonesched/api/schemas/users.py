@@ -62,6 +62,17 @@ class ChangeUserBody(Schema):
         return asked
 
 
+class OwnPassword(Schema):
+    """A user's new password, and the present one as a proof."""
+
+    password: Annotated[str, Field(min_length=1, max_length=1024, repr=False)]
+    original_password: Annotated[str, Field(min_length=1, max_length=1024, repr=False)]
+
+
+class OwnPasswordBody(Schema):
+    user: OwnPassword
+
+
 class RemoveUserQuery(Schema):
     """`force`: remove a parent although it has instances here; they stay, for this zone's admin to end."""
 

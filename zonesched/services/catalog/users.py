@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from zonesched.errors import BadRequest, Conflict, NotFound, Unauthorized
+from zonesched.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthorized
 from zonesched.model.caller import Caller, Explained, Role
 from zonesched.model.views import NewUser, UserView
 from zonesched.seal import passwords
@@ -79,6 +79,28 @@ def set_secret(zone: Zone, name: str, password: str = "") -> NewUser:
         raise NotFound("There is no such user.", code="user_not_found", field="name")
     zone.verified.drop(user.id)
     return NewUser(_view(user), secret)
+
+
+def change_own_password(zone: Zone, caller: Caller, name: str, original: str, password: str) -> None:
+    """Give the caller another password; the old one ends at once.
+
+    Raises Forbidden for the name of another user, and where `original` is not the present password.
+    """
+    if caller.name != name:
+        raise Forbidden(
+            "A user changes only the own password; an admin changes others with PUT.",
+            code="not_own_user",
+            field="name",
+        )
+    try:
+        authenticate(zone, name, original)
+    except Unauthorized:
+        raise Forbidden(
+            "user.original_password is not the present password.",
+            code="password_wrong",
+            field="user.original_password",
+        ) from None
+    set_secret(zone, name, password)
 
 
 def delete(zone: Zone, name: str, force: bool = False) -> None:

@@ -26,6 +26,7 @@ from zonesched.store.store import Transaction
 from zonesched.zones.address import AddressRefused
 from zonesched.zones.child import Offline, Ready, Waiting
 from zonesched.zones.known_child import REGISTERED_TWICE, KnownChild
+from zonesched.zones.trial import NO_PARENT, WRONG_CREDENTIALS
 
 State = PlacementState
 
@@ -45,9 +46,10 @@ def show(zone: Zone, child_id: str) -> ChildView:
 def add(zone: Zone, form: ChildForm) -> ChildView:
     """Add a child zone; it takes part once it has answered a poll.
 
-    It is asked once how it is: one that answers and can take no part is refused; one that does not answer is
-    added all the same, and polled later. Raises BadRequest for a URL that may not be called, a child that can
-    take no part or a weight that is none, Conflict for a zone that is a child already, Unavailable for a zone
+    It is tried once with a select: one that answers and can take no part, or not as this user's child, is
+    refused; one that does not answer is added all the same, and polled later. Raises BadRequest for a URL
+    that may not be called, a child that can take no part or a weight that is none, Conflict for a zone that
+    is a child already, Unavailable for a zone
     that cannot keep a credential (option secret_encryption_key).
     """
     child_id = zone.clock.new_uuid()
@@ -162,10 +164,11 @@ def _checked_url(zone: Zone, unverified: str) -> str:
 
 
 def _probe(zone: Zone, row: ChildRow) -> str:
-    """Ask a child how it is, as it would be called; its zone's uuid, "" where it does not answer well."""
+    """Try a child as it would be called; its zone's uuid, "" where it does not answer well."""
     probed = zone.children.probe(_stored(zone).child(row))
     if probed.error:
-        raise BadRequest(_REFUSED[probed.error], code=probed.error, field="zone.api_url")
+        field = "zone.username" if probed.error in (WRONG_CREDENTIALS, NO_PARENT) else "zone.api_url"
+        raise BadRequest(_REFUSED[probed.error], code=probed.error, field=field)
     return probed.zone_uuid
 
 
@@ -185,6 +188,9 @@ _REFUSED = {
     "child_is_self": "zone.api_url leads to this very zone.",
     "child_blob_too_large": "zone.api_url leads to a zone whose sealed entries do not fit into this zone's:"
     " its option build_plan_blob_size must be at least 128 more than the child's.",
+    WRONG_CREDENTIALS: "zone.username: the child zone does not accept this user with this password.",
+    NO_PARENT: "zone.username: the child zone knows this user, but not as a parent: in the child the user"
+    " needs the role parent.",
 }
 
 
