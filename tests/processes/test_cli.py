@@ -186,6 +186,7 @@ class TestHelp:
             verbs[noun] |= set(rest)
         assert verbs == {
             "zone": {"info", "list", "show", "add", "set", "delete", "boot"},
+            "federation": {"apply"},
             "server": {"list", "show", "delete"},
             "server-group": {"list", "show", "create", "delete"},
             "reservation": {"list", "show", "why", "cancel"},

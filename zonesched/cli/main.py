@@ -20,6 +20,7 @@ from zonesched.errors import ZoneschedError
 
 NOUNS = {
     "zone": "zonesched.cli.zone:zone",
+    "federation": "zonesched.cli.federation:federation",
     "server": "zonesched.cli.server:server",
     "server-group": "zonesched.cli.server_group:server_group",
     "reservation": "zonesched.cli.reservation:reservation",

@@ -182,6 +182,11 @@ def offline_options(command: Command) -> Command:
     return _AS_JSON(command)
 
 
+def federation_options(command: Command) -> Command:
+    """Give a command --json and --timeout: its zones and users are in a file of its own."""
+    return _given(command, (_OPTIONS[-1], _AS_JSON))
+
+
 def zone_options(command: Command) -> Command:
     """Give a command --json and the options that name the zone and the user."""
     return _given(command, (*_OPTIONS, _AS_JSON))

@@ -1,0 +1,216 @@
+"""`zonesched federation apply`, against zones that do not know each other yet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.builders.command import TreeCommand
+from tests.builders.tree import Tree, a_host
+from tests.builders.wsgi_transport import Dead
+from zonesched.cli.federation_file import read_tree
+from zonesched.compute.credentials import Credentials, read_credentials, write_credentials
+from zonesched.errors import ConfigError
+from zonesched.model.caller import Role
+from zonesched.services.catalog import users
+
+CHECKOUT = Path(__file__).parents[2]
+TREE = """
+[zones.root]
+credentials = "root.credentials"
+children = ["region"]
+
+[zones.root.users.alice]
+role = "member"
+project = "p1"
+password_file = "alice.txt"
+
+[zones.region]
+credentials = "region.credentials"
+children = ["leaf"]
+
+[zones.leaf]
+credentials = "leaf.credentials"
+
+[zones.leaf.users.agent]
+role = "compute"
+save = "agent.credentials"
+"""
+STEPS = [
+    "leaf: create user agent (role compute)",
+    "leaf: create user parent-region (role parent)",
+    "region: add child leaf at http://127.0.0.1:7003",
+    "root: create user alice (role member)",
+    "region: create user parent-root (role parent)",
+    "root: add child region at http://127.0.0.1:7002",
+]
+
+
+class Site:
+    """Three zones, the files of a federation, and the command that applies them."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self.tree = Tree(folder)
+        for name in ("root", "region", "leaf"):
+            node = self.tree.add(name, hosts_=[a_host("l1")] if name == "leaf" else ())
+            write_credentials(
+                folder / f"{name}.credentials", Credentials(node.url, "admin", node.secrets["admin"])
+            )
+        (folder / "alice.txt").write_text("correct horse\n")
+        self.command = TreeCommand(capsys, self.tree, "root")
+        self.command.before = ()
+
+    def apply(self, *options: str, text: str = TREE) -> int:
+        (self.folder / "tree.toml").write_text(text)
+        return self.command("federation", "apply", str(self.folder / "tree.toml"), *options)
+
+    def states(self, zone: str) -> list[tuple[str, str]]:
+        self.tree.poll()
+        listed = self.tree.nodes[zone].client().get("/zones/detail").json["zones"]
+        return [(child["name"], child["state"]) for child in listed]
+
+
+@pytest.fixture
+def site(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Site:
+    return Site(tmp_path, capsys)
+
+
+def test_a_tree_is_made_leaves_first_and_a_second_run_changes_nothing(site: Site) -> None:
+    assert site.apply() == 0
+    assert site.command.lines == [*STEPS, "6 steps done"]
+    assert (site.states("root"), site.states("region")) == ([("region", "ready")], [("leaf", "ready")])
+    assert site.apply() == 0
+    assert site.command.out == "3 zones are as the file says\n"
+
+
+def test_the_users_of_the_file_can_call_their_zones(site: Site) -> None:
+    assert site.apply() == 0
+    root, leaf = site.tree.nodes["root"], site.tree.nodes["leaf"]
+    assert users.authenticate(root.zone, "alice", "correct horse").project_id == "p1"
+    saved = read_credentials(site.folder / "agent.credentials")
+    assert saved.url == leaf.url
+    assert users.authenticate(leaf.zone, saved.username, saved.password).role is Role.COMPUTE
+
+
+def test_a_dry_run_says_the_steps_and_takes_none(site: Site) -> None:
+    assert site.apply("--dry-run") == 0
+    assert site.command.lines == [*(f"would {step}" for step in STEPS), "6 steps to do"]
+    assert site.apply("--dry-run", "--json") == 0
+    assert json.loads(site.command.out) == {"dry_run": True, "steps": STEPS}
+    assert (site.states("root"), site.states("region")) == ([], [])
+    assert not (site.folder / "agent.credentials").exists()
+
+
+def test_a_run_that_stopped_half_way_is_finished_by_the_next(site: Site) -> None:
+    made = users.create(site.tree.nodes["leaf"].zone, "parent-region", Role.PARENT, "")
+    assert site.apply() == 0
+    assert "leaf: give user parent-region a new secret" in site.command.lines
+    assert site.states("region") == [("leaf", "ready")]
+    assert made.secret
+
+
+def test_a_child_that_refuses_its_parent_gets_a_new_secret(site: Site) -> None:
+    assert site.apply() == 0
+    users.set_secret(site.tree.nodes["leaf"].zone, "parent-region")
+    assert site.states("region") == [("leaf", "offline")]
+    assert site.apply() == 0
+    assert site.command.lines == [
+        "leaf: give user parent-region a new secret",
+        "region: change child leaf: credentials",
+        "2 steps done",
+    ]
+    assert site.states("region") == [("leaf", "ready")]
+
+
+def test_a_parent_whose_user_was_removed_gets_another(site: Site) -> None:
+    assert site.apply() == 0
+    users.delete(site.tree.nodes["leaf"].zone, "parent-region")
+    assert site.apply() == 0
+    assert site.command.lines[0] == "leaf: create user parent-region (role parent)"
+    assert site.states("region") == [("leaf", "ready")]
+
+
+def test_a_changed_weight_is_changed_without_a_new_secret(site: Site) -> None:
+    assert site.apply() == 0
+    changed = TREE.replace(
+        'credentials = "leaf.credentials"', 'credentials = "leaf.credentials"\nweight_scale = 2'
+    )
+    assert site.apply(text=changed) == 0
+    assert site.command.lines == ["region: change child leaf: weight_scale", "1 step done"]
+    assert site.states("region") == [("leaf", "ready")]
+
+
+def test_nothing_is_changed_while_a_zone_cannot_be_reached(site: Site) -> None:
+    site.tree.network.fault(site.tree.nodes["root"].url, Dead())
+    assert site.apply() == 3
+    assert site.command.err.startswith("zonesched: root: http://127.0.0.1:7001 cannot be reached")
+    listed = users.list_users(site.tree.nodes["leaf"].zone)
+    assert "agent" not in {user.name for user in listed}
+
+
+def test_a_user_of_another_role_is_named_and_nothing_changed(site: Site) -> None:
+    users.create(site.tree.nodes["root"].zone, "alice", Role.READER, "p1", "secret")
+    assert site.apply() == 1
+    assert "root: the user alice has the role reader, not member" in site.command.err
+    assert site.states("region") == []
+
+
+def test_credentials_that_are_no_admins_are_named(site: Site) -> None:
+    leaf = site.tree.nodes["leaf"]
+    write_credentials(
+        site.folder / "leaf.credentials", Credentials(leaf.url, "member", leaf.secrets["member"])
+    )
+    assert site.apply() == 1
+    assert site.command.err.startswith("zonesched: leaf: The role member may not make this call.")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[zones", "Expected"),
+        ("[zone.root]", "unknown key 'zone'"),
+        ("", "zones is missing"),
+        ("[zones.a]", "credentials is missing"),
+        ('[zones.a]\ncredentials = "root.credentials"\nchild = ["b"]', "unknown key 'child'"),
+        ('[zones.a]\ncredentials = "root.credentials"\nchildren = "b"', "wrong type"),
+        ('[zones.a]\ncredentials = "root.credentials"\nchildren = ["b"]', "there is no zone 'b'"),
+        ('[zones.a]\ncredentials = "root.credentials"\nchildren = ["a"]', "children of each other"),
+        (TREE.replace('children = ["leaf"]', 'children = ["root"]'), "children of each other"),
+        (TREE.replace('["region"]', '["region", "leaf"]'), "a child of root and of region"),
+        (TREE.replace('role = "compute"', 'role = "parent"'), "role must be one of"),
+        (TREE.replace('project = "p1"\n', ""), "needs a project"),
+        (TREE.replace('save = "agent.credentials"', ""), "password_file"),
+    ],
+)
+def test_a_file_that_describes_no_tree_is_refused_with_the_reason(site: Site, text: str, said: str) -> None:
+    assert site.apply(text=text) == 1
+    assert said in site.command.err
+    assert str(site.folder / "tree.toml") in site.command.err
+
+
+def test_a_file_without_credentials_is_named(site: Site) -> None:
+    (site.folder / "leaf.credentials").unlink()
+    assert site.apply() == 2
+    assert "leaf.credentials" in site.command.err
+
+
+def test_the_example_is_the_tree_of_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = "zonesched.cli.federation_file.read_credentials"
+    monkeypatch.setattr(read, lambda path: Credentials(str(path)))
+    zones = read_tree(CHECKOUT / "etc/federation/tree.toml")
+    assert [(zone.name, zone.children) for zone in zones] == [
+        ("leaf", ()),
+        ("region", ("leaf",)),
+        ("root", ("region",)),
+    ]
+    for zone in zones:
+        assert f"zone_name = {zone.name}\n" in (CHECKOUT / f"etc/federation/{zone.name}.conf").read_text()
+        assert zone.api_url == str(CHECKOUT / f"etc/federation/{zone.name}-state/admin.credentials")
+
+
+def test_a_missing_file_is_a_fault_with_its_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"tree\.toml"):
+        read_tree(tmp_path / "tree.toml")

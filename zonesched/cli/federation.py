@@ -1,0 +1,131 @@
+"""`zonesched federation`: make a tree of zones as a file describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from zonesched.cli.federation_file import WantedZone, read_tree
+from zonesched.cli.federation_plan import (
+    PARENT,
+    AddChild,
+    ChangeChild,
+    CreateParent,
+    CreateUser,
+    Present,
+    RenewSecret,
+    Step,
+    plan,
+)
+from zonesched.cli.group import CommandGroup
+from zonesched.cli.output import print_json
+from zonesched.cli.session import FILE, Session, federation_options, pass_session, read_secret
+from zonesched.compute.connection import ZoneConnection, ZoneRefused, ZoneUnavailable
+from zonesched.compute.credentials import write_credentials
+
+
+@click.group(cls=CommandGroup)
+def federation() -> None:
+    """Make a tree of zones as a file describes it."""
+
+
+@federation.command()
+@click.argument("file", type=FILE)
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
+@federation_options
+@pass_session
+def apply(session: Session, file: Path, dry_run: bool) -> None:
+    """Make users, secrets and child zones as FILE (TOML) says, the leaves first.
+
+    Every zone is read before anything is changed. A tree that is as the file says is left alone, so the
+    command can be repeated, also after it stopped half-way. Users and children that the file does not name
+    stay.
+    """
+    zones = read_tree(file)
+    tree = _Tree(session, {zone.name: zone for zone in zones})
+    steps = plan(zones, {zone.name: tree.present(zone.name) for zone in zones})
+    if session.as_json:
+        print_json({"dry_run": dry_run, "steps": list(map(str, steps))})
+    for step in steps:
+        if not session.as_json:
+            click.echo(f"would {step}" if dry_run else str(step))
+        if not dry_run:
+            tree.carry_out(step)
+    if not session.as_json:
+        click.echo(_summary(len(steps), len(zones), dry_run))
+
+
+def _summary(steps: int, zones: int, dry_run: bool) -> str:
+    if not steps:
+        return f"{zones} zones are as the file says"
+    counted = f"{steps} step{'s' if steps != 1 else ''}"
+    return f"{counted} to do" if dry_run else f"{counted} done"
+
+
+@dataclass
+class _Tree:
+    """The zones of the file, each called as its admin; keeps the secrets between two steps."""
+
+    session: Session
+    zones: Mapping[str, WantedZone]
+    connections: dict[str, ZoneConnection] = field(default_factory=dict)
+    secrets: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def present(self, zone: str) -> Present:
+        """The users and children that a zone has now."""
+        users = self._call(zone, "GET", "/users")["users"]
+        children = self._call(zone, "GET", "/zones/detail")["zones"]
+        return Present({user["name"]: user for user in users}, {child["name"]: child for child in children})
+
+    def carry_out(self, step: Step) -> None:
+        """Take one step of the plan."""
+        match step:
+            case CreateUser():
+                self._create(step)
+            case CreateParent(zone, name):
+                made = self._call(zone, "POST", "/users", {"user": {"name": name, "role": PARENT}})
+                self.secrets[zone, name] = made["user"]["secret"]
+            case RenewSecret(zone, name):
+                made = self._call(zone, "PUT", f"/users/{name}", {"user": {"new_secret": True}})
+                self.secrets[zone, name] = made["user"]["secret"]
+            case AddChild(zone, child, username):
+                form = {
+                    "name": child.name,
+                    "api_url": child.api_url,
+                    "weight_offset": child.weight_offset,
+                    "weight_scale": child.weight_scale,
+                    **self._credentials(child.name, username),
+                }
+                self._call(zone, "POST", "/zones", {"zone": form})
+            case ChangeChild(zone, id, child, username, with_credentials, changes):
+                credentials = self._credentials(child.name, username) if with_credentials else {}
+                self._call(zone, "PUT", f"/zones/{id}", {"zone": {**changes, **credentials}})
+
+    def _create(self, step: CreateUser) -> None:
+        zone, user = self.zones[step.zone], step.user
+        form = {"name": user.name, "role": user.role, "project_id": user.project_id}
+        if user.password_file is not None:
+            form["password"] = read_secret(user.password_file)
+        made = self._call(zone.name, "POST", "/users", {"user": form})["user"]
+        if user.save is not None:
+            user.save.parent.mkdir(parents=True, exist_ok=True)
+            proof = made.get("secret", form.get("password", ""))
+            write_credentials(user.save, replace(zone.admin, username=user.name, password=proof))
+
+    def _credentials(self, zone: str, username: str) -> dict[str, str]:
+        return {"username": username, "password": self.secrets[zone, username]}
+
+    def _call(self, zone: str, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Call a zone. Raises ZoneCallError whose message begins with the zone's name."""
+        if zone not in self.connections:
+            self.connections[zone] = self.session.connection_to(self.zones[zone].admin)
+        try:
+            return self.connections[zone].call(method, path, body)
+        except ZoneRefused as error:
+            raise ZoneRefused(error.status, error.code, f"{zone}: {error.message}", error.field) from None
+        except ZoneUnavailable as error:
+            raise ZoneUnavailable(f"{zone}: {error}") from None

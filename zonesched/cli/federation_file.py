@@ -1,0 +1,153 @@
+"""The file that describes a tree of zones: which zones there are, which are whose children, and their users.
+
+    [zones.root]
+    credentials = "root/admin.credentials"
+    children = ["leaf"]
+
+    [zones.leaf]
+    credentials = "leaf/admin.credentials"
+    url = "https://leaf.example:8774"
+
+    [zones.leaf.users.agent]
+    role = "compute"
+    save = "agent.credentials"
+
+Paths are relative to the file. Nothing is read from the zones here.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from zonesched.compute.credentials import Credentials, read_credentials
+from zonesched.errors import ConfigError
+
+_ZONE_KEYS = {
+    "credentials": str,
+    "url": str,
+    "children": list,
+    "weight_offset": (int, float),
+    "weight_scale": (int, float),
+    "users": dict,
+}
+_USER_KEYS = {"role": str, "project": str, "password_file": str, "save": str}
+ROLES = ("admin", "member", "reader", "compute")
+PEOPLE = ("admin", "member", "reader")
+
+
+@dataclass(frozen=True)
+class WantedUser:
+    """A user that a zone is to have. `password_file` and `save` are None where the file names none."""
+
+    name: str
+    role: str
+    project_id: str
+    password_file: Path | None
+    save: Path | None
+
+
+@dataclass(frozen=True)
+class WantedZone:
+    """A zone of the tree. `admin`: how this command calls it; `api_url`: how its parent calls it."""
+
+    name: str
+    admin: Credentials
+    api_url: str
+    children: tuple[str, ...]
+    weight_offset: float
+    weight_scale: float
+    users: tuple[WantedUser, ...]
+
+
+def read_tree(path: Path) -> tuple[WantedZone, ...]:
+    """The zones of the file, each after its children. Raises ConfigError that names file and fault."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from None
+    try:
+        _check_keys("the file", content, {"zones": dict})
+        zones = {name: _zone(path.parent, name, section) for name, section in content["zones"].items()}
+        return _leaves_first(zones)
+    except _Fault as fault:
+        raise ConfigError(f"{path}: {fault}") from None
+
+
+class _Fault(Exception):
+    """The file is TOML and describes no tree; the message says why."""
+
+
+def _check_keys(where: str, section: Any, known: Mapping[str, Any], *required: str) -> None:
+    if not isinstance(section, dict):
+        raise _Fault(f"{where} must be a table")
+    for key, value in section.items():
+        if key not in known:
+            raise _Fault(f"{where}: unknown key {key!r}; known are {', '.join(known)}")
+        if not isinstance(value, known[key]) or isinstance(value, bool):
+            raise _Fault(f"{where}: {key} has a value of the wrong type")
+    for key in required or known:
+        if key not in section:
+            raise _Fault(f"{where}: {key} is missing")
+
+
+def _zone(folder: Path, name: str, section: Any) -> WantedZone:
+    where = f"zones.{name}"
+    _check_keys(where, section, _ZONE_KEYS, "credentials")
+    children = section.get("children", [])
+    if not all(isinstance(child, str) for child in children):
+        raise _Fault(f"{where}: children must be a list of names")
+    admin = read_credentials(folder / section["credentials"])
+    return WantedZone(
+        name=name,
+        admin=admin,
+        api_url=section.get("url", admin.url).rstrip("/"),
+        children=tuple(children),
+        weight_offset=float(section.get("weight_offset", 0.0)),
+        weight_scale=float(section.get("weight_scale", 1.0)),
+        users=tuple(_user(folder, f"{where}.users", *user) for user in section.get("users", {}).items()),
+    )
+
+
+def _user(folder: Path, where: str, name: str, section: Any) -> WantedUser:
+    where = f"{where}.{name}"
+    _check_keys(where, section, _USER_KEYS, "role")
+    role, project_id = section["role"], section.get("project", "")
+    if role not in ROLES:
+        raise _Fault(f"{where}: role must be one of {', '.join(ROLES)}; parents are made for children")
+    if role in PEOPLE and not project_id:
+        raise _Fault(f"{where}: a user of role {role} needs a project")
+    password_file, save = (
+        folder / section[key] if key in section else None for key in ("password_file", "save")
+    )
+    if password_file is None and save is None:
+        raise _Fault(f"{where}: name a password_file, or in save a file for a generated secret")
+    return WantedUser(name, role, project_id, password_file, save)
+
+
+def _leaves_first(zones: Mapping[str, WantedZone]) -> tuple[WantedZone, ...]:
+    parent_of: dict[str, str] = {}
+    for zone in zones.values():
+        for child in zone.children:
+            if child not in zones:
+                raise _Fault(f"zones.{zone.name}: there is no zone {child!r}")
+            if child in parent_of:
+                raise _Fault(f"zones.{child} is a child of {parent_of[child]} and of {zone.name}")
+            parent_of[child] = zone.name
+    ordered: list[WantedZone] = []
+
+    def visit(name: str) -> None:
+        for child in zones[name].children:
+            visit(child)
+        ordered.append(zones[name])
+
+    for name in zones:
+        if name not in parent_of:
+            visit(name)
+    if len(ordered) < len(zones):
+        circle = sorted(zones.keys() - {zone.name for zone in ordered})
+        raise _Fault(f"the zones {', '.join(circle)} are children of each other")
+    return tuple(ordered)
