@@ -180,6 +180,22 @@ class TestHelp:
         assert "Usage: " + " ".join(("zonesched", *path)) in capsys.readouterr().out
         assert ALL_COMMANDS[path].help
 
+    @pytest.mark.parametrize("path", ALL_COMMANDS, ids=" ".join)
+    def test_every_command_and_every_option_says_what_it_does(self, path: tuple[str, ...]) -> None:
+        command = ALL_COMMANDS[path]
+        sentence = " ".join((command.help or "").split("\n\n")[0].split())
+        assert re.fullmatch(r"[A-Z][^.]*(\.[^ ][^.]*)*\.", sentence), sentence
+        for option in command.params:
+            text = getattr(option, "help", None)
+            assert isinstance(option, click.Argument) or (text and text[0].isupper()), option.name
+
+    @pytest.mark.parametrize(
+        "path", [path for path, c in ALL_COMMANDS.items() if len(path) == 1], ids=" ".join
+    )
+    def test_the_list_of_commands_cuts_no_sentence(self, path: tuple[str, ...]) -> None:
+        sentence = " ".join((ALL_COMMANDS[path].help or "").split("\n\n")[0].split())
+        assert len(sentence) <= 80 - len("  availability-zone  "), sentence
+
     def test_the_nouns_are_those_of_the_documents(self) -> None:
         verbs: dict[str, set[str]] = {noun: set() for noun in NOUNS}
         for noun, *rest in ALL_COMMANDS.keys() - {()}:

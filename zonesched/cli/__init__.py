@@ -1,1 +1,1 @@
-"""The command line: `zonesched` for people and scripts, the launcher of a zone, and the demo."""
+"""The command `zonesched`, for people and scripts: it calls zones over HTTP."""

@@ -26,7 +26,7 @@ COLUMNS = (
 
 @click.group(cls=CommandGroup)
 def aggregate() -> None:
-    """Manage groups of this zone's hosts (admin): availability zones, allocation ratios, metadata."""
+    """Manage groups of local hosts and their metadata."""
 
 
 @aggregate.command("list")

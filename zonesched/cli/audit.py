@@ -24,7 +24,10 @@ TREE_COLUMNS = ("child", "kind", "id")
 @zone_options
 @pass_session
 def audit(session: Session, repair: bool, dry_run: bool, tree: bool) -> None:
-    """Compare claims, instances and reservations of the zone; exit with 1 if an inconsistency is left."""
+    """Find inconsistencies of a zone, and repair them.
+
+    It compares claims, instances and reservations; the exit code is 1 where an inconsistency is left.
+    """
     if dry_run and not repair:
         raise click.UsageError("--dry-run goes with --repair.")
     if repair and tree:

@@ -12,7 +12,7 @@ PROGRAM, VARIABLE = "zonesched", "_ZONESCHED_COMPLETE"
 
 @click.group(cls=CommandGroup)
 def completion() -> None:
-    """Print the script that completes zonesched's commands and options in a shell."""
+    """Print the completion script of a shell."""
 
 
 def _print_script(shell: str) -> None:
@@ -23,17 +23,26 @@ def _print_script(shell: str) -> None:
 
 @completion.command()
 def bash() -> None:
-    """Print the script for bash 4.4 or later: eval "$(zonesched completion bash)" in ~/.bashrc."""
+    """Print the script for bash 4.4 or later.
+
+    In ~/.bashrc: eval "$(zonesched completion bash)"
+    """
     _print_script("bash")
 
 
 @completion.command()
 def zsh() -> None:
-    """Print the script for zsh: eval "$(zonesched completion zsh)" in ~/.zshrc, after compinit."""
+    """Print the script for zsh.
+
+    In ~/.zshrc, after compinit: eval "$(zonesched completion zsh)"
+    """
     _print_script("zsh")
 
 
 @completion.command()
 def fish() -> None:
-    """Print the script for fish: zonesched completion fish > ~/.config/fish/completions/zonesched.fish."""
+    """Print the script for fish.
+
+    In a shell: zonesched completion fish > ~/.config/fish/completions/zonesched.fish
+    """
     _print_script("fish")

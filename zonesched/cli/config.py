@@ -42,7 +42,7 @@ def check(session: Session, files: tuple[str, ...]) -> None:
     if session.as_json:
         print_json({"options": values, "shortcomings": lacks})
     else:
-        print_table(session.screen, plain("option", "value"), list(values.items()))
+        print_table(session.screen, plain("option", "value"), list(values.items()), wide=True)
         for line in lacks:
             click.echo(line, err=True)
 

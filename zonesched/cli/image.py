@@ -16,7 +16,7 @@ COLUMNS = (Column("id", is_id=True), Column("name"), Column("properties", rank=1
 
 @click.group(cls=CommandGroup)
 def image() -> None:
-    """Manage the registry of images: names and the properties that filters read."""
+    """Manage images: names, and properties for filters."""
 
 
 @image.command("list")

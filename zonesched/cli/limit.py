@@ -21,7 +21,7 @@ parent_option = click.option("--parent", help="User name of a parent (admin).")
 
 @click.group(cls=CommandGroup)
 def limit() -> None:
-    """Manage quotas of projects and parents: the zone's options, and overrides of them."""
+    """Show and override quotas of projects and parents."""
 
 
 @limit.command("list")

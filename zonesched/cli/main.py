@@ -1,7 +1,7 @@
-"""`zonesched`: one command, a group per noun. Exit codes:
+"""`zonesched`: one command with a group for each noun. Exit codes:
 
-0 done; 1 the zone said no, or what was checked is not right; 2 the command line is wrong; 3 the zone cannot
-be reached or fails; 4 there is no such thing.
+0 done; 1 the zone refused, or a check found something; 2 wrong usage; 3 the zone cannot be reached or fails;
+4 not found.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ NOUNS = {
     "completion": "zonesched.cli.completion:completion",
 }
 
-REFUSED, USAGE, AWAY, MISSING = 1, 2, 3, 4
+REFUSED, USAGE, UNREACHABLE, MISSING = 1, 2, 3, 4
 
 
-class Nouns(CommandGroup):
-    """Imports a noun's module when it is used, so that one command does not wait for all others."""
+class LazyGroup(CommandGroup):
+    """Imports the module of a noun when it is used, so that a command does not wait for the others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(NOUNS)
@@ -57,17 +57,17 @@ class Nouns(CommandGroup):
         return command
 
 
-@click.command(cls=Nouns)
+@click.command(cls=LazyGroup)
 @zone_options
 @click.version_option(package_name="zonesched")
 def zonesched() -> None:
-    """Ask a zone, and run the tree below it.
+    """Use and operate a zone, and the tree of its child zones.
 
     The zone and the user come from options, from ZONESCHED_URL, ZONESCHED_USERNAME and ZONESCHED_PASSWORD,
     or from a file (--credentials, ZONESCHED_CREDENTIALS) with url, username and password in its section
-    [zonesched]. Options stand anywhere after the command's name.
+    [zonesched]. Options may stand anywhere after the command's name.
 
-    Exit codes: 0 done; 1 the zone said no, or a check found something; 2 wrong usage; 3 the zone cannot be
+    Exit codes: 0 done; 1 the zone refused, or a check found something; 2 wrong usage; 3 the zone cannot be
     reached; 4 not found.
     """
 
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: Sequence[str] | None, session: Session) -> int:
-    """Run one command; its exit code. Errors are one line on standard error."""
+    """Run one command and return its exit code. Errors are one line on standard error."""
     try:
         code = zonesched.main(arguments, prog_name="zonesched", standalone_mode=False, obj=session)
         return code if isinstance(code, int) else 0
@@ -92,7 +92,7 @@ def run(arguments: Sequence[str] | None, session: Session) -> int:
     except CredentialsError as error:
         return _say(str(error), "", USAGE)
     except ZoneUnavailable as error:
-        return _say(str(error), "zone_unreachable", AWAY)
+        return _say(str(error), "zone_unreachable", UNREACHABLE)
     except ZoneRefused as error:
         return _say(error.message, error.code or str(error.status), _code_of(error))
     except ZoneschedError as error:
@@ -104,7 +104,7 @@ def run(arguments: Sequence[str] | None, session: Session) -> int:
 def _code_of(error: ZoneRefused) -> int:
     if error.status == 404:
         return MISSING
-    return AWAY if error.status >= 500 else REFUSED
+    return UNREACHABLE if error.status >= 500 else REFUSED
 
 
 def _say(message: str, code: str, exit_code: int) -> int:

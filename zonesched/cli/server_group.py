@@ -26,7 +26,7 @@ POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 
 @click.group("server-group", cls=CommandGroup)
 def server_group() -> None:
-    """Manage groups of instances that are placed together, or apart.
+    """Manage groups of instances placed together or apart.
 
     `zonesched zone boot --hint group=NAME` boots instances into a group.
     """

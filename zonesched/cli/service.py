@@ -29,14 +29,14 @@ HOST, AGENT, SCHEDULER = "nova-compute", "zonesched-compute", "nova-scheduler"
 binary_option = click.option(
     "--binary",
     type=click.Choice([HOST, AGENT, SCHEDULER]),
-    help=f"{HOST}: a host; {AGENT}: an agent with all its hosts; {SCHEDULER}: a process of the zone itself."
-    " Needed where two have the name.",
+    help=f"Kind of service. {HOST}: a host; {AGENT}: an agent with all its hosts; {SCHEDULER}: a process"
+    " of the zone itself. Needed where two have the name.",
 )
 
 
 @click.group(cls=CommandGroup)
 def service() -> None:
-    """Manage hosts, agents and processes of this zone (admin): enable, disable, force down, remove."""
+    """Enable, disable or remove hosts and agents (admin)."""
 
 
 @service.command("list")

@@ -149,7 +149,7 @@ _OPTIONS = (
         "--timeout",
         type=click.FloatRange(min=0.1),
         metavar="SECONDS",
-        help=f"Time limit of each call.  [default: {DEFAULT_TIMEOUT_S:g}; 0.1 or more]",
+        help=f"Time limit of each call.  [default: {DEFAULT_TIMEOUT_S:g}]",
     ),
 )
 _AS_JSON = _option("--json", "as_json", is_flag=True, help="Print the zone's own answer, as JSON.")

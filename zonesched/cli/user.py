@@ -48,7 +48,7 @@ def new_password(command: Any) -> Any:
 
 @click.group(cls=CommandGroup)
 def user() -> None:
-    """Manage the people, agents and parent zones that may call this zone."""
+    """Manage people, agents and parents that call this zone."""
 
 
 @user.command("list")

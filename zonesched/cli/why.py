@@ -34,7 +34,7 @@ def reason_lines(reasons: Lines) -> Sequence[str]:
 def print_reasons(screen: Screen, reasons: Lines) -> None:
     """Print why instances are in ERROR; nothing where there are none."""
     if reasons:
-        print_table(screen, REASON_COLUMNS, _reason_rows(reasons))
+        print_table(screen, REASON_COLUMNS, _reason_rows(reasons), wide=True)
 
 
 def print_why(screen: Screen, why: Mapping[str, Any]) -> None:

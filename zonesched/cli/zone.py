@@ -30,7 +30,7 @@ CHILD_COLUMNS = (
 
 @click.group(cls=CommandGroup)
 def zone() -> None:
-    """Show a zone, manage its child zones, and boot instances over the whole tree."""
+    """Show a zone, boot over its tree, manage its children."""
 
 
 zone.add_command(boot)
