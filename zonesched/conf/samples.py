@@ -28,6 +28,7 @@ SAMPLES = (
     Sample("root", "federation/root.conf", "the zone that users call, on port 8790"),
     Sample("region", "federation/region.conf", "a child of root, on port 8791"),
     Sample("leaf", "federation/leaf.conf", "a child of region with hosts, on port 8792"),
+    Sample("tree", "federation/tree.toml", "these three, for zonesched federation apply"),
     Sample("several-machines", "several-machines/zone.conf", "one zone on several machines"),
     Sample("haproxy", "several-machines/haproxy.cfg", "the load balancer of such a zone"),
     Sample("zone-unit", "systemd/zonesched-zone@.service", "systemd's unit of zones"),
