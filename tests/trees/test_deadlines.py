@@ -355,10 +355,15 @@ def test_a_loop_that_cannot_be_seen_from_outside_ends_all_the_same(tree: TimedTr
     tree.join("b", "a")
     tree.join("b", "root")
     # Zones that tell of another uuid than they have: only they themselves can know that it is a loop.
-    stranger = {"uuid": "99999999-9999-4999-8999-999999999999"}
-    for name in ("root", "a"):
-        lie = Tamper(lambda body: orjson.dumps({"zone": orjson.loads(body)["zone"] | stranger}), path="/info")
-        tree.network.fault(tree.nodes[name].url, lie)
+    for name, uuid in (
+        ("root", "88888888-8888-4888-8888-888888888888"),
+        ("a", "99999999-9999-4999-8999-999999999999"),
+    ):
+
+        def lie(body: bytes, uuid: str = uuid) -> bytes:
+            return orjson.dumps({"zone": orjson.loads(body)["zone"] | {"uuid": uuid}})
+
+        tree.network.fault(tree.nodes[name].url, Tamper(lie, path="/info"))
     tree.poll(1)
 
     plan, _ = tree.decide()
