@@ -239,7 +239,7 @@ A_BLOB_IS_BOUND = (
         name="expiry skipped",
         breaks="a blob opens however old it is",
         path="zonesched/seal/envelope.py",
-        right="        if expired:\n",
+        right="        if not issued_ms - CLOCK_STEP_MS <= self._now_ms < expires_ms:\n",
         wrong="        if False:\n",
         tests=("tests/units/test_seal.py",),
     ),

@@ -113,7 +113,7 @@ def test_no_more_is_read_than_the_entries_asked_for_can_take(tmp_path: Path) -> 
 )
 def test_an_honest_answer_is_always_below_its_bound(spec: RequestSpec, entries: int) -> None:
     blob_bytes = 512
-    entry = b'{"weight":9007199254740991,"blob":"' + b"x" * 683 + b'"},'
+    entry = b'{"weight":9007199254740991,"tie":1048575,"blob":"' + b"x" * 683 + b'"},'
     why = b'{"filter":"%s","code":"%s","before":1000000000,"after":0},' % (b"F" * 128, b"c" * 64)
     body = HEAD + entry * entries + why * 128 + b"0]}"
     bound = answer_bounds.of_select(spec, blob_bytes)

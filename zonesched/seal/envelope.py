@@ -1,9 +1,10 @@
 """Sealing what a zone offers, and opening it again: in that zone alone, and only for whom it was sealed.
 
 The zone that seals is the zone that opens, so its key never leaves it and no two zones' clocks are compared.
-A blob is a header in the clear, then AES-256-GCM over the content:
+A blob is a header in the clear, then AES-256-GCM over times and content:
 
-    header   1 version | 8 key id | 32 salt | 8 issued | 8 expires | 4 number   (big-endian, times in ms)
+    header   1 version | 8 key id | 32 salt | 4 number   (big-endian)
+    inside   8 issued | 8 expires | content              (times in ms; the zone's clock stays in the zone)
     subkey   HKDF-SHA256(key of that id, salt): one per answer
     nonce    8 zeros | number: an answer counts its entries, so no nonce repeats under a subkey
     AAD      label, zone, caller, project, request digest, length of the blob, header up to the number,
@@ -53,7 +54,8 @@ CLOCK_STEP_MS = 5_000
 
 _LABEL = b"zonesched/entry"
 _SALT_BYTES = 32
-_ANSWER = struct.Struct(f">B{KEY_ID_BYTES}s{_SALT_BYTES}sQQ")
+_ANSWER = struct.Struct(f">B{KEY_ID_BYTES}s{_SALT_BYTES}s")
+_TIMES = struct.Struct(">QQ")
 _NUMBER_BYTES = 4
 _NONCE_START = bytes(12 - _NUMBER_BYTES)
 _HEADER_BYTES = _ANSWER.size + _NUMBER_BYTES
@@ -103,14 +105,15 @@ class Envelope:
         encrypt = AESGCM(self._keyring.sealing_subkey(salt)).encrypt
         issued_ms = int(self._clock.now() * 1000)
         expires_ms = issued_ms + int(max(0.0, min(expires_in_s, self.ttl_s)) * 1000)
-        answer = _ANSWER.pack(VERSION, self._keyring.sealing_id, salt, issued_ms, expires_ms)
+        times = _TIMES.pack(issued_ms, expires_ms)
+        answer = _ANSWER.pack(VERSION, self._keyring.sealing_id, salt)
         associated = _associated(bound, self.blob_size, answer)
-        content_size = self.blob_size - _HEADER_BYTES - _TAG_BYTES
+        content_size = self.blob_size - _HEADER_BYTES - _TIMES.size - _TAG_BYTES
         # One step after the other over all entries: two thirds of the time of one entry after the other.
         packed = [pack_content(place, content_size) for place in places]
         numbers = [index.to_bytes(_NUMBER_BYTES, "big") for index in range(len(packed))]
         sealed = [
-            answer + number + encrypt(_NONCE_START + number, content, associated + number)
+            answer + number + encrypt(_NONCE_START + number, times + content, associated + number)
             for number, content in zip(numbers, packed, strict=True)
         ]
         return [blob_to_text(blob) for blob in sealed]
@@ -135,12 +138,10 @@ _Decrypted = tuple[bytes, str, float]
 
 
 class _Answer(NamedTuple):
-    """What all blobs of one answer have in common, read from the header that they share."""
+    """The part that all blobs of one answer share, read from their header."""
 
     decrypt: Callable[[bytes, bytes, bytes], bytes]
     known: bool
-    expired: bool
-    expires_at: float
     associated: bytes
     salt_text: str
 
@@ -160,29 +161,28 @@ class _Opening:
             return BlobRefused("malformed")
         of_answer = len(unverified), unverified[: _ANSWER.size]
         answer = self._answers.get(of_answer) or self._read_answer(of_answer)
-        decrypt, known, expired, expires_at, associated, salt_text = answer
+        decrypt, known, associated, salt_text = answer
         number = unverified[_ANSWER.size : _HEADER_BYTES]
         try:
-            packed = decrypt(_NONCE_START + number, unverified[_HEADER_BYTES:], associated + number)
+            inside = decrypt(_NONCE_START + number, unverified[_HEADER_BYTES:], associated + number)
         except InvalidTag:
             return BlobRefused("bad_tag" if known else "unknown_key")
         # The stand-in for an unknown key is no secret: what it opens was not sealed here.
         if not known:
             return BlobRefused("unknown_key")
-        if expired:
+        issued_ms, expires_ms = _TIMES.unpack_from(inside)
+        # An entry from the future was issued before the clock was set back; its expiry means nothing now.
+        if not issued_ms - CLOCK_STEP_MS <= self._now_ms < expires_ms:
             return BlobRefused("expired")
-        return packed, salt_text + number.hex(), expires_at
+        return inside[_TIMES.size :], salt_text + number.hex(), expires_ms / 1000
 
     def _read_answer(self, of_answer: tuple[int, bytes]) -> _Answer:
         size, header = of_answer
-        _, key_id, salt, issued_ms, expires_ms = _ANSWER.unpack(header)
+        _, key_id, salt = _ANSWER.unpack(header)
         subkey = self._keyring.opening_subkey(key_id, salt)
         answer = _Answer(
             decrypt=AESGCM(subkey.key).decrypt,
             known=subkey.known,
-            # An entry from the future was issued before the clock was set back; its expiry means nothing now.
-            expired=not issued_ms - CLOCK_STEP_MS <= self._now_ms < expires_ms,
-            expires_at=expires_ms / 1000,
             associated=_associated(self._bound, size, header),
             salt_text=salt.hex(),
         )
