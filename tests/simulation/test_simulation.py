@@ -104,10 +104,10 @@ def test_a_planted_bug_is_found(
 @pytest.mark.parametrize(
     ("name", "seed", "rule"),
     [
-        ("old lease still writes", 2, "lease z"),
-        ("confirm on own authority", 2, "is confirmed in"),
+        ("old lease still writes", 4, "lease z"),
+        ("confirm on own authority", 2, "IllegalMove"),
         ("anti-affinity off by one", 0, "group z"),
-        ("holds are never reaped", 0, "over and still there"),
+        ("holds are never reaped", 7, "over and still there"),
     ],
 )
 def test_a_planted_line_is_found(tmp_path: Path, name: str, seed: int, rule: str) -> None:
