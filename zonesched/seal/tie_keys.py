@@ -51,7 +51,7 @@ class RequestTies:
     def __init__(self, request_key: str) -> None:
         """`request_key`: as `TieSecret.request_key` gives it."""
         # One block is never encrypted for two purposes and nothing is decrypted: ECB is the bare permutation.
-        self._cipher = Cipher(AES(bytes.fromhex(request_key)), ECB()).encryptor()
+        self._cipher = Cipher(AES(bytes.fromhex(request_key)), ECB()).encryptor()  # nosec B305
 
     def values(self, hosts: Hashes, copies: Ints) -> Hashes:
         """The tie value of each (host hash, copies) pair."""
