@@ -25,9 +25,9 @@ class FakeBroker:
         self._listens = listens
         self._is_connected = False
 
-    def publish(self, hints: Sequence[Notification]) -> None:
+    def publish(self, notifications: Sequence[Notification]) -> None:
         self._reach()
-        for hint in hints:
+        for hint in notifications:
             self._exchange.sent.append(hint)
             for listens, heard in self._exchange.queues.values():
                 if (listens.key, listens.to_all) == (hint.key, hint.to_all):

@@ -44,6 +44,10 @@ class Conversation:
             body += self._sock.recv(65536)
         return start + b"\r\n\r\n" + body
 
+    def read(self, count: int) -> bytes:
+        """The next bytes, at most so many."""
+        return self._sock.recv(count)
+
     def say(self, content: bytes) -> None:
         self._sock.sendall(content)
 

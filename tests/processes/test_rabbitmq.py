@@ -110,6 +110,20 @@ class TestRabbitMq:
                 server.go_on()
             eventually("it publishes again", lambda: publishes(broker), timeout_s=20)
 
+    def test_a_message_that_is_only_in_the_connection_was_not_sent(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(amqp, "IO_TIMEOUT_S", 0.5)
+        with closing(open_broker(url(server.port), "nova", for_agent("nova", "agent.1"))) as broker:
+            broker.publish([WORK])
+            server.hang()
+            try:
+                with pytest.raises(BrokerUnavailable):
+                    broker.publish([WORK])
+            finally:
+                server.go_on()
+            eventually("it publishes again", lambda: publishes(broker), timeout_s=20)
+
     def test_a_zone_and_its_agent_go_on_whatever_it_does(self, server: Server, tmp_path: Path) -> None:
         poll_s = 6.0
         with running(tmp_path, free_port(), url(server.port), poll_s) as zone:

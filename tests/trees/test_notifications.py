@@ -110,7 +110,7 @@ class TestOutbox:
         assert (outbox.take(), outbox.take()) == ((3, 1, 2), ())
 
     def test_what_finds_no_room_is_dropped_and_counted(self) -> None:
-        outbox: Outbox[int] = Outbox(most=2)
+        outbox: Outbox[int] = Outbox(max_items=2)
         outbox.put(range(5))
         assert (outbox.take(), outbox.dropped) == ((0, 1), 3)
         outbox.put([9])

@@ -1,7 +1,8 @@
-"""RabbitMQ, by kombu: two connections, one that publishes and one that listens, each made anew when it broke.
+"""RabbitMQ, by kombu: one connection that publishes and one that listens, each opened anew after a failure.
 
-Every wait is bounded: connecting, each write, each answer. Queues are bounded too, and end when nobody has
-listened for a while. Messages are kept in the broker's memory only.
+Every wait is bounded: connecting, each write, each answer. Queues are bounded too, and expire when nobody has
+listened for a while. Messages are kept in the broker's memory only. With amqps, the broker's certificate has
+to be valid for the host of the URL.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ssl
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 import kombu
 
@@ -19,7 +21,7 @@ IO_TIMEOUT_S = 3.0
 """Of a connection, of each write and of each answer."""
 
 MESSAGE_TTL_S = 60.0
-MOST_MESSAGES = 1000
+MAX_MESSAGES = 1000
 UNUSED_QUEUE_S = 3600.0
 
 
@@ -34,24 +36,29 @@ class AmqpBroker:
         self._fan_out = kombu.Exchange(f"{zone_name}.scheduler_fanout", "fanout", durable=True)
         self._queues = [self._queue(one) for one in listens]
         self._publishing: kombu.Producer | None = None
+        self._unconfirmed = _Unconfirmed()
         self._listening: kombu.Consumer | None = None
         self._heard: list[Kind] = []
 
-    def publish(self, hints: Sequence[Notification]) -> None:
+    def publish(self, notifications: Sequence[Notification]) -> None:
         try:
             producer = self._publishing = self._publishing or self._connect_publishing()
-            # What the broker said meanwhile, such as that it closes: before something is sent into the void.
+            # What the broker said meanwhile, such as that it closes.
             self._drain(producer.connection, 0)
-            for hint in hints:
+            for one in notifications:
+                self._unconfirmed.add_next()
                 producer.publish(
-                    hint.kind.value,
-                    exchange=self._fan_out if hint.to_all else self._topic,
-                    routing_key=hint.key,
+                    one.kind.value,
+                    exchange=self._fan_out if one.to_all else self._topic,
+                    routing_key=one.key,
                     content_type="text/plain",
                     delivery_mode=1,
                 )
+            # A message that was only written may be in a connection whose broker is dead.
+            while self._unconfirmed:
+                producer.connection.drain_events(timeout=IO_TIMEOUT_S)
         except Exception as error:
-            # A broker that talks nonsense is as good as away.
+            # A broker that talks nonsense is as good as unavailable.
             _close(self._publishing)
             self._publishing = None
             raise BrokerUnavailable(_text(error)) from error
@@ -78,9 +85,14 @@ class AmqpBroker:
     def _connect_publishing(self) -> kombu.Producer:
         connection = self._connect()
         try:
+            channel = connection.default_channel
             for exchange in (self._topic, self._fan_out):
-                exchange.bind(connection.default_channel).declare()
-            return kombu.Producer(connection, auto_declare=False)
+                exchange.bind(channel).declare()
+            self._unconfirmed = _Unconfirmed()
+            channel.confirm_select()
+            channel.events["basic_ack"].add(self._unconfirmed.confirm)
+            channel.events["basic_nack"].add(self._unconfirmed.refuse)
+            return kombu.Producer(channel, auto_declare=False)
         except BaseException:
             connection.collect()
             raise
@@ -96,10 +108,13 @@ class AmqpBroker:
         return consumer
 
     def _connect(self) -> kombu.Connection:
+        parts = urlsplit(self._url)
+        # Without a name to check, any certificate of a known authority would do.
+        verified = {"cert_reqs": ssl.CERT_REQUIRED, "server_hostname": parts.hostname}
         connection = kombu.Connection(
             self._url,
             connect_timeout=IO_TIMEOUT_S,
-            ssl={"cert_reqs": ssl.CERT_REQUIRED} if self._url.startswith("amqps:") else False,
+            ssl=verified if parts.scheme == "amqps" else False,
             transport_options={"read_timeout": IO_TIMEOUT_S, "write_timeout": IO_TIMEOUT_S},
         )
         connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0, interval_max=0)
@@ -113,11 +128,11 @@ class AmqpBroker:
             durable=True,
             expires=UNUSED_QUEUE_S,
             message_ttl=MESSAGE_TTL_S,
-            max_length=MOST_MESSAGES,
+            max_length=MAX_MESSAGES,
         )
 
     def _hear(self, message: Any) -> None:
-        # Whatever else somebody may send there is no hint.
+        # Anything else that somebody may send there is no notification.
         body = message.body
         with suppress(ValueError):
             self._heard.append(Kind(body if isinstance(body, str) else bytes(body).decode()))
@@ -129,6 +144,32 @@ class AmqpBroker:
             while True:
                 connection.drain_events(timeout=timeout_s)
                 timeout_s = 0
+
+
+class _Unconfirmed:
+    """The numbers of the messages of one channel that the broker has not confirmed yet."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._waiting: dict[int, None] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def add_next(self) -> None:
+        """Wait for the next message of the channel, which numbers them from 1 on."""
+        self._last += 1
+        self._waiting[self._last] = None
+
+    def confirm(self, number: int, multiple: bool) -> None:
+        """The broker has taken this message; `multiple`: and all before it."""
+        self._waiting.pop(number, None)
+        while multiple and self._waiting and (first := next(iter(self._waiting))) < number:
+            del self._waiting[first]
+
+    def refuse(self, number: int, multiple: bool) -> None:
+        """The broker could not take a message."""
+        raise BrokerUnavailable("the broker refused a message")
 
 
 def _close(at_work: kombu.Producer | kombu.Consumer | None) -> None:

@@ -1,8 +1,8 @@
-"""What a zone and its agents need of a message broker: to say that somebody should look, and to hear it.
+"""The contract of a message broker: a zone and its agents notify each other that there is work.
 
-A hint carries no work. Whoever hears one looks at the zone's rows, as it does anyway now and then; so a hint
-that is lost, doubled or late costs time, nothing else. A broker belongs to one zone: zones talk to each other
-over HTTP alone.
+A notification carries no work. Whoever hears one polls the zone's rows, which happens now and then anyway;
+so a notification that is lost, doubled or late costs time, nothing else. A broker belongs to one zone: zones
+talk to each other over HTTP alone.
 
     exchange                        key                 queue                          heard by
     ZONE (topic)                    scheduler           ZONE.scheduler                 one process of the zone
@@ -26,7 +26,7 @@ LONGEST_NAME = 60
 
 
 class Kind(enum.Enum):
-    """What to look at. MISSED is never sent: it is what a new connection may not have heard."""
+    """What to poll. MISSED is never sent: it stands for all that a new connection may not have heard."""
 
     BOOTS = "boots"
     HOSTS = "hosts"
@@ -45,7 +45,7 @@ class Notification:
 
 @dataclass(frozen=True)
 class Listens:
-    """A queue, and the key of the hints that it takes: of those to all, or of the others."""
+    """A queue, and the key of the notifications that it takes: of those to all, or of the others."""
 
     queue: str
     key: str
@@ -65,33 +65,39 @@ class Broker(Protocol):
 
     is_there: bool
 
-    def publish(self, hints: Sequence[Notification]) -> None:
-        """Send the hints, within a few seconds. Raises BrokerUnavailable; some may have been sent then."""
+    def publish(self, notifications: Sequence[Notification]) -> None:
+        """Send the notifications, and wait until the broker has confirmed them all.
+
+        Each wait takes a few seconds at most. Raises BrokerUnavailable; some may have been sent then.
+        """
 
     def receive(self, timeout_s: float) -> Sequence[Kind]:
-        """What was heard within `timeout_s`, MISSED first on a new connection. Raises BrokerUnavailable."""
+        """Return what was heard within `timeout_s`, MISSED first on a new connection.
+
+        Raises BrokerUnavailable.
+        """
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
 
 
 class NoBroker:
-    """A zone whose processes and agents look by themselves, now and then."""
+    """The broker of a zone without one: its processes and agents poll the rows now and then."""
 
     is_there = False
 
-    def publish(self, hints: Sequence[Notification]) -> None:
-        """There is nobody to tell."""
+    def publish(self, notifications: Sequence[Notification]) -> None:
+        """There is nobody to notify."""
 
     def receive(self, timeout_s: float) -> Sequence[Kind]:
         return ()
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """There is nothing to close."""
 
 
 def key_of(topic: str, name: str) -> str:
-    """The routing key of one service; what binds to it as it is matches no other."""
+    """Return the routing key of one service; a queue bound to it takes no other one's messages."""
     quoted = quote(name, safe="")
     if len(quoted) > LONGEST_NAME:
         quoted = hashlib.sha256(name.encode()).hexdigest()

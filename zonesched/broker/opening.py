@@ -1,4 +1,4 @@
-"""Who listens to what, and the broker that a URL names."""
+"""Open the broker that a URL names, and list the queues of each listener."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from zonesched.broker.contract import COMPUTE, SCHEDULER, Broker, Listens, NoBro
 
 
 def for_process(zone_name: str, process: str) -> Sequence[Listens]:
-    """What a process of a zone hears: what is for any process, for this one, and for all."""
+    """List the queues of a process of a zone: for any process, for this one, and for all."""
     own = key_of(SCHEDULER, process)
     return [
         Listens(f"{zone_name}.{SCHEDULER}", SCHEDULER),
@@ -18,13 +18,13 @@ def for_process(zone_name: str, process: str) -> Sequence[Listens]:
 
 
 def for_agent(zone_name: str, service: str) -> Sequence[Listens]:
-    """What a compute agent hears: that there is work for one of its hosts."""
+    """List the queues of a compute agent: notifications of work for its hosts."""
     key = key_of(COMPUTE, service)
     return [Listens(f"{zone_name}.{key}", key)]
 
 
 def open_broker(url: str, zone_name: str, listens: Sequence[Listens]) -> Broker:
-    """The broker at a URL that has been checked; "" is none. Nothing is connected yet."""
+    """Return the broker at a URL that has been checked; "" is none. Nothing is connected yet."""
     if not url:
         return NoBroker()
     # Here alone: what it imports is installed only where there is a broker.

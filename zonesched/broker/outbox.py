@@ -1,4 +1,4 @@
-"""What waits to be sent: each thing once, never more than a bound, so that nobody ever waits for a broker."""
+"""A bounded outbox: each item waits in it once, and putting one never waits for a broker."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-MOST = 20_000
-"""Hints that wait for a broker that is away or slow; what comes above is dropped."""
+MAX_ITEMS = 20_000
+"""Items that wait for a broker that is unavailable or slow; any more are dropped."""
 
 
 class Outbox(Generic[T]):
-    """A bounded set in order; putting never blocks. `dropped` counts what found no room."""
+    """A bounded set in order; `dropped` counts the items that did not fit."""
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, max_items: int = MAX_ITEMS) -> None:
         self.dropped = 0
-        self._most = most
+        self._max_items = max_items
         self._lock = threading.Lock()
         self._waiting: dict[T, None] = {}
 
     def put(self, items: Iterable[T]) -> None:
-        """Let these be sent; one that waits already is sent once."""
+        """Add items; one that waits already stays where it is."""
         with self._lock:
             for item in items:
                 if item in self._waiting:
                     continue
-                if len(self._waiting) < self._most:
+                if len(self._waiting) < self._max_items:
                     self._waiting[item] = None
                 else:
                     self.dropped += 1
 
     def take(self) -> tuple[T, ...]:
-        """All that waits, in the order it came; it waits no longer."""
+        """Remove and return all items, in the order in which they came."""
         with self._lock:
             taken, self._waiting = self._waiting, {}
         return tuple(taken)

@@ -129,7 +129,12 @@ def check_servicegroup_driver(driver: str, what: str) -> None:
 
 
 def _check_installed(package: str, extra: str, what: str, field: str) -> None:
-    if importlib.util.find_spec(package) is None:
+    try:
+        is_installed = importlib.util.find_spec(package) is not None
+    except ValueError:
+        # kombu replaces its own module once it is imported: loaded, and without a spec.
+        is_installed = True
+    if not is_installed:
         raise ConfigError(
             f"{what} needs the package {package}: install zonesched with its extra {extra}.", field=field
         )

@@ -1,6 +1,8 @@
-"""What a zone with this configuration goes without, in plain words."""
+"""Warnings at start: what a zone with this configuration lacks or leaves unprotected."""
 
 from __future__ import annotations
+
+from urllib.parse import parse_qs, urlsplit
 
 from zonesched.conf import Conf
 from zonesched.conf.checks import is_loopback
@@ -28,4 +30,26 @@ def shortcomings(conf: Conf) -> list[str]:
             f"This zone serves plain http on {conf.bind_host}: put a proxy with https before it, or passwords"
             " can be read on the way."
         )
-    return lines
+    return lines + _unverified_services(conf)
+
+
+def _unverified_services(conf: Conf) -> list[str]:
+    """A line for each service that is reached over a network without TLS that checks its name."""
+    urls = (
+        ("transport_url", conf.transport_url, "use amqps"),
+        ("servicegroup_driver", conf.servicegroup_driver, "keep it on a network of its own"),
+        ("database_url", conf.database_url, "add sslmode=verify-full"),
+    )
+    return [
+        f"{option} is not protected by TLS that checks the server's name: passwords and data can be read and"
+        f" changed on the way. To protect it, {advice}."
+        for option, url, advice in urls
+        if _is_unverified(url)
+    ]
+
+
+def _is_unverified(url: str) -> bool:
+    parts = urlsplit(url)
+    if not parts.hostname or is_loopback(parts.hostname) or parts.scheme == "amqps":
+        return False
+    return parse_qs(parts.query).get("sslmode", [""])[-1] != "verify-full"

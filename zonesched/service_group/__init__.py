@@ -1,1 +1,1 @@
-"""Who of a zone's services lives, said through a group in Redis, memcached, ZooKeeper or etcd."""
+"""Service groups: heartbeats of a zone's services through Redis, memcached, ZooKeeper or etcd."""

@@ -1,7 +1,7 @@
-"""What a zone and its agents need of a service group: an agent says that it lives, the zone asks who does.
+"""The contract of a service group: agents send heartbeats to it, and the zone lists its members.
 
-The group only carries signs of life that would else come over HTTP. What counts is when the zone's rows say
-that a service was last heard of; so a group that is away makes nobody dead.
+The group only carries heartbeats that would else come over HTTP. A service is up or down by the time of its
+last heartbeat in the zone's rows; so a group that cannot be reached takes nobody down at once.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ class GroupUnavailable(Exception):
 
 
 class ServiceGroup(Protocol):
-    """One member of a group, or one who looks at it. Used by one thread."""
+    """A connection to a group, as one of its members or as an observer; used by one thread."""
 
     is_there: bool
 
     def beat(self) -> None:
-        """Be a member that lives. Raises GroupUnavailable."""
+        """Send a heartbeat as a member. Raises GroupUnavailable."""
 
     def members(self) -> frozenset[str]:
-        """The names of those that live. Raises GroupUnavailable."""
+        """Return the names of the members whose heartbeats are recent. Raises GroupUnavailable."""
 
     def close(self) -> None:
-        """Leave, and give the connection back."""
+        """Leave the group and close the connection."""
 
 
 class NoGroup:
-    """Signs of life come over HTTP."""
+    """The group of a zone without one: heartbeats come over HTTP."""
 
     is_there = False
 
     def beat(self) -> None:
-        """There is nobody to tell."""
+        """There is nobody to notify."""
 
     def members(self) -> frozenset[str]:
         return frozenset()
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """There is nothing to close."""

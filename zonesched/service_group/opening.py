@@ -1,4 +1,4 @@
-"""The service group that an option names."""
+"""Open the service group that an option names."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ DB = "db"
 
 
 def open_group(driver: str, zone_uuid: str, member: str, lives_s: float) -> ServiceGroup:
-    """The group of a zone at a URL that has been checked; `db` is none. Nothing is connected yet.
+    """Return the group of a zone at a URL that has been checked; `db` is none. Nothing is connected yet.
 
-    `lives_s`: how long after its last beat a member counts as living.
+    `lives_s`: how long after its last beat a member counts as alive.
     """
     if driver in (DB, ""):
         return NoGroup()

@@ -1,4 +1,4 @@
-"""A service group kept by Redis, memcached, ZooKeeper or etcd, by tooz; connected anew whenever it failed."""
+"""A service group in Redis, memcached, ZooKeeper or etcd, by tooz; it reconnects after each failure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tooz import coordination
 from zonesched.service_group.contract import GroupUnavailable
 
 IO_TIMEOUT_S = 3
-"""Of each answer, in whole seconds."""
+"""Longest wait for an answer; a whole number."""
 
 
 class ToozGroup:
@@ -29,13 +29,13 @@ class ToozGroup:
         try:
             coordinator = self._connected()
             coordinator.heartbeat()
-            # Each time: a server that was started anew has forgotten the members, and those that were silent
-            # for too long have been taken out.
+            # Each time: a server that was restarted has lost its members, and drops those whose heartbeats
+            # are too old.
             self._ensure_group()
             with suppress(coordination.MemberAlreadyExist):
                 coordinator.join_group(self._group).get(IO_TIMEOUT_S)
         except Exception as error:
-            raise self._away(error) from error
+            raise self._unavailable(error) from error
 
     def members(self) -> frozenset[str]:
         try:
@@ -45,7 +45,7 @@ class ToozGroup:
             except coordination.GroupNotCreated:
                 return frozenset()
         except Exception as error:
-            raise self._away(error) from error
+            raise self._unavailable(error) from error
         return frozenset(one.decode(errors="replace") for one in found)
 
     def close(self) -> None:
@@ -65,14 +65,14 @@ class ToozGroup:
         with suppress(coordination.GroupAlreadyExist):
             self._coordinator.create_group(self._group).get(IO_TIMEOUT_S)
 
-    def _away(self, error: Exception) -> GroupUnavailable:
+    def _unavailable(self, error: Exception) -> GroupUnavailable:
         # tooz raises what its drivers' own clients raise as well.
         self.close()
         return GroupUnavailable(f"{type(error).__name__}: {str(error)[:200]}")
 
 
 def _with_times(url: str, lives_s: float) -> str:
-    """The URL with our bounds, unless it has its own."""
+    """Return the URL with our time-outs, unless it has its own."""
     parts = urlsplit(url)
     ours = urlencode({"timeout": IO_TIMEOUT_S, "membership_timeout": lives_s})
     query = f"{ours}&{parts.query}" if parts.query else ours
