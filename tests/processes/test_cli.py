@@ -217,7 +217,7 @@ class TestHelp:
             "audit": set(),
             "replay": set(),
             "key": {"generate"},
-            "config": {"check"},
+            "config": {"check", "sample"},
             "db": {"upgrade"},
             "completion": {"bash", "zsh", "fish"},
         }
