@@ -71,7 +71,7 @@ def _instance(zone: Zone, rng: random.Random, number: int) -> Instance:
         reservation_id=f"{number // 100:032x}",
         position=number % 100,
         name=f"vm-{number}",
-        kept={},
+        passthrough={},
         flavor_id=f"flavor-{rng.randrange(10)}",
         image_key=f'{{"hw_architecture":"x86_64","os":"os-{rng.randrange(5)}"}}',
         group_id=f"group-{number // 40}" if number % 4 == 0 else "",

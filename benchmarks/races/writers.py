@@ -109,7 +109,7 @@ def _instance(prize: Prize, one: str) -> Instance:
         reservation_id=prize.reservation_id,
         position=0,
         name="vm",
-        kept={},
+        passthrough={},
         flavor_id="small",
         image_key="{}",
         group_id="",

@@ -124,7 +124,7 @@ def put_instance(
         reservation_id=reservation_id,
         position=0,
         name="vm",
-        kept={},
+        passthrough={},
         flavor_id="small",
         image_key="{}",
         group_id=group_id,

@@ -100,11 +100,11 @@ class TestShortcomings:
     @pytest.mark.parametrize(
         ("overrides", "said"),
         [
-            ({"build_plan_encryption_key": []}, "is not set): it boots on its own hosts and refuses select"),
+            ({"build_plan_encryption_key": []}, "is not set): it boots on its local hosts and refuses"),
             ({"build_plan_encryption_key": [conf.SAMPLE_KEY]}, "the published one"),
             ({"build_plan_encryption_key": ["abcd"]}, "4 hex digits where 64 are needed"),
             ({"secret_encryption_key": ""}, "cannot keep credentials of child zones"),
-            ({"auth_strategy": "noauth"}, "everybody who reaches this zone is its admin"),
+            ({"auth_strategy": "noauth"}, "every caller is trusted as its admin"),
             ({"bind_host": "0.0.0.0"}, "plain http on 0.0.0.0"),
         ],
     )

@@ -85,7 +85,7 @@ def test_values_that_nobody_asked_for_cost_a_child_its_offers_and_its_parent_no_
     offered = Counter(isinstance(entry.place, LocalPlace) for entry in decision.plan.entries)
     assert offered == {True: 2, False: 2}
     assert not decision.plan.complete
-    assert [child.code for child in decision.account.children if child.name == "bad"] == [
+    assert [child.code for child in decision.trace.children if child.name == "bad"] == [
         "child_invalid_answer"
     ]
     assert peak < 8 * MIB

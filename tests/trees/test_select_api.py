@@ -125,7 +125,7 @@ def test_its_parent_has_its_own_offers_and_is_incomplete(tree: Tree) -> None:
 
     assert len(plan.entries) == 50
     assert plan.complete is False
-    assert "weighing_unknown" in {step.code for step in decision.account.why}
+    assert "weighing_unknown" in {step.code for step in decision.trace.why}
 
 
 # -- the key -----------------------------------------------------------------------------------------------

@@ -142,7 +142,7 @@ def test_the_choice_is_that_of_the_table_in_memory(
     assert in_sql.spec == in_memory.spec
     if in_memory.plan.entries:
         return
-    why = in_sql.account.own.steps  # type: ignore[union-attr]
+    why = in_sql.trace.own.steps  # type: ignore[union-attr]
     assert [step.before for step in why[1:]] == [step.after for step in why[:-1]]
     assert (why[0].before, why[-1].after) == (len(found), 0)
 
@@ -232,7 +232,7 @@ def test_a_full_zone_is_ready_and_says_why_nothing_fits(tmp_path: Path) -> None:
     decision, _ = select.decide_on(zone, zone.hosts, wanting(64), zone.uuid, 0)
 
     select.check_ready(zone)
-    steps = decision.account.own.steps  # type: ignore[union-attr]
+    steps = decision.trace.own.steps  # type: ignore[union-attr]
     assert [(s.filter, s.code, s.before, s.after) for s in steps][:1] == [("room", "no_room", 3, 0)]
 
 

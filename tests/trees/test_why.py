@@ -64,7 +64,7 @@ def test_the_operator_sees_its_own_funnel_and_each_child_by_itself(tree: Tree) -
     assert ("RamFilter", "not_enough_ram", 2, 1) in lines(own["steps"])
     assert own["steps"][-1]["after"] == 1
     assert own["offered"] == 16
-    assert lines(own["limits"]) == [("MEMORY_MB", "not_enough_ram", 1, 0)]
+    assert lines(own["runs_out"]) == [("MEMORY_MB", "not_enough_ram", 1, 0)]
     assert [(host["host"], len(host["scores"]) > 0) for host in own["best"]] == [("r1", True)]
     region, slow, plain = why["children"]
     assert (region["name"], region["outcome"], region["code"], region["offered"]) == (
@@ -74,7 +74,7 @@ def test_the_operator_sees_its_own_funnel_and_each_child_by_itself(tree: Tree) -
         4,
     )
     assert region["why"] == [{"filter": "TraitsFilter", "code": "traits_not_met"}]
-    assert region["limits"] == [{"filter": "VCPU", "code": "not_enough_vcpus"}]
+    assert region["runs_out"] == [{"filter": "VCPU", "code": "not_enough_vcpus"}]
     assert (slow["outcome"], slow["code"], slow["offered"]) == ("silent", "child_timeout", 0)
     assert (plain["outcome"], plain["code"]) == ("not_fitting", "traits_not_met")
 
@@ -232,7 +232,7 @@ def test_each_parent_is_told_as_much_as_is_set_for_it(
 
     assert answer.json["user"]["explain_to_parent"] == how_much
     refusing = [line for line in lines(child["why"]) if len(line) == 2 or line[2] > line[3]]
-    assert (refusing, lines(child["limits"])) == (why, limits)
+    assert (refusing, lines(child["runs_out"])) == (why, limits)
 
 
 def test_another_parent_is_told_as_the_zone_says(tree: Tree) -> None:

@@ -20,8 +20,8 @@ from zonesched.model.decision_trace import (
     HostScore,
     LocalTrace,
     ScorePart,
-    account_from_wire,
-    account_to_wire,
+    trace_from_wire,
+    trace_to_wire,
 )
 from zonesched.model.host_table import HostTable
 from zonesched.model.request_spec import Policy, RequestSpec
@@ -61,17 +61,17 @@ def test_what_runs_out_closes_every_host_offered_and_is_told_only_where_somethin
     offer = offered(table, spec)
 
     if len(offer.picks) == 40 or not offer.picks:
-        assert offer.limits == ()
+        assert offer.runs_out == ()
     else:
-        assert offer.limits[0].before == offer.why[-1].after
-        assert offer.limits[-1].after == 0
-        counts = [step.before - step.after for step in offer.limits]
+        assert offer.runs_out[0].before == offer.why[-1].after
+        assert offer.runs_out[-1].after == 0
+        counts = [step.before - step.after for step in offer.runs_out]
         assert counts == sorted(counts, reverse=True)
         assert min(counts) > 0
 
 
 @pytest.mark.parametrize(
-    ("hosts", "limits"),
+    ("hosts", "runs_out"),
     [
         ([a_host("a", vcpus=2)], [("VCPU", "not_enough_vcpus", 1)]),
         ([a_host("a", ram_mb=2_048)], [("MEMORY_MB", "not_enough_ram", 1)]),
@@ -85,13 +85,13 @@ def test_what_runs_out_closes_every_host_offered_and_is_told_only_where_somethin
     ],
 )
 def test_the_scarcest_resource_of_each_host_runs_out(
-    hosts: list[object], limits: list[tuple[str, str, int]]
+    hosts: list[object], runs_out: list[tuple[str, str, int]]
 ) -> None:
     offer = offered(a_table(hosts), a_spec(50))  # type: ignore[arg-type]
 
-    assert [(step.filter, step.code, step.before - step.after) for step in offer.limits] == limits
-    assert [step.before for step in offer.limits] == [len(hosts), *(s.after for s in offer.limits[:-1])]
-    assert offer.limits[-1].after == 0
+    assert [(step.filter, step.code, step.before - step.after) for step in offer.runs_out] == runs_out
+    assert [step.before for step in offer.runs_out] == [len(hosts), *(s.after for s in offer.runs_out[:-1])]
+    assert offer.runs_out[-1].after == 0
 
 
 def test_a_filter_that_looks_again_is_named_where_all_resources_would_do() -> None:
@@ -99,7 +99,7 @@ def test_a_filter_that_looks_again_is_named_where_all_resources_would_do() -> No
     offer = offered(a_table([a_host("a", ram_mb=8_192)]), a_spec(50), enabled_filters=filters)
 
     assert 0 < len(offer.picks) < 8
-    assert offer.limits == (FunnelStep("MostlyFreeFilter", "mostly_taken", 1, 0),)
+    assert offer.runs_out == (FunnelStep("MostlyFreeFilter", "mostly_taken", 1, 0),)
 
 
 @unhurried
@@ -176,12 +176,12 @@ def test_what_is_said_of_one_host_is_what_the_funnel_did_with_it(
             assert said.score[0].weight == weights[said.host_id]
 
 
-def test_an_account_comes_back_from_its_wire_form_as_it_was() -> None:
-    account = DecisionTrace(
+def test_a_trace_comes_back_from_its_wire_form_as_it_was() -> None:
+    trace = DecisionTrace(
         LocalTrace(
             steps=(FunnelStep("RamFilter", "not_enough_ram", 5, 2), Refusal("path", "path_too_long")),
             offered=2,
-            limits=(FunnelStep("VCPU", "not_enough_vcpus", 2, 0),),
+            runs_out=(FunnelStep("VCPU", "not_enough_vcpus", 2, 0),),
             best=(HostScore("id-1", "h1", 7, (ScorePart("RAMWeigher", 0.1, 1.0, 0.3),)),),
         ),
         (
@@ -192,4 +192,4 @@ def test_an_account_comes_back_from_its_wire_form_as_it_was() -> None:
         ),
     )
 
-    assert account_from_wire(account_to_wire(account)) == account
+    assert trace_from_wire(trace_to_wire(trace)) == trace

@@ -82,7 +82,7 @@ def test_picks_that_were_made_in_time_are_offered() -> None:
     assert sorted(pick.host_id for pick in offer.picks) == ["0f", "0f", "1f", "1f", "2f", "2f"]
     assert SlowFilter.asked == 3
     assert not offer.complete
-    assert offer.limits == ()
+    assert offer.runs_out == ()
 
 
 def test_bundles_that_were_found_in_time_are_offered() -> None:

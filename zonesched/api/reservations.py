@@ -11,7 +11,7 @@ from zonesched.api.links import iso_time
 from zonesched.errors import Forbidden
 from zonesched.model.boot_line import BootLine
 from zonesched.model.caller import Role
-from zonesched.model.decision_trace import HostJudgement, account_to_wire, score_to_wire
+from zonesched.model.decision_trace import HostJudgement, score_to_wire, trace_to_wire
 from zonesched.model.placement import InstanceChange
 from zonesched.services.owners import reservations
 from zonesched.services.parent import confirm as second_step
@@ -31,7 +31,7 @@ def show(call: Call) -> Answer:
         "created": iso_time(found.created_at),
     }
     if call.caller.role is Role.ADMIN:
-        body["why"] = account_to_wire(found.why)
+        body["why"] = trace_to_wire(found.why)
     return ok({"reservation": body})
 
 

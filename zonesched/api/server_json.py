@@ -55,7 +55,7 @@ def server_json(view: ServerView, links: Links) -> dict[str, Any]:
         "progress": 100 if view.status is InstanceStatus.ACTIVE else 0,
         "reservation_id": view.reservation_id,
         "stale": view.stale,
-        **_kept(view),
+        **_passthrough(view),
         **_extensions(view),
         **_host(view),
         **_fault(view),
@@ -74,15 +74,15 @@ def _image(view: ServerView, links: Links) -> dict[str, Any] | str:
     return {"id": view.image.id, "name": view.image.name, "links": links.of("images", view.image.id)[1:]}
 
 
-def _kept(view: ServerView) -> dict[str, Any]:
-    kept = view.kept
+def _passthrough(view: ServerView) -> dict[str, Any]:
+    passthrough = view.passthrough
     return {
-        "metadata": kept.get("metadata", {}),
-        "key_name": kept.get("key_name"),
-        "config_drive": str(kept["config_drive"]) if kept.get("config_drive") else "",
-        "security_groups": kept.get("security_groups") or [{"name": "default"}],
-        "description": kept.get("description"),
-        "tags": kept.get("tags", []),
+        "metadata": passthrough.get("metadata", {}),
+        "key_name": passthrough.get("key_name"),
+        "config_drive": str(passthrough["config_drive"]) if passthrough.get("config_drive") else "",
+        "security_groups": passthrough.get("security_groups") or [{"name": "default"}],
+        "description": passthrough.get("description"),
+        "tags": passthrough.get("tags", []),
         "addresses": {},
         "accessIPv4": "",
         "accessIPv6": "",

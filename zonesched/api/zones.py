@@ -10,7 +10,7 @@ from zonesched.api.call import Call
 from zonesched.api.links import iso_time
 from zonesched.api.servers import boot_form
 from zonesched.model.caller import Role
-from zonesched.model.decision_trace import account_to_wire
+from zonesched.model.decision_trace import trace_to_wire
 from zonesched.model.sealed_offer import SealedOffer
 from zonesched.model.views import ChildView, DryRunView
 from zonesched.services.boot import boot as booting
@@ -86,7 +86,7 @@ def _dry_run_json(found: DryRunView, with_zones: bool) -> dict[str, Any]:
         "refused_by": list(found.refused_by),
     }
     if with_zones:
-        why = account_to_wire(found.account)
+        why = trace_to_wire(found.trace)
         why["own"]["fits"] = found.fits_in.get("", 0)
         for child in why["children"]:
             child["fits"] = found.fits_in.get(child["id"], 0)
@@ -104,7 +104,7 @@ def _offer_json(offer: SealedOffer) -> dict[str, Any]:
         "complete": offer.complete,
         "expires_in": offer.expires_in_s,
         "why": [dict(line) for line in offer.why],
-        "limits": [dict(line) for line in offer.limits],
+        "runs_out": [dict(line) for line in offer.runs_out],
     }
 
 

@@ -92,5 +92,5 @@ def _funnels(then: Chosen, now: Chosen) -> list[tuple[str, str, str | None, str 
 
 
 def _counts(chosen: Chosen) -> dict[tuple[str, str], str]:
-    steps = [asdict(step) for step in (*chosen.own.steps, *chosen.own.limits)]
+    steps = [asdict(step) for step in (*chosen.own.steps, *chosen.own.runs_out)]
     return {(s["filter"], s["code"]): f"{s.get('before')} -> {s.get('after')}" for s in steps}

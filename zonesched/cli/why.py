@@ -42,7 +42,7 @@ def print_why(screen: Screen, why: Mapping[str, Any]) -> None:
     own = why["own"]
     click.echo(f"\nthis zone: offered {own['offered']}")
     _print_steps(screen, own["steps"], "removes")
-    _print_steps(screen, own["limits"], "runs out")
+    _print_steps(screen, own["runs_out"], "runs out")
     if own["best"]:
         _print_scores(screen, own["best"])
     for child in why["children"]:
@@ -50,7 +50,7 @@ def print_why(screen: Screen, why: Mapping[str, Any]) -> None:
         offered = f"offered {child['offered']}, " if child["outcome"] in ("answered", "incomplete") else ""
         click.echo(f"\n{child['name']}: {offered}{OUTCOMES.get(child['outcome'], child['outcome'])}{code}")
         _print_steps(screen, child["why"], "removes")
-        _print_steps(screen, child["limits"], "runs out")
+        _print_steps(screen, child["runs_out"], "runs out")
 
 
 def print_dry_run(screen: Screen, found: Mapping[str, Any]) -> None:

@@ -150,7 +150,7 @@ SCHEDULER = [
     cfg.FloatOpt(
         "cross_zone_weight_multiplier",
         default=0.0,
-        help="Factor of CrossZoneWeigher; positive prefers this zone's own hosts to those of its children.",
+        help="Factor of CrossZoneWeigher; positive prefers this zone's local hosts to hosts in child zones.",
     ),
     cfg.FloatOpt(
         "image_props_weight_multiplier",

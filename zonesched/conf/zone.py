@@ -33,7 +33,7 @@ API = [
         help="http_basic: users of this zone's own database. noauth: all may do everything; loopback only.",
     ),
     cfg.BoolOpt("noauth_force", default=False, help="Allow noauth on an address that is not loopback."),
-    cfg.BoolOpt("allow_admin_api", default=True, help="False: every call below /zones answers 403."),
+    cfg.BoolOpt("allow_admin_api", default=True, help="False: every call under /zones answers 403."),
     cfg.BoolOpt(
         "enable_zone_routing",
         default=True,
@@ -111,7 +111,10 @@ SELECT = [
         " children get the rest.",
     ),
     cfg.IntOpt(
-        "max_entries_per_select", default=10_000, min=1, help="Most entries that one select tells a parent."
+        "max_entries_per_select",
+        default=10_000,
+        min=1,
+        help="Maximum number of entries in the answer to a parent's select.",
     ),
     cfg.IntOpt(
         "select_alternates", default=3, min=0, max=1000, help="Alternates asked for with each select."
@@ -120,7 +123,7 @@ SELECT = [
         "explain_to_parent",
         default="reasons",
         choices=["none", "reasons", "counts"],
-        help="How much of why hosts were refused a parent is told.",
+        help="How much a parent sees of the reasons why hosts were refused.",
     ),
 ]
 
@@ -150,7 +153,7 @@ BOOT = [
     cfg.IntOpt("boot_workers", default=4, min=1, max=64, help="Reservations worked on at the same time."),
     cfg.FloatOpt("boot_lease", default=60.0, min=1.0, help="Seconds until another worker takes over a boot."),
     cfg.FloatOpt(
-        "boot_poll_interval", default=2.0, min=0.05, help="Seconds between two looks for boots left over."
+        "boot_poll_interval", default=2.0, min=0.05, help="Seconds between two polls for boots to continue."
     ),
     cfg.FloatOpt(
         "build_timeout",
@@ -188,6 +191,6 @@ BOOT = [
         "instance_sync_interval",
         default=30.0,
         min=0.1,
-        help="Seconds between two questions what changed below.",
+        help="Seconds between two syncs of the instances in child zones.",
     ),
 ]

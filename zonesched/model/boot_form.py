@@ -12,7 +12,7 @@ from zonesched.model.request_spec import Policy
 
 @dataclass(frozen=True)
 class BootForm:
-    """A user's boot. `kept` is accepted and given back as it came (metadata, networks, key_name, ...).
+    """A user's boot. `passthrough` is accepted and given back as it came (metadata, networks, key_name, ...).
 
     `fingerprint` is a hash of the body: a repeat under the same idempotency key must have the same one.
     An `idempotency_key` of "" means that each request is a new one. `group_ref` names a server group by id or
@@ -32,6 +32,6 @@ class BootForm:
     filters: tuple[str, ...] = ()
     filter_query: str = ""
     enabled: EnabledFilters = AS_CONFIGURED
-    kept: Mapping[str, Any] = field(default_factory=dict)
+    passthrough: Mapping[str, Any] = field(default_factory=dict)
     idempotency_key: str = ""
     fingerprint: str = ""

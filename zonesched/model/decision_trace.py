@@ -1,8 +1,8 @@
-"""How a select went, zone by zone: the account that a zone keeps for those who may know.
+"""The decision trace of a select, zone by zone.
 
-A zone knows its own hosts in full, and of a child what the child told. The funnel of its own hosts adds up:
-each step begins with what the one before has left, the first with all hosts, and the last ends with those
-offered.
+A zone knows its local hosts in full, and of a child what the child reported. The funnel of the local hosts
+adds up: each step begins with the hosts that the one before left, the first with all hosts, and the last ends
+with the hosts offered.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ScorePart:
 
 @dataclass(frozen=True)
 class HostScore:
-    """An own host with its weight (lower is better) and, where the driver has any, the parts of its score."""
+    """A local host with its weight (lower is better) and the parts of its score, if the driver has any."""
 
     host_id: str
     host_name: str
@@ -77,21 +77,21 @@ class HostJudgement:
 
 @dataclass(frozen=True)
 class LocalTrace:
-    """The own hosts. `offered`: instances that found room on them.
+    """The local hosts. `offered`: the number of instances that fit on them.
 
-    `steps`: from all hosts to those offered. `limits`: where they had room for fewer than asked, what each of
-    those took no further instance for, most hosts first. `best`: the scores of the best of them.
+    `steps`: from all hosts to those offered. `runs_out`: if fewer instances fit than were requested, the
+    reasons why the offered hosts take no further one, most hosts first. `best`: the scores of the best hosts.
     """
 
     steps: tuple[Why, ...] = ()
     offered: int = 0
-    limits: tuple[FunnelStep, ...] = ()
+    runs_out: tuple[FunnelStep, ...] = ()
     best: tuple[HostScore, ...] = ()
 
 
 @dataclass(frozen=True)
 class ChildTrace:
-    """One child zone: what it offered and told. `code` says why it was not asked, or has no usable answer."""
+    """One child zone: its offer and its reasons. `code`: why it was not asked or gave no usable answer."""
 
     child_id: str
     name: str
@@ -99,7 +99,7 @@ class ChildTrace:
     code: str = ""
     offered: int = 0
     why: tuple[Why, ...] = ()
-    limits: tuple[Why, ...] = ()
+    runs_out: tuple[Why, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,23 +115,23 @@ class DecisionTrace:
         return tuple(chain(self.own.steps, *(child.why for child in self.children)))
 
     @property
-    def limits(self) -> tuple[Why, ...]:
+    def runs_out(self) -> tuple[Why, ...]:
         """What the hosts offered ran out of, here and below."""
-        return tuple(chain(self.own.limits, *(child.limits for child in self.children)))
+        return tuple(chain(self.own.runs_out, *(child.runs_out for child in self.children)))
 
 
 NO_TRACE = DecisionTrace()
-"""Of what no select of this zone has decided yet, or ever will."""
+"""The trace of a request that no select of this zone has decided."""
 
 
-def account_to_wire(account: DecisionTrace) -> dict[str, Any]:
-    """The account as the JSON object `why` of docs/wire.md, and as the store keeps it."""
-    own = account.own
+def trace_to_wire(trace: DecisionTrace) -> dict[str, Any]:
+    """The trace as the JSON object `why` of docs/wire.md, and as the store keeps it."""
+    own = trace.own
     return {
         "own": {
             "offered": own.offered,
             "steps": why_to_wire(own.steps),
-            "limits": why_to_wire(own.limits),
+            "runs_out": why_to_wire(own.runs_out),
             "best": [score_to_wire(score) for score in own.best],
         },
         "children": [
@@ -142,21 +142,21 @@ def account_to_wire(account: DecisionTrace) -> dict[str, Any]:
                 "code": child.code,
                 "offered": child.offered,
                 "why": why_to_wire(child.why),
-                "limits": why_to_wire(child.limits),
+                "runs_out": why_to_wire(child.runs_out),
             }
-            for child in account.children
+            for child in trace.children
         ],
     }
 
 
-def account_from_wire(wire: Mapping[str, Any]) -> DecisionTrace:
-    """The account that `account_to_wire` made."""
+def trace_from_wire(wire: Mapping[str, Any]) -> DecisionTrace:
+    """The trace that `trace_to_wire` made."""
     own = wire["own"]
     return DecisionTrace(
         LocalTrace(
             steps=_why_from_wire(own["steps"]),
             offered=own["offered"],
-            limits=tuple(FunnelStep(**line) for line in own["limits"]),
+            runs_out=tuple(FunnelStep(**line) for line in own["runs_out"]),
             best=tuple(_score_from_wire(score) for score in own["best"]),
         ),
         tuple(
@@ -167,7 +167,7 @@ def account_from_wire(wire: Mapping[str, Any]) -> DecisionTrace:
                 code=child["code"],
                 offered=child["offered"],
                 why=_why_from_wire(child["why"]),
-                limits=_why_from_wire(child["limits"]),
+                runs_out=_why_from_wire(child["runs_out"]),
             )
             for child in wire["children"]
         ),

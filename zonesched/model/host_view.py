@@ -66,7 +66,8 @@ class HostView:
         self._kept: dict[tuple[str, str], Floats] = {}
         self._admitted: dict[str, Bools] = {}
         self._have_left: dict[tuple[str, int], Bools] = {}
-        self.kept: dict[str, object] = {}
+        # Values that a reader of this view stores under a name, to find them again.
+        self.cache: dict[str, object] = {}
 
     @classmethod
     def whole(

@@ -133,8 +133,8 @@ def spec_from_row(row: Mapping[str, Any]) -> RequestSpec:
 
 def _group_to_wire(group: Group) -> dict[str, Any]:
     match group:
-        case ServerGroup(group_id, policy, most):
-            return {"name": policy.value, "id": group_id, "max_server_per_host": most}
+        case ServerGroup(group_id, policy, max_per_host):
+            return {"name": policy.value, "id": group_id, "max_server_per_host": max_per_host}
         case NoGroup():
             return {"name": "none"}
 

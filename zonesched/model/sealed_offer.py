@@ -27,7 +27,7 @@ class SealedBundle(NamedTuple):
 class SealedOffer:
     """The answer of a select to a parent.
 
-    `why` (what refused hosts) and `limits` (what those offered ran out of) hold lines of {"filter", "code"}
+    `why` (what refused hosts) and `runs_out` (what those offered ran out of) hold lines of {"filter", "code"}
     and, where the zone tells its counts, "before" and "after".
     """
 
@@ -37,7 +37,7 @@ class SealedOffer:
     complete: bool
     expires_in_s: float
     why: Sequence[Mapping[str, Any]]
-    limits: Sequence[Mapping[str, Any]]
+    runs_out: Sequence[Mapping[str, Any]]
 
     @property
     def entries(self) -> int:

@@ -30,7 +30,7 @@ class DryRunView:
     """What a boot would get: of `num_instances` how many would fit.
 
     `runs_out` holds pairs (resource class or filter, code), what limits most hosts first, and `refused_by`
-    codes; both are empty where all fit. For an admin alone: the account of the select, how many instances
+    codes; both are empty where all fit. For an admin alone: the trace of the select, how many instances
     would go to each child (by id; "" stands for the own hosts), and the record, {} where none was asked for.
     """
 
@@ -39,7 +39,7 @@ class DryRunView:
     complete: bool
     runs_out: tuple[tuple[str, str], ...]
     refused_by: tuple[str, ...]
-    account: DecisionTrace
+    trace: DecisionTrace
     fits_in: Mapping[str, int]
     record: Mapping[str, Any]
 
@@ -91,7 +91,7 @@ class ServerView:
     updated_at: float
     flavor: Flavor
     image: Image
-    kept: Mapping[str, Any]
+    passthrough: Mapping[str, Any]
     availability_zone: str
     host_id_for_tenant: str
     host_name: str

@@ -1,4 +1,4 @@
-"""What a scheduler is asked for its own hosts, and what it answers."""
+"""The question to a scheduler about local hosts, and its answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zonesched.model.work_deadline import NO_DEADLINE, WorkDeadline
 
 @dataclass(frozen=True)
 class OfferRequest:
-    """Room for a request on the hosts of `table`.
+    """A request for free slots on the hosts of `table`.
 
     `context` is what the zone knows about the request; hosts that have refused it are left out.
     `zone_capabilities` are the values this zone has of each capability of its own. `scored`: of how many of
@@ -41,12 +41,13 @@ class Pick(NamedTuple):
 
 @dataclass(frozen=True)
 class Offer:
-    """The answer of a zone's own hosts.
+    """The offer of a zone's local hosts.
 
     `picks` is the greedy sequence, at most as long as the instances asked for; `alternates` are the best
     hosts that are not among the picks; `bundles` take the place of both for an affinity request. `why` is the
-    ordered funnel from all hosts to those offered, and `limits` is what these ran out of where they have room
-    for fewer instances than asked. `best` are the scores of the best hosts, as many as asked for.
+    ordered funnel from all hosts to those offered. If fewer instances fit than were requested, `runs_out` has
+    the reasons why the offered hosts take no further one. `best` are the scores of as many of the
+    best hosts as were asked for.
 
     `weighing` is the request's, or the one that was chosen from the filtered hosts. Where the deadline came
     first, the offer is not `complete`: no host is offered that some filter was not asked about.
@@ -56,7 +57,7 @@ class Offer:
     alternates: tuple[Pick, ...]
     bundles: tuple[Pick, ...]
     why: tuple[FunnelStep, ...]
-    limits: tuple[FunnelStep, ...] = ()
+    runs_out: tuple[FunnelStep, ...] = ()
     best: tuple[HostScore, ...] = ()
     weighing: Weighing = field(default_factory=Unweighed)
     complete: bool = True

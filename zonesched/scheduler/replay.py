@@ -161,5 +161,5 @@ def chosen(
     return Chosen(
         picks=(*map(choice, merged.entries), *bundles[:1]),
         alternates=(*map(choice, merged.alternates), *bundles[1:]),
-        own=LocalTrace(own.why, offered, own.limits),
+        own=LocalTrace(own.why, offered, own.runs_out),
     )

@@ -42,12 +42,12 @@ class Raw:
 
 def raw_values(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: RequestSpec) -> Raw:
     """What a weigher says of at least one host; WeigherFailed if it raises or gives no finite number."""
-    kept = hosts.kept.get(name)
-    if not isinstance(kept, Raw):
+    known = hosts.cache.get(name)
+    if not isinstance(known, Raw):
         read_of = hosts.read_of if weigher.vectorised else hosts
         values = _asked(name, weigher, read_of, spec)
-        kept = hosts.kept[name] = Raw(values, _checked_range(name, values, hosts, read_of), read_of)
-    return kept
+        known = hosts.cache[name] = Raw(values, _checked_range(name, values, hosts, read_of), read_of)
+    return known
 
 
 def _checked_range(name: str, values: Floats, hosts: HostView, read_of: HostView) -> Range:

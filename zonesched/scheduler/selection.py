@@ -28,8 +28,8 @@ from zonesched.scheduler.greedy import (
     pick_in_blocks,
     pick_one_by_one,
 )
-from zonesched.scheduler.limits import limits_of
 from zonesched.scheduler.offer import Offer, Pick
+from zonesched.scheduler.runs_out import reasons_of
 from zonesched.seal.tie_keys import RequestTies
 from zonesched.weights.contract import WeigherFailed
 
@@ -102,7 +102,7 @@ class Selection:
             self._named(others, self._weights[others], _NONE_PLACED),
             (),
             self._steps,
-            self._limits(order, picks) if len(picks.indices) < count else (),
+            self._runs_out(order, picks) if len(picks.indices) < count else (),
             complete=self._complete,
         )
 
@@ -111,10 +111,10 @@ class Selection:
         order = best(self._weights, self._order_values, count) if count else np.zeros(0, dtype=np.int64)
         return self._hosts.pick(self._hosts.row_numbers[order]), self._weights[order]
 
-    def _limits(self, order: Ints, picks: Picks) -> tuple[FunnelStep, ...]:
+    def _runs_out(self, order: Ints, picks: Picks) -> tuple[FunnelStep, ...]:
         placed = np.bincount(picks.indices, minlength=len(order)).astype(np.int64)
         try:
-            return limits_of(self._hosts.pick(self._hosts.row_numbers[order], placed), self._again)
+            return reasons_of(self._hosts.pick(self._hosts.row_numbers[order], placed), self._again)
         except OutOfTime:
             return ()
 

@@ -28,9 +28,10 @@ _WORTH_IT = 8
 
 @dataclass(frozen=True)
 class _Term:
-    """Value times factor, less what is the same for all hosts: `constant`. `most`: it is never larger.
+    """Value times factor, less what is the same for all hosts: `constant`.
 
-    The values are those of `raw`, or these less the low end of the scale.
+    `bound`: the absolute value of the product is never larger. The values are those of
+    `raw`, or these less the low end of the scale.
     """
 
     weigher: str
@@ -38,7 +39,7 @@ class _Term:
     values: Floats
     factor: float | Floats
     constant: float
-    most: float
+    bound: float
 
 
 def shortlist(
@@ -53,7 +54,7 @@ def shortlist(
     if not everywhere.is_whole or len(hosts) < _WORTH_IT * count or not all(w.vectorised for w in named):
         return hosts
     terms = _terms(weighers, weighing, hosts, spec)
-    error = (2 * len(terms) + 8) * _EPSILON * sum(term.most for term in terms)
+    error = (2 * len(terms) + 8) * _EPSILON * sum(term.bound for term in terms)
     if not math.isfinite(error):
         return hosts
     estimates = _estimates(terms, hosts)
@@ -67,7 +68,7 @@ def shortlist(
         return hosts
     listed = everywhere.pick(near)
     for term in terms:
-        listed.kept[term.weigher] = Raw(term.raw.values[near], term.raw.range, listed)
+        listed.cache[term.weigher] = Raw(term.raw.values[near], term.raw.range, listed)
     return listed
 
 
@@ -82,13 +83,13 @@ def _terms(
             reach = max(-raw.range.low, raw.range.high, 0.0) + abs(scale.low)
             if isinstance(multiplier, float):
                 factor = multiplier / (scale.high - scale.low)
-                most = abs(factor) * reach
-                terms.append(_Term(scale.weigher, raw, raw.values, factor, factor * scale.low, most))
+                bound = abs(factor) * reach
+                terms.append(_Term(scale.weigher, raw, raw.values, factor, factor * scale.low, bound))
             else:
                 factors = multiplier / (scale.high - scale.low)
-                most = float(np.abs(factors).max()) * reach
+                bound = float(np.abs(factors).max()) * reach
                 less_low = raw.values - scale.low if scale.low else raw.values
-                terms.append(_Term(scale.weigher, raw, less_low, factors, 0.0, most))
+                terms.append(_Term(scale.weigher, raw, less_low, factors, 0.0, bound))
     return terms
 
 

@@ -15,8 +15,8 @@ def shortcomings(conf: Conf) -> list[str]:
     keyring = Keyring.from_conf(conf.build_plan_encryption_key)
     if not keyring.can_seal:
         lines.append(
-            f"This zone cannot seal ({keyring.refusal}): it boots on its own hosts and refuses select, so it"
-            " can be no child. `zonesched key generate` makes a key for build_plan_encryption_key."
+            f"This zone cannot seal ({keyring.refusal}): it boots on its local hosts and refuses select, so"
+            " it cannot be a child zone. `zonesched key generate` makes a key for build_plan_encryption_key."
         )
     if not conf.secret_encryption_key:
         lines.append(
@@ -24,7 +24,7 @@ def shortcomings(conf: Conf) -> list[str]:
             " can be added."
         )
     if conf.auth_strategy == "noauth":
-        lines.append("auth_strategy is noauth: everybody who reaches this zone is its admin.")
+        lines.append("auth_strategy is noauth: every caller is trusted as its admin.")
     if not is_loopback(conf.bind_host):
         lines.append(
             f"This zone serves plain http on {conf.bind_host}: put a proxy with https before it, or passwords"

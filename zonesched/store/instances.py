@@ -92,7 +92,7 @@ class Instance:
     reservation_id: str
     position: int
     name: str
-    kept: Mapping[str, Any]
+    passthrough: Mapping[str, Any]
     flavor_id: str
     image_key: str
     group_id: str
@@ -114,11 +114,11 @@ def of_request(
     position: int,
     name: str,
     now: float,
-    kept: Mapping[str, Any] | None = None,
+    passthrough: Mapping[str, Any] | None = None,
     status: InstanceStatus = InstanceStatus.BUILD,
     attempt: int = 0,
 ) -> Instance:
-    """The first row of one instance of a request. `kept`: members of the user's own body."""
+    """The first row of one instance of a request. `passthrough`: members of the user's own body."""
     return Instance(
         uuid=uuid,
         caller_id=caller_id,
@@ -127,7 +127,7 @@ def of_request(
         reservation_id=reservation_id,
         position=position,
         name=name,
-        kept=kept or {},
+        passthrough=passthrough or {},
         flavor_id=spec.flavor.id,
         image_key=spec.image_key,
         group_id=spec.group_id,
@@ -260,7 +260,7 @@ def _to_row(i: Instance) -> dict[str, Any]:
         "reservation_id": i.reservation_id,
         "position": i.position,
         "name": i.name,
-        "kept": orjson.dumps(dict(i.kept)).decode(),
+        "kept": orjson.dumps(dict(i.passthrough)).decode(),
         "flavor_id": i.flavor_id,
         "image_key": i.image_key,
         "group_id": i.group_id,
@@ -283,7 +283,7 @@ def from_row(row: Any) -> Instance:
         reservation_id=row.reservation_id,
         position=row.position,
         name=row.name,
-        kept=orjson.loads(row.kept),
+        passthrough=orjson.loads(row.kept),
         flavor_id=row.flavor_id,
         image_key=row.image_key,
         group_id=row.group_id,

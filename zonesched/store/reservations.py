@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.errors import LeaseLost
-from zonesched.model.decision_trace import NO_TRACE, DecisionTrace, account_from_wire, account_to_wire
+from zonesched.model.decision_trace import NO_TRACE, DecisionTrace, trace_from_wire, trace_to_wire
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_from_row, spec_to_row
 from zonesched.store import tables as t
@@ -73,7 +73,7 @@ _NOTE_SELECT = Prepared(
     .where(*_LEASED)
     .values(
         selects=COLUMNS.selects + 1,
-        why=sa.bindparam("account"),
+        why=sa.bindparam("trace"),
         spec=sa.bindparam("weighed"),
         reason=sa.bindparam("code"),
     )
@@ -170,7 +170,7 @@ def _to_row(r: Reservation) -> dict[str, Any]:
         "min_count": r.min_count,
         "state": r.state.value,
         "reason": r.reason,
-        "why": _account_text(r.why),
+        "why": _trace_text(r.why),
         "selects": r.selects,
         "idempotency_key": r.idempotency_key or None,
         "fingerprint": r.fingerprint,
@@ -282,7 +282,7 @@ def note_select(tx: Connection, lease: Lease, why: DecisionTrace, spec: RequestS
     Does nothing when the lease is over.
     """
     weighed = orjson.dumps(spec_to_row(spec)).decode()
-    _NOTE_SELECT.run(tx, **_key(lease), account=_account_text(why), weighed=weighed, code=reason)
+    _NOTE_SELECT.run(tx, **_key(lease), trace=_trace_text(why), weighed=weighed, code=reason)
 
 
 def note_reason(tx: Connection, lease: Lease, reason: str) -> None:
@@ -299,8 +299,8 @@ def _key(lease: Lease) -> dict[str, Any]:
     return {"b_id": lease.reservation_id, "b_caller": lease.caller_id, "b_number": lease.number}
 
 
-def _account_text(account: DecisionTrace) -> str:
-    return orjson.dumps(account_to_wire(account)).decode()
+def _trace_text(trace: DecisionTrace) -> str:
+    return orjson.dumps(trace_to_wire(trace)).decode()
 
 
 def _from_row(row: Any) -> Reservation:
@@ -314,7 +314,7 @@ def _from_row(row: Any) -> Reservation:
         min_count=row.min_count,
         state=ReservationState(row.state),
         reason=row.reason,
-        why=account_from_wire(orjson.loads(row.why)),
+        why=trace_from_wire(orjson.loads(row.why)),
         selects=row.selects,
         idempotency_key=row.idempotency_key or "",
         fingerprint=row.fingerprint,

@@ -184,7 +184,7 @@ def _offer(answer: Unverified, spec: RequestSpec, max_blob_bytes: int) -> ChildO
         complete=answer.flag("complete"),
         expires_in_s=answer.number("expires_in", 0.0, MAX_EXPIRY_S),
         why=tuple(_why(item) for item in answer.objects("why", MAX_WHY, optional=True)),
-        limits=tuple(_why(item) for item in answer.objects("limits", MAX_WHY, optional=True)),
+        runs_out=tuple(_why(item) for item in answer.objects("runs_out", MAX_WHY, optional=True)),
     )
 
 

@@ -104,7 +104,7 @@ class ChildOffer:
     """A child's answer to a select, in its own greedy order; an affinity request has only `bundles`.
 
     `blob_size`: bytes of each blob in it, 0 where it has none. `why`: what it told of why hosts were refused;
-    `limits`: of what the others ran out of.
+    `runs_out`: of what the others ran out of.
     """
 
     entries: tuple[OfferedEntry, ...]
@@ -114,7 +114,7 @@ class ChildOffer:
     complete: bool
     expires_in_s: float
     why: tuple[Why, ...]
-    limits: tuple[Why, ...] = ()
+    runs_out: tuple[Why, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -203,7 +203,7 @@ class CreateBody(Schema):
             filters=server.requested_filters(),
             filter_query=hints.query,
             enabled=server.chosen_filters(by_admin),
-            kept=server.model_dump(include=PASSTHROUGH, exclude_unset=True),
+            passthrough=server.model_dump(include=PASSTHROUGH, exclude_unset=True),
             idempotency_key=idempotency_key,
             fingerprint=fingerprint,
         )

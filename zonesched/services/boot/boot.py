@@ -177,6 +177,6 @@ def _instance(
         position=position,
         # OpenStack names the servers of one call in this way.
         name=form.name if alone else f"{form.name}-{position + 1}",
-        kept=form.kept,
+        passthrough=form.passthrough,
         now=now,
     )

@@ -55,31 +55,31 @@ def _run(zone: Zone, spec: RequestSpec, form: BootForm, *, is_admin: bool, recor
     else:
         decision = select.decide(zone, spec, zone.uuid, select.BEST_HOSTS)
         record_json = {}
-    plan, account = decision.plan, decision.account
+    plan, trace = decision.plan, decision.trace
     fits = form.num_instances if plan.bundles else len(plan.entries)
     short = fits < form.num_instances
     return DryRunView(
         num_instances=form.num_instances,
         fits=fits,
         complete=plan.complete,
-        runs_out=_runs_out(account.limits) if short else (),
-        refused_by=tuple(faults.refusals(_without_limits(account))) if short else (),
-        account=account if is_admin else NO_TRACE,
+        runs_out=_runs_out(trace.runs_out) if short else (),
+        refused_by=tuple(faults.refusals(_without_runs_out(trace))) if short else (),
+        trace=trace if is_admin else NO_TRACE,
         fits_in=_fits_in(plan) if is_admin else {},
         record=record_json,
     )
 
 
-def _without_limits(account: DecisionTrace) -> DecisionTrace:
+def _without_runs_out(trace: DecisionTrace) -> DecisionTrace:
     """The decision trace of the refused hosts, without the resources that the offered hosts ran out of."""
-    children = tuple(replace(child, limits=()) for child in account.children)
-    return DecisionTrace(replace(account.own, limits=()), children)
+    children = tuple(replace(child, runs_out=()) for child in trace.children)
+    return DecisionTrace(replace(trace.own, runs_out=()), children)
 
 
-def _runs_out(limits: tuple[Why, ...]) -> tuple[tuple[str, str], ...]:
+def _runs_out(steps: tuple[Why, ...]) -> tuple[tuple[str, str], ...]:
     """Return (resource, code) pairs, those of the most hosts first where hosts were counted."""
     hosts: Counter[tuple[str, str]] = Counter()
-    for step in limits:
+    for step in steps:
         counted = step.before - step.after if isinstance(step, FunnelStep) else 0
         hosts[step.filter, step.code] += counted
     return tuple(sorted(hosts, key=lambda key: (-hosts[key], key)))
@@ -106,7 +106,7 @@ class RecordedHosts:
 
 def _record(zone: Zone, hosts: RecordedHosts, decision: Decision, basis: Basis, spec: RequestSpec) -> Record:
     plan = decision.plan
-    children = {child.child_id: child.name for child in decision.account.children}
+    children = {child.child_id: child.name for child in decision.trace.children}
     merged = Merged(plan.entries, plan.alternates, plan.bundles)
     table = table_of(hosts.rows, hosts.services_up)
     return Record(

@@ -240,7 +240,7 @@ class _Boot:
             self._rows.note_select(Selected(reservation.spec, failed_select(error), error.code))
             return False
         weighed = replace(reservation.spec, weighing=decision.spec.weighing)
-        self._rows.note_select(Selected(weighed, decision.account, reason_for_none(decision)))
+        self._rows.note_select(Selected(weighed, decision.trace, reason_for_none(decision)))
         self._offers = Offers(decision.plan)
         return True
 

@@ -207,7 +207,7 @@ def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerVi
         updated_at=instance.updated_at,
         flavor=spec.flavor,
         image=spec.image,
-        kept=instance.kept,
+        passthrough=instance.passthrough,
         availability_zone=host.availability_zone if host else spec.availability_zone,
         host_id_for_tenant=host_id and zone.tenant_host_id(instance.project_id, host_id),
         host_name=host.name if host and caller.role is Role.ADMIN else "",

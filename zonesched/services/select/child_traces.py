@@ -14,7 +14,7 @@ from zonesched.zones.child import Child, ChildOffer
 from zonesched.zones.eligible import EligibleChildren
 
 
-def accounts_of(
+def traces_of(
     zone: Zone,
     spec: RequestSpec,
     asked: EligibleChildren,
@@ -31,7 +31,7 @@ def accounts_of(
     for child in asked.silent:
         told[child.id] = ChildTrace(child.id, child.name, ChildOutcome.NOT_READY, asked.codes[child.id])
     added = {known.child.id: number for number, known in enumerate(zone.children.snapshot())}
-    return sorted(told.values(), key=lambda account: added.get(account.child_id, len(added)))
+    return sorted(told.values(), key=lambda trace: added.get(trace.child_id, len(added)))
 
 
 def kept_out(zone: Zone) -> list[ChildTrace]:
@@ -55,7 +55,7 @@ def _told(spec: RequestSpec, child: Child, outcome: Done[ChildOffer] | Failed | 
         case Done(offer):
             state = ChildOutcome.ANSWERED if offer.complete else ChildOutcome.INCOMPLETE
             offered = spec.num_instances if offer.bundles else len(offer.entries)
-            return ChildTrace(child.id, child.name, state, "", offered, offer.why, offer.limits)
+            return ChildTrace(child.id, child.name, state, "", offered, offer.why, offer.runs_out)
         case Failed(ChildUnreachable(code=code)):
             return ChildTrace(child.id, child.name, ChildOutcome.SILENT, code)
         case _:

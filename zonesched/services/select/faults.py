@@ -74,5 +74,5 @@ _REFUSED = ("no_valid_host", "no_valid_host_incomplete", "group_place_full")
 
 def refusals(why: DecisionTrace) -> list[str]:
     """The codes of what refused any host, or any further instance, each once."""
-    lines = [*explain(why.why, "reasons"), *explain(why.limits, "reasons")]
+    lines = [*explain(why.why, "reasons"), *explain(why.runs_out, "reasons")]
     return list(dict.fromkeys(line["code"] for line in lines))

@@ -51,7 +51,7 @@ from zonesched.scheduler.sources import Source, merge_sources, own_source
 from zonesched.seal.envelope import Bound
 from zonesched.seams import Done, Failed
 from zonesched.services.placing import group_policy
-from zonesched.services.select.child_traces import accounts_of, kept_out
+from zonesched.services.select.child_traces import kept_out, traces_of
 from zonesched.services.select.explain import explain
 from zonesched.services.zone import Zone
 from zonesched.store import placements
@@ -99,28 +99,28 @@ class Decision:
 
     plan: BuildPlan
     spec: RequestSpec
-    account: DecisionTrace
+    trace: DecisionTrace
     group_place: GroupPlace = ANYWHERE
     child_blob_sizes: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
 class _ChildAnswers:
-    """`accounts`: of every child, also of those that were not asked.
+    """`traces`: of every child, also of those that were not asked.
 
     `unreliable`: the ids of children that have mostly failed for this very request.
     """
 
     offers: Sequence[tuple[Child, ChildOffer]]
     complete: bool
-    accounts: Sequence[ChildTrace]
+    traces: Sequence[ChildTrace]
     unreliable: frozenset[str] = frozenset()
 
 
 def decide(zone: Zone, spec: RequestSpec, caller_id: str, scored: int = 0) -> Decision:
     """The open plan of this zone and all below it, for this zone's own use.
 
-    `scored`: of how many of its own best hosts the account has the scores.
+    `scored`: of how many of its own best hosts the trace has the scores.
     """
     if zone.uuid in spec.path:
         # Its offers are with the first zone of the loop, which is this one.
@@ -147,9 +147,9 @@ def decide_on(
         for child, offer in answers.offers
     )
     plan = _merge(zone, spec, own, answers, below)
-    account = DecisionTrace(_own_account(spec, own), tuple(answers.accounts))
+    trace = DecisionTrace(_own_trace(spec, own), tuple(answers.traces))
     blob_sizes = [offer.blob_size for _, offer in answers.offers]
-    decision = Decision(plan, spec, account, context.group_place, blob_sizes)
+    decision = Decision(plan, spec, trace, context.group_place, blob_sizes)
     return decision, replace(basis, below=below)
 
 
@@ -184,18 +184,18 @@ def check_ready(zone: Zone) -> None:
         zone.hosts.check_ready()
 
 
-def _capped(spec: RequestSpec, most: int) -> RequestSpec:
+def _capped(spec: RequestSpec, max_entries: int) -> RequestSpec:
     """The spec, asking for no more entries than one answer may have."""
     if spec.policy is Policy.AFFINITY:
-        if spec.num_instances > most:
+        if spec.num_instances > max_entries:
             raise BadRequest(
-                f"An affinity request may have at most {most} instances here.",
+                f"An affinity request may have at most {max_entries} instances here.",
                 code="too_many_instances",
                 field="num_instances",
             )
-        return replace(spec, alternates=min(spec.alternates, most // spec.num_instances - 1))
-    count = min(spec.num_instances, most)
-    return replace(spec, num_instances=count, alternates=min(spec.alternates, most - count))
+        return replace(spec, alternates=min(spec.alternates, max_entries // spec.num_instances - 1))
+    count = min(spec.num_instances, max_entries)
+    return replace(spec, num_instances=count, alternates=min(spec.alternates, max_entries - count))
 
 
 def _no_offer(zone: Zone, *, complete: bool) -> BuildPlan:
@@ -206,9 +206,9 @@ def _refused(name: str, code: str) -> DecisionTrace:
     return DecisionTrace(LocalTrace(steps=(Refusal(name, code),)))
 
 
-def _own_account(spec: RequestSpec, own: Offer) -> LocalTrace:
+def _own_trace(spec: RequestSpec, own: Offer) -> LocalTrace:
     offered = spec.num_instances if own.bundles else len(own.picks)
-    return LocalTrace(own.why, offered, own.limits, own.best)
+    return LocalTrace(own.why, offered, own.runs_out, own.best)
 
 
 def _own_basis(
@@ -284,15 +284,15 @@ def _ask_children(
     zone: Zone, spec: RequestSpec, caller_id: str, group: GroupPlace, deadline: WorkDeadline
 ) -> _ChildAnswers:
     if keeps_to_own_hosts(spec.hints):
-        return _ChildAnswers((), complete=True, accounts=kept_out(zone))
+        return _ChildAnswers((), complete=True, traces=kept_out(zone))
     asked = _of_group(zone.children.askable(spec), group)
     if not asked.to_ask:
-        return _ChildAnswers((), asked.complete, accounts_of(zone, spec, asked, []))
+        return _ChildAnswers((), asked.complete, traces_of(zone, spec, asked, []))
     unreliable = zone.store.read(lambda tx: placements.unreliable_children(tx, caller_id, spec.request_id))
     budget_s = deadline.left_s
     if budget_s <= 0:
-        accounts = accounts_of(zone, spec, asked.out_of_time(), [])
-        return _ChildAnswers((), complete=False, accounts=accounts)
+        traces = traces_of(zone, spec, asked.out_of_time(), [])
+        return _ChildAnswers((), complete=False, traces=traces)
     child_spec = spec_for_child(spec, zone.uuid, budget_s)
     outcomes = zone.children.ask(
         asked.to_ask, lambda client: client.select(child_spec, budget_s), timeout_s=budget_s
@@ -309,7 +309,7 @@ def _ask_children(
             case Failed(ChildBusy(retry_after_s=pause_s)):
                 zone.children.is_busy(child.id, pause_s)
     complete = asked.complete and len(offers) == len(outcomes) and all(o.complete for _, o in offers)
-    return _ChildAnswers(offers, complete, accounts_of(zone, spec, asked, outcomes), unreliable)
+    return _ChildAnswers(offers, complete, traces_of(zone, spec, asked, outcomes), unreliable)
 
 
 def _of_group(asked: EligibleChildren, group: GroupPlace) -> EligibleChildren:
@@ -373,6 +373,6 @@ def _seal(zone: Zone, caller: Caller, spec: RequestSpec, decision: Decision) -> 
         bundles=[SealedBundle(b.weight, b.tie, [next(blobs) for _ in b.entries]) for b in plan.bundles],
         complete=plan.complete,
         expires_in_s=plan.expires_in_s,
-        why=explain(decision.account.why, how_much),
-        limits=explain(decision.account.limits, how_much),
+        why=explain(decision.trace.why, how_much),
+        runs_out=explain(decision.trace.runs_out, how_much),
     )

@@ -1,4 +1,4 @@
-"""What runs out first: why hosts on which instances of a request were placed take no further one."""
+"""Find out what runs out first: why hosts with instances of a request take no further one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OF_OTHER_CLASSES = "not_enough_resources"
 NO_ROOM = ("room", "no_room")
 
 
-def limits_of(hosts: HostView, filters: Sequence[BaseHostFilter]) -> tuple[FunnelStep, ...]:
+def reasons_of(hosts: HostView, filters: Sequence[BaseHostFilter]) -> tuple[FunnelStep, ...]:
     """For full hosts, with the instances that are virtually on them: one step per reason, most hosts first.
 
     A host counts once: for the resource class that it has least left of, as a share of what one instance
