@@ -118,7 +118,7 @@ class RequestTooSlow(ZoneschedError):
 
 
 class Unavailable(ZoneschedError):
-    """This zone cannot do it now, and can later."""
+    """The zone cannot serve the call now, but can later."""
 
     kind = Kind.SERVICE_UNAVAILABLE
     code = "unavailable"
@@ -145,7 +145,7 @@ class OverLimit(ZoneschedError):
 
 
 class NotReady(ZoneBusy):
-    """What it takes to answer is not known yet, and will be."""
+    """The zone does not know enough to answer yet, but will."""
 
     code = "not_ready"
 

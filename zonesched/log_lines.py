@@ -1,4 +1,4 @@
-"""How logs look: one line each, as key=value or as JSON, with the ids of the request and boot it is about."""
+"""Log format: one line each, as key=value or as JSON, with the ids of its request and boot."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class KeyValueLines(logging.Formatter):
 
 
 def fields(formatter: logging.Formatter, record: logging.LogRecord) -> dict[str, str]:
-    """What a line says; `error` has the trace of an exception."""
+    """Fields of a log line; `error` has the traceback of an exception."""
     trace = tracing.current()
     at = datetime.fromtimestamp(record.created, UTC)
     found = {

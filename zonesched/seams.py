@@ -1,4 +1,4 @@
-"""What blocks or varies, injected everywhere: the clock, and the executor of threads and pauses.
+"""Seams that block or vary, injected everywhere: the clock, and the executor of threads and pauses.
 
 The other two seams are the transport between zones (`zonesched.zones.transport`) and the store session
 (`zonesched.store.store`). Nothing else in the package sleeps, starts a thread, reads the time or draws a

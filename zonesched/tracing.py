@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 HEADER = "X-Request-Id"
 ACCEPTED = re.compile(r"[A-Za-z0-9._-]{1,64}")
-"""What an id that a caller gives may look like; another one is not taken over."""
+"""Accepted form of an id from a caller; any other one is replaced."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ _current: ContextVar[Trace] = ContextVar("trace", default=UNTRACED)
 
 
 def current() -> Trace:
-    """What this thread works for now."""
+    """Ids of the request and boot that this thread works for."""
     return _current.get()
 
 

@@ -49,12 +49,12 @@ class AgentProcess(Process):
         BatonExecutor(self._stage.baton, self).start_loop("agent", self.agent.step)
 
     def running(self) -> set[Key]:
-        """What runs on its hosts."""
+        """Instances that run on its hosts."""
         local = self.agent.state.instances
         return {key for key in local if local[key].phase is Phase.RUNNING}
 
     def has_unreported_builds(self) -> bool:
-        """Whether it has fetched builds that its zone has heard nothing of."""
+        """Tell whether it has fetched builds that it has not reported."""
         state = self.agent.state
         is_built = any(report.state is ReportState.ACTIVE for report in state.unreported.values())
         return is_built or any(local.phase is Phase.BUILDING for local in state.instances.values())

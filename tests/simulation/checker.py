@@ -1,4 +1,4 @@
-"""What must be so once all is healed, read from all databases with plain SQL and nothing of the package.
+"""Final check once every fault has ended, by plain SQL on all databases and without code of the package.
 
 Each line says which promise of the design it is about. What may never be otherwise is `guard`'s.
 """
@@ -55,7 +55,7 @@ class ZoneRows:
 
 @dataclass(frozen=True)
 class Promised:
-    """What a user was told: a reservation of so many in a zone, and which of them the user has deleted."""
+    """Promise to a user: a reservation of instances in a zone, and those that the user has deleted."""
 
     zone: str
     reservation_id: str
@@ -66,7 +66,7 @@ class Promised:
 
 @dataclass
 class Expected:
-    """What the databases are compared with.
+    """Expectations that the databases are compared with.
 
     `running`: (uuid, attempt) by zone, as its agents have them. `removed`: zones whose parents have given
     them up. `without_agent`: zones whose agent never comes back. `affine`: groups that are to be together;
@@ -82,7 +82,7 @@ class Expected:
 
 
 def differences(databases: Mapping[str, Path], expected: Expected) -> list[str]:
-    """What is not as it must be once everything has ended."""
+    """Find violated rules once everything has ended."""
     zones = {name: _read(name, path) for name, path in databases.items()}
     found: list[str] = []
     for zone in zones.values():

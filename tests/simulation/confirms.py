@@ -1,4 +1,4 @@
-"""What zones tell each other, held against each other's rows (DESIGN, section 6).
+"""Answers between zones, compared with the rows of both sides.
 
 No zone takes an instance for built in a child before that child does. What a child has once said to be gone,
 after a cancel, is never held there again.

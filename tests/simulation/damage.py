@@ -24,7 +24,7 @@ def damage(path: Path, draw: random.Random) -> str:
 
 
 def _count_twice(rows: Rows, draw: random.Random) -> str:
-    """What is in use is no longer the sum of the claims."""
+    """Damage: the used amount is no longer the sum of the claims."""
     found = rows.execute("SELECT host_id, resource_class FROM inventories ORDER BY 1, 2").fetchall()
     if not found:
         return ""

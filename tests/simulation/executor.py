@@ -15,7 +15,7 @@ log = logging.getLogger("zonesched.simulation")
 
 
 class BatonLoop:
-    """As `zonesched.seams.ThreadLoop`, on a task."""
+    """Variant of `zonesched.seams.ThreadLoop` on a task."""
 
     def __init__(self, baton: Baton, process: Process, name: str, step: Callable[[], float]) -> None:
         self._baton = baton

@@ -17,7 +17,7 @@ TAKING = ("held", "confirmed")
 
 
 class Groups:
-    """What instances of one group have for places, in the eyes of each zone that they go through."""
+    """Places of the instances of one group, as seen by each zone that they pass."""
 
     def __init__(self) -> None:
         self._policies: Policies = {}

@@ -1,4 +1,4 @@
-"""What may never be otherwise, looked at after each commit with plain SQL and nothing of the package."""
+"""Invariants, checked after each commit by plain SQL and without code of the package."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Writer:
-    """Who has committed: a task of a process."""
+    """Author of a commit: a task of a process."""
 
     process: str
     task: str

@@ -25,7 +25,7 @@ from tests.simulation.storm import Storm
 from tests.simulation.trace import Trace
 
 OPERATOR = "operator"
-"""Who calls from a zone's own machines: nothing goes wrong on that way."""
+"""Callers on a zone's own machines: no fault hits their calls."""
 
 LATENCY_S = (0.0005, 0.02)
 SLOW_S = (0.1, 3.0)
@@ -218,7 +218,7 @@ class Network:
 
 
 def _weight(exchange: Exchange) -> float:
-    """How likely a fault is on this call: less where a lost one only means that there is no boot to spoil.
+    """Probability of a fault on this call: less where a lost call only means no boot to disturb.
 
     A build that comes after its cancel, or twice, or not at all, has most to spoil.
     """

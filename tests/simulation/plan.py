@@ -1,4 +1,4 @@
-"""What one seed is about: the shape of the tree, its hosts, and what its users ask for. Nothing is done."""
+"""Plan of one seed: the shape of the tree, its hosts, and its users' requests; a pure value."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class BootPlan:
 
     @property
     def least(self) -> int:
-        """How many of it there are in the end, if any."""
+        """Final number of instances, if it is known."""
         return self.count if self.together or self.group == "affinity" else self.min_count
 
 
@@ -84,7 +84,7 @@ def plan_of(seed: int) -> Plan:
 
 
 def _count(draw: random.Random) -> int:
-    """How many zones: mostly few, so that many seeds can be played."""
+    """Draw the number of zones: mostly few, so that many seeds can be played."""
     kind = draw.random()
     if kind < 0.15:
         return 1
@@ -210,7 +210,7 @@ def _origin(draw: random.Random, zones: Sequence[ZonePlan]) -> str:
 
 
 def _room(zones: Sequence[ZonePlan], top: str) -> int:
-    """How many of the small flavor a zone and all below it have room for."""
+    """Count the instances of the small flavor that fit in a zone and its child zones."""
     below = {top}
     room = 0
     for zone in zones:

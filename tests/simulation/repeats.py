@@ -25,7 +25,10 @@ def too_many(
     processes: int,
     instances: int,
 ) -> Iterator[str]:
-    """What was repeated too often; `processes` of one zone at most, `instances` of all boots together."""
+    """Find calls that were repeated too often.
+
+    `processes` of one zone at most, `instances` of all boots together.
+    """
     edges: Counter[tuple[str, str]] = Counter()
     for (source, target, _), count in calls.items():
         if source not in ("users", "operator") and not source.endswith("-agent"):

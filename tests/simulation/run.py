@@ -26,7 +26,7 @@ SHARED_MEMORY = Path("/dev/shm")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a seed: `wrong` is empty for a good one; `converged_s` in simulated seconds."""
+    """Result of a seed: `wrong` is empty for a good one; `converged_s` in simulated seconds."""
 
     seed: int
     wrong: tuple[str, ...]
@@ -93,7 +93,7 @@ def _no_garbage_collected() -> Iterator[None]:
 
 
 class _Errors(logging.Handler):
-    """What the package logs with an exception that no fault of the simulation explains."""
+    """Log records with an exception that no fault of the simulation explains."""
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(logging.ERROR)
@@ -110,7 +110,7 @@ class _Errors(logging.Handler):
 
 @contextmanager
 def _heard(stage: Stage) -> Iterator[list[str]]:
-    """What the package logs goes here alone."""
+    """Route the package's log records to this handler alone."""
     logger = logging.getLogger("zonesched")
     before = (logger.level, logger.propagate)
     errors = _Errors(stage)

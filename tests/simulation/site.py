@@ -46,7 +46,7 @@ TIMES = {
 """Options in seconds, a few times shorter than their defaults: so is the simulated time of a seed."""
 
 AWAY_S = (2.0, 2.0, 20.0)
-"""How long a process may be away at most: shorter and longer than a lease and a hold."""
+"""Longest absences of a process: shorter and longer than a lease and a hold."""
 
 START_S = 5.0
 """After so long a new process has done all its background work once."""
@@ -117,7 +117,7 @@ class Site:
         zone.children.poll()
 
     def repair(self) -> None:
-        """As the command `zonesched audit --repair`, in the first process that has the zone open."""
+        """Run `zonesched audit --repair` in the first process that has the zone open."""
         while not (opened := [process.zone for process in self.processes if process.zone is not None]):
             self._stage.baton.pause(1.0)
         repair.run(opened[0])
@@ -182,7 +182,7 @@ class Site:
             )
 
     def restart_agent(self) -> None:
-        """As `start_agent`, at work."""
+        """Variant of `start_agent` during the storm."""
         self.start_agent()
         if self.agent is not None:
             self.agent.work()

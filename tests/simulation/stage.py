@@ -1,4 +1,4 @@
-"""What all players of one simulation share: time, the faults, the network and the trace."""
+"""Shared state of one simulation: time, the faults, the network and the trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong, and how often: drawn from the seed, a few kinds for each, so that none hides the others.
+"""Faults and their rates: drawn from the seed, a few kinds for each, so that none hides the others.
 
 Most kinds strike at a seam call, each with its own chance; the `TIMED` ones come some time or other.
 """
@@ -87,7 +87,7 @@ class Storm:
         }
 
     def strikes(self, kind: str, weight: float = 1.0) -> bool:
-        """Whether this goes wrong here and now."""
+        """Draw whether the fault happens here and now."""
         if not self.is_raging or kind not in self._chances:
             return False
         if self.random.random() >= self._chances[kind] * weight:

@@ -1,4 +1,4 @@
-"""What happened, in order: a hash that two runs of one seed must share, and the lines if wanted."""
+"""Trace of events, in order: a hash that two runs of one seed must share, and the lines if wanted."""
 
 from __future__ import annotations
 

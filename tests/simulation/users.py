@@ -21,7 +21,7 @@ ALL_HAS_COME_S = 45.0
 """So long after a call nothing of it is on its way any more, nor kept by somebody to be sent again."""
 
 PATIENCE_S = 120.0
-"""How long operators wait: what they give up and repeat could be done after what they did in its stead."""
+"""Patience of operators: a call that they give up could take effect after the one that replaced it."""
 
 
 @dataclass
@@ -197,7 +197,7 @@ class Users:
             self._stage.baton.pause(self._stage.storm.random.uniform(0.5, 2.0))
 
     def _lets_in(self, site: Site, user: str) -> bool:
-        """Whether the zone knows the user by the secret that was told last."""
+        """Tell whether the zone knows the user by the last secret that it returned."""
         while True:
             answer = self._ask(self._operator, site, "GET", "/zones/info", None, {}, user)
             if answer is not None and answer.status_code in (200, 401):

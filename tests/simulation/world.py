@@ -46,7 +46,7 @@ class World:
         self._is_spoilt = False
 
     def play(self) -> list[str]:
-        """What was wrong, if anything."""
+        """Description of the fault, if any."""
         self._set_up()
         self._storm()
         if self.guard.wrong:
@@ -189,7 +189,10 @@ class World:
                 agent.die()
 
     def _hold_up_agent(self, site: Site) -> None:
-        """It stands still, mostly for longer than a build may take, and goes on with what it had."""
+        """Pause the agent, mostly for longer than a build may take.
+
+        It then continues with the state it had.
+        """
         agent = site.agent
         if agent is not None and not agent.is_dead:
             if self._awaits_build(agent):
@@ -198,7 +201,7 @@ class World:
                 agent.frozen_until = self.stage.baton.now + self.stage.storm.random.uniform(5.0, 40.0)
 
     def _awaits_build(self, agent: AgentProcess) -> bool:
-        """Whether to strike later: most of what can go wrong is with builds that are not reported yet."""
+        """Tell whether to strike later: most faults can happen to builds that are not reported yet."""
         return self.stage.storm.is_raging and not agent.has_unreported_builds()
 
     def _again_soon(self, strike: Callable[[], None]) -> None:

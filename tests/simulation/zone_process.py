@@ -29,10 +29,10 @@ T = TypeVar("T")
 
 STEP_S = (0.0001, 0.004)
 PAUSES_S = (0.5, 3.0, 10.0, 10.0, 20.0)
-"""How long a worker may be paused: shorter and longer than a lease and a hold."""
+"""Pauses of a worker: shorter and longer than a lease and a hold."""
 
 TROUBLE_S = 25.0
-"""How long a fault of a process may keep it from its work: no pause is longer."""
+"""Longest time that a fault may keep a process from its work: no pause is longer."""
 
 IDLE = ("children", "reaper", "pruning", "sync", "calls", "heartbeats", "own-service")
 """Tasks that touch a seam again and again while there is nothing to do: there a fault is less likely."""
@@ -42,7 +42,7 @@ WORKERS = "boot-"
 
 
 class DatabaseAway(Exception):
-    """What the driver says in the simulation when a commit fails, or its answer does not come."""
+    """Exception of the database driver in the simulation when a commit fails, or its answer is lost."""
 
 
 class SeamStore(Store):
@@ -153,7 +153,7 @@ class ZoneProcess(Process):
             raise ProcessDied
 
     def strikes(self, kind: str) -> bool:
-        """Whether this fault comes now."""
+        """Draw whether this fault happens now."""
         task = self._stage.baton.current
         assert task is not None
         is_struck = self._stage.storm.strikes(kind, self._weight(task.name))
@@ -162,7 +162,7 @@ class ZoneProcess(Process):
         return is_struck
 
     def _weight(self, task: str) -> float:
-        """How likely a fault is here: more where a boot is under way, less where nothing is."""
+        """Probability of a fault here: more where a boot is under way, less elsewhere."""
         if task.startswith(WORKERS):
             return 4.0 if self.zone is not None and self.zone.boots.unended() else 0.1
         return 0.1 if task in IDLE else 1.0

@@ -1,4 +1,4 @@
-"""How much a determined parent learns by selects, and with how many: the numbers of docs/security.md."""
+"""Knowledge that a determined parent gets by selects, and their number: the table of docs/security.md."""
 
 from __future__ import annotations
 

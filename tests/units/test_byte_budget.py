@@ -1,4 +1,4 @@
-"""What is held in memory for callers is bounded for each and for all."""
+"""Bounds of the memory held for callers, for each and for all."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def store_names_used_in(tree: ast.Module) -> set[tuple[str, str]]:
 
 
 def is_expression(module: str, name: str) -> bool:
-    """Whether a name of the store is part of a statement, or a function that takes or returns one."""
+    """Tell whether a name of the store is part of a statement, or a function that takes or returns one."""
     value = getattr(import_module(module), name, None)
     if isinstance(value, sa.sql.ClauseElement | ReadOnlyColumnCollection | Prepared):
         return True

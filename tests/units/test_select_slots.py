@@ -13,7 +13,7 @@ SLOTS = 24
 
 
 def take(slots: SelectSlots, held: ExitStack, parent: str, wanted: int) -> int:
-    """How many of the wanted slots a parent gets."""
+    """Count the wanted slots that a parent gets."""
     got = 0
     with suppress(ZoneBusy):
         for _ in range(wanted):

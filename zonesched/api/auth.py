@@ -15,7 +15,7 @@ from zonesched.services.zone import Zone
 from zonesched.zones.client import ROLE_HEADER
 
 SENDER_LOG = "zonesched.sender_log"
-"""Where a server may leave a SenderLog in a request's WSGI environment."""
+"""Key of a request's WSGI environment under which a server may leave a SenderLog."""
 
 
 class SenderLog(Protocol):

@@ -18,7 +18,7 @@ import kombu
 from zonesched.broker.contract import BrokerUnavailable, Kind, Listens, Notification
 
 IO_TIMEOUT_S = 3.0
-"""Of a connection, of each write and of each answer."""
+"""Time limit of a connection, of each write and of each answer."""
 
 MESSAGE_TTL_S = 60.0
 MAX_MESSAGES = 1000

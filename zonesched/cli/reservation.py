@@ -132,7 +132,7 @@ def why(session: Session, id: str, host: str | None) -> None:
 
 
 def _print_zones(session: Session, id: str) -> None:
-    """How many of a boot's instances went to which zone, where the user may know the zones."""
+    """Count a boot's instances by zone, where the user may know the zones."""
     params: dict[str, str | int] = {"reservation_id": id}
     counts: Counter[str] = Counter()
     for server in pages(session, "/servers/detail", "servers", params):

@@ -37,7 +37,7 @@ UNKNOWN_SERVICE = (404, 409)
 
 
 class Zone(Protocol):
-    """What the agent needs of its zone; `zonesched.compute.client.AgentClient` over HTTP."""
+    """Calls of the agent to its zone; `zonesched.compute.client.AgentClient` makes them over HTTP."""
 
     def register(self, hosts: Sequence[InventoryHost]) -> ZoneIdentity: ...
 

@@ -20,7 +20,7 @@ BATCH = 500
 
 @dataclass(frozen=True)
 class ZoneIdentity:
-    """What a zone says at registration that it is; "" before."""
+    """Zone uuid and epoch from the registration; "" before it."""
 
     name: str = ""
     uuid: str = ""
@@ -69,7 +69,7 @@ class AgentClient:
             raise ZoneUnavailable(f"the answer of GET /hosts/instances cannot be read: {error!r}") from error
 
     def claims(self) -> Statement:
-        """What is claimed on the hosts of the service."""
+        """Read the claims on the hosts of the service."""
         answer = self._connection.call("GET", "/hosts/claims", params={"service": self._service})
         try:
             return Statement(

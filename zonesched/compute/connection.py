@@ -32,7 +32,7 @@ class ZoneRefused(ZoneCallError):
 
     @property
     def may_pass(self) -> bool:
-        """Whether the same call may succeed later: the zone is overloaded or failing."""
+        """Tell whether the same call may succeed later: the zone is overloaded or failing."""
         return self.status == 429 or self.status >= 500
 
 

@@ -1,4 +1,4 @@
-"""Who to be at which zone, kept in a small file:
+"""Credentials for a zone, kept in a small file:
 
 [zonesched]
 url = http://127.0.0.1:8790
@@ -36,7 +36,7 @@ class Credentials:
 
 
 def read_credentials(path: Path) -> Credentials:
-    """What the file says. Raises CredentialsError."""
+    """Read the file. Raises CredentialsError."""
     parser = configparser.ConfigParser(interpolation=None)
     try:
         parser.read_string(path.read_text(encoding="utf-8"))

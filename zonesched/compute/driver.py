@@ -1,4 +1,4 @@
-"""What a driver does for the agent, and how one is found by its `connection_type`."""
+"""Contract of drivers, and the choice of one by its `connection_type`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ class Driver(Protocol):
     """
 
     def found(self) -> Sequence[Key]:
-        """What an earlier agent has left, asked for once, before all else; `poll` tells how it stands."""
+        """Return the instances of an earlier agent, once, before any other call.
+
+        `poll` reports their status.
+        """
 
     def spawn(self, wanted: Wanted) -> None:
         """Begin to make it run; one that runs or is being built already is left as it is."""
@@ -35,7 +38,7 @@ class Driver(Protocol):
         """Begin to end it; one that is not there counts as ended."""
 
     def poll(self) -> Sequence[DriverEvent]:
-        """What happened since the last call, in order."""
+        """Return the events since the last call, in order."""
 
     def next_event_s(self) -> float:
         """Seconds until `poll` is expected to have something; infinity when nothing is under way."""
@@ -43,7 +46,7 @@ class Driver(Protocol):
 
 @dataclass(frozen=True)
 class DriverSettings:
-    """What every driver is given, each reads what it needs.
+    """Settings that every driver gets; each reads those it needs.
 
     For tests: how long builds take, how many of them fail (0 to 1) and the `seed` that chooses which. For
     instances that are there: the folder where the driver keeps what must outlive the agent ("" for none), the

@@ -28,7 +28,7 @@ UNFINISHED = "unfinished."
 
 
 class Standing(enum.Enum):
-    """How far an instance is, by its folder and the machine's processes."""
+    """Status of an instance, by its folder and the machine's processes."""
 
     ABSENT = "absent"
     PREPARED = "prepared"
@@ -54,7 +54,7 @@ class InstanceFolder:
         self._unfinished.rename(self.path)
 
     def standing(self) -> Standing:
-        """Where it stands now."""
+        """Read the present status."""
         if not self.path.is_dir():
             return Standing.ABSENT
         with self._locked() as is_free:
@@ -69,7 +69,7 @@ class InstanceFolder:
         return Process(found["pid"], found["started"], found["boot_id"])
 
     def was_not_started(self) -> bool:
-        """Whether its command could not be run."""
+        """Tell whether its command could not be run."""
         return (self.path / "error").exists()
 
     def remove(self) -> bool:
@@ -96,7 +96,7 @@ class InstanceFolder:
 
     @contextmanager
     def _locked(self) -> Iterator[bool]:
-        """Whether the launcher does not hold the lock; it is held here then, until the block ends."""
+        """Take the lock unless the launcher holds it, until the block ends; tell whether it was taken."""
         with open(self.path / "lock", "r+b") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -43,7 +43,7 @@ def main(folder: str) -> None:
 
 
 def _is_still_there(folder: str, lock: int) -> bool:
-    """Whether the folder was not removed while this waited for its lock."""
+    """Tell whether the folder still exists after the wait for its lock."""
     try:
         return os.stat(os.path.join(folder, "lock")).st_ino == os.fstat(lock).st_ino
     except FileNotFoundError:

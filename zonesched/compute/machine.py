@@ -1,4 +1,4 @@
-"""What the agent does next: its view of the instances and what happened go in, instructions come out.
+"""Decisions of the agent: its view of the instances and events in, instructions out.
 
 It compares what the zone wants to run with what is there, each time anew, so a lost message costs a round and
 never an instance. It does no I/O, reads no time and starts nothing: `zonesched.compute.agent` carries out.
@@ -47,7 +47,7 @@ class Wanted:
 
 
 class Phase(enum.Enum):
-    """Where an instance stands on this agent."""
+    """Phase of an instance on this agent."""
 
     BUILDING = "building"
     RUNNING = "running"
@@ -68,7 +68,7 @@ class Local:
 
 
 class ReportState(enum.Enum):
-    """What is told to the zone of an instance."""
+    """Report of an instance to the zone."""
 
     ACTIVE = "active"
     ERROR = "error"

@@ -32,7 +32,7 @@ ENDED, FAILED, KILLED = "process_ended", "process_failed", "process_killed"
 
 @dataclass
 class _Instance:
-    """What this driver does for one instance: at first it waits until no other attempt is left."""
+    """Work of this driver for one instance: at first it waits until no other attempt is left."""
 
     folder: InstanceFolder
     wanted: Wanted | None
@@ -59,7 +59,7 @@ class ProcessDriver:
         self._happened: list[DriverEvent] = []
 
     def found(self) -> Sequence[Key]:
-        """What an earlier agent has left here, running or ended; what never began is not."""
+        """Find the instances of an earlier agent, running or ended; those that never began are left out."""
         for folder in instance_folder.all_in(self._root):
             if folder.standing() is Standing.PREPARED and folder.remove():
                 continue
@@ -182,7 +182,7 @@ class ProcessDriver:
         return FAILED if code else ENDED
 
     def _form(self, wanted: Wanted) -> Mapping[str, Any]:
-        """What the launcher needs to know; nothing of the agent's own environment, which may hold secrets."""
+        """Input of the launcher; nothing of the agent's own environment, which may hold secrets."""
         flavor = wanted.flavor
         vcpus = int(flavor.get("vcpus", 0))
         return {
@@ -203,7 +203,10 @@ class ProcessDriver:
 
 
 def cpus_for(uuid: str, vcpus: int, cpus: Sequence[int]) -> list[int]:
-    """As many of the machine's CPUs as an instance may use, by its uuid; empty where it may use all."""
+    """Choose as many of the machine's CPUs as an instance may use, by its uuid.
+
+    Empty where it may use all.
+    """
     if not 0 < vcpus < len(cpus):
         return []
     first = int.from_bytes(hashlib.sha256(uuid.encode()).digest()[:4]) % len(cpus)

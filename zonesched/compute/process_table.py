@@ -24,12 +24,12 @@ class Process:
 
 
 def boot_id() -> str:
-    """What tells this boot of the machine from all others."""
+    """Identify this boot of the machine."""
     return (PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 def is_alive(process: Process) -> bool:
-    """Whether this very process still runs; a dead one that nobody has waited for does not."""
+    """Tell whether this very process still runs; a zombie does not."""
     fields = _stat(process.pid) if process.boot_id == boot_id() else []
     return bool(fields) and fields[_STATE] not in DEAD and int(fields[_STARTED]) == process.started
 

@@ -17,7 +17,7 @@ LOOK_S = 30.0
 
 
 class Claims(Protocol):
-    """What the tracker needs of the zone; `zonesched.compute.client.AgentClient` over HTTP."""
+    """Calls of the tracker to the zone; `zonesched.compute.client.AgentClient` makes them over HTTP."""
 
     def claims(self) -> Statement: ...
 

@@ -21,7 +21,7 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class Claim:
-    """What one instance takes of its host, by resource class, as the zone says."""
+    """Amounts of one instance on its host, by resource class, as the zone reports them."""
 
     host: str
     resources: Mapping[str, int]
@@ -29,7 +29,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Booked:
-    """What the zone has of one place: all that is claimed, and how much of it for nothing to run (a hold).
+    """The zone's claims on one place: all of them, and the part held for instances that do not run yet.
 
     `difference`: by how much it was last told that the agent counts more.
     """
@@ -56,7 +56,7 @@ class Entry:
     is_wanted: bool
 
     def counts(self, before: Entry | None) -> bool:
-        """Whether it is counted, when `before` is how it stood at the last look."""
+        """Tell whether an instance is counted, given its state at the last comparison."""
         stands = before is not None and (before.is_here, before.is_wanted) == (self.is_here, self.is_wanted)
         return self.is_here if stands else self.is_wanted
 
@@ -76,13 +76,13 @@ class Difference:
 
     @property
     def amount(self) -> int:
-        """How much more is counted; negative for less."""
+        """Excess of the count over the claims; negative for less."""
         return self.counted - self.claimed
 
 
 @dataclass(frozen=True)
 class UsageLedger:
-    """How things stood at the last look."""
+    """State of the ledger at the last comparison."""
 
     entries: Mapping[Key, Entry] = field(default_factory=dict)
     counted: Mapping[Place, int] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class UsageLedger:
 
 
 def present(instances: Mapping[Key, Local]) -> frozenset[Key]:
-    """Those that take room on a host: being built, running, or not gone yet."""
+    """Instances that take resources of a host: being built, running, or not gone yet."""
     return frozenset(key for key, local in instances.items() if local.phase is not Phase.FAILED)
 
 

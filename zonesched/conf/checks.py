@@ -1,4 +1,4 @@
-"""What an option accepts, in words, and what the options of one zone must be to each other.
+"""Accepted values of options in words, and the rules between the options of one zone.
 
 Nothing here reads a file: `zonesched.conf.load` does, and calls `check_together` last.
 """
@@ -37,7 +37,7 @@ GROUP_CLIENTS = {
 
 
 def accepted_values(option: Any) -> str:
-    """What `option` accepts, as the sample and the errors say it: "a whole number from 1 to 512"."""
+    """Accepted values of `option`, as the sample and the errors say it: "a whole number from 1 to 512"."""
     if getattr(option.type, "choices", None):
         return "one of " + ", ".join(option.type.choices)
     match option:
@@ -141,7 +141,7 @@ def _check_installed(package: str, extra: str, what: str, field: str) -> None:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine reaches what listens on `address`."""
+    """Tell whether only this machine can reach a listener on `address`."""
     if address == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""Whether a zone can listen where it should."""
+"""Check of the port that a zone is to listen on."""
 
 from __future__ import annotations
 

@@ -94,6 +94,6 @@ def _demands(spec: RequestSpec) -> list[tuple[_Path, Requirement]]:
 
 
 def _is_number(path: _Path, spec: RequestSpec) -> bool:
-    """Whether the path is a number of the host that the request may read."""
+    """Tell whether the path is a number of the host that the request may read."""
     readable = RESOURCE_COLUMNS if spec.path else NUMBER_COLUMNS
     return len(path) == 1 and path[0] in readable

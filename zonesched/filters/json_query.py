@@ -92,16 +92,16 @@ class Query(ABC):
 
     @abstractmethod
     def holds(self, state: HostState) -> bool:
-        """Whether the condition holds for one host."""
+        """Tell whether the condition holds for one host."""
 
     @abstractmethod
     def hold(self, hosts: HostView) -> Bools:
-        """Whether the condition holds, for each host of the view. Raise OutOfTime."""
+        """Tell for each host of the view whether the condition holds. Raises OutOfTime."""
 
     @property
     @abstractmethod
     def reads_numbers(self) -> bool:
-        """Whether instances that are placed on a host can change the answer."""
+        """Tell whether instances that are placed on a host can change the answer."""
 
 
 @dataclass(frozen=True)

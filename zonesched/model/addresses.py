@@ -15,7 +15,7 @@ _LOW = 2**64 - 1
 
 
 def is_inside(address: str, network: Network) -> bool:
-    """Whether an address is of this network; never for a text that is no IP address."""
+    """Tell whether an address belongs to this network; false for a text that is not an IP address."""
     try:
         return ipaddress.ip_address(address) in network
     except ValueError:
@@ -54,7 +54,7 @@ class AddressColumn:
         self._high[row], self._low[row] = int(address) >> 64, int(address) & _LOW
 
     def inside(self, rows: RowSelection, network: Network) -> Bools:
-        """As `is_inside`, for each of `rows`."""
+        """Apply `is_inside` to each of `rows`."""
         base, mask = int(network.network_address), int(network.netmask)
         inside: Bools = self._version[rows] == network.version
         for column, bits, wanted in (

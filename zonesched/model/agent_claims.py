@@ -1,4 +1,4 @@
-"""What a zone tells an agent of the claims on its hosts."""
+"""Claims on an agent's hosts, as the zone reports them to the agent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ClaimedInstance:
-    """What an instance that should run takes of its host, by resource class; `host` is the host's name."""
+    """Amounts that an instance which should run takes of its host, by resource class.
+
+    `host` is the host's name.
+    """
 
     uuid: str
     attempt: int

@@ -1,4 +1,4 @@
-"""What a user asks for, validated but not yet resolved against this zone's flavors and images."""
+"""A user's request, validated but not yet resolved against this zone's flavors and images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a zone chose: entries in greedy order, with a place each, here or in a child."""
+"""Build plan of a zone: entries in greedy order, each on a local host or in a child."""
 
 from __future__ import annotations
 

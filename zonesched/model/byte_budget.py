@@ -22,7 +22,7 @@ class ByteBudget:
         return self._held.total()
 
     def is_ever_enough(self, sender: Sender, size: int) -> bool:
-        """Whether one sender may hold so much while nobody holds anything."""
+        """Tell whether one sender may hold this much while nobody holds anything."""
         return size <= self._per_sender[sender.kind]
 
     def take(self, sender: Sender, size: int) -> bool:

@@ -1,4 +1,4 @@
-"""Who asks."""
+"""The caller of a request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class Role(enum.Enum):
-    """What a user of a zone may do; each user has one role."""
+    """Role of a user of a zone; each user has one."""
 
     ADMIN = "admin"
     MEMBER = "member"
@@ -17,7 +17,7 @@ class Role(enum.Enum):
 
 
 class Explained(enum.Enum):
-    """How much of why hosts were refused a parent is told; AS_THE_ZONE: as explain_to_parent says."""
+    """Detail of the refusals that a parent may see; AS_THE_ZONE follows explain_to_parent."""
 
     AS_THE_ZONE = "default"
     NONE = "none"

@@ -1,4 +1,4 @@
-"""How much of a resource class a host can give: the one place where it is computed."""
+"""Capacity of a host for a resource class, computed in this one place."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Inventory:
         return capacity(self.total, self.reserved, self.allocation_ratio)
 
     def admits(self, amount: int) -> bool:
-        """Whether one instance may take `amount`, as far as the units say."""
+        """Tell whether the units allow one instance to take `amount`."""
         return self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0
 
 
 @dataclass(frozen=True)
 class InventorySetting:
-    """What an operator has set of one resource class of one host; None leaves what its agent reports."""
+    """An operator's settings for one resource class of one host; None keeps the agent's report."""
 
     reserved: int | None = None
     allocation_ratio: float | None = None

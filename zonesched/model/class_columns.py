@@ -74,7 +74,7 @@ class ClassColumns:
         self._derive(rows, self.used[rows])
 
     def set_used(self, rows: Ints, amounts: Ints) -> None:
-        """What claims take on each of `rows`."""
+        """Claimed amounts on each of `rows`."""
         self.used[rows] = amounts
         self._derive(rows, amounts)
 

@@ -1,4 +1,4 @@
-"""How many of something each of several hosts has, by key: few keys of each host, in columns.
+"""Counts by host and key, in columns; each host has few keys.
 
 >>> counts = Counts.of([{"a": 2}, {}, {"b": 1, "a": 3}])
 >>> counts.positions.tolist(), [counts.keys[n] for n in counts.numbers], counts.amounts.tolist()
@@ -37,12 +37,12 @@ class Counts:
 
     @classmethod
     def counted(cls, positions: Sequence[int], keys: Sequence[str]) -> Counts:
-        """How often each key is there for each host, in any order."""
+        """Counts of each host and key, in any order."""
         return cls.summed(positions, keys, [1] * len(keys))
 
     @classmethod
     def summed(cls, positions: Sequence[int], keys: Sequence[str], amounts: Sequence[int]) -> Counts:
-        """Of elements above 0, in any order; those of the same host and key are added up."""
+        """Build from elements above 0, in any order; those of the same host and key are added up."""
         distinct = sorted(set(keys))
         number_of = {key: number for number, key in enumerate(distinct)}
         numbers = np.array([number_of[key] for key in keys], dtype=np.int64)

@@ -17,7 +17,7 @@ from zonesched.model.build_plan import FunnelStep, Refusal, Why
 
 
 class ChildOutcome(enum.Enum):
-    """What came of a child zone in one select.
+    """Outcome of a child zone in one select.
 
     ANSWERED, also for all below it. INCOMPLETE: it answered, without all that is below it. NOT_FITTING: not
     asked, since what is fixed there cannot hold the request. NOT_READY: not asked, since it cannot answer
@@ -33,7 +33,7 @@ class ChildOutcome(enum.Enum):
 
 @dataclass(frozen=True)
 class ScorePart:
-    """What one weigher (or cost function) gave a host: `amount` is what it added to the score (or cost)."""
+    """Part of one weigher (or cost function) in a host's score: `amount` was added to the score (or cost)."""
 
     weigher: str
     raw: float
@@ -53,7 +53,7 @@ class HostScore:
 
 @dataclass(frozen=True)
 class HostAnswer:
-    """What one filter says of one host."""
+    """Verdict of one filter on one host."""
 
     filter: str
     code: str
@@ -62,7 +62,7 @@ class HostAnswer:
 
 @dataclass(frozen=True)
 class HostJudgement:
-    """What every filter says of one own host, and its score; no score where it cannot be weighed."""
+    """Verdict of every filter on one local host, and its score; no score where it cannot be weighed."""
 
     host_id: str
     host_name: str
@@ -71,7 +71,7 @@ class HostJudgement:
 
     @property
     def passes(self) -> bool:
-        """Whether the request may go there."""
+        """Tell whether the host passes every filter."""
         return all(answer.passes for answer in self.answers)
 
 
@@ -104,19 +104,19 @@ class ChildTrace:
 
 @dataclass(frozen=True)
 class DecisionTrace:
-    """This zone, then its children in the order in which they were added."""
+    """Trace of this zone, then of its children in the order in which they were added."""
 
     own: LocalTrace = LocalTrace()
     children: tuple[ChildTrace, ...] = ()
 
     @property
     def why(self) -> tuple[Why, ...]:
-        """What refused hosts, here and below, the own hosts first."""
+        """Refusals of hosts, local ones first, then those of child zones."""
         return tuple(chain(self.own.steps, *(child.why for child in self.children)))
 
     @property
     def runs_out(self) -> tuple[Why, ...]:
-        """What the hosts offered ran out of, here and below."""
+        """Resources that ran out on the offered hosts, local ones first, then those of child zones."""
         return tuple(chain(self.own.runs_out, *(child.runs_out for child in self.children)))
 
 

@@ -101,7 +101,7 @@ class EncodedColumn(Generic[V]):
         return None if answers[asked].all() else answers[numbers]
 
     def _answers_to(self, question: object) -> bytearray:
-        """What is known of the answer for each value, to be filled in."""
+        """Cached answer for each value, to be filled in."""
         if not isinstance(question, Lasting):
             return bytearray(len(self._values))
         # What was asked last stands last.
@@ -115,7 +115,7 @@ class EncodedColumn(Generic[V]):
     def numbers(
         self, rows: RowSelection, question: Callable[[V], float], deadline: WorkDeadline = NO_DEADLINE
     ) -> Floats:
-        """As `flags`, for a question whose answer is a number."""
+        """Variant of `flags` for a question whose answer is a number."""
         numbers = self._numbers[rows]
         answers = np.zeros(len(self._values))
         for number in deadline.watch(self._worth_asking(numbers)):
@@ -174,5 +174,5 @@ class EncodedColumn(Generic[V]):
 
 
 def _key(question: object, rows: RowSelection) -> tuple[Lasting, int] | None:
-    """What an answer is kept by, if it is one to be kept."""
+    """Key under which an answer is cached, if it is to be cached."""
     return (question, rows.stop) if isinstance(question, Lasting) and isinstance(rows, slice) else None

@@ -1,4 +1,4 @@
-"""Where the instances of an affinity group are, as one zone knows it: on a host, or in a child zone."""
+"""Place of an affinity group as one zone knows it: on a local host, or in a child zone."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class HostCounters:
         return np.bincount(self._rows[: self._end], weights=amounts, minlength=size).astype(np.float64)
 
     def has(self, key: str) -> bool:
-        """Whether any row has it."""
+        """Tell whether any row has the key."""
         return key in self._number_of
 
     def keys(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What a zone knows of one host, as its store reads it: the input of the host table."""
+"""Rows of one host as the store reads them: the input of the host table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zonesched.model.capacity import Inventory
 
 @dataclass(frozen=True)
 class HostFacts:
-    """What of a host changes only when an agent or an operator says so. `id` is a uuid, unique for ever.
+    """Facts of a host that only an agent or an operator changes. `id` is a uuid, unique for ever.
 
     `forced_down`: an operator says that it is dead, whatever its agent says.
     """
@@ -31,7 +31,7 @@ class HostFacts:
 
 @dataclass(frozen=True)
 class HostUse:
-    """What claims and builds change of a host: what is claimed of each class, and what is counted of it.
+    """Uses of a host that claims and builds change: claimed amounts by class, and counts.
 
     Living instances by the key of their owner, the id of their flavor, the key of their image's properties
     (`image_key`), and the key of their server group. `num_building` of them are not built yet;

@@ -64,7 +64,7 @@ class HostState:
         return float(self._columns(resource_class).allocation_ratio[self.row])
 
     def admits(self, resource_class: str, amount: int) -> bool:
-        """Whether one instance may take `amount`, as far as the inventory's units say."""
+        """Tell whether the inventory's units allow one instance to take `amount`."""
         columns = self._columns(resource_class)
         within = columns.min_unit[self.row] <= amount <= columns.max_unit[self.row]
         return bool(within and amount % columns.step_size[self.row] == 0)
@@ -95,7 +95,7 @@ class HostState:
 
     @property
     def up(self) -> bool:
-        """Whether the host's agent lives, and nobody has forced the host down."""
+        """Tell whether the host's agent is up and the host is not forced down."""
         return bool(self.table.up[self.row])
 
     @property
@@ -116,12 +116,12 @@ class HostState:
 
     @property
     def shared_facts(self) -> SharedFacts:
-        """What this host may have in common with others."""
+        """Static facts that this host may share with others."""
         return self.table.shared_facts[self.row]
 
     @property
     def hypervisor_type(self) -> str:
-        """As the host's agent reports it; "" where it does not."""
+        """Value that the host's agent reports; "" where it does not."""
         return str(self.capabilities.get("hypervisor_type", ""))
 
     @property
@@ -156,12 +156,12 @@ class HostState:
 
     @property
     def group_members(self) -> int:
-        """As `group_instances`, without what is virtually placed."""
+        """Variant of `group_instances` without virtually placed instances."""
         return self.table.groups.count(self.row, self.context.group) if self.context.group else 0
 
     @property
     def group_is_here(self) -> bool:
-        """Whether any host of this zone has a living instance of the request's server group."""
+        """Tell whether any host of this zone has a living instance of the request's server group."""
         return self.table.groups.has(self.context.group)
 
     def flavor_instances(self, flavor_id: str) -> int:
@@ -189,7 +189,7 @@ class HostState:
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """What the host's agent reports, by name; without what it does not report."""
+        """Capabilities that the host's agent reports, by name."""
         cells = {name: float(self.table.metric(name)[self.row]) for name in self.table.metric_names}
         return {name: value for name, value in cells.items() if not math.isnan(value)}
 

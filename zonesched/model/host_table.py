@@ -234,7 +234,7 @@ class HostTable:
         return self._hypervisor_versions[: self._size]
 
     def has_metadata(self, key: str) -> bool:
-        """Whether an aggregate of some host has this key in its metadata."""
+        """Tell whether an aggregate of some host has this key in its metadata."""
         if self._metadata_keys is None:
             aggregates = (aggregate for some in self.aggregate_sets.distinct() for aggregate in some)
             self._metadata_keys = frozenset(key for aggregate in aggregates for key in aggregate.metadata)
@@ -246,7 +246,7 @@ class HostTable:
         return tuple(sorted(self._metrics))
 
     def metric(self, name: str) -> Floats:
-        """What hosts report of one metric; NaN where a host does not report it."""
+        """Values of one metric; NaN where a host does not report it."""
         column = self._metrics.get(name)
         return np.full(self._size, np.nan) if column is None else column[: self._size]
 

@@ -1,4 +1,4 @@
-"""What is in use of several hosts, in columns: how a store hands many changes to the host table."""
+"""Uses of several hosts, in columns: the form in which the store hands many changes to the host table."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class HostUses:
         )
 
     def among(self, chosen: Bools) -> HostUses:
-        """Those of the hosts for which `chosen` is true."""
+        """Select the hosts for which `chosen` is true."""
         each = self.by_id().items()
         return HostUses.of({host_id: use for (host_id, use), here in zip(each, chosen, strict=True) if here})
 

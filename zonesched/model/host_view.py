@@ -32,7 +32,7 @@ DENSE = 0.25
 
 @dataclass(frozen=True)
 class _MostRows:
-    """Those rows of a view of all that remain; their numbers are looked up only when somebody asks."""
+    """Remaining rows of a view of all rows; their numbers are computed only when needed."""
 
     whole: HostView
     remaining: Bools
@@ -85,7 +85,7 @@ class HostView:
         return HostView(self.table, rows, self.spec, self.context, copies, self.deadline)
 
     def survivors(self, remaining: Bools) -> HostView:
-        """Those hosts of a view of all rows that `remaining` names."""
+        """Select the hosts that `remaining` names from a view of all rows."""
         count = int(np.count_nonzero(remaining))
         if count == len(self):
             return self
@@ -96,7 +96,7 @@ class HostView:
 
     @property
     def read_of(self) -> HostView:
-        """Where columns are read from, to take this view's `rows` of them.
+        """Table that columns are read from, before this view's `rows` are taken.
 
         All rows of the table, where that is faster than to gather each column, else this view.
         """
@@ -104,11 +104,11 @@ class HostView:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the view is of every row, free ones too."""
+        """Tell whether the view covers every row, unused ones included."""
         return isinstance(self._which, slice) and self.copies is None
 
     def have_rows(self, *rows: np.intp) -> bool:
-        """Whether these elements of `read_of` are hosts of this view."""
+        """Tell which elements of `read_of` are hosts of this view."""
         if not isinstance(self._which, _MostRows):
             return True
         return all(self._which.remaining[row] for row in rows)
@@ -179,14 +179,14 @@ class HostView:
         return self._less_copies(resource_class, "left")
 
     def have_left(self, resource_class: str, amount: int) -> Bools:
-        """Whether `amount` of a class is left."""
+        """Tell for each host whether `amount` of a class is free."""
         kept = self._have_left.get((resource_class, amount))
         if kept is None:
             kept = self._have_left[resource_class, amount] = self.left(resource_class) >= amount
         return kept
 
     def admits(self, resource_class: str) -> Bools:
-        """Whether one instance may take what the request asks of a class, as far as the units say."""
+        """Tell for each host whether the units allow one instance to take the requested amount of a class."""
         admitted = self._admitted.get(resource_class)
         if admitted is None:
             amount = self.spec.resources.get(resource_class, 0)
@@ -252,14 +252,14 @@ class HostView:
 
     @property
     def group_members(self) -> Floats:
-        """As `group_instances`, without what is virtually placed."""
+        """Variant of `group_instances` without virtually placed instances."""
         if not self.context.group:
             return np.zeros(len(self))
         return self.table.groups.column(self.context.group, self.table.size)[self.rows]
 
     @property
     def group_is_here(self) -> bool:
-        """Whether any host of this zone has a living instance of the request's server group."""
+        """Tell whether any host of this zone has a living instance of the request's server group."""
         return self.table.groups.has(self.context.group)
 
     @property
@@ -287,7 +287,7 @@ class HostView:
         return self._add_copies(counted, scores.get(self.spec.image_key, 0.0))
 
     def metric(self, name: str) -> Floats:
-        """What the hosts report of one metric; NaN where a host does not report it."""
+        """Values of one metric; NaN where a host does not report it."""
         return self.table.metric(name)[self.rows]
 
     def among(self, host_ids: frozenset[str]) -> Bools:
@@ -317,7 +317,7 @@ class HostView:
         return self._asked(self.table.shared_facts, question)
 
     def numbers_by_shared_facts(self, question: Callable[[SharedFacts], float]) -> Floats:
-        """As `by_shared_facts`, for a question whose answer is a number."""
+        """Variant of `by_shared_facts` for a question whose answer is a number."""
         return self.table.shared_facts.numbers(self.rows, question, self.deadline)
 
     def numbers_by_aggregates(self, question: Callable[[tuple[Aggregate, ...]], float]) -> Floats:
@@ -325,7 +325,7 @@ class HostView:
         return self.table.aggregate_sets.numbers(self.rows, question, self.deadline)
 
     def by_representative(self, question: Callable[[HostState], bool]) -> Bools:
-        """As `by_shared_facts`, asked about one host of each group with equal facts."""
+        """Variant of `by_shared_facts` that asks about one host of each group with equal facts."""
         positions, group = self.table.shared_facts.groups(self.rows)
         answers = np.zeros(len(positions), dtype=np.bool_)
         for number, position in enumerate(self.deadline.watch(positions.tolist())):

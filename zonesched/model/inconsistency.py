@@ -1,4 +1,4 @@
-"""What the audit finds wrong, and what a repair made of it."""
+"""Inconsistencies that the audit finds, and the outcome of their repair."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Inconsistency:
 
     @property
     def parents_id(self) -> str:
-        """What a parent whose instances it is about knows it by: the uuid or id that he gave it."""
+        """Name under which the parent knows it: the uuid or id that the parent gave."""
         match self.subject:
             case OfPlace(uuid=uuid) | OfInstance(uuid=uuid) | OfAttempt(uuid=uuid):
                 return uuid
@@ -162,7 +162,10 @@ class ReportedInconsistency:
 
 @dataclass(frozen=True)
 class Told:
-    """What a zone and all below it tell one parent of what is his; not `complete` where a zone was silent."""
+    """Report to one parent on its own rows, from a zone and all zones below it.
+
+    Not `complete` where a zone was unreachable.
+    """
 
     differences: tuple[ReportedInconsistency, ...]
     complete: bool
@@ -170,7 +173,7 @@ class Told:
 
 @dataclass(frozen=True)
 class ReportedByChild:
-    """What one child has told of all that this zone has there."""
+    """Report of one child on all placements of this zone there."""
 
     child_id: str
     name: str

@@ -1,4 +1,4 @@
-"""What is counted of the instances of each host of a table."""
+"""Counts of the instances of each host of a table."""
 
 from __future__ import annotations
 

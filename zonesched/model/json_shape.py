@@ -23,7 +23,7 @@ _BEGINS_VALUE[list(b"[{,:")] = 1
 
 
 class Verdict(enum.Enum):
-    """Whether a text keeps to its bounds."""
+    """Verdict on a text: within its bounds, too deep, or too many values."""
 
     FITS = enum.auto()
     TOO_DEEP = enum.auto()

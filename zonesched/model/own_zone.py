@@ -1,4 +1,4 @@
-"""What a zone's own admin may ask of its own hosts, and no request from outside: it never leaves the zone."""
+"""Hints on local hosts that only the zone's own admin may use; they never leave the zone."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def named_hosts(hints: Mapping[str, Any], hint: str) -> frozenset[str]:
 
 
 def is_forced(hints: Mapping[str, Any]) -> bool:
-    """Whether only hosts of given names are asked for."""
+    """Tell whether the request names the hosts it may use."""
     return any(hint in hints for hint in FORCE_HINTS)
 
 
 def keeps_to_own_hosts(hints: Mapping[str, Any]) -> bool:
-    """Whether a child cannot be asked, since it would have to know names or addresses."""
+    """Tell whether the request stays in this zone, since a child would need names or addresses."""
     return is_forced(hints) or ADDRESS_HINT in hints
 
 

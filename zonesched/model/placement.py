@@ -68,7 +68,7 @@ ZONE_LOST = "zone_lost"
 
 
 class BuildState(enum.Enum):
-    """What a zone answers its parent about one (uuid, attempt)."""
+    """Answer of a zone to its parent about one (uuid, attempt)."""
 
     HELD = "held"
     CONFIRMED = "confirmed"
@@ -113,7 +113,7 @@ class Attempt(NamedTuple):
 
 @dataclass(frozen=True)
 class BuildAnswer:
-    """Where one attempt stands. `hold_s`: how long it is still held (0 unless HELD); `reason`: a code."""
+    """Status of one attempt. `hold_s`: seconds left of the hold (0 unless HELD); `reason`: a code."""
 
     uuid: str
     attempt: int

@@ -1,4 +1,4 @@
-"""What a request asks of a host: the same value in every zone that it passes through.
+"""Request spec: the demands of a request, equal in every zone that it passes.
 
 The spec travels whole (flavor and image inline), since zones share no definitions.
 """
@@ -26,14 +26,14 @@ ZONE_SCOPE = "zone:"
 
 
 class Policy(enum.Enum):
-    """How the instances of one request stand to each other."""
+    """Placement rule among the instances of one request."""
 
     EACH = "each"
     AFFINITY = "affinity"
 
 
 class GroupPolicy(enum.Enum):
-    """How the members of a server group are spread over hosts, as OpenStack Compute names it."""
+    """Policy of a server group, as OpenStack Compute names it."""
 
     AFFINITY = "affinity"
     ANTI_AFFINITY = "anti-affinity"
@@ -82,7 +82,7 @@ class Flavor:
 
 @dataclass(frozen=True)
 class Image:
-    """What is booted: an id and the properties that filters read."""
+    """Image of a request: an id and the properties that filters read."""
 
     id: str
     name: str
@@ -195,7 +195,7 @@ class RequestSpec:
 
     @cached_property
     def traits(self) -> TraitQuery:
-        """What the flavor's extra specs say of traits.
+        """Traits that the flavor's extra specs require or forbid.
 
         `trait:NAME=required|forbidden`; `traits:any_of=A,B;C,D` asks for (A or B) and (C or D).
         """
@@ -210,13 +210,13 @@ class RequestSpec:
 
     @cached_property
     def zone_capabilities(self) -> Mapping[str, str]:
-        """What the flavor asks of the zone itself: `zone:KEY=value` extra specs."""
+        """Demands of the flavor on the zone itself: `zone:KEY=value` extra specs."""
         specs = self.flavor.extra_specs
         return {k.removeprefix(ZONE_SCOPE): v for k, v in specs.items() if k.startswith(ZONE_SCOPE)}
 
     @cached_property
     def readings(self) -> dict[object, Any]:
-        """What filters have read of this very request, kept by whatever they find it again with."""
+        """Cache of the values that filters parsed from this request, by key."""
         return {}
 
     @property

@@ -41,5 +41,5 @@ class SealedOffer:
 
     @property
     def entries(self) -> int:
-        """How many sealed entries it tells."""
+        """Number of sealed entries it contains."""
         return len(self.weights) + len(self.alternates) + sum(len(bundle.blobs) for bundle in self.bundles)

@@ -1,4 +1,4 @@
-"""What passes between the HTTP surface and the services: validated forms in, views out.
+"""Values between the API and the services: validated forms in, views out.
 
 A form holds checked types and limits and nothing resolved; a view holds only what its reader may see.
 """
@@ -27,7 +27,7 @@ class Accepted:
 
 @dataclass(frozen=True)
 class DryRunView:
-    """What a boot would get: of `num_instances` how many would fit.
+    """Outcome of a dry run: how many of `num_instances` would fit.
 
     `runs_out` holds pairs (resource class or filter, code), what limits most hosts first, and `refused_by`
     codes; both are empty where all fit. For an admin alone: the trace of the select, how many instances
@@ -158,7 +158,7 @@ class ChildForm:
 
 @dataclass(frozen=True)
 class ChildChange:
-    """What to change of a child zone; None leaves it as it is."""
+    """Changes to a child zone; None keeps a value."""
 
     name: str | None = None
     api_url: str | None = None
@@ -211,7 +211,7 @@ class HostForm:
 
 @dataclass(frozen=True)
 class DesiredInstance:
-    """What should run on a host; `host` is the host's name, `status` what the zone last heard of it.
+    """Instance that should run on a host; `host` is the host's name, `status` the last one reported.
 
     `request_id` and `reservation_id` are for logs.
     """
@@ -228,7 +228,7 @@ class DesiredInstance:
 
 
 class AgentState(enum.Enum):
-    """What an agent tells of an instance."""
+    """Report of an agent on an instance."""
 
     ACTIVE = "active"
     ERROR = "error"
@@ -265,7 +265,7 @@ class ResourceUse:
 
 @dataclass(frozen=True)
 class SettingChange:
-    """What to set of one resource class: the `named` fields of `values`; None there takes back."""
+    """Settings for one resource class: the `named` fields of `values`; None there resets a field."""
 
     named: frozenset[str]
     values: InventorySetting
@@ -338,7 +338,7 @@ class ServiceView:
 
 @dataclass(frozen=True)
 class ServiceChange:
-    """What to change of a service; None leaves it as it is. Enabling it ends its reason."""
+    """Changes to a service; None keeps a value. Enabling a service clears its reason."""
 
     is_enabled: bool | None = None
     disabled_reason: str | None = None

@@ -53,7 +53,7 @@ class WorkDeadline:
 
     @property
     def has_passed(self) -> bool:
-        """Whether no time is left."""
+        """Tell whether no time is left."""
         return self.monotonic() >= self.at
 
     def check(self) -> None:

@@ -9,7 +9,7 @@ from zonesched.scheduler.chance import ChanceScheduler
 
 
 class AvailabilityZoneScheduler(ChanceScheduler):
-    """As ChanceScheduler, inside the request's availability zone whatever filters are configured.
+    """A ChanceScheduler that stays in the request's availability zone whatever filters are configured.
 
     When to use: ChanceScheduler is right, and users name availability zones.
 

@@ -64,12 +64,12 @@ class BaseScheduler:
 
     @property
     def hosts_max_age_s(self) -> float:
-        """How long the hosts in memory, once read, are used before they are read again; 0 means never."""
+        """Seconds that hosts in memory are used before they are read again; 0 reads them for each request."""
         return 0.0
 
     @property
     def cost_functions(self) -> tuple[CostFunction, ...]:
-        """What the integer costs of this scheduler are made of, where they are made of functions."""
+        """Cost functions of this scheduler, if it has any."""
         return ()
 
     def check(self, spec: RequestSpec) -> None:
@@ -87,7 +87,7 @@ class BaseScheduler:
     def choose_weighing(
         self, table: HostTable, spec: RequestSpec, child_ranges: Mapping[str, Range]
     ) -> Weighing:
-        """How every zone of the tree shall weigh a request that a zone with children took."""
+        """Choose how every zone of the tree weighs a request that a zone with children received."""
         return CostWeighing(self.name, self.cost_functions)
 
     def ranges(self, table: HostTable) -> dict[str, Range]:
@@ -95,7 +95,7 @@ class BaseScheduler:
         return observed_ranges(self.plugins.weighers.configured, table)
 
     def offer(self, request: OfferRequest) -> Offer:
-        """What this zone's own hosts offer. Raises BadRequest, FilterFailed, WeigherFailed.
+        """Offer this zone's local hosts. Raises BadRequest, FilterFailed, WeigherFailed.
 
         When the deadline comes first, the offer is what was found until then, and not complete.
         """
@@ -134,11 +134,11 @@ class BaseScheduler:
         )
 
     def score_parts(self, hosts: HostView, spec: RequestSpec) -> Sequence[Sequence[ScorePart]]:
-        """What each weigher or cost function gave each host of the view; empty for a driver without any."""
+        """Parts of each weigher or cost function in each host's score; empty for a driver without any."""
         return []
 
     def judge(self, request: OfferRequest, row: int) -> HostJudgement:
-        """What every filter says of the host of one row, whatever the others say, and its score.
+        """Judge the host of one row by every filter, independently of the others, and score it.
 
         Raises BadRequest, FilterFailed.
         """
@@ -167,7 +167,7 @@ class BaseScheduler:
         return hosts
 
     def filter_hosts(self, spec: RequestSpec, hosts: list[HostTuple]) -> list[HostTuple]:
-        """Those (host name, report) tuples that the request's filters pass."""
+        """Select the (host name, report) tuples that pass the request's filters."""
         filters = self.plugins.filters.for_request(spec)
         return [host for host in hosts if all(passes_of(f, host[1].state, spec) for f in filters)]
 

@@ -6,7 +6,7 @@ from zonesched.scheduler.filter_scheduler import FilterScheduler
 
 
 class CachingScheduler(FilterScheduler):
-    """As FilterScheduler, on hosts that are read at most once in `host_refresh_interval` seconds.
+    """A FilterScheduler on hosts that are read at most once in `host_refresh_interval` seconds.
 
     Until the next reading it sees no claim, no new host and no silent agent, so that several requests may
     want the same best host; only while no host can take anything does each request read them. The database

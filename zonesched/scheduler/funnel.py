@@ -63,7 +63,7 @@ def run_funnel(
 def answers_for(
     request: OfferRequest, filters: Sequence[BaseHostFilter], limits: AggregateLimits, row: int
 ) -> tuple[HostAnswer, ...]:
-    """What every step of the funnel says of one row's host, whatever the others say. Raises FilterFailed."""
+    """Judge one row's host by every step of the funnel, independently of the others. Raises FilterFailed."""
     one = _OneHost(HostView.whole(request.table, request.spec, request.context), row)
     _ask_all(one, request, filters, limits)
     return tuple(one.given)
@@ -118,17 +118,17 @@ def check_filter(host_filter: BaseHostFilter, spec: RequestSpec) -> None:
 
 
 def changes_of(host_filter: BaseHostFilter, spec: RequestSpec) -> bool:
-    """Whether it is asked again about hosts that were picked. Raises FilterFailed as `answers_of`."""
+    """Tell whether the filter is asked again about picked hosts. Raises FilterFailed as `answers_of`."""
     return _asked(host_filter, lambda: bool(host_filter.changes_with_picks(spec)))
 
 
 def passes_of(host_filter: BaseHostFilter, state: HostState, spec: RequestSpec) -> bool:
-    """As `answers_of`, about one host."""
+    """Variant of `answers_of` for one host."""
     return _asked(host_filter, lambda: bool(host_filter.host_passes(state, spec)))
 
 
 def answers_of(host_filter: BaseHostFilter, hosts: HostView, spec: RequestSpec) -> Bools:
-    """What a filter says of each host; FilterFailed, and the trace in the log, if it cannot say.
+    """Ask a filter about each host; raises FilterFailed, and logs the traceback, if the filter raises.
 
     Raises OutOfTime, before it is asked or from within.
     """

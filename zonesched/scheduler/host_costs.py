@@ -21,7 +21,7 @@ OPTION = "least_cost_functions"
 
 
 class BaseHostCost:
-    """What it costs to put a request on a host: 0 or more, lower is better."""
+    """Cost of placing a request on a host: 0 or more, lower is better."""
 
     @classmethod
     def from_conf(cls, conf: Conf) -> Self:
@@ -69,7 +69,7 @@ class SpreadFirstCost(BaseHostCost):
 
 
 class OwnerOnHostCost(BaseHostCost):
-    """How many instances of the request's owner are on the host, against the loss of one machine."""
+    """Count of the owner's instances on the host: limits the loss when one machine fails."""
 
     def host_cost(self, host_state: HostState, spec: RequestSpec) -> float:
         return float(host_state.owner_instances)

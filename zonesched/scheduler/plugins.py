@@ -1,4 +1,4 @@
-"""What a zone's configuration says to its schedulers: plugins by name, made once at start, and settings."""
+"""Plugins and settings of a zone's schedulers, made once at start from its configuration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zonesched.weights.registry import HostWeighers
 
 @dataclass(frozen=True)
 class Plugins:
-    """What the schedulers of one zone share."""
+    """Shared plugins and settings of the schedulers of one zone."""
 
     filters: HostFilters
     weighers: HostWeighers

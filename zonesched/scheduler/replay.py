@@ -42,7 +42,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a decision came to: the picks in order (bundles for an affinity request), and the own funnel."""
+    """Result of a decision: the picks in order (bundles for an affinity request), and the local funnel."""
 
     picks: tuple[Choice, ...]
     alternates: tuple[Choice, ...]

@@ -62,7 +62,7 @@ def choose_scale(name: str, weigher: BaseHostWeigher, observed: Range) -> Weighe
 
 
 def has_extent(scale: WeigherScale) -> bool:
-    """Whether hosts can differ by this weigher; without an extent every host's score is 0."""
+    """Tell whether hosts can differ by this weigher; without an extent every host's score is 0."""
     return scale.high > scale.low
 
 

@@ -58,7 +58,7 @@ class Schedulers:
     def prepare(
         self, request: OfferRequest, child_ranges: Mapping[str, Range], has_children: bool
     ) -> tuple[BaseScheduler, OfferRequest]:
-        """Who answers the request, and the request as it is asked.
+        """Choose the scheduler of a request, and complete the request for it.
 
         Where nobody has chosen a weighing, it is chosen by what children told, or else with the offer itself.
         Raises WeighingUnknown, and what choosing one raises.

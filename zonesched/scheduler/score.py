@@ -30,7 +30,7 @@ NOTHING_ASKED = RequestSpec("", "", 1, Flavor("", "", 0, 0, 0), Image("", ""))
 
 @dataclass(frozen=True)
 class Raw:
-    """What a weigher says of some hosts, all of it finite, and a range in which it lies for all of them.
+    """Raw values of a weigher for some hosts, all finite, and a range that contains those of all hosts.
 
     `values`: one per host of `read_of`, which are the hosts or all rows of their table.
     """
@@ -41,7 +41,10 @@ class Raw:
 
 
 def raw_values(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: RequestSpec) -> Raw:
-    """What a weigher says of at least one host; WeigherFailed if it raises or gives no finite number."""
+    """Ask a weigher about at least one host.
+
+    Raises WeigherFailed if it raises or returns a value that is not finite.
+    """
     known = hosts.cache.get(name)
     if not isinstance(known, Raw):
         read_of = hosts.read_of if weigher.vectorised else hosts
@@ -96,7 +99,7 @@ class Part:
     multiplier: float | Floats
 
     def amounts(self, block: slice, out: Floats) -> Floats:
-        """Of a block of the hosts."""
+        """Weigh a block of the hosts."""
         multiplier = self.multiplier
         some = multiplier[block] if isinstance(multiplier, np.ndarray) else multiplier
         return scaled(self.raw[block], self.scale, some, out)
@@ -122,7 +125,7 @@ def _parts(
 
 
 def is_any(multiplier: float | Floats) -> bool:
-    """Whether it makes any host better or worse."""
+    """Tell whether the weigher makes any host better or worse."""
     return bool(multiplier.any()) if isinstance(multiplier, np.ndarray) else multiplier != 0.0
 
 

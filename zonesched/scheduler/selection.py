@@ -41,7 +41,7 @@ _NONE_PLACED: Ints = np.zeros(1, dtype=np.int64)
 
 @dataclass(frozen=True)
 class HostWeighing:
-    """How hosts are weighed for one request. REFUSED in place of a weight leaves a host out.
+    """Weighing of hosts for one request. REFUSED in place of a weight leaves a host out.
 
     `one_by_one`: after the first time, `weigh` is only asked about the host that was just picked. `choice`:
     which of the best hosts is taken. `shortlist` leaves out hosts that are not among the so many best.
@@ -171,7 +171,7 @@ class Selection:
         return self._named(order, self._weights[order], _NONE_PLACED)
 
     def _best_for_all(self, count: int) -> Ints:
-        """As `_best`, of hosts whose filters pass each of the instances."""
+        """Variant of `_best` for hosts whose filters pass each of the instances."""
         wanted = count + self._choice.subset_size - 1
         chosen: list[int] = []
         for index in best(self._weights, self._order_values, len(self._weights)).tolist():

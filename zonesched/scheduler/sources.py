@@ -1,4 +1,4 @@
-"""What each zone offers for one request, and the one plan made from it: pure, also when it is replayed."""
+"""Merge of the offers of all zones for one request into one plan: pure, so that it can be replayed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zonesched.scheduler.offer import Offer, Pick
 
 @dataclass(frozen=True)
 class Source:
-    """What one zone offers, as this one weighs it: itself, or a child.
+    """Offer of one zone (this one or a child), with its weights adjusted.
 
     `id` is the zone's uuid or the child's id. `unreliable`: it has mostly failed for this very request.
     """

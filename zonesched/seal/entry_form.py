@@ -18,11 +18,11 @@ from zonesched.model.build_plan import ChildPlace, LocalPlace, Place
 MIN_BLOB_BYTES = 256
 MAX_BLOB_BYTES = 65_536
 MAX_GROWN_BYTES = 8192
-"""What blobs grow to by themselves: twice what the 16 zones above one another need that a request passes, so
+"""Size up to which blobs grow by themselves: twice what the 16 nested zones of a request need, so
 that a tree that is too high loses its lowest zones, not its highest."""
 
 LAYER_BYTES = 128
-"""What a parent's blob has over the child's blob that it holds, at least."""
+"""Least number of bytes that a parent's blob adds to the child's blob in it."""
 
 _STEP_BYTES = 256
 _HOST_KIND = 1

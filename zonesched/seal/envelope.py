@@ -50,7 +50,7 @@ __all__ = [
 
 VERSION = 1
 CLOCK_STEP_MS = 5_000
-"""How far ahead of now an entry may have been issued: what clocks of one zone's machines may differ by."""
+"""Seconds by which the clocks of one zone's machines may differ: an entry may be issued that far ahead."""
 
 _LABEL = b"zonesched/entry"
 _SALT_BYTES = 32
@@ -64,7 +64,7 @@ _TAG_BYTES = 16
 
 @dataclass(frozen=True)
 class Bound:
-    """What an entry is bound to: the same four at sealing and at opening, or it does not open."""
+    """Context that an entry is bound to: it opens only with the same four values it was sealed with."""
 
     zone_uuid: str
     caller_id: str
@@ -119,14 +119,14 @@ class Envelope:
         return [blob_to_text(blob) for blob in sealed]
 
     def open_entry(self, bound: Bound, blob: str) -> OpenedEntry:
-        """What stands in one blob. Raises BlobRefused, whatever is wrong with it."""
+        """Open one blob. Raises BlobRefused, whatever is wrong with it."""
         [opened] = self.open_entries(bound, [blob])
         if isinstance(opened, BlobRefused):
             raise opened
         return opened
 
     def open_entries(self, bound: Bound, blobs: Sequence[str]) -> list[OpenedEntry | BlobRefused]:
-        """What stands in each blob, in order; the subkey of blobs from one answer is derived once."""
+        """Open each blob, in order; the subkey of blobs from one answer is derived once."""
         opening = _Opening(self._keyring, bound, now_ms=int(self._clock.now() * 1000))
         unverified = [_unverified_blob(blob) for blob in blobs]
         decrypted = [opening.decrypt(blob) for blob in unverified]
@@ -156,7 +156,7 @@ class _Opening:
         self._answers: dict[tuple[int, bytes], _Answer] = {}
 
     def decrypt(self, unverified: bytes) -> _Decrypted | BlobRefused:
-        """What stands in a blob; b"" stands for one whose text or form is wrong."""
+        """Content of a blob; b"" stands for one whose text or form is wrong."""
         if not unverified:
             return BlobRefused("malformed")
         of_answer = len(unverified), unverified[: _ANSWER.size]

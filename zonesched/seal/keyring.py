@@ -59,7 +59,7 @@ class Keyring:
 
     @property
     def can_seal(self) -> bool:
-        """Whether this zone can offer its hosts to a parent."""
+        """Tell whether this zone can offer its hosts to a parent."""
         return not self.refusal
 
     def sealing_subkey(self, salt: bytes) -> bytes:

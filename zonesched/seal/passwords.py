@@ -50,7 +50,7 @@ def new_secret(clock: Clock) -> str:
 
 
 def is_secret_form(presented: str) -> bool:
-    """Whether a text has the form of a generated secret, which no chosen password may have."""
+    """Tell whether a text has the form of a generated secret, which no chosen password may have."""
     return _SECRET_FORM.fullmatch(presented) is not None
 
 
@@ -60,7 +60,7 @@ def hash_secret(secret: str) -> str:
 
 
 def verify(presented: str, stored: str) -> bool:
-    """Whether this is the password or secret of that stored text; in constant time where they differ.
+    """Tell whether this is the password or secret of that stored text, in constant time.
 
     Raises ValueError for a stored text of no known form.
     """
@@ -89,17 +89,17 @@ class VerifiedCache:
         self._verified: dict[str, tuple[bytes, float]] = {}
 
     def knows(self, user_id: str, presented: str, stored: str) -> bool:
-        """Whether the same three were found to fit a short while ago; costs no scrypt."""
+        """Tell whether the same three were verified a short while ago; costs no scrypt."""
         _, until = self._verified.get(user_id, (b"", 0.0))
         return self._clock.monotonic() < until and self.has_seen(user_id, presented, stored)
 
     def has_seen(self, user_id: str, presented: str, stored: str) -> bool:
-        """Whether the same three were found to fit, however long ago, as the last of this user."""
+        """Tell whether the same three were the last ones verified for this user, however long ago."""
         known_tag, _ = self._verified.get(user_id, (b"", 0.0))
         return hmac.compare_digest(self._tag(user_id, presented, stored), known_tag)
 
     def verify(self, user_id: str, presented: str, stored: str) -> bool:
-        """As `verify`, without the scrypt where the same three were found to fit a short while ago."""
+        """Variant of `verify` without the scrypt where the same three were verified a short while ago."""
         if self.knows(user_id, presented, stored):
             return True
         if not verify(presented, stored):

@@ -1,4 +1,4 @@
-"""What a zone keeps to itself: credentials, encrypted in its database; host ids, hidden from tenants.
+"""Secrets of a zone: credentials, encrypted in its database, and host ids, hidden from tenants.
 
 A ciphertext is bound to its place, so one that is copied to another row, column, table or zone does not
 decrypt:

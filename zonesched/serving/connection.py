@@ -92,7 +92,7 @@ class ConnectionSocket(socket.socket):
         return True
 
     def is_gone(self) -> bool:
-        """Whether the other side has closed the connection."""
+        """Tell whether the other side has closed the connection."""
         try:
             return not super().recv(1, socket.MSG_PEEK)
         except BlockingIOError:

@@ -64,7 +64,7 @@ class RequestBytes:
 
     @property
     def has_long_request_line(self) -> bool:
-        """Whether it is the first line of the head that is too long."""
+        """Tell whether the first line of the head is too long."""
         return self.is_too_long and b"\r\n" not in self._pieces
 
     def take(self) -> bytes:

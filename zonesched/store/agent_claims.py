@@ -1,4 +1,4 @@
-"""What is claimed on the hosts of an agent's service, and by how much the agent counts more."""
+"""Claims on the hosts of an agent's service, and the excess that the agent counts."""
 
 from __future__ import annotations
 

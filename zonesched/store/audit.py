@@ -42,7 +42,7 @@ _place, _instance, _reservation = t.placements.c, t.instances.c, t.reservations.
 
 @dataclass(frozen=True)
 class Limits:
-    """This zone's uuid, and the moments (epoch seconds) before which a hold or a work is overdue."""
+    """The zone's uuid, and the times (epoch seconds) before which a hold or unfinished work is overdue."""
 
     zone_uuid: str
     holds_overdue_before: float

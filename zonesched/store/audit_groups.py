@@ -1,4 +1,4 @@
-"""What must never be so of server groups in a zone's rows: as `store.audit`, which asks this as well."""
+"""Inconsistencies of server groups in a zone's rows; `store.audit` includes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zonesched.store.prepared import is_in
 
 _place, _instance, _row = t.placements.c, t.instances.c, t.group_places.c
 Key = tuple[str, str]
-"""Who sent the group (a parent's user, or this zone's uuid), and its id."""
+"""The sender of a group (a parent's user, or this zone's uuid), and the group's id."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What counts of a host's inventories: from its agent's report, an operator's settings and its aggregates.
+"""Effective inventories of hosts: the agent's report, the operator's settings, the aggregates.
 
 The only writer of `capacity`, `reserved` and `allocation_ratio` of known inventories. Whoever changes one of
 the three sources locks the hosts first: so the sources are read as they are, and of two changes none is lost.
@@ -22,7 +22,7 @@ from zonesched.store import tables as t
 
 _inventory, _setting, _member = t.inventories.c, t.inventory_settings.c, t.aggregate_hosts.c
 Settings = Mapping[str, Mapping[str, InventorySetting]]
-"""What operators have set, by host id and resource class."""
+"""Read the operators' settings, by host id and resource class."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def read_all(tx: Connection) -> Iterator[Stored]:
 
 
 def settings(tx: Connection, host_ids: Sequence[str] | None = None) -> Settings:
-    """What operators have set for at most `claims.CHUNK` hosts, or for all."""
+    """Read the operators' settings of at most `claims.CHUNK` hosts, or of all."""
     found: defaultdict[str, dict[str, InventorySetting]] = defaultdict(dict)
     statement = _of(sa.select(t.inventory_settings), _setting.host_id, host_ids)
     for row in tx.execute(statement):

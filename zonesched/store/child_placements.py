@@ -1,4 +1,4 @@
-"""What this zone has in a child zone by its own rows: one side of an edge."""
+"""Placements of this zone in a child zone, by this zone's own rows."""
 
 from __future__ import annotations
 

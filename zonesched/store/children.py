@@ -62,7 +62,7 @@ def read_one(tx: Connection, child_id: str) -> ChildRow | None:
 
 
 def registered(tx: Connection, child_ids: Iterable[str]) -> frozenset[str]:
-    """Those of these children that have not been removed."""
+    """Select the ids of children that are registered."""
     ids = sorted(set(child_ids))
     return frozenset(row.id for row in _REGISTERED.all(tx, ids=ids)) if ids else frozenset()
 
@@ -84,7 +84,7 @@ def set_zone_uuid(tx: Connection, child_id: str, zone_uuid: str) -> None:
 
 
 def cursors(tx: Connection) -> Mapping[str, str]:
-    """How far what changed has been read, by child id."""
+    """Read the cursor of each child's feed, by child id."""
     return {row.id: row.cursor for row in _CURSORS.all(tx)}
 
 
@@ -94,7 +94,10 @@ def lock(tx: Connection, child_id: str) -> None:
 
 
 def is_at(tx: Connection, child_id: str, cursor: str) -> bool:
-    """Whether what changed there has been read just so far; it stays so until the transaction ends."""
+    """Tell whether the child's feed has been read exactly up to this cursor.
+
+    The row stays locked until the transaction ends.
+    """
     row = _LOCKED_CURSOR.first(tx, id=child_id)
     return row is not None and bool(row.cursor == cursor)
 

@@ -35,7 +35,7 @@ def insert(tx: Connection, flavor: Flavor) -> None:
 
 
 def read_all(tx: Connection) -> list[Flavor]:
-    """All flavors, by name."""
+    """List all flavors, by name."""
     return _read(tx, _EVERY)
 
 

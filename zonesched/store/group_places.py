@@ -33,7 +33,7 @@ KEPT = (
     .correlate(t.group_places)
     .exists()
 )
-"""Whether any instance keeps the place of `group_places`' row."""
+"""Condition: some instance keeps the place of a row of `group_places`."""
 
 _GROUPS_OF = (
     sa.select(_instance.caller_id, _instance.group_id)

@@ -27,7 +27,10 @@ FACT_COLUMNS = ("address", "availability_zone", "service_id", "capabilities", "t
 
 @dataclass(frozen=True)
 class _Stored:
-    """What an agent last reported of one inventory; `excess` may end: the host had shrunk, and uses less."""
+    """An agent's last report of one inventory.
+
+    `excess` may have ended where a host had shrunk and uses less now.
+    """
 
     reported: Inventory
     used: int
@@ -36,7 +39,7 @@ class _Stored:
 
 @dataclass
 class _Writes:
-    """What a report changes."""
+    """Changes that a report makes."""
 
     new_hosts: list[dict[str, Any]] = field(default_factory=list)
     changed_hosts: list[dict[str, Any]] = field(default_factory=list)

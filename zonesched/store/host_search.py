@@ -36,7 +36,7 @@ class Among:
 
 @dataclass(frozen=True)
 class Demands:
-    """What hosts must have; `availability_zone` "" stands for any. One instance takes `resources`."""
+    """Demands on hosts; `availability_zone` "" stands for any. One instance takes `resources`."""
 
     resources: Mapping[str, int]
     traits: TraitQuery = field(default_factory=TraitQuery)
@@ -46,7 +46,7 @@ class Demands:
 
 @dataclass(frozen=True)
 class Refused:
-    """How many hosts were left before and after one of the demands, in order."""
+    """Counts of hosts before and after one demand, in order."""
 
     name: str
     code: str
@@ -62,7 +62,7 @@ def find(tx: Connection, demands: Demands) -> list[HostRow]:
 
 
 def count(tx: Connection) -> int:
-    """How many hosts there are."""
+    """Count the hosts."""
     return int(tx.execute(sa.select(sa.func.count()).select_from(t.hosts)).scalar_one())
 
 
@@ -77,7 +77,7 @@ def why(tx: Connection, demands: Demands) -> list[Refused]:
 
 
 def any_reported(tx: Connection) -> bool:
-    """Whether any agent has reported what a host has."""
+    """Tell whether any agent has reported a host's inventory."""
     return tx.execute(sa.select(_inventory.host_id).limit(1)).first() is not None
 
 
@@ -111,7 +111,7 @@ def _in(aggregate_ids: frozenset[str]) -> _MAY:
 
 
 def _in_zone(tx: Connection, wanted: str) -> _MAY:
-    """As `model.aggregate.zone_of` has it."""
+    """Availability zone of a host, as `model.aggregate.zone_of` defines it."""
     zones = {a.id: a.metadata.get(AVAILABILITY_ZONE) for a in aggregates.read_all(tx)}
     there = frozenset(id for id, zone in zones.items() if zone == wanted)
     in_any = frozenset(id for id, zone in zones.items() if zone)
@@ -132,7 +132,7 @@ def _has_trait(name: str) -> _MAY:
 
 
 def _has_room(resource_class: str, amount: int) -> _MAY:
-    """As `scheduler.room` has it for one instance."""
+    """Condition: one instance fits, as `scheduler.free_slots` defines it."""
     return sa.exists().where(
         _inventory.host_id == _host.id,
         _inventory.resource_class == resource_class,

@@ -1,4 +1,4 @@
-"""What operators say of a host: whether it may take instances, and whether it is dead."""
+"""Admin states of hosts: enabled or disabled, and forced down."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ class HostAdminState:
 
 
 def read_all(tx: Connection) -> list[HostAdminState]:
-    """Of all hosts, by name."""
+    """Read the admin states of all hosts, by name."""
     return _ALL.read(tx)
 
 
 def read_named(tx: Connection, name: str) -> list[HostAdminState]:
-    """Of the host of that name, if there is one."""
+    """Read the admin state of the host of that name, if it exists."""
     return _NAMED.read(tx, host_name=name)
 
 
 def read_one(tx: Connection, host_id: str) -> HostAdminState | None:
-    """Of the host of that id."""
+    """Read the admin state of the host of that id."""
     return read_ids(tx, [host_id]).get(host_id)
 
 
 def read_ids(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, HostAdminState]:
-    """Of those of these hosts that there are, by id."""
+    """Read the admin states of these hosts, by id; unknown ids are left out."""
     return {said.id: said for said in _OF_IDS.read(tx, ids=host_ids)}
 
 

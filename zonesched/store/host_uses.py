@@ -1,4 +1,4 @@
-"""What is in use of hosts, read in columns: claims, living instances by what they share, failed builds."""
+"""Uses of hosts, read in columns: claims, counts of living instances, failed builds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def group_key(caller_id: str, group_id: str) -> str:
 
 
 class UsesOf:
-    """What is in use of the hosts that `which` is true of, a condition on `hosts`; compiled once."""
+    """Query the uses of the hosts that meet `which`, a condition on `hosts`; compiled once."""
 
     def __init__(self, which: sa.ColumnElement[bool]) -> None:
         some_hosts = sa.select(_HOST.id).where(which)
@@ -43,7 +43,7 @@ class UsesOf:
         )
 
     def read(self, tx: Connection, **values: Any) -> HostUses:
-        """As it is now; `values` are the parameters of the condition."""
+        """Read the uses now; `values` are the parameters of the condition."""
         hosts = self._hosts.all(tx, **values)
         if not hosts:
             return NO_USES

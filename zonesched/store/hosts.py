@@ -32,7 +32,7 @@ _STATE = Prepared(sa.select(sa.func.max(COLUMNS.changed_seq), _REMOVALS))
 
 @dataclass(frozen=True)
 class Watermark:
-    """How far a reader has come: it has seen all changes up to this number, and so many removals of hosts."""
+    """Position of a reader: it has seen all changes up to this number, and this many removals of hosts."""
 
     seq: int
     removals: int
@@ -40,7 +40,7 @@ class Watermark:
 
 @dataclass(frozen=True)
 class Changes:
-    """What changed of a zone's hosts: `rows` as a whole, of those of `uses` nothing but what is in use.
+    """Changes of a zone's hosts: `rows` changed as a whole; of the hosts in `uses` only the uses changed.
 
     `present` are the ids of all hosts if any was removed, else None. `until` is the moment to ask from next.
     """

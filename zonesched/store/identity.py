@@ -1,4 +1,4 @@
-"""Who this zone is, the numbers that order its changes, and the epochs that tell its histories apart.
+"""The zone's identity, the numbers that order its changes, and the epochs that tell its histories apart.
 
 Every transaction that changes hosts or instances has a number, under which readers find what it changed. On
 SQLite writers come one after the other, and a counter's row gives it. On PostgreSQL they do not: it is the
@@ -49,7 +49,7 @@ _EPOCH = Prepared(
 
 
 def _transaction_id(found: sa.ColumnElement[Any]) -> sa.ColumnElement[int]:
-    """What PostgreSQL calls xid8, which counts on for ever, as a number."""
+    """PostgreSQL's xid8, which never wraps around, as a number."""
     return sa.cast(sa.cast(found, sa.Text), sa.BigInteger)
 
 
@@ -93,7 +93,7 @@ class Identity:
 
 
 def identity(tx: Connection, new: Identity) -> Identity:
-    """Who this zone is; `new` becomes it at the first start. Needs a write transaction."""
+    """Read the zone's identity; `new` becomes it at the first start. Needs a write transaction."""
     found = tx.execute(sa.select(t.identity)).first()
     if found is not None:
         return Identity(found.zone_uuid, found.host_id_secret)

@@ -1,4 +1,4 @@
-"""What operators set of hosts' inventories: it stays whatever agents report."""
+"""Operators' settings of hosts' inventories; agents' reports do not change them."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def unfinished_in(tx: Connection, child_id: str) -> list[Placement]:
 
 
 def has_wanted(tx: Connection, caller_id: str) -> bool:
-    """Whether any placement of this caller is wanted."""
+    """Tell whether any placement of this caller is wanted."""
     statement = sa.select(COLUMNS.uuid).where(COLUMNS.caller_id == caller_id, is_in(COLUMNS.state, WANTED))
     return tx.execute(statement.limit(1)).first() is not None
 

@@ -38,7 +38,7 @@ class TextList(sa.TypeDecorator[Sequence[str]]):
 
 
 class one_of(sa.ColumnElement[bool]):  # noqa: N801 - reads like SQLAlchemy's own in_
-    """Whether a column is one of the texts of a list parameter; no limit on their number."""
+    """Condition: a column equals one of the texts of a list parameter of any length."""
 
     inherit_cache = False
     type = sa.Boolean()
@@ -64,7 +64,7 @@ def _one_of_postgresql(element: one_of, compiler: SQLCompiler, **kw: Any) -> str
 
 
 def is_in(column: sa.ColumnElement[Any], members: Iterable[enum.Enum]) -> sa.ColumnElement[bool]:
-    """Whether a column has the value of one of these members of an enumeration."""
+    """Condition: a column has the value of one of these members of an enumeration."""
     return sa.or_(*[column == value for value in sorted(member.value for member in members)])
 
 
@@ -106,7 +106,7 @@ class Prepared:
         return found[0] if found else None
 
     def run(self, tx: Connection, **values: Any) -> int:
-        """How many rows were written."""
+        """Return the number of rows written."""
         form = self._form(tx.dialect)
         return int(self._run(tx, form, "execute", form.parameters(values)).rowcount)
 

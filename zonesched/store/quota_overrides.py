@@ -11,7 +11,7 @@ from zonesched.store import tables as t
 
 COLUMNS = t.own_limits.c
 QuotaOverrides = Mapping[str, Mapping[str, int]]
-"""What each may have, by name of the limit, of every project (by its id) and parent (by its user's id)."""
+"""Quota overrides by name of the quota, of every project (by its id) and parent (by its user's id)."""
 
 
 def read_all(tx: Connection) -> QuotaOverrides:

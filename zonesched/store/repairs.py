@@ -104,7 +104,7 @@ def _row_of_nothing(host_id: str, resource_class: str, used: int) -> dict[str, A
 
 
 def is_leased(tx: Connection, caller_id: str, reservation_id: str, now: float) -> bool:
-    """Whether a worker has this boot in hand."""
+    """Tell whether a worker holds a lease of this boot."""
     statement = sa.select(_reservation.lease_expires_at).where(*_boot(caller_id, reservation_id))
     expires_at = tx.execute(statement).scalar()
     return expires_at is not None and expires_at > now
@@ -170,7 +170,7 @@ def restore_boot(tx: Connection, zone_uuid: str, uuid: str, now: float) -> bool:
 
 
 def _spec_of(orphan: Instance, places: Sequence[Placement]) -> RequestSpec:
-    """What is still known of the request: the size by what it takes on a host, and the image's properties."""
+    """Rebuild the known parts of the request: its size from the claims on a host, the image's properties."""
     amounts: dict[str, int] = {}
     for place in places:
         if isinstance(place.where, OnHost):

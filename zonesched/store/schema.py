@@ -22,7 +22,7 @@ UPGRADE_LOCK = 0x7A6F6E65
 
 
 class SchemaState(enum.Enum):
-    """How a database's schema stands to this version: EMPTY has none yet, AHEAD is of a later version."""
+    """State of a database's schema: EMPTY has none yet, AHEAD is of a later version."""
 
     EMPTY = "empty"
     BEHIND = "behind"
@@ -31,7 +31,7 @@ class SchemaState(enum.Enum):
 
 
 def state(store: Store) -> SchemaState:
-    """How far the database's schema is."""
+    """Read the state of the database's schema."""
     return store.read(_state)
 
 

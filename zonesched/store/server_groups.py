@@ -82,7 +82,7 @@ def page(tx: Connection, projects: AllProjects | OneProject, offset: int, limit:
 
 
 def count(tx: Connection, project_id: str) -> int:
-    """How many groups a project has."""
+    """Count the groups of a project."""
     statement = sa.select(sa.func.count()).where(COLUMNS.project_id == project_id)
     return int(tx.execute(statement).scalar_one())
 

@@ -22,7 +22,7 @@ class Everybody:
 
 @dataclass(frozen=True)
 class OfCaller:
-    """What one caller sent: a parent's user, or this zone's own uuid for all its own users."""
+    """Rows of one sender: a parent's user, or this zone's uuid for all users of this zone."""
 
     caller_id: str
 

@@ -49,7 +49,7 @@ class Service:
     report_count: int = 0
 
     def is_up(self, now: float, down_time_s: float) -> bool:
-        """Whether the agent lives, by its beats and by what operators say."""
+        """Tell whether the agent is up, by its heartbeats and its admin state."""
         return not self.forced_down and is_up(self.last_seen_at, now, down_time_s)
 
 
@@ -62,7 +62,10 @@ class Heard:
 
 
 def is_up(last_seen_at: float, now: float, down_time_s: float) -> bool:
-    """Whether an agent lives that was last heard of then; a moment far ahead is of a clock since set back."""
+    """Tell whether an agent with this last heartbeat is up.
+
+    A time far ahead comes from a clock since set back.
+    """
     return abs(now - last_seen_at) <= down_time_s
 
 
@@ -160,5 +163,5 @@ def addresses(tx: Connection, host_ids: Sequence[str]) -> frozenset[tuple[str, s
 
 
 def is_user(tx: Connection, user_id: str) -> bool:
-    """Whether there is such a user."""
+    """Tell whether the user exists."""
     return tx.execute(sa.select(t.users.c.id).where(t.users.c.id == user_id)).first() is not None

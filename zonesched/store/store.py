@@ -22,16 +22,16 @@ from zonesched.store.prepared import run_text
 
 T = TypeVar("T")
 Transaction = Connection
-"""What a function given to `read` or `write` gets: the open transaction."""
+"""The open transaction that a function given to `read` or `write` gets."""
 
 StoreError = DBAPIError
-"""What `read` and `write` raise when the database itself fails."""
+"""Exceptions of `read` and `write` when the database itself fails."""
 
 log = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = 30_000
 CACHE_KB = 16 * 1024
-"""Of SQLite, for each connection in use: the pages that a boot of a thousand instances changes."""
+"""SQLite's cache for each connection in use: the pages that a boot of a thousand instances changes."""
 
 CHECKPOINT_PAGES = 4_000
 """SQLite moves so many pages at once from its log into the database: what many boots change, once."""
@@ -166,7 +166,10 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
 
 
 def _is_full(error: BaseException | None) -> bool:
-    """Whether it is for a full disk, or met while one was dealt with: its transaction is gone as a whole."""
+    """Tell whether a full disk caused the error, at once or while another was handled.
+
+    The transaction is rolled back.
+    """
     while error is not None:
         # 53100 disk_full (PostgreSQL's documentation, appendix A).
         code = getattr(error, "sqlite_errorcode", 0)

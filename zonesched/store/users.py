@@ -48,7 +48,7 @@ def insert(tx: Connection, user: User) -> None:
 
 
 def read_all(tx: Connection) -> list[User]:
-    """All users, by name."""
+    """List all users, by name."""
     return _read(tx, sa.true())
 
 

@@ -1,4 +1,4 @@
-"""Where a child may be: which URLs are taken, and which addresses may be connected to.
+"""Addresses of children: accepted URLs, and the addresses that may be connected to.
 
 A registered URL is a request that we make on someone's word. So a URL has one plain spelling, a literal
 address is judged at once, and of a name every address it resolves to is judged each time a connection is
@@ -35,7 +35,7 @@ class AddressRefused(ValueError):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a connection goes. `host` is a name, or the text of the address that `literal` holds."""
+    """Target of a connection. `host` is a name, or the text of the address that `literal` holds."""
 
     scheme: str
     host: str
@@ -101,7 +101,7 @@ def parse_api_url(text: str) -> ApiUrl:
 
 
 def split_call_url(text: str) -> tuple[Endpoint, str]:
-    """Where a call to a child goes, by the reader that took the child's URL; then its path and query."""
+    """Split a call's URL by the reader that accepted the child's URL: target, then path and query."""
     base, mark, query = text.partition("?")
     url = _parsed(base)
     return url.endpoint, (url.path or "/") + mark + query

@@ -16,7 +16,7 @@ _REST_BYTES, _REST_VALUES = 64 * 1024, 2048
 """Room for everything in an answer that is not one of its entries, such as `why`."""
 
 _ENTRY_BYTES, _ENTRY_VALUES = 192, 16
-"""Of an entry without its blob; of a build."""
+"""Limits of bytes of an entry without its blob, and of a build."""
 
 _CHANGE_BYTES, _CHANGE_VALUES = 512, 24
 
@@ -29,7 +29,7 @@ class AnswerBound:
     max_values: int
 
     def fits(self, body: bytes) -> bool:
-        """Whether a body that was read has no more values than may be built."""
+        """Tell whether a body has no more values than may be built."""
         # A parser bounds the depth by itself.
         return judge(body, max_depth=self.max_values, max_values=self.max_values) is Verdict.FITS
 

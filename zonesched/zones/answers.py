@@ -1,4 +1,4 @@
-"""What a child answered, made into values: every body is unverified until it has passed here whole.
+"""Parsing of a child's answers: every body is unverified until it has passed here whole.
 
 Raises ChildUnreachable child_invalid_answer for anything else than docs/wire.md says, without a word of what
 it was. Members that are not known are skipped; the known ones have one type, one form and a limit each.

@@ -31,7 +31,7 @@ class Child:
     zone_uuid: str = ""
 
     def same_endpoint(self, other: Child) -> bool:
-        """Whether calls to both go to the same place as the same user."""
+        """Tell whether calls to both go to the same URL as the same user."""
         return (self.id, self.api_url, self.username, self.password) == (
             other.id,
             other.api_url,
@@ -42,7 +42,7 @@ class Child:
 
 @dataclass(frozen=True)
 class ChildInfo:
-    """What a child says of itself and all below it.
+    """Info of a child about itself and its child zones.
 
     `ranges` of raw values by weigher; `capacities` by resource class, of the smallest and the largest host.
     `complete` is false while the child lacks word from a child of its own: what it does not list may still be
@@ -67,14 +67,14 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Ready:
-    """It answers, and this is what it said last."""
+    """The child answers; this is its last info."""
 
     info: ChildInfo
 
 
 @dataclass(frozen=True)
 class Offline:
-    """It takes no part until it answers well again. `seen_at`: UTC epoch seconds, None for never."""
+    """The child takes no part until it answers well again. `seen_at`: UTC epoch seconds, None for never."""
 
     error: str
     seen_at: float | None
@@ -119,7 +119,7 @@ class ChildOffer:
 
 @dataclass(frozen=True)
 class Changes:
-    """What changed in a child's reservations of ours since a cursor; ask again at once if there is `more`."""
+    """Page of changes of this zone's reservations in a child; ask again at once if there is `more`."""
 
     items: tuple[InstanceChange, ...]
     cursor: str

@@ -1,4 +1,4 @@
-"""What a parent says to one child: each method is one call of docs/wire.md, its answer validated.
+"""Client of one child: each method is one call of docs/wire.md, its answer validated.
 
 Every method raises ChildUnreachable (child_timeout, child_unreachable, child_refused, child_failed,
 child_invalid_answer, child_busy) and may be called again with the same arguments. Nothing of a child's reply
@@ -83,12 +83,12 @@ class ChildClient:
         )
 
     def info(self, timeout_s: float) -> ChildInfo:
-        """What the child says of itself and all below it."""
+        """Read the child's info about itself and its child zones."""
         reply = self._send("GET", "/zones/info", timeout_s, answer_bounds.INFO)
         return answers.read_info(_expect(reply, 200))
 
     def select(self, spec: RequestSpec, timeout_s: float) -> ChildOffer:
-        """What the child and all below it offer for this request."""
+        """Ask the child for its offers for this request."""
         body = {"version": _VERSION, "request_spec": spec_to_wire(spec)}
         bound = answer_bounds.of_select(spec, self._blob_bytes)
         reply = self._send("POST", "/zones/select", timeout_s, bound, body)
@@ -135,12 +135,12 @@ class ChildClient:
         return True
 
     def show_server(self, uuid: str, timeout_s: float) -> InstanceChange | None:
-        """Where an instance stands; None if the child has none of this uuid."""
+        """Read an instance's status; None if the child has none of this uuid."""
         reply = self._send("GET", f"/servers/{quote(uuid, safe='')}", timeout_s, answer_bounds.ONE_SERVER)
         return None if _is_not_found(reply) else answers.read_server(_expect(reply, 200), uuid)
 
     def changes(self, cursor: str, timeout_s: float) -> Changes:
-        """What changed in our reservations there since a cursor ("" for all of them).
+        """Read the changes of this zone's reservations there since a cursor ("" for all).
 
         A child that does not know the cursor, such as one with another database, is asked for all.
         """
@@ -158,7 +158,7 @@ class ChildClient:
         return page
 
     def audit(self, timeout_s: float) -> Told:
-        """What the child and all below it find wrong with what is ours there."""
+        """Ask the child and its child zones for inconsistencies in this zone's rows there."""
         path = "/audit?" + urlencode({"budget_s": f"{max(timeout_s, MIN_AUDIT_S):.3f}"})
         return answers.read_audit(_expect(self._send("GET", path, timeout_s, answer_bounds.CHANGES), 200))
 

@@ -136,7 +136,7 @@ class _Channel:
         return self._http.getresponse()
 
     def is_stale(self) -> bool:
-        """Whether the child has closed it, or sent what nobody asked for."""
+        """Tell whether the child has closed the connection, or sent unrequested bytes."""
         poll = select.poll()
         poll.register(self.sock, select.POLLIN)
         return bool(poll.poll(0))

@@ -30,7 +30,7 @@ class Deadline:
 
 
 class _Limited:
-    """What both kinds of socket share. `received` counts the bytes since it was last set to 0."""
+    """Base of both kinds of socket. `received` counts the bytes since it was last set to 0."""
 
     deadline: Deadline | None = None
     received = 0

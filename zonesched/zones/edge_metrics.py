@@ -1,4 +1,4 @@
-"""What a zone counts of its calls to each child: how long they took, how they ended, how old its ranges are.
+"""Metrics of a zone's calls to each child: latency, outcomes, age of its ranges.
 
 The label is the child's name: these numbers are for the admin of this zone, who gave it.
 """

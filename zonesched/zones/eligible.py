@@ -26,7 +26,7 @@ class EligibleChildren:
 
     @property
     def complete(self) -> bool:
-        """Whether nobody's offers are missing, should all of `to_ask` answer."""
+        """Tell whether no offers are missing if all of `to_ask` answer."""
         return not self.silent
 
     def only(self, child_id: str, code: str) -> EligibleChildren:

@@ -33,12 +33,12 @@ class Question(Generic[T]):
 
 
 def work_lane(child_id: str) -> Bulkhead:
-    """Where a child's part of boots, deletes and the sync goes on."""
+    """Bulkhead of a child's boots, deletes and sync."""
     return Bulkhead(f"{child_id}-work", WORK_THREADS)
 
 
 def health_lane(child_id: str) -> Bulkhead:
-    """Where a child is asked how it is."""
+    """Bulkhead of a child's polls."""
     return Bulkhead(f"{child_id}-health", HEALTH_THREADS)
 
 

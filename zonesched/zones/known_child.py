@@ -1,4 +1,4 @@
-"""What is known of a child, and how each poll changes it: pure."""
+"""Knowledge about a child, and the change by each poll: pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class KnownChild:
 
 @dataclass(frozen=True)
 class PollRules:
-    """What a poll is judged by: this zone's uuid, its configured blob size (0: as needed), its patience."""
+    """Rules for judging a poll: this zone's uuid, its configured blob size (0: as needed), its patience."""
 
     zone_uuid: str
     blob_size: int

@@ -34,7 +34,7 @@ METADATA = frozenset(
         IPv6Address("fd20:ce::254"),
     }
 )
-"""Where clouds hand out credentials to whoever asks from the machine."""
+"""Metadata addresses where clouds hand out credentials to any process of a machine."""
 
 _PRIVATE = tuple(ip_network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"))
 _GLOBAL_V6 = IPv6Network("2000::/3")
@@ -77,7 +77,7 @@ class Networks:
         )
 
     def admit(self, address: Address) -> bool:
-        """Whether a connection to it, and to each address that stands inside it, may be made."""
+        """Tell whether an address, and each address embedded in it, may be connected to."""
         return all(self._admits_one(one) for one in _reached(address))
 
     def _admits_one(self, address: Address) -> bool:

@@ -50,7 +50,7 @@ class Reply:
 
 
 class Transport(Protocol):
-    """How a zone calls another."""
+    """Transport of calls from a zone to another."""
 
     def send(self, call: Call, timeout_s: float, max_bytes: int) -> Reply:
         """The answer, once it is here whole.
@@ -95,7 +95,7 @@ class HttpTransport:
         self._adapter.close()
 
     def send(self, call: Call, timeout_s: float, max_bytes: int) -> Reply:
-        """As in `Transport`."""
+        """Implementation of `Transport`."""
         ends_at = self._clock.monotonic() + timeout_s
         try:
             response = self._adapter.send(_prepared(call), stream=True, timeout=timeout_s)
@@ -117,7 +117,7 @@ class HttpTransport:
             raise (_late() if self._clock.monotonic() >= ends_at else _unreachable()) from None
 
     def check_url(self, unverified: str, timeout_s: float) -> str:
-        """As in `Transport`."""
+        """Implementation of `Transport`."""
         url = parse_api_url(unverified)
         try:
             resolved = () if url.endpoint.literal else self._resolver(url.endpoint.host, timeout_s)

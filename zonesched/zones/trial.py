@@ -16,7 +16,7 @@ WRONG_CREDENTIALS, NO_PARENT = "child_credentials_refused", "child_user_no_paren
 
 
 def refusal(outcome: Done[Any] | Failed | Late) -> str:
-    """What is wrong with this zone's user in the child, as a code; "" where nothing is, or nobody knows."""
+    """Code of the fault of this zone's user in the child; "" if there is none, or it is not known."""
     match outcome:
         case Failed(ChildRefused(status=401)):
             return WRONG_CREDENTIALS

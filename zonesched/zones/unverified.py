@@ -118,7 +118,7 @@ def blob_bytes(blobs: Sequence[str]) -> int:
 
 
 def _members(value: Any) -> int:
-    """How many members all objects in a JSON value have together."""
+    """Count the members of all objects in a JSON value."""
     count = 0
     level = [value]
     while level:

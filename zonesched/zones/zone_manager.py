@@ -53,7 +53,7 @@ class Probed:
 
 
 class ChildRows(Protocol):
-    """Where the registered children are kept."""
+    """Store of the registered children."""
 
     def list_children(self) -> Sequence[Child]:
         """All of them, in one fixed order, with their passwords in the clear."""
@@ -64,7 +64,7 @@ class ChildRows(Protocol):
 
 @dataclass(frozen=True)
 class Settings:
-    """How children are polled and read: `rules` judge each poll, no answer above `answer_bytes` is read."""
+    """Settings of polls: `rules` judge each poll, no answer above `answer_bytes` is read."""
 
     rules: PollRules
     poll_timeout_s: float = 5.0
@@ -182,7 +182,7 @@ class ZoneManager:
 
     @property
     def awaits_first_poll(self) -> bool:
-        """Whether there are children, and nobody has been asked anything since this manager was made."""
+        """Tell whether there are children of which none was polled since this manager was made."""
         return bool(self._known) and not self._has_polled
 
     def askable(self, spec: RequestSpec) -> EligibleChildren:
@@ -223,7 +223,7 @@ class ZoneManager:
         return outcomes
 
     def client(self, child_id: str) -> ChildClient:
-        """How to call one child. Raises ChildUnreachable for one that is not registered."""
+        """Return the client of one child. Raises ChildUnreachable for one that is not registered."""
         known = self._known.get(child_id)
         if known is None:
             raise ChildUnreachable("There is no such child zone.", code="child_unreachable")
@@ -323,7 +323,7 @@ def _info(client: ChildClient, timeout_s: float, ends_at: float) -> ChildInfo:
 
 
 def _carried_over(known: KnownChild | None, child: Child) -> KnownChild:
-    """What is known of a child after its row was read; another endpoint is another child."""
+    """Update the knowledge about a child after its row was read; another endpoint is another child."""
     if known is None or not known.child.same_endpoint(child):
         return KnownChild(child)
     return replace(known, child=child)

@@ -11,16 +11,16 @@ from zonesched.store.audit import Limits
 from zonesched.store.store import Transaction
 
 GRACE_S = 60.0
-"""Seconds by which background work may be late before it counts as a difference."""
+"""Seconds by which background work may be late before it counts as an inconsistency."""
 
 
 def run(zone: Zone) -> Sequence[Inconsistency]:
-    """All differences in this zone's own rows, in one snapshot; none is what must be found."""
+    """Find all inconsistencies in this zone's own rows, in one snapshot; a sound zone has none."""
     return zone.store.read(lambda tx: differences(zone, tx))
 
 
 def differences(zone: Zone, tx: Transaction) -> Sequence[Inconsistency]:
-    """The same, in an open transaction."""
+    """Variant of `audit` in an open transaction."""
     now = zone.clock.now()
     limits = Limits(
         zone_uuid=zone.uuid,

@@ -1,7 +1,7 @@
-"""The audit across the edges to the child zones: what was built below, by both sides' rows.
+"""The audit of the edges to the child zones: instances built there, by the rows of both sides.
 
-What a child would tell at the next sync is not known here yet, and is no difference: it is asked for last, so
-that whatever changed during the comparison is in it.
+A change that a child reports at the next sync is not known here yet, and is no inconsistency: the child is
+asked for changes last, so that they include those made during the comparison.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class Unlike:
-    """A difference with what each side said; None where it says nothing of that attempt."""
+    """An inconsistency with the state of each side; None where a side has no row of that attempt."""
 
     difference: Inconsistency
     here: PlaceBelow | None
@@ -36,7 +36,7 @@ class Unlike:
 
 @dataclass(frozen=True)
 class _Edge:
-    """What both sides of one edge say, by (uuid, attempt), and whose each instance here is.
+    """Rows of both sides of one edge, by (uuid, attempt), and the owner of each instance here.
 
     `lost`: attempts that ended here because their child was removed, before it was added again.
     """
@@ -49,15 +49,15 @@ class _Edge:
 
 
 def across_edges(zone: Zone, budget_s: float = math.inf) -> list[Inconsistency]:
-    """All differences between this zone and its children; a child without an answer is one itself.
+    """Find all inconsistencies between this zone and its children; a child without an answer is one itself.
 
-    Nobody is asked any more once `budget_s` seconds are over.
+    No child is asked after `budget_s` seconds.
     """
     return [found.difference for found in compare(zone, budget_s)]
 
 
 def compare(zone: Zone, budget_s: float = math.inf) -> list[Unlike]:
-    """The same, each with what both sides said."""
+    """Variant of `across_edges` with the states of both sides."""
     ends_at = zone.clock.monotonic() + budget_s
     found: list[Unlike] = []
     for child in zone.store.read(child_rows.read_all):
@@ -76,7 +76,7 @@ def _overdue_before(zone: Zone) -> float:
 
 
 def _read(zone: Zone, child_id: str, ends_at: float) -> _Edge:
-    """Both sides, without what the child has not told yet. Raises ChildUnreachable."""
+    """Read both sides, without the changes that the child has not reported yet. Raises ChildUnreachable."""
     client = zone.child_client(child_id).within(ends_at)
     places, cursors = zone.store.read(lambda tx: (places_below(tx, child_id), child_rows.cursors(tx)))
     max_lines = 2 * len(places) + MAX_UNKNOWN
@@ -109,7 +109,7 @@ def _changes(zone: Zone, client: ChildClient, cursor: str, max_lines: int) -> It
 
 
 def _lacking(edge: _Edge) -> Iterable[Unlike]:
-    """What was confirmed below and lives here exists there."""
+    """Check that a placement that lives here and was confirmed in the child exists there."""
     for key, place in edge.here.items():
         told = edge.below.get(key)
         if _lives(place) and (told is None or told.status is InstanceStatus.DELETED):
@@ -119,7 +119,10 @@ def _lacking(edge: _Edge) -> Iterable[Unlike]:
 
 
 def _unknown(edge: _Edge, overdue_before: float) -> Iterable[Unlike]:
-    """What lives below was sent by this zone and is still wanted; a hold may live until its time is over."""
+    """Check that a placement that lives in the child was sent by this zone and is still wanted.
+
+    A hold may live until it expires.
+    """
     for key, told in edge.below.items():
         place = edge.here.get(key)
         if told.status not in LIVING_STATUSES:
@@ -138,7 +141,7 @@ def _unknown(edge: _Edge, overdue_before: float) -> Iterable[Unlike]:
 
 
 def _status_differs(edge: _Edge) -> Iterable[Unlike]:
-    """An instance has the status that its child has told."""
+    """Check that an instance has the status that its child reported."""
     for key, place in edge.here.items():
         told = edge.below.get(key)
         if place.state is not PlacementState.CONFIRMED or place.status is None or told is None:

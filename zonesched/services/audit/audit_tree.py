@@ -1,7 +1,7 @@
-"""The audit of a whole tree: each zone tells its parent what is wrong with what that parent has there.
+"""The audit of a whole tree: each zone reports to its parent the inconsistencies of that parent's rows.
 
-Told are kinds, and ids that the parent gave itself: an instance, a boot, a group. What is wrong with a zone's
-hosts, with others' instances or with its edges is not told; its own operator asks for that.
+A report has kinds, and ids that the parent gave itself: of an instance, a boot, a group. Inconsistencies of a
+zone's hosts, of others' instances or of its edges are left out; the zone's own operator asks for those.
 
     root's operator --GET /audit?tree--> root --GET /audit--> region --GET /audit--> leaf
                                               <- his of region    <- region's of leaf
@@ -21,17 +21,20 @@ from zonesched.zones.answers import MAX_CHANGES
 from zonesched.zones.client import MIN_AUDIT_S
 
 BUDGET_S = 60.0
-"""How long a tree's audit may take below the zone that was asked."""
+"""Time limit in seconds of a tree's audit in the child zones."""
 
 SHARE_BELOW = 0.8
-"""What a zone passes on of its time, so that it has some to answer itself."""
+"""Share of its time that a zone passes on, so that it has some left to answer."""
 
 UNTOLD = "child_not_compared"
-"""Of a zone below that is silent a parent learns that the answer is incomplete, and no more."""
+"""Reason for an unreachable child zone: a parent learns that the answer is incomplete, and no more."""
 
 
 def for_parent(zone: Zone, caller: Caller, budget_s: float) -> Told:
-    """What is wrong, here and below, with what this parent has here; nobody is asked after `budget_s`."""
+    """Find inconsistencies of this parent's rows, here and in child zones.
+
+    No zone is asked after `budget_s`.
+    """
     ends_at = zone.clock.monotonic() + budget_s
     edges = audit_edges.across_edges(zone, budget_s * SHARE_BELOW / 2)
     children = ask_children(zone, (ends_at - zone.clock.monotonic()) * SHARE_BELOW)
@@ -43,7 +46,7 @@ def for_parent(zone: Zone, caller: Caller, budget_s: float) -> Told:
 
 
 def ask_children(zone: Zone, budget_s: float) -> list[ReportedByChild]:
-    """What each child tells of what this zone has there, in the order in which they were added."""
+    """Ask each child about this zone's rows there, in the order in which they were added."""
     children = [known.child for known in zone.children.snapshot()]
     silent = Told((), complete=False)
     if budget_s < MIN_AUDIT_S:
@@ -62,7 +65,7 @@ def _told(found: Inconsistency) -> ReportedInconsistency:
 def _of_caller(
     zone: Zone, caller: Caller, lines: Sequence[ReportedInconsistency]
 ) -> list[ReportedInconsistency]:
-    """Those about an instance, a boot or a group that this parent sent here."""
+    """Select the inconsistencies about an instance, a boot or a group that this parent sent here."""
     if not lines:
         return []
     ids = sorted({line.id for line in lines})

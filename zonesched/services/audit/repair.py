@@ -1,11 +1,12 @@
-"""The repair: what the audit finds is mended in one transaction, and what cannot be told for sure is left.
+"""The repair: one transaction corrects what the audit finds, and leaves what it cannot decide for certain.
 
-Each kind goes in one direction (docs/operate.md): claims win over sums, a place where something may run over
-one where nothing does, the child's word over ours of what runs there. Nothing that may run is ended
-unless its owner has deleted it or has another one in its stead. What a worker has in hand is left to it.
+Each kind has one direction (docs/operate.md): claims win over sums, a placement where an instance may run
+over one where none does, the child's rows over ours about what runs there. An instance that may run is ended
+only if its owner has deleted it or has another one in its place. A boot in the hands of a worker is left to
+it.
 
-The differences are found again within the transaction, so it mends what is wrong then; a second run finds
-what the first has left, and nothing else.
+The audit runs again within the transaction, so the repair corrects the rows as they are then; a second run
+finds what the first has left, and nothing else.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ WITH_ANOTHER = "mended together with what stands above it"
 
 
 class _OnlyShown(Exception):
-    """Ends the transaction of a dry run, so that nothing of it stays."""
+    """Rolls back the transaction of a dry run."""
 
 
 def run(zone: Zone, *, dry_run: bool = False) -> list[Repaired]:
-    """Mend what the audit finds, here and with each child; with `dry_run`, only say what would be done."""
+    """Repair what the audit finds, here and with each child; with `dry_run`, only report the actions."""
     unlike = audit_edges.compare(zone)
     if not unlike and not audit.run(zone):
         return []
@@ -55,7 +56,7 @@ def run(zone: Zone, *, dry_run: bool = False) -> list[Repaired]:
 
 
 def _mend_own(repair: Repair) -> list[Repaired]:
-    """Round after round: what is put right in one kind can bring another to light."""
+    """Repair in rounds: the repair of one kind can reveal another."""
     results: dict[Inconsistency, Repaired] = {}
     for _ in range(MOST_ROUNDS):
         fresh = [found for found in audit.differences(repair.zone, repair.tx) if found not in results]
@@ -94,11 +95,11 @@ MENDERS: dict[str, Callable[[Repair, Inconsistency], str]] = {
     "group_split": repair_rows.gather_group,
     "group_host_overfull": repair_rows.thin_group,
 }
-"""By kind of the zone's own differences, in the order in which they are mended."""
+"""Repairs by kind of the zone's own inconsistencies, in the order in which they run."""
 
 KINDS = (*MENDERS, *EDGE_KINDS)
 
 
 def left(repaired: Sequence[Repaired]) -> list[Left]:
-    """What a repair could not mend."""
+    """Inconsistencies that a repair left."""
     return [one for one in repaired if isinstance(one, Left)]

@@ -1,7 +1,7 @@
-"""How differences between this zone and a child are mended: of what runs there, the child's word counts.
+"""Repair of inconsistencies between this zone and a child: for running instances, the child's rows count.
 
-Only rows of this zone are written; the child is told what follows by the calls that are repeated anyway. What
-has moved since it was compared is left as it is.
+Only rows of this zone are written; the pending calls, which are repeated anyway, tell the child. A row that
+has moved since the comparison is left as it is.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from zonesched.store.placements import InChild, Placement
 
 State = PlacementState
 BELIEVED_LOST = ("deleted_below", "lost_below", "place_lost", ZONE_LOST)
-"""Reasons of an ERROR that only says where an instance was not found: it is wanted where it is."""
+"""Reasons of an ERROR that only says where an instance was not found: wherever it is, it is wanted."""
 
 
 def mend(repair: Repair, unlike: Unlike) -> Repaired:
-    """What was done about one difference."""
+    """Action of a repair on one inconsistency."""
     try:
         return Mended(unlike.difference, _MENDERS[unlike.difference.kind](repair, unlike))
     except CannotTell as doubt:
@@ -42,7 +42,7 @@ def _ask_again(repair: Repair, unlike: Unlike) -> str:
 
 
 def _end_here(repair: Repair, unlike: Unlike) -> str:
-    """The instance is ERROR; should the child have it after all, a later repair takes it back."""
+    """Set the instance to ERROR; if the child has it after all, a later repair restores it."""
     place, _ = _as_compared(repair, unlike)
     reason = "deleted_below" if unlike.below else "lost_below"
     placements.move(repair.tx, repair.change, place, State.RELEASED, reason=reason)
@@ -59,7 +59,10 @@ def _end_here(repair: Repair, unlike: Unlike) -> str:
 
 
 def _take_back_or_delete(repair: Repair, unlike: Unlike) -> str:
-    """What its owner has, or has lost, is taken back; what he deleted or has elsewhere is deleted there."""
+    """Restore an instance that its owner has or has lost.
+
+    Delete one there that the owner deleted or has elsewhere.
+    """
     subject = unlike.difference.subject
     assert isinstance(subject, OfAttempt) and unlike.below is not None
     instance = instances.read_by_uuid(repair.tx, [subject.uuid]).get(subject.uuid)
@@ -85,7 +88,7 @@ def _is_wanted(instance: Instance, places: list[Placement]) -> bool:
 def _put(
     repair: Repair, subject: OfAttempt, instance: Instance, places: list[Placement], state: PlacementState
 ) -> None:
-    """The place of that attempt is in this state, whatever it was."""
+    """Set the placement of that attempt to this state, whatever it was."""
     here = [p for p in places if p.number == subject.attempt]
     if not here:
         place = Placement(
@@ -117,7 +120,7 @@ def _take_back(repair: Repair, subject: OfAttempt, told: InstanceChange) -> None
 
 
 def _believe(repair: Repair, unlike: Unlike) -> str:
-    """The instance has the status that the child tells."""
+    """Set the instance to the status that the child reports."""
     place, instance = _as_compared(repair, unlike)
     assert unlike.below is not None
     instances.set_status(
@@ -133,7 +136,7 @@ def _believe(repair: Repair, unlike: Unlike) -> str:
 
 
 def _as_compared(repair: Repair, unlike: Unlike) -> tuple[Placement, Instance]:
-    """The place and the instance, as they were compared. Raises CannotTell when either has moved since."""
+    """Read the placement and the instance. Raises CannotTell if either has moved since the comparison."""
     subject = unlike.difference.subject
     assert isinstance(subject, OfAttempt) and unlike.here is not None
     for place in placements.read_by_uuid(repair.tx, [subject.uuid]):

@@ -1,7 +1,7 @@
-"""How each kind of difference in a zone's own rows is mended.
+"""Repair of each kind of inconsistency in a zone's own rows.
 
-Every function runs in the repair's one transaction, after `identity.next_change`. It says what it did, "" for
-nothing, and raises CannotTell for what is left.
+Every function runs in the repair's one transaction, after `identity.next_change`. It returns a description of
+its action, "" for none, and raises CannotTell for a row that it leaves.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ State = PlacementState
 
 
 class CannotTell(Exception):
-    """A difference that is left, and why."""
+    """An inconsistency that is left, and the reason."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Repair:
     now: float
 
     def leave_to_worker(self, caller_id: str, reservation_id: str) -> None:
-        """Raises CannotTell while a worker has this boot in hand."""
+        """Raise CannotTell while a worker holds a lease of this boot."""
         if repairs.is_leased(self.tx, caller_id, reservation_id, self.now):
             raise CannotTell("a worker has this boot in hand: run it again")
 
@@ -66,7 +66,7 @@ class Repair:
 
 
 def settle_places(repair: Repair, found: Inconsistency) -> str:
-    """One place for an instance that is wanted, none for one that has ended."""
+    """Leave one placement to an instance that is wanted, and none to one that has ended."""
     assert isinstance(found.subject, OfPlace | OfInstance)
     uuid = found.subject.uuid
     places = placements.read_by_uuid(repair.tx, [uuid])
@@ -83,7 +83,7 @@ def settle_places(repair: Repair, found: Inconsistency) -> str:
 
 
 def _keep_one(repair: Repair, instance: Instance, places: Sequence[Placement]) -> str:
-    """The present place if it is built, else a built one, else the present one."""
+    """Choose the present placement if it is built, else a built one, else the present one."""
     living = [p for p in places if p.state in WANTED]
     built = sorted(
         (p for p in living if p.state in TO_BUILD),
@@ -120,7 +120,10 @@ def _let_go(repair: Repair, places: Sequence[Placement]) -> str:
 
 
 def find_or_end(repair: Repair, found: Inconsistency) -> str:
-    """What was never built is placed anew; what was built is ERROR, since nobody knows where it is."""
+    """Place an instance again that was never built.
+
+    Set one to ERROR that was built, since nobody knows where it is.
+    """
     assert isinstance(found.subject, OfInstance)
     uuid = found.subject.uuid
     instance = instances.read_by_uuid(repair.tx, [uuid])[uuid]
@@ -153,7 +156,7 @@ def _end(repair: Repair, uuid: str, reason: str) -> None:
 
 
 def end_hold(repair: Repair, found: Inconsistency) -> str:
-    """What the reaper would have done."""
+    """Do what the reaper would have done."""
     assert isinstance(found.subject, OfPlace)
     for p in placements.read_by_uuid(repair.tx, [found.subject.uuid]):
         waits = p.state in (State.INTENDED, State.HELD)
@@ -165,7 +168,7 @@ def end_hold(repair: Repair, found: Inconsistency) -> str:
 
 
 def keep_entry_once(repair: Repair, found: Inconsistency) -> str:
-    """The entry stays used up; what was built from it runs on, since each has a claim of its own."""
+    """Keep the entry used up; the instances built from it run on, since each has a claim of its own."""
     assert isinstance(found.subject, OfEntry)
     others = repairs.keep_entry_once(repair.tx, found.subject.key)
     return f"the first place keeps the entry, {others} built from it as well run on"
@@ -175,14 +178,14 @@ def keep_entry_once(repair: Repair, found: Inconsistency) -> str:
 
 
 def make_due(repair: Repair, found: Inconsistency) -> str:
-    """Whoever had it has gone: the next worker that is free takes it."""
+    """End the lease of a worker that is gone; the next free worker takes the boot."""
     assert isinstance(found.subject, OfReservation)
     repairs.make_due(repair.tx, found.subject.caller_id, found.subject.id, repair.now)
     return "the boot is due now, under a new lease"
 
 
 def settle_count(repair: Repair, found: Inconsistency) -> str:
-    """A boot has the instances that are there; an instance without its boot gets one written anew."""
+    """Set a boot's number to the instances that exist; write a new boot for an instance without one."""
     match found.subject:
         case OfReservation(id=reservation_id, caller_id=caller_id):
             repair.leave_to_worker(caller_id, reservation_id)
@@ -198,7 +201,7 @@ def settle_count(repair: Repair, found: Inconsistency) -> str:
 
 
 def settle_used(repair: Repair, found: Inconsistency) -> str:
-    """The claims are right."""
+    """Recompute the used amounts from the claims, which count."""
     assert isinstance(found.subject, OfInventory)
     host_id, name = found.subject.host_id, found.subject.resource_class
     if not repairs.settle_used(repair.tx, repair.change, host_id, name):
@@ -207,7 +210,7 @@ def settle_used(repair: Repair, found: Inconsistency) -> str:
 
 
 def settle_capacity(repair: Repair, found: Inconsistency) -> str:
-    """The report, the operator and the aggregates are right."""
+    """Recompute the capacity from the report, the operator's settings and the aggregates, which count."""
     assert isinstance(found.subject, OfInventory)
     capacities.settle(repair.tx, [found.subject.host_id])
     claims.touch_hosts(repair.tx, repair.change, [found.subject.host_id])
@@ -215,7 +218,7 @@ def settle_capacity(repair: Repair, found: Inconsistency) -> str:
 
 
 def note_excess(repair: Repair, found: Inconsistency) -> str:
-    """The instances run on, and the host takes none until it fits."""
+    """Note the excess: the instances run on, and the host takes none until they fit."""
     assert isinstance(found.subject, OfInventory)
     host_id, name = found.subject.host_id, found.subject.resource_class
     noted = repairs.note_excess(repair.tx, repair.change, host_id, name)
@@ -226,14 +229,14 @@ def note_excess(repair: Repair, found: Inconsistency) -> str:
 
 
 def forget_group_place(repair: Repair, found: Inconsistency) -> str:
-    """Nobody keeps it."""
+    """Delete the place of a group that no instance keeps."""
     assert isinstance(found.subject, OfGroup)
     gone = group_places.forget(repair.tx, found.subject.caller_id, found.subject.group_id)
     return "the place is given back" if gone else ""
 
 
 def gather_group(repair: Repair, found: Inconsistency) -> str:
-    """The group is where it was, else where most of it is; who is elsewhere stays there and leaves it."""
+    """Keep the group's place, else choose where most of it is; instances elsewhere leave the group."""
     assert isinstance(found.subject, OfGroup)
     key = (found.subject.caller_id, found.subject.group_id)
     members = [m for m in audit_groups.members(repair.tx) if m.key == key]
@@ -252,7 +255,7 @@ def gather_group(repair: Repair, found: Inconsistency) -> str:
 
 
 def thin_group(repair: Repair, found: Inconsistency) -> str:
-    """The oldest stay in the group; the others run on where they are, and leave it."""
+    """Keep the oldest instances in the group; the others run on where they are, and leave it."""
     assert isinstance(found.subject, OfGroup)
     key = (found.subject.caller_id, found.subject.group_id)
     by_host: dict[str, list[Member]] = {}

@@ -106,7 +106,7 @@ class _Boot:
 
     @property
     def step(self) -> Step:
-        """The step that follows from the rows as they were read last."""
+        """Next step, derived from the rows as they were read last."""
         zone = self._zone
         return next_step(
             self._at,

@@ -1,4 +1,4 @@
-"""Flavors: what this zone's users may ask for by name. A request carries its flavor whole to other zones."""
+"""Flavors of this zone's users. A request carries its whole flavor to other zones."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MAX_SHOWN = 255
 
 
 def list_flavors(zone: Zone) -> list[Flavor]:
-    """All flavors, by name."""
+    """List all flavors, by name."""
     return zone.store.read(rows.read_all)
 
 
 def show(zone: Zone, flavor_id: str) -> Flavor:
-    """One flavor. Raises NotFound."""
+    """Show one flavor. Raises NotFound."""
     return zone.store.read(lambda tx: _existing(tx, flavor_id))
 
 
@@ -70,7 +70,7 @@ def set_extra_specs(zone: Zone, flavor_id: str, extra_specs: Mapping[str, str]) 
 
 
 def show_extra_spec(zone: Zone, flavor_id: str, key: str) -> str:
-    """The value of one extra spec. Raises NotFound."""
+    """Read the value of one extra spec. Raises NotFound."""
     specs = show(zone, flavor_id).extra_specs
     if key not in specs:
         raise _extra_spec_unknown()
@@ -90,7 +90,7 @@ def delete_extra_spec(zone: Zone, flavor_id: str, key: str) -> None:
 
 
 def resolve(zone: Zone, ref: str) -> Flavor:
-    """The flavor that a request names by id, by name, or by a link that ends in its id. Raises BadRequest."""
+    """Look up the flavor that a request names by id, name or link. Raises BadRequest."""
 
     def fn(tx: Transaction) -> Flavor | None:
         return (
@@ -133,7 +133,7 @@ def _check(flavor: Flavor) -> None:
 
 
 def _fault_of(key: str, value: str) -> str:
-    """What is wrong with an extra spec; "" if nothing is."""
+    """Describe the fault of an extra spec; "" for a valid one."""
     if len(key) > LONGEST or len(value) > LONGEST:
         return f"is longer than {LONGEST} characters"
     if key.startswith(RESOURCES_SCOPE):

@@ -9,19 +9,19 @@ from zonesched.store import images as rows
 from zonesched.store.store import Transaction
 
 NO_IMAGE = Image("", "", {})
-"""What is booted where the request names no image."""
+"""Image of a request that names none."""
 
 MAX_SHOWN = 255
 """Characters of an unknown reference that its refusal repeats."""
 
 
 def list_images(zone: Zone) -> list[Image]:
-    """All images, by name."""
+    """List all images, by name."""
     return zone.store.read(rows.read_all)
 
 
 def show(zone: Zone, image_id: str) -> Image:
-    """One image. Raises NotFound."""
+    """Show one image. Raises NotFound."""
     return zone.store.read(lambda tx: _existing(tx, image_id))
 
 
@@ -48,7 +48,7 @@ def delete(zone: Zone, image_id: str) -> None:
 
 
 def resolve(zone: Zone, ref: str) -> Image:
-    """The image that a request names by id, by name, or by a link that ends in its id; "" names none.
+    """Look up the image that a request names by id, by name, or by a link that ends in its id; "" names none.
 
     Raises BadRequest for an unknown one, and for a name that several images have.
     """

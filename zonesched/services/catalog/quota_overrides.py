@@ -1,4 +1,4 @@
-"""Limits of single projects and parents, which this zone's admin sets."""
+"""Quota overrides of single projects and parents, which this zone's admin sets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zonesched.store.users import User, read_all
 
 @dataclass(frozen=True)
 class LimitsView:
-    """The limits of a project or a parent, and which of them are its `own`."""
+    """Limits of a project or a parent; `own` has the overridden ones."""
 
     limits: list[Limit]
     own: Mapping[str, int]
@@ -24,14 +24,14 @@ class LimitsView:
 
 @dataclass(frozen=True)
 class AllQuotaOverrides:
-    """Whose limits are not those of all, by project id and by the name of a parent's user."""
+    """All quota overrides, by project id and by the name of a parent's user."""
 
     projects: Mapping[str, Mapping[str, int]]
     parents: Mapping[str, Mapping[str, int]]
 
 
 def list_own(zone: Zone) -> AllQuotaOverrides:
-    """Everything that was set."""
+    """List all quota overrides."""
     found, known = zone.store.read(lambda tx: (rows.read_all(tx), read_all(tx)))
     names = {user.id: user.name for user in known if user.role is Role.PARENT}
     return AllQuotaOverrides(
@@ -41,24 +41,24 @@ def list_own(zone: Zone) -> AllQuotaOverrides:
 
 
 def of_caller(zone: Zone, caller: Caller) -> list[Limit]:
-    """What the caller's project, or a parent, may have and has."""
+    """Read the limits and the use of the caller's project, or of a parent."""
     if caller.role is Role.PARENT:
         return zone.store.read(lambda tx: zone.limits.of_parent(tx, caller.user_id))
     return zone.store.read(lambda tx: zone.limits.of_project(tx, caller.project_id))
 
 
 def of_project(zone: Zone, project_id: str) -> LimitsView:
-    """The limits of a project, known to this zone or not."""
+    """Read the limits of a project, known to this zone or not."""
     return zone.store.read(lambda tx: _project(zone, tx, project_id))
 
 
 def of_parent(zone: Zone, name: str) -> LimitsView:
-    """The limits of a parent. Raises NotFound, and BadRequest for a user that is no parent."""
+    """Read the limits of a parent. Raises NotFound, and BadRequest for a user that is not a parent."""
     return zone.store.read(lambda tx: _parent(zone, tx, users.existing_parent(tx, name)))
 
 
 def change_project(zone: Zone, project_id: str, wanted: Mapping[str, int | None]) -> LimitsView:
-    """Set limits of a project, or with None take them back; what is not named stays."""
+    """Override limits of a project, or with None reset them; limits that are not named stay."""
 
     def fn(tx: Transaction) -> LimitsView:
         rows.write(tx, project_id, wanted)
@@ -68,7 +68,7 @@ def change_project(zone: Zone, project_id: str, wanted: Mapping[str, int | None]
 
 
 def change_parent(zone: Zone, name: str, wanted: Mapping[str, int | None]) -> LimitsView:
-    """The same of a parent. Raises as `of_parent`."""
+    """Override limits of a parent, as `change_project` does. Raises the errors of `of_parent`."""
 
     def fn(tx: Transaction) -> LimitsView:
         parent = users.existing_parent(tx, name)

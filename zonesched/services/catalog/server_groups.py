@@ -1,4 +1,4 @@
-"""Server groups: what a project's instances are placed together or apart by."""
+"""Server groups of a project: their policy places instances together or apart."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zonesched.store.store import Transaction
 def list_groups(
     zone: Zone, caller: Caller, *, all_projects: bool, offset: int, limit: int
 ) -> list[ServerGroupView]:
-    """The groups of the caller's project, oldest first. Raises Forbidden where others' are not to be seen."""
+    """List the groups of the caller's project, oldest first. Raises Forbidden for those of others."""
     if all_projects and caller.role is not Role.ADMIN:
         raise Forbidden("all_projects: only an admin lists other projects.", field="all_projects")
     projects = AllProjects() if all_projects else OneProject(caller.project_id)
@@ -25,7 +25,7 @@ def list_groups(
 
 
 def show(zone: Zone, caller: Caller, group_id: str) -> ServerGroupView:
-    """One group of the caller's project, of any for an admin. Raises NotFound."""
+    """Show one group of the caller's project, or of any for an admin. Raises NotFound."""
     return zone.store.read(lambda tx: _views(zone, tx, [_existing(tx, caller, group_id)])[0])
 
 
@@ -64,7 +64,7 @@ def delete(zone: Zone, caller: Caller, group_id: str) -> None:
 
 
 def resolve(zone: Zone, caller: Caller, ref: str, field: str) -> ServerGroup:
-    """The group of the caller's project that a request names by id or by name.
+    """Look up the group of the caller's project that a request names by id or by name.
 
     Raises BadRequest for an unknown one, and for a name that several groups have.
     """

@@ -25,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,254}")
 
 
 def list_users(zone: Zone) -> list[UserView]:
-    """All users, by name."""
+    """List all users, by name."""
     return [_view(user) for user in zone.store.read(rows.read_all)]
 
 
@@ -37,7 +37,7 @@ def create(
     password: str = "",
     explained: Explained = Explained.AS_THE_ZONE,
 ) -> NewUser:
-    """Add a user; without a password it gets a secret of 256 bits, which is told here and never again.
+    """Add a user; without a password it gets a secret of 256 bits, which is returned here and never again.
 
     Raises BadRequest for a name that HTTP Basic cannot carry, for a chosen password of an agent or a parent,
     and as `set_explained`; Conflict for a name in use.
@@ -55,7 +55,7 @@ def create(
 
 
 def set_explained(zone: Zone, name: str, explained: Explained) -> UserView:
-    """Tell a parent so much of why hosts were refused, from its next select on.
+    """Set how much a parent sees of why hosts were refused, from its next select on.
 
     Raises NotFound, and BadRequest for a user that is no parent.
     """
@@ -69,9 +69,9 @@ def set_explained(zone: Zone, name: str, explained: Explained) -> UserView:
 
 
 def set_secret(zone: Zone, name: str, password: str = "") -> NewUser:
-    """Give a user another password, or without one a new secret, told here and never again; the old one ends.
+    """Give a user a new password, or a generated secret, returned here and never again; the old one ends.
 
-    The user stays who it is, with all that it owns. Raises NotFound, and BadRequest as `create` does.
+    The user keeps its id and all that it owns. Raises NotFound, and BadRequest as `create` does.
     """
     user = zone.store.read(lambda tx: _existing(tx, name))
     stored, secret = _proof(zone, user.role, password)
@@ -143,7 +143,7 @@ def authenticate(zone: Zone, name: str, password: str, address: str = "") -> Cal
 
 
 def _is_proof(zone: Zone, user: User | None, name: str, presented: str, address: str) -> bool:
-    """Whether this is the user's password or secret; an unknown user costs as much as a known one.
+    """Tell whether this is the user's password or secret; an unknown user costs as much as a known one.
 
     A text with the form of a generated secret is compared as one alone, so that machines never wait for a
     scrypt, however many people's passwords are being guessed.
@@ -167,8 +167,8 @@ def _is_proof(zone: Zone, user: User | None, name: str, presented: str, address:
 def create_first_admin(zone: Zone, keep: Callable[[NewUser], None]) -> NewUser | None:
     """Make the admin of a zone that has no users yet; None for a zone that has some.
 
-    `keep` puts its secret where the operator finds it, before anything is durable: a zone has an admin only
-    if somebody can be it. What `keep` raises leaves the zone without users.
+    `keep` stores its secret where the operator finds it, before anything is durable, so that a zone never has
+    an admin without a known secret. If `keep` raises, the zone stays without users.
     """
     user, secret = _new_user(zone, FIRST_ADMIN, Role.ADMIN, FIRST_PROJECT, "")
     made = NewUser(_view(user), secret)
@@ -184,7 +184,7 @@ def create_first_admin(zone: Zone, keep: Callable[[NewUser], None]) -> NewUser |
 
 
 def existing_parent(tx: Transaction, name: str) -> User:
-    """The parent of that name. Raises NotFound, and BadRequest for a user that is no parent."""
+    """Look up the parent of that name. Raises NotFound, and BadRequest for a user that is not a parent."""
     user = _existing(tx, name)
     if user.role is not Role.PARENT:
         raise BadRequest(f"A user of role {user.role.value} is no parent.", code="no_parent", field="name")
@@ -219,7 +219,7 @@ def _new_user(zone: Zone, name: str, role: Role, project_id: str, password: str)
 
 
 def _proof(zone: Zone, role: Role, password: str) -> tuple[str, str]:
-    """What to store of a password, or without one of a secret made here, and that secret."""
+    """Hash a password, or generate a secret where there is none; return the stored form and the secret."""
     if len(password) > LONGEST_PASSWORD:
         raise BadRequest(
             f"user.password must have at most {LONGEST_PASSWORD} characters.",

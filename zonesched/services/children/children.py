@@ -109,8 +109,8 @@ def change(zone: Zone, child_id: str, wanted: ChildChange) -> ChildView:
 def remove(zone: Zone, child_id: str, force: bool = False) -> None:
     """Remove a child zone. With `force`, instances that live there are lost: ERROR `zone_lost`.
 
-    What was only held there finds another place. Raises NotFound, and without `force` Conflict while
-    anything is there or on its way.
+    Instances that were only held there are placed elsewhere. Raises NotFound, and without `force` Conflict
+    while any instance is there or on its way.
     """
 
     def fn(tx: Transaction) -> None:
@@ -154,7 +154,7 @@ def _stored(zone: Zone) -> StoredChildren:
 
 
 def _checked_url(zone: Zone, unverified: str) -> str:
-    """The URL in its one spelling. A name is resolved and judged here, and again at each connection."""
+    """Normalise the URL. A name is resolved and its addresses checked here, and again at each connection."""
     try:
         return zone.transport.check_url(unverified, zone.conf.zone_poll_timeout)
     except AddressRefused as error:

@@ -1,7 +1,7 @@
-"""What children still have to be told: decided and written down before, repeated until each has answered.
+"""Pending child calls: recorded before they are sent, and repeated until the child has answered.
 
-Each child is told in a lane of its own, and waited for shortly: one that hangs keeps its own lane busy until
-its call's time is over, and is left out until then.
+Each child has a bulkhead of its own, and is waited for shortly: one that hangs keeps its own bulkhead busy
+until its call times out, and is left out until then.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CALLS_PER_STEP = 2000
 
 
 class PendingCalls:
-    """The children of one zone, told by one loop of this process."""
+    """Pending calls to the children of one zone, made by one loop of this process."""
 
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
@@ -35,7 +35,7 @@ class PendingCalls:
         self._busy: set[str] = set()
 
     def step(self) -> float:
-        """Send what is due to each child that is not being told already; the pause until the next look."""
+        """Send the due calls of each child without a call under way; return the pause until the next step."""
         zone = self._zone
         due = self._due()
         # Apart from the lanes of the calls themselves, which this one thread waits for.

@@ -1,8 +1,8 @@
-"""What children tell of the instances they were given, and when they are asked for it.
+"""Sync of child zones: reads the changes of instances there, and decides when to ask.
 
-While something below is unfinished they are asked often: after `retry_pause` at first, and less often the
-longer nothing new has been sent; else each `instance_sync_interval`. How long ago that was is read from the
-rows, so that it does not matter which process of the zone has sent it.
+While anything in a child is unfinished, it is asked often: after `retry_pause` at first, and less often the
+longer nothing new has been sent; else each `instance_sync_interval`. The rows keep the time of the last send,
+so any process of the zone may have sent it.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ log = logging.getLogger(__name__)
 
 State = PlacementState
 PAUSE_PER_AGE = 0.25
-"""Pause between two questions, as a share of the time since something was sent."""
+"""Pause between two polls, as a share of the time since the last send."""
 
 
 class Sync:
-    """When this process asks the zone's children next."""
+    """Schedule of this process for polling the zone's children."""
 
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
@@ -49,7 +49,7 @@ class Sync:
         self._asked: frozenset[str] = frozenset()
 
     def step(self) -> float:
-        """Ask if it is time; the pause until the next look, which costs a child nothing."""
+        """Ask the children that are due; return the pause until the next step."""
         clock, conf = self._zone.clock, self._zone.conf
         ready = ready_ids(self._zone)
         # One that has come back is asked at once: what it has to tell may be long awaited.
@@ -72,7 +72,7 @@ def pause_s(conf: Conf, age_s: float) -> float:
 
 
 def ask(zone: Zone) -> bool:
-    """Ask each child once what has changed; whether a child has more to tell."""
+    """Ask each child once for its changes; tell whether a child has more."""
     known = [k.child for k in zone.children.snapshot() if isinstance(k.status, Ready)]
     cursors = zone.store.read(child_rows.cursors)
     timeout_s = zone.conf.build_timeout
@@ -92,7 +92,7 @@ def ask(zone: Zone) -> bool:
 
 
 def _apply(zone: Zone, child_id: str, asked_from: str, changes: Changes, tx: Transaction) -> bool:
-    """Take a page over, unless another process has read further meanwhile: this one is older then."""
+    """Apply a page, unless another process has read further meanwhile."""
     if not child_rows.is_at(tx, child_id, asked_from):
         return False
     apply_changes(zone, tx, child_id, changes.items)
@@ -101,7 +101,7 @@ def _apply(zone: Zone, child_id: str, asked_from: str, changes: Changes, tx: Tra
 
 
 def wake_for(zone: Zone, items: Sequence[InstanceChange]) -> None:
-    """Let go on what follows from these changes: another place for what failed, the end of what ended."""
+    """Wake whoever acts on these changes: workers for failed builds, calls that end instances."""
     if any(item.state is BuildState.FAILED for item in items):
         zone.wake.boots()
     if any(item.status is InstanceStatus.ERROR for item in items):
@@ -109,10 +109,10 @@ def wake_for(zone: Zone, items: Sequence[InstanceChange]) -> None:
 
 
 def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[InstanceChange]) -> None:
-    """Bring instances to what their child says, as far as their present placement is the one it speaks of.
+    """Apply a child's changes to the instances whose present placement they name.
 
-    What is said of an attempt whose confirm is not answered yet is that answer. A build that failed is tried
-    elsewhere; of an instance that has ended in ERROR, what is left below is deleted.
+    A change of an attempt whose confirm is unanswered counts as that answer. A failed build is tried
+    elsewhere; the remains of an instance in ERROR are deleted in the child.
     """
     items = _news(tx, items)
     failed = [item.uuid for item in items if item.state is BuildState.FAILED]
@@ -136,7 +136,7 @@ def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[In
 
 
 def _news(tx: Transaction, items: Sequence[InstanceChange]) -> list[InstanceChange]:
-    """Without what is as they say already: most have been told by the answers to this zone's own calls."""
+    """Leave out changes that the rows already have: most came with the answers to this zone's own calls."""
     known = placements.unmarred(tx, [item.uuid for item in items])
     confirmed = State.CONFIRMED.value
     return [
@@ -150,7 +150,7 @@ def _news(tx: Transaction, items: Sequence[InstanceChange]) -> list[InstanceChan
 def _take_over(
     tx: Transaction, change: int, place: Placement, row: Instance, item: InstanceChange, now: float
 ) -> None:
-    """The status of an instance that was built below, and the end of its place there with that of itself."""
+    """Set the status of an instance that was built in a child; its placement ends with it."""
     match item.status:
         case InstanceStatus.DELETED:
             # Not by us: whoever runs the child has deleted it.

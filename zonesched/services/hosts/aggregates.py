@@ -1,7 +1,7 @@
-"""Aggregates of this zone's hosts: what its operator says of many hosts at once.
+"""Aggregates of this zone's hosts: metadata that its operator sets for many hosts at once.
 
-Metadata is free text that filters and weighers read. Three things count here as well: `availability_zone` is
-the hosts' one, `cpu_allocation_ratio` and its like are ratios, and both at once for every host in it.
+Metadata is free text that filters and weighers read. The zone itself reads `availability_zone` and the
+allocation ratios (`cpu_allocation_ratio` and its like); both take effect at once for every host in it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ MOST_METADATA = 128
 
 
 def list_aggregates(zone: Zone) -> list[AggregateView]:
-    """All aggregates, in the order in which they were made."""
+    """List all aggregates, in the order in which they were made."""
     found, names = zone.store.read(lambda tx: (rows.read_all(tx), rows.host_names(tx)))
     return [_view(aggregate, names.get(aggregate.id, ())) for aggregate in found]
 
 
 def show(zone: Zone, number: str) -> AggregateView:
-    """One aggregate. Raises NotFound."""
+    """Show one aggregate. Raises NotFound."""
     return zone.store.read(lambda tx: _shown(tx, _existing(tx, number).id))
 
 
@@ -56,11 +56,11 @@ def create(zone: Zone, name: str, availability_zone: str | None) -> AggregateVie
 def change(
     zone: Zone, number: str, *, name: str = "", metadata: Mapping[str, str | None] | None = None
 ) -> AggregateView:
-    """Another name ("" leaves it), and metadata to add, to change or, with None, to remove; the rest stays.
+    """Set the name ("" keeps it), and add, change or (with None) remove metadata; the rest stays.
 
-    A ratio that is no number is kept and does not count, which the log says. Raises NotFound, BadRequest for
-    too much metadata, Conflict for a name in use and for another availability zone than one that a host has
-    by another aggregate.
+    A ratio that is not a number is kept and ignored, with a log line. Raises NotFound, BadRequest for too
+    much metadata, Conflict for a name in use and for an availability zone that contradicts another
+    aggregate's.
     """
     wanted = dict(metadata or {})
     view = zone.store.write(lambda tx: _change(zone, tx, number, name, wanted))

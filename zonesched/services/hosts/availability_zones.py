@@ -1,4 +1,4 @@
-"""Availability zones: those of this zone's own hosts, and those that child zones tell of."""
+"""Availability zones: those of local hosts, and those that child zones report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zonesched.zones.child import Ready
 
 
 def names(zone: Zone) -> list[ZoneHosts]:
-    """All availability zones that a boot here may name, by name, without their hosts."""
+    """List all availability zones that a boot here may name, by name, without their hosts."""
     with zone.hosts.current() as table:
         here = _names(table, table.alive)
         taking = _names(table, table.alive & table.enabled)
@@ -28,7 +28,7 @@ def names(zone: Zone) -> list[ZoneHosts]:
 
 
 def with_hosts(zone: Zone) -> list[ZoneHosts]:
-    """The same, each with this zone's own hosts in it."""
+    """List the same, each with its local hosts."""
     hosts: defaultdict[str, list[ServiceView]] = defaultdict(list)
     for service in services.list_services(zone, binary=Binary.HOST.value):
         hosts[service.availability_zone].append(service)

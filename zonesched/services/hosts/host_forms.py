@@ -18,7 +18,7 @@ _CLASS = re.compile(r"[A-Z0-9_]{1,64}")
 
 
 def host_rows(zone: Zone, hosts: Sequence[HostForm]) -> list[HostRow]:
-    """A row per host, with the id it gets if it is new. Raises BadRequest, which names the field."""
+    """Make a row per host, with the id it gets if it is new. Raises BadRequest, which names the field."""
     _check_names(hosts)
     defaults = _default_ratios(zone)
     return [_host_row(zone, form, defaults) for form in hosts]

@@ -1,4 +1,4 @@
-"""What an operator sets of one host, whatever its agent reports: ratio and reserved amount of a class."""
+"""Operator's settings of one host, whatever its agent reports: ratio and reserved amount of a class."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from zonesched.store.store import Transaction
 
 
 def change(zone: Zone, host_id: str, changes: Mapping[str, SettingChange]) -> HypervisorView:
-    """Set or take back, by resource class; the host as it is then.
+    """Set or reset settings by resource class; return the host as it is then.
 
-    Raises NotFound, and BadRequest for a class that the host does not have and that nothing is set of.
+    Raises NotFound, and BadRequest for a class that the host does not have and that has no settings.
     """
     zone.store.write(lambda tx: _change(tx, host_id, changes))
     zone.wake.host_readers()

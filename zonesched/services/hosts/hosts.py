@@ -1,4 +1,4 @@
-"""What compute agents say and ask: which hosts they have, that they live, what should run and what does."""
+"""Calls of compute agents: their hosts, heartbeats, desired instances and reports."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ PAGE = 2000
 
 
 def register(zone: Zone, caller: Caller, service: str, hosts: Sequence[HostForm]) -> list[tuple[str, str]]:
-    """Store an agent's report of its hosts; (id, name) of each, in order. A repeat changes nothing.
+    """Store an agent's report of its hosts; return (id, name) of each, in order. A repeat changes nothing.
 
-    A service belongs to the user that registered it first. Raises BadRequest for a report that cannot be,
+    A service belongs to the user that registered it first. Raises BadRequest for an impossible report,
     Forbidden for another user's service, Conflict for a host of another user's service.
     """
     offered = host_rows(zone, hosts)
@@ -57,7 +57,7 @@ def register(zone: Zone, caller: Caller, service: str, hosts: Sequence[HostForm]
 
 
 def beat(zone: Zone, caller: Caller, service: str) -> None:
-    """Say that an agent lives. Raises NotFound, and Forbidden for another user's service."""
+    """Note a heartbeat of an agent. Raises NotFound, and Forbidden for another user's service."""
     _own(zone, caller, service)
 
 
@@ -80,7 +80,7 @@ def releasing(zone: Zone, caller: Caller, service: str) -> list[Attempt]:
 
 
 def claimed(zone: Zone, caller: Caller, service: str) -> AgentClaims:
-    """What is claimed on the service's hosts. Raises NotFound, Forbidden."""
+    """Read the claims on the service's hosts. Raises NotFound, Forbidden."""
     own = _known(zone, caller, service)
     return zone.store.read(lambda tx: agent_claims.read(tx, own.id))
 
@@ -88,7 +88,7 @@ def claimed(zone: Zone, caller: Caller, service: str) -> AgentClaims:
 def note_differences(
     zone: Zone, caller: Caller, service: str, amounts: Mapping[tuple[str, str], int]
 ) -> None:
-    """Keep for operators by how much an agent counts more, by host and resource class; the claims stay.
+    """Record for operators an agent's excess counts, by host and resource class; the claims stay.
 
     Raises NotFound, Forbidden.
     """
@@ -97,7 +97,7 @@ def note_differences(
 
 
 def report(zone: Zone, caller: Caller, service: str, reports: Sequence[AgentReport]) -> None:
-    """Take over what an agent found. A report of what is not, or no longer, to run there changes nothing.
+    """Apply an agent's reports. A report on an instance that should not run there changes nothing.
 
     Raises NotFound, Forbidden.
     """
@@ -111,7 +111,7 @@ def report(zone: Zone, caller: Caller, service: str, reports: Sequence[AgentRepo
 
 
 def list_hypervisors(zone: Zone) -> list[HypervisorView]:
-    """All hosts of this zone, by id."""
+    """List all hosts of this zone, by id."""
     views: list[HypervisorView] = []
     after = ""
     while page := _page(zone, after):
@@ -121,7 +121,7 @@ def list_hypervisors(zone: Zone) -> list[HypervisorView]:
 
 
 def show_hypervisor(zone: Zone, host_id: str) -> HypervisorView:
-    """One host of this zone. Raises NotFound."""
+    """Show one host of this zone. Raises NotFound."""
 
     def fn(tx: Transaction) -> HypervisorView:
         return _views(zone, tx, [existing(tx, host_id)])[0]
@@ -130,7 +130,7 @@ def show_hypervisor(zone: Zone, host_id: str) -> HypervisorView:
 
 
 def existing(tx: Transaction, host_id: str) -> HostRow:
-    """The host of that id. Raises NotFound."""
+    """Read the host of that id. Raises NotFound."""
     found = rows.read_one(tx, host_id)
     if found is None:
         raise NotFound("There is no such host.", code="host_not_found", field="id")
@@ -150,14 +150,14 @@ def _fetched(tx: Transaction, service_id: str, uuids: Sequence[str]) -> list[Des
 
 
 def _own(zone: Zone, caller: Caller, name: str) -> Service:
-    """The caller's service of that name: whatever it calls for, it lives. Raises NotFound, Forbidden."""
+    """Look up the caller's service; any call counts as a heartbeat. Raises NotFound, Forbidden."""
     found = _known(zone, caller, name)
     zone.heartbeats.note(found.id)
     return found
 
 
 def _known(zone: Zone, caller: Caller, name: str) -> Service:
-    """The same for what is called beside the agent's work, and says nothing of that."""
+    """Variant of `_calling` for calls apart from the agent's work, which are no heartbeat."""
     return zone.store.read(lambda tx: services.own(tx, name, caller.user_id))
 
 

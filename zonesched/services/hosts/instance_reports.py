@@ -1,4 +1,4 @@
-"""What agents report of instances: it counts only for the place where an instance is to run now."""
+"""Reports of agents on instances: each counts only for the present placement of its instance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from zonesched.store.store import Transaction
 
 @dataclass(frozen=True)
 class _Built:
-    """An instance that runs as it should."""
+    """Report of an instance that runs as it should."""
 
     uuid: str
     host_id: str
@@ -26,14 +26,14 @@ class _Built:
 
 @dataclass(frozen=True)
 class _Ended:
-    """The place of an instance that should run and does not, and why."""
+    """Report of an instance that should run and does not: its placement and the reason."""
 
     placement: Placement
     reason: str
 
 
 def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentReport]) -> bool:
-    """Write down what a service found on its hosts; whether any instance ended."""
+    """Write a service's reports on its hosts; tell whether any instance ended."""
     failed_uuids = [told.uuid for told in reports if told.state is AgentState.ERROR]
     build_retry.lock_with_alternates(tx, [told.uuid for told in reports], failed_uuids)
     _release(tx, service, reports)
@@ -103,7 +103,7 @@ def _write_built(tx: Transaction, change: int, built: Sequence[_Built], now: flo
 
 
 def _write_ended(tx: Transaction, change: int, ended: Sequence[_Ended], now: float) -> None:
-    """What ran is not built a second time: what was in it is lost, and its owner has to know."""
+    """End an instance that ran: it is not built again, since its data is lost and its owner has to know."""
     for end in ended:
         p = end.placement
         # A second report of the same in one call finds it moved on.

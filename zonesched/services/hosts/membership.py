@@ -1,8 +1,8 @@
-"""Taking over from the service group who lives.
+"""Heartbeats from a service group.
 
-What the group says becomes what the rows say, as a call of the agent would make it. So everything that judges
-an agent reads one thing, and a group that is away changes nothing: the rows say how long ago each was heard
-of, and agents whose group is away call the zone itself.
+Each member of the group gets a heartbeat in its row, as a call of the agent would make it. So every judgement
+of an agent reads the rows alone. An unavailable group changes nothing: the rows keep the time of the last
+heartbeat, and agents whose group is unavailable call the zone itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ AWAY_PAUSE_S = 2.0
 
 
 class Membership:
-    """One process that looks at its zone's group."""
+    """Poll of the zone's group by one process."""
 
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
@@ -29,7 +29,7 @@ class Membership:
         self._pause_s = min(LONGEST_PAUSE_S, zone.conf.service_down_time / 10)
 
     def step(self) -> float:
-        """Note all members as heard of; the pause until the next look."""
+        """Note a heartbeat of all members; return the pause until the next poll."""
         zone = self._zone
         try:
             members = zone.group.members()

@@ -1,9 +1,9 @@
 """A zone's processes, agents and hosts as OpenStack's services: enable, disable, force down, remove.
 
-There a compute service is one per host. Here an agent may have thousands: each host is a service of the
-binary nova-compute, which can be enabled, disabled and forced down by itself, and each agent is one of the
-binary zonesched-compute, which can be forced down with all its hosts. The zone's own processes, of the binary
-nova-scheduler, are only listed.
+In OpenStack each host has a compute service. Here an agent may have thousands of hosts: each is a service of
+the binary nova-compute, which can be enabled, disabled and forced down by itself, and each agent is one of
+the binary zonesched-compute, which can be forced down with all its hosts. The zone's own processes, of the
+binary nova-scheduler, are only listed.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def change(zone: Zone, service_id: str, wanted: ServiceChange) -> ServiceView:
 
 
 def change_named(zone: Zone, host: str, binary: str, wanted: ServiceChange) -> ServiceView:
-    """As `change`, of the service that `host` name and `binary` name together."""
+    """Variant of `change` for the service that `host` and `binary` name together."""
     found = list_services(zone, host, binary)
     if not found:
         raise NotFound(NO_SUCH, code="service_not_found", field="host")

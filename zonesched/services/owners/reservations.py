@@ -104,7 +104,7 @@ def _visible(reservation: Reservation, scope: Scope) -> bool:
 
 
 def _counts(counted: Mapping[InstanceStatus, int]) -> dict[str, int]:
-    """The counts by name, in the order of the statuses, without zeros."""
+    """Counts by name, in the order of the statuses, without zeros."""
     return {status.value: counted[status] for status in InstanceStatus if counted.get(status)}
 
 
@@ -136,8 +136,8 @@ PAGE = 1000
 def changes(zone: Zone, caller: Caller, cursor: str) -> tuple[Sequence[InstanceChange], str, bool]:
     """Return a page of changes of this parent's instances since `cursor` ("" for all), its cursor, and more.
 
-    The cursor is opaque to the parent. Raises BadRequest for one that this zone did not give, or gave in a
-    history that its database does not have: put back from a copy, it would keep silent about what is new.
+    The cursor is opaque to the parent. Raises BadRequest for one that this zone did not give, or gave before
+    its database was restored from a copy: the changes since then would be left out.
     """
     cursors = CursorBox(zone.host_id_secret)
     try:

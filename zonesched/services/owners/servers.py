@@ -52,7 +52,7 @@ class _Found:
     places: Sequence[Placement]
     local_hosts: Mapping[str, HostAdminState]
     sent: InstanceChange | None
-    """For a parent, where its attempt stands."""
+    """Status of its attempt, for a parent."""
 
     @property
     def place(self) -> Placement | None:

@@ -57,9 +57,9 @@ def hold_builds(
     hold_s: float,
     spec: RequestSpec,
 ) -> list[BuildAnswer]:
-    """Hold a place for each build, here or in the child that offered it; one answer each, in order.
+    """Hold a host for each build, here or in the child that offered it; one answer each, in order.
 
-    Raises BlobRefused, with nothing created, when no entry of any build opens, and OverLimit.
+    Raises BlobRefused, with nothing created, if no entry of any build opens, and OverLimit.
     """
     ends_at = zone.clock.monotonic() + min(spec.time_budget_s, zone.conf.max_time_budget)
     tracing.about(reservation_id)

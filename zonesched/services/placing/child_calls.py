@@ -33,7 +33,7 @@ State = PlacementState
 
 @dataclass(frozen=True)
 class _Batch:
-    """The placements of one reservation in one child."""
+    """Placements of one reservation in one child."""
 
     child_id: str
     caller_id: str

@@ -64,7 +64,7 @@ class Claimed:
 
     @property
     def all_local(self) -> bool:
-        """Whether every place is on a local host and was claimed."""
+        """Tell whether every placement is on a local host and was claimed."""
         return not self.failed and all(isinstance(p.place, LocalPlace) for p in self.places)
 
 

@@ -1,4 +1,4 @@
-"""What each child of a zone came to in a select: asked or not, answered or silent, and why."""
+"""Traces of a zone's children in a select: asked or not, answered or unreachable, and why."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def traces_of(
     asked: EligibleChildren,
     outcomes: Sequence[Done[ChildOffer] | Failed | Late],
 ) -> list[ChildTrace]:
-    """What each child told, or why it was not asked, in the order in which they were added."""
+    """Trace each child's answer, or the reason it was not asked, in the order in which they were added."""
     told = {
         child.id: _told(spec, child, outcome) for child, outcome in zip(asked.to_ask, outcomes, strict=True)
     }
@@ -35,7 +35,7 @@ def traces_of(
 
 
 def kept_out(zone: Zone) -> list[ChildTrace]:
-    """Of a request that is for this zone's own hosts alone."""
+    """Trace the children for a request that stays on local hosts."""
     children = [known.child for known in zone.children.snapshot()]
     return [ChildTrace(c.id, c.name, ChildOutcome.NOT_FITTING, "own_hosts_only") for c in children]
 
@@ -47,7 +47,7 @@ _MISFITS = {
     "not_enough_resources": "ResourceClassFilter",
     "group_elsewhere": "server_group",
 }
-"""What would refuse every host of a child that is not asked for this code."""
+"""Filter that would refuse every host of a child that is ineligible for this code."""
 
 
 def _told(spec: RequestSpec, child: Child, outcome: Done[ChildOffer] | Failed | Late) -> ChildTrace:

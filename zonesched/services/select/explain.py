@@ -13,7 +13,7 @@ _Key = tuple[str, str]
 
 
 def explain(why: Iterable[Why], how_much: str) -> Sequence[Mapping[str, Any]]:
-    """What refused hosts in a zone and all below it, summed up, in order of filter and code.
+    """Sum up the refusals in a zone and its child zones, in order of filter and code.
 
     `how_much`: none, reasons (filter and code of what refused any), or counts (before and after as well, as
     far as they are known). No more lines and no higher counts than a parent takes, the zone's own first:

@@ -65,7 +65,7 @@ def change_for_parent(change: InstanceChange) -> InstanceChange:
 
 
 def refusals_for(reason: str, why: DecisionTrace) -> list[str]:
-    """What refused hosts, for a reason that is about that; nothing for others."""
+    """Codes of refused hosts, for a reason that is about hosts; none for others."""
     return refusals(why) if reason in _REFUSED else []
 
 

@@ -1,4 +1,4 @@
-"""What a zone says of itself and all below it: extremes over hosts, and no host by name.
+"""Info of a zone and its child zones: extremes over hosts, and no host by name.
 
 The ranges of weighers are free amounts as they stand: for the built-in weighers, the least and the most that
 any one host has free. Where a subtree has one host, its range is that host.
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 def is_ready(zone: Zone) -> bool:
-    """Whether the zone's rows can be read; a zone that is not ready takes no requests."""
+    """Tell whether the zone's rows can be read; a zone that is not ready takes no requests."""
     try:
         return schema.state(zone.store) is SchemaState.CURRENT
     except StoreError:

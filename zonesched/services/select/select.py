@@ -69,15 +69,15 @@ BEST_HOSTS = 10
 
 
 class LocalHosts(Protocol):
-    """Where the own hosts are read from."""
+    """Source of the local hosts."""
 
     def for_request(self, spec: RequestSpec) -> AbstractContextManager[FoundHosts]:
-        """Those to look at for a request, for this thread alone until the block ends."""
+        """Lend the hosts for a request to this thread alone until the block ends."""
 
 
 @dataclass(frozen=True)
 class Basis:
-    """What a plan was made from: what the own hosts were asked and offered, and what is `below`.
+    """Basis of a plan: the request to the local hosts, their offer, and the offers from `below`.
 
     `child_ranges` and `has_children` are what the weighing was chosen by.
     """
@@ -135,7 +135,7 @@ def decide(zone: Zone, spec: RequestSpec, caller_id: str, scored: int = 0) -> De
 def decide_on(
     zone: Zone, hosts: LocalHosts, spec: RequestSpec, caller_id: str, scored: int
 ) -> tuple[Decision, Basis]:
-    """As `decide`, on these own hosts, for a request that comes from no other zone; and what it was by."""
+    """Variant of `decide` on these local hosts, for a user's request; returns its basis too."""
     started_at = zone.clock.monotonic()
     context = _context(zone, spec, caller_id)
     deadline = WorkDeadline(zone.clock.monotonic, started_at + spec.time_budget_s - _reserve_s(zone, spec))
@@ -154,7 +154,7 @@ def decide_on(
 
 
 def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> SealedOffer:
-    """What this zone and all below it offer, sealed for this caller, project and request.
+    """Offer hosts of this zone and its child zones, sealed for this caller, project and request.
 
     At most `max_entries_per_select` entries, alternates included. Raises Unavailable for a zone without a key
     of its own, BadRequest for an affinity request of more instances than that, OverLimit, ZoneBusy, NotReady.
@@ -185,7 +185,7 @@ def check_ready(zone: Zone) -> None:
 
 
 def _capped(spec: RequestSpec, max_entries: int) -> RequestSpec:
-    """The spec, asking for no more entries than one answer may have."""
+    """Cap the spec's number of entries at the limit of one answer."""
     if spec.policy is Policy.AFFINITY:
         if spec.num_instances > max_entries:
             raise BadRequest(
@@ -232,7 +232,7 @@ def _own_basis(
 
 
 def judge_host(zone: Zone, spec: RequestSpec, caller_id: str, name_or_id: str) -> HostJudgement:
-    """What a select for this request would say of one own host now. Raises NotFound, and as a select."""
+    """Judge one local host for this request as it is now. Raises NotFound, and the errors of a select."""
     with zone.hosts.current() as table:
         rows = [*table.rows_named([name_or_id]).tolist(), *table.rows_of([name_or_id]).tolist()]
         if not rows:
@@ -246,16 +246,16 @@ def judge_host(zone: Zone, spec: RequestSpec, caller_id: str, name_or_id: str) -
 
 
 def own_capabilities(zone: Zone) -> Mapping[str, frozenset[str]]:
-    """What this zone's own configuration says it offers, by key."""
+    """Capabilities from this zone's configuration, by key."""
     pairs = (text.partition("=") for text in zone.conf.zone_capabilities)
     return {key.strip(): frozenset(v.strip() for v in values.split(";")) for key, _, values in pairs}
 
 
 def _context(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
-    """Who asks, and which own hosts that concerns, by own rows.
+    """Context of a request: its caller, and the local hosts it concerns, by this zone's rows.
 
-    Those whose claim or build failed for this very request, those of its owner's instances that its hints
-    name, and the one where its affinity group is.
+    The context has the hosts whose claim or build failed for this request, those of its owner's instances
+    that its hints name, and the one where its affinity group is.
     """
 
     tie_key = zone.tie_secret.request_key(caller_id, spec.request_id, content_digest(spec))
@@ -313,7 +313,7 @@ def _ask_children(
 
 
 def _of_group(asked: EligibleChildren, group: GroupPlace) -> EligibleChildren:
-    """Only the child where the request's group is, none where it is on a host of this zone."""
+    """Select the child where the request's group is, or none if it is on a host of this zone."""
     match group:
         case Anywhere():
             return asked
@@ -326,7 +326,7 @@ def _of_group(asked: EligibleChildren, group: GroupPlace) -> EligibleChildren:
 def _merge(
     zone: Zone, spec: RequestSpec, own: Offer, answers: _ChildAnswers, below: Sequence[Source]
 ) -> BuildPlan:
-    """One plan of all offers."""
+    """Merge all offers into one plan."""
     merged = merge_sources(spec, [own_source(zone.uuid, spec, own), *below])
     return BuildPlan(
         entries=merged.entries,

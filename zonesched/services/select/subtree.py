@@ -1,7 +1,7 @@
-"""What a zone and its children have together: its own first, and no more than a parent reads.
+"""Union of a zone's and its children's info: its own first, and no more than a parent reads.
 
-Each part is limited as `zones.answers` limits it, and to a share of an answer's bytes; so a child that tells
-of very much cannot make its parent's own answer one that nobody takes.
+Each part has the limits of `zones.answers` and a share of an answer's bytes, so that a child with a very
+large info cannot make its parent's own answer too large.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from zonesched.scheduler.scale import Range, merge_ranges
 from zonesched.zones.answers import MAX_CAPABILITIES, MAX_INFO_ITEMS
 
 NAME_BYTES = 300_000
-"""Of the names in one part of the answer: an answer has five, and 4 MiB at most."""
+"""Limit of bytes for the names in one part of the answer: an answer has five, and 4 MiB at most."""
 
 VALUE_BYTES = 4096
-"""Of the values of one capability."""
+"""Limit of bytes for the values of one capability."""
 
 T = TypeVar("T")
 
 
 class Told(NamedTuple, Generic[T]):
-    """A part of the answer; `whole` is false where something was left out."""
+    """Part of the answer; `whole` is false if something was left out."""
 
     part: T
     whole: bool
 
 
 def texts(own: Set[str], below: Iterable[Set[str]]) -> Told[list[str]]:
-    """All names that occur, sorted."""
+    """Collect all names, sorted."""
     names = frozenset(own).union(*below)
     kept = _own_first(own, names, MAX_INFO_ITEMS)
     return Told(sorted(kept), len(kept) == len(names))
 
 
 def ranges(own: Mapping[str, Range], below: Iterable[Mapping[str, Range]]) -> Told[dict[str, str]]:
-    """The documents' form of each range, "min,max" over all that occur, by name."""
+    """Merge the ranges by name, in the documents' form "min,max"."""
     merged = merge_ranges(own, *below)
     kept = _own_first(own.keys(), merged.keys(), MAX_INFO_ITEMS)
     told = {name: f"{merged[name].low!r},{merged[name].high!r}" for name in sorted(kept)}
@@ -46,7 +46,7 @@ def ranges(own: Mapping[str, Range], below: Iterable[Mapping[str, Range]]) -> To
 def capabilities(
     own: Mapping[str, frozenset[str]], below: Iterable[Mapping[str, frozenset[str]]]
 ) -> Told[list[str]]:
-    """Lines of "key=value;value" with all values that occur, sorted by key."""
+    """Merge capabilities into lines of "key=value;value", sorted by key."""
     merged: dict[str, frozenset[str]] = {}
     for one in (own, *below):
         for key, values in one.items():

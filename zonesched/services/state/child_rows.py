@@ -24,9 +24,10 @@ class StoredChildren:
         self._secret_box = secret_box
 
     def list_children(self) -> Sequence[Child]:
-        """All of them, in the order in which they were added.
+        """Read all children, in the order in which they were added.
 
-        One whose credential cannot be decrypted has an empty one: it refuses our calls, so it is offline.
+        A child whose credential cannot be decrypted gets an empty one: it refuses our calls, so it is
+        offline.
         """
         return [self.child(row) for row in self._store.read(rows.read_all)]
 
@@ -46,11 +47,11 @@ class StoredChildren:
         return self._store.write(fn)
 
     def encrypt(self, child_id: str, password: str) -> str:
-        """A child's credential as its row keeps it. Raises Unavailable for a zone without a key for it."""
+        """Encrypt a child's credential for its row. Raises Unavailable for a zone without a key."""
         return self._secret_box.encrypt("children", child_id, "password", password)
 
     def child(self, row: ChildRow) -> Child:
-        """A row as the child that is called."""
+        """Make the child of a row."""
         try:
             password = self._secret_box.decrypt("children", row.id, "password", row.encrypted_password)
         except Unavailable as error:

@@ -1,9 +1,9 @@
-"""Signs of life, gathered by each process and written down together.
+"""Heartbeats, gathered by each process and written together.
 
-An agent lives when it calls for anything. What a process has heard is written a little later, hundreds of
-services in one statement, and of a service that keeps calling only now and then: so a zone of very many
-agents does not spend its database on heartbeats. What dies with a process unwritten costs nothing: the agent
-calls again long before it counts as down.
+Any call of an agent is a heartbeat. A process writes heartbeats a little later, hundreds of services in one
+statement, and those of a service that keeps calling only now and then, so that a zone of very many agents
+does not spend its database on them. Heartbeats that die with a process cost nothing: the agent calls again
+long before it counts as down.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ WRITE_PAUSE_S = 1.0
 """Seconds between two writes, unless `service_down_time` asks for more."""
 
 WRITES_PER_DOWN_TIME = 6
-"""A service that keeps calling is written down so often within `service_down_time`."""
+"""Writes per `service_down_time` for a service that keeps calling."""
 
 
 class Heartbeats:
-    """The services that called this process and have not been written down yet."""
+    """Services that called this process and whose heartbeats are not written yet."""
 
     def __init__(self, store: Store, clock: Clock, service_down_time_s: float) -> None:
         self.pause_s = min(WRITE_PAUSE_S, service_down_time_s / 10)
@@ -34,13 +34,13 @@ class Heartbeats:
         self._written_at: dict[str, float] = {}
 
     def note(self, service_id: str) -> None:
-        """A service, known to the store, has called just now."""
+        """Note a call of a service that the store knows."""
         with self._lock:
             if not self._is_fresh(service_id, self._clock.now()):
                 self._heard.add(service_id)
 
     def write(self) -> float:
-        """Write down who has called; the pause until the next time. What cannot be written is dropped."""
+        """Write the heartbeats, or drop them if that fails; return the pause until the next time."""
         now = self._clock.now()
         with self._lock:
             heard, self._heard = self._heard, set()

@@ -1,4 +1,4 @@
-"""The zone's hosts in memory, kept current with what the store says: the one owner of a HostTable."""
+"""Cache of the zone's hosts, refreshed from the store: the one owner of a HostTable."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from zonesched.store.hosts import Watermark
 from zonesched.store.store import Store, Transaction
 
 REREAD_S = 600.0
-"""Seconds in which every host is read again, changed or not: what was missed is mended by then."""
+"""Seconds in which every host is read again, changed or not: a missed change heals by then."""
 
 PAGE = 2000
 """Hosts that are read again at one time."""
 
 BEAT_OVERLAP_S = 2.0
-"""How far the clocks of two processes of one zone may differ without a heartbeat being overlooked."""
+"""Seconds by which the clocks of two processes of one zone may differ without missing a heartbeat."""
 
 
 class HostCache:
-    """One HostTable that reads what changed whenever it is used, and a share of all hosts now and then.
+    """One HostTable that reads changed hosts whenever it is used, and a share of all hosts now and then.
 
-    With a `max_age_s`, what was read is used for so long before anything is read again, unless it expires or
-    shows no host that can take anything.
+    With a `max_age_s`, the rows are used for these seconds before anything is read again, unless they expire
+    or have no host that can take anything.
     """
 
     def __init__(
@@ -59,20 +59,20 @@ class HostCache:
         self._ended = 0
 
     def expire(self) -> None:
-        """Read what changed at the next use: somebody has found that the table is behind."""
+        """Refresh at the next use: a caller has found that the table is behind."""
         self._expired = True
 
     def read_again(self) -> None:
-        """Read now what changed, so that the next use finds little to read."""
+        """Refresh now, so that the next use finds little to read."""
         self.expire()
         with self.current():
             pass
 
     @contextmanager
     def current(self) -> Iterator[HostTable]:
-        """The table as the store is now, for this thread alone until the block ends.
+        """Lend the refreshed table to this thread alone until the block ends.
 
-        Who waits for others is spared a read when one of them began its own after this call.
+        A caller that waits for others is spared a read if one of them began its own after this call.
         """
         begun_before = self._begun
         with self._lock:
@@ -86,10 +86,10 @@ class HostCache:
             yield FoundHosts(table)
 
     def check_ready(self) -> None:
-        """A zone without hosts is one that has no room."""
+        """A zone without hosts is ready: it has no free slots."""
 
     def snapshot(self) -> tuple[tuple[HostRow, ...], Mapping[str, bool]]:
-        """Every host as the store is now, and which services are up, by id."""
+        """Read every host from the store, and the services that are up, by id."""
         begun_before = self._begun
         with self._lock:
             self._refresh(begun_before)

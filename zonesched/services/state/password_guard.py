@@ -22,11 +22,11 @@ from zonesched.seams import Clock
 log = logging.getLogger(__name__)
 
 FREE_OF_USER, FREE_OF_ADDRESS = 5, 20
-"""Wrong passwords without a pause; many people may share an address."""
+"""Number of wrong passwords without a pause; many people may share an address."""
 
 LONGEST_PAUSE_S = 60.0
 FORGOTTEN_AFTER_S = 900.0
-"""Wrong passwords no longer count after so many seconds without another."""
+"""Seconds without another wrong password after which they no longer count."""
 
 MAX_KEYS = 10_000
 """User names and addresses that are remembered; above it the oldest is evicted, to its favour."""
@@ -55,7 +55,7 @@ class PasswordGuard:
         self._signed_in: dict[str, None] = {}
 
     def check(self, name: str, address: str, verify: Callable[[], bool]) -> bool:
-        """Whether `verify` finds the password right; it runs when no other check does.
+        """Tell whether `verify` accepts the password; one check runs at a time.
 
         Wrong passwords count against the name and the address; from an address where this name has signed in
         before, against the pair alone, so that others' guesses lock nobody out there. Raises OverLimit during
@@ -78,7 +78,7 @@ class PasswordGuard:
             return is_right
 
     def check_again(self, verify: Callable[[], bool]) -> bool:
-        """Whether `verify` finds a password right that was right before; it skips pauses and the queue."""
+        """Tell whether `verify` accepts a password that was right before; it skips pauses and the queue."""
         with self._scrypt:
             return verify()
 

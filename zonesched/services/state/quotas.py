@@ -1,10 +1,10 @@
-"""How much is too much: limits of the zone, of each project and of each parent, and what is taken of them.
+"""Quotas and rate limits of the zone, of each project and of each parent, and their use.
 
-Rates are buckets of one minute's worth, kept by each process. Counts are read from the database, but only now
-and then: in between, a process adds what it has let pass itself, and counts anew before it refuses. So
-no one is refused wrongly, and processes beside each other exceed a limit by what they accept in `COUNT_S`.
+Rates are token buckets of one minute's worth, kept by each process. Counts are read from the database now and
+then: in between, a process adds what it has admitted itself, and reads again before it refuses. So nobody is
+refused wrongly, and several processes exceed a limit by what they admit in `COUNT_S`.
 
-The zone's options count for all; what single projects and parents have of their own is read as often.
+The zone's options apply to all; quota overrides of projects and parents are read as often.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from zonesched.store.store import Store, Transaction
 
 BUSY_RETRY_S = 2
 FULL_RETRY_S = 30
-"""When to come again: what is under way ends soon, instances are deleted by people."""
+"""Retry-After of a busy zone, whose work ends soon, and of a full quota, which people free."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """One limit of a caller, and how much of it is taken, where that `is_counted`; `unit`: "" or a time."""
+    """Limit of a caller and its use, if that `is_counted`; `unit`: "" or a unit of time."""
 
     name: str
     most: int
@@ -39,7 +39,7 @@ class Limit:
 
 
 class Limits:
-    """The limits of one zone, as one process of it watches them."""
+    """Quotas and rate limits of one zone, enforced by one process."""
 
     def __init__(self, conf: Conf, zone_uuid: str, store: Store, clock: Clock) -> None:
         self._conf = conf
@@ -54,7 +54,7 @@ class Limits:
         self._own_until = -math.inf
 
     def admit_boot(self, tx: Transaction, project_id: str, instances: int) -> None:
-        """Let a boot of a project pass, which is new. Raises OverLimit and ZoneBusy."""
+        """Admit a new boot of a project. Raises OverLimit and ZoneBusy."""
         conf, zone, me = self._conf, self._zone_uuid, project_id
         self._read_own(lambda: own_limits.read_all(tx))
         if not self._has_room("open", 1, conf.max_open_boots, lambda: usage.open_boots(tx, zone)):
@@ -77,7 +77,7 @@ class Limits:
             raise OverLimit(message, wait_s, code="project_boots_per_minute")
 
     def admit_select(self, parent_id: str) -> None:
-        """Let a parent's select pass. Raises OverLimit."""
+        """Admit a parent's select. Raises OverLimit."""
         self._read_own(lambda: self._store.read(own_limits.read_all))
         for code, rate, amount in (
             ("parent_selects_per_minute", self._selects, 1),
@@ -88,11 +88,11 @@ class Limits:
                 raise OverLimit(f"{code} is {most} here.", wait_s, code=code)
 
     def told(self, parent_id: str, entries: int) -> None:
-        """A parent was told so many entries."""
+        """Note the number of entries in an answer to a parent."""
         self._entries.take(parent_id, self._most(parent_id, "parent_entries_per_minute"), entries)
 
     def admit_builds(self, tx: Transaction, parent_id: str, new_instances: int) -> None:
-        """Let a parent's builds of new instances pass. Raises OverLimit."""
+        """Admit a parent's builds of new instances. Raises OverLimit."""
         self._read_own(lambda: own_limits.read_all(tx))
         most = self._most(parent_id, "parent_instances")
         if new_instances and not self._has_room(
@@ -101,7 +101,7 @@ class Limits:
             raise OverLimit(f"parent_instances is {most} here.", FULL_RETRY_S, code="parent_instances")
 
     def of_project(self, tx: Transaction, project_id: str) -> list[Limit]:
-        """The limits of a project, with what is taken of each now."""
+        """Read the limits of a project and their present use."""
         self.read_own_anew(tx)
         conf, zone, me = self._conf, self._zone_uuid, project_id
         rate = self._most(me, "project_boots_per_minute")
@@ -114,7 +114,7 @@ class Limits:
         ]
 
     def of_parent(self, tx: Transaction, parent_id: str) -> list[Limit]:
-        """The limits of a parent, likewise."""
+        """Read the limits of a parent and their present use."""
         self.read_own_anew(tx)
         me = parent_id
         selects = self._most(me, "parent_selects_per_minute")
@@ -127,7 +127,7 @@ class Limits:
         ]
 
     def read_own_anew(self, tx: Transaction) -> None:
-        """Go by what projects and parents have of their own now."""
+        """Read the quota overrides again at the next use."""
         self._own_until = -math.inf
         self._read_own(lambda: own_limits.read_all(tx))
 
@@ -138,7 +138,7 @@ class Limits:
             self._own_until = now + COUNT_S
 
     def _most(self, subject: str, name: str) -> int:
-        """What a project or a parent may have: its own limit, else the option for all."""
+        """Limit of a project or a parent: its override, else the option for all."""
         return int(self._own.get(subject, {}).get(name, self._conf[name]))
 
     def _has_room(self, key: str, more: int, most: int, count: Callable[[], int]) -> bool:

@@ -1,4 +1,4 @@
-"""Who has how much: rates and numbers by key, in this process's memory."""
+"""Rate limiters and cached counts by key, in this process's memory."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Callable
 from zonesched.seams import Clock
 
 COUNT_S = 10.0
-"""Seconds that a number is believed before it is counted anew."""
+"""Seconds that a count is cached before it is read again."""
 
 MOST_KEYS = 10_000
-"""Keys that are remembered; beyond it the one that came first is forgotten, to its favour."""
+"""Limit of keys; above it the oldest key is evicted and its use starts again at zero."""
 
 
 class RateLimiter:
-    """What each key has taken of what it may have in a minute, which is given back evenly.
+    """Token buckets by key: each refills evenly over a minute.
 
-    What is taken may exceed that: the next has to wait until it is made up for.
+    A take may exceed the bucket: the next one has to wait until it has refilled.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -27,7 +27,7 @@ class RateLimiter:
         self._known: dict[str, tuple[float, float]] = {}
 
     def take(self, key: str, per_minute: int, amount: int = 1) -> int:
-        """0 where the key may have it, else whole seconds until it may have anything."""
+        """Take `amount` tokens; return 0, or the whole seconds until the key may take any."""
         with self._lock:
             taken = self._taken(key, per_minute)
             if taken >= per_minute:
@@ -39,7 +39,7 @@ class RateLimiter:
             return 0
 
     def used(self, key: str, per_minute: int) -> int:
-        """How much of a minute's worth is not there now."""
+        """Tokens of a minute's worth that are taken now."""
         with self._lock:
             return math.ceil(self._taken(key, per_minute))
 
@@ -58,7 +58,7 @@ class CachedCounts:
         self._known: dict[str, tuple[int, float]] = {}
 
     def add(self, key: str, more: int, most: int, count: Callable[[], int]) -> bool:
-        """Whether there is room for so many more, which then count; `count` gives the number as it is."""
+        """Tell whether the limit admits `amount` more, and add them; `count` reads the present number."""
         now = self._clock.monotonic()
         with self._lock:
             number, at = self._known.get(key, (0, -math.inf))

@@ -1,6 +1,6 @@
-"""The zone's hosts without a table in memory: each request reads those that the database finds for it.
+"""The zone's hosts without a table in memory: each request reads the hosts that the database finds for it.
 
-The choice is the one that HostCache's table leads to while the filters that ask for the same are enabled.
+The choice equals HostCache's as long as the filters with the same demands are enabled.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from zonesched.store.store import Store, Transaction
 log = logging.getLogger(__name__)
 
 REPEATING = (AvailabilityZoneFilter, CoreFilter, DiskFilter, RamFilter, ResourceClassFilter, TraitsFilter)
-"""Filters that refuse nothing that the database has found."""
+"""Filters whose demands the database query already enforces."""
 
 RETRY_AFTER_S = 10
 
 
 class SqlHosts:
-    """What HostCache does, with nothing kept from one request to the next."""
+    """A HostCache that keeps nothing from one request to the next."""
 
     def __init__(self, store: Store, clock: Clock, service_down_time_s: float, plugins: Plugins) -> None:
         self._store = store
@@ -72,11 +72,11 @@ class SqlHosts:
 
     @contextmanager
     def for_request(self, spec: RequestSpec) -> Iterator[FoundHosts]:
-        """The hosts that have what the request needs, and how many others there are."""
+        """Read the hosts that meet the request's demands, and count the others."""
         yield self._store.read(lambda tx: self._find(tx, spec))
 
     def snapshot(self) -> tuple[tuple[HostRow, ...], Mapping[str, bool]]:
-        """Every host as the store is now, and which services are up, by id."""
+        """Read every host from the store, and the services that are up, by id."""
         return self._store.read(lambda tx: (tuple(hosts.every(tx)), self._services_up(tx)))
 
     def _find(self, tx: Transaction, spec: RequestSpec) -> FoundHosts:
@@ -103,7 +103,7 @@ class SqlHosts:
         )
 
     def _among(self, tx: Transaction, spec: RequestSpec) -> tuple[Among, ...]:
-        """The zone's rules of aggregates, as those say of each aggregate alone."""
+        """Rules of the zone's aggregates, each judged by itself."""
         known = host_search.populated_aggregates(tx)
         facts = [HostRow(HostFacts(a.id, a.name, aggregates=(a,)), {}) for a in known]
         return tuple(
@@ -116,7 +116,7 @@ class SqlHosts:
 
 
 def repeated_by(filters: HostFilters) -> Sequence[str]:
-    """The enabled filters that ask for what the database has asked for."""
+    """Enabled filters whose demands the database query enforces."""
     return [host_filter.name for host_filter in filters.default if isinstance(host_filter, REPEATING)]
 
 
