@@ -45,6 +45,9 @@ class Link:
                 _close(sock)
 
     def close(self) -> None:
+        with suppress(OSError):
+            # Wakes the thread that accepts; to close the socket does not.
+            self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
         self.set(Way.CUT)
 

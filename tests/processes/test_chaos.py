@@ -43,6 +43,8 @@ def link() -> Iterator[Link]:
         made = Link(server.getsockname()[1])
         yield made
         made.close()
+        # To close a listening socket does not wake the thread that accepts on it.
+        server.shutdown(socket.SHUT_RDWR)
 
 
 def ask(link: Link, timeout_s: float = 5.0) -> bytes:

@@ -129,8 +129,8 @@ class TestRabbitMq:
         with running(tmp_path, free_port(), url(server.port), poll_s) as zone:
 
             def is_told() -> bool:
-                heard = zone.metric("zonesched_hints_sent_total")
-                return zone.boot() < poll_s / 3 and zone.metric("zonesched_hints_sent_total") > heard
+                heard = zone.metric("zonesched_notifications_sent_total")
+                return zone.boot() < poll_s / 3 and zone.metric("zonesched_notifications_sent_total") > heard
 
             eventually("the agent is told", is_told, timeout_s=30)
 
@@ -141,7 +141,7 @@ class TestRabbitMq:
             zone.active_in(hung)
             server.kill()
             zone.active_in(zone.accept())
-            eventually("a hint is dropped", lambda: zone.metric("zonesched_hints_dropped_total") >= 1)
+            eventually("a hint is dropped", lambda: zone.metric("zonesched_notifications_dropped_total") >= 1)
             server.start()
             eventually("the agent is told again", is_told, timeout_s=60)
 

@@ -417,6 +417,6 @@ def test_what_became_of_hints_is_among_the_metrics(zone: Zone, exchange: Exchang
 
     text = metrics.text().decode()
 
-    assert "zonesched_hints_sent_total 1.0" in text
-    assert "zonesched_hints_dropped_total 1.0" in text
-    assert "zonesched_hints_heard_total 0.0" in text
+    assert "zonesched_notifications_sent_total 1.0" in text
+    assert "zonesched_notifications_dropped_total 1.0" in text
+    assert "zonesched_notifications_received_total 0.0" in text

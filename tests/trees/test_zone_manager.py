@@ -23,7 +23,7 @@ from zonesched.seams import Done, Executor, Failed, ThreadExecutor
 from zonesched.zones.child import Child, Offline, Ready, Waiting
 from zonesched.zones.client import ChildClient
 from zonesched.zones.fan_out import WORK_THREADS
-from zonesched.zones.zone_manager import Probed, ZoneManager
+from zonesched.zones.zone_manager import GROWTH_BYTES, Probed, ZoneManager
 
 OWN_UUID = UUID.format(0)
 
@@ -402,10 +402,13 @@ def test_calls_end_with_the_time_of_the_whole_whatever_they_ask_for() -> None:
 
 @pytest.mark.parametrize("configured", [0, 512])
 @pytest.mark.parametrize("too_much", [0, 1])
-def test_a_select_takes_blobs_of_any_size_that_this_zone_can_hold(configured: int, too_much: int) -> None:
+def test_a_select_takes_blobs_that_have_grown_since_the_poll_up_to_a_bound(
+    configured: int, too_much: int
+) -> None:
     scene = Scene(build_plan_blob_size=configured)
     scene.poll()
-    blob = blob_to_text(bytes(largest_child_blob(configured) + too_much))
+    largest = min(2 * 256 + GROWTH_BYTES, largest_child_blob(configured))
+    blob = blob_to_text(bytes(largest + too_much))
     offer = {
         "version": 1,
         "weights": [{"weight": 1, "tie": 0, "blob": blob}],
@@ -419,7 +422,7 @@ def test_a_select_takes_blobs_of_any_size_that_this_zone_can_hold(configured: in
     if too_much:
         assert isinstance(outcome, Failed) and outcome.error.code == "child_invalid_answer"  # type: ignore[attr-defined]
     else:
-        assert isinstance(outcome, Done) and outcome.value.blob_size == largest_child_blob(configured)
+        assert isinstance(outcome, Done) and outcome.value.blob_size == largest
 
 
 def test_a_child_counts_with_the_blobs_that_it_offered_until_its_next_poll() -> None:

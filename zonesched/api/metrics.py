@@ -34,9 +34,9 @@ class ApiMetrics:
             registry=self.registry,
         )
 
-    def follow(self, hints: Notifications) -> None:
+    def follow(self, notifications: Notifications) -> None:
         """Expose the counters of this process's notifications as well."""
-        self.registry.register(_NotificationCounts(hints))
+        self.registry.register(_NotificationCounts(notifications))
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count one answered request; `route` is the URL's pattern, "" for an unknown one."""
@@ -51,18 +51,18 @@ class ApiMetrics:
 class _NotificationCounts(Collector):
     """Collect the counters of `Notifications` when they are scraped."""
 
-    def __init__(self, hints: Notifications) -> None:
-        self._hints = hints
+    def __init__(self, notifications: Notifications) -> None:
+        self._notifications = notifications
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        hints, counts = self._hints, self._hints.counts
+        notifications, counts = self._notifications, self._notifications.counts
         for name, said, value in (
             ("sent", "Notifications given to the message broker.", counts.sent),
             (
                 "dropped",
                 "Notifications that were dropped: the broker was unavailable, or too many waited.",
-                hints.dropped,
+                notifications.dropped,
             ),
-            ("heard", "Notifications heard from the message broker.", counts.heard),
+            ("received", "Notifications received from the message broker.", counts.heard),
         ):
-            yield CounterMetricFamily(f"zonesched_hints_{name}", said, value)
+            yield CounterMetricFamily(f"zonesched_notifications_{name}", said, value)

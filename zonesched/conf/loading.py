@@ -26,7 +26,7 @@ SAMPLE_GROUPS: Sequence[tuple[str, Sequence[Any]]] = (
     ("Sealing", SEAL),
     ("The scheduler", SCHEDULER),
     ("Hosts and aggregates", HOSTS),
-    ("Services and hints", SERVICES),
+    ("Services and notifications", SERVICES),
     ("Select", SELECT),
     ("Child zones", CHILDREN),
     ("Boot", BOOT),
