@@ -23,6 +23,8 @@ def best(weights: Ints, ties: Callable[[Ints], Hashes], count: int) -> Ints:
         chosen = np.concatenate([below, tied])
     else:
         chosen = np.arange(len(weights), dtype=np.int64)
+    if len(chosen) < 2:
+        return chosen
     return chosen[np.lexsort((ties(chosen), weights[chosen]))]
 
 

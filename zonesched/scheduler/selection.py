@@ -221,6 +221,8 @@ class Selection:
         return self._ties.values(hashes, np.broadcast_to(placed, hashes.shape))
 
     def _named(self, indices: Ints, weights: Ints, placed: Ints) -> tuple[Pick, ...]:
+        if not len(indices):
+            return ()
         table, rows = self._hosts.table, self._hosts.row_numbers[indices]
         ties = _first_bits(self._tie_values(indices, placed))
         return tuple(map(Pick, table.host_ids(rows), weights.tolist(), ties.tolist()))
