@@ -368,6 +368,7 @@ def test_what_an_admin_leaves_out_and_chooses_never_reaches_a_child(tree: Tree) 
     network = tree.network
     assert isinstance(network, Subscriber)
     hints = {"ignore_hosts": ["r1", "r2"], "colour": "red"}
+    network.bodies.clear()
 
     answer = boot(tree, hints, num_instances=70, enabled_filters=["ComputeFilter", "RamFilter"])
 

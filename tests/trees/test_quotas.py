@@ -258,6 +258,9 @@ def a_tree(tmp_path: Path, **options: Any) -> Tree:
     tree.add("root", retry_pause=1.0, max_attempts=3)
     tree.add("leaf", parent="root", hosts_=[a_host("h1", ram_mb=60_000)], **options)
     tree.add("spare", parent="root", hosts_=[a_host("h2", ram_mb=1024)])
+    # The trials of the new children count against limits per minute.
+    tree.clock.advance(60)
+    tree.beat()
     tree.poll()
     tree.nodes["root"].client().post("/flavors", FLAVOR)
     return tree

@@ -415,6 +415,7 @@ def test_offers_outlive_a_childs_offers_that_expire_at_once(tree: Tree) -> None:
     app = a_lying_child(tree, an_offer(expires_in=0.0))
     region = tree.nodes["region"]
     spec = a_spec(3)
+    app.asked.clear()
 
     answer = ask(region, spec)
     tree.clock.advance(30)
