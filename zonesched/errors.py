@@ -1,7 +1,7 @@
 """Faults that a caller of a zone can meet, each with a stable code.
 
-A fault has a kind (OpenStack's name of the error body, which decides the HTTP status) and a code that is
-ours and never changes. "Nobody fits" and "a child is late" are results with reasons, not faults.
+A fault has a kind (OpenStack's name of the error body, which decides the HTTP status) and a code of this
+project that never changes. "No host fits" and "a child is late" are results with reasons, not faults.
 """
 
 from __future__ import annotations
@@ -104,14 +104,14 @@ class UriTooLong(ZoneschedError):
 
 
 class HeadersTooLarge(ZoneschedError):
-    """The headers are larger, or more, than this zone reads."""
+    """The headers are larger or more numerous than this zone reads."""
 
     kind = Kind.HEADERS_TOO_LARGE
     code = "headers_too_large"
 
 
 class RequestTooSlow(ZoneschedError):
-    """The body did not come in time."""
+    """The body did not arrive in time."""
 
     kind = Kind.REQUEST_TIMEOUT
     code = "request_too_slow"
@@ -125,7 +125,7 @@ class Unavailable(ZoneschedError):
 
 
 class ZoneBusy(Unavailable):
-    """More waits to be done than can be done soon; `retry_after_s`: when to come again."""
+    """The zone has more work queued than it can do soon; retry after `retry_after_s` seconds."""
 
     code = "zone_busy"
 
@@ -135,7 +135,7 @@ class ZoneBusy(Unavailable):
 
 
 class OverLimit(ZoneschedError):
-    """The caller, or its project, has or asks for more than it may; `retry_after_s` as for ZoneBusy."""
+    """The caller or its project exceeds a quota or a rate limit; `retry_after_s` as for ZoneBusy."""
 
     kind = Kind.OVER_LIMIT
 
@@ -145,19 +145,19 @@ class OverLimit(ZoneschedError):
 
 
 class NotReady(ZoneBusy):
-    """The zone does not know enough to answer yet, but will."""
+    """The zone has started and does not know enough to answer yet."""
 
     code = "not_ready"
 
 
 class DatabaseFull(ZoneBusy):
-    """The database has no room for more rows: nothing was written, and reads go on."""
+    """The database has no space for more rows: nothing was written, and reads go on."""
 
     code = "database_full"
 
 
 class BlobRefused(ZoneschedError):
-    """A sealed entry does not open, for whatever reason: outside, all reasons look alike.
+    """A sealed entry does not open; a caller cannot tell one reason from another.
 
     `reason` is for the zone's own log and never part of an answer.
     """
@@ -171,7 +171,7 @@ class BlobRefused(ZoneschedError):
 
 
 class ConfigError(ZoneschedError):
-    """A wrong configuration at start; the message names the option and the accepted values."""
+    """The configuration cannot be used; the message names the option and the accepted values."""
 
     code = "config_invalid"
 
@@ -183,13 +183,13 @@ class WeighingUnknown(ZoneschedError):
 
 
 class LeaseLost(ZoneschedError):
-    """A later lease of this reservation exists; the worker that meets this changes nothing more."""
+    """A later lease of this reservation exists; the worker with the older one changes nothing more."""
 
     code = "lease_lost"
 
 
 class ChildUnreachable(ZoneschedError):
-    """A child zone gave no usable answer in time (dead, late, or not to be believed).
+    """A child zone gave no usable answer in time: it is dead, late, or its answer is invalid.
 
     `code` is one of child_timeout, child_unreachable, child_invalid_answer, child_refused, child_failed,
     child_busy; the message never holds anything of the child's reply.
@@ -209,7 +209,7 @@ class ChildRefused(ChildUnreachable):
 
 
 class ChildBusy(ChildUnreachable):
-    """A child zone has too much to do now, or we asked for too much; `retry_after_s`: when to come again."""
+    """A child zone is overloaded, or limits this zone's requests; retry after `retry_after_s` seconds."""
 
     code = "child_busy"
 

@@ -1,4 +1,4 @@
-"""Log format: one line each, as key=value or as JSON, with the ids of its request and boot."""
+"""Format of log lines: one line per record, as key=value or JSON, with the ids of its request and boot."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _PLAIN = re.compile(r"[^\s\"=\\\x00-\x1f\x7f]+")
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line."""
+    """Formats each record as one JSON object on a line."""
 
     def format(self, record: logging.LogRecord) -> str:
         return json.dumps(fields(self, record), ensure_ascii=True)
 
 
 class KeyValueLines(logging.Formatter):
-    """key=value, the value quoted as in JSON where it has to be."""
+    """Formats each record as key=value pairs; values are quoted as in JSON where needed."""
 
     def format(self, record: logging.LogRecord) -> str:
         return " ".join(f"{key}={_quoted(value)}" for key, value in fields(self, record).items())
 
 
 def fields(formatter: logging.Formatter, record: logging.LogRecord) -> dict[str, str]:
-    """Fields of a log line; `error` has the traceback of an exception."""
+    """Return the fields of a log line; `error` has the traceback of an exception."""
     trace = tracing.current()
     at = datetime.fromtimestamp(record.created, UTC)
     found = {
@@ -44,7 +44,7 @@ def fields(formatter: logging.Formatter, record: logging.LogRecord) -> dict[str,
 
 
 def set_up(log_format: str) -> None:
-    """Write all log lines of this process to standard error, in one of FORMATS."""
+    """Write the log lines of this process to standard error, in one of FORMATS."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if log_format == "json" else KeyValueLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

@@ -1,4 +1,4 @@
-"""A user's own class or function, found by its dotted path at start."""
+"""Loading of a user's own class or function by its dotted path or entry point, at start."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from zonesched.errors import ConfigError
 
 
 def load_dotted(option: str, path: str, known: Iterable[str]) -> object:
-    """Return the object that `package.module.Name` names.
+    """Return the object at the dotted path `package.module.Name`.
 
-    Raise ConfigError that names the option, the path and the `known` built-ins.
+    Raise ConfigError, which names the option, the path and the `known` built-ins.
     """
     module_name, _, attribute = path.rpartition(".")
     if not module_name:
@@ -21,14 +21,14 @@ def load_dotted(option: str, path: str, known: Iterable[str]) -> object:
     try:
         return getattr(importlib.import_module(module_name), attribute)
     except Exception as error:
-        # Whatever the module raises while it is imported is what its author has to know.
+        # The author of the module needs to see any error that its import raises.
         raise unknown_name(option, path, known, f" ({type(error).__name__}: {error})") from error
 
 
 def load_named(option: str, group: str, name: str, known: Iterable[str]) -> object:
-    """Return the object of the entry point `name` of `group`, else the one at that dotted path.
+    """Return the object of the entry point `name` of `group`, or else the object at the dotted path `name`.
 
-    Raise ConfigError as `load_dotted`.
+    Raise ConfigError as `load_dotted` does.
     """
     found = entry_points(group=group, name=name)
     if not found:
@@ -42,12 +42,12 @@ def load_named(option: str, group: str, name: str, known: Iterable[str]) -> obje
 
 
 def unknown_name(option: str, name: str, known: Iterable[str], why: str = "") -> ConfigError:
-    """Return the fault of a name that is neither built in nor importable; `why` follows the name."""
+    """Return the error for a name that is neither built in nor importable; `why` follows the name in it."""
     names = list(known)
     near = difflib.get_close_matches(name.rpartition(".")[2], names, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
     return ConfigError(
-        f"Option {option}: there is no {name!r}{why}.{hint} Known are {', '.join(names)}, or your own by"
-        " dotted path.",
+        f"Option {option}: there is no {name!r}{why}.{hint} Accepted: {', '.join(names)}, or a dotted path to"
+        " your own.",
         field=option,
     )

@@ -59,11 +59,11 @@ class Loop(Protocol):
     """A piece of background work that repeats."""
 
     def wake(self) -> None:
-        """End the present pause: the next step starts at once."""
+        """End the current pause: the next step starts at once."""
 
 
 class Bulkhead(NamedTuple):
-    """A name for calls that share so many threads."""
+    """A named pool of at most `threads` threads, which the calls of one kind share."""
 
     name: str
     threads: int
@@ -75,20 +75,20 @@ class Executor(Protocol):
     def gather(
         self, calls: Sequence[tuple[Bulkhead, Callable[[], T]]], timeout_s: float
     ) -> list[Done[T] | Failed | Late]:
-        """Run (lane, call) pairs side by side; one outcome each, in their order, after at most `timeout_s`.
+        """Run the calls concurrently, each in its bulkhead; return one outcome each, in order.
 
-        A lane's threads are shared by all who use it: what is slow in one lane holds up nothing but that
-        lane. A call that could not start in time is Late and never starts.
+        Return after at most `timeout_s` seconds. All callers share the threads of a bulkhead, so slow calls
+        delay nothing outside their own. A call that could not start in time is Late and never starts.
         """
 
-    def keep_lanes(self, lanes: Collection[Bulkhead]) -> None:
-        """Give the threads of all other lanes back, each once its calls have ended."""
+    def keep_bulkheads(self, bulkheads: Collection[Bulkhead]) -> None:
+        """Release the threads of all other bulkheads, each once its calls have ended."""
 
     def start_loop(self, name: str, step: Callable[[], float]) -> Loop:
-        """Repeat `step` in the background; what it returns is the pause in seconds until the next one."""
+        """Repeat `step` in the background; it returns the pause in seconds until the next step."""
 
     def stop(self) -> None:
-        """Let each loop finish its present step, as far as there is time for it, and start no other."""
+        """Let each loop finish its current step, as far as time allows, and start no other."""
 
 
 _FIXED_OF_V7 = 0x7 << 76 | 0b10 << 62
@@ -108,9 +108,9 @@ class SystemClock:
         return os.urandom(count)
 
     def new_uuid(self) -> str:
-        """Version 7 of RFC 9562: milliseconds, then 74 random bits.
+        """Return a UUID of version 7 (RFC 9562): milliseconds, then 74 random bits.
 
-        Rows that are written together lie together in every index of such ids, so that few pages change.
+        Rows written together are neighbours in every index of such ids, so few pages change.
         """
         milliseconds = time.time_ns() // 1_000_000
         random_bits = int.from_bytes(os.urandom(10), "big") & _RANDOM_OF_V7
@@ -140,8 +140,8 @@ class ThreadLoop:
 
     def _run(self) -> None:
         while True:
-            # Cleared before the step: a wake during the step starts another one. Looked at after that: a stop
-            # that came just before was cleared with it.
+            # The event is cleared before the step, so a wake during the step starts another one. `_stopped`
+            # is read after the clear, which also clears the event of a stop that came just before.
             self._wake.clear()
             if self._stopped:
                 return
@@ -154,31 +154,33 @@ class ThreadLoop:
 
 
 class ThreadExecutor:
-    """Real threads: a small pool per lane, one thread per loop."""
+    """Runs real threads: a small pool per bulkhead, one thread per loop."""
 
     stop_within_s = 10.0
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._lanes: dict[Bulkhead, ThreadPoolExecutor] = {}
+        self._bulkheads: dict[Bulkhead, ThreadPoolExecutor] = {}
         self._loops: list[ThreadLoop] = []
 
     def gather(
         self, calls: Sequence[tuple[Bulkhead, Callable[[], T]]], timeout_s: float
     ) -> list[Done[T] | Failed | Late]:
-        futures = [self._submit(lane, call) for lane, call in calls]
+        futures = [self._submit(bulkhead, call) for bulkhead, call in calls]
         wait(futures, timeout=max(0.0, timeout_s))
         return [self._outcome(future) for future in futures]
 
-    def _submit(self, lane: Bulkhead, call: Callable[[], T]) -> Future[T]:
+    def _submit(self, bulkhead: Bulkhead, call: Callable[[], T]) -> Future[T]:
         with self._lock:
-            if lane not in self._lanes:
-                self._lanes[lane] = ThreadPoolExecutor(lane.threads, thread_name_prefix=f"lane-{lane.name}")
-            return self._lanes[lane].submit(call)
+            if bulkhead not in self._bulkheads:
+                self._bulkheads[bulkhead] = ThreadPoolExecutor(
+                    bulkhead.threads, thread_name_prefix=f"bulkhead-{bulkhead.name}"
+                )
+            return self._bulkheads[bulkhead].submit(call)
 
-    def keep_lanes(self, lanes: Collection[Bulkhead]) -> None:
+    def keep_bulkheads(self, bulkheads: Collection[Bulkhead]) -> None:
         with self._lock:
-            ended = [self._lanes.pop(lane) for lane in self._lanes.keys() - set(lanes)]
+            ended = [self._bulkheads.pop(bulkhead) for bulkhead in self._bulkheads.keys() - set(bulkheads)]
         for pool in ended:
             pool.shutdown(wait=False)
 
@@ -205,5 +207,5 @@ class ThreadExecutor:
         ends_at = time.monotonic() + self.stop_within_s
         for loop in self._loops:
             loop.thread.join(timeout=max(0.0, ends_at - time.monotonic()))
-        for pool in self._lanes.values():
+        for pool in self._bulkheads.values():
             pool.shutdown(wait=False, cancel_futures=True)

@@ -1,7 +1,7 @@
-"""Which request, and which boot, the work of a thread is for: on each log line, and on each call to a child.
+"""The request and boot that a thread works for, as ids on each log line and each call to a child.
 
-The id of a user's request goes with its boot down the tree, as the header `X-Request-Id` of every call, and
-with the rows of each zone to its agents. It means nothing to anybody but who reads logs.
+The id of a user's request follows its boot down the tree in the header `X-Request-Id` of every call, and
+reaches the agents in the rows of each zone. Only readers of logs use it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 
 HEADER = "X-Request-Id"
 ACCEPTED = re.compile(r"[A-Za-z0-9._-]{1,64}")
-"""Accepted form of an id from a caller; any other one is replaced."""
+"""Accepted form of a caller's request id; an id of any other form is replaced."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A request's id and a boot's, "" where there is none."""
+    """The ids of a request and of a boot; "" where there is none."""
 
     request_id: str = ""
     reservation_id: str = ""
@@ -35,18 +35,18 @@ def current() -> Trace:
 
 
 def begin(request_id: str) -> None:
-    """From now on this thread works for another request."""
+    """Record that this thread works for another request from now on."""
     _current.set(Trace(request_id))
 
 
 def about(reservation_id: str) -> None:
-    """The request that this thread works for is about this boot."""
+    """Record that the current request of this thread is about this boot."""
     _current.set(replace(_current.get(), reservation_id=reservation_id))
 
 
 @contextmanager
 def within(trace: Trace) -> Iterator[None]:
-    """In this block the thread works for that."""
+    """Use `trace` as this thread's trace within the block."""
     before = _current.set(trace)
     try:
         yield

@@ -265,6 +265,6 @@ class World:
         return client
 
 
-def repaired(link: Link) -> None:
+def mended(link: Link) -> None:
     """All goes through again."""
     link.set(Way.PASS)

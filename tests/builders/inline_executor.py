@@ -39,7 +39,7 @@ class InlineExecutor:
     ) -> list[Done[T] | Failed | Late]:
         return [_outcome(call) for _, call in calls]
 
-    def keep_lanes(self, lanes: Collection[Bulkhead]) -> None:
+    def keep_bulkheads(self, bulkheads: Collection[Bulkhead]) -> None:
         """There are no threads to give back."""
 
     def start_loop(self, name: str, step: Callable[[], float]) -> InlineLoop:

@@ -1,4 +1,4 @@
-"""Threads of one process, each a task under the baton: lanes, late fan-outs, loops that are woken."""
+"""Threads of one process, each a task under the baton: bulkheads, late fan-outs, loops that are woken."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class BatonLoop:
 class _Job:
     """One call of a fan-out."""
 
-    def __init__(self, lane: Bulkhead, call: Callable[[], object], waiter: Task) -> None:
-        self.lane = lane
+    def __init__(self, bulkhead: Bulkhead, call: Callable[[], object], waiter: Task) -> None:
+        self.bulkhead = bulkhead
         self.call = call
         self.waiter = waiter
         self.outcome: object = None
@@ -77,10 +77,10 @@ class BatonExecutor:
     ) -> list[Done[T] | Failed | Late]:
         waiter = self._baton.current
         assert waiter is not None
-        jobs = [_Job(lane, call, waiter) for lane, call in calls]
+        jobs = [_Job(bulkhead, call, waiter) for bulkhead, call in calls]
         for job in jobs:
-            self._queues.setdefault(job.lane, deque()).append(job)
-            self._start_next(job.lane)
+            self._queues.setdefault(job.bulkhead, deque()).append(job)
+            self._start_next(job.bulkhead)
         ends_at = self._baton.now + max(0.0, timeout_s)
         while any(job.outcome is None for job in jobs) and self._baton.now < ends_at:
             self._baton.park(ends_at - self._baton.now)
@@ -88,8 +88,8 @@ class BatonExecutor:
             job.is_cancelled = job.outcome is None
         return [job.outcome or Late() for job in jobs]  # type: ignore[misc]
 
-    def keep_lanes(self, lanes: Collection[Bulkhead]) -> None:
-        """A lane here is nothing but a count of what runs in it."""
+    def keep_bulkheads(self, bulkheads: Collection[Bulkhead]) -> None:
+        """A bulkhead here is nothing but a count of what runs in it."""
 
     def start_loop(self, name: str, step: Callable[[], float]) -> BatonLoop:
         loop = BatonLoop(self._baton, self._process, name, step)
@@ -100,19 +100,21 @@ class BatonExecutor:
         for loop in self._loops:
             loop.stop()
 
-    def _start_next(self, lane: Bulkhead) -> None:
-        queue = self._queues[lane]
-        while queue and self._busy.get(lane, 0) < lane.threads:
+    def _start_next(self, bulkhead: Bulkhead) -> None:
+        queue = self._queues[bulkhead]
+        while queue and self._busy.get(bulkhead, 0) < bulkhead.threads:
             job = queue.popleft()
             if not job.is_cancelled:
-                self._busy[lane] = self._busy.get(lane, 0) + 1
-                self._baton.spawn(self._process, f"lane-{lane.name[:8]}", lambda job=job: self._work(job))  # type: ignore[misc]
+                self._busy[bulkhead] = self._busy.get(bulkhead, 0) + 1
+                self._baton.spawn(
+                    self._process, f"bulkhead-{bulkhead.name[:8]}", lambda job=job: self._work(job)
+                )  # type: ignore[misc]
 
     def _work(self, job: _Job) -> None:
         try:
             job.outcome = Done(job.call())
         except Exception as error:
             job.outcome = Failed(error)
-        self._busy[job.lane] -= 1
-        self._start_next(job.lane)
+        self._busy[job.bulkhead] -= 1
+        self._start_next(job.bulkhead)
         self._baton.wake(job.waiter)

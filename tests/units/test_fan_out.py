@@ -18,8 +18,8 @@ from zonesched.zones.fan_out import (
     WORK_THREADS,
     Question,
     fan_out,
-    health_lane,
-    work_lane,
+    health_bulkhead,
+    work_bulkhead,
 )
 
 SHORT_S = 0.3
@@ -34,7 +34,7 @@ def threads() -> Iterator[ThreadExecutor]:
 
 def ask(executor: ThreadExecutor, *calls: tuple[str, Callable[[float], str]], timeout_s: float = 5.0) -> list:
     return fan_out(
-        executor, SystemClock(), [Question(work_lane(child), call) for child, call in calls], timeout_s
+        executor, SystemClock(), [Question(work_bulkhead(child), call) for child, call in calls], timeout_s
     )
 
 
@@ -109,7 +109,10 @@ def test_every_question_knows_when_it_has_to_end() -> None:
     clock, told = FakeClock(), []
 
     fan_out(
-        InlineExecutor(), clock, [Question(work_lane(child), told.append) for child in "ab"], timeout_s=7.0
+        InlineExecutor(),
+        clock,
+        [Question(work_bulkhead(child), told.append) for child in "ab"],
+        timeout_s=7.0,
     )
 
     assert told == [clock.monotonic() + 7.0] * 2
@@ -157,9 +160,9 @@ def test_a_question_that_could_not_start_in_time_is_never_asked(threads: ThreadE
     assert asked == []
 
 
-def lanes_of(child: str) -> list[str]:
-    """The living threads of a child's lanes."""
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith(f"lane-{child}-")]
+def bulkheads_of(child: str) -> list[str]:
+    """The living threads of a child's bulkheads."""
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith(f"bulkhead-{child}-")]
 
 
 def test_a_child_whose_work_hangs_is_asked_how_it_is_by_a_thread_kept_for_that(
@@ -171,13 +174,15 @@ def test_a_child_whose_work_hangs_is_asked_how_it_is_by_a_thread_kept_for_that(
         all_taken.wait()
         over.wait(10)
 
-    hanging = [Question(work_lane("busy"), hang)] * WORK_THREADS
+    hanging = [Question(work_bulkhead("busy"), hang)] * WORK_THREADS
     caller = threading.Thread(target=fan_out, args=(threads, SystemClock(), hanging, SHORT_S))
     caller.start()
     all_taken.wait()
 
-    outcomes = fan_out(threads, SystemClock(), [Question(health_lane("busy"), says("well"))], timeout_s=1.0)
-    tied_up = len(lanes_of("busy"))
+    outcomes = fan_out(
+        threads, SystemClock(), [Question(health_bulkhead("busy"), says("well"))], timeout_s=1.0
+    )
+    tied_up = len(bulkheads_of("busy"))
     over.set()
     caller.join()
 
@@ -185,16 +190,16 @@ def test_a_child_whose_work_hangs_is_asked_how_it_is_by_a_thread_kept_for_that(
     assert tied_up <= WORK_THREADS + HEALTH_THREADS == 4
 
 
-def test_threads_of_lanes_that_are_not_kept_end_with_their_calls(threads: ThreadExecutor) -> None:
+def test_threads_of_bulkheads_that_are_not_kept_end_with_their_calls(threads: ThreadExecutor) -> None:
     over = threading.Event()
     ask(threads, ("kept", says("1")), ("gone", lambda ends_at: str(over.wait(10))), timeout_s=SHORT_S)
 
-    threads.keep_lanes([work_lane("kept")])
-    still = len(lanes_of("gone"))
-    leaving = [thread for thread in threading.enumerate() if thread.name.startswith("lane-gone-")]
+    threads.keep_bulkheads([work_bulkhead("kept")])
+    still = len(bulkheads_of("gone"))
+    leaving = [thread for thread in threading.enumerate() if thread.name.startswith("bulkhead-gone-")]
     over.set()
     for thread in leaving:
         thread.join(timeout=5)
 
-    assert (still, len(lanes_of("gone")), len(lanes_of("kept"))) == (1, 0, 1)
+    assert (still, len(bulkheads_of("gone")), len(bulkheads_of("kept"))) == (1, 0, 1)
     assert ask(threads, ("gone", says("again"))) == [Done("again")]

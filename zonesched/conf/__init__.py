@@ -1,7 +1,7 @@
-"""The options of a zone: one oslo.config instance each, never a global.
+"""The options of a zone: one oslo.config instance per zone, never a global.
 
-Reading a file is `load`; `SAMPLE_GROUPS` is what the sample in etc/ is generated from. An option that
-changes no result does not exist.
+`load` reads configuration files; the sample in etc/ is generated from `SAMPLE_GROUPS`. Every option changes
+a result.
 """
 
 from zonesched.conf.checks import SAMPLE_KEY

@@ -1,6 +1,6 @@
 """Accepted values of options in words, and the rules between the options of one zone.
 
-Nothing here reads a file: `zonesched.conf.load` does, and calls `check_together` last.
+Nothing here reads a file: `zonesched.conf.load` does so and calls `check_together` last.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from zonesched.errors import ConfigError
 from zonesched.ratios import read_ratios
 
 SAMPLE_KEY = "c286696d887c9aa0611bbb3e2025a45b"
-"""The key printed in the original documents: known to everybody, so never used to seal."""
+"""The key printed in the original documents: it is public, so it never seals."""
 
 SMALLEST_BLOB = 256
-"""Bytes that the smallest sealed entry has, `seal.entry_form.MIN_BLOB_BYTES`."""
+"""Size in bytes of the smallest sealed entry, equal to `seal.entry_form.MIN_BLOB_BYTES`."""
 
 NAMED_NETWORKS = ("public", "private", "loopback", "link-local")
-"""The words that child_networks takes beside networks such as 10.1.0.0/16."""
+"""Words that child_networks accepts besides networks such as 10.1.0.0/16."""
 
 
 GROUP_CLIENTS = {
@@ -33,11 +33,14 @@ GROUP_CLIENTS = {
     "etcd3+http": "etcd3gw",
     "etcd3+https": "etcd3gw",
 }
-"""The package that a service group's URL needs beside tooz, by its scheme."""
+"""Package that a service group's URL needs besides tooz, by the URL's scheme."""
 
 
 def accepted_values(option: Any) -> str:
-    """Accepted values of `option`, as the sample and the errors say it: "a whole number from 1 to 512"."""
+    """Return the accepted values of `option` in words, such as "a whole number from 1 to 512".
+
+    The sample and the errors use the same words.
+    """
     if getattr(option.type, "choices", None):
         return "one of " + ", ".join(option.type.choices)
     match option:
@@ -68,7 +71,7 @@ def _bounds(option_type: Any) -> str:
 
 
 def refused_value(option: Any, shown: str) -> ConfigError:
-    """The error for a value that `option` does not accept; `shown` is the value, never that of a secret."""
+    """Return the error for a value that `option` does not accept; a secret's value is not shown."""
     value = "the value" if option.secret or not shown else repr(shown)
     return ConfigError(
         f"Option {option.name}: {value} is not accepted. Accepted: {accepted_values(option)}.",
@@ -77,7 +80,7 @@ def refused_value(option: Any, shown: str) -> ConfigError:
 
 
 def check_together(conf: cfg.ConfigOpts) -> None:
-    """Raises ConfigError for values that each pass alone and cannot be used in this zone."""
+    """Raise ConfigError for values that are each accepted alone but cannot be used together."""
     _check_keys(conf)
     _check_blob_size(conf.build_plan_blob_size)
     _check_zone_capabilities(conf.zone_capabilities)
@@ -92,8 +95,11 @@ def check_together(conf: cfg.ConfigOpts) -> None:
     check_servicegroup_driver(conf.servicegroup_driver, "Option servicegroup_driver")
 
 
-def check_transport_url(url: str, what: str) -> None:
-    """Raises ConfigError, never with the URL, which may hold a password, for what is no broker's URL."""
+def check_transport_url(url: str, setting: str) -> None:
+    """Raise ConfigError if `url` is neither empty nor the URL of a broker.
+
+    `setting` names the value in the error. The URL may hold a password, so the error never shows it.
+    """
     if not url:
         return
     try:
@@ -103,15 +109,18 @@ def check_transport_url(url: str, what: str) -> None:
         is_broker = False
     if not is_broker:
         raise ConfigError(
-            f"{what}: the value is not accepted. Accepted: empty, or amqp://user:password@host:5672/vhost"
+            f"{setting}: the value is not accepted. Accepted: empty, or amqp://user:password@host:5672/vhost"
             " (amqps with TLS).",
             field="transport_url",
         )
-    _check_installed("kombu", "amqp", what, "transport_url")
+    _check_installed("kombu", "amqp", setting, "transport_url")
 
 
-def check_servicegroup_driver(driver: str, what: str) -> None:
-    """Raises ConfigError, never with the URL, for what is neither `db` nor the URL of a service group."""
+def check_servicegroup_driver(driver: str, setting: str) -> None:
+    """Raise ConfigError if `driver` is neither empty, `db` nor the URL of a service group.
+
+    `setting` names the value in the error, which never shows the URL.
+    """
     if driver in ("", "db"):
         return
     try:
@@ -121,22 +130,22 @@ def check_servicegroup_driver(driver: str, what: str) -> None:
         client = ""
     if not client:
         raise ConfigError(
-            f"{what}: the value is not accepted. Accepted: db, or a URL of {', '.join(GROUP_CLIENTS)}.",
+            f"{setting}: the value is not accepted. Accepted: db, or a URL of {', '.join(GROUP_CLIENTS)}.",
             field="servicegroup_driver",
         )
     for package in ("tooz", client):
-        _check_installed(package, "coordination", what, "servicegroup_driver")
+        _check_installed(package, "coordination", setting, "servicegroup_driver")
 
 
-def _check_installed(package: str, extra: str, what: str, field: str) -> None:
+def _check_installed(package: str, extra: str, setting: str, field: str) -> None:
     try:
         is_installed = importlib.util.find_spec(package) is not None
     except ValueError:
-        # kombu replaces its own module once it is imported: loaded, and without a spec.
+        # kombu replaces its own module when it is imported, and the replacement has no spec.
         is_installed = True
     if not is_installed:
         raise ConfigError(
-            f"{what} needs the package {package}: install zonesched with its extra {extra}.", field=field
+            f"{setting} needs the package {package}: install zonesched with the extra {extra}.", field=field
         )
 
 
@@ -151,7 +160,7 @@ def is_loopback(address: str) -> bool:
 
 
 def _check_keys(conf: cfg.ConfigOpts) -> None:
-    # A short key is no error for sealing: such a zone starts, says so and refuses select.
+    # A short sealing key is no error: the zone starts, logs a warning and refuses select.
     for key in conf.build_plan_encryption_key:
         if key != SAMPLE_KEY:
             _check_hex("build_plan_encryption_key", key)
@@ -224,7 +233,8 @@ def _check_order(conf: cfg.ConfigOpts, low: str, high: str, *, strict: bool) -> 
 def _check_noauth(conf: cfg.ConfigOpts) -> None:
     if conf.auth_strategy == "noauth" and not conf.noauth_force and not is_loopback(conf.bind_host):
         raise ConfigError(
-            f"Option auth_strategy: noauth serves everybody as admin, and bind_host {conf.bind_host} is not"
-            " loopback. Accepted: auth_strategy = http_basic, bind_host = 127.0.0.1, or noauth_force = true.",
+            f"Option auth_strategy: noauth trusts every caller as admin, and bind_host {conf.bind_host} is"
+            " not loopback. Accepted: auth_strategy = http_basic, bind_host = 127.0.0.1, or noauth_force ="
+            " true.",
             field="auth_strategy",
         )

@@ -37,9 +37,9 @@ ALL: Sequence[Any] = tuple(option for _, options in SAMPLE_GROUPS for option in 
 
 
 def load(config_files: Sequence[str] = (), overrides: Mapping[str, Any] | None = None) -> Conf:
-    """The options of one zone, from INI files and overrides by name.
+    """Return the options of one zone, from INI files and from overrides by name.
 
-    Raises ConfigError, which names the option and the accepted values, for anything that cannot be used.
+    Raise ConfigError, which names the option and the accepted values, for a value that cannot be used.
     """
     given: dict[str, str] = {}
     for name in config_files:
@@ -62,14 +62,14 @@ def load(config_files: Sequence[str] = (), overrides: Mapping[str, Any] | None =
 
 
 def _read_file(name: str) -> dict[str, str]:
-    """The options that a file sets, as written. Raises ConfigError for a name that is no option."""
+    """Return the options that a file sets, as written. Raise ConfigError for an unknown option."""
     if not Path(name).is_file():
         raise ConfigError(f"The configuration file {name} does not exist.")
     sections: dict[str, dict[str, list[str]]] = {}
     try:
         cfg.ConfigParser(name, sections).parse()
     except iniparser.ParseError as error:
-        # The line itself may hold a key.
+        # The message leaves the line out, since it may hold a key.
         raise ConfigError(
             f"The configuration file {name} cannot be read: line {error.lineno}: {error.msg}"
         ) from None
@@ -88,7 +88,10 @@ def _read_file(name: str) -> dict[str, str]:
 
 
 def secrets_in(name: str) -> list[str]:
-    """Names of the secret options that a configuration file sets. Raises ConfigError."""
+    """Return the names of the secret options that a configuration file sets.
+
+    Raise ConfigError for a file that cannot be read.
+    """
     given = _read_file(name)
     return [option.name for option in ALL if option.secret and given.get(option.name)]
 

@@ -1,4 +1,4 @@
-"""Check of the port that a zone is to listen on."""
+"""Check that the port of a zone is free."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from zonesched.errors import ConfigError
 
 
 def check_port_is_free(host: str, port: int, other: str) -> None:
-    """Raises ConfigError that says what to do; `other` names the setting that chooses another port."""
+    """Raise ConfigError if nobody can listen on `port` of `host`.
+
+    `other` names the setting that chooses another port, for the error.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

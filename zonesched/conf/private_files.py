@@ -15,9 +15,9 @@ OTHERS = 0o077
 
 
 def refuse_if_shared(path: Path, option: str) -> None:
-    """Raise ConfigError, with the command that helps, if others may use the file or folder at `path`.
+    """Raise ConfigError if other users may use the file or folder at `path`.
 
-    A path that does not exist, or is neither file nor folder, is no fault here.
+    The error has the command that repairs it. Paths that do not exist, or are neither file nor folder, pass.
     """
     try:
         mode = path.stat().st_mode
@@ -34,7 +34,7 @@ def refuse_if_shared(path: Path, option: str) -> None:
 
 
 def shared_secrets(config_files: Sequence[str]) -> list[str]:
-    """A line for each configuration file that sets secrets and that every user of this machine may read."""
+    """Return a warning for each configuration file with secrets that every user of this machine may read."""
     return [
         f"{name} sets {', '.join(secrets)}, and every user of this machine may read it. Run: chmod o= "
         + shlex.quote(name)

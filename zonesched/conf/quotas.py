@@ -1,4 +1,4 @@
-"""The options of how much a project, a parent and the zone as a whole may have or ask for."""
+"""Options of the quotas and rate limits of projects, parents and the zone as a whole."""
 
 from __future__ import annotations
 
@@ -9,39 +9,43 @@ LIMITS = [
         "max_open_boots",
         default=10_000,
         min=1,
-        help="Boots accepted and not ended, of all projects; above it, 503 zone_busy.",
+        help="Maximum number of unfinished boots of all projects; above it, 503 zone_busy.",
     ),
     cfg.IntOpt(
         "project_instances",
         default=1_000_000,
         min=0,
-        help="Instances of one project that are neither deleted nor in ERROR; above it, 429.",
+        help="Maximum number of a project's instances, without deleted and failed ones; above it, 429.",
     ),
     cfg.IntOpt(
-        "project_open_boots", default=5000, min=1, help="Boots of one project accepted and not ended."
+        "project_open_boots",
+        default=5000,
+        min=1,
+        help="Maximum number of unfinished boots of one project; above it, 429.",
     ),
     cfg.IntOpt(
         "project_boots_per_minute",
         default=60_000,
         min=1,
-        help="Boots of one project in a minute, counted by each process; as many may come at once.",
+        help="Boots per minute of one project, also the burst size; each process counts for itself.",
     ),
     cfg.IntOpt(
         "parent_instances",
         default=1_000_000,
         min=0,
-        help="Instances of one parent here that are neither deleted nor in ERROR; above it, 429.",
+        help="Maximum number of a parent's instances, without deleted and failed ones; above it, 429.",
     ),
     cfg.IntOpt(
         "parent_selects_per_minute",
         default=60_000,
         min=1,
-        help="Selects of one parent in a minute, counted by each process; as many may come at once.",
+        help="Selects per minute of one parent, also the burst size; each process counts for itself.",
     ),
     cfg.IntOpt(
         "parent_entries_per_minute",
         default=100_000_000,
         min=1,
-        help="Entries that selects tell one parent in a minute, alternates included, counted likewise.",
+        help="Entries per minute in the answers to one parent's selects, alternates included, also the burst"
+        " size; each process counts for itself.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""The sample files that come with the package: configurations, an inventory, units for systemd."""
+"""The sample files of the package: configurations, an inventory, units for systemd."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 import zonesched
 
 KEYS = re.compile(r"(?m)^#((?:build_plan|secret)_encryption_key =)[ ]*$")
-"""A key that a sample leaves to be set."""
+"""Line of a key option that a sample leaves empty."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A file in etc/, under the short name that commands know it by."""
+    """A file in etc/ and its short name in commands."""
 
     name: str
     file: str
@@ -37,12 +37,12 @@ SAMPLES = (
 
 
 def folder() -> Path:
-    """Path of etc/: inside the installed package, or beside it in a checkout."""
+    """Return the path of etc/: inside the installed package, or beside it in a checkout."""
     package = Path(zonesched.__file__).parent
     return package / "etc" if (package / "etc").is_dir() else package.parent / "etc"
 
 
 def text_of(sample: Sample, new_key: Callable[[], str]) -> str:
-    """Content of a sample; each key that it leaves to be set is set to a new one."""
+    """Return the content of a sample, with a new key for each key option that it leaves empty."""
     text = (folder() / sample.file).read_text(encoding="utf-8")
     return KEYS.sub(lambda found: f"{found[1]} {new_key()}", text)

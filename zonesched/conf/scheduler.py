@@ -1,4 +1,4 @@
-"""The options of how a zone chooses among its own hosts."""
+"""Options of the scheduler, its filters and its weighers."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ SCHEDULER = [
         default=1,
         min=1,
         max=10_000,
-        help="FilterScheduler takes one of this many best hosts at random, for each instance anew.",
+        help="FilterScheduler picks one of this many best hosts at random for each instance.",
     ),
     cfg.BoolOpt(
         "shuffle_best_same_weighed_hosts",
         default=True,
-        help="True: hosts of equal weight are taken in a random order, another one for each request. False:"
-        " local hosts of equal weight are taken in one order for all requests, so concurrent requests want"
-        " the same host; between zones the order stays random.",
+        help="True: each request takes hosts of equal weight in a random order of its own. False: all"
+        " requests take local hosts of equal weight in one order, so concurrent requests compete for the same"
+        " host; the order between zones stays random.",
     ),
     cfg.MultiStrOpt(
         "available_filters",
         default=["all_filters"],
         deprecated_name="scheduler_available_filters",
         help="A filter that may be enabled and that requests may add: a dotted path, an entry point of"
-        " zonesched.filters, the name of a built-in one, or all_filters (standard_filters): all of these.",
+        " zonesched.filters, or the name of a built-in filter. all_filters (standard_filters): all built-in"
+        " filters.",
     ),
     cfg.ListOpt(
         "enabled_filters",
@@ -57,60 +58,61 @@ SCHEDULER = [
             cfg.DeprecatedOpt(name)
             for name in ("default_host_filters", "default_host_filter", "scheduler_default_filters")
         ],
-        help="Filters that every request passes, in order: names of available ones, dotted paths or entry"
+        help="Filters that every request passes, in order: names of available filters, dotted paths or entry"
         " points.",
     ),
     cfg.StrOpt(
         "aggregate_image_properties_isolation_namespace",
         default="",
-        help="AggregateImagePropertiesIsolation reads only metadata that starts with this and the separator.",
+        help="AggregateImagePropertiesIsolation reads only metadata keys that start with this namespace and"
+        " the separator; empty: all keys.",
     ),
     cfg.StrOpt(
         "aggregate_image_properties_isolation_separator",
         default=".",
-        help="What stands between that namespace and the rest of the key.",
+        help="Separator between that namespace and the rest of the key.",
     ),
     cfg.StrOpt(
         "image_properties_default_architecture",
         default="",
-        help="ImagePropertiesFilter: the architecture of images that name none, such as x86_64; empty: such"
-        " images run on any.",
+        help="ImagePropertiesFilter: architecture of images that name none, such as x86_64. Empty: such"
+        " images run on any architecture.",
     ),
     cfg.ListOpt(
         "isolated_images",
         deprecated_name="image_isolated",
         default=[],
-        help="Ids of images that IsolatedHostsFilter keeps to isolated hosts.",
+        help="Ids of images that IsolatedHostsFilter places only on isolated hosts.",
     ),
     cfg.ListOpt(
         "isolated_hosts",
         deprecated_name="host_isolated",
         default=[],
-        help="Names of hosts that IsolatedHostsFilter keeps for those images.",
+        help="Names of hosts that IsolatedHostsFilter reserves for isolated images.",
     ),
     cfg.BoolOpt(
         "restrict_isolated_hosts_to_isolated_images",
         default=True,
-        help="Whether isolated hosts take isolated images only.",
+        help="True: isolated hosts take only isolated images.",
     ),
     cfg.IntOpt(
         "max_io_ops_per_host",
         default=8,
         min=0,
-        help="IoOpsFilter: hosts that build as many instances as this take no more.",
+        help="IoOpsFilter: a host that builds this many instances takes no more.",
     ),
     cfg.IntOpt(
         "max_instances_per_host",
         default=50,
         min=0,
-        help="NumInstancesFilter: hosts with as many instances as this take no more.",
+        help="NumInstancesFilter: a host with this many instances takes no more.",
     ),
     cfg.ListOpt(
         "weight_classes",
         deprecated_name="scheduler_weight_classes",
         default=["all_weighers"],
-        help="Weighers of FilterScheduler: names, entry points or dotted paths; all_weighers are the built-in"
-        " ones.",
+        help="Weighers of FilterScheduler: names, entry points or dotted paths. all_weighers: all built-in"
+        " weighers.",
     ),
     cfg.FloatOpt("ram_weight_multiplier", default=1.0, help="Factor of RAMWeigher; negative stacks."),
     cfg.FloatOpt("cpu_weight_multiplier", default=1.0, help="Factor of CPUWeigher; negative stacks."),
@@ -128,12 +130,12 @@ SCHEDULER = [
     cfg.FloatOpt(
         "build_failure_weight_multiplier",
         default=1_000_000.0,
-        help="Factor of BuildFailureWeigher, subtracted; large, so that hosts with failed builds come last.",
+        help="Factor of BuildFailureWeigher, subtracted; the default puts hosts with failed builds last.",
     ),
     cfg.FloatOpt(
         "hypervisor_version_weight_multiplier",
         default=1.0,
-        help="Factor of HypervisorVersionWeigher; negative prefers older ones.",
+        help="Factor of HypervisorVersionWeigher; negative prefers older hypervisors.",
     ),
     cfg.FloatOpt(
         "soft_affinity_weight_multiplier",
@@ -155,30 +157,31 @@ SCHEDULER = [
     cfg.FloatOpt(
         "image_props_weight_multiplier",
         default=0.0,
-        help="Factor of ImagePropertiesWeigher; positive prefers hosts with instances of like images.",
+        help="Factor of ImagePropertiesWeigher; positive prefers hosts with instances of similar images.",
     ),
     cfg.ListOpt(
         "image_props_weight_setting",
         default=[],
-        help="What each image property counts for ImagePropertiesWeigher, as name=ratio; empty: 1 each.",
+        help="Ratio of each image property in ImagePropertiesWeigher, as name=ratio; empty: 1 each.",
     ),
     cfg.FloatOpt("metrics_weight_multiplier", default=1.0, help="Factor of MetricsWeigher."),
     cfg.ListOpt(
         "metrics_weight_setting",
         default=[],
-        help="What each metric of a host counts for MetricsWeigher, as name=ratio. MetricsFilter passes hosts"
-        " that report them all.",
+        help="Ratio of each host metric in MetricsWeigher, as name=ratio. MetricsFilter passes only hosts"
+        " that report all of these metrics.",
     ),
     cfg.BoolOpt(
         "metrics_required",
         default=True,
-        help="True: a host without one of these metrics cannot be weighed, and the request is refused."
-        " False: metrics_weight_of_unavailable is its value.",
+        help="True: a host that lacks one of these metrics cannot be weighed, and the request is refused."
+        " False: MetricsWeigher weighs such a host as metrics_weight_of_unavailable.",
     ),
     cfg.FloatOpt(
         "metrics_weight_of_unavailable",
         default=-10_000.0,
-        help="What MetricsWeigher says of a host without one of its metrics, unless they are required.",
+        help="Weight that MetricsWeigher gives a host that lacks one of its metrics, if metrics_required is"
+        " false.",
     ),
     cfg.ListOpt(
         "least_cost_functions",

@@ -107,7 +107,7 @@ class Inconsistency:
 
     @property
     def order(self) -> tuple[str, str, str]:
-        """Sort key: inconsistencies are reported in this order."""
+        """Differences are told in this order."""
         return (self.kind, str(self.subject), self.detail)
 
     @property
@@ -134,40 +134,40 @@ class Inconsistency:
 
 
 @dataclass(frozen=True)
-class Repaired:
-    """An inconsistency that a repair has removed, and how."""
+class Mended:
+    """A difference that a repair has taken away, and how."""
 
-    inconsistency: Inconsistency
+    difference: Inconsistency
     action: str
 
 
 @dataclass(frozen=True)
 class Left:
-    """An inconsistency that a repair leaves as it is, and why."""
+    """A difference that a repair leaves as it is, and why."""
 
-    inconsistency: Inconsistency
+    difference: Inconsistency
     why: str
 
 
-RepairResult = Repaired | Left
+Repaired = Mended | Left
 
 
 @dataclass(frozen=True)
 class ReportedInconsistency:
-    """An inconsistency as reported to a parent: its kind, and the instance, boot or group of the parent's."""
+    """A difference as a parent is told it: its kind, and which instance, boot or group of his it is about."""
 
     kind: str
     id: str
 
 
 @dataclass(frozen=True)
-class ReportedAudit:
+class Told:
     """Report to one parent on its own rows, from a zone and all zones below it.
 
     Not `complete` where a zone was unreachable.
     """
 
-    inconsistencies: tuple[ReportedInconsistency, ...]
+    differences: tuple[ReportedInconsistency, ...]
     complete: bool
 
 
@@ -177,4 +177,4 @@ class ReportedByChild:
 
     child_id: str
     name: str
-    reported: ReportedAudit
+    told: Told

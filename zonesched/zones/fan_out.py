@@ -1,8 +1,8 @@
 """Asking several children side by side, under one deadline.
 
-Each child has two lanes of the executor, four threads together: however slow it is and however many callers
-there are, it ties up no more and costs no offers but its own. One of the four is for asking how it is, so
-that no load of boots makes a child look late that is well.
+Each child has two bulkheads of the executor, four threads together. However slow the child is and however
+many callers wait for it, it ties up no more threads and costs no other child's offers. One of the four
+threads is for health polls, so that a load of boots never makes a healthy child look late.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ log = logging.getLogger(__name__)
 class Question(Generic[T]):
     """One call to one child; `ask` gets the moment, in monotonic seconds, by which it has to end."""
 
-    lane: Bulkhead
+    bulkhead: Bulkhead
     ask: Callable[[float], T]
 
 
-def work_lane(child_id: str) -> Bulkhead:
+def work_bulkhead(child_id: str) -> Bulkhead:
     """Bulkhead of a child's boots, deletes and sync."""
     return Bulkhead(f"{child_id}-work", WORK_THREADS)
 
 
-def health_lane(child_id: str) -> Bulkhead:
+def health_bulkhead(child_id: str) -> Bulkhead:
     """Bulkhead of a child's polls."""
     return Bulkhead(f"{child_id}-health", HEALTH_THREADS)
 
@@ -51,12 +51,12 @@ def fan_out(
     """
     ends_at = clock.monotonic() + timeout_s
     trace = tracing.current()
-    calls = [(question.lane, partial(_ask, question, ends_at, trace)) for question in questions]
+    calls = [(question.bulkhead, partial(_ask, question, ends_at, trace)) for question in questions]
     return [_foreseen(outcome) for outcome in executor.gather(calls, timeout_s)]
 
 
 def _ask(question: Question[T], ends_at: float, trace: tracing.Trace) -> T:
-    # A lane's thread works for whoever waits for it.
+    # A bulkhead's thread works for whoever waits for it.
     with tracing.within(trace):
         return question.ask(ends_at)
 

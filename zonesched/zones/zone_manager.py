@@ -21,8 +21,8 @@ from zonesched.seams import Clock, Done, Executor, Failed, Late
 from zonesched.zones.child import Child, ChildInfo, ChildOffer, Ready
 from zonesched.zones.client import ANSWER_BYTES, ChildClient
 from zonesched.zones.edge_metrics import EdgeMetrics
-from zonesched.zones.eligible import EligibleChildren, eligible
-from zonesched.zones.fan_out import Question, fan_out, health_lane, work_lane
+from zonesched.zones.eligible import EligibleChildren, askable
+from zonesched.zones.fan_out import Question, fan_out, health_bulkhead, work_bulkhead
 from zonesched.zones.known_child import (
     KnownChild,
     PollRules,
@@ -137,7 +137,7 @@ class ZoneManager:
         """Try a child that is about to be added or changed; it may not have been started yet."""
         timeout_s = self._settings.poll_timeout_s
         (outcome,) = fan_out(self._executor, self._clock, [self._how_it_is(child)], timeout_s)
-        self._free_lanes()
+        self._free_bulkheads()
         if not isinstance(outcome, Done):
             return Probed(error=refusal(outcome))
         info = outcome.value
@@ -151,8 +151,10 @@ class ZoneManager:
         def ask(ends_at: float) -> ChildOffer:
             return self._client(child).within(ends_at).select(spec, timeout_s)
 
-        (outcome,) = fan_out(self._executor, self._clock, [Question(health_lane(child.id), ask)], timeout_s)
-        self._free_lanes()
+        (outcome,) = fan_out(
+            self._executor, self._clock, [Question(health_bulkhead(child.id), ask)], timeout_s
+        )
+        self._free_bulkheads()
         return refusal(outcome)
 
     def offered(self, child_id: str, blob_size: int) -> None:
@@ -185,9 +187,9 @@ class ZoneManager:
         """Tell whether there are children of which none was polled since this manager was made."""
         return bool(self._known) and not self._has_polled
 
-    def eligible(self, spec: RequestSpec) -> EligibleChildren:
+    def askable(self, spec: RequestSpec) -> EligibleChildren:
         """Whom to ask for this request."""
-        return eligible(self.snapshot(), spec, self._clock.monotonic())
+        return askable(self.snapshot(), spec, self._clock.monotonic())
 
     def ask(
         self, children: Sequence[Child], question: Callable[[ChildClient], T], timeout_s: float
@@ -213,7 +215,7 @@ class ZoneManager:
                     self.edges.took(known.child.name, "work", self._clock.monotonic() - started_at)
 
         questions = [
-            Question(work_lane(child_id), partial(asked_by, child_id, call)) for child_id, call in calls
+            Question(work_bulkhead(child_id), partial(asked_by, child_id, call)) for child_id, call in calls
         ]
         outcomes = fan_out(self._executor, self._clock, questions, timeout_s)
         for (child_id, _), outcome in zip(calls, outcomes, strict=True):
@@ -266,7 +268,7 @@ class ZoneManager:
                 self._newest_reread = number
                 self._known = {c.id: _carried_over(self._known.get(c.id), c) for c in children}
             known_now = list(self._known.values())
-        self._free_lanes()
+        self._free_bulkheads()
         self.edges.forget(known.child.name for known in known_now)
         return known_now
 
@@ -275,10 +277,12 @@ class ZoneManager:
         seen = [(known.child.name, known.seen_at) for known in self.snapshot()]
         return [(name, max(0.0, now - seen_at)) for name, seen_at in seen if seen_at is not None]
 
-    def _free_lanes(self) -> None:
+    def _free_bulkheads(self) -> None:
         """A child that is not registered ties up no threads, save for calls that have not ended yet."""
         ids = list(self._known)
-        self._executor.keep_lanes([lane(child_id) for child_id in ids for lane in (work_lane, health_lane)])
+        self._executor.keep_bulkheads(
+            [bulkhead(child_id) for child_id in ids for bulkhead in (work_bulkhead, health_bulkhead)]
+        )
 
     def _how_it_is(self, child: Child) -> Question[ChildInfo]:
         timeout_s = self._settings.poll_timeout_s
@@ -290,7 +294,7 @@ class ZoneManager:
             finally:
                 self.edges.took(child.name, "poll", self._clock.monotonic() - started_at)
 
-        return Question(health_lane(child.id), ask)
+        return Question(health_bulkhead(child.id), ask)
 
     def _note_zones(
         self, asked: Sequence[Child], outcomes: Sequence[Done[ChildInfo] | Failed | Late]

@@ -38,7 +38,7 @@ class PendingCalls:
         """Send the due calls of each child without a call under way; return the pause until the next step."""
         zone = self._zone
         due = self._due()
-        # Apart from the lanes of the calls themselves, which this one thread waits for.
+        # Apart from the bulkheads of the calls themselves, which this one thread waits for.
         calls = [
             (Bulkhead(f"{child_id}-told", 1), partial(self._tell, child_id, due[child_id]))
             for child_id in sorted(due)

@@ -21,44 +21,44 @@ VALUE_BYTES = 4096
 T = TypeVar("T")
 
 
-class Reported(NamedTuple, Generic[T]):
+class Told(NamedTuple, Generic[T]):
     """Part of the answer; `whole` is false if something was left out."""
 
     part: T
     whole: bool
 
 
-def texts(own: Set[str], below: Iterable[Set[str]]) -> Reported[list[str]]:
+def texts(own: Set[str], below: Iterable[Set[str]]) -> Told[list[str]]:
     """Collect all names, sorted."""
     names = frozenset(own).union(*below)
     kept = _own_first(own, names, MAX_INFO_ITEMS)
-    return Reported(sorted(kept), len(kept) == len(names))
+    return Told(sorted(kept), len(kept) == len(names))
 
 
-def ranges(own: Mapping[str, Range], below: Iterable[Mapping[str, Range]]) -> Reported[dict[str, str]]:
+def ranges(own: Mapping[str, Range], below: Iterable[Mapping[str, Range]]) -> Told[dict[str, str]]:
     """Merge the ranges by name, in the documents' form "min,max"."""
     merged = merge_ranges(own, *below)
     kept = _own_first(own.keys(), merged.keys(), MAX_INFO_ITEMS)
-    lines = {name: f"{merged[name].low!r},{merged[name].high!r}" for name in sorted(kept)}
-    return Reported(lines, len(kept) == len(merged))
+    told = {name: f"{merged[name].low!r},{merged[name].high!r}" for name in sorted(kept)}
+    return Told(told, len(kept) == len(merged))
 
 
 def capabilities(
     own: Mapping[str, frozenset[str]], below: Iterable[Mapping[str, frozenset[str]]]
-) -> Reported[list[str]]:
+) -> Told[list[str]]:
     """Merge capabilities into lines of "key=value;value", sorted by key."""
     merged: dict[str, frozenset[str]] = {}
     for one in (own, *below):
         for key, values in one.items():
             merged[key] = merged.get(key, frozenset()) | values
-    names = _own_first(own.keys(), merged.keys(), MAX_CAPABILITIES)
-    whole = len(names) == len(merged)
+    told = _own_first(own.keys(), merged.keys(), MAX_CAPABILITIES)
+    whole = len(told) == len(merged)
     lines = []
-    for key in sorted(names):
+    for key in sorted(told):
         kept = _own_first(own.get(key, frozenset()), merged[key], MAX_INFO_ITEMS, VALUE_BYTES)
         whole = whole and len(kept) == len(merged[key])
         lines.append(f"{key}={';'.join(sorted(kept))}")
-    return Reported(lines, whole)
+    return Told(lines, whole)
 
 
 def _own_first(own: Set[str], names: Set[str], most: int, most_bytes: int = NAME_BYTES) -> list[str]:
