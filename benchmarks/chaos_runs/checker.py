@@ -28,7 +28,7 @@ class Outcome:
 
     active: int
     errors: Mapping[str, int]
-    differences: Sequence[str]
+    inconsistencies: Sequence[str]
 
 
 def unfinished(sites: Sequence[ZoneSite]) -> Mapping[str, int]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tests.builders.private_servers import Server
 
 from .link import Link, Way
-from .world import Part, World, mended
+from .world import Part, World, repaired
 
 PAUSE_S = (0.1, 0.8)
 """From one fault to the next."""
@@ -20,11 +20,11 @@ PAUSE_S = (0.1, 0.8)
 
 @dataclass(frozen=True)
 class Injury:
-    """A part that is spoilt until then (monotonic seconds), and how it is mended."""
+    """A part that is spoilt until then (monotonic seconds), and how it is repaired."""
 
     part: str
     until: float
-    mend: Callable[[], None]
+    repair: Callable[[], None]
 
 
 class Faults:
@@ -53,7 +53,7 @@ class Faults:
             self._kinds = {**self._kinds, **broken}
 
     def run(self, count: int, look_around: Callable[[], None]) -> None:
-        """So many faults, then everything mended."""
+        """So many faults, then everything repaired."""
         kinds = sorted(self._kinds)
         left = count
         while left:
@@ -64,15 +64,15 @@ class Faults:
                 self.counts[kind] += 1
                 left -= 1
             time.sleep(self._rng.uniform(*PAUSE_S))
-            self._mend(time.monotonic())
+            self._repair(time.monotonic())
             look_around()
-        self._mend(float("inf"))
+        self._repair(float("inf"))
 
-    def _mend(self, now: float) -> None:
+    def _repair(self, now: float) -> None:
         due = [injury for injury in self._injuries if injury.until <= now]
         self._injuries = [injury for injury in self._injuries if injury.until > now]
         for injury in due:
-            injury.mend()
+            injury.repair()
         self._world.watch({injury.part for injury in self._injuries})
 
     def _well(self, parts: Sequence[Part]) -> Part | None:
@@ -133,7 +133,7 @@ class Faults:
         name = self._rng.choice(well)
         link: Link = self._world.links[name]
         link.set(way, truncate_after=self._rng.choice((0, 9, 150, 400)))
-        return Injury(f"link to {name}", self._until(0.3, 4.0), lambda: mended(link))
+        return Injury(f"link to {name}", self._until(0.3, 4.0), lambda: repaired(link))
 
     def _restart_database(self) -> Injury | None:
         server = self._world.server

@@ -33,8 +33,8 @@ MOST_LINES = 50
 def main(count: int, seed: int, database: str, broker: bool, keep: bool) -> None:
     """Let things go wrong in a tree of seven zones under load; one line of JSON says what became of it.
 
-    After every 30 faults all is mended, and has to come to an end. Exit code 1 when it does not, or when an
-    audit or the databases show a difference.
+    After every 30 faults all is repaired, and has to come to an end. Exit code 1 when it does not, or when an
+    audit or the databases show an inconsistency.
     """
     signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -80,21 +80,21 @@ def _run(world: World, count: int, seed: int) -> tuple[dict[str, object], list[s
         some = min(left, FAULTS_PER_ROUND)
         left -= some
         faults.run(some, look_around)
-        mended_at = time.monotonic()
+        repaired_at = time.monotonic()
         world.heal()
         if left:
             load.rest()
         else:
             load.end()
         wrong += _converge(world)
-        slowest_s = max(slowest_s, time.monotonic() - mended_at)
+        slowest_s = max(slowest_s, time.monotonic() - repaired_at)
         wrong += _audit(world)
         if wrong:
             break
         load.go_on()
     load.end()
     found = outcome(world.root, world.leaves, load.accepted, frozenset(load.deleted))
-    wrong += [*load.refusals, *found.differences]
+    wrong += [*load.refusals, *found.inconsistencies]
     line = {
         "faults": dict(sorted(faults.counts.items())),
         "boots": len(load.accepted),
@@ -102,7 +102,7 @@ def _run(world: World, count: int, seed: int) -> tuple[dict[str, object], list[s
         "active": found.active,
         "deleted": len(load.deleted),
         "error": found.errors,
-        "audit_differences": len(wrong),
+        "audit_inconsistencies": len(wrong),
         "slowest_convergence_s": round(slowest_s, 1),
         "seconds": round(time.monotonic() - began_at, 1),
     }
@@ -124,7 +124,7 @@ def _audit(world: World) -> list[str]:
     found = []
     for site in world.sites:
         told = world.admin(site).call("GET", "/audit")
-        found += [f"{site.name}: {d['kind']}: {d['subject']}: {d['detail']}" for d in told["differences"]]
+        found += [f"{site.name}: {d['kind']}: {d['subject']}: {d['detail']}" for d in told["inconsistencies"]]
     return found
 
 

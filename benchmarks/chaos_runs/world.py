@@ -265,6 +265,6 @@ class World:
         return client
 
 
-def mended(link: Link) -> None:
+def repaired(link: Link) -> None:
     """All goes through again."""
     link.set(Way.PASS)

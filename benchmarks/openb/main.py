@@ -73,7 +73,7 @@ def main(
 ) -> None:
     """Replay a recorded cluster through a tree of real zones; one line of JSON says how it went.
 
-    Exit code 1 when anything was over-committed, lost or placed twice, or an audit found a difference.
+    Exit code 1 when anything was over-committed, lost or placed twice, or an audit found an inconsistency.
     """
     try:
         nodes, tasks = read_nodes(node_file), read_tasks(task_file)[:limit]
@@ -114,14 +114,14 @@ def _run(
     replay.run(steps(tasks, live, CHECK_EVERY), watch.check, watch.look_around)
     watch.settle()
     history = retrace(record.events, hosts_of(watch.rows()), by_name)
-    line = report(record, history, watch.findings, nodes, len(watch.differences))
+    line = report(record, history, watch.findings, nodes, len(watch.inconsistencies))
     more = {
         "hosts": len(nodes),
         "tasks": len(tasks),
         "seconds": round(time.monotonic() - began_at, 1),
         "durability": DURABILITY,
     }
-    return line | more, faults(record, history, watch.findings, watch.differences)
+    return line | more, faults(record, history, watch.findings, watch.inconsistencies)
 
 
 def _say(line: str) -> None:

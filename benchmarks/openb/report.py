@@ -14,7 +14,7 @@ from .trace import CLASSES, Node
 
 
 def report(
-    record: Record, history: History, findings: Findings, nodes: Sequence[Node], audit_differences: int
+    record: Record, history: History, findings: Findings, nodes: Sequence[Node], audit_inconsistencies: int
 ) -> dict[str, Any]:
     """Everything that was measured; milliseconds are per boot, from its request to its outcome."""
     seconds = sum(record.seconds)
@@ -26,7 +26,7 @@ def report(
         "p99_ms": milliseconds(record.seconds, 0.99),
         "boots_per_s": round(len(record.seconds) / seconds, 2) if seconds else 0.0,
         "peak_used": _peak_used(history.peak, nodes),
-        "audit_differences": audit_differences,
+        "audit_inconsistencies": audit_inconsistencies,
         "no_single_card": history.no_single_card,
         "over_committed": len(history.over_committed) + len(findings.over_committed),
         "lost": len(findings.lost) + len(record.undecided),
@@ -37,14 +37,14 @@ def report(
 
 
 def faults(
-    record: Record, history: History, findings: Findings, differences: Set[tuple[str, ...]]
+    record: Record, history: History, findings: Findings, inconsistencies: Set[tuple[str, ...]]
 ) -> list[str]:
     """Everything that must not be, in words; nothing for a good run."""
     return [
         *history.over_committed,
         *findings.lines,
         *(f"neither claimed nor refused: {name}" for name in record.undecided),
-        *(f"audit: {' '.join(difference)}" for difference in sorted(differences)),
+        *(f"audit: {' '.join(inconsistency)}" for inconsistency in sorted(inconsistencies)),
     ]
 
 

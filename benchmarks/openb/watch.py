@@ -28,7 +28,7 @@ class Watch:
         say: Callable[[str], None],
     ) -> None:
         self.findings = Findings()
-        self.differences: set[tuple[str, ...]] = set()
+        self.inconsistencies: set[tuple[str, ...]] = set()
         self._tree = tree
         self._nodes = nodes
         self._record = record
@@ -75,9 +75,9 @@ class Watch:
 
     def _audit(self) -> None:
         for zone in self._tree.zones:
-            told = self._tree.admins[zone.site.name].call("GET", "/audit")["differences"]
-            for difference in told:
-                line = (zone.site.name, difference["kind"], difference["subject"])
-                if line not in self.differences:
-                    self.differences.add(line)
-                    self._say(f"audit of {line[0]}: {line[1]}: {line[2]}: {difference['detail']}")
+            told = self._tree.admins[zone.site.name].call("GET", "/audit")["inconsistencies"]
+            for inconsistency in told:
+                line = (zone.site.name, inconsistency["kind"], inconsistency["subject"])
+                if line not in self.inconsistencies:
+                    self.inconsistencies.add(line)
+                    self._say(f"audit of {line[0]}: {line[1]}: {line[2]}: {inconsistency['detail']}")

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.builders.crashes import Killed, Seams, differences
+from tests.builders.crashes import Killed, Seams, inconsistencies
 from tests.builders.migrated import ask
 from tests.builders.tree import Tree, a_host
 from zonesched.model.views import AgentReport, AgentState
@@ -85,7 +85,7 @@ def the_server(tree: Tree, user: str = "admin") -> dict[str, Any]:
 
 
 def nothing_is_wrong(tree: Tree) -> None:
-    assert differences(tree) == []
+    assert inconsistencies(tree) == []
     for node in tree.nodes.values():
         assert list(audit.run(node.zone)) == []
         assert list(audit_edges.across_edges(node.zone)) == []

@@ -73,7 +73,7 @@ class Seams:
         self._tree.restart(self._name)
 
 
-def differences(tree: Tree) -> list[str]:
+def inconsistencies(tree: Tree) -> list[str]:
     """Violated rules in the databases, found by SQL alone."""
     found: list[str] = []
     placed: Counter[str] = Counter()
@@ -126,5 +126,5 @@ def heal(tree: Tree, minutes: int = 4) -> None:
         tree.clock.advance(15)
         tree.poll(1)
         tree.settle(2)
-        if not differences(tree):
+        if not inconsistencies(tree):
             return

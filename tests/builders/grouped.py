@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.builders.crashes import differences
+from tests.builders.crashes import inconsistencies
 from tests.builders.migrated import ask
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Tamper
@@ -95,7 +95,7 @@ def zones_with_a_place(tree: Tree) -> list[str]:
 
 def wrong(tree: Tree) -> list[str]:
     """Violated rules in any zone, found by SQL and by each zone's own audit."""
-    found = differences(tree)
+    found = inconsistencies(tree)
     for node in tree.nodes.values():
         found += [f"{node.name}: {d}" for d in (*audit.run(node.zone), *audit_edges.across_edges(node.zone))]
     return found

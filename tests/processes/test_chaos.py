@@ -74,14 +74,14 @@ def test_a_link_lets_all_through_and_is_well_again_after_each_way_of_being_spoil
 
 
 @pytest.mark.slow
-def test_twenty_faults_leave_no_difference() -> None:
+def test_twenty_faults_leave_no_inconsistency() -> None:
     done = subprocess.run(
         [sys.executable, SCRIPT, "--faults", "20", "--seed", "7"], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     line = json.loads(done.stdout)
     assert sum(line["faults"].values()) == 20 and len(line["faults"]) > 3
-    assert line["audit_differences"] == 0
+    assert line["audit_inconsistencies"] == 0
     assert 0 < line["active"] <= line["accepted"]
     assert line["active"] + sum(line["error"].values()) <= line["accepted"]
 

@@ -30,7 +30,7 @@ VCPU = {
     "total": 8,
     "reserved": 4,
     "allocation_ratio": 4.0,
-    "agent_difference": -2,
+    "agent_excess": -2,
     "set": {"allocation_ratio": 4.0},
 }
 IMAGE = {"id": "i1", "name": "cirros", "properties": {}}
@@ -699,41 +699,47 @@ class TestReservation:
 
 
 class TestAudit:
-    def test_no_difference_is_zero(self, command: StubCommand) -> None:
-        command.stub.answer("GET", "/audit", (200, {"differences": []}))
+    def test_no_inconsistency_is_zero(self, command: StubCommand) -> None:
+        command.stub.answer("GET", "/audit", (200, {"inconsistencies": []}))
         assert (command("audit"), command.out) == (0, "no inconsistencies\n")
 
     @pytest.mark.parametrize("form", [[], ["--json"]])
-    def test_a_difference_is_one(self, command: StubCommand, form: list[str]) -> None:
+    def test_an_inconsistency_is_one(self, command: StubCommand, form: list[str]) -> None:
         found = {"kind": "claim_without_instance", "subject": "u1", "detail": "host h1"}
-        command.stub.answer("GET", "/audit", (200, {"differences": [found]}))
+        command.stub.answer("GET", "/audit", (200, {"inconsistencies": [found]}))
         assert command("audit", *form) == 1
         assert "claim_without_instance" in command.out
 
-    @pytest.mark.parametrize(("mended", "code"), [(True, 0), (False, 1)])
+    @pytest.mark.parametrize(("repaired", "code"), [(True, 0), (False, 1)])
     def test_a_repair_fails_only_for_what_is_left(
-        self, command: StubCommand, mended: bool, code: int
+        self, command: StubCommand, repaired: bool, code: int
     ) -> None:
         found = {
             "kind": "hold_overdue",
             "subject": "u1",
             "detail": "held",
-            "mended": mended,
+            "repaired": repaired,
             "action": "ended",
         }
-        command.stub.answer("POST", "/audit", (200, {"differences": [found]}))
+        command.stub.answer("POST", "/audit", (200, {"inconsistencies": [found]}))
         assert command("audit", "--repair") == code
         assert "hold_overdue" in command.out
         assert command.stub.asked[-1].body == {"repair": {"dry_run": False}}
 
-    def test_a_dry_run_fails_for_what_would_be_mended(self, command: StubCommand) -> None:
-        found = {"kind": "hold_overdue", "subject": "u1", "detail": "held", "mended": True, "action": "ended"}
-        command.stub.answer("POST", "/audit", (200, {"differences": [found]}))
+    def test_a_dry_run_fails_for_what_would_be_repaired(self, command: StubCommand) -> None:
+        found = {
+            "kind": "hold_overdue",
+            "subject": "u1",
+            "detail": "held",
+            "repaired": True,
+            "action": "ended",
+        }
+        command.stub.answer("POST", "/audit", (200, {"inconsistencies": [found]}))
         assert command("audit", "--repair", "--dry-run") == 1
         assert command.stub.asked[-1].body == {"repair": {"dry_run": True}}
 
     @pytest.mark.parametrize(
-        ("differences", "complete", "code", "said"),
+        ("inconsistencies", "complete", "code", "said"),
         [
             ([], True, 0, "in eu: no inconsistencies"),
             ([], False, 1, "in eu: not all zones answered"),
@@ -741,10 +747,10 @@ class TestAudit:
         ],
     )
     def test_a_tree_is_right_if_all_of_it_has_answered_and_is(
-        self, command: StubCommand, differences: list[object], complete: bool, code: int, said: str
+        self, command: StubCommand, inconsistencies: list[object], complete: bool, code: int, said: str
     ) -> None:
-        child = {"id": "c1", "name": "eu", "differences": differences, "complete": complete}
-        command.stub.answer("GET", "/audit", (200, {"differences": [], "children": [child]}))
+        child = {"id": "c1", "name": "eu", "inconsistencies": inconsistencies, "complete": complete}
+        command.stub.answer("GET", "/audit", (200, {"inconsistencies": [], "children": [child]}))
         assert command("audit", "--tree") == code
         assert said in command.out
 

@@ -156,6 +156,19 @@ def test_a_filled_database_of_an_earlier_version_is_brought_up_to_date(tmp_path:
         assert all(row[c.name] is not None or c.nullable for c in table.columns)
 
 
+@pytest.mark.parametrize(
+    ("stored", "now"), [("silent", "unreachable"), ("not_fitting", "ineligible"), ("answered", "answered")]
+)
+def test_stored_traces_get_the_present_names_of_outcomes(tmp_path: Path, stored: str, now: str) -> None:
+    store = a_filled_store_of("0006", tmp_path)
+    trace = '{"children":[{"outcome":"%s","code":"silent"}]}'
+    store.write(lambda tx: tx.execute(sa.update(tables.reservations).values(why=trace % stored)))
+
+    schema.upgrade(store)
+
+    assert store.read(lambda tx: tx.execute(sa.select(tables.reservations.c.why)).scalar_one()) == trace % now
+
+
 START = """
 import sys
 from zonesched.store import schema

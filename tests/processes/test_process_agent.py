@@ -112,7 +112,7 @@ def test_instances_are_processes_that_outlive_their_agent_and_end_when_they_are_
             assert statuses(ask) == {kept: "ACTIVE"}
             ask("server", "delete", kept)
             eventually("none is left", lambda: machine.running() == {})
-        assert "no differences" in ask("audit")
+        assert "no inconsistencies" in ask("audit")
 
 
 def test_an_agent_killed_again_and_again_while_it_builds_builds_each_instance_once(
@@ -133,7 +133,7 @@ def test_an_agent_killed_again_and_again_while_it_builds_builds_each_instance_on
             eventually("all are active", lambda: list(statuses(ask).values()) == ["ACTIVE"] * 8)
             assert {len(processes) for processes in machine.running().values()} == {1}
             assert set(machine.running()) == set(statuses(ask))
-        assert "no differences" in ask("audit")
+        assert "no inconsistencies" in ask("audit")
 
 
 def test_what_cannot_be_run_is_in_error_with_the_reason_of_each_attempt(

@@ -446,7 +446,7 @@ def test_a_small_trace_goes_through_a_real_tree(tmp_path: Path) -> None:
     assert line["refused_by"]["not_enough_resources"] >= 1
     assert line["peak_used"][GPU] == {"amount": 2000, "capacity": 2000, "fraction": 1.0}
     assert line["no_single_card"] == 1
-    assert (line["audit_differences"], line["lost"], line["over_committed"]) == (0, 0, 0)
+    assert (line["audit_inconsistencies"], line["lost"], line["over_committed"]) == (0, 0, 0)
     assert 0 < line["p50_ms"] <= line["p99_ms"]
     assert zones_in(tmp_path) == []
     assert list((tmp_path / "tmp").iterdir()) == []

@@ -177,7 +177,7 @@ def test_a_process_told_to_stop_under_load_leaves_its_boots_to_the_others_at_onc
     eventually("nothing is left over", lambda: zone.undecided() == 0, 30.0)
     # A boot whose answer was cut off by the end may be one more.
     assert zone.confirmed() in (5 * accepted, 5 * accepted + 5)
-    assert zone.admin.call("GET", "/audit")["differences"] == []
+    assert zone.admin.call("GET", "/audit")["inconsistencies"] == []
 
 
 @pytest.mark.slow
@@ -223,7 +223,7 @@ def test_processes_that_are_killed_under_load_lose_nothing_and_build_nothing_twi
     assert zone.count("SELECT count(*) FROM reservations") == len(keys)
     assert zone.confirmed() == 3 * len(keys)
     assert zone.count("SELECT count(*) FROM instances WHERE status = 'ERROR'") == 0
-    assert zone.admin.call("GET", "/audit")["differences"] == []
+    assert zone.admin.call("GET", "/audit")["inconsistencies"] == []
 
 
 def test_a_zone_that_stops_gives_back_the_boots_that_it_has_not_begun(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ class Expected:
     most_per_host: Mapping[str, int]
 
 
-def differences(databases: Mapping[str, Path], expected: Expected) -> list[str]:
+def inconsistencies(databases: Mapping[str, Path], expected: Expected) -> list[str]:
     """Find violated rules once everything has ended."""
     zones = {name: _read(name, path) for name, path in databases.items()}
     found: list[str] = []

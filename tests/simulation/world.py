@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.simulation.agent_process import AgentProcess
 from tests.simulation.baton import Process
-from tests.simulation.checker import Expected, Promised, differences
+from tests.simulation.checker import Expected, Promised, inconsistencies
 from tests.simulation.damage import damage
 from tests.simulation.forger import Forger
 from tests.simulation.furniture import GROUPS
@@ -293,4 +293,4 @@ class World:
                 if policy is GroupPolicy.ANTI_AFFINITY
             },
         )
-        return differences(self.databases, expected)
+        return inconsistencies(self.databases, expected)

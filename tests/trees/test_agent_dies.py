@@ -11,7 +11,7 @@ import pytest
 
 from tests.builders.boots import FLAVOR, boot, counts
 from tests.builders.clock import FakeClock
-from tests.builders.crashes import Killed, differences
+from tests.builders.crashes import Killed, inconsistencies
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.compute.agent import Agent, Rhythm
 from zonesched.compute.client import ZoneIdentity
@@ -145,5 +145,5 @@ def test_an_agent_that_dies_at_any_call_costs_no_instance(tmp_path: Path, failur
         wanted = {key.key for key in ZoneInProcess(tree.nodes["root"]).fetch().wanted}
         assert host.running == wanted, f"died at {dies_at}"
         assert len(set(host.built)) == len(host.built), f"died at {dies_at}"
-        assert differences(tree) == []
+        assert inconsistencies(tree) == []
     assert dies_at > 10

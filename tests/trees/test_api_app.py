@@ -309,4 +309,4 @@ def test_a_zone_tells_of_itself(node: Node) -> None:
 
 
 def test_the_audit_of_an_empty_zone_finds_nothing(node: Node) -> None:
-    assert node.client().get("/audit").json == {"differences": []}
+    assert node.client().get("/audit").json == {"inconsistencies": []}

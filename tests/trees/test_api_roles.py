@@ -71,7 +71,7 @@ def test_the_roles_are_those_of_the_design() -> None:
     of_agent = {path for method, path, role in table if role == "compute"}
     assert of_agent == {"/hosts", "/hosts/beat", "/hosts/instances", "/hosts/reports"} | {
         "/hosts/claims",
-        "/hosts/differences",
+        "/hosts/excesses",
     }
     read = ("servers", "reservations", "flavors", "images", "os-availability-zone", "os-server-groups",
             "limits")  # fmt: skip

@@ -269,7 +269,7 @@ def test_a_delete_answers_once(tree: Tree, node: Node) -> None:
     assert (reply.status, reply.body) == (204, b"")
     assert node.client("member").get(f"/servers/{made['id']}").status == 404
     assert node.client("member").delete(f"/servers/{made['id']}").status == 404
-    assert node.client().get("/audit").json == {"differences": []}
+    assert node.client().get("/audit").json == {"inconsistencies": []}
 
 
 # -- a parent ----------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ def test_what_was_booted_below_is_the_same_on_both_sides(tmp_path: Path) -> None
     assert kinds(tree) == []
 
 
-def test_what_was_deleted_is_no_difference(tmp_path: Path) -> None:
+def test_what_was_deleted_is_no_inconsistency(tmp_path: Path) -> None:
     tree = a_booted_tree(tmp_path)
     (uuid, *_) = (row.uuid for row in sql(root_of(tree), "select uuid from instances order by uuid"))
 
@@ -38,7 +38,7 @@ def test_what_was_deleted_is_no_difference(tmp_path: Path) -> None:
     assert kinds(tree) == []
 
 
-def test_what_the_child_has_not_told_yet_is_no_difference(tmp_path: Path) -> None:
+def test_what_the_child_has_not_told_yet_is_no_inconsistency(tmp_path: Path) -> None:
     tree = a_booted_tree(tmp_path)
 
     change = tree.nodes["leaf"].zone.store.write(identity.next_change)
@@ -99,7 +99,7 @@ def test_a_hold_below_may_live_until_its_time_is_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", ["confirming", "cancelling", "releasing", "held"])
-def test_a_call_under_way_is_no_difference(tmp_path: Path, state: str) -> None:
+def test_a_call_under_way_is_no_inconsistency(tmp_path: Path, state: str) -> None:
     tree = a_booted_tree(tmp_path)
 
     plant(tree, "root", f"update placements set state = '{state}'")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.boots import BODY, a_small_tree, boot, counts, rows
-from tests.builders.crashes import differences, heal
+from tests.builders.crashes import heal, inconsistencies
 from tests.builders.wsgi_transport import Dead, Duplicate, Fault, LostReply, Replace, Slow
 from zonesched.model.placement import PlacementState
 from zonesched.services.children import children
@@ -39,7 +39,7 @@ def test_a_faulty_call_changes_nothing_in_the_end(tmp_path: Path, edge: str, pat
     tree.network.heal(tree.nodes[edge].url)
     heal(tree)
 
-    assert differences(tree) == []
+    assert inconsistencies(tree) == []
     assert counts(tree, reservation_id) in ({"BUILD": 12}, {"ERROR": 12})
 
 
@@ -77,7 +77,7 @@ def test_an_unanswered_confirm_is_unknown_until_it_is_answered(tmp_path: Path) -
         tree.network.heal(tree.nodes[edge].url)
     heal(tree)
     assert counts(tree, reservation_id) == {"BUILD": 12}
-    assert differences(tree) == []
+    assert inconsistencies(tree) == []
 
 
 def test_what_is_deleted_while_a_child_is_away_is_deleted_when_it_is_back(tmp_path: Path) -> None:
@@ -91,11 +91,11 @@ def test_what_is_deleted_while_a_child_is_away_is_deleted_when_it_is_back(tmp_pa
     tree.network.fault(tree.nodes["region"].url, Dead())
     assert {root.delete(f"/servers/{uuid}").status for uuid in uuids} == {204}
     assert root.get("/servers").json["servers"] == []
-    assert differences(tree) != []
+    assert inconsistencies(tree) != []
 
     tree.network.heal(tree.nodes["region"].url)
     heal(tree)
-    assert differences(tree) == []
+    assert inconsistencies(tree) == []
     assert {root.delete(f"/servers/{uuid}").status for uuid in uuids} == {404}
 
 
@@ -111,7 +111,7 @@ def test_an_instance_deleted_while_it_is_placed_leaves_nothing(tmp_path: Path, a
         assert root.delete(f"/servers/{server['id']}").status == 204
     heal(tree)
 
-    assert differences(tree) == []
+    assert inconsistencies(tree) == []
     assert counts(tree, reservation_id) == {"BUILD": 5, "DELETED": 7}
 
 
@@ -122,7 +122,7 @@ def test_a_batch_that_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
     tree.settle()
 
     assert counts(tree, reservation_id) == {"ERROR": 27}
-    assert differences(tree) == []
+    assert inconsistencies(tree) == []
 
 
 def test_min_count_takes_what_fits(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_min_count_takes_what_fits(tmp_path: Path) -> None:
     tree.settle()
 
     assert counts(tree, reservation_id) == {"BUILD": 26, "ERROR": 4}
-    assert differences(tree) == []
+    assert inconsistencies(tree) == []
 
 
 def test_a_repeat_under_the_same_key_is_the_same_boot(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_an_affinity_group_is_on_one_host(tmp_path: Path) -> None:
     tree.settle()
 
     assert counts(tree, answer.json["reservation_id"]) == {"BUILD": 6}
-    assert differences(tree) == []
+    assert inconsistencies(tree) == []
     on_hosts = "SELECT host_id FROM placements WHERE kind = 'host'"
     places = [(name, row) for name in tree.nodes for row in rows(tree, name, on_hosts)]
     assert len(places) == 6

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.builders.boots import a_small_tree, boot, counts, rows
-from tests.builders.crashes import differences, heal
+from tests.builders.crashes import heal, inconsistencies
 from tests.builders.one_zone import a_zone, put_instance, put_place, put_reservation
 from tests.builders.sealed_builds import UUID, Attempted, Stage, larger, offered
 from tests.builders.tree import Tree, a_host
@@ -71,7 +71,7 @@ def test_a_hold_that_is_gone_when_it_is_confirmed_is_replaced(tmp_path: Path) ->
 
     assert cancelled
     assert counts(tree, reservation_id) == {"BUILD": 12}
-    assert differences(tree) == []
+    assert inconsistencies(tree) == []
 
 
 def test_what_nobody_confirms_is_given_back(stage: Stage) -> None:
@@ -151,7 +151,7 @@ def test_a_boot_waits_for_a_zone_that_is_just_started_again(tmp_path: Path, body
 
     assert waiting == {"BUILD": 20}
     assert counts(tree, reservation_id) == {"BUILD": 20}
-    assert differences(tree) == []
+    assert inconsistencies(tree) == []
 
 
 def test_a_boot_that_lacks_a_zone_asks_again_after_growing_pauses_and_ends(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_an_instance_deleted_before_any_write_of_the_worker(tmp_path: Path) -> N
 
         heal(tree)
 
-        assert differences(tree) == [], f"deleted before write {at}"
+        assert inconsistencies(tree) == [], f"deleted before write {at}"
         assert counts(tree, reservation_id)["BUILD"] == (11 if happened else 12)
     assert at > 4
 

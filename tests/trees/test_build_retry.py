@@ -11,7 +11,7 @@ import pytest
 from requests import ConnectionError as NotThere
 
 from tests.builders.boots import FLAVOR, a_small_tree, boot, counts, nothing_is_wrong, the_server
-from tests.builders.crashes import Killed, Seams, differences, heal
+from tests.builders.crashes import Killed, Seams, heal, inconsistencies
 from tests.builders.one_zone import sql
 from tests.builders.sealed_builds import RESERVATION, UUID, Stage
 from tests.builders.tree import Node, Tree, a_host
@@ -423,7 +423,7 @@ def test_a_zone_killed_at_any_step_while_builds_fail(tmp_path: Path, victim: str
             heal(tree, minutes=1)
             if counts(tree, reservation_id) == {"ACTIVE": 6}:
                 break
-        assert differences(tree) == [], f"killed at {kill_at}"
+        assert inconsistencies(tree) == [], f"killed at {kill_at}"
         assert counts(tree, reservation_id) == {"ACTIVE": 6}, f"killed at {kill_at}"
         assert max(map(len, built_on(tree).values())) == 1
     assert kill_at > 3

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.boots import a_small_tree, settle_until_killed
-from tests.builders.crashes import Seams, differences, heal
+from tests.builders.crashes import Seams, heal, inconsistencies
 from tests.builders.tree import Tree
 
 
@@ -38,7 +38,7 @@ def test_a_zone_killed_at_any_step_of_a_boot(tmp_path: Path, victim: str) -> Non
 
         heal(tree)
         shown = tree.nodes["root"].client().get(f"/reservations/{reservation}").json["reservation"]
-        assert differences(tree) == [], f"killed at {kill_at}"
+        assert inconsistencies(tree) == [], f"killed at {kill_at}"
         # Without the region the others have room for 10: all or nothing is then nothing.
         assert shown["counts"] in ENDS[victim], f"killed at {kill_at}: {shown}"
     assert kill_at > 3

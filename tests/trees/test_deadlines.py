@@ -16,7 +16,7 @@ import pytest
 from werkzeug.serving import make_server
 
 from tests.builders.child_app import an_info
-from tests.builders.crashes import differences, heal
+from tests.builders.crashes import heal, inconsistencies
 from tests.builders.raw_server import Conversation, RawServer, answer
 from tests.builders.timed_network import NEVER, SideBySide, TimedNetwork, Timeline
 from tests.builders.tree import Tree, a_host
@@ -387,7 +387,7 @@ def test_a_zone_with_two_parents_is_offered_by_both_and_built_once(tree: TimedTr
     assert (tree.offers(plan), plan.complete) == (Counter(root=1, left=2, right=2), True)
     shown = root.get(f"/reservations/{booted.json['reservation_id']}").json["reservation"]
     assert shown["counts"] == {"BUILD": 4, "ERROR": 1}
-    assert differences(tree) == []
+    assert inconsistencies(tree) == []
 
 
 @pytest.mark.slow
@@ -426,12 +426,12 @@ def test_boots_from_before_a_restart_wait_for_the_children(tree: TimedTree) -> N
     tree.clock.advance(tree.nodes["root"].zone.conf.boot_lease)
 
     tree.settle(1)
-    assert "root: a reservation is open" in differences(tree)
+    assert "root: a reservation is open" in inconsistencies(tree)
     tree.poll(1)
     tree.settle(1)
 
     shown = tree.nodes["root"].client().get(f"/reservations/{booted}").json["reservation"]
-    assert (shown["counts"], differences(tree)) == ({"BUILD": 3}, [])
+    assert (shown["counts"], inconsistencies(tree)) == ({"BUILD": 3}, [])
 
 
 # -- real threads, real sockets ----------------------------------------------------------------------------

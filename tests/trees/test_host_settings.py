@@ -133,7 +133,7 @@ def test_the_api_shows_what_counts_what_is_set_and_what_is_reported(admin: Clien
         "allocation_ratio": 16.0,
         "capacity": 128,
         "used": 0,
-        "agent_difference": 0,
+        "agent_excess": 0,
         "reported": {"reserved": 0, "allocation_ratio": 1.0},
         "set": {"allocation_ratio": 16.0},
     }

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.builders.boots import a_small_tree
-from tests.builders.crashes import differences, heal
+from tests.builders.crashes import heal, inconsistencies
 from tests.builders.tree import Tree
 from zonesched.services import background
 from zonesched.services.zone import Zone
@@ -128,7 +128,7 @@ def test_a_worker_paused_before_any_of_its_writes(tmp_path: Path) -> None:
         pause.end()
         assert not happened or all_rows(tree) == pause.rows, f"paused before write {at}"
         heal(tree)
-        assert differences(tree) == [], f"paused before write {at}"
+        assert inconsistencies(tree) == [], f"paused before write {at}"
         shown = root.client().get(f"/reservations/{reservation_id}").json["reservation"]
         assert shown["counts"] == {"BUILD": 12}, f"paused before write {at}"
     assert at > 6

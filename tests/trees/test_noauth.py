@@ -62,14 +62,14 @@ def test_a_tree_boots_to_active_and_ends(tree: Tree) -> None:
     fresh = nobody(root).get(f"/servers/{below[0]}").json["server"]
     assert (fresh["status"], fresh["stale"], fresh["tenant_id"]) == ("ACTIVE", False, "noauth")
     for node in (root, child):
-        assert nobody(node).get("/audit").json["differences"] == []
+        assert nobody(node).get("/audit").json["inconsistencies"] == []
 
     for instance in shown["instances"]:
         assert nobody(root).delete(f"/servers/{instance['uuid']}").status == 204
     tree.settle()
     assert run_what_is_wanted(root) + run_what_is_wanted(child) == 0
     for node in (root, child):
-        assert nobody(node).get("/audit").json["differences"] == []
+        assert nobody(node).get("/audit").json["inconsistencies"] == []
 
 
 @pytest.mark.parametrize(("method", "url"), sorted(ROUTES), ids=lambda part: part)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.builders.boots import FLAVOR, a_small_tree, boot, counts, delete_all, rows
-from tests.builders.crashes import differences, heal
+from tests.builders.crashes import heal, inconsistencies
 from tests.builders.inline_executor import InlineExecutor
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import LostReply
@@ -50,7 +50,7 @@ def test_a_delete_goes_down_level_by_level_in_the_background(tmp_path: Path) -> 
     tree.step("region")
 
     assert [set(states) for states in between] == [{"releasing"}, {"confirmed"}]
-    assert differences(tree) == []
+    assert inconsistencies(tree) == []
     assert set(dict(rows(tree, "leaf-a", STATES))) == {"released"}
 
 
@@ -78,7 +78,7 @@ def test_a_delete_whose_answers_are_lost_gives_back_once(tmp_path: Path) -> None
     heal(tree)
 
     assert deletes_sent(tree) > 20
-    assert differences(tree) == []
+    assert inconsistencies(tree) == []
     for name in ("root", "leaf-a", "leaf-b"):
         assert rows(tree, name, "SELECT sum(used) FROM inventories") == [(0,)]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.boots import a_small_tree, all_active, boot, delete_all, rows
-from tests.builders.crashes import differences, heal
+from tests.builders.crashes import heal, inconsistencies
 from tests.builders.sealed_builds import UUID, Stage
 from tests.builders.tree import Tree
 from tests.builders.wsgi_transport import Dead
@@ -29,8 +29,8 @@ def prune(tree: Tree) -> None:
         Pruning(node.zone).step()
 
 
-def differences_of_all(tree: Tree) -> list[object]:
-    found: list[object] = list(differences(tree))
+def inconsistencies_of_all(tree: Tree) -> list[object]:
+    found: list[object] = list(inconsistencies(tree))
     for node in tree.nodes.values():
         found += [*audit.run(node.zone), *audit_edges.across_edges(node.zone)]
     return found
@@ -51,7 +51,7 @@ def test_boots_that_were_deleted_leave_nothing_after_the_retention(tmp_path: Pat
 
     assert all(min(counts[:3]) > 0 for counts in before)
     assert [left(tree, name) for name in tree.nodes] == [[0, 0, 0, 0]] * 4
-    assert differences_of_all(tree) == []
+    assert inconsistencies_of_all(tree) == []
 
 
 def test_a_boot_of_which_anything_is_left_stays_whole(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_boot_of_which_anything_is_left_stays_whole(tmp_path: Path) -> None:
     prune(tree)
 
     assert left(tree, "root") == before
-    assert differences_of_all(tree) == []
+    assert inconsistencies_of_all(tree) == []
 
 
 def test_an_error_that_its_user_has_not_deleted_stays(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_what_a_child_has_still_to_be_told_stays(tmp_path: Path) -> None:
 
     assert waiting[:2] == [1, 12]
     assert left(tree, "root") == [0, 0, 0, 0]
-    assert differences_of_all(tree) == []
+    assert inconsistencies_of_all(tree) == []
 
 
 def test_a_parent_that_was_away_for_longer_than_the_retention_is_still_told(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from tests.builders.audited_tree import a_booted_tree, kinds, plant, root_of
 from tests.builders.one_zone import instance_of, places_of, sql
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead
-from zonesched.model.inconsistency import Left, Mended, Repaired
+from zonesched.model.inconsistency import Left, Repaired, RepairResult
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services.audit import audit, repair
 from zonesched.services.audit.audit_edges import across_edges
@@ -27,7 +27,7 @@ def one_below(tmp_path: Path) -> tuple[Tree, str]:
     return tree, uuid
 
 
-def repaired(tree: Tree) -> list[Repaired]:
+def repaired(tree: Tree) -> list[RepairResult]:
     """Repair at the root; once its decisions have reached the children, the audit finds nothing."""
     done = repair.run(root_of(tree))
     tree.settle()
@@ -54,7 +54,7 @@ def test_what_the_child_does_not_have_is_an_error(tmp_path: Path, below: str, re
 
     (done,) = repair.run(root_of(tree))
 
-    assert isinstance(done, Mended)
+    assert isinstance(done, Repaired)
     assert instance_of(root_of(tree), uuid).reason == reason
     assert kinds(tree) == []
 
@@ -102,7 +102,7 @@ def test_what_nobody_here_knows_runs_on_and_is_left(tmp_path: Path) -> None:
     tree.settle()
 
     assert isinstance(left, Left)
-    assert left.difference.kind == "child_has_unknown_instance"
+    assert left.inconsistency.kind == "child_has_unknown_instance"
     assert status_at(tree, "leaf", uuid) is Status.ACTIVE
 
 
@@ -112,10 +112,10 @@ def test_the_childs_status_counts(tmp_path: Path, here: str, below: str) -> None
     plant(tree, "root", f"update instances set status = '{here}'")
     plant(tree, "leaf", f"update instances set status = '{below}'")
 
-    # In the leaf itself an instance in ERROR on a host is a difference of its own.
+    # In the leaf itself an instance in ERROR on a host is an inconsistency of its own.
     (done,) = repair.run(root_of(tree))
 
-    assert done.difference.kind == "status_differs"
+    assert done.inconsistency.kind == "status_differs"
     assert status_at(tree, "root", uuid).value == below
     assert kinds(tree) == []
 
@@ -179,10 +179,10 @@ def told(tree: Tree, name: str = "root") -> dict[str, object]:
     return dict(child)
 
 
-def test_a_tree_that_is_right_has_no_difference_anywhere(tmp_path: Path) -> None:
+def test_a_tree_that_is_right_has_no_inconsistency_anywhere(tmp_path: Path) -> None:
     tree, _ = a_deep_tree(tmp_path)
 
-    assert told(tree) == {"name": "region", "differences": [], "complete": True}
+    assert told(tree) == {"name": "region", "inconsistencies": [], "complete": True}
 
 
 def test_the_root_hears_of_its_own_instance_two_zones_below(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_the_root_hears_of_its_own_instance_two_zones_below(tmp_path: Path) -> N
 
     plant(tree, "leaf", "update placements set state = 'gone'")
 
-    assert told(tree)["differences"] == [{"kind": "instance_without_place", "id": uuid}]
+    assert told(tree)["inconsistencies"] == [{"kind": "instance_without_place", "id": uuid}]
 
 
 def test_the_root_hears_of_the_edge_below_its_child(tmp_path: Path) -> None:
@@ -198,15 +198,15 @@ def test_the_root_hears_of_the_edge_below_its_child(tmp_path: Path) -> None:
 
     plant(tree, "leaf", "delete from inbound_builds")
 
-    assert told(tree)["differences"] == [{"kind": "child_lacks_instance", "id": uuid}]
+    assert told(tree)["inconsistencies"] == [{"kind": "child_lacks_instance", "id": uuid}]
 
 
 def test_what_is_wrong_with_hosts_is_their_own_zones_alone(tmp_path: Path) -> None:
     tree, _ = a_deep_tree(tmp_path)
     plant(tree, "leaf", "update inventories set used = 7")
 
-    assert told(tree)["differences"] == []
-    here = tree.nodes["leaf"].client().get("/audit").json["differences"]
+    assert told(tree)["inconsistencies"] == []
+    here = tree.nodes["leaf"].client().get("/audit").json["inconsistencies"]
     assert {found["kind"] for found in here} == {"used_differs"}
 
 
@@ -214,7 +214,7 @@ def test_a_silent_zone_below_makes_the_answer_incomplete(tmp_path: Path) -> None
     tree, _ = a_deep_tree(tmp_path)
     tree.network.fault(tree.nodes["leaf"].url, Dead())
 
-    assert told(tree) == {"name": "region", "differences": [], "complete": False}
+    assert told(tree) == {"name": "region", "inconsistencies": [], "complete": False}
 
 
 def test_a_silent_child_makes_the_answer_incomplete(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_parent_may_audit_and_not_repair(tmp_path: Path) -> None:
     parent = tree.nodes["region"].client("parent-root")
 
     assert parent.post("/audit", {"repair": {}}).status == 403
-    assert parent.get("/audit?budget_s=5").json == {"version": 1, "differences": [], "complete": True}
+    assert parent.get("/audit?budget_s=5").json == {"version": 1, "inconsistencies": [], "complete": True}
     assert [parent.get(f"/audit{query}").status for query in ("", "?budget_s=0", "?budget_s=x")] == [400] * 3
 
 
@@ -243,6 +243,6 @@ def test_an_admin_repairs_over_the_api(tmp_path: Path) -> None:
     )
 
     assert shown == done
-    (line,) = done["differences"]
-    assert (line["kind"], line["mended"]) == ("used_differs", True)
-    assert again == {"differences": []}
+    (line,) = done["inconsistencies"]
+    assert (line["kind"], line["repaired"]) == ("used_differs", True)
+    assert again == {"inconsistencies": []}

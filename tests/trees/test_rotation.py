@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders.boots import a_small_tree
-from tests.builders.crashes import differences, heal
+from tests.builders.crashes import heal, inconsistencies
 from tests.builders.tree import Answer, Node, Tree
 from zonesched.services.children import children
 
@@ -73,10 +73,10 @@ def test_a_secret_replaced_in_flight_loses_nothing(tmp_path: Path, name: str, at
     assert tell_root(tree, name, rotation.secret).status == 200
     heal(tree)
 
-    assert differences(tree) == []
+    assert inconsistencies(tree) == []
     assert counts(tree, reservation_id) in ({"BUILD": 12}, {"ERROR": 12} if name == "region" else {})
     for node in tree.nodes.values():
-        assert node.client().get("/audit").json["differences"] == []
+        assert node.client().get("/audit").json["inconsistencies"] == []
 
 
 def test_what_a_parent_has_stays_its_own(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_what_a_parent_has_stays_its_own(tmp_path: Path) -> None:
         assert root.delete(f"/servers/{server['id']}").status == 204
     tree.settle()
 
-    assert differences(tree) == []
+    assert inconsistencies(tree) == []
     assert counts(tree, reservation_id) == {"DELETED": 12}
     for name in ("region", "leaf-b"):
         assert tree.nodes[name].client().delete("/users/parent-root").status == 204

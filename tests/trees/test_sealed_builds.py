@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tests.builders.crashes import differences
+from tests.builders.crashes import inconsistencies
 from tests.builders.sealed_builds import RESERVATION, UUID, Attempted, Stage, larger, offered
 from tests.builders.tree import Answer
 from zonesched.model.request_spec import Image
@@ -93,7 +93,7 @@ def test_a_repeat_is_answered_with_what_is_stored_however_late(stage: Stage) -> 
     stage.tree.clock.advance(3000)
     late = stage.send(stage.good())
     assert late.json["builds"][0]["state"] == "confirmed"
-    assert differences(stage.tree) == [f"{UUID.format(1)} is placed and None"]
+    assert inconsistencies(stage.tree) == [f"{UUID.format(1)} is placed and None"]
 
 
 def test_a_hold_that_is_over_is_gone_for_confirm_and_repeat(stage: Stage) -> None:
@@ -106,7 +106,7 @@ def test_a_hold_that_is_over_is_gone_for_confirm_and_repeat(stage: Stage) -> Non
 
     assert answer.json["builds"][0]["state"] == "gone"
     assert stage.send(stage.good()).json["builds"][0]["state"] == "gone"
-    assert differences(stage.tree) == []
+    assert inconsistencies(stage.tree) == []
 
 
 def test_a_cancel_that_overtakes_its_build_wins(stage: Stage) -> None:
@@ -115,7 +115,7 @@ def test_a_cancel_that_overtakes_its_build_wins(stage: Stage) -> None:
 
     assert leaf.post(f"/reservations/{RESERVATION}/cancel", cancel).json["builds"][0]["state"] == "gone"
     assert stage.send(stage.good()).json["builds"][0]["state"] == "gone"
-    assert differences(stage.tree) == []
+    assert inconsistencies(stage.tree) == []
 
 
 def test_a_later_attempt_uses_another_entry(stage: Stage) -> None:

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from tests.builders.boots import a_small_tree, all_active, boot, counts, report_all, rows
-from tests.builders.crashes import differences, heal
+from tests.builders.crashes import heal, inconsistencies
 from tests.builders.inline_executor import InlineExecutor, InlineLoop
 from tests.builders.migrated import url_of
 from tests.builders.one_zone import a_zone
@@ -54,7 +54,7 @@ def test_an_end_that_is_told_before_the_confirm_is_answered_is_not_lost(tmp_path
     assert counts(tree, reservation_id) == {"BUILD": 12 - unknown, "ERROR": unknown}
     tree.network.heal(leaf.url)
     heal(tree)
-    assert differences(tree) == []
+    assert inconsistencies(tree) == []
 
 
 def a_boot_with_unanswered_confirms(tree: Tree) -> tuple[str, int]:
@@ -107,7 +107,7 @@ def test_a_build_that_lost_its_claim_leaves_no_instance_in_the_child(tmp_path: P
 
     heal(tree)
 
-    assert differences(tree) == []
+    assert inconsistencies(tree) == []
     for node in tree.nodes.values():
         assert list(audit.run(node.zone)) == []
         assert list(audit_edges.across_edges(node.zone)) == []

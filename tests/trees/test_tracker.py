@@ -1,4 +1,4 @@
-"""The agent's own account of claims: its sums, what is a difference, and what the zone makes of one."""
+"""The agent's own account of claims: its sums, what is an excess, and what the zone makes of one."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from zonesched.compute.tracker import LOOK_S, Tracker
 from zonesched.compute.usage_ledger import (
     Booked,
     Claim,
-    Difference,
+    Excess,
     Place,
     Statement,
     UsageLedger,
     look,
     present,
-    untold,
+    unreported,
 )
 from zonesched.model.agent_claims import BookedClass, ClaimedInstance
 from zonesched.model.placement import InstanceStatus, PlacementState
@@ -109,12 +109,12 @@ def test_the_zones_word_of_an_instance_replaces_what_the_account_had(
 
 
 @given(history=looks, here=st.frozensets(keys), statement=statements)
-def test_each_difference_and_nothing_else_is_between_counted_and_claimed(
+def test_each_excess_and_nothing_else_is_between_counted_and_claimed(
     history: list[tuple[frozenset[Key], Statement]], here: frozenset[Key], statement: Statement
 ) -> None:
     account = look(after(history), here, statement)
 
-    amounts = {d.place: d.amount for d in account.differences}
+    amounts = {d.place: d.amount for d in account.excesses}
     places = account.counted.keys() | statement.booked.keys()
     for place in places:
         row = statement.booked.get(place, Booked(0))
@@ -128,40 +128,38 @@ def test_once_it_was_told_there_is_nothing_more_to_tell(
     history: list[tuple[frozenset[Key], Statement]], here: frozenset[Key], statement: Statement
 ) -> None:
     account = look(after(history), here, statement)
-    amounts = untold(account, statement)
+    amounts = unreported(account, statement)
 
     rows = dict(statement.booked)
     for place, amount in amounts.items():
         row = rows.get(place, Booked(0))
         rows[place] = Booked(row.used, row.held, amount)
-    assert untold(account, Statement(statement.wanted, rows)) == {}
+    assert unreported(account, Statement(statement.wanted, rows)) == {}
 
 
-def test_a_claim_whose_instance_is_not_built_yet_is_no_difference_at_first() -> None:
+def test_a_claim_whose_instance_is_not_built_yet_is_no_excess_at_first() -> None:
     first = look(UsageLedger(), frozenset(), told(A))
-    assert first.differences == ()
-    assert look(first, frozenset(), told(A)).differences == (Difference("h1", "VCPU", 0, 2),)
-    assert look(first, frozenset({A}), told(A)).differences == ()
+    assert first.excesses == ()
+    assert look(first, frozenset(), told(A)).excesses == (Excess("h1", "VCPU", 0, 2),)
+    assert look(first, frozenset({A}), told(A)).excesses == ()
 
 
-def test_an_instance_that_does_not_end_is_a_difference_from_the_second_look_on() -> None:
+def test_an_instance_that_does_not_end_is_an_excess_from_the_second_look_on() -> None:
     running = look(UsageLedger(), frozenset({A, B}), told(A, B))
     ending = look(running, frozenset({A, B}), told(B))
-    assert ending.differences == ()
+    assert ending.excesses == ()
     stuck = look(ending, frozenset({A, B}), told(B))
-    assert stuck.differences == (Difference("h1", "VCPU", 4, 2),)
-    assert look(stuck, frozenset({B}), told(B)).differences == ()
+    assert stuck.excesses == (Excess("h1", "VCPU", 4, 2),)
+    assert look(stuck, frozenset({B}), told(B)).excesses == ()
 
 
 def test_holds_are_claims_that_no_agent_has_to_know() -> None:
     still = look(UsageLedger(), frozenset({A}), told(A, held=6))
-    assert look(still, frozenset({A}), told(A, held=6)).differences == ()
+    assert look(still, frozenset({A}), told(A, held=6)).excesses == ()
 
 
-def test_what_is_booked_beyond_the_claims_is_a_difference_at_once() -> None:
-    assert look(UsageLedger(), frozenset({A}), told(A, used=5)).differences == (
-        Difference("h1", "VCPU", 2, 5),
-    )
+def test_what_is_booked_beyond_the_claims_is_an_excess_at_once() -> None:
+    assert look(UsageLedger(), frozenset({A}), told(A, used=5)).excesses == (Excess("h1", "VCPU", 2, 5),)
 
 
 def test_what_failed_takes_no_room() -> None:
@@ -170,9 +168,9 @@ def test_what_failed_takes_no_room() -> None:
 
 def test_the_zone_is_told_what_it_does_not_know_and_what_is_over() -> None:
     differs = look(UsageLedger(), frozenset(), told(used=5))
-    assert untold(differs, told(used=5)) == {VCPU: -5}
-    assert untold(differs, told(used=5, known=-5)) == {}
-    assert untold(look(UsageLedger(), frozenset(), told()), told(known=-5)) == {VCPU: 0}
+    assert unreported(differs, told(used=5)) == {VCPU: -5}
+    assert unreported(differs, told(used=5, known=-5)) == {}
+    assert unreported(look(UsageLedger(), frozenset(), told()), told(known=-5)) == {VCPU: 0}
 
 
 # -- the zone's side ---------------------------------------------------------------------------------------
@@ -191,7 +189,7 @@ def test_a_zone_says_what_is_claimed_and_what_of_it_is_held(tmp_path: Path) -> N
     found = hosts.claimed(zone, AGENT, "agent")
 
     assert found.instances == [ClaimedInstance(uuid, 1, "h1", {"VCPU": 2})]
-    assert found.booked == [BookedClass("h1", "VCPU", used=8, held=6, difference=0)]
+    assert found.booked == [BookedClass("h1", "VCPU", used=8, held=6, excess=0)]
 
 
 def test_what_an_agent_says_of_others_hosts_and_of_no_class_is_left_out(tmp_path: Path) -> None:
@@ -199,25 +197,25 @@ def test_what_an_agent_says_of_others_hosts_and_of_no_class_is_left_out(tmp_path
     own, other = add_hosts(zone, a_form("h1")) + add_hosts(zone, a_form("h2"), service="other")
 
     amounts = {("h1", "VCPU"): 3, ("h1", "NONE"): 1, ("h2", "VCPU"): 4, ("nowhere", "VCPU"): 5}
-    hosts.note_differences(zone, AGENT, "agent", amounts)
+    hosts.note_excesses(zone, AGENT, "agent", amounts)
 
-    assert hosts.show_hypervisor(zone, own).resources["VCPU"].agent_difference == 3
-    assert hosts.show_hypervisor(zone, other).resources["VCPU"].agent_difference == 0
+    assert hosts.show_hypervisor(zone, own).resources["VCPU"].agent_excess == 3
+    assert hosts.show_hypervisor(zone, other).resources["VCPU"].agent_excess == 0
 
 
 @pytest.mark.parametrize(
     ("line", "field"),
     [
-        ({"host": "h1", "resource_class": "vcpu", "difference": 1}, "differences.0.resource_class"),
-        ({"host": "h1", "resource_class": "VCPU", "difference": 2**31}, "differences.0.difference"),
-        ({"host": "h1", "resource_class": "VCPU", "difference": "1"}, "differences.0.difference"),
-        ({"host": "h1", "resource_class": "VCPU"}, "differences.0.difference"),
+        ({"host": "h1", "resource_class": "vcpu", "excess": 1}, "excesses.0.resource_class"),
+        ({"host": "h1", "resource_class": "VCPU", "excess": 2**31}, "excesses.0.excess"),
+        ({"host": "h1", "resource_class": "VCPU", "excess": "1"}, "excesses.0.excess"),
+        ({"host": "h1", "resource_class": "VCPU"}, "excesses.0.excess"),
     ],
 )
-def test_a_difference_that_cannot_be_is_refused(tmp_path: Path, line: dict[str, object], field: str) -> None:
+def test_an_excess_that_cannot_be_is_refused(tmp_path: Path, line: dict[str, object], field: str) -> None:
     node = Tree(tmp_path).add("zone", hosts_=[a_host("h1")])
 
-    answer = node.client("compute").post("/hosts/differences", {"service": "agent", "differences": [line]})
+    answer = node.client("compute").post("/hosts/excesses", {"service": "agent", "excesses": [line]})
 
     assert answer.status == 400
     ((_, fault),) = answer.json.items()
@@ -273,7 +271,7 @@ class World:
         """Operator's view: the used amount, and how much more the agent counts."""
         (host,) = self.admin.get("/os-hypervisors/detail").json["hypervisors"]
         use = host["resources"]["VCPU"]
-        return use["used"], use["agent_difference"]
+        return use["used"], use["agent_excess"]
 
 
 SIZE = {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 4096}, "DISK_GB": {"total": 100}}
@@ -292,7 +290,7 @@ def test_an_agent_whose_instances_are_what_is_claimed_differs_at_no_look(world: 
     world.admin.delete(f"/servers/{first}")
     for _ in range(3):
         world.pass_by()
-        assert (world.vcpus(), world.tracker.account.differences) == ((4, 0), ())
+        assert (world.vcpus(), world.tracker.account.excesses) == ((4, 0), ())
 
 
 def test_an_instance_that_does_not_end_is_reported_until_it_has(
@@ -323,7 +321,9 @@ def test_an_instance_that_does_not_end_is_reported_until_it_has(
     assert caplog.messages[-1] == "account agrees again: host=h1 resource_class=VCPU"
 
 
-def test_what_is_stored_as_used_beyond_the_claims_is_reported_and_mended_by_the_repair(world: World) -> None:
+def test_a_stored_use_beyond_the_claims_is_reported_and_repaired(
+    world: World,
+) -> None:
     world.boot(1)
     sql(world.node.zone, "update inventories set used = 7 where resource_class = 'VCPU'")
 

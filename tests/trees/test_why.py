@@ -75,8 +75,8 @@ def test_the_operator_sees_its_own_funnel_and_each_child_by_itself(tree: Tree) -
     )
     assert region["why"] == [{"filter": "TraitsFilter", "code": "traits_not_met"}]
     assert region["runs_out"] == [{"filter": "VCPU", "code": "not_enough_vcpus"}]
-    assert (slow["outcome"], slow["code"], slow["offered"]) == ("silent", "child_timeout", 0)
-    assert (plain["outcome"], plain["code"]) == ("not_fitting", "traits_not_met")
+    assert (slow["outcome"], slow["code"], slow["offered"]) == ("unreachable", "child_timeout", 0)
+    assert (plain["outcome"], plain["code"]) == ("ineligible", "traits_not_met")
 
 
 @pytest.mark.parametrize("name", ["region", "slow"])
@@ -132,7 +132,7 @@ def test_a_request_that_fits_nowhere_names_what_is_fixed(tree: Tree) -> None:
 
     assert found["reasons"][0]["refused_by"] == ["wrong_availability_zone"]
     outcomes = {(child["outcome"], child["code"]) for child in found["why"]["children"]}
-    assert outcomes == {("not_fitting", "wrong_availability_zone")}
+    assert outcomes == {("ineligible", "wrong_availability_zone")}
 
 
 def test_what_a_child_decided_for_its_parent_is_the_parents(tree: Tree) -> None:

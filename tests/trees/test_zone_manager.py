@@ -236,7 +236,7 @@ def test_a_child_that_is_this_very_zone_takes_no_part() -> None:
     scene.poll()
 
     assert scene.status() == Offline("child_is_self", START)
-    assert scene.manager.askable(a_spec()).complete is False
+    assert scene.manager.eligible(a_spec()).complete is False
 
 
 def test_a_child_that_takes_no_part_and_then_dies_is_told_by_its_last_error() -> None:
@@ -292,9 +292,9 @@ def test_a_child_that_could_hold_the_request_is_asked(spec: RequestSpec) -> None
     scene = Scene()
     scene.poll()
 
-    found = scene.manager.askable(spec)
+    found = scene.manager.eligible(spec)
 
-    assert (found.to_ask, found.not_fitting, found.complete) == (tuple(scene.rows), (), True)
+    assert (found.to_ask, found.ineligible, found.complete) == (tuple(scene.rows), (), True)
 
 
 @pytest.mark.parametrize(
@@ -314,9 +314,9 @@ def test_a_child_that_could_not_is_not_asked_and_counts_as_answered(spec: Reques
     scene = Scene()
     scene.poll()
 
-    found = scene.manager.askable(spec)
+    found = scene.manager.eligible(spec)
 
-    assert (found.to_ask, found.not_fitting, found.complete) == ((), tuple(scene.rows), True)
+    assert (found.to_ask, found.ineligible, found.complete) == ((), tuple(scene.rows), True)
 
 
 def test_a_child_that_lacks_word_from_below_is_asked_all_the_same() -> None:
@@ -324,7 +324,7 @@ def test_a_child_that_lacks_word_from_below_is_asked_all_the_same() -> None:
     scene.says(complete=False)
     scene.poll()
 
-    found = scene.manager.askable(a_spec(vcpus=17))
+    found = scene.manager.eligible(a_spec(vcpus=17))
 
     assert found.to_ask == tuple(scene.rows)
 
@@ -334,7 +334,7 @@ def test_a_child_is_not_judged_by_what_is_free() -> None:
     scene.says(weighers={"RAMWeigher": "0.0,0.0"})
     scene.poll()
 
-    assert scene.manager.askable(a_spec()).to_ask == tuple(scene.rows)
+    assert scene.manager.eligible(a_spec()).to_ask == tuple(scene.rows)
 
 
 def test_children_that_wait_are_offline_or_have_no_key_make_an_answer_incomplete() -> None:
@@ -345,10 +345,10 @@ def test_children_that_wait_are_offline_or_have_no_key_make_an_answer_incomplete
     scene.add(5)
     scene.manager.refresh()
 
-    found = scene.manager.askable(a_spec())
+    found = scene.manager.eligible(a_spec())
 
     assert [child.id for child in found.to_ask] == [UUID.format(3), UUID.format(4)]
-    assert [child.id for child in found.silent] == [UUID.format(1), UUID.format(2), UUID.format(5)]
+    assert [child.id for child in found.unavailable] == [UUID.format(1), UUID.format(2), UUID.format(5)]
     assert not found.complete
 
 

@@ -188,7 +188,7 @@ def test_a_trace_comes_back_from_its_wire_form_as_it_was() -> None:
             ChildTrace(
                 "c1", "region", ChildOutcome.INCOMPLETE, "", 3, (Refusal("F", "c"),), (Refusal("V", "v"),)
             ),
-            ChildTrace("c2", "other", ChildOutcome.SILENT, "child_timeout"),
+            ChildTrace("c2", "other", ChildOutcome.UNREACHABLE, "child_timeout"),
         ),
     )
 

@@ -302,23 +302,23 @@ def test_every_state_and_step_of_a_boot_is_in_the_flow() -> None:
     assert {step.name for step in Step} <= words
 
 
-def kinds_of_differences() -> set[str]:
-    """The first argument of each Difference(...) and _difference(...) in the code."""
+def kinds_of_inconsistencies() -> set[str]:
+    """The first argument of each Inconsistency(...) and _inconsistency(...) in the code."""
     found: set[str] = set()
     for source in SOURCES.values():
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
                 kind = node.args[0]
-                is_difference = node.func.id.lower().strip("_") in ("difference", "inconsistency")
-                if is_difference and isinstance(kind, ast.Constant) and isinstance(kind.value, str):
+                is_inconsistency = node.func.id.lower().strip("_") == "inconsistency"
+                if is_inconsistency and isinstance(kind, ast.Constant) and isinstance(kind.value, str):
                     found.add(kind.value)
     return found
 
 
-def test_every_kind_of_difference_is_explained() -> None:
+def test_every_kind_of_inconsistency_is_explained() -> None:
     tables = section(DOCS / "operate.md", "## The audit")
     explained = set(re.findall(r"^\| `(\w+)` \|", tables, re.MULTILINE))
-    assert explained == kinds_of_differences()
+    assert explained == kinds_of_inconsistencies()
 
 
 def test_every_metric_is_listed() -> None:

@@ -1,4 +1,4 @@
-"""The audit finds each kind of difference, planted once, and nothing in a zone that is right."""
+"""The audit finds each kind of inconsistency, planted once, and nothing in a zone that is right."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ONE_VCPU = {"VCPU": 1}
 # -- what is right -----------------------------------------------------------------------------------------
 
 
-def test_an_empty_zone_has_no_difference(tmp_path: Path) -> None:
+def test_an_empty_zone_has_no_inconsistency(tmp_path: Path) -> None:
     assert kinds(a_zone(tmp_path)) == []
 
 
@@ -333,7 +333,7 @@ def test_a_parents_reservation_may_be_built_in_part(tmp_path: Path) -> None:
     assert kinds(zone) == []
 
 
-def test_differences_come_in_order_of_kind_and_subject(tmp_path: Path) -> None:
+def test_inconsistencies_come_in_order_of_kind_and_subject(tmp_path: Path) -> None:
     zone, host_id = a_busy_zone(tmp_path)
     put_reservation(zone)
     sql(zone, "update inventories set used = 99")

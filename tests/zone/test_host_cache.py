@@ -148,7 +148,7 @@ def test_a_clock_that_is_set_back_hides_no_beat(tmp_path: Path) -> None:
 # On PostgreSQL it may not be missed, as long as anybody writes in another of the server's databases.
 @pytest.mark.sqlite
 @pytest.mark.parametrize("page", [2, 1000])
-def test_a_change_that_was_missed_is_mended_within_ten_minutes(
+def test_a_change_that_was_missed_is_repaired_within_ten_minutes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: int
 ) -> None:
     monkeypatch.setattr(host_cache, "PAGE", page)

@@ -1,4 +1,4 @@
-"""The repair mends each kind of difference, planted once; one run is enough, and ends nothing that runs."""
+"""Each kind of inconsistency, planted once, is repaired in one run, which ends nothing that runs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests.builders.one_zone import (
     sql,
     used_on,
 )
-from tests.units.test_docs import kinds_of_differences
+from tests.units.test_docs import kinds_of_inconsistencies
 from zonesched.model.caller import Caller, Role
-from zonesched.model.inconsistency import Left, Mended
+from zonesched.model.inconsistency import Left, Repaired
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.request_spec import GroupPolicy
 from zonesched.services.audit import audit, repair
@@ -40,12 +40,12 @@ TABLES = ("hosts", "inventories", "reservations", "instances", "placements", "gr
 
 
 def repaired(zone: Zone) -> list[str]:
-    """The kinds that one repair has mended; after it nothing is wrong, and another one finds nothing."""
+    """The kinds that one repair removes; after it nothing is wrong, and another one finds nothing."""
     done = repair.run(zone)
-    assert all(isinstance(one, Mended) for one in done), done
+    assert all(isinstance(one, Repaired) for one in done), done
     assert kinds(zone) == []
     assert repair.run(zone) == []
-    return sorted({one.difference.kind for one in done})
+    return sorted({one.inconsistency.kind for one in done})
 
 
 def rows(zone: Zone) -> list[object]:
@@ -147,7 +147,7 @@ def test_of_what_has_neither_instance_nor_boot_nothing_below_is_ended(tmp_path: 
 
     (done,) = repair.run(zone)
 
-    assert isinstance(done, Left if below else Mended)
+    assert isinstance(done, Left if below else Repaired)
     assert [p.state for p in places_of(zone, uuid)] == [State.CONFIRMED if below else State.RELEASED]
     assert used_on(zone, host_id) == {"VCPU": 1}
 
@@ -321,7 +321,7 @@ def test_the_youngest_of_a_host_with_too_many_leave_the_group(tmp_path: Path) ->
     assert all(p.state is State.CONFIRMED for uuid in uuids for p in places_of(zone, uuid))
 
 
-def test_several_kinds_at_once_are_mended_by_one_run(tmp_path: Path) -> None:
+def test_several_kinds_at_once_are_repaired_by_one_run(tmp_path: Path) -> None:
     zone, host_id = a_busy_zone(tmp_path)
     ended = boot_on(zone, host_id)
     sql(zone, "update instances set status = 'DELETED' where uuid = :uuid", uuid=ended)
@@ -333,8 +333,8 @@ def test_several_kinds_at_once_are_mended_by_one_run(tmp_path: Path) -> None:
     assert used_on(zone, host_id) == {"VCPU": 1}
 
 
-def test_every_kind_that_is_found_has_a_way_to_be_mended() -> None:
-    assert set(repair.KINDS) == kinds_of_differences()
+def test_every_kind_that_is_found_has_a_way_to_be_repaired() -> None:
+    assert set(repair.KINDS) == kinds_of_inconsistencies()
 
 
 # -- what is left alone ------------------------------------------------------------------------------------
@@ -386,7 +386,7 @@ def test_what_a_worker_has_in_hand_is_left_to_it(tmp_path: Path) -> None:
     assert repaired(zone) == ["claim_without_instance"]
 
 
-def test_live_holds_are_left_while_something_else_is_mended(tmp_path: Path) -> None:
+def test_live_holds_are_left_while_something_else_is_repaired(tmp_path: Path) -> None:
     zone, host_id = a_busy_zone(tmp_path)
     put_reservation(zone, num_instances=1, state=ReservationState.OPEN)
     uuid = put_instance(zone, status=Status.BUILD)

@@ -6,7 +6,7 @@ from typing import Any
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
-from zonesched.model.inconsistency import Inconsistency, Left, Mended, Repaired, Told
+from zonesched.model.inconsistency import Inconsistency, Left, Repaired, RepairResult, ReportedAudit
 from zonesched.services.audit import audit, audit_edges, audit_tree
 from zonesched.services.audit import repair as repairing
 
@@ -14,10 +14,10 @@ from zonesched.services.audit import repair as repairing
 def run(call: Call) -> Answer:
     """Compare claims, instances and reservations here, with each child and, with `tree`, in child zones."""
     found = [*audit.run(call.zone), *audit_edges.across_edges(call.zone)]
-    answer: dict[str, Any] = {"differences": [_difference_json(difference) for difference in found]}
+    answer: dict[str, Any] = {"inconsistencies": [_inconsistency_json(one) for one in found]}
     if call.query.tree:
         answer["children"] = [
-            {"id": child.child_id, "name": child.name, **_report_json(child.told)}
+            {"id": child.child_id, "name": child.name, **_report_json(child.reported)}
             for child in audit_tree.ask_children(call.zone, audit_tree.BUDGET_S)
         ]
     return ok(answer)
@@ -32,21 +32,21 @@ def report(call: Call) -> Answer:
 def repair(call: Call) -> Answer:
     """Repair what the audit finds, here and with each child; with `dry_run`, only list the repairs."""
     done = repairing.run(call.zone, dry_run=call.body.repair.dry_run)
-    return ok({"differences": [_repaired_json(one) for one in done]})
+    return ok({"inconsistencies": [_result_json(one) for one in done]})
 
 
-def _difference_json(found: Inconsistency) -> dict[str, Any]:
+def _inconsistency_json(found: Inconsistency) -> dict[str, Any]:
     return {"kind": found.kind, "subject": str(found.subject), "detail": found.detail}
 
 
-def _repaired_json(one: Repaired) -> dict[str, Any]:
+def _result_json(one: RepairResult) -> dict[str, Any]:
     match one:
-        case Mended(difference, action):
-            return {**_difference_json(difference), "mended": True, "action": action}
-        case Left(difference, why):
-            return {**_difference_json(difference), "mended": False, "action": why}
+        case Repaired(inconsistency, action):
+            return {**_inconsistency_json(inconsistency), "repaired": True, "action": action}
+        case Left(inconsistency, why):
+            return {**_inconsistency_json(inconsistency), "repaired": False, "action": why}
 
 
-def _report_json(told: Told) -> dict[str, Any]:
-    lines = [{"kind": found.kind, "id": found.id} for found in told.differences]
-    return {"differences": lines, "complete": told.complete}
+def _report_json(reported: ReportedAudit) -> dict[str, Any]:
+    lines = [{"kind": found.kind, "id": found.id} for found in reported.inconsistencies]
+    return {"inconsistencies": lines, "complete": reported.complete}

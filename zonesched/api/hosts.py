@@ -48,9 +48,9 @@ def claimed(call: Call) -> Answer:
     )
 
 
-def differ(call: Call) -> Answer:
+def report_excesses(call: Call) -> Answer:
     """Record where this agent counts other amounts than are claimed."""
-    hosts.note_differences(call.zone, call.caller, call.body.service, call.body.to_amounts())
+    hosts.note_excesses(call.zone, call.caller, call.body.service, call.body.to_amounts())
     return no_content()
 
 

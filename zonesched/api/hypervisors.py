@@ -75,7 +75,7 @@ def _use(use: ResourceUse) -> dict[str, Any]:
         "allocation_ratio": use.allocation_ratio,
         "capacity": use.capacity,
         "used": use.used,
-        "agent_difference": use.agent_difference,
+        "agent_excess": use.agent_excess,
         "reported": {
             "reserved": use.reported.reserved,
             "allocation_ratio": use.reported.allocation_ratio,

@@ -35,7 +35,7 @@ from zonesched.api.schemas.fields import Schema
 from zonesched.api.schemas.flavors import ExtraSpecsBody, FlavorBody
 from zonesched.api.schemas.hosts import (
     BeatBody,
-    InconsistenciesBody,
+    ExcessesBody,
     InstancesQuery,
     RegisterBody,
     ReportsBody,
@@ -178,7 +178,7 @@ URLS: tuple[Route, ...] = (
     Route("POST", "/hosts/beat", hosts.beat, AGENT, "nothing", BeatBody, status=204),
     Route("GET", "/hosts/instances", hosts.instances, AGENT, "instances", query=InstancesQuery),
     Route("GET", "/hosts/claims", hosts.claimed, AGENT, "instances, booked", query=InstancesQuery),
-    Route("POST", "/hosts/differences", hosts.differ, AGENT, "nothing", InconsistenciesBody, status=204),
+    Route("POST", "/hosts/excesses", hosts.report_excesses, AGENT, "nothing", ExcessesBody, status=204),
     Route("POST", "/hosts/reports", hosts.report, AGENT, "nothing", ReportsBody, status=204),
 
     Route("GET", "/users", users.list_users, ADMIN, "users"),
@@ -193,8 +193,8 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/limits/parents/{name}", limits.show_parent, ADMIN, "limits"),
     Route("PUT", "/limits/parents/{name}", limits.change_parent, ADMIN, "limits", ParentLimitsBody),
 
-    Route("GET", "/audit", audit.run, ADMIN, "differences", query=AuditQuery),
-    Route("GET", "/audit", audit.report, PARENT, "differences of the parent's", query=ReportedAuditQuery),
-    Route("POST", "/audit", audit.repair, ADMIN, "differences, and what was done", RepairBody),
+    Route("GET", "/audit", audit.run, ADMIN, "inconsistencies", query=AuditQuery),
+    Route("GET", "/audit", audit.report, PARENT, "inconsistencies of the parent's", query=ReportedAuditQuery),
+    Route("POST", "/audit", audit.repair, ADMIN, "inconsistencies, and what was done", RepairBody),
 )
 # fmt: on

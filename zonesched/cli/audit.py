@@ -13,7 +13,7 @@ from zonesched.cli.session import Session, pass_session, zone_options
 from zonesched.cli.table import plain, print_table
 
 COLUMNS = ("kind", "subject", "detail")
-REPAIR_COLUMNS = (*COLUMNS, "mended", "action")
+REPAIR_COLUMNS = (*COLUMNS, "repaired", "action")
 TREE_COLUMNS = ("child", "kind", "id")
 
 
@@ -34,11 +34,11 @@ def audit(session: Session, repair: bool, dry_run: bool, tree: bool) -> None:
         raise click.UsageError("--repair works on one zone: each zone is repaired by its own operator.")
     if repair:
         answer = session.call("POST", "/audit", {"repair": {"dry_run": dry_run}})
-        is_wrong = dry_run and bool(answer["differences"])
-        is_wrong = is_wrong or not all(found["mended"] for found in answer["differences"])
+        is_wrong = dry_run and bool(answer["inconsistencies"])
+        is_wrong = is_wrong or not all(found["repaired"] for found in answer["inconsistencies"])
     else:
         answer = session.call("GET", "/audit?tree=true" if tree else "/audit")
-        is_wrong = bool(answer["differences"]) or not all(map(_is_clean, answer.get("children", [])))
+        is_wrong = bool(answer["inconsistencies"]) or not all(map(_is_clean, answer.get("children", [])))
     if session.as_json:
         print_json(answer)
     else:
@@ -48,13 +48,13 @@ def audit(session: Session, repair: bool, dry_run: bool, tree: bool) -> None:
 
 
 def _is_clean(child: Mapping[str, Any]) -> bool:
-    return child["complete"] and not child["differences"]
+    return child["complete"] and not child["inconsistencies"]
 
 
 def _print(session: Session, answer: Mapping[str, Any], columns: Sequence[str], *, tree: bool) -> None:
-    differences = answer["differences"]
-    if differences:
-        rows = [[found[key] for key in columns] for found in differences]
+    inconsistencies = answer["inconsistencies"]
+    if inconsistencies:
+        rows = [[found[key] for key in columns] for found in inconsistencies]
         print_table(session.screen, plain(*columns), rows, wide=True)
     else:
         click.echo("no inconsistencies")
@@ -68,7 +68,7 @@ def _print(session: Session, answer: Mapping[str, Any], columns: Sequence[str], 
     lines = [
         [child["name"], found["kind"], found["id"]]
         for child in answer["children"]
-        for found in child["differences"]
+        for found in child["inconsistencies"]
     ]
     if lines:
         print_table(session.screen, plain(*TREE_COLUMNS), lines, wide=True)

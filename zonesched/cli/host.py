@@ -136,8 +136,8 @@ def _explained(use: Mapping[str, Any]) -> str:
     """Used / capacity of a resource class, and where the capacity comes from."""
     ratio, reserved = use["allocation_ratio"], use["reserved"]
     extra = f"; set: {', '.join(sorted(use['set']))}" if use["set"] else ""
-    if use["agent_difference"]:
-        extra += f"; its agent counts {use['agent_difference']:+d}"
+    if use["agent_excess"]:
+        extra += f"; its agent counts {use['agent_excess']:+d}"
     return f"{_use(use)} ({use['total']} - {reserved} reserved, ratio {ratio:g}{extra})"
 
 

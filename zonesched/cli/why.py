@@ -16,9 +16,9 @@ REASON_COLUMNS = (Column("reason", is_status=True), Column("instances"), Column(
 OUTCOMES = {
     "answered": "answered",
     "incomplete": "answered, without all of its child zones",
-    "not_fitting": "not asked: it cannot hold the request",
+    "ineligible": "not asked: it cannot hold the request",
     "not_ready": "not asked: it is not ready",
-    "silent": "gave no usable answer in time",
+    "unreachable": "gave no usable answer in time",
 }
 
 

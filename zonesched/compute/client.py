@@ -79,7 +79,7 @@ class AgentClient:
                 },
                 {
                     (str(item["host"]), str(item["resource_class"])): Booked(
-                        int(item["used"]), int(item["held"]), int(item["difference"])
+                        int(item["used"]), int(item["held"]), int(item["excess"])
                     )
                     for item in answer["booked"]
                 },
@@ -87,15 +87,15 @@ class AgentClient:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ZoneUnavailable(f"the answer of GET /hosts/claims cannot be read: {error!r}") from error
 
-    def tell_differences(self, amounts: Mapping[Place, int]) -> None:
+    def report_excesses(self, amounts: Mapping[Place, int]) -> None:
         """Tell by how much more is counted than is claimed; 0 takes back what was told before."""
         lines = [
-            {"host": host, "resource_class": resource_class, "difference": amount}
+            {"host": host, "resource_class": resource_class, "excess": amount}
             for (host, resource_class), amount in amounts.items()
         ]
         for at in range(0, len(lines), BATCH):
-            body = {"service": self._service, "differences": lines[at : at + BATCH]}
-            self._connection.call("POST", "/hosts/differences", body)
+            body = {"service": self._service, "excesses": lines[at : at + BATCH]}
+            self._connection.call("POST", "/hosts/excesses", body)
 
     def report(self, reports: Sequence[Report]) -> None:
         """Tell what became of at most BATCH instances."""

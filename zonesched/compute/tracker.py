@@ -8,7 +8,7 @@ from typing import Protocol
 
 from zonesched.compute.agent import Agent
 from zonesched.compute.connection import ZoneCallError
-from zonesched.compute.usage_ledger import Place, Statement, UsageLedger, look, present, untold
+from zonesched.compute.usage_ledger import Place, Statement, UsageLedger, look, present, unreported
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ class Claims(Protocol):
 
     def claims(self) -> Statement: ...
 
-    def tell_differences(self, amounts: Mapping[Place, int]) -> None: ...
+    def report_excesses(self, amounts: Mapping[Place, int]) -> None: ...
 
 
 class Tracker:
@@ -43,9 +43,9 @@ class Tracker:
                 look(self.account, present(self._agent.state.instances), told),
             )
             _say(before, self.account)
-            amounts = untold(self.account, told)
+            amounts = unreported(self.account, told)
             if amounts:
-                self._zone.tell_differences(amounts)
+                self._zone.report_excesses(amounts)
         except ZoneCallError as error:
             # The agent itself says when its zone is away; what was not told now is told at the next look.
             log.info("the account was not compared: %s", error)
@@ -53,8 +53,8 @@ class Tracker:
 
 
 def _say(before: UsageLedger, after: UsageLedger) -> None:
-    known = {difference.place: difference.amount for difference in before.differences}
-    for found in after.differences:
+    known = {excess.place: excess.amount for excess in before.excesses}
+    for found in after.excesses:
         if known.pop(found.place, 0) != found.amount:
             log.warning(
                 "account differs: host=%s resource_class=%s counted=%d claimed=%d; the claims count",

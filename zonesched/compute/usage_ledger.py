@@ -31,12 +31,12 @@ class Claim:
 class Booked:
     """The zone's claims on one place: all of them, and the part held for instances that do not run yet.
 
-    `difference`: by how much it was last told that the agent counts more.
+    `excess`: by how much it was last told that the agent counts more.
     """
 
     used: int
     held: int = 0
-    difference: int = 0
+    excess: int = 0
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Difference:
+class Excess:
     """The agent counts other amounts of a place than are claimed there, and not just for the moment."""
 
     host: str
@@ -86,7 +86,7 @@ class UsageLedger:
 
     entries: Mapping[Key, Entry] = field(default_factory=dict)
     counted: Mapping[Place, int] = field(default_factory=dict)
-    differences: tuple[Difference, ...] = ()
+    excesses: tuple[Excess, ...] = ()
 
 
 def present(instances: Mapping[Key, Local]) -> frozenset[Key]:
@@ -103,18 +103,18 @@ def look(account: UsageLedger, here: Set[Key], told: Statement) -> UsageLedger:
     entries = {key: Entry(claim, key in here, key in told.wanted) for key, claim in claims.items()}
     counted = _sums(entry.claim for key, entry in entries.items() if entry.counts(account.entries.get(key)))
     claimed = Counter({place: booked.used - booked.held for place, booked in told.booked.items()})
-    differences = tuple(
-        Difference(*place, counted[place], claimed[place])
+    excesses = tuple(
+        Excess(*place, counted[place], claimed[place])
         for place in sorted(counted.keys() | claimed.keys())
         if counted[place] != claimed[place]
     )
-    return UsageLedger(entries, counted, differences)
+    return UsageLedger(entries, counted, excesses)
 
 
-def untold(account: UsageLedger, told: Statement) -> Mapping[Place, int]:
+def unreported(account: UsageLedger, told: Statement) -> Mapping[Place, int]:
     """By how much the agent counts more, of each place where the zone was last told something else."""
-    amounts = {difference.place: difference.amount for difference in account.differences}
-    known = {place: booked.difference for place, booked in told.booked.items()}
+    amounts = {excess.place: excess.amount for excess in account.excesses}
+    known = {place: booked.excess for place, booked in told.booked.items()}
     return {
         place: amounts.get(place, 0)
         for place in sorted(amounts.keys() | known.keys())

@@ -133,7 +133,7 @@ class DemoRun:
 
     def audits(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         """The inconsistencies that the audit of each zone finds, by zone name."""
-        return {zone.name: self.admin(zone).call("GET", "/audit")["differences"] for zone in self.zones}
+        return {zone.name: self.admin(zone).call("GET", "/audit")["inconsistencies"] for zone in self.zones}
 
     def _new_key(self) -> str:
         return self._clock.random_bytes(KEY_BYTES).hex()

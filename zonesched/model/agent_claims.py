@@ -22,13 +22,13 @@ class ClaimedInstance:
 @dataclass(frozen=True)
 class BookedClass:
     """One resource class of a host (by name): what claims take, and how much of it is of no instance that
-    should run. `difference`: how much more its agent last said that it counts."""
+    should run. `excess`: how much more its agent last said that it counts."""
 
     host: str
     resource_class: str
     used: int
     held: int
-    difference: int
+    excess: int
 
 
 @dataclass(frozen=True)

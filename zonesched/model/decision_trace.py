@@ -19,16 +19,16 @@ from zonesched.model.build_plan import FunnelStep, Refusal, Why
 class ChildOutcome(enum.Enum):
     """Outcome of a child zone in one select.
 
-    ANSWERED, also for all below it. INCOMPLETE: it answered, without all that is below it. NOT_FITTING: not
+    ANSWERED, also for all below it. INCOMPLETE: it answered, without all that is below it. INELIGIBLE: not
     asked, since what is fixed there cannot hold the request. NOT_READY: not asked, since it cannot answer
-    now. SILENT: asked, without a usable answer in time.
+    now. UNREACHABLE: asked, without a usable answer in time.
     """
 
     ANSWERED = "answered"
     INCOMPLETE = "incomplete"
-    NOT_FITTING = "not_fitting"
+    INELIGIBLE = "ineligible"
     NOT_READY = "not_ready"
-    SILENT = "silent"
+    UNREACHABLE = "unreachable"
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ class Inconsistency:
 
     @property
     def order(self) -> tuple[str, str, str]:
-        """Differences are told in this order."""
+        """Sort key: inconsistencies are reported in this order."""
         return (self.kind, str(self.subject), self.detail)
 
     @property
@@ -134,40 +134,40 @@ class Inconsistency:
 
 
 @dataclass(frozen=True)
-class Mended:
-    """A difference that a repair has taken away, and how."""
+class Repaired:
+    """An inconsistency that a repair has removed, and how."""
 
-    difference: Inconsistency
+    inconsistency: Inconsistency
     action: str
 
 
 @dataclass(frozen=True)
 class Left:
-    """A difference that a repair leaves as it is, and why."""
+    """An inconsistency that a repair leaves as it is, and why."""
 
-    difference: Inconsistency
+    inconsistency: Inconsistency
     why: str
 
 
-Repaired = Mended | Left
+RepairResult = Repaired | Left
 
 
 @dataclass(frozen=True)
 class ReportedInconsistency:
-    """A difference as a parent is told it: its kind, and which instance, boot or group of his it is about."""
+    """An inconsistency as reported to a parent: its kind, and the instance, boot or group of the parent's."""
 
     kind: str
     id: str
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportedAudit:
     """Report to one parent on its own rows, from a zone and all zones below it.
 
     Not `complete` where a zone was unreachable.
     """
 
-    differences: tuple[ReportedInconsistency, ...]
+    inconsistencies: tuple[ReportedInconsistency, ...]
     complete: bool
 
 
@@ -177,4 +177,4 @@ class ReportedByChild:
 
     child_id: str
     name: str
-    told: Told
+    reported: ReportedAudit

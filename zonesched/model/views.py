@@ -250,7 +250,7 @@ class ResourceUse:
     """One resource class of a host: what it has, and what claims take of its capacity.
 
     `reported` is what its agent says, `setting` what an operator has set; the rest is what counts.
-    `agent_difference`: how much more than is claimed its agent lastingly finds taken; negative for less.
+    `agent_excess`: how much more than is claimed its agent lastingly finds taken; negative for less.
     """
 
     total: int
@@ -260,7 +260,7 @@ class ResourceUse:
     used: int
     reported: Inventory
     setting: InventorySetting
-    agent_difference: int = 0
+    agent_excess: int = 0
 
 
 @dataclass(frozen=True)

@@ -30,17 +30,17 @@ _CLAIMS = (
     .order_by(_host.name, _place.uuid, _place.number)
 )
 _BOOKED = (
-    sa.select(_host.name, _inventory.resource_class, _inventory.used, _inventory.agent_difference)
+    sa.select(_host.name, _inventory.resource_class, _inventory.used, _inventory.agent_excess)
     .join(t.hosts, _host.id == _inventory.host_id)
     .where(_host.service_id == sa.bindparam("service"))
-    .where(sa.or_(_inventory.used != 0, _inventory.agent_difference != 0))
+    .where(sa.or_(_inventory.used != 0, _inventory.agent_excess != 0))
     .order_by(_host.name, _inventory.resource_class)
 )
 _IDS = sa.select(_host.name, _host.id).where(_host.service_id == sa.bindparam("service"))
 
 
 def read(tx: Connection, service_id: str) -> AgentClaims:
-    """The claims on the service's hosts; of their resource classes those in use or with a difference."""
+    """The claims on the service's hosts; of their resource classes those in use or with an excess."""
     held: Counter[tuple[str, str]] = Counter()
     wanted: list[ClaimedInstance] = []
     for row in tx.execute(_CLAIMS, {"service": service_id}):
@@ -51,14 +51,14 @@ def read(tx: Connection, service_id: str) -> AgentClaims:
             held.update({(row.name, resource_class): amount for resource_class, amount in resources.items()})
     booked = [
         BookedClass(
-            row.name, row.resource_class, row.used, held[row.name, row.resource_class], row.agent_difference
+            row.name, row.resource_class, row.used, held[row.name, row.resource_class], row.agent_excess
         )
         for row in tx.execute(_BOOKED, {"service": service_id})
     ]
     return AgentClaims(wanted, booked)
 
 
-def note_differences(tx: Connection, service_id: str, amounts: Mapping[tuple[str, str], int]) -> None:
+def note_excesses(tx: Connection, service_id: str, amounts: Mapping[tuple[str, str], int]) -> None:
     """Write down by how much the agent counts more, by name of its host and resource class; claims stay.
 
     What is no host of the service, or no class of a host, is left out.
@@ -72,7 +72,7 @@ def note_differences(tx: Connection, service_id: str, amounts: Mapping[tuple[str
         sa.update(t.inventories)
         .where(_inventory.host_id == sa.bindparam("b_host"))
         .where(_inventory.resource_class == sa.bindparam("b_class"))
-        .values(agent_difference=sa.bindparam("b_amount"))
+        .values(agent_excess=sa.bindparam("b_amount"))
     )
     rows = [{"b_host": key[0], "b_class": key[1], "b_amount": ours[key]} for key in sorted(ours)]
     tx.execute(update, rows)

@@ -32,7 +32,7 @@ from zonesched.model.placement import (
 )
 from zonesched.store import capacities
 from zonesched.store import tables as t
-from zonesched.store.audit_groups import group_differences
+from zonesched.store.audit_groups import group_inconsistencies
 from zonesched.store.prepared import is_in
 from zonesched.store.reservations import ReservationState
 
@@ -49,7 +49,7 @@ class Limits:
     work_overdue_before: float
 
 
-def differences(tx: Connection, limits: Limits) -> list[Inconsistency]:
+def inconsistencies(tx: Connection, limits: Limits) -> list[Inconsistency]:
     """Everything that is wrong, in order of kind and subject."""
     found = [
         *used_differs(tx),
@@ -61,7 +61,7 @@ def differences(tx: Connection, limits: Limits) -> list[Inconsistency]:
         *hold_overdue(tx, limits.holds_overdue_before),
         *reservation_overdue(tx, limits.work_overdue_before),
         *reservation_counts(tx, limits.zone_uuid),
-        *group_differences(tx),
+        *group_inconsistencies(tx),
     ]
     return sorted(found, key=lambda d: d.order)
 

@@ -33,7 +33,7 @@ class Member:
     state: PlacementState
 
 
-def group_differences(tx: Connection) -> list[Inconsistency]:
+def group_inconsistencies(tx: Connection) -> list[Inconsistency]:
     """Everything that is wrong with groups."""
     found = members(tx)
     return [*place_unused(tx), *places_differ(tx, found), *host_overfull(found)]
@@ -43,7 +43,7 @@ def place_unused(tx: Connection) -> list[Inconsistency]:
     """A group has a place only as long as an instance keeps it."""
     statement = sa.select(_row.caller_id, _row.group_id).where(~group_places.KEPT)
     return [
-        _difference("group_place_unused", (row.caller_id, row.group_id), "no instance of it is there")
+        _inconsistency("group_place_unused", (row.caller_id, row.group_id), "no instance of it is there")
         for row in tx.execute(statement)
     ]
 
@@ -57,10 +57,10 @@ def places_differ(tx: Connection, members_: Sequence[Member]) -> list[Inconsiste
         match group_places.find(tx, *member.key):
             case Anywhere():
                 detail = f"instance {member.uuid} is in it, and it has no place"
-                found.append(_difference("group_place_missing", member.key, detail))
+                found.append(_inconsistency("group_place_missing", member.key, detail))
             case taken if taken != member.place:
                 detail = f"instance {member.uuid} is elsewhere than the group"
-                found.append(_difference("group_split", member.key, detail))
+                found.append(_inconsistency("group_split", member.key, detail))
     return found
 
 
@@ -74,7 +74,7 @@ def host_overfull(members_: Sequence[Member]) -> list[Inconsistency]:
                 counted[member.key, host_id] += member.state in CLAIMING
                 most[member.key] = max(limit, most.get(member.key, limit))
     return [
-        _difference("group_host_overfull", key, f"host {host_id} has {count} of it, at most {most[key]}")
+        _inconsistency("group_host_overfull", key, f"host {host_id} has {count} of it, at most {most[key]}")
         for (key, host_id), count in counted.items()
         if count > most[key]
     ]
@@ -108,6 +108,6 @@ def _policy(group: Group) -> GroupPolicy | None:
     return group.policy if isinstance(group, ServerGroup) else None
 
 
-def _difference(kind: str, key: Key, detail: str) -> Inconsistency:
+def _inconsistency(kind: str, key: Key, detail: str) -> Inconsistency:
     caller_id, group_id = key
     return Inconsistency(kind, OfGroup(caller_id, group_id), detail)

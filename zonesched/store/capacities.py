@@ -38,7 +38,7 @@ class Stored:
     rightful: Inventory
     used: int
     shrunk_used: int
-    agent_difference: int
+    agent_excess: int
 
     @property
     def differs(self) -> bool:
@@ -111,7 +111,7 @@ def _compare(
             rightful=effective(reported, setting, ratios.get(row.host_id, {}).get(name)),
             used=row.used,
             shrunk_used=row.shrunk_used,
-            agent_difference=row.agent_difference,
+            agent_excess=row.agent_excess,
         )
 
 

@@ -203,7 +203,7 @@ inventories = Table(
     # What was used when the capacity last became less than it, else 0: claims may not have made it so.
     Column("shrunk_used", BigInteger, nullable=False),
     # By how much its agent lastingly counts more than is claimed; negative for less.
-    Column("agent_difference", BigInteger, nullable=False, server_default="0"),
+    Column("agent_excess", BigInteger, nullable=False, server_default="0"),
     # Rows lie in order of the key, so that a claim finds them with one look-up.
     sqlite_with_rowid=False,
 )

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from zonesched.errors import ChildUnreachable
 from zonesched.model.build_plan import MAX_TIE, MAX_WEIGHT, FunnelStep, Refusal, Why
-from zonesched.model.inconsistency import ReportedInconsistency, Told
+from zonesched.model.inconsistency import ReportedAudit, ReportedInconsistency
 from zonesched.model.placement import Attempt, BuildAnswer, BuildState, InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.scheduler.scale import Range
@@ -93,14 +93,14 @@ def read_changes(body: bytes) -> Changes:
     return _read(body, read)
 
 
-def read_audit(body: bytes) -> Told:
+def read_audit(body: bytes) -> ReportedAudit:
     """The answer of GET /audit to a parent."""
 
-    def read(answer: Unverified) -> Told:
+    def read(answer: Unverified) -> ReportedAudit:
         answer.whole("version", 1, 1)
-        items = answer.objects("differences", MAX_CHANGES)
+        items = answer.objects("inconsistencies", MAX_CHANGES)
         found = (ReportedInconsistency(item.text("kind", _CODE), item.text("id", _WORD)) for item in items)
-        return Told(tuple(found), answer.flag("complete"))
+        return ReportedAudit(tuple(found), answer.flag("complete"))
 
     return _read(body, read)
 

@@ -17,7 +17,7 @@ import orjson
 from zonesched import tracing
 from zonesched.errors import BlobRefused, ChildBusy, ChildRefused, ChildUnreachable, Kind, ZoneBusy
 from zonesched.model.caller import Role
-from zonesched.model.inconsistency import Told
+from zonesched.model.inconsistency import ReportedAudit
 from zonesched.model.placement import Attempt, Build, BuildAnswer, BuildState, InstanceChange
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_to_wire
@@ -157,7 +157,7 @@ class ChildClient:
             )
         return page
 
-    def audit(self, timeout_s: float) -> Told:
+    def audit(self, timeout_s: float) -> ReportedAudit:
         """Ask the child and its child zones for inconsistencies in this zone's rows there."""
         path = "/audit?" + urlencode({"budget_s": f"{max(timeout_s, MIN_AUDIT_S):.3f}"})
         return answers.read_audit(_expect(self._send("GET", path, timeout_s, answer_bounds.CHANGES), 200))

@@ -1,4 +1,4 @@
-"""Which children a request goes to: decided by what each said of itself, pure."""
+"""Eligibility of children for a request, from the info that each reported; pure."""
 
 from __future__ import annotations
 
@@ -14,66 +14,66 @@ from zonesched.zones.known_child import KnownChild
 
 @dataclass(frozen=True)
 class EligibleChildren:
-    """Whom a request goes to; who is known not to fit and needs no asking; who cannot be asked.
+    """Children that a request goes to, those that cannot hold it, and those that cannot be asked now.
 
     `codes`: why the latter two are not asked, by id of the child.
     """
 
     to_ask: tuple[Child, ...]
-    not_fitting: tuple[Child, ...]
-    silent: tuple[Child, ...]
+    ineligible: tuple[Child, ...]
+    unavailable: tuple[Child, ...]
     codes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
         """Tell whether no offers are missing if all of `to_ask` answer."""
-        return not self.silent
+        return not self.unavailable
 
     def only(self, child_id: str, code: str) -> EligibleChildren:
-        """The same with this child alone; all others are not fitting, for this code."""
-        groups = (self.to_ask, self.not_fitting, self.silent)
+        """Keep this child alone; all others become ineligible with this code."""
+        groups = (self.to_ask, self.ineligible, self.unavailable)
         others = tuple(child for group in groups for child in group if child.id != child_id)
-        ask, misfit, silent = (tuple(child for child in g if child.id == child_id) for g in groups)
+        ask, ineligible, unavailable = (tuple(child for child in g if child.id == child_id) for g in groups)
         codes = {**self.codes, **{child.id: code for child in others}}
-        return EligibleChildren(ask, (*misfit, *others), silent, codes)
+        return EligibleChildren(ask, (*ineligible, *others), unavailable, codes)
 
     def out_of_time(self) -> EligibleChildren:
-        """The same without asking anybody: the request has no time left."""
+        """Make all children unavailable: the request has no time left."""
         codes = {**self.codes, **{child.id: OutOfTime.code for child in self.to_ask}}
-        return EligibleChildren((), self.not_fitting, (*self.silent, *self.to_ask), codes)
+        return EligibleChildren((), self.ineligible, (*self.unavailable, *self.to_ask), codes)
 
 
-def askable(children: Iterable[KnownChild], spec: RequestSpec, now: float) -> EligibleChildren:
-    """Each child in one of the three groups; `now` in monotonic seconds.
+def eligible(children: Iterable[KnownChild], spec: RequestSpec, now: float) -> EligibleChildren:
+    """Sort each child into one of the three groups; `now` in monotonic seconds.
 
-    One that has no key to seal with has no offers to make; one that is busy makes none before its time.
+    A child without a key to seal with is unavailable, and a busy one until its time is over.
     """
     to_ask: list[Child] = []
-    not_fitting: list[Child] = []
-    silent: list[Child] = []
+    ineligible: list[Child] = []
+    unavailable: list[Child] = []
     codes: dict[str, str] = {}
     for known in children:
         child_id = known.child.id
         match known.status:
-            case Ready(info) if misfit := misfit_of(info, spec):
-                not_fitting.append(known.child)
-                codes[child_id] = misfit
+            case Ready(info) if code := why_ineligible(info, spec):
+                ineligible.append(known.child)
+                codes[child_id] = code
             case Ready() if known.busy_until > now:
-                silent.append(known.child)
+                unavailable.append(known.child)
                 codes[child_id] = ChildBusy.code
             case Ready(info) if info.can_seal:
                 to_ask.append(known.child)
             case status:
-                silent.append(known.child)
-                codes[child_id] = _why_silent(status)
-    return EligibleChildren(tuple(to_ask), tuple(not_fitting), tuple(silent), codes)
+                unavailable.append(known.child)
+                codes[child_id] = _why_unavailable(status)
+    return EligibleChildren(tuple(to_ask), tuple(ineligible), tuple(unavailable), codes)
 
 
-def misfit_of(info: ChildInfo, spec: RequestSpec) -> str:
-    """Why no host there could hold an instance if all were free, as a code; "" where one might.
+def why_ineligible(info: ChildInfo, spec: RequestSpec) -> str:
+    """Return the code for which no host there could hold an instance, even if all were free; "" if one might.
 
-    Judged by what is fixed only, as far as the child's word goes: one that lacks word from below may hold
-    more than it says.
+    Only what is fixed counts. A child whose report is incomplete is always eligible: it may hold more than it
+    reports.
     """
     if info.uuid in spec.path:
         return "zone_passed_before"
@@ -93,7 +93,7 @@ def misfit_of(info: ChildInfo, spec: RequestSpec) -> str:
     return "not_enough_resources" if too_small else ""
 
 
-def _why_silent(status: ChildStatus) -> str:
+def _why_unavailable(status: ChildStatus) -> str:
     match status:
         case Waiting():
             return "child_waiting"

@@ -21,7 +21,7 @@ from zonesched.seams import Clock, Done, Executor, Failed, Late
 from zonesched.zones.child import Child, ChildInfo, ChildOffer, Ready
 from zonesched.zones.client import ANSWER_BYTES, ChildClient
 from zonesched.zones.edge_metrics import EdgeMetrics
-from zonesched.zones.eligible import EligibleChildren, askable
+from zonesched.zones.eligible import EligibleChildren, eligible
 from zonesched.zones.fan_out import Question, fan_out, health_bulkhead, work_bulkhead
 from zonesched.zones.known_child import (
     KnownChild,
@@ -187,9 +187,9 @@ class ZoneManager:
         """Tell whether there are children of which none was polled since this manager was made."""
         return bool(self._known) and not self._has_polled
 
-    def askable(self, spec: RequestSpec) -> EligibleChildren:
+    def eligible(self, spec: RequestSpec) -> EligibleChildren:
         """Whom to ask for this request."""
-        return askable(self.snapshot(), spec, self._clock.monotonic())
+        return eligible(self.snapshot(), spec, self._clock.monotonic())
 
     def ask(
         self, children: Sequence[Child], question: Callable[[ChildClient], T], timeout_s: float

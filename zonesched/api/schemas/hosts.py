@@ -98,19 +98,19 @@ class ReportsBody(Schema):
         return [AgentReport(r.uuid, r.attempt, AgentState(r.state), r.reason) for r in self.reports]
 
 
-class InconsistencyItem(Schema):
+class ExcessItem(Schema):
     """The amount of a host's resource class that the agent counts above the claims; 0: they agree."""
 
     host: Name
     resource_class: ResourceClass
-    difference: Annotated[int, Field(ge=-MAX_INT, le=MAX_INT)]
+    excess: Annotated[int, Field(ge=-MAX_INT, le=MAX_INT)]
 
 
-class InconsistenciesBody(Schema):
+class ExcessesBody(Schema):
     body_limit: ClassVar[BodyLimit] = REPORTS
 
     service: Name
-    differences: Annotated[list[InconsistencyItem], Field(max_length=MAX_AGENT_ITEMS), FirstFault]
+    excesses: Annotated[list[ExcessItem], Field(max_length=MAX_AGENT_ITEMS), FirstFault]
 
     def to_amounts(self) -> dict[tuple[str, str], int]:
-        return {(d.host, d.resource_class): d.difference for d in self.differences}
+        return {(d.host, d.resource_class): d.excess for d in self.excesses}

@@ -16,10 +16,10 @@ GRACE_S = 60.0
 
 def run(zone: Zone) -> Sequence[Inconsistency]:
     """Find all inconsistencies in this zone's own rows, in one snapshot; a sound zone has none."""
-    return zone.store.read(lambda tx: differences(zone, tx))
+    return zone.store.read(lambda tx: inconsistencies(zone, tx))
 
 
-def differences(zone: Zone, tx: Transaction) -> Sequence[Inconsistency]:
+def inconsistencies(zone: Zone, tx: Transaction) -> Sequence[Inconsistency]:
     """Variant of `audit` in an open transaction."""
     now = zone.clock.now()
     limits = Limits(
@@ -27,4 +27,4 @@ def differences(zone: Zone, tx: Transaction) -> Sequence[Inconsistency]:
         holds_overdue_before=now - 2 * zone.conf.hold - GRACE_S,
         work_overdue_before=now - GRACE_S,
     )
-    return rows.differences(tx, limits)
+    return rows.inconsistencies(tx, limits)

@@ -29,7 +29,7 @@ Key = tuple[str, int]
 class Unlike:
     """An inconsistency with the state of each side; None where a side has no row of that attempt."""
 
-    difference: Inconsistency
+    inconsistency: Inconsistency
     here: PlaceBelow | None
     below: InstanceChange | None
 
@@ -53,7 +53,7 @@ def across_edges(zone: Zone, budget_s: float = math.inf) -> list[Inconsistency]:
 
     No child is asked after `budget_s` seconds.
     """
-    return [found.difference for found in compare(zone, budget_s)]
+    return [found.inconsistency for found in compare(zone, budget_s)]
 
 
 def compare(zone: Zone, budget_s: float = math.inf) -> list[Unlike]:
@@ -68,7 +68,7 @@ def compare(zone: Zone, budget_s: float = math.inf) -> list[Unlike]:
             found.append(Unlike(unknown, None, None))
             continue
         found += [*_lacking(edge), *_unknown(edge, _overdue_before(zone)), *_status_differs(edge)]
-    return sorted(found, key=lambda unlike: unlike.difference.order)
+    return sorted(found, key=lambda unlike: unlike.inconsistency.order)
 
 
 def _overdue_before(zone: Zone) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from zonesched.model.caller import Caller
-from zonesched.model.inconsistency import Inconsistency, ReportedByChild, ReportedInconsistency, Told
+from zonesched.model.inconsistency import Inconsistency, ReportedAudit, ReportedByChild, ReportedInconsistency
 from zonesched.seams import Done
 from zonesched.services.audit import audit, audit_edges
 from zonesched.services.zone import Zone
@@ -26,11 +26,11 @@ BUDGET_S = 60.0
 SHARE_BELOW = 0.8
 """Share of its time that a zone passes on, so that it has some left to answer."""
 
-UNTOLD = "child_not_compared"
+NOT_COMPARED = "child_not_compared"
 """Reason for an unreachable child zone: a parent learns that the answer is incomplete, and no more."""
 
 
-def for_parent(zone: Zone, caller: Caller, budget_s: float) -> Told:
+def for_parent(zone: Zone, caller: Caller, budget_s: float) -> ReportedAudit:
     """Find inconsistencies of this parent's rows, here and in child zones.
 
     No zone is asked after `budget_s`.
@@ -38,27 +38,28 @@ def for_parent(zone: Zone, caller: Caller, budget_s: float) -> Told:
     ends_at = zone.clock.monotonic() + budget_s
     edges = audit_edges.across_edges(zone, budget_s * SHARE_BELOW / 2)
     children = ask_children(zone, (ends_at - zone.clock.monotonic()) * SHARE_BELOW)
-    found = [_told(d) for d in (*audit.run(zone), *edges) if d.caller_id == caller.user_id]
-    found += _of_caller(zone, caller, [line for child in children for line in child.told.differences])
-    silent = any(d.kind == UNTOLD for d in edges) or not all(child.told.complete for child in children)
-    told = sorted(set(found), key=lambda line: (line.kind, line.id))
-    return Told(tuple(told[:MAX_CHANGES]), complete=not silent and len(told) <= MAX_CHANGES)
+    found = [_reported(d) for d in (*audit.run(zone), *edges) if d.caller_id == caller.user_id]
+    found += _of_caller(zone, caller, [line for child in children for line in child.reported.inconsistencies])
+    compared = all(d.kind != NOT_COMPARED for d in edges)
+    complete = compared and all(child.reported.complete for child in children)
+    reported = sorted(set(found), key=lambda line: (line.kind, line.id))
+    return ReportedAudit(tuple(reported[:MAX_CHANGES]), complete and len(reported) <= MAX_CHANGES)
 
 
 def ask_children(zone: Zone, budget_s: float) -> list[ReportedByChild]:
     """Ask each child about this zone's rows there, in the order in which they were added."""
     children = [known.child for known in zone.children.snapshot()]
-    silent = Told((), complete=False)
+    unreachable = ReportedAudit((), complete=False)
     if budget_s < MIN_AUDIT_S:
-        return [ReportedByChild(child.id, child.name, silent) for child in children]
+        return [ReportedByChild(child.id, child.name, unreachable) for child in children]
     outcomes = zone.children.ask(children, lambda client: client.audit(budget_s), budget_s)
     return [
-        ReportedByChild(child.id, child.name, outcome.value if isinstance(outcome, Done) else silent)
+        ReportedByChild(child.id, child.name, outcome.value if isinstance(outcome, Done) else unreachable)
         for child, outcome in zip(children, outcomes, strict=True)
     ]
 
 
-def _told(found: Inconsistency) -> ReportedInconsistency:
+def _reported(found: Inconsistency) -> ReportedInconsistency:
     return ReportedInconsistency(found.kind, found.parents_id)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from zonesched.model.inconsistency import Inconsistency, Left, Mended, Repaired
+from zonesched.model.inconsistency import Inconsistency, Left, Repaired, RepairResult
 from zonesched.services.audit import audit, audit_edges, repair_edges, repair_rows
 from zonesched.services.audit.repair_edges import EDGE_KINDS
 from zonesched.services.audit.repair_rows import Repair
@@ -22,26 +22,26 @@ from zonesched.store import identity, locks
 from zonesched.store.store import Transaction
 
 MOST_ROUNDS = 5
-WITH_ANOTHER = "mended together with what stands above it"
+WITH_ANOTHER = "repaired together with what stands above it"
 
 
 class _OnlyShown(Exception):
     """Rolls back the transaction of a dry run."""
 
 
-def run(zone: Zone, *, dry_run: bool = False) -> list[Repaired]:
+def run(zone: Zone, *, dry_run: bool = False) -> list[RepairResult]:
     """Repair what the audit finds, here and with each child; with `dry_run`, only report the actions."""
     unlike = audit_edges.compare(zone)
     if not unlike and not audit.run(zone):
         return []
-    results: list[Repaired] = []
+    results: list[RepairResult] = []
 
     def fn(tx: Transaction) -> None:
         results.clear()
         locks.everything(tx)
         repair = Repair(zone, tx, identity.next_change(tx), zone.clock.now())
-        results.extend(repair_edges.mend(repair, found) for found in unlike)
-        results.extend(_mend_own(repair))
+        results.extend(repair_edges.repair_edge(repair, found) for found in unlike)
+        results.extend(_repair_local(repair))
         if dry_run:
             raise _OnlyShown
 
@@ -55,31 +55,31 @@ def run(zone: Zone, *, dry_run: bool = False) -> list[Repaired]:
     return results
 
 
-def _mend_own(repair: Repair) -> list[Repaired]:
+def _repair_local(repair: Repair) -> list[RepairResult]:
     """Repair in rounds: the repair of one kind can reveal another."""
-    results: dict[Inconsistency, Repaired] = {}
+    results: dict[Inconsistency, RepairResult] = {}
     for _ in range(MOST_ROUNDS):
-        fresh = [found for found in audit.differences(repair.zone, repair.tx) if found not in results]
+        fresh = [found for found in audit.inconsistencies(repair.zone, repair.tx) if found not in results]
         if not fresh:
             break
         for found in sorted(fresh, key=_turn):
-            results[found] = _mend(repair, found)
+            results[found] = _repair_one(repair, found)
     return list(results.values())
 
 
 def _turn(found: Inconsistency) -> tuple[int, tuple[str, str, str]]:
-    return (list(MENDERS).index(found.kind), found.order)
+    return (list(REPAIRS).index(found.kind), found.order)
 
 
-def _mend(repair: Repair, found: Inconsistency) -> Repaired:
+def _repair_one(repair: Repair, found: Inconsistency) -> RepairResult:
     try:
-        action = MENDERS[found.kind](repair, found)
+        action = REPAIRS[found.kind](repair, found)
     except repair_rows.CannotTell as doubt:
         return Left(found, str(doubt))
-    return Mended(found, action or WITH_ANOTHER)
+    return Repaired(found, action or WITH_ANOTHER)
 
 
-MENDERS: dict[str, Callable[[Repair, Inconsistency], str]] = {
+REPAIRS: dict[str, Callable[[Repair, Inconsistency], str]] = {
     "claim_without_instance": repair_rows.settle_places,
     "reservation_counts": repair_rows.settle_count,
     "two_places": repair_rows.settle_places,
@@ -97,9 +97,9 @@ MENDERS: dict[str, Callable[[Repair, Inconsistency], str]] = {
 }
 """Repairs by kind of the zone's own inconsistencies, in the order in which they run."""
 
-KINDS = (*MENDERS, *EDGE_KINDS)
+KINDS = (*REPAIRS, *EDGE_KINDS)
 
 
-def left(repaired: Sequence[Repaired]) -> list[Left]:
+def left(repaired: Sequence[RepairResult]) -> list[Left]:
     """Inconsistencies that a repair left."""
     return [one for one in repaired if isinstance(one, Left)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from zonesched.model.inconsistency import Left, Mended, OfAttempt, Repaired
+from zonesched.model.inconsistency import Left, OfAttempt, Repaired, RepairResult
 from zonesched.model.placement import (
     LIVING_STATUSES,
     WANTED,
@@ -29,12 +29,12 @@ BELIEVED_LOST = ("deleted_below", "lost_below", "place_lost", ZONE_LOST)
 """Reasons of an ERROR that only says where an instance was not found: wherever it is, it is wanted."""
 
 
-def mend(repair: Repair, unlike: Unlike) -> Repaired:
+def repair_edge(repair: Repair, unlike: Unlike) -> RepairResult:
     """Action of a repair on one inconsistency."""
     try:
-        return Mended(unlike.difference, _MENDERS[unlike.difference.kind](repair, unlike))
+        return Repaired(unlike.inconsistency, _REPAIRS[unlike.inconsistency.kind](repair, unlike))
     except CannotTell as doubt:
-        return Left(unlike.difference, str(doubt))
+        return Left(unlike.inconsistency, str(doubt))
 
 
 def _ask_again(repair: Repair, unlike: Unlike) -> str:
@@ -63,7 +63,7 @@ def _take_back_or_delete(repair: Repair, unlike: Unlike) -> str:
 
     Delete one there that the owner deleted or has elsewhere.
     """
-    subject = unlike.difference.subject
+    subject = unlike.inconsistency.subject
     assert isinstance(subject, OfAttempt) and unlike.below is not None
     instance = instances.read_by_uuid(repair.tx, [subject.uuid]).get(subject.uuid)
     if instance is None:
@@ -137,7 +137,7 @@ def _believe(repair: Repair, unlike: Unlike) -> str:
 
 def _as_compared(repair: Repair, unlike: Unlike) -> tuple[Placement, Instance]:
     """Read the placement and the instance. Raises CannotTell if either has moved since the comparison."""
-    subject = unlike.difference.subject
+    subject = unlike.inconsistency.subject
     assert isinstance(subject, OfAttempt) and unlike.here is not None
     for place in placements.read_by_uuid(repair.tx, [subject.uuid]):
         if place.number == subject.attempt:
@@ -152,10 +152,10 @@ def _still(seen: PlaceBelow, place: Placement, instance: Instance) -> bool:
     return (seen.state, seen.status) == (place.state, instance.status) and instance.attempt == seen.number
 
 
-_MENDERS: dict[str, Callable[[Repair, Unlike], str]] = {
+_REPAIRS: dict[str, Callable[[Repair, Unlike], str]] = {
     "child_not_compared": _ask_again,
     "child_lacks_instance": _end_here,
     "child_has_unknown_instance": _take_back_or_delete,
     "status_differs": _believe,
 }
-EDGE_KINDS = tuple(_MENDERS)
+EDGE_KINDS = tuple(_REPAIRS)

@@ -85,15 +85,13 @@ def claimed(zone: Zone, caller: Caller, service: str) -> AgentClaims:
     return zone.store.read(lambda tx: agent_claims.read(tx, own.id))
 
 
-def note_differences(
-    zone: Zone, caller: Caller, service: str, amounts: Mapping[tuple[str, str], int]
-) -> None:
+def note_excesses(zone: Zone, caller: Caller, service: str, amounts: Mapping[tuple[str, str], int]) -> None:
     """Record for operators an agent's excess counts, by host and resource class; the claims stay.
 
     Raises NotFound, Forbidden.
     """
     own = _known(zone, caller, service)
-    zone.store.write(lambda tx: agent_claims.note_differences(tx, own.id, amounts))
+    zone.store.write(lambda tx: agent_claims.note_excesses(tx, own.id, amounts))
 
 
 def report(zone: Zone, caller: Caller, service: str, reports: Sequence[AgentReport]) -> None:
@@ -197,7 +195,7 @@ def _use(row: capacities.Stored) -> ResourceUse:
         used=row.used,
         reported=row.reported,
         setting=row.setting,
-        agent_difference=row.agent_difference,
+        agent_excess=row.agent_excess,
     )
 
 

@@ -24,11 +24,11 @@ def traces_of(
     told = {
         child.id: _told(spec, child, outcome) for child, outcome in zip(asked.to_ask, outcomes, strict=True)
     }
-    for child in asked.not_fitting:
+    for child in asked.ineligible:
         code = asked.codes[child.id]
         why = (Refusal(_MISFITS[code], code),) if code in _MISFITS else ()
-        told[child.id] = ChildTrace(child.id, child.name, ChildOutcome.NOT_FITTING, code, why=why)
-    for child in asked.silent:
+        told[child.id] = ChildTrace(child.id, child.name, ChildOutcome.INELIGIBLE, code, why=why)
+    for child in asked.unavailable:
         told[child.id] = ChildTrace(child.id, child.name, ChildOutcome.NOT_READY, asked.codes[child.id])
     added = {known.child.id: number for number, known in enumerate(zone.children.snapshot())}
     return sorted(told.values(), key=lambda trace: added.get(trace.child_id, len(added)))
@@ -37,7 +37,7 @@ def traces_of(
 def kept_out(zone: Zone) -> list[ChildTrace]:
     """Trace the children for a request that stays on local hosts."""
     children = [known.child for known in zone.children.snapshot()]
-    return [ChildTrace(c.id, c.name, ChildOutcome.NOT_FITTING, "own_hosts_only") for c in children]
+    return [ChildTrace(c.id, c.name, ChildOutcome.INELIGIBLE, "own_hosts_only") for c in children]
 
 
 _MISFITS = {
@@ -57,6 +57,6 @@ def _told(spec: RequestSpec, child: Child, outcome: Done[ChildOffer] | Failed | 
             offered = spec.num_instances if offer.bundles else len(offer.entries)
             return ChildTrace(child.id, child.name, state, "", offered, offer.why, offer.runs_out)
         case Failed(ChildUnreachable(code=code)):
-            return ChildTrace(child.id, child.name, ChildOutcome.SILENT, code)
+            return ChildTrace(child.id, child.name, ChildOutcome.UNREACHABLE, code)
         case _:
-            return ChildTrace(child.id, child.name, ChildOutcome.SILENT, "child_timeout")
+            return ChildTrace(child.id, child.name, ChildOutcome.UNREACHABLE, "child_timeout")

@@ -285,7 +285,7 @@ def _ask_children(
 ) -> _ChildAnswers:
     if keeps_to_own_hosts(spec.hints):
         return _ChildAnswers((), complete=True, traces=kept_out(zone))
-    asked = _of_group(zone.children.askable(spec), group)
+    asked = _of_group(zone.children.eligible(spec), group)
     if not asked.to_ask:
         return _ChildAnswers((), asked.complete, traces_of(zone, spec, asked, []))
     unreliable = zone.store.read(lambda tx: placements.unreliable_children(tx, caller_id, spec.request_id))

@@ -21,44 +21,44 @@ VALUE_BYTES = 4096
 T = TypeVar("T")
 
 
-class Told(NamedTuple, Generic[T]):
+class Reported(NamedTuple, Generic[T]):
     """Part of the answer; `whole` is false if something was left out."""
 
     part: T
     whole: bool
 
 
-def texts(own: Set[str], below: Iterable[Set[str]]) -> Told[list[str]]:
+def texts(own: Set[str], below: Iterable[Set[str]]) -> Reported[list[str]]:
     """Collect all names, sorted."""
     names = frozenset(own).union(*below)
     kept = _own_first(own, names, MAX_INFO_ITEMS)
-    return Told(sorted(kept), len(kept) == len(names))
+    return Reported(sorted(kept), len(kept) == len(names))
 
 
-def ranges(own: Mapping[str, Range], below: Iterable[Mapping[str, Range]]) -> Told[dict[str, str]]:
+def ranges(own: Mapping[str, Range], below: Iterable[Mapping[str, Range]]) -> Reported[dict[str, str]]:
     """Merge the ranges by name, in the documents' form "min,max"."""
     merged = merge_ranges(own, *below)
     kept = _own_first(own.keys(), merged.keys(), MAX_INFO_ITEMS)
-    told = {name: f"{merged[name].low!r},{merged[name].high!r}" for name in sorted(kept)}
-    return Told(told, len(kept) == len(merged))
+    lines = {name: f"{merged[name].low!r},{merged[name].high!r}" for name in sorted(kept)}
+    return Reported(lines, len(kept) == len(merged))
 
 
 def capabilities(
     own: Mapping[str, frozenset[str]], below: Iterable[Mapping[str, frozenset[str]]]
-) -> Told[list[str]]:
+) -> Reported[list[str]]:
     """Merge capabilities into lines of "key=value;value", sorted by key."""
     merged: dict[str, frozenset[str]] = {}
     for one in (own, *below):
         for key, values in one.items():
             merged[key] = merged.get(key, frozenset()) | values
-    told = _own_first(own.keys(), merged.keys(), MAX_CAPABILITIES)
-    whole = len(told) == len(merged)
+    names = _own_first(own.keys(), merged.keys(), MAX_CAPABILITIES)
+    whole = len(names) == len(merged)
     lines = []
-    for key in sorted(told):
+    for key in sorted(names):
         kept = _own_first(own.get(key, frozenset()), merged[key], MAX_INFO_ITEMS, VALUE_BYTES)
         whole = whole and len(kept) == len(merged[key])
         lines.append(f"{key}={';'.join(sorted(kept))}")
-    return Told(lines, whole)
+    return Reported(lines, whole)
 
 
 def _own_first(own: Set[str], names: Set[str], most: int, most_bytes: int = NAME_BYTES) -> list[str]:
