@@ -21,6 +21,7 @@ from tests.builders.command import Command
 from tests.builders.stub_zone import StubZone, fault, running_stub
 from zonesched.cli.main import NOUNS, run, zonesched
 from zonesched.cli.session import Session
+from zonesched.cli.waiting import waiting_line
 from zonesched.compute.credentials import Credentials, CredentialsError, read_credentials, write_credentials
 
 FLAVOR = {"id": "f1", "name": "small", "vcpus": 1, "ram": 512, "disk": 1, "extra_specs": {}}
@@ -649,6 +650,7 @@ def boot(state: str, **counts: int) -> tuple[int, Any]:
             "min_count": 1,
             "counts": counts,
             "reasons": reasons if "ERROR" in counts else [],
+            "waiting_for": [{"code": "build", "count": counts["BUILD"]}] if "BUILD" in counts else [],
             "instances": members,
             "created": "2026-01-01T00:00:00Z",
         }
@@ -666,6 +668,15 @@ class TestReservation:
         assert command("reservation", "show", "r1", "--watch") == 0
         assert "ACTIVE=3" in command.out
         assert len(command.pauses) == 2
+
+    def test_one_that_is_watched_says_in_one_line_what_it_waits_for(self) -> None:
+        select_at = {"code": "next_select", "count": 2, "at": "2026-01-01T00:00:00Z"}
+        confirm = {"code": "confirm_answer", "count": 8, "child_zone": "leaf"}
+        assert waiting_line([select_at, confirm, {"code": "build", "count": 2}]) == (
+            "waiting: 2 for the next select, as a zone did not answer, "
+            "8 for the child zone to answer the confirm (leaf), 2 for the build"
+        )
+        assert waiting_line([]) == ""
 
     @pytest.mark.parametrize(
         ("state", "active", "min_count", "code"),

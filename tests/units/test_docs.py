@@ -25,9 +25,11 @@ from zonesched.api.openapi import document
 from zonesched.api.urls import URLS, Route
 from zonesched.api.validation import _CODES
 from zonesched.cli.main import zonesched
+from zonesched.cli.waiting import WORDS
 from zonesched.compute.main import main as zonesched_compute
 from zonesched.errors import Kind
 from zonesched.model.caller import Role
+from zonesched.model.pending_step import NextStep
 from zonesched.model.placement import BuildState, InstanceStatus, PlacementState
 from zonesched.services.boot.boot_progress import Step
 from zonesched.services.select.faults import MESSAGES
@@ -285,6 +287,12 @@ def _per_instance(fixed: int, each: int) -> str:
 def test_every_state_on_the_wire_is_described(states: type[BuildState] | type[InstanceStatus]) -> None:
     words = set(re.findall(r"\w+", text("wire.md")))
     assert {state.value for state in states} <= words
+
+
+def test_every_step_that_a_boot_waits_for_is_described_in_order() -> None:
+    listed = [cells[0].strip("`") for cells in rows(section(DOCS / "wire.md", "### GET /reservations/{id}"))]
+    assert listed == [step.value for step in NextStep]
+    assert set(WORDS) == set(listed)
 
 
 def test_json_on_the_wire_is_json() -> None:

@@ -12,6 +12,7 @@ from zonesched.errors import Forbidden
 from zonesched.model.boot_line import BootLine
 from zonesched.model.caller import Role
 from zonesched.model.decision_trace import HostJudgement, score_to_wire, trace_to_wire
+from zonesched.model.pending_step import NextStep, PendingStep
 from zonesched.model.placement import InstanceChange
 from zonesched.services.owners import reservations
 from zonesched.services.parent import confirm as second_step
@@ -27,12 +28,19 @@ def show(call: Call) -> Answer:
         "min_count": found.min_count,
         "counts": dict(found.counts),
         "reasons": [dict(reason) for reason in found.reasons],
+        "waiting_for": [_waiting_json(line) for line in found.waiting_for],
         "instances": [{"uuid": uuid, "status": status} for uuid, status in found.instances],
         "created": iso_time(found.created_at),
     }
     if call.caller.role is Role.ADMIN:
         body["why"] = trace_to_wire(found.why)
     return ok({"reservation": body})
+
+
+def _waiting_json(line: PendingStep) -> dict[str, Any]:
+    at = {"at": iso_time(line.due_at)} if line.step is NextStep.NEXT_SELECT else {}
+    where = {"child_zone": line.child_name} if line.child_name else {}
+    return {"code": line.step.value, "count": line.count, **at, **where}
 
 
 def list_boots(call: Call) -> Answer:

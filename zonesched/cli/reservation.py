@@ -19,9 +19,11 @@ from zonesched.cli.output import live_console, print_item, print_json, print_lis
 from zonesched.cli.server import HERE, delete_one, each, ids_of_boot
 from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
 from zonesched.cli.table import Column, cell, print_table
+from zonesched.cli.waiting import print_waiting, waiting_line
 from zonesched.cli.why import print_host, print_reasons, print_why, reason_lines
 
 UNFINISHED = "BUILD"
+SHOWN_APART = ("instances", "reasons", "waiting_for", "why")
 ENDED = ("ACTIVE", "ERROR", "DELETED")
 PENDING = ("BUILD", "UNKNOWN")
 COLUMNS = (
@@ -79,20 +81,21 @@ def list_(session: Session, limit: int, marker: str, all_tenants: bool) -> None:
 @item_options
 @pass_session
 def show(session: Session, id: str, watching: bool, instances: bool) -> None:
-    """Show the state, the counts and the reasons of one boot."""
+    """Show the state and the counts of one boot, what it waits for, and the reasons of those in ERROR."""
     id = find_reservation_id(session, id)
     if watching:
         watch(session, id)
         return
     answer = session.call("GET", f"/reservations/{id}")
     found = answer["reservation"]
-    brief = {key: value for key, value in found.items() if key not in ("instances", "reasons", "why")}
+    brief = {key: value for key, value in found.items() if key not in SHOWN_APART}
     print_item(session, answer, brief)
     if session.is_plain_table:
         _print_more(session, found, instances)
 
 
 def _print_more(session: Session, found: Mapping[str, Any], with_instances: bool) -> None:
+    print_waiting(session.screen, found["waiting_for"])
     if found["reasons"]:
         click.echo()
         print_reasons(session.screen, found["reasons"])
@@ -110,9 +113,9 @@ def _print_more(session: Session, found: Mapping[str, Any], with_instances: bool
 def why(session: Session, id: str, host: str | None) -> None:
     """Explain why a boot went where it went, and why not elsewhere, zone by zone.
 
-    Everybody is shown how many instances are in which status and the reasons of those in ERROR; an admin also
-    how many went to which zone, the funnel of the zone's own hosts, the scores of the best of them, and what
-    each child zone answered.
+    Everybody is shown how many instances are in which status, what pending ones wait for, and the reasons of
+    those in ERROR; an admin also how many went to which zone, the funnel of the zone's own hosts, the scores
+    of the best of them, and what each child zone answered.
     """
     id = find_reservation_id(session, id)
     if host:
@@ -120,12 +123,13 @@ def why(session: Session, id: str, host: str | None) -> None:
         print_json(answer) if session.as_json else print_host(session.screen, answer["host"])
         return
     found = _read(session, id)
-    explained = {"reasons": found["reasons"], **({"why": found["why"]} if "why" in found else {})}
+    explained = {key: found[key] for key in ("waiting_for", "reasons", "why") if key in found}
     if session.as_json:
         print_json(explained)
         return
     click.echo(f"{found['state']}: {cell(found['counts'])} of {found['num_instances']}")
     _print_zones(session, id)
+    print_waiting(session.screen, found["waiting_for"])
     print_reasons(session.screen, found["reasons"])
     if "why" in found:
         print_why(session.screen, found["why"])
@@ -191,5 +195,6 @@ def _progress(found: Mapping[str, Any]) -> Group:
     ended = sum(counts.get(status, 0) for status in ENDED)
     line = Text(f"{found['id'][:8]}  {found['state']}  {cell(counts)}", no_wrap=True, overflow="ellipsis")
     bar = ProgressBar(total=max(1, total), completed=ended, width=60)
-    reasons = "\n".join(reason_lines(found["reasons"]))
-    return Group(line, bar, *([Text(reasons)] if reasons else []))
+    waiting = Text(waiting_line(found["waiting_for"]), no_wrap=True, overflow="ellipsis")
+    reasons = Text("\n".join(reason_lines(found["reasons"])))
+    return Group(line, bar, *(text for text in (waiting, reasons) if text))

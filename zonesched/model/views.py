@@ -13,6 +13,7 @@ from typing import Any
 from zonesched.model.caller import Explained, Role
 from zonesched.model.capacity import Inventory, InventorySetting
 from zonesched.model.decision_trace import NO_TRACE, DecisionTrace
+from zonesched.model.pending_step import PendingStep
 from zonesched.model.placement import InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Flavor, GroupPolicy, Image
 
@@ -107,8 +108,8 @@ class ServerView:
 class ReservationView:
     """One boot: its state, how many instances are in which status, and why some are not built.
 
-    `reasons` holds lines of {"code", "count"}; `instances` pairs of uuid and status. `why` is how the last
-    select went, for this zone's admin alone.
+    `reasons` holds lines of {"code", "count"}; `instances` pairs of uuid and status. `waiting_for`: the steps
+    that its pending instances wait for. `why` is how the last select went, for this zone's admin alone.
     """
 
     id: str
@@ -119,6 +120,7 @@ class ReservationView:
     reasons: Sequence[Mapping[str, Any]]
     instances: Sequence[tuple[str, str]]
     created_at: float
+    waiting_for: Sequence[PendingStep] = ()
     why: DecisionTrace = NO_TRACE
 
 

@@ -82,7 +82,10 @@ _NOTE_SELECT = Prepared(
 
 @dataclass(frozen=True)
 class Reservation:
-    """One row. `why`: the decision trace of its last select, with names of hosts and children."""
+    """One row. `why`: the decision trace of its last select, with names of hosts and children.
+
+    `next_work_at`: when a worker takes it up next (epoch seconds), while it is OPEN and not leased.
+    """
 
     id: str
     caller_id: str
@@ -99,6 +102,7 @@ class Reservation:
     fingerprint: str
     created_at: float
     wakes: int = 0
+    next_work_at: float = 0.0
 
 
 def of_request(
@@ -176,7 +180,7 @@ def _to_row(r: Reservation) -> dict[str, Any]:
         "fingerprint": r.fingerprint,
         "lease_number": 0,
         "lease_expires_at": 0.0,
-        "next_work_at": 0.0,
+        "next_work_at": r.next_work_at,
         "pokes": 0,
         "created_at": r.created_at,
         "settled_at": 0.0,
@@ -266,6 +270,16 @@ def wake(tx: Connection, caller_id: str, reservation_id: str) -> None:
     )
 
 
+def traces_of_open(tx: Connection, reason: str) -> list[tuple[str, str, DecisionTrace]]:
+    """Return caller id, id and last decision trace of each OPEN reservation with this reason code."""
+    statement = (
+        sa.select(COLUMNS.caller_id, COLUMNS.id, COLUMNS.why)
+        .where(COLUMNS.state == ReservationState.OPEN.value, COLUMNS.reason == reason)
+        .order_by(COLUMNS.caller_id, COLUMNS.id)
+    )
+    return [(row.caller_id, row.id, trace_from_wire(orjson.loads(row.why))) for row in tx.execute(statement)]
+
+
 def place_again(tx: Connection, caller_id: str, reservation_id: str) -> None:
     """Make a reservation due now after a failed build, with as many selects as a new boot has."""
     wake(tx, caller_id, reservation_id)
@@ -320,6 +334,7 @@ def _from_row(row: Any) -> Reservation:
         fingerprint=row.fingerprint,
         created_at=row.created_at,
         wakes=row.pokes,
+        next_work_at=row.next_work_at,
     )
 
 

@@ -11,6 +11,7 @@ from zonesched.model.build_plan import BuildPlan, ChildPlace, Entry, Refusal
 from zonesched.model.decision_trace import NO_TRACE, DecisionTrace, LocalTrace
 from zonesched.model.group_place import Anywhere
 from zonesched.model.request_spec import RequestSpec
+from zonesched.services.select.faults import NOT_ALL_ANSWERED
 from zonesched.services.select.select import Decision
 from zonesched.weights.contract import WeigherFailed
 
@@ -42,10 +43,6 @@ class Offers:
         places = (entry.place for entry in self._entries)
         spare = [p.blob for p in places if isinstance(p, ChildPlace) and p.child_id == place.child_id]
         return tuple(spare[:ALTERNATES_PER_BUILD])
-
-
-NOT_ALL_ANSWERED = "no_valid_host_incomplete"
-"""The reason of a boot for which a zone did not answer, or was busy, when asked for offers or holds."""
 
 
 @dataclass(frozen=True)

@@ -18,17 +18,12 @@ from zonesched.model.placement import PlacementState as State
 from zonesched.model.request_spec import Policy
 from zonesched.services.boot.boot_progress import Progress, Step, next_step
 from zonesched.services.boot.leased_boot import LeasedBoot
-from zonesched.services.boot.offers import (
-    NOT_ALL_ANSWERED,
-    Offers,
-    Selected,
-    failed_select,
-    reason_for_none,
-)
+from zonesched.services.boot.offers import Offers, Selected, failed_select, reason_for_none
 from zonesched.services.placing import child_calls, new_places
 from zonesched.services.placing.new_places import NewPlace
 from zonesched.services.placing.placement_moves import advance, end_unwanted
 from zonesched.services.select import select
+from zonesched.services.select.faults import NOT_ALL_ANSWERED
 from zonesched.services.state.boot_queue import NewBoot
 from zonesched.services.zone import Zone
 from zonesched.store import instances, placements, reservations

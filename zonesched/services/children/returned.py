@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Set
 
+from zonesched.model.decision_trace import ChildOutcome, DecisionTrace
+from zonesched.services.select.faults import NOT_ALL_ANSWERED
 from zonesched.services.zone import Zone
-from zonesched.store import child_placements
+from zonesched.store import child_placements, reservations
+from zonesched.store.store import Transaction
 from zonesched.zones.child import Ready
+
+_MISSED = (ChildOutcome.NOT_READY, ChildOutcome.UNREACHABLE)
 
 
 def ready_ids(zone: Zone) -> frozenset[str]:
@@ -14,12 +19,25 @@ def ready_ids(zone: Zone) -> frozenset[str]:
     return frozenset(k.child.id for k in zone.children.snapshot() if isinstance(k.status, Ready))
 
 
-def wake_waiting_for(zone: Zone, child_ids: Collection[str]) -> None:
-    """Make pending calls to these children due, and wake pending calls, sync and boots.
+def wake_waiting_for(zone: Zone, child_ids: Set[str]) -> None:
+    """Make pending calls to these children due, and boots whose last select had no answer from one of them.
 
-    The answers move the placements that boots wait for, which makes those boots due in turn.
+    The answers to the calls move the placements that other boots wait for, which makes those boots due in
+    turn. A boot spends one select on a child's return, however many processes find it: its trace then has
+    that child's answer.
     """
     zone.store.write(lambda tx: child_placements.make_calls_due(tx, sorted(child_ids)))
+    zone.store.write(lambda tx: _make_boots_due(tx, child_ids))
     zone.wake.child_calls()
     zone.wake.sync()
     zone.wake.boots()
+
+
+def _make_boots_due(tx: Transaction, child_ids: Set[str]) -> None:
+    for caller_id, reservation_id, trace in reservations.traces_of_open(tx, NOT_ALL_ANSWERED):
+        if not child_ids.isdisjoint(_missed_children(trace)):
+            reservations.wake(tx, caller_id, reservation_id)
+
+
+def _missed_children(trace: DecisionTrace) -> frozenset[str]:
+    return frozenset(child.child_id for child in trace.children if child.outcome in _MISSED)

@@ -12,14 +12,17 @@ from zonesched.model.decision_trace import NO_TRACE, HostJudgement
 from zonesched.model.placement import BUILDING_STATUSES, InstanceChange, InstanceStatus
 from zonesched.model.views import ReservationView
 from zonesched.seal.cursors import Cursor, CursorBox
+from zonesched.services.owners.pending_steps import pending_steps
 from zonesched.services.owners.servers import scope_of
 from zonesched.services.select import select
 from zonesched.services.select.faults import change_for_parent, for_parent, refusals_for
 from zonesched.services.zone import Zone
-from zonesched.store import feed, identity, instances, reservation_list
+from zonesched.store import children as child_rows
+from zonesched.store import feed, identity, instances, pending_instances, reservation_list
 from zonesched.store import reservations as rows
 from zonesched.store.feed import ChangeLine
 from zonesched.store.instances import Instance
+from zonesched.store.pending_instances import PendingInstances
 from zonesched.store.reservation_list import ListedBoot
 from zonesched.store.reservations import Reservation
 from zonesched.store.server_list import Everybody, OfCaller, OfProject, Scope
@@ -30,11 +33,15 @@ def show(zone: Zone, caller: Caller, reservation_id: str) -> ReservationView:
     """Show a boot. Raises NotFound for one that does not exist or that the caller may not see."""
     scope = scope_of(zone, caller, all_tenants=True)
 
-    def fn(tx: Transaction) -> tuple[Reservation, list[Instance]]:
+    def fn(tx: Transaction) -> tuple[Reservation, list[Instance], list[PendingInstances], dict[str, str]]:
         reservation = _existing(tx, reservation_id, scope)
-        return reservation, instances.read_reservation(tx, reservation.caller_id, reservation.id)
+        key = reservation.caller_id, reservation.id
+        is_admin = caller.role is Role.ADMIN
+        child_names = {child.id: child.name for child in child_rows.read_all(tx)} if is_admin else {}
+        members = instances.read_reservation(tx, *key)
+        return reservation, members, pending_instances.count(tx, *key), child_names
 
-    reservation, members = zone.store.read(fn)
+    reservation, members, pending, child_names = zone.store.read(fn)
     return ReservationView(
         id=reservation.id,
         state=_state({i.status for i in members}),
@@ -44,6 +51,7 @@ def show(zone: Zone, caller: Caller, reservation_id: str) -> ReservationView:
         reasons=_reasons(reservation, members, caller.role),
         instances=[(i.uuid, i.status.value) for i in members],
         created_at=reservation.created_at,
+        waiting_for=pending_steps(reservation, pending, child_names, zone.clock.now()),
         why=reservation.why if caller.role is Role.ADMIN else NO_TRACE,
     )
 
