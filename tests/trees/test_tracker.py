@@ -1,4 +1,4 @@
-"""The agent's own account of claims: its sums, what is an excess, and what the zone makes of one."""
+"""The agent's usage ledger: its sums, its excesses, and their reports to the zone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import Key, Local, Phase
-from zonesched.compute.tracker import LOOK_S, Tracker
+from zonesched.compute.tracker import COMPARE_S, Tracker
 from zonesched.compute.usage_ledger import (
     Booked,
     Claim,
@@ -28,7 +28,7 @@ from zonesched.compute.usage_ledger import (
     Place,
     Statement,
     UsageLedger,
-    look,
+    compare,
     present,
     unreported,
 )
@@ -49,7 +49,7 @@ def told(*wanted: Key, used: int | None = None, held: int = 0, known: int = 0) -
     return Statement(dict.fromkeys(wanted, TWO), {VCPU: booked})
 
 
-# -- the account -------------------------------------------------------------------------------------------
+# -- the ledger --------------------------------------------------------------------------------------------
 
 claims = st.builds(
     Claim,
@@ -75,10 +75,10 @@ def sums(taken: Mapping[Key, Claim]) -> dict[Place, int]:
 
 
 def after(history: list[tuple[frozenset[Key], Statement]]) -> UsageLedger:
-    account = UsageLedger()
+    ledger = UsageLedger()
     for here, statement in history:
-        account = look(account, here, statement)
-    return account
+        ledger = compare(ledger, here, statement)
+    return ledger
 
 
 @given(history=looks, here=wishes, more=wishes)
@@ -87,38 +87,38 @@ def test_what_stands_still_counts_as_the_sum_of_what_is_here(
 ) -> None:
     still = (frozenset(here), Statement(here | more))
 
-    account = after([*history, still, still])
+    ledger = after([*history, still, still])
 
-    assert account.counted == Counter(
+    assert ledger.counted == Counter(
         sums({key: claim for key, claim in (here | more).items() if key in here})
     )
 
 
 @given(here=st.frozensets(keys), statement=statements)
 def test_what_has_just_changed_counts_as_the_zone_has_it(here: frozenset[Key], statement: Statement) -> None:
-    assert look(UsageLedger(), here, statement).counted == Counter(sums(statement.wanted))
+    assert compare(UsageLedger(), here, statement).counted == Counter(sums(statement.wanted))
 
 
 @given(history=looks, here=st.frozensets(keys), statement=statements)
-def test_the_zones_word_of_an_instance_replaces_what_the_account_had(
+def test_the_zones_word_of_an_instance_replaces_what_the_ledger_had(
     history: list[tuple[frozenset[Key], Statement]], here: frozenset[Key], statement: Statement
 ) -> None:
-    account = look(after(history), here, statement)
+    ledger = compare(after(history), here, statement)
 
-    assert {key: account.entries[key].claim for key in statement.wanted} == statement.wanted
+    assert {key: ledger.entries[key].claim for key in statement.wanted} == statement.wanted
 
 
 @given(history=looks, here=st.frozensets(keys), statement=statements)
 def test_each_excess_and_nothing_else_is_between_counted_and_claimed(
     history: list[tuple[frozenset[Key], Statement]], here: frozenset[Key], statement: Statement
 ) -> None:
-    account = look(after(history), here, statement)
+    ledger = compare(after(history), here, statement)
 
-    amounts = {d.place: d.amount for d in account.excesses}
-    places = account.counted.keys() | statement.booked.keys()
+    amounts = {d.place: d.amount for d in ledger.excesses}
+    places = ledger.counted.keys() | statement.booked.keys()
     for place in places:
         row = statement.booked.get(place, Booked(0))
-        assert account.counted.get(place, 0) - (row.used - row.held) == amounts.get(place, 0)
+        assert ledger.counted.get(place, 0) - (row.used - row.held) == amounts.get(place, 0)
     assert amounts.keys() <= places
     assert 0 not in amounts.values()
 
@@ -127,39 +127,39 @@ def test_each_excess_and_nothing_else_is_between_counted_and_claimed(
 def test_once_it_was_told_there_is_nothing_more_to_tell(
     history: list[tuple[frozenset[Key], Statement]], here: frozenset[Key], statement: Statement
 ) -> None:
-    account = look(after(history), here, statement)
-    amounts = unreported(account, statement)
+    ledger = compare(after(history), here, statement)
+    amounts = unreported(ledger, statement)
 
     rows = dict(statement.booked)
     for place, amount in amounts.items():
         row = rows.get(place, Booked(0))
         rows[place] = Booked(row.used, row.held, amount)
-    assert unreported(account, Statement(statement.wanted, rows)) == {}
+    assert unreported(ledger, Statement(statement.wanted, rows)) == {}
 
 
 def test_a_claim_whose_instance_is_not_built_yet_is_no_excess_at_first() -> None:
-    first = look(UsageLedger(), frozenset(), told(A))
+    first = compare(UsageLedger(), frozenset(), told(A))
     assert first.excesses == ()
-    assert look(first, frozenset(), told(A)).excesses == (Excess("h1", "VCPU", 0, 2),)
-    assert look(first, frozenset({A}), told(A)).excesses == ()
+    assert compare(first, frozenset(), told(A)).excesses == (Excess("h1", "VCPU", 0, 2),)
+    assert compare(first, frozenset({A}), told(A)).excesses == ()
 
 
-def test_an_instance_that_does_not_end_is_an_excess_from_the_second_look_on() -> None:
-    running = look(UsageLedger(), frozenset({A, B}), told(A, B))
-    ending = look(running, frozenset({A, B}), told(B))
+def test_an_instance_that_does_not_end_is_an_excess_from_the_second_comparison_on() -> None:
+    running = compare(UsageLedger(), frozenset({A, B}), told(A, B))
+    ending = compare(running, frozenset({A, B}), told(B))
     assert ending.excesses == ()
-    stuck = look(ending, frozenset({A, B}), told(B))
+    stuck = compare(ending, frozenset({A, B}), told(B))
     assert stuck.excesses == (Excess("h1", "VCPU", 4, 2),)
-    assert look(stuck, frozenset({B}), told(B)).excesses == ()
+    assert compare(stuck, frozenset({B}), told(B)).excesses == ()
 
 
 def test_holds_are_claims_that_no_agent_has_to_know() -> None:
-    still = look(UsageLedger(), frozenset({A}), told(A, held=6))
-    assert look(still, frozenset({A}), told(A, held=6)).excesses == ()
+    still = compare(UsageLedger(), frozenset({A}), told(A, held=6))
+    assert compare(still, frozenset({A}), told(A, held=6)).excesses == ()
 
 
 def test_what_is_booked_beyond_the_claims_is_an_excess_at_once() -> None:
-    assert look(UsageLedger(), frozenset({A}), told(A, used=5)).excesses == (Excess("h1", "VCPU", 2, 5),)
+    assert compare(UsageLedger(), frozenset({A}), told(A, used=5)).excesses == (Excess("h1", "VCPU", 2, 5),)
 
 
 def test_what_failed_takes_no_room() -> None:
@@ -167,10 +167,10 @@ def test_what_failed_takes_no_room() -> None:
 
 
 def test_the_zone_is_told_what_it_does_not_know_and_what_is_over() -> None:
-    differs = look(UsageLedger(), frozenset(), told(used=5))
+    differs = compare(UsageLedger(), frozenset(), told(used=5))
     assert unreported(differs, told(used=5)) == {VCPU: -5}
     assert unreported(differs, told(used=5, known=-5)) == {}
-    assert unreported(look(UsageLedger(), frozenset(), told()), told(known=-5)) == {VCPU: 0}
+    assert unreported(compare(UsageLedger(), frozenset(), told()), told(known=-5)) == {VCPU: 0}
 
 
 # -- the zone's side ---------------------------------------------------------------------------------------
@@ -263,9 +263,9 @@ class World:
         """The time of one look."""
         for _ in range(3):
             self.agent.step()
-            self.tree.clock.advance(LOOK_S / 3)
+            self.tree.clock.advance(COMPARE_S / 3)
         self.tree.settle(1)
-        assert self.tracker.step() == LOOK_S
+        assert self.tracker.step() == COMPARE_S
 
     def vcpus(self) -> tuple[int, int]:
         """Operator's view: the used amount, and how much more the agent counts."""
@@ -290,7 +290,7 @@ def test_an_agent_whose_instances_are_what_is_claimed_differs_at_no_look(world: 
     world.admin.delete(f"/servers/{first}")
     for _ in range(3):
         world.pass_by()
-        assert (world.vcpus(), world.tracker.account.excesses) == ((4, 0), ())
+        assert (world.vcpus(), world.tracker.ledger.excesses) == ((4, 0), ())
 
 
 def test_an_instance_that_does_not_end_is_reported_until_it_has(
@@ -309,7 +309,7 @@ def test_an_instance_that_does_not_end_is_reported_until_it_has(
     # then: the claim is given back all the same, and what the agent counts more is told once
     assert world.vcpus() == (2, 2)
     assert [message for message in caplog.messages if "VCPU" in message] == [
-        "account differs: host=h1 resource_class=VCPU counted=4 claimed=2; the claims count"
+        "usage ledger differs: host=h1 resource_class=VCPU counted=4 claimed=2; the claims stand"
     ]
 
     # when
@@ -318,7 +318,7 @@ def test_an_instance_that_does_not_end_is_reported_until_it_has(
 
     # then
     assert world.vcpus() == (2, 0)
-    assert caplog.messages[-1] == "account agrees again: host=h1 resource_class=VCPU"
+    assert caplog.messages[-1] == "usage ledger agrees again: host=h1 resource_class=VCPU"
 
 
 def test_a_stored_use_beyond_the_claims_is_reported_and_repaired(
@@ -374,6 +374,6 @@ def test_a_zone_that_is_away_is_asked_at_the_next_look(world: World) -> None:
     world.boot(1)
     tracker = Tracker(world.agent, AgentClient(Wire(world.tree, "zone"), "nobody"))  # type: ignore[arg-type]
 
-    assert tracker.step() == LOOK_S
+    assert tracker.step() == COMPARE_S
 
-    assert tracker.account == UsageLedger()
+    assert tracker.ledger == UsageLedger()

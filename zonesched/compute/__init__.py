@@ -1,1 +1,1 @@
-"""The compute agent: registers hosts at a zone and makes run on them what the zone wants."""
+"""The compute agent: registers hosts with a zone and runs the instances that the zone wants on them."""

@@ -1,7 +1,7 @@
-"""The agent at work: it calls the zone and the driver, and lets the machine decide.
+"""Main loop of the agent: call the zone and the driver, and let `machine` decide.
 
-One `step` does what is due and tells how long the next pause may be. A zone that is away costs time and no
-instance: what the driver did meanwhile is told when the zone is back.
+One `step` does what is due and returns the longest pause until the next one. While the zone is unavailable no
+instance is lost: the driver's events are reported once the zone is back.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from zonesched.seams import Clock
 log = logging.getLogger(__name__)
 
 UNKNOWN_SERVICE = (404, 409)
-"""Statuses that say that the zone does not know this service or its hosts (any more): they are told again."""
+"""Statuses of a zone that does not know this service or its hosts: the agent registers again."""
 
 
 class Zone(Protocol):
@@ -50,8 +50,7 @@ class Zone(Protocol):
 
 @dataclass(frozen=True)
 class Rhythm:
-    """Seconds without a call until a heartbeat, between two looks at what should run, and of the pauses while
-    the zone is away."""
+    """Intervals in seconds: until a heartbeat without other calls, between polls, between retries."""
 
     heartbeat_s: float = 10.0
     poll_s: float = 2.0
@@ -60,7 +59,7 @@ class Rhythm:
 
 
 class Agent:
-    """One service that plays or runs the hosts of an inventory."""
+    """One service that runs (or fakes) the hosts of an inventory."""
 
     def __init__(
         self, zone: Zone, driver: Driver, clock: Clock, hosts: Sequence[InventoryHost], rhythm: Rhythm
@@ -73,17 +72,17 @@ class Agent:
         self._hosts = hosts
         self._rhythm = rhythm
         self._is_registered = False
-        self._is_told = False
+        self._is_woken = False
         self._beat_at = self._fetch_at = self._call_at = clock.monotonic()
         self._failures = 0
         self._take([Found(tuple(driver.found()))])
 
-    def look(self) -> None:
-        """There is something to do, somebody says: the next step looks, whenever it was due."""
-        self._is_told = True
+    def wake(self) -> None:
+        """Poll the zone at the next step, whenever that was due."""
+        self._is_woken = True
 
     def step(self) -> float:
-        """Do what is due; the seconds until something may be due again."""
+        """Do what is due; return the seconds until something may be due again."""
         self._take(self._driver.poll())
         if self._clock.monotonic() >= self._call_at:
             self._call_zone()
@@ -108,7 +107,7 @@ class Agent:
 
     def _put_off(self, why: str) -> None:
         if not self._failures:
-            log.warning("%s; trying again until it does", why)
+            log.warning("%s; retrying", why)
         pause_s = min(self._rhythm.first_retry_s * 2 ** min(self._failures, 20), self._rhythm.longest_retry_s)
         self._failures += 1
         self._call_at = self._clock.monotonic() + pause_s
@@ -125,20 +124,20 @@ class Agent:
         if self._clock.monotonic() < self._beat_at:
             return
         self._zone.beat()
-        self.was_heard()
+        self.note_heartbeat()
 
-    def was_heard(self) -> None:
-        """The zone knows that this agent lives: by a call for whatever, or by its group."""
+    def note_heartbeat(self) -> None:
+        """Postpone the heartbeat: the zone has seen this agent alive, by a call or by its service group."""
         self._beat_at = self._clock.monotonic() + self._rhythm.heartbeat_s
 
     def _converge(self) -> None:
-        if self._clock.monotonic() < self._fetch_at and not self._is_told:
+        if self._clock.monotonic() < self._fetch_at and not self._is_woken:
             return
-        # Before the look: what is told during it may have come too late for it.
-        self._is_told = False
+        # Cleared before the poll: a wake-up during the poll may be about a change that it missed.
+        self._is_woken = False
         self._take([self._zone.fetch()])
         self._fetch_at = self._clock.monotonic() + self._rhythm.poll_s
-        self.was_heard()
+        self.note_heartbeat()
         self._take(self._driver.poll())
 
     def _report(self) -> None:
@@ -149,7 +148,7 @@ class Agent:
             except ZoneRefused as error:
                 if error.may_pass:
                     raise
-                # Sent again they would be refused again; what the zone still lacks shows in the next look.
+                # Sent again they would be refused again; the next poll shows what the zone still lacks.
                 log.error("the zone refused reports (%s): %s", error.code, error.message)
             self._take([Reported(reports)])
 
@@ -159,7 +158,7 @@ class Agent:
             match instruction:
                 case Spawn(wanted):
                     with tracing.within(wanted.trace):
-                        log.info("builds instance %s, attempt %d", wanted.key.uuid, wanted.key.attempt)
+                        log.info("building instance %s, attempt %d", wanted.key.uuid, wanted.key.attempt)
                     self._driver.spawn(wanted)
                 case Destroy(key):
                     self._driver.destroy(key)

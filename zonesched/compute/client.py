@@ -34,7 +34,7 @@ class AgentClient:
         self._service = service
 
     def register(self, hosts: Sequence[InventoryHost]) -> ZoneIdentity:
-        """Make these the hosts of the service, with the inventories they have now; which zone that is."""
+        """Register the hosts of the service, with their present inventories; return the zone's identity."""
         answer: Any = None
         for at in range(0, max(1, len(hosts)), BATCH):
             wire = [host.to_wire() for host in hosts[at : at + BATCH]]
@@ -45,11 +45,11 @@ class AgentClient:
             raise ZoneUnavailable(f"the answer of PUT /hosts cannot be read: {error!r}") from error
 
     def beat(self) -> None:
-        """Say that the service is alive."""
+        """Send a heartbeat."""
         self._connection.call("POST", "/hosts/beat", {"service": self._service})
 
     def fetch(self) -> Fetched:
-        """Read what should run on the hosts of the service, and what the zone waits to hear is gone."""
+        """Fetch the instances that should run on the hosts of the service, and those awaited to be gone."""
         answer = self._connection.call("GET", "/hosts/instances", params={"service": self._service})
         try:
             wanted = tuple(
@@ -88,7 +88,7 @@ class AgentClient:
             raise ZoneUnavailable(f"the answer of GET /hosts/claims cannot be read: {error!r}") from error
 
     def report_excesses(self, amounts: Mapping[Place, int]) -> None:
-        """Tell by how much more is counted than is claimed; 0 takes back what was told before."""
+        """Report how much more is counted than is claimed; 0 withdraws an earlier report."""
         lines = [
             {"host": host, "resource_class": resource_class, "excess": amount}
             for (host, resource_class), amount in amounts.items()
@@ -98,7 +98,7 @@ class AgentClient:
             self._connection.call("POST", "/hosts/excesses", body)
 
     def report(self, reports: Sequence[Report]) -> None:
-        """Tell what became of at most BATCH instances."""
+        """Report the states of at most BATCH instances."""
         lines = [
             {"uuid": r.key.uuid, "attempt": r.key.attempt, "state": r.state.value, "reason": r.reason}
             for r in reports
@@ -111,7 +111,7 @@ def _amounts(resources: Mapping[str, Any]) -> Mapping[str, int]:
 
 
 def _key(item: Mapping[str, Any]) -> Key:
-    """The key of one line. Raises ValueError for a uuid that a driver could not make a name of."""
+    """Return the key of one line. Raises ValueError for a uuid that is unusable as a file name."""
     if not UUID.fullmatch(str(item["uuid"])):
         raise ValueError("uuid is none")
     return Key(str(item["uuid"]), int(item["attempt"]))

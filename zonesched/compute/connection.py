@@ -13,15 +13,15 @@ API_PREFIX = "/v2.1"
 
 
 class ZoneCallError(Exception):
-    """A call to a zone that did not end well."""
+    """Base of errors of a call to a zone."""
 
 
 class ZoneUnavailable(ZoneCallError):
-    """The zone gave no answer: not there, late, or something else than a zone."""
+    """The zone gave no usable answer: unreachable, late, or not a zone."""
 
 
 class ZoneRefused(ZoneCallError):
-    """The zone answered an error: its status, our stable code, and the field it is about ("" without one)."""
+    """The zone answered with an error: HTTP status, stable code, and the field at fault ("" if none)."""
 
     def __init__(self, status: int, code: str, message: str, field: str) -> None:
         super().__init__(message)
@@ -70,7 +70,7 @@ class ZoneConnection:
         params: Mapping[str, str | int] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """The answer's JSON, or None for an answer without a body. Raises ZoneUnavailable or ZoneRefused."""
+        """Return the answer's JSON, None without a body. Raises ZoneUnavailable or ZoneRefused."""
         url = self.zone_url + API_PREFIX + path
         try:
             reply = self._session.request(
@@ -104,7 +104,7 @@ class ZoneConnection:
 
 
 def _fault(reply: requests.Response) -> ZoneRefused:
-    """The error that a body of OpenStack's form tells; a foreign body is told by its status alone."""
+    """Build the error from a body in OpenStack's form; from any other body only the status is used."""
     try:
         ((_, inner),) = reply.json().items()
         code, message, field = inner["error_code"], inner["message"], inner.get("field", "")

@@ -1,4 +1,4 @@
-"""Credentials for a zone, kept in a small file:
+"""Credentials for a zone, in an INI file:
 
 [zonesched]
 url = http://127.0.0.1:8790
@@ -7,7 +7,7 @@ password = ...
 transport_url = amqp://...
 servicegroup_driver = redis://...
 
-The last two are an agent's alone, and may be left out.
+The last two are only for agents, and optional.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ SECTION = "zonesched"
 
 
 class CredentialsError(Exception):
-    """The file cannot be used; the message names it and never what is secret in it."""
+    """The file cannot be used; the message has its path and no secrets."""
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """A zone's URL and a user of it, its broker and its service group; "" where a thing is not given."""
+    """URL of a zone, a user there, its broker and its service group; "" where not given."""
 
     url: str = ""
     username: str = ""
@@ -49,7 +49,7 @@ def read_credentials(path: Path) -> Credentials:
 
 
 def write_credentials(path: Path, credentials: Credentials) -> None:
-    """Write the file anew, durably; readable by its owner only from its first byte on."""
+    """Write the file durably, with access for its owner alone from the first byte on."""
     fresh = path.with_name(path.name + ".new")
     fresh.unlink(missing_ok=True)
     with os.fdopen(

@@ -16,13 +16,13 @@ ENTRY_POINT_GROUP = "zonesched.compute_drivers"
 
 
 class DriverUnknown(ConfigError):
-    """There is no driver of this name; the message lists those there are."""
+    """There is no driver of this name; the message lists the known ones."""
 
 
 class Driver(Protocol):
-    """Starts and ends instances. `spawn` and `destroy` return at once; `poll` tells later how they ended.
+    """Starts and ends instances. `spawn` and `destroy` return at once; `poll` later returns their results.
 
-    One agent works with a driver, from one thread; docs/plugins.md says what every driver has to keep.
+    One agent works with a driver, from one thread; docs/plugins.md has the rules for drivers.
     """
 
     def found(self) -> Sequence[Key]:
@@ -32,16 +32,16 @@ class Driver(Protocol):
         """
 
     def spawn(self, wanted: Wanted) -> None:
-        """Begin to make it run; one that runs or is being built already is left as it is."""
+        """Start building an instance; one that runs or is being built is left as it is."""
 
     def destroy(self, key: Key) -> None:
-        """Begin to end it; one that is not there counts as ended."""
+        """Start ending an instance; a missing one counts as ended."""
 
     def poll(self) -> Sequence[DriverEvent]:
         """Return the events since the last call, in order."""
 
     def next_event_s(self) -> float:
-        """Seconds until `poll` is expected to have something; infinity when nothing is under way."""
+        """Seconds until `poll` is expected to have events; infinity if nothing is in progress."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,13 @@ class DriverSettings:
 
 
 class DriverFactory(Protocol):
-    """A driver's class, or a function that makes one."""
+    """Class of a driver, or a function that makes one."""
 
     def __call__(self, settings: DriverSettings, clock: Clock) -> Driver: ...
 
 
 def load_driver(connection_type: str) -> DriverFactory:
-    """The factory of an entry point's name or of `package.module:Name`. Raises DriverUnknown."""
+    """Find the factory by the name of an entry point or by `package.module:Name`. Raises DriverUnknown."""
     found = entry_points(group=ENTRY_POINT_GROUP)
     if connection_type in found.names:
         return cast(DriverFactory, found[connection_type].load())

@@ -1,4 +1,4 @@
-"""The fake driver: instances that take a while to build, fail now and then, and need nothing to run on."""
+"""The fake driver: instances without processes, with configurable build times and failure rates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BUILD_FAILED = "build_failed"
 class FakeDriver:
     """Builds take `build_seconds`; whether one fails depends on seed, uuid and attempt alone.
 
-    What the zone has as running is running: fake instances outlive their agent.
+    Instances that the zone lists as active count as running: fake instances outlive their agent.
     """
 
     def __init__(self, settings: DriverSettings, clock: Clock) -> None:
@@ -72,6 +72,6 @@ class FakeDriver:
 
 
 def _chance(seed: str, key: Key) -> float:
-    """A number from 0 to 1 (exclusive) that looks random and is always the same for the same attempt."""
+    """Return a pseudo-random number from 0 to 1 (exclusive), always the same for the same attempt."""
     digest = hashlib.sha256(f"{seed}/{key.uuid}/{key.attempt}".encode()).digest()
     return int.from_bytes(digest[:8]) / 2**64

@@ -1,11 +1,11 @@
-"""The folder of one instance that is a process: what is wanted, which process it is, its disk and its output.
+"""Folder of one instance of the process driver: its specification, process identity, disk and output.
 
 lock          held by the launcher until the command runs
 wanted.json   command, environment and limits, written before anything is started
 process.json  the identity of its process, written by the launcher before the command runs
 error         why the command could not be run
-disk/         its working folder
-output.log    what it prints
+disk/         its working directory
+output.log    its output
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Standing(enum.Enum):
 
 
 class InstanceFolder:
-    """One instance's folder in `root`; there or not."""
+    """Folder of one instance in `root`; it may not exist."""
 
     def __init__(self, root: Path, key: Key) -> None:
         self.key = key
@@ -46,7 +46,7 @@ class InstanceFolder:
         self._unfinished = root / f"{UNFINISHED}{self.path.name}"
 
     def prepare(self, wanted: Mapping[str, Any]) -> None:
-        """Make the folder, all of it at once."""
+        """Create the folder with its contents, atomically."""
         shutil.rmtree(self._unfinished, ignore_errors=True)
         (self._unfinished / "disk").mkdir(parents=True, mode=0o700)
         (self._unfinished / "lock").touch(mode=0o600)
@@ -61,7 +61,7 @@ class InstanceFolder:
             return self._standing() if is_free else Standing.STARTING
 
     def process(self) -> Process | None:
-        """Its process, dead or alive; None before there was one."""
+        """Return its process, dead or alive; None before it was started."""
         try:
             found = json.loads((self.path / "process.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -73,7 +73,7 @@ class InstanceFolder:
         return (self.path / "error").exists()
 
     def remove(self) -> bool:
-        """Remove the folder if nothing of the instance runs; nothing can start then. False otherwise."""
+        """Remove the folder, so that nothing can start; return false if anything of the instance runs."""
         if not self.path.is_dir():
             return True
         with self._locked() as is_free:
@@ -82,7 +82,7 @@ class InstanceFolder:
             process = self.process()
             if process is not None and process_table.members(process):
                 return False
-            # Who waits for the lock finds it gone, and leaves.
+            # A launcher that waits for the lock finds the folder gone, and exits.
             shutil.rmtree(self._unfinished, ignore_errors=True)
             self.path.rename(self._unfinished)
         shutil.rmtree(self._unfinished, ignore_errors=True)
@@ -96,7 +96,7 @@ class InstanceFolder:
 
     @contextmanager
     def _locked(self) -> Iterator[bool]:
-        """Take the lock unless the launcher holds it, until the block ends; tell whether it was taken."""
+        """Hold the lock for the block, unless the launcher has it; yield whether it was taken."""
         with open(self.path / "lock", "r+b") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -107,7 +107,7 @@ class InstanceFolder:
 
 
 def all_in(root: Path) -> list[InstanceFolder]:
-    """All instances that have a folder; what an earlier agent left half made or half removed is removed."""
+    """List the instances that have a folder; remove folders that an earlier agent left incomplete."""
     found: list[InstanceFolder] = []
     for path in sorted(root.iterdir()):
         if path.name.startswith(UNFINISHED):
@@ -119,7 +119,7 @@ def all_in(root: Path) -> list[InstanceFolder]:
 
 
 def take_for_this_process(root: Path) -> int:
-    """Make the root, for this process alone until it ends; the lock's descriptor. Raises BlockingIOError."""
+    """Make the root and lock it until this process ends; return the lock. Raises BlockingIOError."""
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = os.open(root / "agent.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:

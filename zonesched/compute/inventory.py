@@ -1,4 +1,4 @@
-"""The hosts that an agent plays or runs, read from a CSV or JSON file.
+"""Inventory of an agent's hosts, read from a CSV or JSON file.
 
 CSV: a header, then a line per host; lines that begin with # are skipped. Columns `name` (required),
 `address`, `availability_zone`, `capabilities` (key=value;key=value), `traits` (A;B), `metrics`
@@ -29,7 +29,7 @@ MAX_AMOUNT = 2**31 - 1
 
 @dataclass(frozen=True)
 class InventoryHost:
-    """A host as the file says it. `inventories` holds, per resource class, the parts that the file names."""
+    """A host of the file. `inventories` has, by resource class, the members that the file sets."""
 
     name: str
     address: str = ""
@@ -40,9 +40,9 @@ class InventoryHost:
     metrics: Mapping[str, float] = field(default_factory=dict)
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the host as PUT /hosts takes it.
+        """Return the host in the form of PUT /hosts.
 
-        A ratio that is not named is the zone's to choose. Without a `max_unit` one instance takes at most the
+        Without a ratio the zone chooses one. Without a `max_unit` one instance takes at most the
         total: the allocation ratio lets instances share a host, not outgrow it.
         """
         return {
@@ -63,7 +63,7 @@ class InventoryHost:
 
 
 def read_inventory(path: Path) -> list[InventoryHost]:
-    """The hosts of a file, in its order. Raises InventoryError."""
+    """Read the hosts of a file, in its order. Raises InventoryError."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

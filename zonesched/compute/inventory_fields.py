@@ -1,4 +1,4 @@
-"""The names that an inventory file may use."""
+"""Names of fields in an inventory file."""
 
 from __future__ import annotations
 

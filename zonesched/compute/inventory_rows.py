@@ -1,4 +1,4 @@
-"""The rows of an inventory file, each with the line it begins on; what they say is checked in `inventory`."""
+"""The rows of an inventory file, each with the line it begins on; `inventory` checks their contents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PARTS = (*WHOLE_PARTS[1:], RATIO)
 
 
 def json_rows(text: str) -> Iterator[Row]:
-    """The objects of the array, which is walked so that their lines are known. Raises InventoryError."""
+    """Return the objects of the array one by one, with their lines. Raises InventoryError."""
     decoder = json.JSONDecoder()
     at = _skip(text, 0, "")
     if text[at : at + 1] != "[":
@@ -41,7 +41,7 @@ def _skip(text: str, at: int, separator: str) -> int:
 
 
 def csv_rows(text: str) -> Iterator[Row]:
-    """The lines below the header in the form of the JSON objects. Raises InventoryError."""
+    """Return the lines below the header in the form of the JSON objects. Raises InventoryError."""
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if _counts(line)]
     if not lines:
         raise InventoryError("line 1: the header is missing")
@@ -99,7 +99,7 @@ def _row(cells: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _pairs(column: str, cell: str) -> Iterator[tuple[str, str]]:
-    """The key=value;key=value of a cell."""
+    """Parse the key=value;key=value of a cell."""
     for pair in filter(str.strip, cell.split(";")):
         key, separator, value = (text.strip() for text in pair.partition("="))
         if not key or not separator:
@@ -108,7 +108,7 @@ def _pairs(column: str, cell: str) -> Iterator[tuple[str, str]]:
 
 
 def _value(text: str) -> int | float | str:
-    """A number where the text is one."""
+    """Return a number where the text is one."""
     try:
         return _number("", text)
     except ValueError:

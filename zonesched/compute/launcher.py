@@ -1,4 +1,6 @@
-"""Becomes the process of one instance: `python -I -S launcher.py FOLDER`, started by the process driver.
+"""Launcher that becomes the process of one instance.
+
+The process driver starts it as `python -I -S launcher.py FOLDER`.
 
 It needs nothing of this package, so that it starts in milliseconds, and lives on when the agent dies. The
 lock and the record make it the only one of its instance, however many are started: the record is written
@@ -20,7 +22,7 @@ NOT_STARTED = 127
 
 
 def main(folder: str) -> None:
-    """Run the command of a prepared folder in place of this process, unless that was done or called off."""
+    """Replace this process by the command of a prepared folder, unless it was started or cancelled."""
     try:
         lock = os.open(os.path.join(folder, "lock"), os.O_RDWR)
     except FileNotFoundError:
@@ -59,7 +61,7 @@ def _identity() -> dict[str, int | str]:
 
 
 def _hear_signals() -> None:
-    """Whoever starts this may have blocked or ignored some, as Python does: both would be inherited."""
+    """Reset the signals: those that the parent has blocked or ignored would be inherited."""
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     for number in signal.valid_signals():
         if signal.getsignal(number) == signal.SIG_IGN:
@@ -87,7 +89,7 @@ def _redirect(path: str) -> None:
 
 
 def _write(folder: str, name: str, text: str) -> None:
-    """Whole or not at all, also when this dies on the way."""
+    """Write the file atomically, also when this process dies meanwhile."""
     path = os.path.join(folder, name)
     with open(path + ".new", "w", encoding="utf-8") as file:
         file.write(text)

@@ -1,12 +1,12 @@
-"""Decisions of the agent: its view of the instances and events in, instructions out.
+"""Decisions of the agent, pure: from its state and events to instructions.
 
-It compares what the zone wants to run with what is there, each time anew, so a lost message costs a round and
-never an instance. It does no I/O, reads no time and starts nothing: `zonesched.compute.agent` carries out.
+Each round compares the wanted instances with the existing ones, so that a lost message delays an instance and
+never loses it. No I/O, clocks or threads: `zonesched.compute.agent` executes the instructions.
 
     wanted, not there        -> Spawn            BUILDING
     Built                    -> report active    RUNNING
     Failed                   -> report error     FAILED, until the zone no longer wants it: Destroy
-    Found, by a new agent    ->                  BUILDING, until the driver says how it stands
+    Found, by a new agent    ->                  BUILDING, until the driver reports its status
     there, not wanted        -> Destroy          DESTROYING
     Destroyed                -> report gone      forgotten
     releasing, not there     -> report gone
@@ -24,7 +24,7 @@ from zonesched.tracing import UNTRACED, Trace
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """One attempt to build one instance: a later attempt of the same uuid is another thing."""
+    """One attempt to build one instance; a later attempt of the same uuid has another key."""
 
     uuid: str
     attempt: int
@@ -34,7 +34,7 @@ class Key:
 class Wanted:
     """An instance that should run on `host` (the host's name); `is_active`: the zone has it as running.
 
-    `name`: what its owner calls it. `trace`: whose request it comes from, for logs.
+    `name`: given by its owner. `trace`: context of the request that it comes from, for logs.
     """
 
     key: Key
@@ -59,7 +59,7 @@ class Phase(enum.Enum):
 class Local:
     """An instance on this agent; `reason` is a stable code when FAILED, else "".
 
-    `zone_has_it`: the zone said that it runs before this agent (perhaps started since) made it run.
+    `zone_has_it`: the zone had it as running before this agent, perhaps restarted since, built it.
     """
 
     phase: Phase
@@ -86,14 +86,14 @@ class Report:
 
 @dataclass(frozen=True)
 class Spawn:
-    """Make it run; for one that runs already this changes nothing."""
+    """Build and run it; no effect on one that runs."""
 
     wanted: Wanted
 
 
 @dataclass(frozen=True)
 class Destroy:
-    """Make it not run, whether it is built or still being built."""
+    """End it, whether built or still being built."""
 
     key: Key
 
@@ -103,7 +103,7 @@ Instruction = Spawn | Destroy
 
 @dataclass(frozen=True)
 class Fetched:
-    """All that should run on this agent's hosts, as the zone said just now.
+    """Answer of the zone: all instances that should run on this agent's hosts.
 
     `releasing`: attempts that were not reported in time. The zone keeps their claims until it hears that
     nothing of them is here, also from an agent that has never had them.
@@ -115,21 +115,21 @@ class Fetched:
 
 @dataclass(frozen=True)
 class Found:
-    """These were here before this agent was: the driver will say which of them run."""
+    """Instances of an earlier agent; the driver will report which of them run."""
 
     keys: tuple[Key, ...]
 
 
 @dataclass(frozen=True)
 class Built:
-    """The driver made it run."""
+    """The driver has built it."""
 
     key: Key
 
 
 @dataclass(frozen=True)
 class Failed:
-    """The driver could not make it run, or it stopped by itself; `reason` is a stable code."""
+    """The driver could not build it, or it stopped by itself; `reason` is a stable code."""
 
     key: Key
     reason: str
@@ -137,14 +137,14 @@ class Failed:
 
 @dataclass(frozen=True)
 class Destroyed:
-    """Nothing is left of it."""
+    """The driver has removed it."""
 
     key: Key
 
 
 @dataclass(frozen=True)
 class Reported:
-    """The zone took these reports."""
+    """The zone has accepted these reports."""
 
     reports: tuple[Report, ...]
 
@@ -155,14 +155,14 @@ Event = Found | Fetched | DriverEvent | Reported
 
 @dataclass(frozen=True)
 class State:
-    """The agent's instances, and the reports that the zone has not taken yet: at most one for each."""
+    """State of the agent: its instances, and at most one unaccepted report for each."""
 
     instances: Mapping[Key, Local] = field(default_factory=dict)
     unreported: Mapping[Key, Report] = field(default_factory=dict)
 
 
 def handle(state: State, events: Sequence[Event]) -> tuple[State, tuple[Instruction, ...]]:
-    """The state after `events`, in their order, and what is to be done now."""
+    """Return the state after `events`, in their order, and the instructions."""
     if not events:
         return state, ()
     draft = _Draft(dict(state.instances), dict(state.unreported), [])
@@ -173,7 +173,7 @@ def handle(state: State, events: Sequence[Event]) -> tuple[State, tuple[Instruct
 
 @dataclass
 class _Draft:
-    """The next state while `handle` makes it; it never leaves this module."""
+    """Mutable next state inside `handle`."""
 
     instances: dict[Key, Local]
     unreported: dict[Key, Report]

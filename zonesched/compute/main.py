@@ -35,53 +35,55 @@ SECONDS = click.FloatRange(min=0.01)
 
 
 @click.command()
-@click.option("--zone-url", envvar="ZONESCHED_URL", default="", help="The zone, e.g. http://127.0.0.1:8790.")
-@click.option("--username", envvar="ZONESCHED_USERNAME", default="", help="A user of the role compute.")
+@click.option(
+    "--zone-url", envvar="ZONESCHED_URL", default="", help="URL of the zone, e.g. http://127.0.0.1:8790."
+)
+@click.option("--username", envvar="ZONESCHED_USERNAME", default="", help="User with the role compute.")
 @click.option(
     "--password-file",
     type=FILE,
-    help="File that holds the password; it may stand in ZONESCHED_PASSWORD instead.",
+    help="File with the password; ZONESCHED_PASSWORD may be set instead.",
 )
 @click.option(
-    "--credentials", type=FILE, help="File with url, username and password in its section [zonesched]."
+    "--credentials", type=FILE, help="INI file with url, username and password in the section [zonesched]."
 )
 @click.option("--inventory", required=True, type=FILE, help="CSV or JSON file of the hosts.")
 @click.option("--service", default="compute", show_default=True, help="Name of this agent in the zone.")
 @click.option("--connection-type", default="fake", show_default=True, help="The driver.")
 @click.option("--heartbeat-seconds", type=SECONDS, default=10.0, show_default=True)
-@click.option("--poll-seconds", type=SECONDS, default=2.0, show_default=True, help="Between two looks.")
+@click.option("--poll-seconds", type=SECONDS, default=2.0, show_default=True, help="Interval between polls.")
 @click.option(
     "--transport-url",
     envvar="ZONESCHED_TRANSPORT_URL",
     default="",
-    help="The zone's RabbitMQ, amqp://user:password@host:5672/vhost, to be woken by. It may stand in the"
-    " environment or in --credentials instead. Without one the agent looks every --poll-seconds.",
+    help="URL of the zone's RabbitMQ, amqp://user:password@host:5672/vhost, for wake-ups; may be set in the"
+    " environment or in --credentials instead. Without it the agent only polls every --poll-seconds.",
 )
 @click.option(
     "--servicegroup-driver",
     envvar="ZONESCHED_SERVICEGROUP_DRIVER",
     default="",
-    help="The zone's service group, e.g. redis://host:6379, to say there that this agent lives. It may stand"
-    " in the environment or in --credentials instead. Without one the zone is told itself.",
+    help="URL of the zone's service group, e.g. redis://host:6379, for heartbeats; may be set in the"
+    " environment or in --credentials instead. Without it the agent sends heartbeats to the zone itself.",
 )
 @click.option(
     "--state-folder",
     type=click.Path(file_okay=False),
     default="",
-    help="Where the driver process keeps its instances; of this agent alone.",
+    help="Folder of the driver `process` for its instances; not shared with other agents.",
 )
-@click.option("--process-command", default="", help="What each instance runs.  [default: sleep infinity]")
+@click.option("--process-command", default="", help="Command of each instance.  [default: sleep infinity]")
 @click.option(
     "--process-stop-seconds",
     type=click.FloatRange(min=0),
     default=5.0,
     show_default=True,
-    help="Between the request to end and the end by force.",
+    help="Time between SIGTERM and SIGKILL.",
 )
 @click.option("--log-format", type=click.Choice(log_lines.FORMATS), default="text", show_default=True)
 @click.option("--fake-build-seconds", type=click.FloatRange(min=0), default=0.0, show_default=True)
 @click.option("--fake-failure-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True)
-@click.option("--fake-seed", default="", help="Chooses which builds of the failure rate fail.")
+@click.option("--fake-seed", default="", help="Seed that selects the builds that fail.")
 @click.version_option(package_name="zonesched")
 def main(
     zone_url: str,
@@ -103,7 +105,7 @@ def main(
     fake_failure_rate: float,
     fake_seed: str,
 ) -> None:
-    """Register the hosts of an inventory at a zone, and make run on them what the zone wants."""
+    """Register the hosts of an inventory with a zone, and run the instances that the zone wants on them."""
     log_lines.set_up(log_format)
     clock = SystemClock()
     try:
@@ -126,7 +128,7 @@ def main(
         raise click.UsageError(str(error)) from error
     client = AgentClient(ZoneConnection(who.url, who.username, who.password), service)
     agent = Agent(client, driver, clock, hosts, Rhythm(heartbeat_seconds, poll_seconds))
-    # A connection of its own: it asks beside the agent.
+    # A connection of its own: it runs in another thread than the agent.
     tracker = Tracker(agent, AgentClient(ZoneConnection(who.url, who.username, who.password), service))
     member = key_of(COMPUTE, service)
     _run_until_signal(

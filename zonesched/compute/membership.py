@@ -1,4 +1,4 @@
-"""An agent as a member of its zone's service group: it says there that it lives, beside its loop."""
+"""Membership of an agent in its zone's service group: heartbeats there, beside the agent's loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_GROUP_PAUSE_S = 60.0
 class Membership:
     """Beats twice within `heartbeat_s`; while that works the agent need not beat over HTTP.
 
-    `open_group` takes the zone's uuid, which the zone says at registration.
+    `open_group` takes the zone's uuid, which the zone returns at registration.
     """
 
     def __init__(self, agent: Agent, open_group: Callable[[str], ServiceGroup], heartbeat_s: float) -> None:
@@ -26,10 +26,10 @@ class Membership:
         self._pause_s = heartbeat_s / 2
         self._zone_uuid = ""
         self._group: ServiceGroup = NoGroup()
-        self._is_away = False
+        self._is_unavailable = False
 
     def step(self) -> float:
-        """Beat; the pause until the next time."""
+        """Send a heartbeat; return the seconds until the next one."""
         uuid = self._agent.zone.uuid
         if not uuid:
             return UNREGISTERED_PAUSE_S
@@ -41,14 +41,16 @@ class Membership:
         try:
             self._group.beat()
         except GroupUnavailable as error:
-            if not self._is_away:
-                log.warning("the service group is away, heartbeats go to the zone itself: %s", error)
-            self._is_away = True
+            if not self._is_unavailable:
+                log.warning(
+                    "the service group is unavailable, sending heartbeats to the zone itself: %s", error
+                )
+            self._is_unavailable = True
         else:
-            if self._is_away:
+            if self._is_unavailable:
                 log.warning("the service group is back")
-            self._is_away = False
-            self._agent.was_heard()
+            self._is_unavailable = False
+            self._agent.note_heartbeat()
         return self._pause_s
 
     def close(self) -> None:

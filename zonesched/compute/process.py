@@ -1,7 +1,7 @@
 """The process driver: an instance is a process of this machine, in a session of its own.
 
-It outlives the agent. What runs is known by the folders of the instances and the machine's processes, never
-by this process's memory, so that an agent that starts again finds it, and starts nothing twice.
+It outlives the agent. The folders of the instances and the machine's processes tell what runs, never this
+process's memory, so that a restarted agent finds everything and starts nothing twice.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ENDED, FAILED, KILLED = "process_ended", "process_failed", "process_killed"
 
 @dataclass
 class _Instance:
-    """Work of this driver for one instance: at first it waits until no other attempt is left."""
+    """Work on one instance; it waits until no other attempt is left."""
 
     folder: InstanceFolder
     wanted: Wanted | None
@@ -42,7 +42,7 @@ class _Instance:
 
 
 class ProcessDriver:
-    """Instances as processes: limits from the flavor, `settings.command` as what runs."""
+    """Runs `settings.command` as the process of each instance, with limits from the flavor."""
 
     def __init__(self, settings: DriverSettings, clock: Clock) -> None:
         if not settings.state_folder:
@@ -59,7 +59,7 @@ class ProcessDriver:
         self._happened: list[DriverEvent] = []
 
     def found(self) -> Sequence[Key]:
-        """Find the instances of an earlier agent, running or ended; those that never began are left out."""
+        """Find the instances of an earlier agent, running or ended; those that never started are left out."""
         for folder in instance_folder.all_in(self._root):
             if folder.standing() is Standing.PREPARED and folder.remove():
                 continue
@@ -71,7 +71,7 @@ class ProcessDriver:
             return
         folder = InstanceFolder(self._root, wanted.key)
         if wanted.is_active and folder.standing() is Standing.ABSENT:
-            # It ran, and what it had on its disk is not here: another process would not be the same instance.
+            # It ran, and its disk is not here: a new process would not be the same instance.
             self._happened.append(Failed(wanted.key, LOST))
             return
         self._instances[wanted.key] = _Instance(folder, wanted, self._await_turn)
@@ -110,7 +110,7 @@ class ProcessDriver:
         self._start(one)
 
     def _start(self, one: _Instance) -> None:
-        """See that a launcher is at work, until it has become the instance."""
+        """Keep a launcher running until it has become the instance."""
         key = one.folder.key
         match one.folder.standing():
             case Standing.PREPARED if key not in self._launched:
@@ -121,13 +121,13 @@ class ProcessDriver:
             case Standing.ENDED | Standing.ABSENT:
                 self._tell_end(one)
             case Standing.PREPARED if self._launched[key].poll() is not None:
-                # It died before it had begun.
+                # The launcher died before it ran the command.
                 self._tell_end(one)
             case _:
                 pass
 
     def _watch(self, one: _Instance) -> None:
-        """Notice when it ends by itself."""
+        """Detect that it has ended by itself."""
         now = self._clock.monotonic()
         if now - one.looked_at < WATCH_S:
             return
@@ -140,10 +140,10 @@ class ProcessDriver:
         self._happened.append(Failed(one.folder.key, self._why_ended(one)))
 
     def _rest(self, one: _Instance) -> None:
-        """Nothing more is done for what has ended, until it is to be removed."""
+        """Do nothing: it has ended, and waits to be removed."""
 
     def _end(self, one: _Instance) -> None:
-        """End its process, and all that it started in its session; then remove its folder."""
+        """End all processes of its session, then remove its folder."""
         key, process = one.folder.key, one.folder.process()
         if process is not None and one.folder.standing() is not Standing.STARTING:
             now = self._clock.monotonic()
@@ -175,14 +175,14 @@ class ProcessDriver:
         if one.folder.was_not_started() or one.folder.process() is None:
             return NOT_STARTED
         launched = self._launched.get(one.folder.key)
-        # Of what an earlier agent has started nobody can know how it ended.
+        # The exit code of a process that an earlier agent started is unknown.
         code = launched.wait() if launched is not None else 0
         if code < 0:
             return KILLED
         return FAILED if code else ENDED
 
     def _form(self, wanted: Wanted) -> Mapping[str, Any]:
-        """Input of the launcher; nothing of the agent's own environment, which may hold secrets."""
+        """Build the input of the launcher, without the agent's own environment, which may have secrets."""
         flavor = wanted.flavor
         vcpus = int(flavor.get("vcpus", 0))
         return {

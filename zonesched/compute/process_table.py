@@ -1,4 +1,4 @@
-"""Processes of this machine, read from /proc: a pid alone names nobody, since it is given out again."""
+"""Processes of this machine, read from /proc and identified beyond the pid, which is reused."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 PROC = Path("/proc")
 DEAD = ("Z", "X")
 _STATE, _SESSION, _STARTED = 0, 3, 19
-"""Places in /proc/PID/stat after the command's name: see proc_pid_stat(5)."""
+"""Positions in /proc/PID/stat after the name of the command: see proc_pid_stat(5)."""
 
 
 @dataclass(frozen=True)
 class Process:
-    """A process that leads its own session: its pid, and when it started, in ticks since that boot."""
+    """A session leader: its pid, and its start time in ticks since that boot."""
 
     pid: int
     started: int
@@ -29,13 +29,13 @@ def boot_id() -> str:
 
 
 def is_alive(process: Process) -> bool:
-    """Tell whether this very process still runs; a zombie does not."""
+    """Tell whether this process still runs; a zombie does not."""
     fields = _stat(process.pid) if process.boot_id == boot_id() else []
     return bool(fields) and fields[_STATE] not in DEAD and int(fields[_STARTED]) == process.started
 
 
 def members(process: Process) -> list[int]:
-    """The pids that still run in the session of a process, itself included."""
+    """List the pids that still run in the session of a process, with its own."""
     leader = _stat(process.pid)
     given_out_again = bool(leader) and int(leader[_STARTED]) != process.started
     if given_out_again or process.boot_id != boot_id():
@@ -49,7 +49,7 @@ def members(process: Process) -> list[int]:
 
 
 def send(process: Process, number: signal.Signals) -> None:
-    """Send a signal to all that still runs in the session of a process."""
+    """Send a signal to all processes in the session of a process."""
     for pid in members(process):
         with suppress(ProcessLookupError):
             os.kill(pid, number)

@@ -1,4 +1,4 @@
-"""Hints that an agent hears from its zone's broker: there is work, look now."""
+"""Subscription of an agent to the wake-ups that its zone sends through the broker."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from zonesched.compute.agent import Agent
 log = logging.getLogger(__name__)
 
 LISTEN_S = 1.0
-"""Longest wait for hints in one step, so that an agent which is to stop does."""
+"""Longest wait for wake-ups in one step: an agent stops within it."""
 
-AWAY_PAUSE_S = 2.0
+UNAVAILABLE_PAUSE_S = 2.0
 UNREGISTERED_PAUSE_S = 0.5
 NO_BROKER_PAUSE_S = 60.0
 
 
 class Subscriber:
-    """Lets an agent look when it is told to; `open_broker` takes the zone's name, `wake` ends its pause."""
+    """Wakes an agent upon notifications; `open_broker` takes the zone's name, `wake` ends its pause."""
 
     def __init__(self, agent: Agent, open_broker: Callable[[str], Broker], wake: Callable[[], None]) -> None:
         self._agent = agent
@@ -27,11 +27,11 @@ class Subscriber:
         self._wake = wake
         self._zone_name = ""
         self._broker: Broker = NoBroker()
-        self._is_away = False
+        self._is_unavailable = False
 
     def step(self) -> float:
-        """Hear what there is; the pause until the next time."""
-        # The zone says at registration what it is called, and so what its exchange is called.
+        """Receive notifications; return the seconds until the next step."""
+        # The name of the zone, and so of its exchange, is known from the registration on.
         name = self._agent.zone.name
         if not name:
             return UNREGISTERED_PAUSE_S
@@ -43,16 +43,16 @@ class Subscriber:
         try:
             heard = self._broker.receive(LISTEN_S)
         except BrokerUnavailable as error:
-            if not self._is_away:
-                log.warning("no hints are heard, the message broker is away: %s", error)
-            self._is_away = True
-            return AWAY_PAUSE_S
-        self._is_away = False
+            if not self._is_unavailable:
+                log.warning("the message broker is unavailable, polling without wake-ups: %s", error)
+            self._is_unavailable = True
+            return UNAVAILABLE_PAUSE_S
+        self._is_unavailable = False
         if heard:
-            self._agent.look()
+            self._agent.wake()
             self._wake()
         return 0.0
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         self._broker.close()

@@ -1,4 +1,4 @@
-"""The resource tracker: it looks now and then whether the agent's account is what the zone has claimed."""
+"""The resource tracker: compares the agent's usage ledger with the zone's claims at intervals."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Protocol
 
 from zonesched.compute.agent import Agent
 from zonesched.compute.connection import ZoneCallError
-from zonesched.compute.usage_ledger import Place, Statement, UsageLedger, look, present, unreported
+from zonesched.compute.usage_ledger import Place, Statement, UsageLedger, compare, present, unreported
 
 log = logging.getLogger(__name__)
 
 UNREGISTERED_PAUSE_S = 0.5
-LOOK_S = 30.0
+COMPARE_S = 30.0
 
 
 class Claims(Protocol):
@@ -25,42 +25,42 @@ class Claims(Protocol):
 
 
 class Tracker:
-    """Keeps the account of one agent, and reports what differs for longer than one look."""
+    """Keeps the usage ledger of one agent, and reports each excess that lasts for two comparisons."""
 
     def __init__(self, agent: Agent, zone: Claims) -> None:
-        self.account = UsageLedger()
+        self.ledger = UsageLedger()
         self._agent = agent
         self._zone = zone
 
     def step(self) -> float:
-        """Look once; the seconds until the next time."""
+        """Compare once; return the seconds until the next comparison."""
         if not self._agent.zone.uuid:
             return UNREGISTERED_PAUSE_S
         try:
-            told = self._zone.claims()
-            before, self.account = (
-                self.account,
-                look(self.account, present(self._agent.state.instances), told),
+            statement = self._zone.claims()
+            before, self.ledger = (
+                self.ledger,
+                compare(self.ledger, present(self._agent.state.instances), statement),
             )
-            _say(before, self.account)
-            amounts = unreported(self.account, told)
+            _log_changes(before, self.ledger)
+            amounts = unreported(self.ledger, statement)
             if amounts:
                 self._zone.report_excesses(amounts)
         except ZoneCallError as error:
-            # The agent itself says when its zone is away; what was not told now is told at the next look.
-            log.info("the account was not compared: %s", error)
-        return LOOK_S
+            # The agent logs that its zone is unavailable; the next comparison makes up for this one.
+            log.info("the usage ledger was not compared: %s", error)
+        return COMPARE_S
 
 
-def _say(before: UsageLedger, after: UsageLedger) -> None:
+def _log_changes(before: UsageLedger, after: UsageLedger) -> None:
     known = {excess.place: excess.amount for excess in before.excesses}
     for found in after.excesses:
         if known.pop(found.place, 0) != found.amount:
             log.warning(
-                "account differs: host=%s resource_class=%s counted=%d claimed=%d; the claims count",
+                "usage ledger differs: host=%s resource_class=%s counted=%d claimed=%d; the claims stand",
                 *found.place,
                 found.counted,
                 found.claimed,
             )
     for host, resource_class in sorted(known):
-        log.warning("account agrees again: host=%s resource_class=%s", host, resource_class)
+        log.warning("usage ledger agrees again: host=%s resource_class=%s", host, resource_class)

@@ -1,10 +1,10 @@
-"""The agent's own account of its hosts: what its instances take there, beside what the zone has claimed.
+"""The agent's usage ledger: the resources of the instances on its hosts, compared with the zone's claims.
 
-Values in, values out: `zonesched.compute.tracker` asks and tells. The zone's word counts: what an instance
-takes and which of them should be there is the zone's to say, and no account changes a claim.
+Pure: `zonesched.compute.tracker` makes the calls. The zone is authoritative for the resources of an instance
+and for the wanted instances; the ledger changes no claim.
 
-Between a claim and its build, or the end of a claim and that of its instance, the two differ rightly. So an
-instance counts by what the agent has only where it stands as at the look before, else by what the zone wants.
+Between a claim and its build, or a release and the end of the instance, the two may differ. So an instance
+counts as the agent has it only if it has not changed since the last comparison, else as the zone wants it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Claim:
 class Booked:
     """The zone's claims on one place: all of them, and the part held for instances that do not run yet.
 
-    `excess`: by how much it was last told that the agent counts more.
+    `excess`: the agent's last report of how much more it counts.
     """
 
     used: int
@@ -49,21 +49,24 @@ class Statement:
 
 @dataclass(frozen=True)
 class Entry:
-    """One instance of the account: whether it takes room here, and whether the zone wants it."""
+    """One instance of the ledger: whether it takes resources here, and whether the zone wants it."""
 
     claim: Claim
     is_here: bool
     is_wanted: bool
 
     def counts(self, before: Entry | None) -> bool:
-        """Tell whether an instance is counted, given its state at the last comparison."""
-        stands = before is not None and (before.is_here, before.is_wanted) == (self.is_here, self.is_wanted)
-        return self.is_here if stands else self.is_wanted
+        """Tell whether the instance is counted, given its state at the last comparison."""
+        is_unchanged = before is not None and (before.is_here, before.is_wanted) == (
+            self.is_here,
+            self.is_wanted,
+        )
+        return self.is_here if is_unchanged else self.is_wanted
 
 
 @dataclass(frozen=True)
 class Excess:
-    """The agent counts other amounts of a place than are claimed there, and not just for the moment."""
+    """A lasting difference between the amounts that the agent counts in a place and the claims there."""
 
     host: str
     resource_class: str
@@ -94,15 +97,16 @@ def present(instances: Mapping[Key, Local]) -> frozenset[Key]:
     return frozenset(key for key, local in instances.items() if local.phase is not Phase.FAILED)
 
 
-def look(account: UsageLedger, here: Set[Key], told: Statement) -> UsageLedger:
-    """The account with the zone's present word, when these instances take room on the agent's hosts.
+def compare(ledger: UsageLedger, here: Set[Key], statement: Statement) -> UsageLedger:
+    """Return the ledger after a comparison; `here`: the instances that take resources of the agent's hosts.
 
-    What neither says of an instance that is here and that the zone has never named is in no account.
+    An instance that is here and that the zone has never listed is not in it.
     """
-    claims = {key: entry.claim for key, entry in account.entries.items() if key in here} | dict(told.wanted)
-    entries = {key: Entry(claim, key in here, key in told.wanted) for key, claim in claims.items()}
-    counted = _sums(entry.claim for key, entry in entries.items() if entry.counts(account.entries.get(key)))
-    claimed = Counter({place: booked.used - booked.held for place, booked in told.booked.items()})
+    known = {key: entry.claim for key, entry in ledger.entries.items() if key in here}
+    claims = known | dict(statement.wanted)
+    entries = {key: Entry(claim, key in here, key in statement.wanted) for key, claim in claims.items()}
+    counted = _sums(entry.claim for key, entry in entries.items() if entry.counts(ledger.entries.get(key)))
+    claimed = Counter({place: booked.used - booked.held for place, booked in statement.booked.items()})
     excesses = tuple(
         Excess(*place, counted[place], claimed[place])
         for place in sorted(counted.keys() | claimed.keys())
@@ -111,10 +115,10 @@ def look(account: UsageLedger, here: Set[Key], told: Statement) -> UsageLedger:
     return UsageLedger(entries, counted, excesses)
 
 
-def unreported(account: UsageLedger, told: Statement) -> Mapping[Place, int]:
-    """By how much the agent counts more, of each place where the zone was last told something else."""
-    amounts = {excess.place: excess.amount for excess in account.excesses}
-    known = {place: booked.excess for place, booked in told.booked.items()}
+def unreported(ledger: UsageLedger, statement: Statement) -> Mapping[Place, int]:
+    """Return the present excess of each place where the last report was another one."""
+    amounts = {excess.place: excess.amount for excess in ledger.excesses}
+    known = {place: booked.excess for place, booked in statement.booked.items()}
     return {
         place: amounts.get(place, 0)
         for place in sorted(amounts.keys() | known.keys())
