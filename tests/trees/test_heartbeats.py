@@ -156,7 +156,7 @@ class TestOwnProcess:
         services.beat_own(zone)
 
         assert rows(zone)["node1:8774"].binary == "zonesched-compute"
-        assert "An agent bears the name node1:8774" in caplog.text
+        assert "An agent has the name node1:8774" in caplog.text
 
     def test_it_is_listed_in_openstacks_shape(self, tmp_path: Path) -> None:
         node = Tree(tmp_path).add("z", host="node1", bind_port=8774)

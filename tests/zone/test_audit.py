@@ -162,7 +162,7 @@ def test_a_stored_capacity_that_nobody_computed_is_found(tmp_path: Path) -> None
     sql(zone, "update inventories set capacity = 80")
 
     (found,) = audit.run(zone)
-    assert (found.kind, found.detail) == ("capacity_differs", "stored is 80, rightly 8")
+    assert (found.kind, found.detail) == ("capacity_differs", "capacity 80, not 8")
 
 
 @pytest.mark.parametrize("status", [InstanceStatus.ERROR, InstanceStatus.DELETED])

@@ -16,7 +16,7 @@ from tests.builders.one_zone import a_form, a_zone, add_hosts, used_on
 from zonesched.errors import DatabaseFull
 from zonesched.store import claims, identity
 from zonesched.store import tables as t
-from zonesched.store.group_commit import MOST_IN_ONE
+from zonesched.store.group_commit import MAX_IN_ONE
 from zonesched.store.store import Store, Transaction
 
 pytestmark = pytest.mark.sqlite
@@ -105,9 +105,9 @@ def test_all_that_wait_are_written_in_one_transaction(queue: Queue) -> None:
 
 
 def test_a_transaction_takes_no_more_than_so_many(queue: Queue) -> None:
-    queue.write_behind_one(*(image(f"i{n:03}") for n in range(MOST_IN_ONE + 1)))
+    queue.write_behind_one(*(image(f"i{n:03}") for n in range(MAX_IN_ONE + 1)))
 
-    assert len(images(queue)) == MOST_IN_ONE + 1
+    assert len(images(queue)) == MAX_IN_ONE + 1
     assert queue.begun == 3
 
 

@@ -40,7 +40,7 @@ _IDS = sa.select(_host.name, _host.id).where(_host.service_id == sa.bindparam("s
 
 
 def read(tx: Connection, service_id: str) -> AgentClaims:
-    """The claims on the service's hosts; of their resource classes those in use or with an excess."""
+    """Read the claims on the service's hosts, for resource classes in use or with an excess."""
     held: Counter[tuple[str, str]] = Counter()
     wanted: list[ClaimedInstance] = []
     for row in tx.execute(_CLAIMS, {"service": service_id}):
@@ -59,9 +59,9 @@ def read(tx: Connection, service_id: str) -> AgentClaims:
 
 
 def note_excesses(tx: Connection, service_id: str, amounts: Mapping[tuple[str, str], int]) -> None:
-    """Write down by how much the agent counts more, by name of its host and resource class; claims stay.
+    """Store the agent's excess over the claims, by (host name, resource class); claims stay as they are.
 
-    What is no host of the service, or no class of a host, is left out.
+    Names of other services' hosts and unknown classes are ignored.
     """
     ids = {row.name: row.id for row in tx.execute(_IDS, {"service": service_id})}
     ours = {(ids[name], class_): n for (name, class_), n in amounts.items() if name in ids}

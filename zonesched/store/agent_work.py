@@ -61,8 +61,10 @@ _OF_SERVICE = Prepared(
 
 @dataclass(frozen=True)
 class Work:
-    """All that should run on a service's hosts, by host and instance; `unfetched`: the uuids of those among
-    them that the service's agent has not been told of yet."""
+    """Instances that should run on a service's hosts, by host and instance.
+
+    `unfetched`: the uuids of those that the service's agent has not fetched yet.
+    """
 
     instances: Sequence[DesiredInstance]
     unfetched: frozenset[str]
@@ -96,12 +98,12 @@ def note_fetched(tx: Connection, uuids: Sequence[str]) -> None:
 
 
 def releasing(tx: Connection, service_id: str) -> list[Attempt]:
-    """Attempts that keep their claim on the service's hosts until its agent says that nothing is left."""
+    """Read the attempts that keep their claim on the service's hosts until its agent reports them gone."""
     return [Attempt(row.uuid, row.number) for row in _RELEASING.all(tx, service=service_id)]
 
 
 def hosts_of(tx: Connection, service_id: str, host_ids: Sequence[str]) -> frozenset[str]:
-    """Return those of the hosts that belong to the service."""
+    """Select the hosts that belong to the service, by id."""
     return frozenset(row.id for row in _OF_SERVICE.all(tx, service=service_id, ids=host_ids))
 
 

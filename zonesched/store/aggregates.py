@@ -1,4 +1,6 @@
-"""Aggregates and their hosts. A change counts for the hosts at once: their capacities are written again, and
+"""Aggregates and their hosts.
+
+A change takes effect on the hosts at once: it writes their capacities and marks them as changed, so that
 tables in memory read them again.
 """
 
@@ -36,22 +38,22 @@ def insert(tx: Connection, aggregate: StoredAggregate) -> None:
 
 
 def read_all(tx: Connection) -> list[StoredAggregate]:
-    """All aggregates, by number."""
+    """Read all aggregates, by number."""
     return _read(tx, sa.true())
 
 
 def read_one(tx: Connection, number: int) -> StoredAggregate | None:
-    """The aggregate of that number."""
+    """Read the aggregate of that number, if it exists."""
     return next(iter(_read(tx, COLUMNS.number == number)), None)
 
 
 def read_by_name(tx: Connection, name: str) -> StoredAggregate | None:
-    """The aggregate of that name."""
+    """Read the aggregate of that name, if it exists."""
     return next(iter(_read(tx, COLUMNS.name == name)), None)
 
 
 def host_names(tx: Connection) -> Mapping[str, Sequence[str]]:
-    """The names of each aggregate's hosts, in order, by the aggregate's id."""
+    """Read the sorted names of each aggregate's hosts, by the aggregate's id."""
     names: defaultdict[str, list[str]] = defaultdict(list)
     statement = sa.select(MEMBERS.aggregate_id, t.hosts.c.name).join(t.hosts).order_by(t.hosts.c.name)
     for aggregate_id, name in tx.execute(statement):
@@ -60,7 +62,7 @@ def host_names(tx: Connection) -> Mapping[str, Sequence[str]]:
 
 
 def hosts_of(tx: Connection, aggregate_id: str) -> Mapping[str, str]:
-    """The names of one aggregate's hosts by id, in order of name."""
+    """Read the names of one aggregate's hosts by host id, in order of name."""
     statement = (
         sa.select(t.hosts.c.id, t.hosts.c.name)
         .join(t.aggregate_hosts)
@@ -71,7 +73,7 @@ def hosts_of(tx: Connection, aggregate_id: str) -> Mapping[str, str]:
 
 
 def with_hosts(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, Sequence[StoredAggregate]]:
-    """The aggregates of each of these hosts that is in any, by number."""
+    """Read the aggregates, by number, of each of these hosts that is in an aggregate."""
     known = {aggregate.id: aggregate for aggregate in read_all(tx)}
     found: defaultdict[str, list[StoredAggregate]] = defaultdict(list)
     for some in claims.chunks(host_ids):
@@ -89,7 +91,7 @@ def change(tx: Connection, changed: StoredAggregate) -> None:
 
 
 def delete(tx: Connection, aggregate_id: str) -> None:
-    """Forget an aggregate, which has no hosts."""
+    """Delete an aggregate, which must have no hosts."""
     tx.execute(sa.delete(t.aggregates).where(COLUMNS.id == aggregate_id))
 
 
@@ -110,7 +112,7 @@ def remove_host(tx: Connection, aggregate_id: str, host_id: str) -> None:
 
 def _changed(tx: Connection, seq: int, host_ids: Sequence[str]) -> None:
     locks.hosts(tx, host_ids)
-    capacities.settle(tx, host_ids)
+    capacities.recompute(tx, host_ids)
     claims.touch_hosts(tx, seq, host_ids)
 
 

@@ -50,7 +50,7 @@ class Limits:
 
 
 def inconsistencies(tx: Connection, limits: Limits) -> list[Inconsistency]:
-    """Everything that is wrong, in order of kind and subject."""
+    """Find all inconsistencies, in order of kind and subject."""
     found = [
         *used_differs(tx),
         *over_capacity(tx),
@@ -67,7 +67,7 @@ def inconsistencies(tx: Connection, limits: Limits) -> list[Inconsistency]:
 
 
 def used_differs(tx: Connection) -> list[Inconsistency]:
-    """`inventories.used` is what the claims on the host take together, and nothing else."""
+    """Check that `inventories.used` is the sum of the claims on the host."""
     claimed: Counter[tuple[str, str]] = Counter()
     statement = (
         sa.select(_place.host_id, _place.resources, sa.func.count())
@@ -94,14 +94,14 @@ def used_differs(tx: Connection) -> list[Inconsistency]:
 
 
 def over_capacity(tx: Connection) -> list[Inconsistency]:
-    """Claims never take more than the capacity, or than they took when the host shrank below that."""
+    """Check that claims stay within the capacity, or within their sum when the capacity last shrank."""
     found: list[Inconsistency] = []
     for row in capacities.read_all(tx):
         subject = OfInventory(row.host_id, row.resource_class)
         real = row.rightful.capacity
         if row.differs:
             found.append(
-                Inconsistency("capacity_differs", subject, f"stored is {row.stored_capacity}, rightly {real}")
+                Inconsistency("capacity_differs", subject, f"capacity {row.stored_capacity}, not {real}")
             )
         if row.used > max(real, row.shrunk_used):
             found.append(Inconsistency("over_capacity", subject, f"used is {row.used} of {real}"))
@@ -109,11 +109,11 @@ def over_capacity(tx: Connection) -> list[Inconsistency]:
 
 
 def claim_without_instance(tx: Connection) -> list[Inconsistency]:
-    """Every claim belongs to an instance that has not ended, and is its present place.
+    """Check that every claim is the present place of an instance that has not ended.
 
     In a child zone an instance in ERROR keeps its place until it is deleted.
     """
-    # One that is RELEASING waits for its agent, whatever has become of the instance.
+    # A RELEASING place waits for its agent, whatever the instance's status.
     here = sa.and_(_place.kind == "host", is_in(_place.state, CLAIMING - {State.RELEASING}))
     below = sa.and_(_place.kind == "child", is_in(_place.state, TO_BUILD))
     ended_here = sa.and_(_place.kind == "host", is_in(_instance.status, ENDED_STATUSES))
@@ -143,7 +143,7 @@ def claim_without_instance(tx: Connection) -> list[Inconsistency]:
 
 
 def instance_without_place(tx: Connection) -> list[Inconsistency]:
-    """An instance that is or will be there has a place, unless a worker still looks for one."""
+    """Check that every living instance has a place, unless a worker still looks for one."""
     statement = (
         sa.select(_instance.uuid, _instance.caller_id, _instance.status, _instance.attempt, _place.state)
         .join(
@@ -168,7 +168,7 @@ def instance_without_place(tx: Connection) -> list[Inconsistency]:
 
 
 def two_places(tx: Connection) -> list[Inconsistency]:
-    """An instance is built in one place only, and once its boot is settled nothing else is kept for it."""
+    """Check that an instance is built in one place only and keeps no other once its boot is settled."""
     built = sa.case((is_in(_place.state, TO_BUILD), 1), else_=0)
     settled = sa.case((_reservation.state == ReservationState.SETTLED.value, 1), else_=0)
     statement = (
@@ -197,7 +197,7 @@ def two_places(tx: Connection) -> list[Inconsistency]:
 
 
 def entry_used_twice(tx: Connection) -> list[Inconsistency]:
-    """A sealed entry builds at most one instance."""
+    """Check that a sealed entry builds at most one instance."""
     statement = (
         sa.select(_place.entry_key, sa.func.count().label("times"))
         .where(_place.entry_key.is_not(None))
@@ -211,7 +211,7 @@ def entry_used_twice(tx: Connection) -> list[Inconsistency]:
 
 
 def hold_overdue(tx: Connection, overdue_before: float) -> list[Inconsistency]:
-    """A hold that nobody confirmed ends soon after its time."""
+    """Check that unconfirmed holds end soon after they expire."""
     statement = sa.select(
         _place.uuid, _place.number, _place.caller_id, _place.state, _place.hold_expires_at
     ).where(is_in(_place.state, (State.INTENDED, State.HELD)), _place.hold_expires_at < overdue_before)
@@ -219,14 +219,14 @@ def hold_overdue(tx: Connection, overdue_before: float) -> list[Inconsistency]:
         Inconsistency(
             "hold_overdue",
             OfPlace(row.uuid, row.number, row.caller_id),
-            f"still {row.state}, its hold was over at {row.hold_expires_at:.0f}",
+            f"still {row.state}, its hold expired at {row.hold_expires_at:.0f}",
         )
         for row in tx.execute(statement)
     ]
 
 
 def reservation_overdue(tx: Connection, overdue_before: float) -> list[Inconsistency]:
-    """A boot that is not settled has a worker, or waits for a moment that is still to come."""
+    """Check that an open boot has a worker or is due in the future."""
     statement = sa.select(
         _reservation.id, _reservation.caller_id, _reservation.next_work_at, _reservation.lease_expires_at
     ).where(
@@ -246,7 +246,7 @@ def reservation_overdue(tx: Connection, overdue_before: float) -> list[Inconsist
 
 
 def reservation_counts(tx: Connection, zone_uuid: str) -> list[Inconsistency]:
-    """A user's boot has as many instances as were asked for, and every instance has a reservation."""
+    """Check that a user's boot has as many instances as requested, and every instance has a reservation."""
     joined = sa.and_(
         _reservation.id == _instance.reservation_id, _reservation.caller_id == _instance.caller_id
     )

@@ -19,12 +19,12 @@ from zonesched.store.prepared import is_in
 
 _place, _instance, _row = t.placements.c, t.instances.c, t.group_places.c
 Key = tuple[str, str]
-"""The sender of a group (a parent's user, or this zone's uuid), and the group's id."""
+"""Sender of a group (a parent's user, or this zone's uuid) and the group's id."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """An instance that keeps the place of its group, and the group as its request named it."""
+    """Instance that keeps the place of its group, and the group as its request has it."""
 
     uuid: str
     key: Key
@@ -34,38 +34,40 @@ class Member:
 
 
 def group_inconsistencies(tx: Connection) -> list[Inconsistency]:
-    """Everything that is wrong with groups."""
+    """Find all inconsistencies of groups."""
     found = members(tx)
     return [*place_unused(tx), *places_differ(tx, found), *host_overfull(found)]
 
 
 def place_unused(tx: Connection) -> list[Inconsistency]:
-    """A group has a place only as long as an instance keeps it."""
+    """Check that a group has a place only while an instance keeps it."""
     statement = sa.select(_row.caller_id, _row.group_id).where(~group_places.KEPT)
     return [
-        _inconsistency("group_place_unused", (row.caller_id, row.group_id), "no instance of it is there")
+        _inconsistency(
+            "group_place_unused", (row.caller_id, row.group_id), "no instance of the group is there"
+        )
         for row in tx.execute(statement)
     ]
 
 
 def places_differ(tx: Connection, members_: Sequence[Member]) -> list[Inconsistency]:
-    """All instances of an affinity group are in its one place."""
+    """Check that all instances of an affinity group are in its one place."""
     found: list[Inconsistency] = []
     for member in members_:
         if _policy(member.group) is not GroupPolicy.AFFINITY:
             continue
         match group_places.find(tx, *member.key):
             case Anywhere():
-                detail = f"instance {member.uuid} is in it, and it has no place"
+                detail = f"instance {member.uuid} belongs to the group, which has no place"
                 found.append(_inconsistency("group_place_missing", member.key, detail))
             case taken if taken != member.place:
-                detail = f"instance {member.uuid} is elsewhere than the group"
+                detail = f"instance {member.uuid} is not in the group's place"
                 found.append(_inconsistency("group_split", member.key, detail))
     return found
 
 
 def host_overfull(members_: Sequence[Member]) -> list[Inconsistency]:
-    """No host has more instances of an anti-affinity group than its rule allows."""
+    """Check that hosts have no more instances of an anti-affinity group than its rule allows."""
     counted: Counter[tuple[Key, str]] = Counter()
     most: dict[Key, int] = {}
     for member in members_:
@@ -74,14 +76,14 @@ def host_overfull(members_: Sequence[Member]) -> list[Inconsistency]:
                 counted[member.key, host_id] += member.state in CLAIMING
                 most[member.key] = max(limit, most.get(member.key, limit))
     return [
-        _inconsistency("group_host_overfull", key, f"host {host_id} has {count} of it, at most {most[key]}")
+        _inconsistency("group_host_overfull", key, f"host {host_id} has {count} of it, limit {most[key]}")
         for (key, host_id), count in counted.items()
         if count > most[key]
     ]
 
 
 def members(tx: Connection) -> Sequence[Member]:
-    """All instances that keep the place of a group, in order of instance and place."""
+    """Read all instances that keep the place of a group, in order of instance and place."""
     shown = (_place.uuid, _place.host_id, _place.child_id, _place.state)
     statement = (
         sa.select(*shown, _instance.caller_id, _instance.group_id, _instance.reservation_id)

@@ -1,7 +1,7 @@
 """Effective inventories of hosts: the agent's report, the operator's settings, the aggregates.
 
-The only writer of `capacity`, `reserved` and `allocation_ratio` of known inventories. Whoever changes one of
-the three sources locks the hosts first: so the sources are read as they are, and of two changes none is lost.
+Only this module writes `capacity`, `reserved` and `allocation_ratio` of known inventories. Whoever changes
+one of the three sources locks the hosts first, so that concurrent changes do not overwrite each other.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from zonesched.store import tables as t
 
 _inventory, _setting, _member = t.inventories.c, t.inventory_settings.c, t.aggregate_hosts.c
 Settings = Mapping[str, Mapping[str, InventorySetting]]
-"""Read the operators' settings, by host id and resource class."""
+"""Operators' settings, by host id and resource class."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """An inventory's row beside what its sources make of it."""
+    """Inventory as stored, and `rightful`: the inventory that its sources yield."""
 
     host_id: str
     resource_class: str
@@ -45,10 +45,10 @@ class Stored:
         return self.stored != self.rightful or self.stored_capacity != self.rightful.capacity
 
 
-def settle(tx: Connection, host_ids: Sequence[str]) -> None:
-    """Let the inventories of these hosts say what their sources make of them; touches no host's number.
+def recompute(tx: Connection, host_ids: Sequence[str]) -> None:
+    """Write the effective inventories of these hosts from their sources; leaves the hosts' change numbers.
 
-    The hosts are locked before any of it was changed, or before this at the latest.
+    The caller has locked the hosts.
     """
     for some in claims.chunks(sorted(host_ids)):
         found = read(tx, some)
@@ -56,7 +56,7 @@ def settle(tx: Connection, host_ids: Sequence[str]) -> None:
 
 
 def read(tx: Connection, host_ids: Sequence[str]) -> list[Stored]:
-    """The inventories of at most `claims.CHUNK` hosts, in order of host and class."""
+    """Read the inventories of at most `claims.CHUNK` hosts, in order of host and class."""
     statement = (
         sa.select(t.inventories)
         .where(_inventory.host_id.in_(host_ids))
@@ -66,7 +66,7 @@ def read(tx: Connection, host_ids: Sequence[str]) -> list[Stored]:
 
 
 def read_all(tx: Connection) -> Iterator[Stored]:
-    """The inventories of all hosts."""
+    """Read the inventories of all hosts, in order of host and class."""
     yield from _compare(tx.execute(sa.select(t.inventories)), settings(tx), _ratios(tx))
 
 
@@ -80,7 +80,7 @@ def settings(tx: Connection, host_ids: Sequence[str] | None = None) -> Settings:
 
 
 def _ratios(tx: Connection, host_ids: Sequence[str] | None = None) -> Mapping[str, Mapping[str, float]]:
-    """The aggregates' ratio by host id and resource class."""
+    """Read the aggregates' allocation ratios, by host id and resource class."""
     said = {row.id: orjson.loads(row.metadata) for row in tx.execute(sa.select(t.aggregates))}
     if not said:
         return {}
@@ -119,7 +119,7 @@ def _write(tx: Connection, rows: Sequence[Stored]) -> None:
     if not rows:
         return
     capacity = sa.bindparam("b_capacity", type_=sa.BigInteger)
-    # Claims could rightly have come up to here before this change.
+    # Claims up to this amount were legal before this change.
     rightful = sa.case(
         (_inventory.shrunk_used > _inventory.capacity, _inventory.shrunk_used), else_=_inventory.capacity
     )

@@ -1,4 +1,4 @@
-"""Placements of this zone in a child zone, by this zone's own rows."""
+"""Placements of this zone in its child zones, as this zone's rows have them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOST = Prepared(
 
 
 @dataclass(frozen=True)
-class PlaceBelow:
+class PlaceInChild:
     """A place in a child zone, with the instance's status where it is its present one, else None."""
 
     uuid: str
@@ -39,8 +39,8 @@ class PlaceBelow:
     status: InstanceStatus | None
 
 
-def places_below(tx: Connection, child_id: str) -> list[PlaceBelow]:
-    """All places in a child zone, over or not."""
+def places_in_child(tx: Connection, child_id: str) -> list[PlaceInChild]:
+    """Read all places in a child zone, ended ones included."""
     place, instance = t.placements.c, t.instances.c
     statement = (
         sa.select(place.uuid, place.number, place.state, place.hold_expires_at, instance.status)
@@ -48,7 +48,7 @@ def places_below(tx: Connection, child_id: str) -> list[PlaceBelow]:
         .where(place.child_id == child_id)
     )
     return [
-        PlaceBelow(
+        PlaceInChild(
             row.uuid,
             row.number,
             PlacementState(row.state),
@@ -60,17 +60,17 @@ def places_below(tx: Connection, child_id: str) -> list[PlaceBelow]:
 
 
 def lost_with_child(tx: Connection, uuids: Sequence[str]) -> frozenset[tuple[str, int]]:
-    """By (uuid, number), the places of these instances that ended because their child zone was removed."""
+    """Read the (uuid, number) of these instances' places that ended because their child zone was removed."""
     return frozenset((row.uuid, row.number) for row in _LOST.all(tx, uuids=uuids))
 
 
 def move_to_child(tx: Connection, placement: Placement, child_id: str) -> None:
-    """Note that a place is in the child zone as it is registered now, under another id than before."""
+    """Move a place to the child's present registration, which has another id than the former one."""
     place = t.placements.c
     this = sa.and_(place.uuid == placement.uuid, place.number == placement.number)
     tx.execute(sa.update(t.placements).where(this).values(child_id=child_id))
 
 
 def make_calls_due(tx: Connection, child_ids: Sequence[str]) -> None:
-    """Let all pending calls to these children be sent at once, and count their pauses from the beginning."""
+    """Make all pending calls to these children due now and reset their retry pauses."""
     _MAKE_CALLS_DUE.run(tx, children=child_ids)

@@ -28,9 +28,9 @@ _REGISTERED = Prepared(sa.select(COLUMNS.id).where(one_of(COLUMNS.id, "ids")))
 
 @dataclass(frozen=True)
 class ChildRow:
-    """One row. `cursor` is how far this zone has read what changed there, as the child named it.
+    """One row. `cursor`: the position in the child's feed up to which this zone has read.
 
-    `zone_uuid`: the uuid by which the child's zone knows itself, "" until it has answered.
+    `zone_uuid`: the uuid that the child reports of itself, "" until it has answered.
     """
 
     id: str
@@ -45,41 +45,41 @@ class ChildRow:
 
 
 def insert(tx: Connection, child: ChildRow) -> None:
-    """Add a row after all others."""
+    """Insert a row after all others."""
     last = tx.execute(sa.select(sa.func.max(COLUMNS.position))).scalar() or 0
     tx.execute(sa.insert(t.children).values(id=child.id, position=last + 1, **_to_row(child)))
 
 
 def read_all(tx: Connection) -> list[ChildRow]:
-    """All children, in the order in which they were added."""
+    """Read all children, in the order in which they were added."""
     return [_from_row(row) for row in _ALL.all(tx)]
 
 
 def read_one(tx: Connection, child_id: str) -> ChildRow | None:
-    """One child by id."""
+    """Read one child by id."""
     row = _OF_ID.first(tx, id=child_id)
     return None if row is None else _from_row(row)
 
 
 def registered(tx: Connection, child_ids: Iterable[str]) -> frozenset[str]:
-    """Select the ids of children that are registered."""
+    """Select the ids that belong to registered children."""
     ids = sorted(set(child_ids))
     return frozenset(row.id for row in _REGISTERED.all(tx, ids=ids)) if ids else frozenset()
 
 
 def replace(tx: Connection, child: ChildRow) -> None:
-    """Store a child anew; its place in the order stays."""
+    """Replace a child's row; its position in the order stays."""
     tx.execute(sa.update(t.children).where(COLUMNS.id == child.id).values(**_to_row(child)))
 
 
 def name_of_zone(tx: Connection, zone_uuid: str, but: str) -> str:
-    """The name of the child with this zone uuid, other than the child `but` (an id); "" for none."""
+    """Read the name of the child with this zone uuid, except the child with id `but`; "" for none."""
     statement = sa.select(COLUMNS.name).where(COLUMNS.zone_uuid == zone_uuid, COLUMNS.id != but)
     return str(tx.execute(statement).scalar() or "")
 
 
 def set_zone_uuid(tx: Connection, child_id: str, zone_uuid: str) -> None:
-    """Note which zone a child is."""
+    """Store the zone uuid of a child."""
     tx.execute(sa.update(t.children).where(COLUMNS.id == child_id).values(zone_uuid=zone_uuid))
 
 
@@ -89,7 +89,7 @@ def cursors(tx: Connection) -> Mapping[str, str]:
 
 
 def lock(tx: Connection, child_id: str) -> None:
-    """Let nobody else change a child before the transaction ends."""
+    """Lock a child's row until the transaction ends."""
     tx.execute(sa.select(COLUMNS.id).where(COLUMNS.id == child_id).with_for_update())
 
 
@@ -103,12 +103,12 @@ def is_at(tx: Connection, child_id: str, cursor: str) -> bool:
 
 
 def set_cursor(tx: Connection, child_id: str, cursor: str) -> None:
-    """Note how far what changed there has been read."""
+    """Store the position in the child's feed up to which this zone has read."""
     _SET_CURSOR.run(tx, b_id=child_id, b_cursor=cursor)
 
 
 def delete(tx: Connection, child_id: str) -> None:
-    """Forget a child."""
+    """Delete a child."""
     tx.execute(sa.delete(t.children).where(COLUMNS.id == child_id))
 
 

@@ -1,6 +1,6 @@
-"""Claims on local hosts, taken and released: the only writer of `inventories.used`.
+"""Claiming and releasing resources of local hosts; the only writer of `inventories.used`.
 
-The caller has locked the hosts (`store.locks`), so that no two transactions wait for each other in a circle.
+The caller has locked the hosts (`store.locks`), so that transactions do not deadlock.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ROOM = Prepared(
 
 
 def chunks(items: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
-    """Return the items in runs of at most `size`, which keeps IN lists within every database's limit."""
+    """Split the items into chunks of at most `size`, which keeps IN lists within every database's limit."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
 
@@ -59,11 +59,11 @@ def chunks(items: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
 def claim(
     tx: Connection, change: int, copies_by_host: Mapping[str, int], resources: Mapping[str, int]
 ) -> Mapping[str, int]:
-    """Claim copies of `resources`; return how many each host took (0 where it has no room).
+    """Claim copies of `resources`; return how many each host took (0 where it has no free slots).
 
-    Mostly all hosts have room; only where one has not are the free slots read. The hosts are locked, so the
-    second conditional update cannot fail; it is conditional all the same, so that no host is ever
-    over-committed. Raises RuntimeError if it does fail.
+    The first update assumes that all hosts have free slots; they are read only when it fails. The hosts are
+    locked, so the second conditional update cannot fail; its condition protects hosts from over-commitment
+    all the same. Raises RuntimeError if it does fail.
     """
     wanted = {host: copies for host, copies in sorted(copies_by_host.items()) if copies > 0}
     if not wanted:
@@ -73,8 +73,8 @@ def claim(
     run_text(tx, "SAVEPOINT all_or_none")
     if not _take(tx, wanted, resources):
         run_text(tx, "ROLLBACK TO all_or_none")
-        room = _room(tx, list(wanted), resources)
-        taken = {host: min(copies, room.get(host, 0)) for host, copies in wanted.items()}
+        free = _free_slots(tx, list(wanted), resources)
+        taken = {host: min(copies, free.get(host, 0)) for host, copies in wanted.items()}
         if not _take(tx, taken, resources):
             raise RuntimeError("a claim met a host that had changed under its lock")
     run_text(tx, "RELEASE all_or_none")
@@ -90,25 +90,25 @@ def release(tx: Connection, change: int, claims: Iterable[tuple[str, Mapping[str
         for name, amount in resources.items():
             amounts[host, name] += amount
     # One statement for all hosts with the same amount of a class.
-    alike: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
+    grouped: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
     for (host, name), amount in sorted(amounts.items()):
-        alike[name, amount].append(host)
-    for (name, amount), hosts in alike.items():
+        grouped[name, amount].append(host)
+    for (name, amount), hosts in grouped.items():
         _GIVE.run(tx, hosts=hosts, class_name=name, amount=amount)
     if amounts:
         touch_uses(tx, change, sorted({host for host, _ in amounts}))
 
 
 def _take(tx: Connection, copies_by_host: Mapping[str, int], resources: Mapping[str, int]) -> bool:
-    """Claim copies; return which hosts had room, by one statement per number of copies and class."""
-    alike: defaultdict[int, list[str]] = defaultdict(list)
+    """Claim copies, by one statement per number of copies and class; False if a host has too few slots."""
+    grouped: defaultdict[int, list[str]] = defaultdict(list)
     for host, copies in copies_by_host.items():
         if copies:
-            alike[copies].append(host)
+            grouped[copies].append(host)
     return all(
         _TAKE.run(tx, hosts=hosts, class_name=name, amount=copies * of_one, of_one=of_one) == len(hosts)
         for name, of_one in sorted(resources.items())
-        for copies, hosts in alike.items()
+        for copies, hosts in grouped.items()
     )
 
 
@@ -120,11 +120,11 @@ def touch_hosts(tx: Connection, change: int, host_ids: Sequence[str]) -> None:
 
 
 def touch_uses(tx: Connection, change: int, host_ids: Sequence[str]) -> None:
-    """Mark hosts as changed in nothing but their use."""
+    """Mark hosts as changed in their use only."""
     _TOUCH_USES.run(tx, ids=host_ids, change=change)
 
 
-def _room(tx: Connection, host_ids: Sequence[str], resources: Mapping[str, int]) -> Mapping[str, int]:
+def _free_slots(tx: Connection, host_ids: Sequence[str], resources: Mapping[str, int]) -> Mapping[str, int]:
     """Return the free slots of each host."""
     copies: dict[str, list[int]] = {}
     rows = _ROOM.all(tx, hosts=host_ids, classes=list(resources))
@@ -132,5 +132,5 @@ def _room(tx: Connection, host_ids: Sequence[str], resources: Mapping[str, int])
         amount = resources[name]
         admitted = min_unit <= amount <= max_unit and amount % step_size == 0
         copies.setdefault(host, []).append(max(0, capacity - used) // amount if admitted else 0)
-    # A host without a row for one of the classes has none of it.
+    # A host without an inventory of one of the classes has no free slots.
     return {host: min(found) for host, found in copies.items() if len(found) == len(resources)}

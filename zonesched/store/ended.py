@@ -1,4 +1,4 @@
-"""Removal of boots that nobody needs any more: all rows of a boot go together."""
+"""Pruning of ended boots: all rows of a boot are deleted together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _instance, _place, _build, _reservation = (
     t.reservations.c,
 )
 DELETED_BY_ADMIN = "deleted_by_admin"
-"""The reason of a DELETED instance that its parent does not know of yet."""
+"""Reason code of a DELETED instance whose parent has not learned of the deletion yet."""
 
 Key = tuple[str, str]
 """Reservation id and caller id."""
@@ -29,7 +29,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Mark:
-    """A position in the order in which instances were deleted."""
+    """Position in the order in which instances were deleted."""
 
     updated_at: float = float("-inf")
     uuid: str = ""
@@ -45,7 +45,7 @@ class Limits:
 
 
 def deleted_after(tx: Connection, mark: Mark, limits: Limits, count: int) -> tuple[list[Key], Mark | None]:
-    """Return the boots of the next `count` instances deleted long ago, and where to go on (None: the end)."""
+    """Return the boots of the next `count` instances to prune and the position reached (None: the end)."""
     later = sa.or_(
         _instance.updated_at > mark.updated_at,
         sa.and_(_instance.updated_at == mark.updated_at, _instance.uuid > mark.uuid),
@@ -62,7 +62,7 @@ def deleted_after(tx: Connection, mark: Mark, limits: Limits, count: int) -> tup
 
 
 def forget(tx: Connection, keys: Sequence[Key], limits: Limits) -> int:
-    """Remove the boots that nobody needs any more; return how many."""
+    """Delete the boots among `keys` that have ended; return how many."""
     locks.boots(tx, keys)
     gone = [key for key in keys if _is_over(tx, key, limits)]
     if gone:
@@ -92,7 +92,7 @@ _FORGET = (
 
 
 def _is_over(tx: Connection, key: Key, limits: Limits) -> bool:
-    """Return whether nobody can ask for the boot, or has to be notified of it, any more."""
+    """Tell whether the boot can be deleted: nobody can still ask for it or must still be notified of it."""
     reservation_id, caller_id = key
     members = tx.execute(
         sa.select(_instance.uuid, _instance.status, _instance.reason, _instance.updated_at).where(

@@ -1,4 +1,4 @@
-"""The feed of a parent: changes of its instances in the order of their numbers, none left out."""
+"""Feed of a parent: all changes of its instances, in order of their change numbers."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def changes(
     return [ChangeLine(row.changed_seq, _change(row)) for row in rows]
 
 
-def standing(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[str, InstanceChange]:
-    """Return the present line of each of these instances, by uuid; other callers' instances are left out."""
+def current(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[str, InstanceChange]:
+    """Read the current feed line of each of this caller's instances among `uuids`, by uuid."""
     found: dict[str, InstanceChange] = {}
     for some in claims.chunks(uuids):
         rows = tx.execute(_LINES.where(_instance.caller_id == caller_id, _instance.uuid.in_(some)))
@@ -104,7 +104,7 @@ _IN_CHILD = sa.select(_place.uuid).where(
     _place.kind == "child",
     is_in(_place.state, TO_BUILD),
 )
-# Read from the few unfinished instances to their places, not from all that are built.
+# Starts from the few unfinished instances, not from all placements.
 _NEWEST_UNFINISHED = Prepared(
     sa.select(sa.func.max(_instance.updated_at).label("sent_at")).where(
         is_in(_instance.status, BUILDING_STATUSES),
@@ -113,7 +113,7 @@ _NEWEST_UNFINISHED = Prepared(
 )
 
 
-def newest_unfinished_below(tx: Connection) -> float:
+def newest_unfinished_in_children(tx: Connection) -> float:
     """Return when the last unfinished build of a child was sent (epoch seconds; -infinity without one)."""
     found = _NEWEST_UNFINISHED.first(tx).sent_at
     return float("-inf") if found is None else float(found)

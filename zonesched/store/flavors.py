@@ -40,12 +40,12 @@ def read_all(tx: Connection) -> list[Flavor]:
 
 
 def read_one(tx: Connection, flavor_id: str) -> Flavor | None:
-    """One flavor by id."""
+    """Read one flavor by id."""
     return next(iter(_read(tx, _BY_ID, id=flavor_id)), None)
 
 
 def read_by_name(tx: Connection, name: str) -> Flavor | None:
-    """The flavor of that name."""
+    """Read the flavor of that name."""
     return next(iter(_read(tx, _BY_NAME, name=name)), None)
 
 
@@ -55,7 +55,7 @@ def set_extra_specs(tx: Connection, flavor_id: str, extra_specs: Mapping[str, st
 
 
 def delete(tx: Connection, flavor_id: str) -> bool:
-    """Forget a flavor; False if there was none."""
+    """Delete a flavor; False if there was none."""
     return tx.execute(sa.delete(t.flavors).where(COLUMNS.id == flavor_id)).rowcount > 0
 
 

@@ -1,8 +1,8 @@
-"""Group commit: the writers of one process, in turn, as many as wait in one transaction.
+"""Group commit: one transaction for all writers of a process that wait at the same time.
 
-A commit waits for the disk, and a database with one writer at a time makes all others wait for it too. So who
-comes while somebody writes is queued; whoever is first then runs what all of them want to write, in order and
-each within a savepoint, and commits once for all. Nobody is answered before that commit.
+A commit waits for the disk, and a database with one writer at a time makes all others wait for it too. So
+writers that arrive during a commit are queued; the first of them then runs the functions of all, in order and
+each within a savepoint, and commits once. No writer returns before that commit.
 
     writer 1   |-- writes --|- commit -|
     writer 2     (waits)               |-- writes 2, 3, 4 --|- commit -|
@@ -24,8 +24,8 @@ from zonesched.store.prepared import run_text
 
 T = TypeVar("T")
 
-MOST_IN_ONE = 64
-"""Writers in one transaction: another process that wants to write waits for all of them."""
+MAX_IN_ONE = 64
+"""Limit of writers in one transaction: another process that wants to write waits for all of them."""
 
 
 class _Job:
@@ -40,7 +40,7 @@ class _Job:
 
 
 class GroupCommit:
-    """Runs functions of many threads in few transactions; `begin` opens one, which ends with its block."""
+    """Runs functions of many threads in few transactions; `begin` opens one for a `with` block."""
 
     def __init__(self, begin: Callable[[], AbstractContextManager[Connection]]) -> None:
         self._begin = begin
@@ -51,7 +51,7 @@ class GroupCommit:
     def run(self, fn: Callable[[Connection], T]) -> T:
         """Return the result of `fn` once committed; an exception of `fn` rolls back its own writes alone.
 
-        Raises for all writers of a group the error of their commit.
+        An error of the commit is raised to every writer of the group.
         """
         job = _Job(fn)
         with self._lock:
@@ -69,14 +69,14 @@ class GroupCommit:
 
     def _write_for_all(self) -> None:
         with self._lock:
-            group = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_IN_ONE))]
+            group = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_IN_ONE))]
         try:
             self._commit(group)
         except Exception as error:
             for job in group:
                 job.error = job.error or error
         except BaseException:
-            # This thread is to end. Nothing is written: what the others want, another one of them writes.
+            # This thread ends (KeyboardInterrupt, SystemExit) without writing; another writer takes over.
             self._hand_over(group[1:])
             raise
         for job in group:
@@ -88,7 +88,7 @@ class GroupCommit:
     def _commit(self, group: Sequence[_Job]) -> None:
         with self._begin() as tx:
             if len(group) == 1:
-                # What it raises ends the transaction: there is nobody else in it.
+                # No savepoint: an exception rolls back the transaction, which has no other writer.
                 group[0].value = group[0].fn(tx)
                 return
             for job in group:
@@ -98,12 +98,12 @@ class GroupCommit:
                     job.value = job.fn(tx)
                 except Exception as error:
                     job.error = error
-                    # Fails when the database has rolled everything back (a full disk): then all have failed.
+                    # Fails if a full disk has rolled back the transaction: then all writers fail.
                     run_text(tx, "ROLLBACK TO one_writer")
                 run_text(tx, "RELEASE one_writer")
 
     def _hand_over(self, unwritten: Sequence[_Job]) -> None:
-        """Let the writer that has waited longest write next."""
+        """Wake the writer that has waited longest."""
         with self._lock:
             self._waiting.extendleft(reversed(unwritten))
             self._somebody_writes = bool(self._waiting)

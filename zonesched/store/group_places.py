@@ -1,7 +1,7 @@
-"""The one place of each affinity group: a unique row that stays as long as any of its instances may be there.
+"""The one place of each affinity group: a unique row that stays while any instance keeps the place.
 
-Groups are told apart by who sent them: a parent's user, or this zone's own uuid for its own users' groups.
-All functions run under the group's lock (`store.locks`), so that a new place is taken with the old one known.
+A group is identified by its sender (a parent's user, or this zone's uuid for its own users) and its id.
+All functions run under the group's lock (`store.locks`), so that two transactions cannot take two places.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FORGET = sa.delete(t.group_places).where(
 
 
 def find(tx: Connection, caller_id: str, group_id: str) -> GroupPlace:
-    """Return where this caller's group is."""
+    """Read the place of this caller's group."""
     row = tx.execute(_OF_GROUP, {"caller": caller_id, "group": group_id}).first()
     if row is None:
         return Anywhere()
@@ -54,7 +54,7 @@ def find(tx: Connection, caller_id: str, group_id: str) -> GroupPlace:
 
 
 def take(tx: Connection, caller_id: str, group_id: str, place: TakenPlace) -> None:
-    """Write where this caller's group is; raises IntegrityError when it has a place already."""
+    """Store the place of this caller's group; raises IntegrityError when it has one already."""
     values = {"caller_id": caller_id, "group_id": group_id, "host_id": None, "child_id": None}
     match place:
         case AtHost(host_id):
@@ -65,19 +65,19 @@ def take(tx: Connection, caller_id: str, group_id: str, place: TakenPlace) -> No
 
 
 def leave(tx: Connection, uuids: Sequence[str]) -> None:
-    """Give back the places of groups that no instance keeps after these have left their placements."""
+    """Release the places of these instances' groups that no instance keeps any more."""
     for some in claims.chunks(uuids):
         for row in tx.execute(_GROUPS_OF, {"uuids": some}).all():
             forget(tx, row.caller_id, row.group_id)
 
 
 def forget(tx: Connection, caller_id: str, group_id: str) -> bool:
-    """Give the place of a group back unless an instance keeps it; return whether it was given back."""
+    """Release the place of a group unless an instance keeps it; return whether it was released."""
     return bool(tx.execute(_FORGET, {"caller": caller_id, "group": group_id}).rowcount)
 
 
 def point_to(tx: Connection, caller_id: str, group_id: str, place: TakenPlace) -> None:
-    """Replace the place of this caller's group."""
+    """Set the place of this caller's group, whether or not it has one."""
     key = (_row.caller_id == caller_id, _row.group_id == group_id)
     tx.execute(sa.delete(t.group_places).where(*key))
     take(tx, caller_id, group_id, place)

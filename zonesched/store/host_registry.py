@@ -1,6 +1,6 @@
-"""Writing what agents report of their hosts. `used` belongs to claims alone and survives every report.
+"""Storing agents' reports of their hosts. Only claims change `used`; it survives every report.
 
-What counts of an inventory follows from the report and what operators have set: see `capacities`.
+The effective inventory follows from the report and the operators' settings: see `capacities`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FACT_COLUMNS = ("address", "availability_zone", "service_id", "capabilities", "t
 class _Stored:
     """An agent's last report of one inventory.
 
-    `excess` may have ended where a host had shrunk and uses less now.
+    `excess`: the use is below the amount noted when the capacity shrank, so that note may be outdated.
     """
 
     reported: Inventory
@@ -39,7 +39,7 @@ class _Stored:
 
 @dataclass
 class _Writes:
-    """Changes that a report makes."""
+    """Rows that a report inserts, changes or ends."""
 
     new_hosts: list[dict[str, Any]] = field(default_factory=list)
     changed_hosts: list[dict[str, Any]] = field(default_factory=list)
@@ -50,11 +50,12 @@ class _Writes:
 
 
 def register(tx: Connection, service: Service, reported: Sequence[HostRow]) -> Mapping[str, str]:
-    """Store the hosts of a service's report; the ids they have, by name.
+    """Store the hosts of a service's report; return their ids by name.
 
-    A row's id is the one that a new host gets. A resource class that a known host no longer reports ends:
-    with a total of 0 while claims use it, else without a row. What has not changed is not written.
-    Raises Conflict when a host is of another user's service.
+    A new host gets the id of its row in `reported`. A resource class that a known host no longer reports
+    keeps its row with a total of 0 while claims use it, else the row is deleted. Unchanged rows are not
+    written.
+    Raises Conflict for a host of another user's service.
     """
     known = _known_hosts(tx, service, [row.facts.name for row in reported])
     stored = _stored_inventories(tx, [str(row["id"]) for row in known.values()])
@@ -191,7 +192,7 @@ def _write(tx: Connection, writes: _Writes) -> None:
         tx.execute(sa.insert(t.inventories), writes.new_inventories)
     _write_reported(tx, writes.changed_inventories)
     _end_inventories(tx, writes.ended_inventories)
-    capacities.settle(tx, known_ids)
+    capacities.recompute(tx, known_ids)
     claims.touch_hosts(tx, change, known_ids)
 
 

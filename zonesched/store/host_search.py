@@ -1,7 +1,7 @@
-"""Hosts that a request may go to, found by the database: what the others are like never leaves it.
+"""Database search for the hosts that meet a request's demands.
 
-It knows of a host what its rows say in columns: room and units of resource classes, traits, availability zone
-and aggregates. The rest is for filters.
+The search compares columns only: free amounts and units of resource classes, traits, availability zone and
+aggregates. Filters check the rest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _MAY = sa.ColumnElement[bool]
 
 @dataclass(frozen=True)
 class Among:
-    """Hosts in one of the aggregates `any_of`, or in none of `none_of` (ids); `name` and `code` say why."""
+    """Demand for hosts in one of the aggregates `any_of`, or in none of `none_of` (ids).
+
+    `name` and `code` are the filter and the reason code of a refusal.
+    """
 
     name: str
     code: str
@@ -36,7 +39,7 @@ class Among:
 
 @dataclass(frozen=True)
 class Demands:
-    """Demands on hosts; `availability_zone` "" stands for any. One instance takes `resources`."""
+    """Demands on hosts; `resources`: of one instance; an `availability_zone` of "" stands for any."""
 
     resources: Mapping[str, int]
     traits: TraitQuery = field(default_factory=TraitQuery)
@@ -55,7 +58,7 @@ class Refused:
 
 
 def find(tx: Connection, demands: Demands) -> list[HostRow]:
-    """The hosts that meet all demands, as they are now, in order of id."""
+    """Read the hosts that meet all demands now, in order of id."""
     conditions = [condition for _, _, condition in _conditions(tx, demands)]
     ids = tx.execute(sa.select(_host.id).where(*conditions).order_by(_host.id)).scalars().all()
     return hosts.rows_of(tx, ids)
@@ -67,7 +70,7 @@ def count(tx: Connection) -> int:
 
 
 def why(tx: Connection, demands: Demands) -> list[Refused]:
-    """Which demand refused how many hosts, in order."""
+    """Count the hosts that each demand refused, in order of the demands."""
     steps = _conditions(tx, demands)
     passed = accumulate((condition for _, _, condition in steps), and_)
     counts = [sa.func.count().filter(condition) for condition in passed]
@@ -82,13 +85,13 @@ def any_reported(tx: Connection) -> bool:
 
 
 def populated_aggregates(tx: Connection) -> Sequence[Aggregate]:
-    """The aggregates that have hosts."""
+    """Read the aggregates that have hosts."""
     ids = set(tx.execute(sa.select(_member.aggregate_id).distinct()).scalars())
     return [Aggregate(a.id, a.name, a.metadata) for a in aggregates.read_all(tx) if a.id in ids]
 
 
 def _conditions(tx: Connection, demands: Demands) -> list[tuple[str, str, _MAY]]:
-    """(name, code, condition on `hosts`) of each demand."""
+    """List (name, code, condition on `hosts`) for each demand."""
     found: list[tuple[str, str, _MAY]] = []
     for among in demands.among:
         inside = sa.true() if among.any_of is None else _in(among.any_of)
@@ -111,7 +114,7 @@ def _in(aggregate_ids: frozenset[str]) -> _MAY:
 
 
 def _in_zone(tx: Connection, wanted: str) -> _MAY:
-    """Availability zone of a host, as `model.aggregate.zone_of` defines it."""
+    """Condition: the host is in this availability zone, as `model.aggregate.zone_of` defines it."""
     zones = {a.id: a.metadata.get(AVAILABILITY_ZONE) for a in aggregates.read_all(tx)}
     there = frozenset(id for id, zone in zones.items() if zone == wanted)
     in_any = frozenset(id for id, zone in zones.items() if zone)
@@ -127,7 +130,7 @@ def _with_traits(query: TraitQuery) -> _MAY:
 
 
 def _has_trait(name: str) -> _MAY:
-    # The column holds a JSON list of names, none of which has a quote in it.
+    # The column holds a JSON list of names; a name has no quotes.
     return _host.traits.contains(f'"{name}"', autoescape=True)
 
 

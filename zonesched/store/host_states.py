@@ -19,7 +19,7 @@ COLUMNS = t.hosts.c
 
 @dataclass(frozen=True)
 class HostAdminState:
-    """A host as its operators see it; `availability_zone` is the one that counts."""
+    """Admin state of one host; `availability_zone` is the effective one."""
 
     id: str
     name: str
@@ -51,7 +51,7 @@ def read_ids(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, HostAdminS
 
 
 def disabled_reasons(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, str]:
-    """Why these hosts are disabled, by id."""
+    """Read the reasons for which these hosts are disabled, by id."""
     found: dict[str, str] = {}
     for some in claims.chunks(host_ids):
         rows = tx.execute(sa.select(COLUMNS.id, COLUMNS.disabled_reason).where(COLUMNS.id.in_(some)))
@@ -60,7 +60,7 @@ def disabled_reasons(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, st
 
 
 def write(tx: Connection, said: HostAdminState) -> None:
-    """Let this be what operators say of the host, which is locked."""
+    """Store the admin state of a host that the caller has locked."""
     seq = identity.next_change(tx)
     values = {
         "enabled": said.enabled,
@@ -71,8 +71,8 @@ def write(tx: Connection, said: HostAdminState) -> None:
     claims.touch_hosts(tx, seq, [said.id])
 
 
-class _WordsOf:
-    """About the hosts that `which` is true of, a condition on `hosts`, by name."""
+class _AdminStatesOf:
+    """Query of the admin states of the hosts that meet `which`, a condition on `hosts`, by name."""
 
     def __init__(self, which: sa.ColumnElement[bool]) -> None:
         self._hosts = Prepared(
@@ -91,7 +91,7 @@ class _WordsOf:
         self._aggregates = hosts.AggregatesOf(which)
 
     def read(self, tx: Connection, **values: Any) -> list[HostAdminState]:
-        """`values` are the parameters of the condition."""
+        """Read the admin states now; `values` are the parameters of the condition."""
         aggregates = self._aggregates.read(tx, **values)
         return [
             HostAdminState(
@@ -107,6 +107,6 @@ class _WordsOf:
         ]
 
 
-_ALL = _WordsOf(sa.true())
-_NAMED = _WordsOf(COLUMNS.name == sa.bindparam("host_name"))
-_OF_IDS = _WordsOf(one_of(COLUMNS.id, "ids"))
+_ALL = _AdminStatesOf(sa.true())
+_NAMED = _AdminStatesOf(COLUMNS.name == sa.bindparam("host_name"))
+_OF_IDS = _AdminStatesOf(one_of(COLUMNS.id, "ids"))

@@ -20,17 +20,17 @@ _HOST, _INVENTORY = t.hosts.c, t.inventories.c
 
 
 def owner_key(caller_id: str, project_id: str) -> str:
-    """Whose instance it is: a parent's user, or this zone, and the project it named."""
+    """Make the key of an instance's owner: its sender (a parent's user, or this zone) and project."""
     return f"{caller_id}:{project_id}"
 
 
 def group_key(caller_id: str, group_id: str) -> str:
-    """Which server group it is: a parent's user, or this zone, and the group it named."""
+    """Make the key of a server group: its sender (a parent's user, or this zone) and id."""
     return f"{caller_id}:{group_id}"
 
 
 class UsesOf:
-    """Query the uses of the hosts that meet `which`, a condition on `hosts`; compiled once."""
+    """Query of the uses of the hosts that meet `which`, a condition on `hosts`; compiled once."""
 
     def __init__(self, which: sa.ColumnElement[bool]) -> None:
         some_hosts = sa.select(_HOST.id).where(which)
@@ -70,9 +70,9 @@ class UsesOf:
 
 
 def _living(some_hosts: sa.Select[tuple[str]]) -> sa.Select[Any]:
-    """Living instances, their hosts and what they are counted by.
+    """Select living instances with their hosts and the columns by which they are counted.
 
-    Not grouped: to sort wide rows costs the database more than to count them costs us.
+    The query does not group: the database would sort wide rows, which costs more than counting them here.
     """
     placed, instance = t.placements.c, t.instances.c
     return (

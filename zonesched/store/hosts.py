@@ -1,8 +1,8 @@
-"""Hosts as the host table in memory takes them: whole rows, read by what changed or page by page.
+"""Rows of hosts for the host table in memory, read by change or page by page.
 
 Whoever changes a host, its inventories or its placements takes a number from `counters` and notes it in
-`hosts.changed_seq`, in the same transaction. Those numbers may become visible in another order than they were
-given (see `identity`): a reader goes on from where nothing is missing, and reads a part of it once more.
+`hosts.changed_seq`, in the same transaction. Numbers may become visible in another order than they were
+given (see `identity`): a reader continues at the number up to which none is missing, and reads some twice.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Watermark:
 class Changes:
     """Changes of a zone's hosts: `rows` changed as a whole; of the hosts in `uses` only the uses changed.
 
-    `present` are the ids of all hosts if any was removed, else None. `until` is the moment to ask from next.
+    `present`: the ids of all hosts if any was removed, else None. `until`: the watermark of the next read.
     """
 
     rows: Sequence[HostRow]
@@ -52,12 +52,12 @@ class Changes:
 
 
 def moment(tx: Connection) -> Watermark:
-    """The newest moment."""
+    """Read the watermark of the newest changes."""
     return Watermark(identity.visible_change(tx), _STATE.first(tx)[1] or 0)
 
 
 def changes(tx: Connection, since: Watermark) -> Changes:
-    """The hosts that changed after `since`, as they are now."""
+    """Read the hosts that changed after `since`, as they are now."""
     newest_seq, removals = _STATE.first(tx)
     present = None
     if removals != since.removals:
@@ -69,7 +69,7 @@ def changes(tx: Connection, since: Watermark) -> Changes:
 
 
 def page(tx: Connection, after_id: str, limit: int) -> list[HostRow]:
-    """The next `limit` hosts in order of id; fewer at the end."""
+    """Read the next `limit` hosts in order of id; fewer at the end."""
     ids = sa.select(COLUMNS.id).where(COLUMNS.id > after_id).order_by(COLUMNS.id).limit(limit).subquery()
     last = tx.execute(sa.select(sa.func.max(ids.c.id))).scalar()
     if last is None:
@@ -78,53 +78,53 @@ def page(tx: Connection, after_id: str, limit: int) -> list[HostRow]:
 
 
 def every(tx: Connection) -> list[HostRow]:
-    """All hosts, in order of id."""
+    """Read all hosts, in order of id."""
     return _ALL.read(tx)
 
 
 def rows_of(tx: Connection, host_ids: Sequence[str]) -> list[HostRow]:
-    """Hosts by id, in order of id."""
+    """Read the hosts of these ids, in order of id."""
     return _OF_IDS.read(tx, ids=host_ids)
 
 
 def read_one(tx: Connection, host_id: str) -> HostRow | None:
-    """One host by id."""
+    """Read one host by id."""
     return next(iter(rows_of(tx, [host_id])), None)
 
 
 def id_of(tx: Connection, name: str) -> str | None:
-    """The id of the host of that name."""
+    """Read the id of the host of that name."""
     found = _ID_OF.first(tx, host_name=name)
     return str(found.id) if found else None
 
 
 def note_builds(tx: Connection, change: int, host_ids: Sequence[str]) -> None:
-    """Something was built on each of these hosts: no build has failed since, and one less is going on."""
+    """Note a successful build on each of these hosts, which resets their counts of failed builds."""
     for some in claims.chunks(host_ids):
         values = {"failed_builds": 0, "changed_seq": change}
         tx.execute(sa.update(t.hosts).where(COLUMNS.id.in_(some)).values(values))
 
 
 def note_failed_build(tx: Connection, change: int, host_id: str) -> None:
-    """A build failed on this host."""
+    """Count a failed build on this host."""
     values = {COLUMNS.failed_builds: COLUMNS.failed_builds + 1, COLUMNS.changed_seq: change}
     tx.execute(sa.update(t.hosts).where(COLUMNS.id == host_id).values(values))
 
 
 class _RowsOf:
-    """The hosts that `which` is true of, a condition on `hosts`; compiled once."""
+    """Query of the hosts that meet `which`, a condition on `hosts`; compiled once."""
 
     def __init__(self, which: sa.ColumnElement[bool]) -> None:
         inventory = t.inventories.c
         self._facts = Prepared(_FACTS.where(which))
         self._aggregates = AggregatesOf(which)
-        # As a list of ids, since a planner that joins may read all inventories to find a few hosts.
+        # A list of ids, since a planner may read all inventories for a join with few hosts.
         some_hosts = sa.select(COLUMNS.id).where(which)
         self._inventories = Prepared(_INVENTORIES.where(inventory.host_id.in_(some_hosts)))
         self._uses = UsesOf(which)
 
     def read(self, tx: Connection, **values: Any) -> list[HostRow]:
-        """In order of id; `values` are the parameters of the condition."""
+        """Read the hosts in order of id; `values` are the parameters of the condition."""
         found = self._facts.all(tx, **values)
         if not found:
             return []
@@ -161,8 +161,8 @@ _INVENTORIES = sa.select(
 def _with_facts(
     rows: Iterable[Any], aggregates: Mapping[str, tuple[Aggregate, ...]]
 ) -> list[tuple[HostFacts, Mapping[str, float]]]:
-    """With the metrics, in order of id."""
-    # Most hosts say the same of themselves: each text is read once, and its value shared.
+    """Make facts and metrics of each host, in order of id."""
+    # Most hosts report the same texts: each distinct text is parsed once and its value shared.
     capabilities: dict[str, Mapping[str, Any]] = {}
     traits: dict[str, frozenset[str]] = {}
     found = []
@@ -184,12 +184,12 @@ def _with_facts(
             aggregates=aggregates.get(row.id, ()),
         )
         found.append((facts, orjson.loads(row.metrics)))
-    # Sorted here: asked to, a planner may walk through all hosts in order to find a few.
+    # Sorted here: for ORDER BY, a planner may walk through all hosts to find a few.
     return sorted(found, key=lambda one: one[0].id)
 
 
 class AggregatesOf:
-    """The aggregates of each host that is in any, among those that `which` is true of."""
+    """Query of the aggregates of the hosts that meet `which`; hosts in no aggregate are left out."""
 
     def __init__(self, which: sa.ColumnElement[bool]) -> None:
         member = t.aggregate_hosts.c
@@ -199,7 +199,7 @@ class AggregatesOf:
         )
 
     def read(self, tx: Connection, **values: Any) -> Mapping[str, tuple[Aggregate, ...]]:
-        """By host id, each in order of its own id; `values` are the parameters of the condition."""
+        """Read aggregates by host id, in order of id; `values` are the condition's parameters."""
         known = {
             row.id: Aggregate(row.id, row.name, orjson.loads(row.metadata)) for row in _AGGREGATES.all(tx)
         }
@@ -216,12 +216,12 @@ _AGGREGATES = Prepared(sa.select(t.aggregates))
 
 def _by_host(rows: Iterable[Any]) -> Mapping[str, Mapping[str, Inventory]]:
     inventories: defaultdict[str, dict[str, Inventory]] = defaultdict(dict)
-    alike: dict[tuple[Any, ...], Inventory] = {}
+    grouped: dict[tuple[Any, ...], Inventory] = {}
     for host_id, name, *form in rows:
         key = tuple(form)
-        if key not in alike:
-            alike[key] = Inventory(*form)
-        inventories[host_id][name] = alike[key]
+        if key not in grouped:
+            grouped[key] = Inventory(*form)
+        inventories[host_id][name] = grouped[key]
     return inventories
 
 

@@ -1,12 +1,13 @@
 """The zone's identity, the numbers that order its changes, and the epochs that tell its histories apart.
 
-Every transaction that changes hosts or instances has a number, under which readers find what it changed. On
-SQLite writers come one after the other, and a counter's row gives it. On PostgreSQL they do not: it is the
-transaction's own id there, which no two wait for, and transactions end in another order than they are
-numbered. So a reader goes on from where all have ended: `visible_change`, or `low_watermark`.
+Every transaction that changes hosts or instances has a number, by which readers find its changes.
+SQLite has one writer at a time: a counter gives the number. On PostgreSQL, writers run concurrently:
+the number is the transaction's own id, so that none waits for it, and transactions end in another order than
+their numbers. So a reader continues at a number up to which all have ended: `visible_change`, or
+`low_watermark`.
 
-A database that was put back from a copy counts the same numbers again for other changes. Each start of the
-zone begins an epoch with a random id: number and epoch together name one change, whichever copy it is in.
+A database that was restored from a copy counts the same numbers again for other changes. Each start of the
+zone begins an epoch with a random id: number and epoch together identify one change in every copy.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ def _transaction_id(found: sa.ColumnElement[Any]) -> sa.ColumnElement[int]:
 
 
 _SNAPSHOT = sa.func.pg_current_snapshot()
-# Of the transactions that began before this statement, those that run on in this database. The server shows
-# them as 32 bits, and only to whose they are: where it hides any, all databases' count.
-_SETTLED = sa.text("""
+# Transactions of this database that began before this statement and still run. The server shows their ids as
+# 32 bits, and only to their own user: if it hides any, the transactions of all databases count.
+_LOW_WATERMARK = sa.text("""
     WITH seen AS MATERIALIZED (
         SELECT pg_snapshot_xmin(snapshot)::text::bigint AS lowest,
             pg_snapshot_xmax(snapshot)::text::bigint AS next
@@ -86,14 +87,14 @@ _GIVEN = _number(_COUNT + _transaction_id(sa.func.pg_snapshot_xmax(_SNAPSHOT)) -
 
 @dataclass(frozen=True)
 class Identity:
-    """The zone's uuid, and the secret (hex) under which its tenants' host ids are made."""
+    """The zone's uuid, and the secret (hex) from which the host ids that tenants see are derived."""
 
     zone_uuid: str
     host_id_secret: str = field(repr=False)
 
 
 def identity(tx: Connection, new: Identity) -> Identity:
-    """Read the zone's identity; `new` becomes it at the first start. Needs a write transaction."""
+    """Read the zone's identity; the first start stores `new`. Needs a write transaction."""
     found = tx.execute(sa.select(t.identity)).first()
     if found is not None:
         return Identity(found.zone_uuid, found.host_id_secret)
@@ -105,7 +106,7 @@ def identity(tx: Connection, new: Identity) -> Identity:
 
 
 def begin_epoch(tx: Connection, epoch_id: str) -> None:
-    """Numbers from here on belong to this epoch (32 hex digits). One that never got a number ends unseen."""
+    """Begin an epoch (32 hex digits) for all later numbers; it replaces an epoch that got none."""
     if _numbers_itself(tx):
         _go_on_counting(tx)
     after = last_change(tx)
@@ -114,7 +115,7 @@ def begin_epoch(tx: Connection, epoch_id: str) -> None:
 
 
 def epoch_of(tx: Connection, number: int) -> str:
-    """The epoch to which a change's number belongs; "" for a number that was not reached."""
+    """Read the epoch to which a change's number belongs; "" for a number not given yet."""
     if number > last_change(tx):
         return ""
     row = _EPOCH.first(tx, number=number)
@@ -122,34 +123,34 @@ def epoch_of(tx: Connection, number: int) -> str:
 
 
 def next_change(tx: Connection) -> int:
-    """The number that this transaction's changes bear."""
+    """Take the number of this transaction's changes."""
     if _numbers_itself(tx):
         return int(_OWN.first(tx).number)
     return int(_NEXT.all(tx, counter=CHANGES)[0].value)
 
 
 def low_watermark(tx: Connection) -> int:
-    """The number up to which whoever begins after this sees every change; asked in a transaction of its own.
+    """Read the number up to which every later transaction sees all changes; needs a transaction of its own.
 
-    Of a server's other databases it does not depend.
+    Transactions in other databases of the server do not hold it back.
     """
     if not _numbers_itself(tx):
         return int(_COUNTED.first(tx).number)
-    return int(tx.execute(_SETTLED).scalar_one())
+    return int(tx.execute(_LOW_WATERMARK).scalar_one())
 
 
 def visible_change(tx: Connection) -> int:
-    """The number up to which this transaction sees every change that will ever bear one, or a lower one."""
+    """Read the number up to which this transaction sees all changes, including those that run now."""
     return int((_ENDED if _numbers_itself(tx) else _COUNTED).first(tx).number)
 
 
 def last_change(tx: Connection) -> int:
-    """The highest number that any transaction has, or may have, by now."""
+    """Read the highest number that any transaction has, or may have, by now."""
     return int((_GIVEN if _numbers_itself(tx) else _COUNTED).first(tx).number)
 
 
 def next_aggregate_number(tx: Connection) -> int:
-    """The number of a new aggregate, from 1; none is given twice."""
+    """Take the number of a new aggregate, from 1; numbers are never reused."""
     return int(_NEXT.all(tx, counter=AGGREGATES)[0].value)
 
 
@@ -163,7 +164,7 @@ def _numbers_itself(tx: Connection) -> bool:
 
 
 def _go_on_counting(tx: Connection) -> None:
-    """Count on where the rows are ahead of the server: their ids were given by another one."""
+    """Raise the counter where rows have higher numbers than this server gives: another server gave them."""
     row = t.counters.c
     tx.execute(sa.select(row.value).where(row.name == CHANGES).with_for_update())
     missing = tx.execute(_HIGHEST_SEEN).scalar_one() - last_change(tx)

@@ -24,22 +24,22 @@ def insert(tx: Connection, image: Image) -> None:
 
 
 def read_all(tx: Connection) -> list[Image]:
-    """All images, by name and id."""
+    """Read all images, by name and id."""
     return _read(tx, _EVERY)
 
 
 def read_one(tx: Connection, image_id: str) -> Image | None:
-    """One image by id."""
+    """Read one image by id."""
     return next(iter(_read(tx, _BY_ID, id=image_id)), None)
 
 
 def read_by_name(tx: Connection, name: str) -> list[Image]:
-    """The images of that name, by id."""
+    """Read the images of that name, by id."""
     return _read(tx, _BY_NAME, name=name)
 
 
 def delete(tx: Connection, image_id: str) -> bool:
-    """Forget an image; False if there was none."""
+    """Delete an image; False if there was none."""
     return tx.execute(sa.delete(t.images).where(COLUMNS.id == image_id)).rowcount > 0
 
 

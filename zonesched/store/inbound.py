@@ -1,4 +1,4 @@
-"""Builds that parents sent, by the parent's own key (uuid, attempt), and the placement of each."""
+"""Builds that parents sent, by the parent's key (uuid, attempt), and the placement of each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OF_INSTANCES = Prepared(
     )
 )
 _place = t.placements.c
-_STANDINGS = Prepared(
+_STATUSES = Prepared(
     sa.select(
         COLUMNS.uuid,
         COLUMNS.attempt,
@@ -61,7 +61,7 @@ _PRUNE = Prepared(
 
 @dataclass(frozen=True)
 class RestEntry:
-    """An opened entry that has not been tried yet. `key`: of its single use; `expires_at`: epoch seconds."""
+    """Opened entry that has not been tried yet. `key`: its key of single use; `expires_at`: epoch seconds."""
 
     place: Place
     key: str
@@ -70,7 +70,7 @@ class RestEntry:
 
 @dataclass(frozen=True)
 class InboundBuild:
-    """One row. `number` 0: a cancel came first, nothing was ever placed. `rest`: entries still to try."""
+    """One row. `number`: of its placement, 0 where a cancel came first. `rest`: entries still to try."""
 
     uuid: str
     caller_id: str
@@ -86,8 +86,8 @@ class InboundBuild:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """The number, state, end of hold and reason of the placement that stands for an attempt.
+class AttemptStatus:
+    """Status of an attempt: number, state, end of hold and reason of its placement.
 
     An attempt that was cancelled before it arrived has no placement: its number is 0 and its state GONE.
     """
@@ -105,7 +105,7 @@ def insert(tx: Connection, builds: Sequence[InboundBuild]) -> None:
 
 
 def update(tx: Connection, builds: Sequence[InboundBuild]) -> None:
-    """Store the present placement and the rest of each build."""
+    """Store the present placement and the untried entries of each build."""
     rows = [
         {
             "b_uuid": b.uuid,
@@ -128,7 +128,7 @@ def update(tx: Connection, builds: Sequence[InboundBuild]) -> None:
 
 
 def forget_rest(tx: Connection, caller_id: str, uuids: Sequence[str]) -> None:
-    """Forget the untried entries of these instances' builds."""
+    """Delete the untried entries of these instances' builds."""
     _FORGET_REST.run(tx, caller=caller_id, uuids=uuids)
 
 
@@ -138,17 +138,17 @@ def read(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[Attemp
     return {build.key: build for build in map(_from_row, rows)}
 
 
-def standings(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[Attempt, Standing]:
+def attempt_statuses(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[Attempt, AttemptStatus]:
     """Return the status of all attempts that this caller sent for these instances."""
-    rows = _STANDINGS.all(tx, caller=caller_id, uuids=uuids)
-    return {Attempt(row.uuid, row.attempt): _standing(row) for row in rows}
+    rows = _STATUSES.all(tx, caller=caller_id, uuids=uuids)
+    return {Attempt(row.uuid, row.attempt): _attempt_status(row) for row in rows}
 
 
-def _standing(row: Any) -> Standing:
+def _attempt_status(row: Any) -> AttemptStatus:
     if row.state is None:
-        return Standing(row.reservation_id, 0, PlacementState.GONE, 0.0, "")
+        return AttemptStatus(row.reservation_id, 0, PlacementState.GONE, 0.0, "")
     state = _STATE_OF[row.state]
-    return Standing(row.reservation_id, row.number, state, row.hold_expires_at, row.reason)
+    return AttemptStatus(row.reservation_id, row.number, state, row.hold_expires_at, row.reason)
 
 
 def rest_hosts(tx: Connection, uuids: Sequence[str]) -> list[str]:
@@ -162,7 +162,7 @@ def rest_hosts(tx: Connection, uuids: Sequence[str]) -> list[str]:
 
 
 def of_place(tx: Connection, caller_id: str, uuid: str, number: int) -> InboundBuild | None:
-    """Return the build for which a placement stands, None where there is none."""
+    """Return the build that has this placement, None where there is none."""
     statement = sa.select(t.inbound_builds).where(
         COLUMNS.uuid == uuid, COLUMNS.caller_id == caller_id, COLUMNS.number == number
     )
@@ -171,7 +171,7 @@ def of_place(tx: Connection, caller_id: str, uuid: str, number: int) -> InboundB
 
 
 def prune(tx: Connection, now: float) -> None:
-    """Delete tombstones of builds that were never placed, once nobody can repeat them."""
+    """Delete tombstones of builds that were never placed, once their parent cannot repeat them."""
     _PRUNE.run(tx, now=now)
 
 
@@ -180,7 +180,7 @@ def _rest_text(rest: Sequence[RestEntry]) -> str:
 
 
 def _place_fields(place: Place) -> tuple[str, str, str]:
-    """Host, child and blob; "" for those that a place does not have."""
+    """Split a place into host id, child id and blob; "" for a part that it does not have."""
     match place:
         case LocalPlace(host_id):
             return (host_id, "", "")

@@ -1,4 +1,4 @@
-"""Instances of this zone: those of its own users and those that parents sent."""
+"""Instances of this zone's own users and of its parents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in, one_of
 
 COLUMNS = t.instances.c
-# An enumeration's own look-up takes as long as all the rest of a row.
+# A dict: an enumeration's own look-up takes as long as the rest of a row.
 _STATUS_OF = {status.value: status for status in InstanceStatus}
 _INSERT = Prepared(sa.insert(t.instances))
 _BY_UUID = Prepared(
@@ -26,7 +26,7 @@ _BY_UUID = Prepared(
     .where(one_of(COLUMNS.uuid, "uuids"))
     .order_by(COLUMNS.reservation_id, COLUMNS.position)
 )
-_STANDINGS = Prepared(
+_CURRENT_STATUSES = Prepared(
     sa.select(COLUMNS.uuid, COLUMNS.status, COLUMNS.attempt).where(one_of(COLUMNS.uuid, "uuids"))
 )
 _IN_RESERVATION = (
@@ -45,7 +45,7 @@ _SET_ATTEMPT = Prepared(
     .values(
         attempt=sa.bindparam("b_attempt"),
         status=sa.bindparam("b_status"),
-        # The reason of a failed build stays until another one is there: no place may be found for it.
+        # The reason of a failed build stays until a new placement: none may be found.
         reason=sa.case((COLUMNS.status == InstanceStatus.BUILD.value, COLUMNS.reason), else_=""),
         updated_at=sa.bindparam("now"),
         changed_seq=sa.bindparam("change"),
@@ -80,9 +80,9 @@ _SET_STATUS_FROM = Prepared(_SET_STATUS.where(one_of(COLUMNS.status, "only_from"
 class Instance:
     """One row. `attempt` is the number of its present placement, 0 before the first.
 
-    `reason`: the code of what ended it, or of its last failed build until it is placed again.
+    `reason`: the reason code of its end, or of its last failed build until it is placed again.
 
-    `flavor_id`, `image_key` and `group_id` ("" without a group) say what its request asked for.
+    `flavor_id`, `image_key` and `group_id` ("" without a group) come from its request.
     """
 
     uuid: str
@@ -118,7 +118,7 @@ def of_request(
     status: InstanceStatus = InstanceStatus.BUILD,
     attempt: int = 0,
 ) -> Instance:
-    """The first row of one instance of a request. `passthrough`: members of the user's own body."""
+    """Make the first row of one instance of a request. `passthrough`: members of the user's own body."""
     return Instance(
         uuid=uuid,
         caller_id=caller_id,
@@ -140,7 +140,7 @@ def of_request(
 
 
 class Member(NamedTuple):
-    """The progress of one instance of a boot, which its worker reads after each step; as in `Instance`."""
+    """Progress of one instance of a boot, read by the worker after each step; fields as in `Instance`."""
 
     uuid: str
     status: InstanceStatus
@@ -149,8 +149,8 @@ class Member(NamedTuple):
     failed_builds: int
 
 
-class Standing(NamedTuple):
-    """The status of an instance, and the number of its present placement."""
+class CurrentStatus(NamedTuple):
+    """Status of an instance, and the number of its present placement."""
 
     status: InstanceStatus
     attempt: int
@@ -173,7 +173,7 @@ def members(tx: Connection, caller_id: str, reservation_id: str) -> list[Member]
 
 
 def read_by_uuid(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Instance]:
-    """Return those of these instances that exist, by uuid."""
+    """Read the instances of these uuids that exist, by uuid."""
     return {i.uuid: i for i in map(from_row, _BY_UUID.all(tx, uuids=uuids))}
 
 
@@ -187,10 +187,10 @@ def ids_of_caller(tx: Connection, caller_id: str, ids: Sequence[str]) -> frozens
     return frozenset(found)
 
 
-def standings(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Standing]:
-    """Return the status of those of these instances that exist, by uuid."""
-    rows = _STANDINGS.all(tx, uuids=uuids)
-    return {row.uuid: Standing(_STATUS_OF[row.status], row.attempt) for row in rows}
+def current_statuses(tx: Connection, uuids: Sequence[str]) -> Mapping[str, CurrentStatus]:
+    """Read the current status of the instances of these uuids that exist, by uuid."""
+    rows = _CURRENT_STATUSES.all(tx, uuids=uuids)
+    return {row.uuid: CurrentStatus(_STATUS_OF[row.status], row.attempt) for row in rows}
 
 
 def set_attempts(
@@ -198,12 +198,12 @@ def set_attempts(
 ) -> None:
     """Set the present placement of each instance, and its status.
 
-    An ended instance loses its reason; one whose build has failed keeps it.
+    An ended instance loses its reason; an instance whose build has failed keeps it.
     """
-    alike: defaultdict[int, list[str]] = defaultdict(list)
+    grouped: defaultdict[int, list[str]] = defaultdict(list)
     for uuid, number in attempts.items():
-        alike[number].append(uuid)
-    for number, uuids in alike.items():
+        grouped[number].append(uuid)
+    for number, uuids in grouped.items():
         _SET_ATTEMPT.run(tx, uuids=uuids, b_attempt=number, b_status=status.value, now=now, change=change)
 
 
@@ -235,7 +235,7 @@ def end_attempts(
     *,
     reason: str,
 ) -> None:
-    """Set the status of unbuilt instances whose present placement still has that number."""
+    """Set the status of unbuilt instances whose present placement still has the number in `attempts`."""
     rows = [{"b_uuid": uuid, "b_attempt": number} for uuid, number in sorted(attempts.items())]
     _END_ATTEMPT.run_many(tx, rows, b_status=status.value, b_reason=reason, now=now, change=change)
 
@@ -274,7 +274,7 @@ def _to_row(i: Instance) -> dict[str, Any]:
 
 
 def from_row(row: Any) -> Instance:
-    """Return the instance of a row of the table."""
+    """Make the instance of a row of the table."""
     return Instance(
         uuid=row.uuid,
         caller_id=row.caller_id,

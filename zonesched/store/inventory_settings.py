@@ -15,7 +15,7 @@ COLUMNS = t.inventory_settings.c
 
 
 def replace(tx: Connection, host_id: str, settings: Mapping[str, InventorySetting]) -> None:
-    """Let these be all that is set of a host, by resource class; they count at once."""
+    """Replace a host's settings, by resource class; they take effect at once."""
     seq = identity.next_change(tx)
     tx.execute(sa.delete(t.inventory_settings).where(COLUMNS.host_id == host_id))
     rows = [
@@ -25,5 +25,5 @@ def replace(tx: Connection, host_id: str, settings: Mapping[str, InventorySettin
     ]
     if rows:
         tx.execute(sa.insert(t.inventory_settings), rows)
-    capacities.settle(tx, [host_id])
+    capacities.recompute(tx, [host_id])
     claims.touch_hosts(tx, seq, [host_id])

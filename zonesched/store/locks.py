@@ -1,10 +1,10 @@
-"""The order in which transactions wait for each other, so that they never do so in a circle.
+"""Row locks in one order for all transactions, so that they do not deadlock.
 
     a child's row, an agent's row -> boots -> server groups -> hosts        each in one order
 
-Whoever moves an instance first locks its boot; whoever changes a host, or what is in use there, that host.
-All of them at once, before anything is changed: what is read afterwards stays so until the transaction ends.
-SQLite has one writer at a time, which is all of it.
+A transaction that moves an instance first locks its boot; one that changes a host or its use locks the host.
+All locks are taken before the first write, so that rows read afterwards stay unchanged until it ends. SQLite
+has one writer at a time and needs no locks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _boot, _instance, _place, _host = t.reservations.c, t.instances.c, t.placements.
 _child = t.children.c
 _IDS = sa.any_(sa.bindparam("ids", type_=ARRAY(sa.String)))
 _OF_INSTANCES = sa.select(_instance.reservation_id, _instance.caller_id).where(_instance.uuid == _IDS)
-# Whoever reads what a child tells may go on; whoever removes it waits.
+# Does not block readers of a child's changes; blocks its removal.
 _CHILDREN = (
     sa.select(_child.id)
     .where(_child.id == _IDS)
@@ -39,7 +39,7 @@ _GROUPS = (
     .distinct()
 )
 _CLAIMED = sa.select(_place.host_id).where(_place.uuid == _IDS, is_in(_place.state, CLAIMING))
-# Rows that refer to a host may go on being written.
+# Does not block writes of rows that refer to a host.
 _OF_HOSTS = sa.select(_host.id).order_by(_host.id).with_for_update(key_share=True)
 _HOSTS = _OF_HOSTS.where(_host.id == _IDS)
 _MORE = sa.any_(sa.bindparam("more", type_=ARRAY(sa.String)))
@@ -49,22 +49,22 @@ _ADVISORY = sa.select(sa.func.pg_advisory_xact_lock(_KEYS))
 
 
 def children(tx: Connection, child_ids: Iterable[str]) -> None:
-    """Lock children: none of them is removed before the transaction ends."""
+    """Lock children against removal until the transaction ends."""
     ids = sorted(set(child_ids))
     if ids and _is_needed(tx):
         tx.execute(_CHILDREN, {"ids": ids})
 
 
 def which_zones(tx: Connection) -> None:
-    """Lock which zones are children."""
+    """Lock the set of zones that are children."""
     if _is_needed(tx):
         _advisory(tx, [("children",)])
 
 
 def instances(tx: Connection, uuids: Sequence[str], more_hosts: Sequence[str] = ()) -> None:
-    """Lock the boots of these instances, their server groups, and the hosts on which they take something.
+    """Lock the boots of these instances, their server groups, and the hosts on which they have claims.
 
-    `more_hosts`: others, on which they may be placed.
+    `more_hosts`: other hosts, on which they may be placed.
     """
     if uuids and _is_needed(tx):
         ids = {"ids": list(uuids)}
@@ -80,14 +80,14 @@ def boots(tx: Connection, keys: Sequence[tuple[str, str]]) -> None:
 
 
 def call(tx: Connection, caller_id: str, reservation_id: str) -> None:
-    """Lock what a parent sends of one of its boots, of which nothing may be written yet."""
+    """Lock one of a parent's boots, which need not have a row yet."""
     if _is_needed(tx):
         _advisory(tx, [("call", caller_id, reservation_id)])
         boots(tx, [(reservation_id, caller_id)])
 
 
 def group(tx: Connection, caller_id: str, group_id: str) -> None:
-    """Lock where the instances of a server group are."""
+    """Lock the place of a server group."""
     if _is_needed(tx):
         _advisory(tx, [("group", caller_id, group_id)])
 
@@ -99,13 +99,13 @@ def hosts(tx: Connection, host_ids: Iterable[str]) -> None:
 
 
 def aggregates(tx: Connection) -> None:
-    """Lock which hosts are in which aggregates, and what those say of them."""
+    """Lock the aggregates, their hosts and their metadata."""
     if _is_needed(tx):
         _advisory(tx, [("aggregates",)])
 
 
 def everything(tx: Connection) -> None:
-    """Let no other transaction change anything; those that only read go on."""
+    """Block all other writers until the transaction ends; readers continue."""
     if _is_needed(tx):
         tables = ", ".join(table.name for table in (t.children, t.services, t.reservations, t.hosts))
         tx.execute(sa.text(f"LOCK TABLE {tables} IN EXCLUSIVE MODE"))
@@ -116,7 +116,7 @@ def _is_needed(tx: Connection) -> bool:
 
 
 def _advisory(tx: Connection, names: Iterable[Sequence[str]]) -> None:
-    """Two names of one number only wait for each other without need."""
+    """Take an advisory lock per name; names with the same number wait for each other, which does no harm."""
     keys = sorted({_number(name) for name in names})
     if keys:
         tx.execute(_ADVISORY, {"keys": keys})

@@ -1,4 +1,4 @@
-"""Placement rows: each one try to place an instance, moved only as `model.placement_moves` allows."""
+"""Placement rows, each one try to place an instance; they move only as `model.placement_moves` allows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OF_INSTANCES = Prepared(
     sa.select(t.placements).where(one_of(COLUMNS.uuid, "uuids")).order_by(COLUMNS.uuid, COLUMNS.number)
 )
 _UNSENT_BLOBS = sa.case((COLUMNS.state == PlacementState.INTENDED.value, COLUMNS.blobs), else_="[]")
-# Entries are the longest part of a row, and needed only until they were sent.
+# Entries are the longest part of a row and are not needed once they are sent.
 _WITHOUT_SENT_BLOBS = [_UNSENT_BLOBS.label("blobs") if c is COLUMNS.blobs else c for c in COLUMNS]
 _OF_BOOT = Prepared(
     sa.select(*_WITHOUT_SENT_BLOBS)
@@ -109,7 +109,7 @@ _OVERDUE = Prepared(
 
 @dataclass(frozen=True)
 class OnHost:
-    """A place on a host of this zone, and the resources that it takes there."""
+    """Place on a host of this zone, with the resources that it takes there."""
 
     host_id: str
     resources: Mapping[str, int]
@@ -117,7 +117,7 @@ class OnHost:
 
 @dataclass(frozen=True)
 class InChild:
-    """A place in a child zone, and the entries that the child tries, in order."""
+    """Place in a child zone, with the entries that the child tries, in order."""
 
     child_id: str
     blobs: tuple[str, ...]
@@ -128,7 +128,7 @@ Where = OnHost | InChild
 
 @dataclass(frozen=True)
 class Placement:
-    """One row. `number` is counted per instance; `entry_key` is "" where no sealed entry was used up.
+    """One row. `number` counts per instance; `entry_key` is "" where no sealed entry was used up.
 
     `is_fetched`: the agent of its host may know of it.
     """
@@ -157,19 +157,19 @@ def insert(tx: Connection, placements: Sequence[Placement]) -> None:
 
 
 def read(tx: Connection, *conditions: sa.ColumnElement[bool]) -> list[Placement]:
-    """Placements that meet all conditions, in order of instance and number; for queries of this package."""
+    """Read the placements that meet all conditions, in order of instance and number; for this package."""
     statement = sa.select(t.placements).where(*conditions).order_by(COLUMNS.uuid, COLUMNS.number)
     return [_from_row(row) for row in tx.execute(statement)]
 
 
 def read_one(tx: Connection, uuid: str, number: int) -> Placement:
-    """One placement. Raises NoResultFound where there is none."""
+    """Read one placement. Raises NoResultFound where there is none."""
     statement = sa.select(t.placements).where(COLUMNS.uuid == uuid, COLUMNS.number == number)
     return _from_row(tx.execute(statement).one())
 
 
 def unfinished_in(tx: Connection, child_id: str) -> list[Placement]:
-    """The placements in a child that are in no final state."""
+    """Read the placements in a child that are in no final state."""
     return read(tx, COLUMNS.child_id == child_id, is_in(COLUMNS.state, UNFINISHED))
 
 
@@ -180,20 +180,20 @@ def has_wanted(tx: Connection, caller_id: str) -> bool:
 
 
 def read_by_uuid(tx: Connection, uuids: Sequence[str]) -> list[Placement]:
-    """All placements of these instances, in order of instance and number."""
+    """Read all placements of these instances, in order of instance and number."""
     return [_from_row(row) for row in _OF_INSTANCES.all(tx, uuids=uuids)]
 
 
 def of_boot(tx: Connection, caller_id: str, reservation_id: str) -> list[Placement]:
-    """All placements of a boot, in order of instance and number; blobs only of what is still to be sent."""
+    """Read all placements of a boot, in order of instance and number; blobs of unsent placements only."""
     rows = _OF_BOOT.all(tx, reservation=reservation_id, caller=caller_id)
     return [_from_row(row) for row in rows]
 
 
-def unmarred(tx: Connection, uuids: Sequence[str]) -> Mapping[tuple[str, int], tuple[str, str]]:
-    """Return placement state and status of each of these instances that has no reason, as stored.
+def without_fault(tx: Connection, uuids: Sequence[str]) -> Mapping[tuple[str, int], tuple[str, str]]:
+    """Read placement state and status, as stored, of these instances without a reason.
 
-    By instance and number of its present placement.
+    The key is (uuid, number of the present placement).
     """
     rows = _PRESENT.all(tx, uuids=uuids)
     return {(uuid, number): (state, status) for uuid, number, state, status in rows}
@@ -210,19 +210,19 @@ def overdue_holds(tx: Connection, now: float, most: int) -> list[Placement]:
 
 
 def failed_hosts(tx: Connection, caller_id: str, reservation_id: str) -> frozenset[str]:
-    """Local hosts whose claim or build failed for this caller's reservation."""
+    """Read the local hosts whose claim or build failed for this caller's reservation."""
     rows = _FAILED_HOSTS.all(tx, reservation=reservation_id, caller=caller_id)
     return frozenset(row.host_id for row in rows)
 
 
 def unreliable_children(tx: Connection, caller_id: str, reservation_id: str) -> frozenset[str]:
-    """Children where more placements of this caller's reservation failed or were cancelled than are there."""
+    """Read the children where more placements of this reservation failed or were cancelled than hold."""
     values = {"reservation": reservation_id, "caller": caller_id}
     return frozenset(tx.execute(_BROKEN_PROMISES, values).scalars())
 
 
 def hosts_of(tx: Connection, caller_id: str, project_id: str, uuids: Collection[str]) -> frozenset[str]:
-    """Return the local hosts of those of these instances that this caller and project own."""
+    """Read the local hosts of the instances among `uuids` that this caller and project own."""
     if not uuids:
         return frozenset()
     instance = t.instances.c
@@ -237,7 +237,7 @@ def hosts_of(tx: Connection, caller_id: str, project_id: str, uuids: Collection[
 
 
 def used_entry_keys(tx: Connection, keys: Sequence[str]) -> frozenset[str]:
-    """Return the keys of those sealed entries that a placement has used up."""
+    """Select the keys of sealed entries that a placement has used up."""
     return frozenset(row.entry_key for row in _USED_KEYS.all(tx, keys=keys))
 
 
@@ -280,20 +280,20 @@ def move_all(
 ) -> list[Placement]:
     """Move placements from the state they were read in; return those that had not moved on since.
 
-    Leaving a state that takes resources of a local host gives them back in the same transaction, and the last
-    of an affinity group that leaves its place gives that back. A `hold_expires_at` of 0 keeps the stored one,
-    a reason of "" each one's own. Raises IllegalMove, with nothing written, for a move that is not in
+    A placement that leaves a claiming state releases its resources of a local host in the same transaction;
+    the last one of an affinity group releases the group's place. A `hold_expires_at` of 0 and a reason of ""
+    keep the stored values. Raises IllegalMove, with nothing written, for a move that is not in
     `model.placement_moves`, unless it is a `repair`.
     """
     placements = list(placements)
     if not repair:
         _check_legal(placements, to)
     values = {"b_to": to.value, "due_at": next_call_at, "why": reason, "held_until": hold_expires_at}
-    alike: dict[tuple[int, PlacementState], list[Placement]] = {}
+    grouped: dict[tuple[int, PlacementState], list[Placement]] = {}
     for p in placements:
-        alike.setdefault((p.number, p.state), []).append(p)
+        grouped.setdefault((p.number, p.state), []).append(p)
     moved: list[Placement] = []
-    for (number, state), of_state in alike.items():
+    for (number, state), of_state in grouped.items():
         by_uuid = {p.uuid: p for p in of_state}
         rows = _MOVE.all(tx, uuids=sorted(by_uuid), b_number=number, b_from=state.value, **values)
         moved += [by_uuid[row.uuid] for row in rows]
@@ -320,13 +320,13 @@ def _check_legal(placements: Sequence[Placement], to: PlacementState) -> None:
 
 
 def shorten_holds(tx: Connection, keys: Sequence[tuple[str, int]], until: float) -> None:
-    """End the holds of those of these placements that are HELD at `until` (epoch seconds), or before."""
+    """Shorten the holds of HELD placements among `keys` to `until` (epoch seconds) at the latest."""
     rows = [{"b_uuid": uuid, "b_number": number, "b_until": until} for uuid, number in keys]
     _SHORTEN.run_many(tx, rows)
 
 
 def postpone(tx: Connection, placements: Sequence[Placement], due_after: Callable[[int], float]) -> None:
-    """Count one more unanswered call of each; `due_after` returns for a count when the next one is due."""
+    """Count one more unanswered call of each; `due_after` maps the count to the time of the next call."""
     for p in placements:
         tx.execute(
             sa.update(t.placements)

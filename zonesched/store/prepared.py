@@ -1,8 +1,8 @@
-"""Statements that are compiled once and run on the driver's own cursor: most of what a boot reads and writes.
+"""Statements that are compiled once and run on the driver's own cursor; a boot uses hardly any others.
 
-To build a statement, find it in SQLAlchemy's cache and wrap its result costs several times what the database
-takes for it. Such a statement is written once, with `bindparam` for all that varies and `one_of` for lists,
-and gives its rows as named tuples. Errors are SQLAlchemy's, as from its own `execute`.
+SQLAlchemy takes several times as long to build a statement, find it in its cache and wrap its result as the
+database takes to run it. A prepared statement is written once, with `bindparam` for values and `one_of` for
+lists, and returns named tuples. It raises SQLAlchemy's errors, as `execute` does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 
 class TextList(sa.TypeDecorator[Sequence[str]]):
-    """A list of texts as one parameter: an array for PostgreSQL, JSON for SQLite."""
+    """List of texts as one parameter: an array for PostgreSQL, JSON for SQLite."""
 
     impl = sa.Text
     cache_ok = True
@@ -42,7 +42,7 @@ class one_of(sa.ColumnElement[bool]):  # noqa: N801 - reads like SQLAlchemy's ow
 
     inherit_cache = False
     type = sa.Boolean()
-    # Else it would be compared with 1, which no index helps with.
+    # Else SQLAlchemy would compare it with 1, which prevents the use of an index.
     _is_implicitly_boolean = True
 
     def __init__(self, column: sa.ColumnElement[Any], parameter: str) -> None:
@@ -70,7 +70,7 @@ def is_in(column: sa.ColumnElement[Any], members: Iterable[enum.Enum]) -> sa.Col
 
 @dataclass(frozen=True)
 class _Form:
-    """A statement for one dialect. `arrange` makes of values by name what the driver takes."""
+    """Statement compiled for one dialect. `arrange` turns values by name into the driver's parameters."""
 
     text: str
     constants: Mapping[str, Any]
@@ -95,13 +95,13 @@ class Prepared:
         self._forms: dict[str, _Form] = {}
 
     def all(self, tx: Connection, **values: Any) -> list[Any]:
-        """The rows."""
+        """Return all rows."""
         form = self._form(tx.dialect)
         cursor = self._run(tx, form, "execute", form.parameters(values))
         return list(map(form.make_row, cursor.fetchall()))
 
     def first(self, tx: Connection, **values: Any) -> Any:
-        """The first row; None if there is none."""
+        """Return the first row; None if there is none."""
         found = self.all(tx, **values)
         return found[0] if found else None
 
@@ -111,7 +111,7 @@ class Prepared:
         return int(self._run(tx, form, "execute", form.parameters(values)).rowcount)
 
     def run_many(self, tx: Connection, rows: Sequence[Mapping[str, Any]], **shared: Any) -> int:
-        """Run once for each of `rows`, the `shared` values in each; how many rows were written."""
+        """Run once for each of `rows`, each with the `shared` values; return the number of rows written."""
         if not rows:
             return 0
         form = self._form(tx.dialect)
@@ -129,7 +129,7 @@ class Prepared:
 
 
 def run_text(tx: Connection, text: str) -> None:
-    """Run SQL without parameters as it stands."""
+    """Run SQL text without parameters."""
     _on_cursor(tx, "execute", text, ())
 
 
@@ -140,7 +140,7 @@ def _on_cursor(tx: Connection, how: str, text: str, parameters: Any) -> Any:
         getattr(cursor, how)(text, parameters)
     except dialect.loaded_dbapi.Error as error:
         if dialect.is_disconnect(error, tx.connection.dbapi_connection, cursor):
-            # Its pool is not to hand it out again.
+            # The pool must not hand out this connection again.
             tx.invalidate(error)
         base = dialect.loaded_dbapi.Error
         raise DBAPIError.instance(text, None, error, base, hide_parameters=True, dialect=dialect) from error
@@ -152,7 +152,7 @@ def _compile(statement: Any, dialect: Dialect) -> _Form:
     processors = {
         name: processor
         for name, bind in compiled.binds.items()
-        # Floats come as floats: to make them so once more takes time for each of a thousand rows.
+        # The driver returns floats: a second conversion would cost time for each of a thousand rows.
         if not isinstance(bind.type, sa.Float)
         and (processor := bind.type.dialect_impl(dialect).bind_processor(dialect)) is not None
     }

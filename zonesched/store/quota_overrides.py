@@ -1,4 +1,4 @@
-"""The limits of single projects and parents, in place of the zone's for all of them."""
+"""Quota overrides of single projects and parents."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from zonesched.store import tables as t
 
 COLUMNS = t.own_limits.c
 QuotaOverrides = Mapping[str, Mapping[str, int]]
-"""Quota overrides by name of the quota, of every project (by its id) and parent (by its user's id)."""
+"""Quota overrides by project id or parent's user id, then by the name of the quota."""
 
 
 def read_all(tx: Connection) -> QuotaOverrides:
-    """All of them; who has none is not there."""
+    """Read all quota overrides; a project or parent without any is left out."""
     found: dict[str, dict[str, int]] = {}
     for row in tx.execute(sa.select(t.own_limits).order_by(COLUMNS.subject, COLUMNS.name)):
         found.setdefault(row.subject, {})[row.name] = row.most
@@ -23,7 +23,7 @@ def read_all(tx: Connection) -> QuotaOverrides:
 
 
 def write(tx: Connection, subject: str, wanted: Mapping[str, int | None]) -> None:
-    """Set the limits that are named, or with None take them back; the others stay."""
+    """Set the named overrides, or remove those given as None; the others stay."""
     which = (COLUMNS.subject == subject, COLUMNS.name.in_(list(wanted)))
     tx.execute(sa.delete(t.own_limits).where(*which))
     given = {name: most for name, most in wanted.items() if most is not None}
@@ -32,5 +32,5 @@ def write(tx: Connection, subject: str, wanted: Mapping[str, int | None]) -> Non
 
 
 def forget(tx: Connection, subject: str) -> None:
-    """Take all of one back."""
+    """Remove all overrides of one project or parent."""
     tx.execute(sa.delete(t.own_limits).where(COLUMNS.subject == subject))

@@ -1,7 +1,7 @@
 """Removal of hosts and of agents' services.
 
-A table in memory learns of a removed host by a number that grows with each removal: then it asks which hosts
-there are. Nothing is kept of a host that is gone.
+No row of a removed host stays. A table in memory learns of it by a count of removals: when the count
+has grown, the table reads the ids of all hosts.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from zonesched.store.prepared import is_in
 
 
 def remove_host(tx: Connection, host_id: str) -> bool:
-    """Remove a host with its rows; False, with nothing done, while claims are on it.
+    """Remove a host with its rows; False, with nothing done, while it has claims.
 
-    A place that only waits for the host's agent to come back ends with the host.
+    A RELEASING place, which only waits for the host's agent, ends with the host.
     """
-    # As an agent's report does it: its service's row first, then the host, which claims wait for too.
+    # The same lock order as an agent's report: the service's row, then the host.
     service = sa.select(t.services.c.id).join(t.hosts).where(t.hosts.c.id == host_id)
     tx.execute(service.with_for_update(of=t.services))
     locks.hosts(tx, [host_id])

@@ -1,6 +1,6 @@
-"""Writes that only a repair makes: rows are brought to what other rows say, and no instance is ended.
+"""Writes that only a repair makes: they adapt rows to other rows and end no instance.
 
-Each needs `identity.next_change` before it in the same transaction.
+Each needs an earlier `identity.next_change` in the same transaction.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _inventory, _place, _instance, _reservation = (
 # -- hosts -------------------------------------------------------------------------------------------------
 
 
-def settle_used(tx: Connection, change: int, host_id: str, resource_class: str) -> bool:
-    """Let `used` be what the claims take; False for a host that is not there any more.
+def recompute_used(tx: Connection, change: int, host_id: str, resource_class: str) -> bool:
+    """Set `used` to the sum of the claims; False for a host that no longer exists.
 
-    A class that the host does not have any more is written as one that has shrunk to nothing.
+    A class that the host no longer has gets an inventory with a total of 0.
     """
     claimed = _claimed(tx, host_id)[resource_class]
     this = sa.and_(_inventory.host_id == host_id, _inventory.resource_class == resource_class)
@@ -59,7 +59,7 @@ def settle_used(tx: Connection, change: int, host_id: str, resource_class: str) 
 
 
 def note_excess(tx: Connection, change: int, host_id: str, resource_class: str) -> bool:
-    """Let a host with more than its capacity count as one that shrank; False where it has not."""
+    """Record a use above the capacity as that of a host that shrank; False if the use is not above it."""
     this = sa.and_(_inventory.host_id == host_id, _inventory.resource_class == resource_class)
     above = sa.and_(_inventory.used > _inventory.capacity, _inventory.used > _inventory.shrunk_used)
     noted = tx.execute(
@@ -111,7 +111,7 @@ def is_leased(tx: Connection, caller_id: str, reservation_id: str, now: float) -
 
 
 def make_due(tx: Connection, caller_id: str, reservation_id: str, now: float) -> bool:
-    """A boot of this zone's users is due now, settled or not; False for one that there is not."""
+    """Make a boot of this zone's users due now, settled or not; False if it does not exist."""
     statement = (
         sa.update(t.reservations)
         .where(*_boot(caller_id, reservation_id))
@@ -120,7 +120,7 @@ def make_due(tx: Connection, caller_id: str, reservation_id: str, now: float) ->
             state=ReservationState.OPEN.value,
             next_work_at=now,
             lease_expires_at=0.0,
-            # A paused worker must not take back what was just said.
+            # A paused worker must not overwrite this decision.
             lease_number=_reservation.lease_number + 1,
             pokes=_reservation.pokes + 1,
         )
@@ -129,7 +129,7 @@ def make_due(tx: Connection, caller_id: str, reservation_id: str, now: float) ->
 
 
 def recount(tx: Connection, caller_id: str, reservation_id: str) -> int:
-    """Let a boot say how many instances it has; one without any is forgotten. How many it has."""
+    """Set a boot's number of instances to its rows and return it; a boot without any is deleted."""
     members = sa.select(sa.func.count()).where(
         _instance.reservation_id == reservation_id, _instance.caller_id == caller_id
     )
@@ -144,7 +144,7 @@ def recount(tx: Connection, caller_id: str, reservation_id: str) -> int:
 
 
 def restore_boot(tx: Connection, zone_uuid: str, uuid: str, now: float) -> bool:
-    """Write the missing boot of an instance from what it and its places say; False if it is there."""
+    """Restore the missing boot of an instance from its row and placements; False if the boot exists."""
     orphan = instances.read_by_uuid(tx, [uuid]).get(uuid)
     if orphan is None:
         return False
@@ -170,7 +170,7 @@ def restore_boot(tx: Connection, zone_uuid: str, uuid: str, now: float) -> bool:
 
 
 def _spec_of(orphan: Instance, places: Sequence[Placement]) -> RequestSpec:
-    """Rebuild the known parts of the request: its size from the claims on a host, the image's properties."""
+    """Rebuild the known parts of the request: the size from the claims on a host, the image properties."""
     amounts: dict[str, int] = {}
     for place in places:
         if isinstance(place.where, OnHost):
@@ -194,9 +194,9 @@ def _spec_of(orphan: Instance, places: Sequence[Placement]) -> RequestSpec:
 
 
 def restore_instance(tx: Connection, change: int, uuid: str, now: float) -> bool:
-    """Write the missing instance of living places from its boot; False where the boot is missing as well.
+    """Restore the missing instance of living placements from its boot; False if the boot is missing too.
 
-    It is ACTIVE on a local host until its agent reports otherwise, and UNKNOWN in a child until that reports.
+    It is ACTIVE on a local host until the agent reports otherwise, and UNKNOWN in a child until it reports.
     """
     living = [p for p in placements.read_by_uuid(tx, [uuid]) if p.state in PROMISED]
     if not living:
@@ -232,7 +232,7 @@ def _boot(caller_id: str, reservation_id: str) -> tuple[sa.ColumnElement[bool], 
 
 
 def keep_entry_once(tx: Connection, entry_key: str) -> int:
-    """Let the first of the places that used an entry keep it; how many others did not."""
+    """Let the first placement that used an entry keep it; return the number of the others."""
     used = placements.read(tx, _place.entry_key == entry_key)
     _, *others = sorted(used, key=lambda p: (p.retained_until, p.uuid, p.number))
     for other in others:
@@ -248,7 +248,7 @@ def keep_entry_once(tx: Connection, entry_key: str) -> int:
 
 
 def leave_group(tx: Connection, change: int, uuids: Sequence[str]) -> None:
-    """Instances are members of their group no more; they stay where they are."""
+    """Remove instances from their group; they stay where they are."""
     for some in claims.chunks(sorted(uuids)):
         tx.execute(
             sa.update(t.instances).where(_instance.uuid.in_(some)).values(group_id="", changed_seq=change)

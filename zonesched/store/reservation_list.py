@@ -21,7 +21,7 @@ _SAME_BOOT = sa.and_(_INSTANCE.reservation_id == _BOOT.id, _INSTANCE.caller_id =
 
 @dataclass(frozen=True)
 class ListedBoot:
-    """A boot, the name of its first instance, and how many of its instances are in which status."""
+    """Boot with the name of its first instance and the count of its instances by status."""
 
     reservation: Reservation
     name: str
@@ -29,7 +29,7 @@ class ListedBoot:
 
 
 def page(tx: Connection, scope: Scope, marker: str, limit: int) -> list[ListedBoot]:
-    """Boots with an instance that is not deleted, newest first, after the marker ("" for the first page).
+    """Read a page of boots that are not deleted as a whole, newest first, after `marker` ("": the first).
 
     Raises LookupError for a marker that names no boot.
     """
@@ -67,7 +67,7 @@ Key = tuple[str, str]
 def _count(
     tx: Connection, boots: Sequence[Reservation]
 ) -> tuple[Mapping[Key, Mapping[InstanceStatus, int]], Mapping[Key, str]]:
-    """Counts by status, and the lowest name, of each boot's instances, by (caller id, reservation id)."""
+    """Count each boot's instances by status, and find the lowest name, by (caller id, reservation id)."""
     column = _INSTANCE
     statement = (
         sa.select(

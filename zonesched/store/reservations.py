@@ -1,4 +1,4 @@
-"""Reservations, and the lease under which one worker works on one."""
+"""Reservations, and their leases: one worker at a time works on a reservation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = t.reservations.c
 
 
 class ReservationState(enum.Enum):
-    """OPEN: a worker of this zone has work left. SETTLED: it has none. SERVED: sent by a parent."""
+    """OPEN: workers have work left. SETTLED: they have none. SERVED: a parent sent the reservation."""
 
     OPEN = "open"
     SETTLED = "settled"
@@ -117,7 +117,7 @@ def of_request(
     idempotency_key: str = "",
     fingerprint: str = "",
 ) -> Reservation:
-    """The row of a request that nobody has worked on yet."""
+    """Make the row of a request that no worker has begun yet."""
     return Reservation(
         id=reservation_id,
         caller_id=caller_id,
@@ -138,7 +138,7 @@ def of_request(
 
 @dataclass(frozen=True)
 class Lease:
-    """The right to work on one reservation; a write under an old number is refused.
+    """Right of one worker to work on a reservation; a write under an old number is refused.
 
     `traced_by`: the id of the user's call, for logs.
     """
@@ -156,7 +156,7 @@ def insert(tx: Connection, r: Reservation) -> None:
 
 
 def insert_leased(tx: Connection, r: Reservation, now: float, duration_s: float) -> Lease:
-    """Add a row with a lease for the caller, as `insert` does."""
+    """Add a row as `insert` does, leased to the caller."""
     lease = Lease(r.id, r.caller_id, 1, duration_s, r.spec.traced_by)
     leased = {"lease_number": lease.number, "lease_expires_at": now + duration_s}
     _INSERT.run(tx, **_to_row(r) | leased)
@@ -190,7 +190,7 @@ def _to_row(r: Reservation) -> dict[str, Any]:
 def of_idempotency_key(
     tx: Connection, caller_id: str, project_id: str, idempotency_key: str
 ) -> Reservation | None:
-    """The reservation that a project has made under this key, None where there is none yet."""
+    """Read the reservation that a project has made under this key; None where there is none yet."""
     statement = sa.select(t.reservations).where(
         COLUMNS.caller_id == caller_id,
         COLUMNS.project_id == project_id,
@@ -203,19 +203,19 @@ def of_idempotency_key(
 def read_page(
     tx: Connection, conditions: Sequence[Any], order: Sequence[Any], limit: int
 ) -> list[Reservation]:
-    """The first `limit` reservations that meet all conditions, in this order."""
+    """Read the first `limit` reservations that meet all conditions, in this order."""
     statement = sa.select(t.reservations).where(*conditions).order_by(*order).limit(limit)
     return [_from_row(row) for row in tx.execute(statement)]
 
 
 def read_ids(tx: Connection, ids: Sequence[str]) -> dict[tuple[str, str], Reservation]:
-    """The reservations of these ids, by (caller id, id)."""
+    """Read the reservations of these ids, by (caller id, id)."""
     found = map(_from_row, _OF_IDS.all(tx, ids=ids))
     return {(r.caller_id, r.id): r for r in found}
 
 
 def read_one(tx: Connection, caller_id: str, reservation_id: str) -> Reservation:
-    """Return a caller's reservation, which exists."""
+    """Read a caller's reservation, which must exist."""
     return _from_row(_ONE.all(tx, b_id=reservation_id, b_caller=caller_id)[0])
 
 
@@ -252,7 +252,7 @@ def give_back(
 ) -> None:
     """End the lease; does nothing when it is already over.
 
-    A wake-up since the worker last read the rows (the count is not `seen_wakes`) makes it due at once.
+    A wake-up since the worker last read the rows (the count is not `seen_wakes`) makes the boot due at once.
     """
     settled_at = now if state is ReservationState.SETTLED else 0.0
     _GIVE_BACK.run(
@@ -261,7 +261,7 @@ def give_back(
 
 
 def wake(tx: Connection, caller_id: str, reservation_id: str) -> None:
-    """Make a reservation due now, because something that it waits for has happened."""
+    """Make a reservation due now, after an event that it waits for."""
     tx.execute(
         sa.update(t.reservations)
         .where(COLUMNS.id == reservation_id, COLUMNS.caller_id == caller_id)
@@ -281,7 +281,7 @@ def traces_of_open(tx: Connection, reason: str) -> list[tuple[str, str, Decision
 
 
 def place_again(tx: Connection, caller_id: str, reservation_id: str) -> None:
-    """Make a reservation due now after a failed build, with as many selects as a new boot has."""
+    """Make a reservation due now after a failed build, with the select count of a new boot."""
     wake(tx, caller_id, reservation_id)
     tx.execute(
         sa.update(t.reservations)
@@ -341,7 +341,7 @@ def _from_row(row: Any) -> Reservation:
 def postpone(tx: Connection, lease: Lease, next_work_at: float) -> None:
     """End the lease with its work undone, due again at `next_work_at`; does nothing when it is already over.
 
-    Writes under this lease are refused from here on.
+    Later writes under this lease are refused.
     """
     tx.execute(
         sa.update(t.reservations)

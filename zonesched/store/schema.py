@@ -1,4 +1,4 @@
-"""The schema of a zone's database: how far it is, and bringing it up to date."""
+"""Schema of a zone's database: its state and its upgrade."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UPGRADE_LOCK = 0x7A6F6E65
 
 
 class SchemaState(enum.Enum):
-    """State of a database's schema: EMPTY has none yet, AHEAD is of a later version."""
+    """State of a database's schema. EMPTY: no tables yet. AHEAD: written by a later version."""
 
     EMPTY = "empty"
     BEHIND = "behind"
@@ -36,16 +36,16 @@ def state(store: Store) -> SchemaState:
 
 
 def upgrade(store: Store) -> None:
-    """Bring the schema up to date, all or nothing; processes that do so at the same time wait for each other.
+    """Upgrade the schema, all or nothing; concurrent upgrades wait for each other.
 
-    A schema of a later version is left as it is: its tables are this version's with additions.
+    The schema of a later version stays as it is: it only adds to the tables of this version.
     """
     store.write(_upgrade)
 
 
 @cache
 def revisions() -> tuple[str, ...]:
-    """All revisions of this version, newest first: files of the package, read once."""
+    """List all revisions of this version, newest first; the package's files are read once."""
     return tuple(script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions())
 
 
@@ -70,7 +70,7 @@ def _state(tx: Connection) -> SchemaState:
 
 def _config() -> Config:
     config = Config()
-    # A percent sign in the path would be read as an interpolation.
+    # A percent sign in the path would be taken for an interpolation.
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     return config

@@ -1,4 +1,4 @@
-"""Server groups of this zone's projects, and the instances that are in them."""
+"""Server groups of this zone's projects, and their instances."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ORDER = (COLUMNS.created_at, COLUMNS.id)
 
 @dataclass(frozen=True)
 class OwnedGroup:
-    """One row: a group, its name (which may repeat), and whose it is."""
+    """One row: a group, its name (not unique) and its owner."""
 
     group: ServerGroup
     name: str
@@ -32,12 +32,12 @@ class OwnedGroup:
 
 @dataclass(frozen=True)
 class AllProjects:
-    """The groups of all projects."""
+    """Groups of all projects."""
 
 
 @dataclass(frozen=True)
 class OneProject:
-    """The groups of one project."""
+    """Groups of one project."""
 
     project_id: str
 
@@ -58,19 +58,19 @@ def insert(tx: Connection, owned: OwnedGroup) -> None:
 
 
 def read_one(tx: Connection, group_id: str) -> OwnedGroup | None:
-    """One group, None where there is none of this id."""
+    """Read one group; None where there is none of this id."""
     row = tx.execute(sa.select(t.server_groups).where(COLUMNS.id == group_id)).first()
     return None if row is None else _from_row(row)
 
 
 def named(tx: Connection, project_id: str, name: str) -> list[OwnedGroup]:
-    """The groups of a project that have this name, oldest first."""
+    """Read the groups of a project that have this name, oldest first."""
     statement = sa.select(t.server_groups).where(COLUMNS.project_id == project_id, COLUMNS.name == name)
     return [_from_row(row) for row in tx.execute(statement.order_by(*_ORDER))]
 
 
 def page(tx: Connection, projects: AllProjects | OneProject, offset: int, limit: int) -> list[OwnedGroup]:
-    """At most `limit` groups of these projects, oldest first, without the first `offset`."""
+    """Read at most `limit` groups of these projects, oldest first, after the first `offset`."""
     statement = sa.select(t.server_groups)
     match projects:
         case OneProject(project_id):
@@ -88,18 +88,18 @@ def count(tx: Connection, project_id: str) -> int:
 
 
 def delete(tx: Connection, group_id: str) -> None:
-    """Forget a group; instances that are in it keep its id."""
+    """Delete a group; its instances keep its id."""
     tx.execute(sa.delete(t.server_groups).where(COLUMNS.id == group_id))
 
 
 def members(tx: Connection, caller_id: str, group_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
-    """The instances of each group that are not deleted, in the order in which they were made."""
+    """Read the instances of each group that are not deleted, oldest first."""
     instance = t.instances.c
     found: defaultdict[str, list[str]] = defaultdict(list)
     for some in claims.chunks(group_ids):
         statement = (
             sa.select(instance.group_id, instance.uuid)
-            # The first condition lets the planner use the index, which has rows with a group alone.
+            # The first condition lets the planner use the partial index.
             .where(instance.group_id != "", instance.group_id.in_(some), instance.caller_id == caller_id)
             .where(instance.status != InstanceStatus.DELETED.value)
             .order_by(instance.created_at, instance.reservation_id, instance.position)

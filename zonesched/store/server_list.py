@@ -17,19 +17,19 @@ COLUMNS = t.instances.c
 
 @dataclass(frozen=True)
 class Everybody:
-    """All instances of the zone, whoever sent them."""
+    """Scope: all instances of the zone."""
 
 
 @dataclass(frozen=True)
 class OfCaller:
-    """Rows of one sender: a parent's user, or this zone's uuid for all users of this zone."""
+    """Scope: the instances of one sender, a parent's user or this zone's uuid for its own users."""
 
     caller_id: str
 
 
 @dataclass(frozen=True)
 class OfProject:
-    """One project of one caller."""
+    """Scope: one project of one sender."""
 
     caller_id: str
     project_id: str
@@ -39,7 +39,7 @@ Scope = Everybody | OfCaller | OfProject
 
 
 def _in_scope(scope: Scope) -> list[sa.ColumnElement[bool]]:
-    """The conditions that keep to a scope."""
+    """Make the conditions of a scope."""
     match scope:
         case Everybody():
             return []
@@ -50,14 +50,14 @@ def _in_scope(scope: Scope) -> list[sa.ColumnElement[bool]]:
 
 
 def find(tx: Connection, scope: Scope, uuid: str) -> list[Instance]:
-    """The instance of this uuid, empty where the scope has none."""
+    """Read the instance of this uuid; empty where the scope has none."""
     statement = sa.select(t.instances).where(COLUMNS.uuid == uuid, *_in_scope(scope))
     return [instances.from_row(row) for row in tx.execute(statement)]
 
 
 @dataclass(frozen=True)
 class Page:
-    """Which instances, and which part of them; "" leaves a filter out."""
+    """Query of one page; "" leaves a filter out."""
 
     scope: Scope
     reservation_id: str
@@ -68,7 +68,7 @@ class Page:
 
 
 def page(tx: Connection, wanted: Page) -> list[Instance]:
-    """Instances newest first, after the marker; deleted ones only where that status is asked for.
+    """Read a page of instances, newest first, after the marker; deleted ones only for that status.
 
     Raises LookupError for a marker that names no instance of the scope.
     """

@@ -1,4 +1,4 @@
-"""The services of a zone, its own processes and compute agents: whose each is, when it was last heard of."""
+"""Services of a zone, its own processes and compute agents, with their owners and last heartbeats."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _HEARD_SINCE = Prepared(
 
 @dataclass(frozen=True)
 class Service:
-    """One row. `user_id` is the compute user it belongs to, of the zone's own processes the zone's uuid.
+    """One row. `user_id`: the compute user that owns it; the zone's uuid for the zone's own processes.
 
-    `topic`: what hints for it are addressed to; `report_count`: how often it was written down as heard of.
+    `topic`: the address of its notifications; `report_count`: the number of heartbeats written.
     """
 
     id: str
@@ -55,7 +55,7 @@ class Service:
 
 @dataclass(frozen=True)
 class Heard:
-    """When services were last heard of, by id, and those that operators have forced down."""
+    """Last heartbeats of services, by id, and the services that operators have forced down."""
 
     at: Mapping[str, float]
     forced_down: frozenset[str]
@@ -64,18 +64,18 @@ class Heard:
 def is_up(last_seen_at: float, now: float, down_time_s: float) -> bool:
     """Tell whether an agent with this last heartbeat is up.
 
-    A time far ahead comes from a clock since set back.
+    A heartbeat far in the future comes from a clock that has been set back since.
     """
     return abs(now - last_seen_at) <= down_time_s
 
 
 def read_all(tx: Connection) -> Mapping[str, Service]:
-    """All services by id."""
+    """Read all services by id."""
     return {row.id: Service(*row) for row in tx.execute(sa.select(t.services).order_by(COLUMNS.name))}
 
 
 def heard_since(tx: Connection, moment: float) -> Heard:
-    """The services that were heard of at `moment` or later, and all that are forced down."""
+    """Read the services with a heartbeat at `moment` or later, and all that are forced down."""
     rows = _HEARD_SINCE.all(tx, moment=moment)
     return Heard(
         {row.id: row.last_seen_at for row in rows if row.last_seen_at >= moment},
@@ -84,12 +84,12 @@ def heard_since(tx: Connection, moment: float) -> Heard:
 
 
 def set_forced_down(tx: Connection, service_id: str, forced_down: bool) -> None:
-    """Let an agent count as dead, or by its beats again."""
+    """Force an agent down, or judge it by its heartbeats again."""
     tx.execute(sa.update(t.services).where(COLUMNS.id == service_id).values(forced_down=forced_down))
 
 
 def own(tx: Connection, name: str, user_id: str) -> Service:
-    """The user's service of that name. Raises NotFound, and Forbidden for another user's."""
+    """Read the user's service of that name. Raises NotFound, and Forbidden for another user's."""
     row = _NAMED.first(tx, wanted=name)
     if row is None:
         raise NotFound(f"There is no service {name}.", code="service_unknown", field="service")
@@ -104,7 +104,7 @@ def own(tx: Connection, name: str, user_id: str) -> Service:
 
 
 def register(tx: Connection, name: str, user_id: str, now: float, new_id: str) -> Service:
-    """The service of that name, heard of now: a new one, the user's own, or one whose user is no more.
+    """Register the service of that name with a heartbeat now; one whose user was deleted goes to this user.
 
     Raises Forbidden for a service that belongs to another user.
     """
@@ -120,28 +120,28 @@ def register(tx: Connection, name: str, user_id: str, now: float, new_id: str) -
 
 
 def register_process(tx: Connection, name: str, zone_uuid: str, now: float, new_id: str) -> None:
-    """A process of the zone itself was heard of now. Raises Forbidden for a name that an agent bears."""
+    """Register a process of the zone with a heartbeat now. Raises Forbidden for the name of an agent."""
     row = _NAMED.first(tx, wanted=name)
     binary = Binary.SCHEDULER.value
     if row is None:
         one = Service(new_id, name, zone_uuid, now, binary=binary, topic=SCHEDULER, report_count=1)
         tx.execute(sa.insert(t.services).values(**vars(one)))
     elif row.binary != binary:
-        raise Forbidden(f"An agent bears the name {name}.", code="service_belongs_to_another_user")
+        raise Forbidden(f"An agent has the name {name}.", code="service_belongs_to_another_user")
     else:
         heard(tx, [row.id], now)
 
 
 def heard(tx: Connection, service_ids: Sequence[str], now: float) -> None:
-    """These services were heard of now; those that are no more stay so."""
+    """Write a heartbeat of these services now; removed services stay removed."""
     if len(service_ids) > 1:
-        # In order: two processes may write down the same services.
+        # In order: two processes may write the same services.
         _LOCK.all(tx, ids=service_ids)
     _HEARD.run(tx, ids=service_ids, now=now)
 
 
-def silent_agents(tx: Connection, before: float) -> list[Service]:
-    """The agents of which nothing was heard since then."""
+def agents_unheard_since(tx: Connection, before: float) -> list[Service]:
+    """Read the agents without a heartbeat since `before`."""
     found = tx.execute(
         sa.select(t.services).where(COLUMNS.last_seen_at < before, COLUMNS.binary == Binary.AGENT.value)
     )
@@ -149,7 +149,7 @@ def silent_agents(tx: Connection, before: float) -> list[Service]:
 
 
 def addresses(tx: Connection, host_ids: Sequence[str]) -> frozenset[tuple[str, str]]:
-    """Topic and name of the agents that have these hosts."""
+    """Read topic and name of the agents of these hosts."""
     found: set[tuple[str, str]] = set()
     for some in claims.chunks(host_ids):
         statement = (

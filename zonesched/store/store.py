@@ -1,4 +1,4 @@
-"""The store session: one of the four seams. Every read and write of rows goes through `read` or `write`."""
+"""The store session, one of the four seams: every read and write of rows goes through `read` or `write`."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ log = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = 30_000
 CACHE_KB = 16 * 1024
-"""SQLite's cache for each connection in use: the pages that a boot of a thousand instances changes."""
+"""SQLite's cache per connection in use: it holds the pages that a boot of a thousand instances changes."""
 
 CHECKPOINT_PAGES = 4_000
-"""SQLite moves so many pages at once from its log into the database: what many boots change, once."""
+"""Pages of SQLite's log per checkpoint: many boots change the same pages, which are copied once."""
 
 FULL_RETRY_S = 30
-"""When to come again: people make room on a disk."""
+"""Retry-After of a full disk, which people free."""
 
 RERUNS = 5
 
@@ -54,14 +54,14 @@ class Store:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._is_sqlite = engine.dialect.name == "sqlite"
-        # SQLite has one writer at a time: waiting here is in turn, its own busy back-off is not.
+        # SQLite has one writer at a time: writers queue here, since its own busy back-off is unfair.
         self._group = GroupCommit(self._write_transaction)
 
     @classmethod
     def open(cls, database_url: str) -> Store:
-        """The store at an SQLAlchemy URL; SQLite runs in WAL mode with synchronous=FULL.
+        """Open the store at an SQLAlchemy URL; SQLite runs in WAL mode with synchronous=FULL.
 
-        Raises ConfigError for a URL that is none or whose folder cannot be made. Connects to nothing yet.
+        Raises ConfigError for an invalid URL or a folder that cannot be made. Does not connect yet.
         """
         try:
             return cls(_engine(sa.make_url(database_url)))
@@ -96,7 +96,7 @@ class Store:
             except DBAPIError as error:
                 if _is_full(error):
                     log.error("nothing can be written: %s", error.orig)
-                    message = "This zone's database has no room for more."
+                    message = "This zone's database is full."
                     raise DatabaseFull(message, FULL_RETRY_S) from error
                 if not _is_conflict(error):
                     raise
@@ -116,7 +116,7 @@ class Store:
             yield tx
 
     def _begin(self, tx: Connection, statement: str) -> None:
-        # By hand, and not by an event of the engine: those cost each statement after it as well.
+        # Not by an event of the engine, which would slow down every later statement as well.
         if self._is_sqlite:
             run_text(tx, statement)
 
@@ -146,14 +146,14 @@ def _own_file(path: Path) -> None:
         raise ConfigError(
             f"Option database_url: its folder cannot be made: {error.strerror}.", field="database_url"
         ) from error
-    # Where this cannot be done, connecting says why.
+    # If this fails, connecting reports the reason.
     with suppress(OSError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     refuse_if_shared(path, "database_url")
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
-    # Transactions are begun by hand, so that a write can take its lock at once.
+    # Transactions are begun explicitly, so that a write can take its lock at once.
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode=WAL")

@@ -35,11 +35,11 @@ metadata = MetaData(
 UUID = String(36)
 NAME = String(255)
 
-# What a project or a parent may have in place of the options that count for all.
+# Quota overrides of projects and parents.
 own_limits = Table(
     "own_limits",
     metadata,
-    # A project's id, or the id of a parent's user: the names of their limits differ.
+    # A project's id, or the id of a parent's user; the names of their quotas differ.
     Column("subject", NAME, primary_key=True),
     Column("name", String(64), primary_key=True),
     Column("most", BigInteger, nullable=False),
@@ -60,7 +60,7 @@ counters = Table(
     Column("value", BigInteger, nullable=False),
 )
 
-# Whose are the numbers above `after`: of the process that started then, until the next one's.
+# The epoch of the change numbers above `after`, up to the next row's.
 epochs = Table(
     "epochs",
     metadata,
@@ -76,7 +76,7 @@ users = Table(
     Column("role", String(16), nullable=False),
     Column("project_id", NAME, nullable=False),
     Column("secret", Text, nullable=False),
-    # Of a parent, in place of the option of this name; "default" leaves it to the option.
+    # Overrides the option of this name for a parent; "default" leaves it to the option.
     Column("explain_to_parent", String(16), nullable=False),
     Column("created_at", Float, nullable=False),
 )
@@ -124,7 +124,7 @@ children = Table(
     Column("weight_offset", Float, nullable=False),
     Column("weight_scale", Float, nullable=False),
     Column("cursor", String(256), nullable=False),
-    # What the zone calls itself; null until it has answered. No zone is a child twice.
+    # The uuid that the zone reports; null until it has answered. No zone is a child twice.
     Column("zone_uuid", UUID, unique=True, index=True),
 )
 
@@ -135,9 +135,9 @@ services = Table(
     Column("name", NAME, nullable=False, unique=True),
     Column("user_id", UUID, nullable=False),
     Column("last_seen_at", Float, nullable=False, index=True),
-    # An operator says that the agent is dead, whatever it says itself.
+    # An operator has declared the agent dead, despite its heartbeats.
     Column("forced_down", Boolean, nullable=False, index=True),
-    # What serves under that name, what hints for it are addressed to, and how often it was heard of.
+    # The kind of service, the address of its notifications, and the count of its heartbeats.
     Column("binary", String(64), nullable=False),
     Column("topic", String(64), nullable=False),
     Column("report_count", BigInteger, nullable=False),
@@ -154,13 +154,13 @@ hosts = Table(
     Column("capabilities", Text, nullable=False),
     Column("traits", Text, nullable=False),
     Column("metrics", Text, nullable=False),
-    # What operators say of it; no report of its agent changes these three.
+    # Set by operators; reports of the agent do not change these three.
     Column("enabled", Boolean, nullable=False),
     Column("disabled_reason", NAME, nullable=False),
     Column("forced_down", Boolean, nullable=False),
-    # Since the last build that did not fail.
+    # Failed builds since the last successful one.
     Column("failed_builds", Integer, nullable=False),
-    # The last change of more than what is in use.
+    # The last change of anything but the use.
     Column("facts_seq", BigInteger, nullable=False),
     Column("changed_seq", BigInteger, nullable=False, index=True),
 )
@@ -169,7 +169,7 @@ aggregates = Table(
     "aggregates",
     metadata,
     Column("id", UUID, primary_key=True),
-    # The id that OpenStack's clients know it by; never used twice.
+    # The id for OpenStack's clients; never reused.
     Column("number", Integer, nullable=False, unique=True),
     Column("name", NAME, nullable=False, unique=True),
     Column("metadata", Text, nullable=False),
@@ -190,7 +190,7 @@ inventories = Table(
     Column("host_id", UUID, ForeignKey("hosts.id", ondelete="CASCADE"), primary_key=True),
     Column("resource_class", String(64), primary_key=True),
     Column("total", Integer, nullable=False),
-    # What the agent reports; beside it, what counts: see model.capacity.effective.
+    # As the agent reports them; the effective values are computed by model.capacity.effective.
     Column("reported_reserved", Integer, nullable=False),
     Column("reported_ratio", Float, nullable=False),
     Column("reserved", Integer, nullable=False),
@@ -200,11 +200,11 @@ inventories = Table(
     Column("step_size", Integer, nullable=False),
     Column("capacity", BigInteger, nullable=False),
     Column("used", BigInteger, nullable=False),
-    # What was used when the capacity last became less than it, else 0: claims may not have made it so.
+    # The use when the capacity last shrank below it, else 0: no claim has caused this excess.
     Column("shrunk_used", BigInteger, nullable=False),
-    # By how much its agent lastingly counts more than is claimed; negative for less.
+    # The agent's lasting count minus the claims.
     Column("agent_excess", BigInteger, nullable=False, server_default="0"),
-    # Rows lie in order of the key, so that a claim finds them with one look-up.
+    # Rows are stored in order of the key, so that a claim finds them with one look-up.
     sqlite_with_rowid=False,
 )
 
@@ -222,7 +222,7 @@ reservations = Table(
     "reservations",
     metadata,
     Column("id", UUID, primary_key=True),
-    # Who sent it: a parent's user, or this zone's own uuid for what its users asked for.
+    # The sender: a parent's user, or this zone's own uuid for its own users.
     Column("caller_id", UUID, primary_key=True),
     Column("project_id", NAME, nullable=False),
     Column("user_id", UUID, nullable=False),
@@ -238,10 +238,10 @@ reservations = Table(
     Column("lease_number", Integer, nullable=False),
     Column("lease_expires_at", Float, nullable=False),
     Column("next_work_at", Float, nullable=False),
-    # How often the reservation was woken, so that a worker sees that it was while it worked.
+    # The number of wake-ups, so that a worker notices one during its work.
     Column("pokes", Integer, nullable=False),
     Column("created_at", Float, nullable=False),
-    # When its worker last had nothing more to do; 0 before.
+    # When the boot was last settled; 0 before.
     Column("settled_at", Float, nullable=False),
     UniqueConstraint("caller_id", "project_id", "idempotency_key", name="uq_reservations_idempotency"),
     Index("ix_reservations_work", "state", "next_work_at"),
@@ -258,14 +258,14 @@ instances = Table(
     Column("position", Integer, nullable=False),
     Column("name", NAME, nullable=False),
     Column("kept", Text, nullable=False),
-    # What the host table counts instances by: the flavor, the image's properties, "" or a server group.
+    # The host table counts instances by flavor, image properties and server group ("" for none).
     Column("flavor_id", NAME, nullable=False),
     Column("image_key", Text, nullable=False),
     Column("group_id", NAME, nullable=False),
     Column("status", String(16), nullable=False),
     Column("reason", String(64), nullable=False),
     Column("attempt", Integer, nullable=False),
-    # Its builds that failed after they were confirmed, in this zone.
+    # Builds that failed after their confirm, in this zone.
     Column("failed_builds", Integer, nullable=False, server_default="0"),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
@@ -273,9 +273,9 @@ instances = Table(
     Index("ix_instances_changes", "caller_id", "changed_seq"),
     Index("ix_instances_status", "status", "updated_at"),
     Index("ix_instances_listing", "caller_id", "project_id", "created_at", "uuid"),
-    # As long as the listing's own: SQLite would walk the whole project to list one reservation otherwise.
+    # As long as the listing's index: else SQLite would walk the whole project to list one reservation.
     Index("ix_instances_reservation", "reservation_id", "caller_id", "project_id", "created_at", "uuid"),
-    # Of those in a group alone: the others cost nothing here.
+    # Partial: instances without a group cost nothing.
     Index(
         "ix_instances_group",
         "group_id",
@@ -289,7 +289,7 @@ placements = Table(
     "placements",
     metadata,
     Column("uuid", UUID, ForeignKey("instances.uuid"), primary_key=True),
-    # Counted by this zone per instance; for a child's place it is the attempt that the child is told.
+    # Counted by this zone per instance; the child knows it as the attempt.
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("caller_id", UUID, nullable=False),
     Column("reservation_id", UUID, nullable=False),
@@ -305,14 +305,14 @@ placements = Table(
     Column("retained_until", Float, nullable=False),
     Column("next_call_at", Float, nullable=False),
     Column("calls", Integer, nullable=False),
-    # Whether the agent of its host may know of it: what it never fetched cannot run there.
+    # True once the host's agent may know of it; a build that was never fetched cannot run there.
     Column("is_fetched", Boolean, nullable=False, server_default=false()),
     Index("ix_placements_host", "host_id", "state"),
     Index("ix_placements_reservation", "reservation_id", "caller_id"),
     Index("ix_placements_state", "state", "next_call_at"),
 )
 
-# Where the instances of an affinity group are: one of host_id and child_id.
+# The place of an affinity group: one of host_id and child_id.
 group_places = Table(
     "group_places",
     metadata,
@@ -329,7 +329,7 @@ inbound_builds = Table(
     Column("caller_id", UUID, primary_key=True),
     Column("attempt", Integer, primary_key=True, autoincrement=False),
     Column("reservation_id", UUID, nullable=False),
-    # The placement that stands for it now; 0 when none was made (a cancel that came first).
+    # Number of its present placement; 0 when a cancel came first.
     Column("number", Integer, nullable=False),
     # Entries not tried yet, opened, in order.
     Column("rest", Text, nullable=False),

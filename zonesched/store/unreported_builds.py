@@ -1,4 +1,4 @@
-"""Builds on local hosts that no agent has reported yet, and that will perhaps never be reported."""
+"""Builds on local hosts that no agent has reported yet."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _DOWN_HOSTS = Prepared(
 
 @dataclass(frozen=True)
 class Bounds:
-    """Moments in epoch seconds.
+    """Times in epoch seconds.
 
-    A build placed before `placed_before` is overdue; an agent is down unless it was last heard of between
+    A build placed before `placed_before` is overdue; an agent is down unless its last heartbeat is between
     `heard_after` and `heard_before`.
     """
 
@@ -50,11 +50,11 @@ class Bounds:
 
 
 def lost(tx: Connection, bounds: Bounds, limit: int) -> list[str]:
-    """At most `limit` instances whose build is overdue, or which an agent that is down never fetched."""
+    """Read at most `limit` instances whose build is overdue, or unfetched while its agent is down."""
     overdue = _OVERDUE.all(tx, placed_before=bounds.placed_before, max_rows=limit)
     if overdue:
         return [row.uuid for row in overdue]
-    # From the hosts, mostly none: of the builds there may be very many.
+    # Starts from the hosts that are down, mostly none: builds may be many.
     down = _DOWN_HOSTS.all(tx, heard_after=bounds.heard_after, heard_before=bounds.heard_before)
     if not down:
         return []

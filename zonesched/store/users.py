@@ -1,4 +1,4 @@
-"""Users of this zone, with what proves who they are (never the password itself)."""
+"""Users of this zone, with hashes of their passwords or secrets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BY_NAME = Prepared(sa.select(t.users).where(COLUMNS.name == sa.bindparam("name"
 class User:
     """One row. `secret` is the hash of a password or of a generated secret.
 
-    `explained`: how much of the refusal reasons a parent sees.
+    `explained`: the detail of refusal reasons that a parent sees.
     """
 
     id: str
@@ -53,35 +53,35 @@ def read_all(tx: Connection) -> list[User]:
 
 
 def read_by_name(tx: Connection, name: str) -> User | None:
-    """The user of that name."""
+    """Read the user of that name."""
     row = _BY_NAME.first(tx, name=name)
     return None if row is None else _from_row(row)
 
 
 def read_one(tx: Connection, user_id: str) -> User | None:
-    """One user by id."""
+    """Read one user by id."""
     return next(iter(_read(tx, COLUMNS.id == user_id)), None)
 
 
 def lock_admins(tx: Connection) -> list[User]:
-    """All admins, none of whom another transaction can delete before this one ends."""
+    """Read all admins and lock them against deletion until the transaction ends."""
     statement = sa.select(t.users).where(COLUMNS.role == Role.ADMIN.value).order_by(COLUMNS.id)
     return [_from_row(row) for row in tx.execute(statement.with_for_update())]
 
 
 def set_secret(tx: Connection, user_id: str, secret: str) -> bool:
-    """Replace what proves who a user is; false when there is no such user."""
+    """Replace the hash of a user's password or secret; False when there is no such user."""
     changed = sa.update(t.users).where(COLUMNS.id == user_id).values(secret=secret)
     return bool(tx.execute(changed).rowcount)
 
 
 def set_explained(tx: Connection, user_id: str, explained: Explained) -> None:
-    """Set how much of the refusal reasons a parent sees."""
+    """Set the detail of refusal reasons that a parent sees."""
     tx.execute(sa.update(t.users).where(COLUMNS.id == user_id).values(explain_to_parent=explained.value))
 
 
 def delete(tx: Connection, user_id: str) -> None:
-    """Forget a user."""
+    """Delete a user."""
     tx.execute(sa.delete(t.users).where(COLUMNS.id == user_id))
 
 

@@ -17,7 +17,7 @@ from zonesched.services.audit.audit import GRACE_S
 from zonesched.services.zone import Zone
 from zonesched.store import children as child_rows
 from zonesched.store import instances
-from zonesched.store.child_placements import PlaceBelow, lost_with_child, places_below
+from zonesched.store.child_placements import PlaceInChild, lost_with_child, places_in_child
 from zonesched.zones.client import ChildClient
 
 MAX_UNKNOWN = 100_000
@@ -30,7 +30,7 @@ class Unlike:
     """An inconsistency with the state of each side; None where a side has no row of that attempt."""
 
     inconsistency: Inconsistency
-    here: PlaceBelow | None
+    here: PlaceInChild | None
     below: InstanceChange | None
 
 
@@ -42,7 +42,7 @@ class _Edge:
     """
 
     child_id: str
-    here: Mapping[Key, PlaceBelow]
+    here: Mapping[Key, PlaceInChild]
     below: Mapping[Key, InstanceChange]
     callers: Mapping[str, str]
     lost: frozenset[Key]
@@ -78,18 +78,18 @@ def _overdue_before(zone: Zone) -> float:
 def _read(zone: Zone, child_id: str, ends_at: float) -> _Edge:
     """Read both sides, without the changes that the child has not reported yet. Raises ChildUnreachable."""
     client = zone.child_client(child_id).within(ends_at)
-    places, cursors = zone.store.read(lambda tx: (places_below(tx, child_id), child_rows.cursors(tx)))
+    places, cursors = zone.store.read(lambda tx: (places_in_child(tx, child_id), child_rows.cursors(tx)))
     max_lines = 2 * len(places) + MAX_UNKNOWN
-    told = {(item.uuid, item.attempt): item for item in _changes(zone, client, "", max_lines)}
+    theirs = {(item.uuid, item.attempt): item for item in _changes(zone, client, "", max_lines)}
     pending = {item.uuid for item in _changes(zone, client, cursors.get(child_id, ""), max_lines)}
-    uuids = sorted({p.uuid for p in places} | {uuid for uuid, _ in told})
+    uuids = sorted({p.uuid for p in places} | {uuid for uuid, _ in theirs})
     rows = zone.store.read(lambda tx: instances.read_by_uuid(tx, uuids))
-    lost = zone.store.read(lambda tx: lost_with_child(tx, sorted({uuid for uuid, _ in told})))
+    lost = zone.store.read(lambda tx: lost_with_child(tx, sorted({uuid for uuid, _ in theirs})))
     return _Edge(
         child_id,
         {(p.uuid, p.number): p for p in places if p.uuid not in pending},
         # Of what was lost with a child the sync takes nothing over.
-        {key: item for key, item in told.items() if item.uuid not in pending or key in lost},
+        {key: item for key, item in theirs.items() if item.uuid not in pending or key in lost},
         {uuid: row.caller_id for uuid, row in rows.items()},
         lost,
     )
@@ -111,11 +111,11 @@ def _changes(zone: Zone, client: ChildClient, cursor: str, max_lines: int) -> It
 def _lacking(edge: _Edge) -> Iterable[Unlike]:
     """Check that a placement that lives here and was confirmed in the child exists there."""
     for key, place in edge.here.items():
-        told = edge.below.get(key)
-        if _lives(place) and (told is None or told.status is InstanceStatus.DELETED):
-            there = "has deleted it" if told else "does not know it"
+        theirs = edge.below.get(key)
+        if _lives(place) and (theirs is None or theirs.status is InstanceStatus.DELETED):
+            there = "has deleted it" if theirs else "does not know it"
             found = Inconsistency("child_lacks_instance", _subject(edge, key), f"the child zone {there}")
-            yield Unlike(found, place, told)
+            yield Unlike(found, place, theirs)
 
 
 def _unknown(edge: _Edge, overdue_before: float) -> Iterable[Unlike]:
@@ -123,35 +123,35 @@ def _unknown(edge: _Edge, overdue_before: float) -> Iterable[Unlike]:
 
     A hold may live until it expires.
     """
-    for key, told in edge.below.items():
+    for key, theirs in edge.below.items():
         place = edge.here.get(key)
-        if told.status not in LIVING_STATUSES:
+        if theirs.status not in LIVING_STATUSES:
             continue
         if key in edge.lost:
             detail = "lost when its child zone was removed; a repair takes it back, or deletes it there"
         elif place is None:
             detail = "never placed there"
         elif place.state in FINAL and (
-            told.status is not InstanceStatus.BUILD or place.hold_expires_at < overdue_before
+            theirs.status is not InstanceStatus.BUILD or place.hold_expires_at < overdue_before
         ):
             detail = f"its place is {place.state.value}"
         else:
             continue
-        yield Unlike(Inconsistency("child_has_unknown_instance", _subject(edge, key), detail), place, told)
+        yield Unlike(Inconsistency("child_has_unknown_instance", _subject(edge, key), detail), place, theirs)
 
 
 def _status_differs(edge: _Edge) -> Iterable[Unlike]:
     """Check that an instance has the status that its child reported."""
     for key, place in edge.here.items():
-        told = edge.below.get(key)
-        if place.state is not PlacementState.CONFIRMED or place.status is None or told is None:
+        theirs = edge.below.get(key)
+        if place.state is not PlacementState.CONFIRMED or place.status is None or theirs is None:
             continue
-        if told.status is not InstanceStatus.DELETED and told.status is not place.status:
-            detail = f"{place.status.value} here, {told.status.value} below"
-            yield Unlike(Inconsistency("status_differs", _subject(edge, key), detail), place, told)
+        if theirs.status is not InstanceStatus.DELETED and theirs.status is not place.status:
+            detail = f"{place.status.value} here, {theirs.status.value} below"
+            yield Unlike(Inconsistency("status_differs", _subject(edge, key), detail), place, theirs)
 
 
-def _lives(place: PlaceBelow) -> bool:
+def _lives(place: PlaceInChild) -> bool:
     return place.state is PlacementState.CONFIRMED and place.status in LIVING_STATUSES
 
 

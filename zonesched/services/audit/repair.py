@@ -21,7 +21,7 @@ from zonesched.services.zone import Zone
 from zonesched.store import identity, locks
 from zonesched.store.store import Transaction
 
-MOST_ROUNDS = 5
+MAX_ROUNDS = 5
 WITH_ANOTHER = "repaired together with what stands above it"
 
 
@@ -58,7 +58,7 @@ def run(zone: Zone, *, dry_run: bool = False) -> list[RepairResult]:
 def _repair_local(repair: Repair) -> list[RepairResult]:
     """Repair in rounds: the repair of one kind can reveal another."""
     results: dict[Inconsistency, RepairResult] = {}
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         fresh = [found for found in audit.inconsistencies(repair.zone, repair.tx) if found not in results]
         if not fresh:
             break
@@ -80,15 +80,15 @@ def _repair_one(repair: Repair, found: Inconsistency) -> RepairResult:
 
 
 REPAIRS: dict[str, Callable[[Repair, Inconsistency], str]] = {
-    "claim_without_instance": repair_rows.settle_places,
-    "reservation_counts": repair_rows.settle_count,
-    "two_places": repair_rows.settle_places,
+    "claim_without_instance": repair_rows.keep_one_place,
+    "reservation_counts": repair_rows.recount,
+    "two_places": repair_rows.keep_one_place,
     "instance_without_place": repair_rows.find_or_end,
     "hold_overdue": repair_rows.end_hold,
     "reservation_overdue": repair_rows.make_due,
     "entry_used_twice": repair_rows.keep_entry_once,
-    "used_differs": repair_rows.settle_used,
-    "capacity_differs": repair_rows.settle_capacity,
+    "used_differs": repair_rows.recompute_used,
+    "capacity_differs": repair_rows.recompute_capacity,
     "over_capacity": repair_rows.note_excess,
     "group_place_unused": repair_rows.forget_group_place,
     "group_place_missing": repair_rows.gather_group,

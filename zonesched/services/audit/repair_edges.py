@@ -20,7 +20,7 @@ from zonesched.model.placement import (
 from zonesched.services.audit.audit_edges import Unlike
 from zonesched.services.audit.repair_rows import CannotTell, Repair
 from zonesched.store import instances, placements
-from zonesched.store.child_placements import PlaceBelow, lost_with_child, move_to_child
+from zonesched.store.child_placements import PlaceInChild, lost_with_child, move_to_child
 from zonesched.store.instances import Instance
 from zonesched.store.placements import InChild, Placement
 
@@ -114,9 +114,9 @@ def _put(
     )
 
 
-def _take_back(repair: Repair, subject: OfAttempt, told: InstanceChange) -> None:
+def _take_back(repair: Repair, subject: OfAttempt, theirs: InstanceChange) -> None:
     attempts = {subject.uuid: subject.attempt}
-    instances.set_attempts(repair.tx, repair.change, attempts, told.status, repair.now)
+    instances.set_attempts(repair.tx, repair.change, attempts, theirs.status, repair.now)
 
 
 def _believe(repair: Repair, unlike: Unlike) -> str:
@@ -148,7 +148,7 @@ def _as_compared(repair: Repair, unlike: Unlike) -> tuple[Placement, Instance]:
     raise CannotTell("it has moved since it was compared: run it again")
 
 
-def _still(seen: PlaceBelow, place: Placement, instance: Instance) -> bool:
+def _still(seen: PlaceInChild, place: Placement, instance: Instance) -> bool:
     return (seen.state, seen.status) == (place.state, instance.status) and instance.attempt == seen.number
 
 

@@ -65,7 +65,7 @@ class Repair:
 # -- places ------------------------------------------------------------------------------------------------
 
 
-def settle_places(repair: Repair, found: Inconsistency) -> str:
+def keep_one_place(repair: Repair, found: Inconsistency) -> str:
     """Leave one placement to an instance that is wanted, and none to one that has ended."""
     assert isinstance(found.subject, OfPlace | OfInstance)
     uuid = found.subject.uuid
@@ -77,7 +77,7 @@ def settle_places(repair: Repair, found: Inconsistency) -> str:
     if instance.status in ENDED_STATUSES:
         keeps_below = instance.status is InstanceStatus.ERROR
         unwanted = [p for p in places if isinstance(p.where, OnHost) or not keeps_below]
-        ended = _let_go(repair, unwanted)
+        ended = _release(repair, unwanted)
         return f"the instance is {instance.status.value}: {ended} let go" if ended else ""
     return _keep_one(repair, instance, places)
 
@@ -97,7 +97,7 @@ def _keep_one(repair: Repair, instance: Instance, places: Sequence[Placement]) -
     if kept.number != instance.attempt:
         attempts = {instance.uuid: kept.number}
         instances.set_attempts(repair.tx, repair.change, attempts, instance.status, repair.now)
-    ended = _let_go(repair, others)
+    ended = _release(repair, others)
     if not ended and kept.number == instance.attempt:
         return ""
     return f"place {kept.number} is kept, {ended} let go"
@@ -109,11 +109,11 @@ def _restore_or_release(repair: Repair, uuid: str, places: Sequence[Placement]) 
     if any(p.state in WANTED and not isinstance(p.where, OnHost) for p in places):
         raise CannotTell("neither instance nor boot say whose it is: what runs in the child is not ended")
     # Without its boot no agent is told to run it.
-    ended = _let_go(repair, places)
+    ended = _release(repair, places)
     return f"neither instance nor boot are there: {ended} let go" if ended else ""
 
 
-def _let_go(repair: Repair, places: Sequence[Placement]) -> str:
+def _release(repair: Repair, places: Sequence[Placement]) -> str:
     ended = [p for p in places if p.state in WANTED]
     end_unwanted(repair.tx, repair.change, ended, repair.now, "repaired")
     return " and ".join(f"place {p.number}" for p in ended)
@@ -184,7 +184,7 @@ def make_due(repair: Repair, found: Inconsistency) -> str:
     return "the boot is due now, under a new lease"
 
 
-def settle_count(repair: Repair, found: Inconsistency) -> str:
+def recount(repair: Repair, found: Inconsistency) -> str:
     """Set a boot's number to the instances that exist; write a new boot for an instance without one."""
     match found.subject:
         case OfReservation(id=reservation_id, caller_id=caller_id):
@@ -200,19 +200,19 @@ def settle_count(repair: Repair, found: Inconsistency) -> str:
 # -- hosts -------------------------------------------------------------------------------------------------
 
 
-def settle_used(repair: Repair, found: Inconsistency) -> str:
+def recompute_used(repair: Repair, found: Inconsistency) -> str:
     """Recompute the used amounts from the claims, which count."""
     assert isinstance(found.subject, OfInventory)
     host_id, name = found.subject.host_id, found.subject.resource_class
-    if not repairs.settle_used(repair.tx, repair.change, host_id, name):
+    if not repairs.recompute_used(repair.tx, repair.change, host_id, name):
         raise CannotTell("the host is not there any more: delete the instances that were on it")
     return "what is used is what the claims take"
 
 
-def settle_capacity(repair: Repair, found: Inconsistency) -> str:
+def recompute_capacity(repair: Repair, found: Inconsistency) -> str:
     """Recompute the capacity from the report, the operator's settings and the aggregates, which count."""
     assert isinstance(found.subject, OfInventory)
-    capacities.settle(repair.tx, [found.subject.host_id])
+    capacities.recompute(repair.tx, [found.subject.host_id])
     claims.touch_hosts(repair.tx, repair.change, [found.subject.host_id])
     return "the capacity is computed anew"
 

@@ -61,7 +61,7 @@ def _go_on(zone: Zone, boot: _Boot) -> None:
             return
         before = boot.position
         boot.take(step)
-        if boot.settled:
+        if boot.finished:
             return
         boot.reread()
         if boot.step is step and boot.position == before:
@@ -69,10 +69,10 @@ def _go_on(zone: Zone, boot: _Boot) -> None:
 
 
 class _Boot:
-    """One worker's work on a boot. `settled`: all is decided, and the last write gave the lease back."""
+    """One worker's work on a boot. `finished`: all is decided, and the last write gave the lease back."""
 
     def __init__(self, zone: Zone, rows: LeasedBoot) -> None:
-        self.settled = False
+        self.finished = False
         self._zone = zone
         self._rows = rows
         self._offers = Offers()
@@ -139,7 +139,7 @@ class _Boot:
                 self._close()
 
     def give_back(self, step: Step) -> None:
-        """End the lease: settled, or due again for the next select or when the last hold has expired."""
+        """End the lease: finished, or due again for the next select or when the last hold has expired."""
         waiting = step is Step.WAIT
         now = self._zone.clock.now()
         # The reaper ends an expired hold and wakes this boot: to read again at once would find the same.
@@ -181,11 +181,11 @@ class _Boot:
             self._nothing_left = not self._places_at
             return
         entry_of = dict(zip([needing.uuid for needing in self._at.needing], entries, strict=False))
-        self.settled = self._rows.write(
+        self.finished = self._rows.write(
             lambda tx, change, now: self._write_places(tx, change, now, entry_of),
             children_used={e.place.child_id for e in entries if isinstance(e.place, ChildPlace)},
         )
-        if self.settled:
+        if self.finished:
             self._zone.wake.agents_of(e.place.host_id for e in entries if isinstance(e.place, LocalPlace))
 
     def _next_entries(self) -> list[Entry]:
@@ -256,26 +256,26 @@ class _Boot:
         places = self._new_places(tx, now, entry_of)
         claimed = new_places.claim(zone, tx, change, boot, places)
         all_here = claimed.all_local and len(places) == len(self._at.needing)
-        settled = all_here and not (self._at.held or self._at.waiting or self._at.confirming)
+        finished = all_here and not (self._at.held or self._at.waiting or self._at.confirming)
         new_places.write(
             tx,
             change,
             boot,
             claimed,
             now,
-            local_state=State.CONFIRMED if settled else State.HELD,
+            local_state=State.CONFIRMED if finished else State.HELD,
             status_of_failed=InstanceStatus.BUILD,
             known=entry_of,
         )
-        if settled:
+        if finished:
             reservations.give_back(
                 tx, self._rows.lease, ReservationState.SETTLED, now, now, reservation.wakes
             )
-        return settled
+        return finished
 
     def _new_places(self, tx: Transaction, now: float, entry_of: Mapping[str, Entry]) -> list[NewPlace]:
         """Return a place for each instance that needs one, except those deleted since they were read."""
-        present = instances.standings(tx, list(entry_of))
+        present = instances.current_statuses(tx, list(entry_of))
         read_as = {i.uuid: i.attempt for i in self._at.needing}
         retained_until = now + self._zone.conf.hold + self._zone.conf.retry_window
         found: list[NewPlace] = []

@@ -12,9 +12,9 @@ from zonesched.services.zone import Zone
 from zonesched.store import flavors as rows
 from zonesched.store.store import Transaction
 
-MOST = 2**31 - 1
-MOST_EXTRA_SPECS = 128
-LONGEST = 255
+MAX_AMOUNT = 2**31 - 1
+MAX_EXTRA_SPECS = 128
+MAX_LENGTH = 255
 _CLASS = re.compile(r"[A-Z0-9_]{1,64}")
 _TRAIT = re.compile(r"[A-Za-z0-9_]{1,255}")
 _AMOUNT = re.compile(r"[0-9]{1,10}")
@@ -120,11 +120,11 @@ def _existing(tx: Transaction, flavor_id: str) -> Flavor:
 
 def _check(flavor: Flavor) -> None:
     for field, amount in (("vcpus", flavor.vcpus), ("ram", flavor.ram_mb), ("disk", flavor.disk_gb)):
-        if not 0 <= amount <= MOST:
-            raise BadRequest(f"flavor.{field} must be from 0 to {MOST}.", field=f"flavor.{field}")
-    if len(flavor.extra_specs) > MOST_EXTRA_SPECS:
+        if not 0 <= amount <= MAX_AMOUNT:
+            raise BadRequest(f"flavor.{field} must be from 0 to {MAX_AMOUNT}.", field=f"flavor.{field}")
+    if len(flavor.extra_specs) > MAX_EXTRA_SPECS:
         raise BadRequest(
-            f"A flavor has at most {MOST_EXTRA_SPECS} extra specs.", code="too_long", field="extra_specs"
+            f"A flavor has at most {MAX_EXTRA_SPECS} extra specs.", code="too_long", field="extra_specs"
         )
     for key, value in flavor.extra_specs.items():
         fault = _fault_of(key, value)
@@ -134,13 +134,13 @@ def _check(flavor: Flavor) -> None:
 
 def _fault_of(key: str, value: str) -> str:
     """Describe the fault of an extra spec; "" for a valid one."""
-    if len(key) > LONGEST or len(value) > LONGEST:
-        return f"is longer than {LONGEST} characters"
+    if len(key) > MAX_LENGTH or len(value) > MAX_LENGTH:
+        return f"is longer than {MAX_LENGTH} characters"
     if key.startswith(RESOURCES_SCOPE):
         if not _CLASS.fullmatch(key.removeprefix(RESOURCES_SCOPE)):
             return "must name a resource class: 1 to 64 of A-Z, 0-9 and _"
-        if not _AMOUNT.fullmatch(value) or int(value) > MOST:
-            return f"must be a whole number from 0 to {MOST}"
+        if not _AMOUNT.fullmatch(value) or int(value) > MAX_AMOUNT:
+            return f"must be a whole number from 0 to {MAX_AMOUNT}"
     if key.startswith(TRAIT_SCOPE):
         if not _TRAIT.fullmatch(key.removeprefix(TRAIT_SCOPE)):
             return "must name a trait: 1 to 255 letters, digits and _"

@@ -19,7 +19,7 @@ from zonesched.store.users import User
 
 FIRST_ADMIN = "admin"
 FIRST_PROJECT = "admin"
-LONGEST_PASSWORD = 1024
+MAX_PASSWORD_LENGTH = 1024
 MACHINES = frozenset({Role.COMPUTE, Role.PARENT})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,254}")
 
@@ -136,7 +136,7 @@ def authenticate(zone: Zone, name: str, password: str, address: str = "") -> Cal
     """
     user = zone.store.read(lambda tx: rows.read_by_name(tx, name))
     # A text that is longer than any password is not hashed.
-    presented = password if len(password) <= LONGEST_PASSWORD else ""
+    presented = password if len(password) <= MAX_PASSWORD_LENGTH else ""
     if not _is_proof(zone, user, name, presented, address) or user is None:
         raise Unauthorized("The credentials are not valid.")
     return Caller(user.id, user.name, user.role, user.project_id, user.explained)
@@ -220,9 +220,9 @@ def _new_user(zone: Zone, name: str, role: Role, project_id: str, password: str)
 
 def _proof(zone: Zone, role: Role, password: str) -> tuple[str, str]:
     """Hash a password, or generate a secret where there is none; return the stored form and the secret."""
-    if len(password) > LONGEST_PASSWORD:
+    if len(password) > MAX_PASSWORD_LENGTH:
         raise BadRequest(
-            f"user.password must have at most {LONGEST_PASSWORD} characters.",
+            f"user.password must have at most {MAX_PASSWORD_LENGTH} characters.",
             code="too_long",
             field="user.password",
         )

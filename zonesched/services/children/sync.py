@@ -62,7 +62,7 @@ class Sync:
 
     def _due_at(self) -> float:
         zone = self._zone
-        age_s = zone.clock.now() - zone.store.read(feed.newest_unfinished_below)
+        age_s = zone.clock.now() - zone.store.read(feed.newest_unfinished_in_children)
         return self._asked_at + pause_s(zone.conf, age_s)
 
 
@@ -137,7 +137,7 @@ def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[In
 
 def _news(tx: Transaction, items: Sequence[InstanceChange]) -> list[InstanceChange]:
     """Leave out changes that the rows already have: most came with the answers to this zone's own calls."""
-    known = placements.unmarred(tx, [item.uuid for item in items])
+    known = placements.without_fault(tx, [item.uuid for item in items])
     confirmed = State.CONFIRMED.value
     return [
         item

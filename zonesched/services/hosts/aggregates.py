@@ -22,7 +22,7 @@ from zonesched.store.store import Transaction
 
 log = logging.getLogger(__name__)
 
-MOST_METADATA = 128
+MAX_METADATA = 128
 
 
 def list_aggregates(zone: Zone) -> list[AggregateView]:
@@ -139,9 +139,9 @@ def _change(
         metadata={key: value for key, value in both.items() if value is not None},
         updated_at=zone.clock.now(),
     )
-    if len(changed.metadata) > MOST_METADATA:
+    if len(changed.metadata) > MAX_METADATA:
         raise BadRequest(
-            f"An aggregate has at most {MOST_METADATA} metadata.", code="too_long", field="metadata"
+            f"An aggregate has at most {MAX_METADATA} metadata.", code="too_long", field="metadata"
         )
     if changed.name != found.name:
         _check_name(tx, changed.name)

@@ -13,7 +13,7 @@ from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU
 from zonesched.model.views import HostForm, InventoryForm
 from zonesched.services.zone import Zone
 
-MOST = 2**31 - 1
+MAX_AMOUNT = 2**31 - 1
 _CLASS = re.compile(r"[A-Z0-9_]{1,64}")
 
 
@@ -67,11 +67,14 @@ def _inventory(field: str, name: str, form: InventoryForm, defaults: Mapping[str
     ratio = defaults.get(name, 1.0) if form.allocation_ratio is None else form.allocation_ratio
     rules = [
         (bool(_CLASS.fullmatch(name)), "must be named by 1 to 64 of A-Z, 0-9 and _"),
-        (0 <= form.total <= MOST, f"total must be from 0 to {MOST}"),
-        (0 <= form.reserved <= MOST, f"reserved must be from 0 to {MOST}"),
+        (0 <= form.total <= MAX_AMOUNT, f"total must be from 0 to {MAX_AMOUNT}"),
+        (0 <= form.reserved <= MAX_AMOUNT, f"reserved must be from 0 to {MAX_AMOUNT}"),
         (math.isfinite(ratio) and 0 <= ratio <= 1_000_000, "allocation_ratio must be from 0 to 1000000"),
-        (1 <= form.min_unit <= form.max_unit <= MOST, f"must have 1 <= min_unit <= max_unit <= {MOST}"),
-        (1 <= form.step_size <= MOST, f"step_size must be from 1 to {MOST}"),
+        (
+            1 <= form.min_unit <= form.max_unit <= MAX_AMOUNT,
+            f"must have 1 <= min_unit <= max_unit <= {MAX_AMOUNT}",
+        ),
+        (1 <= form.step_size <= MAX_AMOUNT, f"step_size must be from 1 to {MAX_AMOUNT}"),
     ]
     for holds, rule in rules:
         if not holds:

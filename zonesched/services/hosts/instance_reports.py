@@ -34,24 +34,24 @@ class _Ended:
 
 def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentReport]) -> bool:
     """Write a service's reports on its hosts; tell whether any instance ended."""
-    failed_uuids = [told.uuid for told in reports if told.state is AgentState.ERROR]
-    build_retry.lock_with_alternates(tx, [told.uuid for told in reports], failed_uuids)
+    failed_uuids = [reported.uuid for reported in reports if reported.state is AgentState.ERROR]
+    build_retry.lock_with_alternates(tx, [reported.uuid for reported in reports], failed_uuids)
     _release(tx, service, reports)
     running = _should_run(tx, service, reports)
     built: list[_Built] = []
     failed: list[_Ended] = []
     ended: list[_Ended] = []
-    for told in reports:
-        if (told.uuid, told.attempt) not in running:
+    for reported in reports:
+        if (reported.uuid, reported.attempt) not in running:
             continue
-        instance, place, host_id = running[told.uuid, told.attempt]
-        match told.state:
+        instance, place, host_id = running[reported.uuid, reported.attempt]
+        match reported.state:
             case AgentState.ACTIVE if instance.status is InstanceStatus.BUILD:
-                built.append(_Built(told.uuid, host_id))
+                built.append(_Built(reported.uuid, host_id))
             case AgentState.ERROR if instance.status is InstanceStatus.ACTIVE:
-                ended.append(_Ended(place, told.reason or "ended_on_host"))
+                ended.append(_Ended(place, reported.reason or "ended_on_host"))
             case AgentState.ERROR:
-                failed.append(_Ended(place, told.reason or "build_failed"))
+                failed.append(_Ended(place, reported.reason or "build_failed"))
             case AgentState.GONE:
                 ended.append(_Ended(place, "lost_by_host"))
             case _:
@@ -67,7 +67,7 @@ def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentR
 
 def _release(tx: Transaction, service: Service, reports: Sequence[AgentReport]) -> None:
     """End the claims of builds that were not reported in time, and of which nothing is left now."""
-    gone = {(told.uuid, told.attempt) for told in reports if told.state is AgentState.GONE}
+    gone = {(reported.uuid, reported.attempt) for reported in reports if reported.state is AgentState.GONE}
     waiting = gone.intersection(agent_work.releasing(tx, service.id)) if gone else set()
     if waiting:
         places = placements.read_by_uuid(tx, sorted({uuid for uuid, _ in waiting}))
@@ -82,7 +82,7 @@ def _should_run(
 
     The host's id stands beside it.
     """
-    uuids = sorted({told.uuid for told in reports})
+    uuids = sorted({reported.uuid for reported in reports})
     living = {i.uuid: i for i in instances.read_by_uuid(tx, uuids).values() if i.status in LIVING_STATUSES}
     here = [
         (p, p.where.host_id)

@@ -16,8 +16,8 @@ from zonesched.store import services
 
 log = logging.getLogger(__name__)
 
-LONGEST_PAUSE_S = 5.0
-AWAY_PAUSE_S = 2.0
+MAX_PAUSE_S = 5.0
+UNAVAILABLE_PAUSE_S = 2.0
 
 
 class Membership:
@@ -25,8 +25,8 @@ class Membership:
 
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
-        self._is_away = False
-        self._pause_s = min(LONGEST_PAUSE_S, zone.conf.service_down_time / 10)
+        self._is_unavailable = False
+        self._pause_s = min(MAX_PAUSE_S, zone.conf.service_down_time / 10)
 
     def step(self) -> float:
         """Note a heartbeat of all members; return the pause until the next poll."""
@@ -34,16 +34,16 @@ class Membership:
         try:
             members = zone.group.members()
         except GroupUnavailable as error:
-            if not self._is_away:
-                log.warning("the service group is away, agents are heard of by their calls: %s", error)
-            self._is_away = True
-            return float(min(AWAY_PAUSE_S, self._pause_s))
-        if self._is_away:
-            log.warning("the service group is back")
-        self._is_away = False
+            if not self._is_unavailable:
+                log.warning("the service group is unavailable, heartbeats come from calls alone: %s", error)
+            self._is_unavailable = True
+            return float(min(UNAVAILABLE_PAUSE_S, self._pause_s))
+        if self._is_unavailable:
+            log.warning("the service group is available again")
+        self._is_unavailable = False
         # Whom another process has just written down need not be written again.
         before = zone.clock.now() - zone.conf.service_down_time / 6
-        for agent in zone.store.read(lambda tx: services.silent_agents(tx, before)):
+        for agent in zone.store.read(lambda tx: services.agents_unheard_since(tx, before)):
             if key_of(COMPUTE, agent.name) in members:
                 zone.heartbeats.note(agent.id)
         return float(self._pause_s)

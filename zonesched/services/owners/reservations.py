@@ -153,12 +153,12 @@ def changes(zone: Zone, caller: Caller, cursor: str) -> tuple[Sequence[InstanceC
     except ValueError:
         raise _cursor_invalid() from None
 
-    settled = zone.store.read(identity.low_watermark)
+    watermark = zone.store.read(identity.low_watermark)
 
     def fn(tx: Transaction) -> tuple[Sequence[ChangeLine], Cursor, bool]:
         if identity.epoch_of(tx, since.number) != since.epoch:
             raise _cursor_invalid()
-        found = feed.changes(tx, caller.user_id, since.number, since.uuid, settled, PAGE + 1)
+        found = feed.changes(tx, caller.user_id, since.number, since.uuid, watermark, PAGE + 1)
         page = found[:PAGE]
         if not page:
             return page, since, False

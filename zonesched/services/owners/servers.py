@@ -171,7 +171,7 @@ def _is_shown(found: _Found) -> bool:
 def _load(tx: Transaction, caller: Caller, rows: Sequence[Instance]) -> list[_Found]:
     uuids = [row.uuid for row in rows]
     is_parent = caller.role is Role.PARENT
-    sent = feed.standing(tx, caller.user_id, uuids) if is_parent else {}
+    sent = feed.current(tx, caller.user_id, uuids) if is_parent else {}
     places: dict[str, list[Placement]] = {}
     for p in placements.read_by_uuid(tx, uuids):
         places.setdefault(p.uuid, []).append(p)

@@ -15,29 +15,29 @@ from zonesched.model.placement import (
 from zonesched.services.select.faults import for_parent
 from zonesched.services.zone import Zone
 from zonesched.store import inbound, placements
-from zonesched.store.inbound import Standing
+from zonesched.store.inbound import AttemptStatus
 from zonesched.store.placements import Placement
 from zonesched.store.store import Transaction
 
 REFUSED = BlobRefused.code
 
 
-def standings(
+def attempt_statuses(
     tx: Transaction, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]
-) -> Mapping[Attempt, Standing]:
+) -> Mapping[Attempt, AttemptStatus]:
     """Return the stored status of each attempt that is known in this reservation, in order."""
-    known = inbound.standings(tx, caller.user_id, [a.uuid for a in attempts])
+    known = inbound.attempt_statuses(tx, caller.user_id, [a.uuid for a in attempts])
     return {a: known[a] for a in attempts if a in known and known[a].reservation_id == reservation_id}
 
 
-def placed(tx: Transaction, at: Mapping[Attempt, Standing]) -> list[Placement]:
+def placed(tx: Transaction, at: Mapping[Attempt, AttemptStatus]) -> list[Placement]:
     """Return the present placements of these attempts."""
-    wanted = {(a.uuid, standing.number) for a, standing in at.items()}
+    wanted = {(a.uuid, status.number) for a, status in at.items()}
     return [p for p in placements.read_by_uuid(tx, [a.uuid for a in at]) if p.key in wanted]
 
 
 def answers(
-    zone: Zone, at: Mapping[Attempt, Standing], attempts: Sequence[Attempt], unknown_reason: str
+    zone: Zone, at: Mapping[Attempt, AttemptStatus], attempts: Sequence[Attempt], unknown_reason: str
 ) -> list[BuildAnswer]:
     """Return one answer for each attempt, in order; `unknown_reason` for one that was never placed."""
     now = zone.clock.now()
@@ -48,7 +48,7 @@ def answers(
     ]
 
 
-def _answer(attempt: Attempt, at: Standing, now: float, unknown_reason: str) -> BuildAnswer:
+def _answer(attempt: Attempt, at: AttemptStatus, now: float, unknown_reason: str) -> BuildAnswer:
     if at.number == 0:
         return BuildAnswer(*attempt, BuildState.GONE, reason=unknown_reason)
     state = BUILD_STATE_OF[at.state]

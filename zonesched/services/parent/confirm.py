@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from zonesched import tracing
 from zonesched.model.caller import Caller
 from zonesched.model.placement import TO_BUILD, Attempt, BuildAnswer, PlacementState
-from zonesched.services.parent.build_answers import answers, placed, standings
+from zonesched.services.parent.build_answers import answers, attempt_statuses, placed
 from zonesched.services.placing import child_calls
 from zonesched.services.placing.placement_moves import advance
 from zonesched.services.zone import Zone
@@ -33,7 +33,7 @@ def confirm(
         locks.instances(tx, [a.uuid for a in attempts])
         now, change = zone.clock.now(), identity.next_change(tx)
         ends: defaultdict[PlacementState, list[Placement]] = defaultdict(list)
-        places = placed(tx, standings(tx, caller, reservation_id, attempts))
+        places = placed(tx, attempt_statuses(tx, caller, reservation_id, attempts))
         for p in places:
             if p.state is State.HELD:
                 if p.hold_expires_at <= now:
@@ -71,7 +71,7 @@ def cancel(zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[A
         now, change = zone.clock.now(), identity.next_change(tx)
         _leave_tombstones(zone, tx, caller, reservation_id, attempts, now)
         inbound.forget_rest(tx, caller.user_id, [a.uuid for a in attempts])
-        places = placed(tx, standings(tx, caller, reservation_id, attempts))
+        places = placed(tx, attempt_statuses(tx, caller, reservation_id, attempts))
         open_ = [p for p in places if p.state in (State.HELD, State.INTENDED)]
         in_children = [p for p in open_ if isinstance(p.where, InChild)]
         on_hosts = [p for p in open_ if not isinstance(p.where, InChild)]
@@ -86,7 +86,7 @@ def cancel(zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[A
 def _answers(
     zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[Attempt], unknown_reason: str
 ) -> list[BuildAnswer]:
-    at = zone.store.read(lambda tx: standings(tx, caller, reservation_id, attempts))
+    at = zone.store.read(lambda tx: attempt_statuses(tx, caller, reservation_id, attempts))
     return answers(zone, at, attempts, unknown_reason)
 
 

@@ -19,13 +19,13 @@ from zonesched.model.placement import UNBUILT, Attempt, Build, BuildAnswer, Plac
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import content_digest
 from zonesched.seal.envelope import Bound, OpenedEntry
-from zonesched.services.parent.build_answers import REFUSED, answers, placed, standings
+from zonesched.services.parent.build_answers import REFUSED, answers, attempt_statuses, placed
 from zonesched.services.placing import child_calls
 from zonesched.services.placing.inbound_places import Try, choose, place
 from zonesched.services.placing.new_places import Boot, NewPlace
 from zonesched.services.zone import Zone
 from zonesched.store import identity, inbound, instances, locks, placements, reservations
-from zonesched.store.inbound import InboundBuild, RestEntry, Standing
+from zonesched.store.inbound import AttemptStatus, InboundBuild, RestEntry
 from zonesched.store.instances import Instance
 from zonesched.store.reservations import ReservationState
 from zonesched.store.store import Transaction
@@ -69,30 +69,30 @@ def hold_builds(
     if not zone.store.write(lambda tx: _admit(zone, tx, call, builds, opened)):
         raise BlobRefused("no build of the call can be used")
     keys = [Attempt(b.uuid, b.attempt) for b in builds]
-    at = _standings(zone, call, keys)
+    at = _statuses(zone, call, keys)
     while True:
         if intended := {a: s for a, s in at.items() if s.state is State.INTENDED}:
             left_s = ends_at - zone.clock.monotonic()
             _send(zone, call, intended, left_s)
-            at = _standings(zone, call, keys)
+            at = _statuses(zone, call, keys)
         untried = _read_untried(zone, call, at)
         if not untried:
             return answers(zone, _with_one_end(zone, at), keys, REFUSED)
         child_ids = _children_of(e for build in untried for e in build.rest)
         zone.store.write(partial(_try_next, zone, call, keys, child_ids))
-        at = _standings(zone, call, keys)
+        at = _statuses(zone, call, keys)
 
 
-def _read_untried(zone: Zone, call: _Call, at: Mapping[Attempt, Standing]) -> list[InboundBuild]:
+def _read_untried(zone: Zone, call: _Call, at: Mapping[Attempt, AttemptStatus]) -> list[InboundBuild]:
     # Read first: mostly all are held, and a write would be one more wait for the disk.
     return zone.store.read(lambda tx: _untried(tx, call, at, zone.clock.now()))
 
 
-def _standings(zone: Zone, call: _Call, keys: Sequence[Attempt]) -> Mapping[Attempt, Standing]:
-    return zone.store.read(lambda tx: standings(tx, call.caller, call.reservation_id, keys))
+def _statuses(zone: Zone, call: _Call, keys: Sequence[Attempt]) -> Mapping[Attempt, AttemptStatus]:
+    return zone.store.read(lambda tx: attempt_statuses(tx, call.caller, call.reservation_id, keys))
 
 
-def _with_one_end(zone: Zone, at: Mapping[Attempt, Standing]) -> Mapping[Attempt, Standing]:
+def _with_one_end(zone: Zone, at: Mapping[Attempt, AttemptStatus]) -> Mapping[Attempt, AttemptStatus]:
     """Return the same attempts with all holds shortened to the least.
 
     Different ends would tell the parent which instances the same zone below holds.
@@ -193,7 +193,9 @@ def _same_request(tx: Transaction, call: _Call) -> bool:
     return stored is None or content_digest(stored.spec) == content_digest(call.spec)
 
 
-def _untried(tx: Transaction, call: _Call, at: Mapping[Attempt, Standing], now: float) -> list[InboundBuild]:
+def _untried(
+    tx: Transaction, call: _Call, at: Mapping[Attempt, AttemptStatus], now: float
+) -> list[InboundBuild]:
     """Return the builds with entries left whose placement failed before it was confirmed or expired."""
     failed = [a for a, s in at.items() if s.state is State.FAILED and s.hold_expires_at > now]
     if not failed:
@@ -209,7 +211,7 @@ def _try_next(
     locks.children(tx, child_ids)
     locks.call(tx, call.caller.user_id, call.reservation_id)
     now = zone.clock.now()
-    again = _untried(tx, call, standings(tx, call.caller, call.reservation_id, keys), now)
+    again = _untried(tx, call, attempt_statuses(tx, call.caller, call.reservation_id, keys), now)
     rows = instances.read_by_uuid(tx, [row.uuid for row in again])
     tries = [Try(row, rows[row.uuid].attempt, row.rest) for row in again]
     if not tries:
@@ -220,7 +222,7 @@ def _try_next(
     place(zone, tx, change, call.boot, chosen, now, known=rows)
 
 
-def _send(zone: Zone, call: _Call, intended: Mapping[Attempt, Standing], left_s: float) -> None:
+def _send(zone: Zone, call: _Call, intended: Mapping[Attempt, AttemptStatus], left_s: float) -> None:
     places = zone.store.read(lambda tx: placed(tx, intended))
     budget_s = left_s - min(zone.conf.select_reserve, call.spec.time_budget_s / 5)
     spec = replace(call.spec, time_budget_s=max(0.05, budget_s))

@@ -21,17 +21,17 @@ def traces_of(
     outcomes: Sequence[Done[ChildOffer] | Failed | Late],
 ) -> list[ChildTrace]:
     """Trace each child's answer, or the reason it was not asked, in the order in which they were added."""
-    told = {
-        child.id: _told(spec, child, outcome) for child, outcome in zip(asked.to_ask, outcomes, strict=True)
+    traces = {
+        child.id: _trace(spec, child, outcome) for child, outcome in zip(asked.to_ask, outcomes, strict=True)
     }
     for child in asked.ineligible:
         code = asked.codes[child.id]
         why = (Refusal(_MISFITS[code], code),) if code in _MISFITS else ()
-        told[child.id] = ChildTrace(child.id, child.name, ChildOutcome.INELIGIBLE, code, why=why)
+        traces[child.id] = ChildTrace(child.id, child.name, ChildOutcome.INELIGIBLE, code, why=why)
     for child in asked.unavailable:
-        told[child.id] = ChildTrace(child.id, child.name, ChildOutcome.NOT_READY, asked.codes[child.id])
+        traces[child.id] = ChildTrace(child.id, child.name, ChildOutcome.NOT_READY, asked.codes[child.id])
     added = {known.child.id: number for number, known in enumerate(zone.children.snapshot())}
-    return sorted(told.values(), key=lambda trace: added.get(trace.child_id, len(added)))
+    return sorted(traces.values(), key=lambda trace: added.get(trace.child_id, len(added)))
 
 
 def kept_out(zone: Zone) -> list[ChildTrace]:
@@ -50,7 +50,7 @@ _MISFITS = {
 """Filter that would refuse every host of a child that is ineligible for this code."""
 
 
-def _told(spec: RequestSpec, child: Child, outcome: Done[ChildOffer] | Failed | Late) -> ChildTrace:
+def _trace(spec: RequestSpec, child: Child, outcome: Done[ChildOffer] | Failed | Late) -> ChildTrace:
     match outcome:
         case Done(offer):
             state = ChildOutcome.ANSWERED if offer.complete else ChildOutcome.INCOMPLETE

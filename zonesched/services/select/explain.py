@@ -1,4 +1,4 @@
-"""Why hosts were refused, as one is told who may not see the hosts."""
+"""Why hosts were refused, as one is listed who may not see the hosts."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def explain(why: Iterable[Why], how_much: str) -> Sequence[Mapping[str, Any]]:
     if how_much == "none":
         return []
     steps = [step for step in why if how_much == "counts" or _refuses(step)]
-    told = list(dict.fromkeys(map(_key, steps)))[:MAX_WHY]
+    listed = list(dict.fromkeys(map(_key, steps)))[:MAX_WHY]
     if how_much == "reasons":
-        return [_line(key) for key in sorted(told)]
+        return [_line(key) for key in sorted(listed)]
     sums: dict[_Key, tuple[int, int]] = {}
     for step in steps:
         if isinstance(step, FunnelStep):
@@ -32,10 +32,10 @@ def explain(why: Iterable[Why], how_much: str) -> Sequence[Mapping[str, Any]]:
             sums[_key(step)] = min(MAX_COUNT, before + step.before), min(MAX_COUNT, after + step.after)
     # Where only a zone that tells no counts refused any, the counts of the others would hide it.
     hidden = {_key(s) for s in steps if isinstance(s, Refusal) and not _differ(sums.get(_key(s), (0, 0)))}
-    counted = sorted(key for key in told if key in sums and key not in hidden)
+    counted = sorted(key for key in listed if key in sums and key not in hidden)
     return [
         *(_line(key, before=sums[key][0], after=sums[key][1]) for key in counted),
-        *(_line(key) for key in sorted(set(told).difference(counted))),
+        *(_line(key) for key in sorted(set(listed).difference(counted))),
     ]
 
 

@@ -174,7 +174,7 @@ def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> S
         # No host passes a filter that is not there: whoever asks again hears the same.
         decision = Decision(_no_offer(zone, complete=True), spec, _refused(error.filter_name, error.code))
     offer = _seal(zone, caller, unverified_spec, decision)
-    zone.limits.told(caller.user_id, offer.entries)
+    zone.limits.note_entries(caller.user_id, offer.entries)
     return offer
 
 
@@ -365,8 +365,8 @@ def _seal(zone: Zone, caller: Caller, spec: RequestSpec, decision: Decision) -> 
     entries = [*plan.entries, *plan.alternates, *(e for b in plan.bundles for e in b.entries)]
     # For as long as this zone's own offers last: a child that says less spoils none but its own.
     blobs = iter(envelope.seal(bound, [e.place for e in entries]))
-    told = caller.told
-    how_much = zone.conf.explain_to_parent if told is Explained.AS_THE_ZONE else told.value
+    explained = caller.told
+    how_much = zone.conf.explain_to_parent if explained is Explained.AS_THE_ZONE else explained.value
     return SealedOffer(
         weights=[SealedEntry(entry.weight, entry.tie, next(blobs)) for entry in plan.entries],
         alternates=[SealedEntry(entry.weight, entry.tie, next(blobs)) for entry in plan.alternates],

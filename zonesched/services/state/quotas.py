@@ -57,14 +57,14 @@ class Limits:
         """Admit a new boot of a project. Raises OverLimit and ZoneBusy."""
         conf, zone, me = self._conf, self._zone_uuid, project_id
         self._read_own(lambda: own_limits.read_all(tx))
-        if not self._has_room("open", 1, conf.max_open_boots, lambda: usage.open_boots(tx, zone)):
+        if not self._admits("open", 1, conf.max_open_boots, lambda: usage.open_boots(tx, zone)):
             raise ZoneBusy("This zone has too many boots under way.", BUSY_RETRY_S)
         most = self._most(me, "project_open_boots")
-        if not self._has_room(f"open {me}", 1, most, lambda: usage.open_boots(tx, zone, me)):
+        if not self._admits(f"open {me}", 1, most, lambda: usage.open_boots(tx, zone, me)):
             message = f"The project has {most} boots under way."
             raise OverLimit(message, BUSY_RETRY_S, code="project_open_boots")
         most = self._most(me, "project_instances")
-        if not self._has_room(f"project {me}", instances, most, lambda: usage.instances(tx, zone, me)):
+        if not self._admits(f"project {me}", instances, most, lambda: usage.instances(tx, zone, me)):
             raise OverLimit(
                 f"The project may have {most} instances.",
                 FULL_RETRY_S,
@@ -87,7 +87,7 @@ class Limits:
             if wait_s := rate.take(parent_id, most, amount):
                 raise OverLimit(f"{code} is {most} here.", wait_s, code=code)
 
-    def told(self, parent_id: str, entries: int) -> None:
+    def note_entries(self, parent_id: str, entries: int) -> None:
         """Note the number of entries in an answer to a parent."""
         self._entries.take(parent_id, self._most(parent_id, "parent_entries_per_minute"), entries)
 
@@ -95,7 +95,7 @@ class Limits:
         """Admit a parent's builds of new instances. Raises OverLimit."""
         self._read_own(lambda: own_limits.read_all(tx))
         most = self._most(parent_id, "parent_instances")
-        if new_instances and not self._has_room(
+        if new_instances and not self._admits(
             f"parent {parent_id}", new_instances, most, lambda: usage.instances(tx, parent_id)
         ):
             raise OverLimit(f"parent_instances is {most} here.", FULL_RETRY_S, code="parent_instances")
@@ -141,5 +141,5 @@ class Limits:
         """Limit of a project or a parent: its override, else the option for all."""
         return int(self._own.get(subject, {}).get(name, self._conf[name]))
 
-    def _has_room(self, key: str, more: int, most: int, count: Callable[[], int]) -> bool:
+    def _admits(self, key: str, more: int, most: int, count: Callable[[], int]) -> bool:
         return self._numbers.add(key, more, most, count)

@@ -11,7 +11,7 @@ from zonesched.seams import Clock
 COUNT_S = 10.0
 """Seconds that a count is cached before it is read again."""
 
-MOST_KEYS = 10_000
+MAX_KEYS = 10_000
 """Limit of keys; above it the oldest key is evicted and its use starts again at zero."""
 
 
@@ -34,7 +34,7 @@ class RateLimiter:
                 return max(1, math.ceil((1 + taken - per_minute) * 60 / per_minute))
             self._known.pop(key, None)
             self._known[key] = (taken + amount, self._clock.monotonic())
-            if len(self._known) > MOST_KEYS:
+            if len(self._known) > MAX_KEYS:
                 del self._known[next(iter(self._known))]
             return 0
 
@@ -67,9 +67,9 @@ class CachedCounts:
                 return True
         number = count()
         with self._lock:
-            has_room = number + more <= most
+            admits = number + more <= most
             self._known.pop(key, None)
-            self._known[key] = (number + more * has_room, now)
-            if len(self._known) > MOST_KEYS:
+            self._known[key] = (number + more * admits, now)
+            if len(self._known) > MAX_KEYS:
                 del self._known[next(iter(self._known))]
-        return has_room
+        return admits
