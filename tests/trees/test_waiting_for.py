@@ -15,8 +15,6 @@ from zonesched.model.views import AgentState
 from zonesched.services import background
 from zonesched.services.children.returned import ready_ids, wake_waiting_for
 
-pytestmark = pytest.mark.once
-
 
 class Scene:
     """A root with room for 2 instances and its two children, with room for 4 and 8."""
@@ -113,6 +111,7 @@ def test_a_child_that_answers_no_hold_is_waited_for_until_it_answers_the_cancel(
     assert held_for_parent["reservation"]["waiting_for"] == [line("parent_confirm", 4)]
 
 
+@pytest.mark.once
 class TestABootThatWaitsForASelect:
     @pytest.fixture
     def scene(self, tmp_path: Path) -> Scene:
@@ -193,6 +192,7 @@ class TestABootThatWaitsForASelect:
         assert scene.selects() == 0
 
 
+@pytest.mark.once
 def test_the_command_says_in_words_what_a_boot_waits_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

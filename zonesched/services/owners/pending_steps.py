@@ -19,6 +19,7 @@ _OF_PLACE = {
     State.CONFIRMING: NextStep.CONFIRM_ANSWER,
     State.CONFIRMED: NextStep.BUILD,
 }
+_WITHOUT_PLACE = frozenset({NextStep.BOOT_WORKER, NextStep.NEXT_SELECT})
 _ORDER = list(NextStep)
 
 
@@ -32,7 +33,9 @@ def pending_steps(
     """
     counts: Counter[tuple[NextStep, str]] = Counter()
     for group in pending:
-        counts[_step(reservation, group.state, now), child_names.get(group.child_id, "")] += group.count
+        step = _step(reservation, group.state, now)
+        child_name = "" if step in _WITHOUT_PLACE else child_names.get(group.child_id, "")
+        counts[step, child_name] += group.count
     ordered = sorted(counts, key=lambda line: (_ORDER.index(line[0]), line[1]))
     return [
         PendingStep(
