@@ -149,7 +149,8 @@ def _own_file(path: Path) -> None:
     # If this fails, connecting reports the reason.
     with suppress(OSError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    refuse_if_shared(path, "database_url")
+    if path.is_file():
+        refuse_if_shared(path, "database_url")
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
