@@ -1,8 +1,8 @@
 """Addresses of children: accepted URLs, and the addresses that may be connected to.
 
-A registered URL is a request that we make on someone's word. So a URL has one plain spelling, a literal
-address is judged at once, and of a name every address it resolves to is judged each time a connection is
-made; the connection then goes to an address that was judged. Pure: names are resolved elsewhere.
+An admin's URL makes this zone send requests. So a URL has one accepted spelling, a literal address is checked
+at once, and all addresses of a name are checked for each connection, which then goes to a checked address.
+Pure: names are resolved elsewhere.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NUMBER_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 class AddressRefused(ValueError):
-    """No child may be there; the text says why in general words."""
+    """No child may have this address; the text gives the general reason."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class ApiUrl:
-    """A child's URL in its one spelling; `path` is "" or starts with a slash and does not end with one."""
+    """A child's URL in its canonical spelling; `path` is "" or starts, and does not end, with a slash."""
 
     endpoint: Endpoint
     path: str
@@ -63,7 +63,7 @@ class ApiUrl:
 
 
 class AddressGuard:
-    """The addresses that this zone's configuration allows its children to be at."""
+    """Addresses at which this zone's configuration allows children."""
 
     def __init__(self, networks: Networks, *, allow_plain_http: bool = False) -> None:
         self._networks = networks
@@ -71,11 +71,11 @@ class AddressGuard:
 
     @classmethod
     def from_conf(cls, conf: Conf) -> AddressGuard:
-        """By child_networks and allow_plain_http. Raises ConfigError."""
+        """Make the guard from child_networks and allow_plain_http. Raises ConfigError."""
         return cls(Networks.from_words(conf.child_networks), allow_plain_http=conf.allow_plain_http)
 
     def admit(self, endpoint: Endpoint, resolved: Sequence[str]) -> list[str]:
-        """The addresses to connect to, as numbers. `resolved` is not looked at for a literal address.
+        """Return the addresses to connect to, as numbers. `resolved` is ignored for a literal address.
 
         Raises AddressRefused if there is none, or if any of them is where no child may be.
         """
@@ -94,7 +94,7 @@ class AddressGuard:
 
 
 def parse_api_url(text: str) -> ApiUrl:
-    """A child's URL. Raises AddressRefused for every spelling but the plain one."""
+    """Parse a child's URL. Raises AddressRefused for every spelling but the canonical one."""
     if len(text) > MAX_URL_CHARS:
         raise AddressRefused(f"it is longer than {MAX_URL_CHARS} characters")
     return _parsed(text)
@@ -129,10 +129,10 @@ def _parsed(text: str) -> ApiUrl:
 
 
 def _literal(host: str) -> Address | None:
-    """The address that a host spells out, None for a name. Refuses all spellings but the canonical ones."""
+    """Parse a literal address, None for a name. Refuses all spellings but the canonical ones."""
     if host.startswith("["):
         try:
-            # The real one, so that no later reader of the URL can take it for something else.
+            # Canonical, so that no later parser of the URL can read it as something else.
             return real_address(IPv6Address(host[1:-1]))
         except ValueError:
             raise AddressRefused("its host is not an IPv6 address") from None

@@ -1,4 +1,4 @@
-"""The largest answer that each call to a child can have: it follows from the question.
+"""Bounds of the answer to each call to a child: they follow from the request.
 
 Reading stops at the bytes; the values are counted in the text, before a parser builds any of them. Each bound
 leaves room for members that a later version adds, and for a child whose blobs have grown since its last poll.
@@ -13,7 +13,7 @@ from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.zones.answers import MAX_CHANGES
 
 _REST_BYTES, _REST_VALUES = 64 * 1024, 2048
-"""Room for everything in an answer that is not one of its entries, such as `why`."""
+"""Bytes for everything in an answer that is not one of its entries, such as `why`."""
 
 _ENTRY_BYTES, _ENTRY_VALUES = 192, 16
 """Limits of bytes of an entry without its blob, and of a build."""
@@ -23,7 +23,7 @@ _CHANGE_BYTES, _CHANGE_VALUES = 512, 24
 
 @dataclass(frozen=True)
 class AnswerBound:
-    """The largest body that is read, and the most values in its JSON."""
+    """The largest body that is read, and the maximum of values in its JSON."""
 
     max_bytes: int
     max_values: int
@@ -43,7 +43,7 @@ CHANGES = AnswerBound(
 
 
 def of_select(spec: RequestSpec, blob_bytes: int) -> AnswerBound:
-    """The bound of a select's answer; `blob_bytes`: the largest sealed entry that the child may offer."""
+    """Bound of a select's answer; `blob_bytes`: the largest sealed entry that the child may offer."""
     if spec.policy is Policy.AFFINITY:
         entries = spec.num_instances * (1 + spec.alternates)
     else:
@@ -55,5 +55,5 @@ def of_select(spec: RequestSpec, blob_bytes: int) -> AnswerBound:
 
 
 def of_builds(count: int) -> AnswerBound:
-    """The bound of the answer to so many builds, confirms or cancels."""
+    """Bound of the answer to so many builds, confirms or cancels."""
     return AnswerBound(_REST_BYTES + count * _CHANGE_BYTES, _REST_VALUES + count * _CHANGE_VALUES)

@@ -1,7 +1,7 @@
-"""Parsing of a child's answers: every body is unverified until it has passed here whole.
+"""Parsing of a child's answers: every body is unverified until it is parsed here as a whole.
 
-Raises ChildUnreachable child_invalid_answer for anything else than docs/wire.md says, without a word of what
-it was. Members that are not known are skipped; the known ones have one type, one form and a limit each.
+Raises ChildUnreachable child_invalid_answer for anything that breaks docs/wire.md, without any of its
+content. Unknown members are skipped; each known one has a type, a form and a limit.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ T = TypeVar("T")
 
 
 def read_info(body: bytes) -> ChildInfo:
-    """The answer of GET /zones/info."""
+    """Parse the answer of GET /zones/info."""
     return _read(body, _info)
 
 
 def read_offer(body: bytes, spec: RequestSpec, max_blob_bytes: int) -> ChildOffer:
-    """The answer of POST /zones/select to this request."""
+    """Parse the answer of POST /zones/select to this request."""
     return _read(body, lambda answer: _offer(answer, spec, max_blob_bytes))
 
 
 def read_builds(body: bytes, attempts: Sequence[Attempt]) -> list[BuildAnswer]:
-    """The answer to a build, confirm or cancel of these attempts: one each, in their order."""
+    """Parse the answer to a build, confirm or cancel of these attempts: one each, in their order."""
 
     def read(answer: Unverified) -> list[BuildAnswer]:
         found = [_build(item) for item in answer.objects("builds", len(attempts))]
@@ -68,7 +68,7 @@ def read_builds(body: bytes, attempts: Sequence[Attempt]) -> list[BuildAnswer]:
 
 
 def read_server(body: bytes, uuid: str) -> InstanceChange:
-    """The answer of GET /servers/{uuid} to a parent."""
+    """Parse the answer of GET /servers/{uuid} to a parent."""
 
     def read(answer: Unverified) -> InstanceChange:
         server = answer.object("server")
@@ -80,7 +80,7 @@ def read_server(body: bytes, uuid: str) -> InstanceChange:
 
 
 def read_changes(body: bytes) -> Changes:
-    """The answer of GET /reservations?cursor= to a parent."""
+    """Parse the answer of GET /reservations?cursor= to a parent."""
 
     def read(answer: Unverified) -> Changes:
         items = answer.objects("instances", MAX_CHANGES)
@@ -94,7 +94,7 @@ def read_changes(body: bytes) -> Changes:
 
 
 def read_audit(body: bytes) -> ReportedAudit:
-    """The answer of GET /audit to a parent."""
+    """Parse the answer of GET /audit to a parent."""
 
     def read(answer: Unverified) -> ReportedAudit:
         answer.whole("version", 1, 1)
@@ -106,12 +106,12 @@ def read_audit(body: bytes) -> ReportedAudit:
 
 
 def error_kind(body: bytes) -> str:
-    """OpenStack's name of an error body, "" for what is none."""
+    """Return OpenStack's name of an error body, "" for any other body."""
     return _error(body)[0]
 
 
 def error_code(body: bytes) -> str:
-    """The code in an error body, "" for what is none."""
+    """Return the code in an error body, "" for any other body."""
     return _error(body)[1]
 
 
@@ -140,7 +140,7 @@ def _info(answer: Unverified) -> ChildInfo:
 
 
 def _ranges(unverified: Unverified) -> dict[str, Range]:
-    """{"name": "min,max"} as numbers."""
+    """Parse {"name": "min,max"} as numbers."""
     names = unverified.names()
     if len(names) > MAX_INFO_ITEMS or not all(_NAME.fullmatch(name) for name in names):
         raise Invalid
@@ -155,7 +155,7 @@ def _range(text: str) -> Range:
 
 
 def _capabilities(texts: Sequence[str]) -> dict[str, frozenset[str]]:
-    """["key=value;value"] by key; a key given twice has all its values."""
+    """Parse ["key=value;value"] by key; the values of a repeated key are merged."""
     found: dict[str, frozenset[str]] = {}
     for text in texts:
         key, _, values = text.partition("=")
@@ -189,7 +189,7 @@ def _offer(answer: Unverified, spec: RequestSpec, max_blob_bytes: int) -> ChildO
 
 
 def _entries(items: list[Any]) -> list[OfferedEntry]:
-    """A thousand of them are normal, so they are checked as columns."""
+    """Parse the entries; they are checked as columns, since a thousand of them are normal."""
     try:
         weights = [item["weight"] for item in items]
         ties = [item["tie"] for item in items]

@@ -1,4 +1,4 @@
-"""A child zone as its parent knows it: how to reach it, what it said of itself, and what it offers.
+"""A child zone as its parent knows it: its address, its info, and its offers.
 
 Everything but `Child` came from the child and has been validated; blobs and cursors stay opaque.
 """
@@ -16,7 +16,7 @@ from zonesched.scheduler.scale import Range
 
 @dataclass(frozen=True)
 class Child:
-    """A registered child: where it is, as whom we call it, and how its weights are adjusted.
+    """A registered child: its URL, this zone's user there, and the adjustment of its weights.
 
     `id` is a UUID in canonical text form. `weight_scale` is above 0.
     """
@@ -45,8 +45,8 @@ class ChildInfo:
     """Info of a child about itself and its child zones.
 
     `ranges` of raw values by weigher; `capacities` by resource class, of the smallest and the largest host.
-    `complete` is false while the child lacks word from a child of its own: what it does not list may still be
-    there. `blob_size` in bytes.
+    `complete` is false while one of the child's own children has not reported: there may be more than it
+    lists. `blob_size` in bytes.
     """
 
     uuid: str
@@ -62,19 +62,19 @@ class ChildInfo:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Its first good answer has not come yet; it takes no part until then."""
+    """The child has not answered yet, and takes no part until it does."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """The child answers; this is its last info."""
+    """The child answers; `info` is its last one."""
 
     info: ChildInfo
 
 
 @dataclass(frozen=True)
 class Offline:
-    """The child takes no part until it answers well again. `seen_at`: UTC epoch seconds, None for never."""
+    """The child takes no part until its next good answer. `seen_at`: UTC epoch seconds, None for never."""
 
     error: str
     seen_at: float | None
@@ -103,8 +103,8 @@ class OfferedBundle(NamedTuple):
 class ChildOffer:
     """A child's answer to a select, in its own greedy order; an affinity request has only `bundles`.
 
-    `blob_size`: bytes of each blob in it, 0 where it has none. `why`: what it told of why hosts were refused;
-    `runs_out`: of what the others ran out of.
+    `blob_size`: bytes of each blob in it, 0 where it has none. `why`: its reasons for refused hosts;
+    `runs_out`: the resources that the other hosts lacked.
     """
 
     entries: tuple[OfferedEntry, ...]

@@ -32,13 +32,13 @@ ANSWER_BYTES = 64 * 2**20
 _VERSION = 1
 
 LONGEST_BUSY_S = 60
-"""A child that says it is busy is asked again after so many seconds at the latest."""
+"""Maximum of seconds for which a busy child is not asked."""
 
 MIN_AUDIT_S = 0.1
-"""The least time, in seconds, that an audit is given; with less, nobody is asked."""
+"""Minimum of seconds for an audit; with less, no child is asked."""
 
 ROLE_HEADER = "X-Zonesched-Role"
-"""Says as whom a zone without authentication is called: several calls differ for parents and others."""
+"""Header with the caller's kind for zones without authentication: several calls differ for parents."""
 
 
 class ChildClient:
@@ -72,7 +72,7 @@ class ChildClient:
         }
 
     def within(self, ends_at: float) -> ChildClient:
-        """The same client, for calls that end by then."""
+        """Return this client for calls that end by then."""
         return ChildClient(
             self.child,
             self._transport,
@@ -100,7 +100,7 @@ class ChildClient:
         """Hold places for `hold_s` seconds; one answer per build, in their order.
 
         A child that opens none of the blobs answers `blob_refused`: all of them are FAILED with that reason;
-        one that has too much of us or to do has held nothing, and all are FAILED with `child_busy`.
+        one that is overloaded or over this zone's quota holds nothing, and all are FAILED with `child_busy`.
         """
         server = {
             "reservation_id": reservation_id,
@@ -119,11 +119,11 @@ class ChildClient:
     def confirm(
         self, reservation_id: str, attempts: Sequence[Attempt], timeout_s: float
     ) -> list[BuildAnswer]:
-        """Build what is held; one answer per attempt, in their order."""
+        """Confirm held places, which are then built; one answer per attempt, in their order."""
         return self._settle("confirm", reservation_id, attempts, timeout_s)
 
     def cancel(self, reservation_id: str, attempts: Sequence[Attempt], timeout_s: float) -> list[BuildAnswer]:
-        """Let go of what is held; one answer per attempt, in their order."""
+        """Release held places; one answer per attempt, in their order."""
         return self._settle("cancel", reservation_id, attempts, timeout_s)
 
     def delete_server(self, uuid: str, timeout_s: float) -> bool:
@@ -142,7 +142,7 @@ class ChildClient:
     def changes(self, cursor: str, timeout_s: float) -> Changes:
         """Read the changes of this zone's reservations there since a cursor ("" for all).
 
-        A child that does not know the cursor, such as one with another database, is asked for all.
+        If the child does not know the cursor, e.g. after a restore of its database, all are read.
         """
         reply = self._send(
             "GET", "/reservations?" + urlencode({"cursor": cursor}), timeout_s, answer_bounds.CHANGES
@@ -150,10 +150,11 @@ class ChildClient:
         if cursor and reply.status == 400 and answers.error_code(reply.body) == "cursor_invalid":
             return self.changes("", timeout_s)
         page = answers.read_changes(_expect(reply, 200))
-        # Followed as it says, it would be asked for ever.
+        # Otherwise this loop would never end.
         if page.more and (not page.items or page.cursor == cursor):
             raise ChildUnreachable(
-                "The child zone says that there is more, and goes no further.", code="child_invalid_answer"
+                "The child zone reports more changes, and its cursor does not advance.",
+                code="child_invalid_answer",
             )
         return page
 
@@ -208,18 +209,18 @@ def _all_failed(builds: Sequence[Build], reason: str) -> list[BuildAnswer]:
 
 
 def _has_too_much(reply: Reply) -> bool:
-    # Any proxy answers 503; only a zone that has done nothing says so in its own form.
+    # Any proxy may answer 503; only a zone that has done nothing answers it in the API's form.
     if reply.status == 503:
         return answers.error_code(reply.body) == ZoneBusy.code
     return reply.status == 429 and answers.error_kind(reply.body) == Kind.OVER_LIMIT.body_name
 
 
 def _retry_after_s(reply: Reply) -> int:
-    """When the child wants to be asked again; 0 where it does not say so in whole seconds."""
+    """Return the seconds of Retry-After; 0 without a whole number."""
     told = reply.headers.get("Retry-After", "")
     return min(int(told), LONGEST_BUSY_S) if told.isascii() and told.isdigit() and len(told) < 10 else 0
 
 
 def _is_not_found(reply: Reply) -> bool:
-    # Any proxy answers 404; only a zone that has looked says so in its own form.
+    # Any proxy may answer 404; only a zone that has looked it up answers it in the API's form.
     return reply.status == 404 and answers.error_kind(reply.body) == "itemNotFound"

@@ -1,7 +1,7 @@
 """Kept-alive connections to children, behind the adapter interface of requests.
 
-requests' own pool spends more time on a small call than the call itself, and resolves names by itself; this
-one connects to nothing but addresses that the guard has admitted, in the look-up of that very connection.
+requests' own pool takes more time than a small call itself, and resolves names again; this one connects only
+to addresses that the guard has admitted in the look-up for the same connection.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from zonesched.zones.deadline_socket import Deadline, DeadlineSocket, DeadlineTl
 from zonesched.zones.resolver import Resolver
 
 MAX_IDLE = 8
-"""Connections kept open to one endpoint while nobody uses them."""
+"""Maximum of idle connections to one endpoint."""
 
 
 class CheckedAdapter(BaseAdapter):
@@ -62,7 +62,7 @@ class CheckedAdapter(BaseAdapter):
             try:
                 return self._exchange(kept, request, path, deadline)
             except OSError:
-                # The child closed it meanwhile and answered nothing: the call goes out once more, in time.
+                # The child closed the idle connection without an answer: send again in the same time.
                 if kept.sock.received:
                     raise
         return self._exchange(self._open(endpoint, deadline), request, path, deadline)
@@ -147,7 +147,7 @@ class _Channel:
 
 
 class _Body:
-    """The body of an answer; once all of it was read, its connection can be used again."""
+    """Body of an answer; its connection is reused once all of it was read."""
 
     def __init__(
         self, answer: http.client.HTTPResponse, channel: _Channel, give: Callable[[_Channel], None]
@@ -157,7 +157,7 @@ class _Body:
         self._give = give
 
     def read(self, amount: int) -> bytes:
-        """At most `amount` bytes, none at the end. Raises IncompleteRead for a body that is cut short."""
+        """Read at most `amount` bytes, none at the end. Raises IncompleteRead for an incomplete body."""
         piece = self._answer.read(amount)
         if not piece and self._answer.length:
             raise http.client.IncompleteRead(b"", self._answer.length)

@@ -1,4 +1,4 @@
-"""Sockets that give up at a point in time, however slowly the peer drips.
+"""Sockets with a deadline for the whole exchange, however slowly the peer sends.
 
 A socket's own timeout starts anew with each byte. These set it, before each operation, to what is left of
 their deadline, so that the whole exchange ends by then; TLS included.
@@ -15,14 +15,14 @@ from zonesched.seams import Clock
 
 
 class Deadline:
-    """A moment from now on, by a clock's monotonic time."""
+    """A point in monotonic time."""
 
     def __init__(self, clock: Clock, timeout_s: float) -> None:
         self._clock = clock
         self._ends_at = clock.monotonic() + timeout_s
 
     def left_s(self) -> float:
-        """Seconds until then. Raises TimeoutError when it is past."""
+        """Return the seconds until then. Raises TimeoutError when it is past."""
         left_s = self._ends_at - self._clock.monotonic()
         if left_s <= 0:
             raise TimeoutError("the time is over")
@@ -55,15 +55,15 @@ class _Limited:
 
 
 class DeadlineSocket(_Limited, socket.socket):
-    """A TCP socket with an end in time."""
+    """A TCP socket with a deadline."""
 
 
 class DeadlineTlsSocket(_Limited, ssl.SSLSocket):
-    """A TLS socket with an end in time; its handshake is within what the TCP socket had left."""
+    """A TLS socket with a deadline; its handshake takes the time that the TCP socket has left."""
 
 
 def connect(addresses: Sequence[str], port: int, deadline: Deadline) -> DeadlineSocket:
-    """A connection to the first of these addresses (as numbers) that accepts one in its share of the time.
+    """Connect to the first of these addresses (as numbers) that accepts within its share of the time.
 
     Raises OSError, TimeoutError included.
     """
@@ -84,7 +84,7 @@ def connect(addresses: Sequence[str], port: int, deadline: Deadline) -> Deadline
 
 
 def secure(sock: DeadlineSocket, context: ssl.SSLContext, name: str, deadline: Deadline) -> DeadlineTlsSocket:
-    """TLS over a connection; the certificate has to be for `name`. Raises OSError, ssl.SSLError included."""
+    """Start TLS on a connection; the certificate must be for `name`. Raises OSError (ssl.SSLError is one)."""
     try:
         sock.settimeout(deadline.left_s())
         tls = context.wrap_socket(sock, server_hostname=name)

@@ -1,6 +1,6 @@
 """Metrics of a zone's calls to each child: latency, outcomes, age of its ranges.
 
-The label is the child's name: these numbers are for the admin of this zone, who gave it.
+The label is the child's name, which the admin of this zone chose.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ANSWERED = "answered"
 
 
 class EdgeMetrics:
-    """A collector for prometheus_client; `ages_s`: how long ago each child, by name, last told its ranges."""
+    """A collector for prometheus_client; `ages_s`: seconds since each child's last ranges, by name."""
 
     def __init__(self, ages_s: Callable[[], Iterable[tuple[str, float]]]) -> None:
         self._ages_s = ages_s
@@ -39,11 +39,11 @@ class EdgeMetrics:
         )
 
     def took(self, child: str, call: str, seconds: float) -> None:
-        """Note how long a call lasted; `call`: work, or poll."""
+        """Record the duration of a call; `call`: work, or poll."""
         self._seconds.labels(child, call).observe(seconds)
 
     def ended(self, child: str, call: str, outcome: Done[Any] | Failed | Late) -> None:
-        """Note how a call ended for who waited for it."""
+        """Count the outcome of a call for its caller."""
         match outcome:
             case Done():
                 code = ANSWERED
@@ -54,7 +54,7 @@ class EdgeMetrics:
         self._calls.labels(child, call, code).inc()
 
     def forget(self, known: Iterable[str]) -> None:
-        """Drop what was counted of children that are not registered any more."""
+        """Drop the metrics of children that are no longer registered."""
         names = set(known)
         for metric in (self._calls, self._seconds):
             labels = {sample.labels["child"] for family in metric.collect() for sample in family.samples}
@@ -62,10 +62,10 @@ class EdgeMetrics:
                 metric.remove_by_labels({"child": name})
 
     def collect(self) -> Iterable[Any]:
-        """All families, with the ages as they are now."""
+        """Return all metric families, with the present ages."""
         age = GaugeMetricFamily(
             "zonesched_child_ranges_age_seconds",
-            "Seconds since a child zone last told its ranges and capacities.",
+            "Seconds since a child zone last reported its ranges and capacities.",
             labels=["child"],
         )
         for name, seconds in self._ages_s():

@@ -1,4 +1,4 @@
-"""Asking several children side by side, under one deadline.
+"""Concurrent calls to several children, under one deadline.
 
 Each child has two bulkheads of the executor, four threads together. However slow the child is and however
 many callers wait for it, it ties up no more threads and costs no other child's offers. One of the four
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Question(Generic[T]):
-    """One call to one child; `ask` gets the moment, in monotonic seconds, by which it has to end."""
+    """One call to one child; `ask` gets its deadline in monotonic seconds."""
 
     bulkhead: Bulkhead
     ask: Callable[[float], T]
@@ -45,7 +45,7 @@ def health_bulkhead(child_id: str) -> Bulkhead:
 def fan_out(
     executor: Executor, clock: Clock, questions: Sequence[Question[T]], timeout_s: float
 ) -> list[Done[T] | Failed | Late]:
-    """One outcome for each question, in their order, after at most `timeout_s`.
+    """Return one outcome for each question, in their order, after at most `timeout_s`.
 
     A failure is a ChildUnreachable, also where an unforeseen error met a child's answer.
     """
@@ -56,14 +56,14 @@ def fan_out(
 
 
 def _ask(question: Question[T], ends_at: float, trace: tracing.Trace) -> T:
-    # A bulkhead's thread works for whoever waits for it.
+    # A thread of a bulkhead runs in the trace of the call that it serves.
     with tracing.within(trace):
         return question.ask(ends_at)
 
 
 def _foreseen(outcome: Done[T] | Failed | Late) -> Done[T] | Failed | Late:
     if isinstance(outcome, Failed) and not isinstance(outcome.error, ChildUnreachable):
-        log.error("a child's answer could not be taken", exc_info=outcome.error)
+        log.error("a child's answer could not be handled", exc_info=outcome.error)
         return Failed(
             ChildUnreachable("The answer of the child zone cannot be used.", code="child_invalid_answer")
         )

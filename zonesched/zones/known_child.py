@@ -1,4 +1,4 @@
-"""Knowledge about a child, and the change by each poll: pure."""
+"""State of a child at its parent, and its change by each poll: pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from zonesched.zones.child import Child, ChildInfo, ChildStatus, Offline, Ready,
 
 @dataclass(frozen=True)
 class KnownChild:
-    """A registered child, and how it fared. `failures` counts polls in a row; `last_error` is "" without one.
+    """A registered child and its state. `failures`: failed polls in a row; `last_error` is "" without one.
 
-    `seen_at`: when it last answered well, UTC epoch seconds; None for never. `blob_size`: bytes of its blobs
-    as it told or offered them last, and the smallest there are before that: what holds them keeps its own
-    size while the child is away. `busy_until`: it wants no selects before (monotonic seconds).
+    `seen_at`: its last good answer, UTC epoch seconds; None for never. `blob_size`: bytes of its blobs by its
+    last info or offer, before that the smallest size: blobs that contain them keep their size while the child
+    is unavailable. `busy_until`: it gets no selects before then (monotonic seconds).
     """
 
     child: Child
@@ -37,15 +37,15 @@ class PollRules:
 
 
 REGISTERED_TWICE = "child_registered_twice"
-"""The code of a child whose zone is another child of this zone already."""
+"""Code of a child whose zone is already another child of this zone."""
 
 
 def after_answer(
     known: KnownChild, info: ChildInfo, now: float, rules: PollRules, *, is_another: bool = False
 ) -> KnownChild:
-    """The child has answered well; it may still be one that cannot be used.
+    """Return the state after a good answer; the child may still be unusable.
 
-    `is_another`: its zone is another child of this zone already.
+    `is_another`: its zone is already another child of this zone.
     """
     error = unusable(info, rules) or (REGISTERED_TWICE if is_another else "")
     if error:
@@ -62,7 +62,7 @@ def after_answer(
 
 
 def after_failure(known: KnownChild, error: str, rules: PollRules) -> KnownChild:
-    """The child has not answered, or not well; what it said before holds until this was often enough."""
+    """Return the state after a failed poll; the last info stays valid for some failures."""
     failures = known.failures + 1
     offline = failures >= rules.failures_to_offline or isinstance(known.status, Offline)
     status = Offline(error, known.seen_at) if offline else known.status
@@ -70,17 +70,17 @@ def after_failure(known: KnownChild, error: str, rules: PollRules) -> KnownChild
 
 
 def after_busy(known: KnownChild, error: str, busy_until: float) -> KnownChild:
-    """The child has said that it has too much to do: not now, and not that it is down."""
+    """Return the state after a `busy` answer: no selects for a while, without counting a failure."""
     return replace(known, last_error=error, busy_until=busy_until)
 
 
 def after_offer(known: KnownChild, blob_size: int) -> KnownChild:
-    """The child has offered blobs of this size: it may have got a child of its own since its last poll."""
+    """Return the state after an offer with blobs of this size, which may have grown since its last poll."""
     return replace(known, blob_size=max(known.blob_size, blob_size))
 
 
 def unusable(info: ChildInfo, rules: PollRules) -> str:
-    """Why a child that says this of itself can take no part, as a code; "" for one that can."""
+    """Return the code for which a child with this info takes no part; "" for a usable one."""
     if info.uuid == rules.zone_uuid:
         return "child_is_self"
     try:

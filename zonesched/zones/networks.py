@@ -54,14 +54,14 @@ _LAST_32 = 0xFFFFFFFF
 
 
 def real_address(address: Address) -> Address:
-    """The IPv4 address that an IPv4-mapped IPv6 one stands for; any other address as it is."""
+    """Return the IPv4 address of an IPv4-mapped IPv6 one; any other address unchanged."""
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped
     return address
 
 
 class Networks:
-    """The kinds and networks that an option lists."""
+    """Kinds and networks that an option lists."""
 
     def __init__(self, kinds: Iterable[str], networks: Iterable[Network]) -> None:
         self._kinds = frozenset(kinds)
@@ -98,7 +98,7 @@ def _network(word: str) -> Network:
 
 
 def _kind(address: Address) -> str:
-    """One of KINDS, or "" for what only a listed network admits."""
+    """Return one of KINDS, or "" for an address that only a listed network admits."""
     if address in METADATA or address.is_multicast:
         return ""
     if address.is_loopback:
@@ -115,7 +115,7 @@ def _kind(address: Address) -> str:
 
 
 def _reached(address: Address) -> tuple[Address, ...]:
-    """All addresses that a packet to this one may end up at, as far as its bits tell."""
+    """Return the address and all that are embedded in it, where a packet to it may end up."""
     address = real_address(address)
     if isinstance(address, IPv4Address):
         return (address,)

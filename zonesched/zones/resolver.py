@@ -1,4 +1,4 @@
-"""Looking up names, within a time limit that the system's own call does not know."""
+"""Look-up of names with a time limit, which the system's own call does not have."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Resolver = Callable[[str, float], Sequence[str]]
 
 
 class SystemResolver:
-    """The machine's own look-up; a name that hangs ties up one thread, however many ask for it."""
+    """The system's look-up; a name that hangs ties up one thread, however many callers wait for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -53,17 +53,17 @@ class Transport(Protocol):
     """Transport of calls from a zone to another."""
 
     def send(self, call: Call, timeout_s: float, max_bytes: int) -> Reply:
-        """The answer, once it is here whole.
+        """Send the request and return the whole answer.
 
         `timeout_s` covers everything from looking up the name to the last byte; `max_bytes` is the largest
         body that is read. Raises ChildUnreachable: child_timeout, child_unreachable, or child_invalid_answer
-        for what is no HTTP, too large, compressed or a redirect.
+        for an answer that is not HTTP, too large, compressed or a redirect.
         """
 
     def check_url(self, unverified: str, timeout_s: float) -> str:
-        """The one spelling of a URL that a child may be registered with.
+        """Return the canonical spelling of a URL that a child may be registered with.
 
-        Raises AddressRefused for a wrong spelling, an address where no child may be, and a name that cannot
+        Raises AddressRefused for a wrong spelling, a forbidden address, and a name that cannot
         be resolved now. Nothing is sent there.
         """
 
@@ -84,7 +84,7 @@ class HttpTransport:
     def from_conf(
         cls, conf: Conf, clock: Clock, *, adapter: BaseAdapter | None = None, resolver: Resolver | None = None
     ) -> HttpTransport:
-        """A transport that goes only where `child_networks` allows. Raises ConfigError."""
+        """Make a transport for addresses that `child_networks` allows. Raises ConfigError."""
         guard = AddressGuard.from_conf(conf)
         resolver = resolver or SystemResolver()
         adapter = adapter or CheckedAdapter(guard, resolver, clock, ca_file=conf.child_ca_file)
@@ -128,7 +128,7 @@ class HttpTransport:
 
 
 def _prepared(call: Call) -> requests.PreparedRequest:
-    """By hand: `Request.prepare` would take a third of the whole call's time, and normalise the URL."""
+    """Prepare the request by hand: `Request.prepare` takes a third of a call, and normalises the URL."""
     request = requests.PreparedRequest()
     request.method = call.method
     request.url = call.url

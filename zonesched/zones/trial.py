@@ -1,6 +1,6 @@
-"""A trial of a child zone that is about to be added or changed: does it answer this zone as its parent?
+"""Trial of a child zone before it is added or changed: it must answer this zone as its parent.
 
-`GET /zones/info` alone does not tell: an admin of the child may ask for that too. So the trial ends with a
+`GET /zones/info` is not enough: an admin of the child may ask for that too. So the trial ends with a
 select of the smallest request there is, which writes nothing and holds nothing.
 """
 
@@ -16,7 +16,7 @@ WRONG_CREDENTIALS, NO_PARENT = "child_credentials_refused", "child_user_no_paren
 
 
 def refusal(outcome: Done[Any] | Failed | Late) -> str:
-    """Code of the fault of this zone's user in the child; "" if there is none, or it is not known."""
+    """Return the code of a fault of this zone's user in the child; "" if none is known."""
     match outcome:
         case Failed(ChildRefused(status=401)):
             return WRONG_CREDENTIALS
@@ -27,7 +27,7 @@ def refusal(outcome: Done[Any] | Failed | Late) -> str:
 
 
 def smallest_request(request_id: str, zone_uuid: str, time_budget_s: float) -> RequestSpec:
-    """A request for one instance of the smallest size, weighed by nothing."""
+    """Make a request for one instance of the smallest size, without weighers."""
     return RequestSpec(
         request_id=request_id,
         project_id=request_id,

@@ -1,9 +1,9 @@
-"""Reading JSON that nobody has vouched for: each member is asked for by name, type, form and limits.
+"""Reader of unverified JSON: each member is read by name, type, form and limits.
 
     answer = Unverified.parse(body)
     answer.object("zone").text("uuid", UUID)
 
-Everything that is not so raises Invalid.
+Any violation raises Invalid.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _LAST_CHARACTERS = {0: frozenset(_ALPHABET.decode()), 2: frozenset("AQgw"), 3: f
 
 
 class Invalid(ValueError):
-    """The content is not what it should be. Carries nothing of it."""
+    """The content is invalid. The error has none of it."""
 
 
 class Unverified:
-    """One JSON object. A member without `default` has to be there."""
+    """One JSON object. A member without `default` is required."""
 
     def __init__(self, value: Any) -> None:
         if type(value) is not dict:
@@ -34,10 +34,10 @@ class Unverified:
 
     @classmethod
     def parse(cls, body: bytes) -> Unverified:
-        """A JSON object as RFC 8259 has it: no NaN, no number beyond a double, no member named twice."""
+        """Parse a JSON object by RFC 8259: no NaN, no number beyond a double, no duplicate member."""
         try:
             value = orjson.loads(body)
-            # As many colons as members: none of them was named twice. Colons inside texts need the long way.
+            # As many colons as members: no duplicates. Colons inside texts need the slow check.
             if body.count(b":") != _members(value):
                 json.loads(body, object_pairs_hook=_once_each)
         except (ValueError, RecursionError):
@@ -103,7 +103,7 @@ class Unverified:
 
 
 def blob_bytes(blobs: Sequence[str]) -> int:
-    """The one size of these sealed entries: each in its one base64url spelling, none of them twice."""
+    """Return the common size of these sealed entries: each in canonical base64url, no duplicates."""
     lengths = set(map(len, blobs))
     if len(lengths) != 1 or len(set(blobs)) != len(blobs):
         raise Invalid

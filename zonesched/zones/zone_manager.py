@@ -1,7 +1,7 @@
-"""The children of a zone: who they are, how they are, and how to ask them.
+"""The children of a zone: their registration, their state by polls, and calls to them.
 
-Rows say who is registered; polls say how they are. A request goes to the children that are ready and could
-hold it; one that could not counts as answered, one that is not ready makes the answer incomplete.
+A request goes to the children that are ready and eligible; an ineligible one counts as answered, one that is
+not ready makes the answer incomplete.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from zonesched.zones.trial import refusal, smallest_request
 T = TypeVar("T")
 
 GROWTH_BYTES = 512
-"""By so much, and to double their size, a child's blobs may grow between two polls."""
+"""Bytes by which a child's blobs may grow between two polls, in addition to doubling."""
 
 
 @dataclass(frozen=True)
 class Probed:
-    """The answer to one question how a zone is: its uuid, "" without a good answer.
+    """Result of one poll or trial: the zone's uuid, "" without a good answer.
 
-    `error`: the code of why it can take no part, "" where it can or has not answered.
+    `error`: code for which it takes no part, "" if it does or has not answered.
     """
 
     zone_uuid: str = ""
@@ -56,15 +56,15 @@ class ChildRows(Protocol):
     """Store of the registered children."""
 
     def list_children(self) -> Sequence[Child]:
-        """All of them, in one fixed order, with their passwords in the clear."""
+        """Return all children, in a fixed order, with their passwords in the clear."""
 
     def note_zones(self, zone_uuids: Mapping[str, str]) -> Collection[str]:
-        """Note zone uuids by child id; return the ids of those whose zone is another child already."""
+        """Store zone uuids by child id; return the ids of those whose zone is already another child."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of polls: `rules` judge each poll, no answer above `answer_bytes` is read."""
+    """Settings of polls: the `rules` for each poll, and `answer_bytes`, the largest answer that is read."""
 
     rules: PollRules
     poll_timeout_s: float = 5.0
@@ -107,7 +107,7 @@ class ZoneManager:
         executor: Executor,
         transport: Transport,
     ) -> ZoneManager:
-        """The children of the zone with this configuration and uuid."""
+        """Make the manager of the zone with this configuration and uuid."""
         return cls(rows, clock, executor, transport, Settings.from_conf(conf, zone_uuid))
 
     def refresh(self) -> None:
@@ -115,7 +115,7 @@ class ZoneManager:
         self._reread()
 
     def poll(self) -> None:
-        """Reread the rows and ask each child once how it is, side by side."""
+        """Reread the rows and poll each child once, concurrently."""
         polled = self._reread()
         timeout_s = self._settings.poll_timeout_s
         questions = [self._how_it_is(known.child) for known in polled]
@@ -127,7 +127,7 @@ class ZoneManager:
                 self.edges.ended(asked.child.name, "poll", outcome)
             for asked, outcome in zip(polled, outcomes, strict=True):
                 now = known_now.get(asked.child.id)
-                # One that was removed or moved meanwhile is not judged by what it answered before.
+                # An earlier answer of a child that was removed or moved meanwhile does not count.
                 if now is not None and now.child.same_endpoint(asked.child):
                     known_now[now.child.id] = self._judged(now, outcome, is_another=asked.child.id in twice)
             self._known = known_now
@@ -144,7 +144,7 @@ class ZoneManager:
         return Probed(info.uuid, unusable(info, self._settings.rules) or self._try_select(child))
 
     def _try_select(self, child: Child) -> str:
-        """Why a child takes no select of its parent's user, as a code; it is asked for the least there is."""
+        """Try a smallest select; return the code for which the child refuses it to its parent's user."""
         timeout_s = self._settings.poll_timeout_s
         spec = smallest_request(child.id, self._settings.rules.zone_uuid, timeout_s)
 
@@ -158,14 +158,14 @@ class ZoneManager:
         return refusal(outcome)
 
     def offered(self, child_id: str, blob_size: int) -> None:
-        """Take note that a child has offered blobs of this size."""
+        """Record that a child has offered blobs of this size."""
         with self._lock:
             known = self._known.get(child_id)
             if known is not None and known.blob_size < blob_size:
                 self._known = {**self._known, child_id: after_offer(known, blob_size)}
 
     def is_busy(self, child_id: str, retry_after_s: float) -> None:
-        """Take note that a child wants no selects for so many seconds."""
+        """Record that a child wants no selects for so many seconds."""
         with self._lock:
             known = self._known.get(child_id)
             if known is not None:
@@ -173,7 +173,7 @@ class ZoneManager:
                 self._known = {**self._known, child_id: after_busy(known, ChildBusy.code, until)}
 
     def forget(self, child_ids: Collection[str]) -> None:
-        """Ask these children nothing more: another process has removed them."""
+        """Stop calling these children: another process has removed them."""
         with self._lock:
             if not self._known.keys().isdisjoint(child_ids):
                 self._known = {id_: known for id_, known in self._known.items() if id_ not in child_ids}
@@ -184,25 +184,25 @@ class ZoneManager:
 
     @property
     def awaits_first_poll(self) -> bool:
-        """Tell whether there are children of which none was polled since this manager was made."""
+        """Tell whether there are children and none was polled since this manager was made."""
         return bool(self._known) and not self._has_polled
 
     def eligible(self, spec: RequestSpec) -> EligibleChildren:
-        """Whom to ask for this request."""
+        """Sort the children by their eligibility for this request."""
         return eligible(self.snapshot(), spec, self._clock.monotonic())
 
     def ask(
         self, children: Sequence[Child], question: Callable[[ChildClient], T], timeout_s: float
     ) -> list[Done[T] | Failed | Late]:
-        """Ask all of them the same, side by side; one outcome each, in order, after at most `timeout_s`."""
+        """Ask all of them the same, concurrently; one outcome each, in order, after at most `timeout_s`."""
         return self.call([(child.id, question) for child in children], timeout_s)
 
     def call(
         self, calls: Sequence[tuple[str, Callable[[ChildClient], T]]], timeout_s: float
     ) -> list[Done[T] | Failed | Late]:
-        """Call children by their ids, side by side, as `ask` does; several calls may go to one child.
+        """Call children by their ids, concurrently, as `ask` does; several calls may go to one child.
 
-        A client ends its calls when the time is over, whatever time-outs they are made with.
+        A client ends its calls when the time is over, whatever their own time-outs.
         """
 
         def asked_by(child_id: str, call: Callable[[ChildClient], T], ends_at: float) -> T:
@@ -232,22 +232,22 @@ class ZoneManager:
         return self._client(known.child, known.blob_size)
 
     def active(self) -> list[Child]:
-        """The children that are ready."""
+        """Return the children that are ready."""
         return [known.child for known, _ in self._ready()]
 
     def ranges(self) -> dict[str, Range]:
-        """By weigher, lowest and highest raw value below the children that are ready."""
+        """Return the lowest and highest raw value by weigher in the subtrees of ready children."""
         return merge_ranges(*(info.ranges for _, info in self._ready()))
 
     def blob_sizes(self) -> list[int]:
-        """Bytes of a blob of each child, away or not."""
+        """Return the bytes of a blob of each child, available or not."""
         return [known.blob_size for known in self.snapshot()]
 
     def _ready(self) -> list[tuple[KnownChild, ChildInfo]]:
         return [(known, known.status.info) for known in self.snapshot() if isinstance(known.status, Ready)]
 
     def _client(self, child: Child, blob_size: int = MIN_BLOB_BYTES) -> ChildClient:
-        # Its blobs may have grown since it was asked last: each zone above another one adds some.
+        # Blobs may have grown since the last poll: each zone adds some to those of its children.
         blob_bytes = min(2 * blob_size + GROWTH_BYTES, largest_child_blob(self._settings.rules.blob_size))
         return ChildClient(
             child,
@@ -263,7 +263,7 @@ class ZoneManager:
             number = self._rereads
         children = self._rows.list_children()
         with self._lock:
-            # What was read before a change must not take the place of what was read after it.
+            # Rows that were read before a change must not replace those that were read after it.
             if number > self._newest_reread:
                 self._newest_reread = number
                 self._known = {c.id: _carried_over(self._known.get(c.id), c) for c in children}
@@ -278,7 +278,7 @@ class ZoneManager:
         return [(name, max(0.0, now - seen_at)) for name, seen_at in seen if seen_at is not None]
 
     def _free_bulkheads(self) -> None:
-        """A child that is not registered ties up no threads, save for calls that have not ended yet."""
+        """Release the threads of children that are no longer registered, once their calls have ended."""
         ids = list(self._known)
         self._executor.keep_bulkheads(
             [bulkhead(child_id) for child_id in ids for bulkhead in (work_bulkhead, health_bulkhead)]
@@ -299,7 +299,7 @@ class ZoneManager:
     def _note_zones(
         self, asked: Sequence[Child], outcomes: Sequence[Done[ChildInfo] | Failed | Late]
     ) -> Collection[str]:
-        """The children that turn out to be the zone of another child, by id."""
+        """Return the ids of children whose zone is another child."""
         told = {
             child.id: outcome.value.uuid
             for child, outcome in zip(asked, outcomes, strict=True)
@@ -327,7 +327,7 @@ def _info(client: ChildClient, timeout_s: float, ends_at: float) -> ChildInfo:
 
 
 def _carried_over(known: KnownChild | None, child: Child) -> KnownChild:
-    """Update the knowledge about a child after its row was read; another endpoint is another child."""
+    """Update a child's state after its row was read; with another endpoint it begins anew."""
     if known is None or not known.child.same_endpoint(child):
         return KnownChild(child)
     return replace(known, child=child)
