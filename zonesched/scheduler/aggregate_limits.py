@@ -1,7 +1,7 @@
-"""Which hosts a request may go to at all by the zone's aggregates: asked before any filter.
+"""Limits that the zone's aggregates set on the hosts of a request, applied before any filter.
 
-The rules and their options are those of OpenStack Nova's request filters. Each zone applies its own to what a
-request says of itself; of aggregates nothing passes between zones.
+The rules and their options are those of OpenStack Nova's request filters. Each zone applies its own rules to
+the request; zones exchange nothing about aggregates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from zonesched.model.request_spec import TRAIT_SCOPE, RequestSpec
 
 @dataclass(frozen=True)
 class Limit:
-    """One rule for one request: the option it comes from, its stable code, and which hosts it lets in."""
+    """One rule for one request: its option, its stable code, and the test of the hosts that it admits."""
 
     name: str
     code: str
@@ -30,7 +30,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class AggregateLimits:
-    """The rules that are on; see the options of the same names."""
+    """The enabled rules; see the options of the same names."""
 
     limit_tenants_to_aggregate: bool = False
     placement_aggregate_required_for_tenants: bool = False
@@ -42,7 +42,7 @@ class AggregateLimits:
         return cls(**{name: conf[name] for name in cls.__dataclass_fields__})
 
     def for_request(self, table: HostTable, spec: RequestSpec) -> Iterator[Limit]:
-        """The rules that concern the request. An aggregate without hosts is in none of them."""
+        """Yield the rules that concern the request. Aggregates without hosts are ignored."""
         if self.limit_tenants_to_aggregate:
             yield from self._of_tenant(table, spec)
         if self.query_placement_for_availability_zone and spec.availability_zone:
@@ -89,6 +89,6 @@ def _any_host(table: HostTable, question: Question) -> bool:
 
 
 def _required_traits(said: Mapping[str, str]) -> frozenset[str]:
-    """The traits that metadata or properties ask for with trait:NAME=required."""
+    """Return the traits that metadata or properties require with trait:NAME=required."""
     keys = (key for key, value in said.items() if value == "required" and key.startswith(TRAIT_SCOPE))
     return frozenset(key.removeprefix(TRAIT_SCOPE) for key in keys)

@@ -1,4 +1,4 @@
-"""The scheduler that chooses by chance inside the availability zone asked for."""
+"""The scheduler that chooses pseudo-randomly inside the requested availability zone."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from zonesched.scheduler.chance import ChanceScheduler
 class AvailabilityZoneScheduler(ChanceScheduler):
     """A ChanceScheduler that stays in the request's availability zone whatever filters are configured.
 
-    When to use: ChanceScheduler is right, and users name availability zones.
+    When to use: ChanceScheduler suits you, and users name availability zones.
 
-    Reads: `enabled_filters` and what a request adds to them, and AvailabilityZoneFilter where it is not among
-    them.
+    Reads: `enabled_filters` and the filters that a request adds; it adds AvailabilityZoneFilter if that is
+    not among them.
 
     Example: with `enabled_filters = ComputeFilter`, a request with `"availability_zone": "az-east"` still
     goes to hosts of az-east only.

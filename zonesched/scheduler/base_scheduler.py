@@ -1,7 +1,7 @@
 """The base class of all schedulers: filter, weigh, pick greedily.
 
-A scheduler decides which local hosts a request gets; it never asks a child zone and writes nothing. The base
-class weighs every host 1, so the tie keys alone choose: hosts are taken at random.
+A scheduler decides which local hosts a request gets; it never calls a child zone and writes nothing. The base
+class gives every host weight 1, so only the tie keys decide, and hosts are taken at random.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ log = logging.getLogger(__name__)
 
 
 class BaseScheduler:
-    """Weighs each host 1: it takes hosts at random, others for each request.
+    """Gives every host weight 1, so each request takes hosts at random.
 
-    A subclass overrides `weigh`, or what the original document names, with plain lists: `filter_hosts` and
-    `weigh_hosts`.
+    A subclass overrides `weigh`, or the methods of the original document, which take plain lists:
+    `filter_hosts` and `weigh_hosts`.
 
-    When to use: to spread without looking at the load, or as the base of your own.
+    When to use: to spread instances without regard to load, or as the base class of your own scheduler.
 
-    Reads: `enabled_filters` and what a request adds to them.
+    Reads: `enabled_filters` and the filters that a request adds.
 
     Example: a hundred instances on ten hosts that each take fifty of them leave no host empty.
     """
 
     def __init__(self, plugins: Plugins, name: str = "") -> None:
-        """`name`: how the zone's configuration calls this driver; by default its class name."""
+        """`name`: this driver's name in the zone's configuration; by default its class name."""
         self.plugins = plugins
         self.name = name or type(self).__name__
 
     @property
     def choice(self) -> Choice:
-        """Which of the best hosts is taken."""
+        """The rule that selects one of the best hosts."""
         return THE_BEST
 
     @property
@@ -73,7 +73,7 @@ class BaseScheduler:
         return ()
 
     def check(self, spec: RequestSpec) -> None:
-        """Raise BadRequest, naming the field, for what no zone with this configuration can read."""
+        """Raise BadRequest, naming the field, for values that no zone with this configuration can read."""
         self._check(self._filters(spec), spec)
 
     def _check(self, filters: Sequence[BaseHostFilter], spec: RequestSpec) -> None:
@@ -91,13 +91,13 @@ class BaseScheduler:
         return CostWeighing(self.name, self.cost_functions)
 
     def ranges(self, table: HostTable) -> dict[str, Range]:
-        """The raw range of each configured weigher over the hosts that live; empty if none does."""
+        """Return the raw range of each configured weigher over the hosts that are up; empty if none is."""
         return observed_ranges(self.plugins.weighers.configured, table)
 
     def offer(self, request: OfferRequest) -> Offer:
-        """Offer this zone's local hosts. Raises BadRequest, FilterFailed, WeigherFailed.
+        """Offer this zone's local hosts. Raise BadRequest, FilterFailed, WeigherFailed.
 
-        When the deadline comes first, the offer is what was found until then, and not complete.
+        If the deadline passes first, the offer has the hosts found until then and is not complete.
         """
         filters = self._filters(request.spec)
         self._check(filters, request.spec)
@@ -125,7 +125,7 @@ class BaseScheduler:
             return offer
 
     def scores(self, hosts: HostView, weights: Ints, spec: RequestSpec) -> tuple[HostScore, ...]:
-        """The weight of each host of the view, and the parts that it is made from."""
+        """Return the weight of each host of the view, and the parts of its score."""
         parts = self.score_parts(hosts, spec) if len(hosts) and not self._weighs_lists else []
         table, rows = hosts.table, hosts.row_numbers.tolist()
         return tuple(
@@ -134,13 +134,13 @@ class BaseScheduler:
         )
 
     def score_parts(self, hosts: HostView, spec: RequestSpec) -> Sequence[Sequence[ScorePart]]:
-        """Parts of each weigher or cost function in each host's score; empty for a driver without any."""
+        """Return the parts of each host's score, by weigher or cost function; empty if there are none."""
         return []
 
     def judge(self, request: OfferRequest, row: int) -> HostJudgement:
-        """Judge the host of one row by every filter, independently of the others, and score it.
+        """Judge the host of one row by every filter, independently of the other filters, and score it.
 
-        Raises BadRequest, FilterFailed.
+        Raise BadRequest, FilterFailed.
         """
         spec, table = request.spec, request.table
         answers = answers_for(request, self._filters(spec), self.plugins.limits, row)
@@ -153,17 +153,17 @@ class BaseScheduler:
         return HostJudgement(table.host_id(row), table.name(row), answers, score)
 
     def settle(self, hosts: HostView, spec: RequestSpec) -> RequestSpec:
-        """The spec with a weighing, chosen from the filtered hosts if nobody chose one before."""
+        """Return the spec with a weighing; choose one from the filtered hosts if the spec has none."""
         if not isinstance(spec.weighing, Unweighed):
             return spec
         return replace(spec, weighing=CostWeighing(self.name, self.cost_functions))
 
     def weigh(self, hosts: HostView, spec: RequestSpec) -> Ints:
-        """The integer weight of each host of the view, 0..2**53-1, lower is better."""
+        """Return the integer weight of each host of the view, 0..2**53-1, lower is better."""
         return np.ones(len(hosts), dtype=np.int64)
 
     def shortlist(self, hosts: HostView, spec: RequestSpec, count: int) -> HostView:
-        """Some of the hosts, with all that weigh no more than the `count`-th best; by default all of them."""
+        """Return a subset with every host that weighs no more than the `count`-th best; by default all."""
         return hosts
 
     def filter_hosts(self, spec: RequestSpec, hosts: list[HostTuple]) -> list[HostTuple]:
@@ -172,10 +172,10 @@ class BaseScheduler:
         return [host for host in hosts if all(passes_of(f, host[1].state, spec) for f in filters)]
 
     def weigh_hosts(self, spec: RequestSpec, hosts: list[HostTuple]) -> list[dict[str, Any]]:
-        """A dict with `weight` (integer, lower is better) and `hostname` for each host, in any order.
+        """Return a dict with `weight` (integer, lower is better) and `hostname` for each host, in any order.
 
-        An override is asked about all hosts once, then about each picked one again; a host it leaves out is
-        not offered.
+        An override is called once with all hosts, then with each picked host again; a host that it leaves out
+        is not offered.
         """
         if not hosts:
             return []

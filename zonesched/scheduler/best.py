@@ -1,4 +1,4 @@
-"""The few best of many hosts, in order: by weight, then by the tie-breaking hash."""
+"""The few best of many hosts, ordered by weight, then by the tie-breaking hash."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zonesched.model.arrays import Floats, Hashes, Ints
 
 
 def best(weights: Ints, ties: Callable[[Ints], Hashes], count: int) -> Ints:
-    """Indices of the `count` best, best first. `ties` is asked only where the order may depend on it."""
+    """Return the indices of the `count` best, best first. Call `ties` only where the order depends on it."""
     if count < len(weights):
         limit = _smallest(weights, count)
         below = np.flatnonzero(weights < limit)
@@ -29,15 +29,15 @@ def best(weights: Ints, ties: Callable[[Ints], Hashes], count: int) -> Ints:
 
 
 def largest(values: Floats, count: int) -> float:
-    """The `count`-th largest, of at least that many."""
+    """Return the `count`-th largest of at least `count` values."""
     return float(-_smallest(-values, count)) if count > 1 else float(values.max())
 
 
 def _smallest(values: npt.NDArray[Any], count: int) -> Any:
-    """The `count`-th smallest; few elements are sorted out first, since partitioning all is slow."""
+    """Return the `count`-th smallest; first reduce the values to few, since partitioning all is slow."""
     if count == 1:
         return values.min()
-    # Short blocks would cost more to look at than they save.
+    # Short blocks would cost more than they save.
     blocks = max(8 * count, 1_024)
     near = values
     if len(values) >= 8 * blocks:

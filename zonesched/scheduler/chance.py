@@ -1,4 +1,4 @@
-"""The scheduler that chooses hosts by chance: the same chance for the same request, in every process."""
+"""The scheduler that chooses hosts pseudo-randomly: one request gets the same choice in every process."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from zonesched.seal.tie_keys import RequestTies
 
 
 class ChanceScheduler(BaseScheduler):
-    """Weighs each host by a pseudo-random number, drawn anew for each instance that is already on it.
+    """Weighs each host by a pseudo-random number, drawn again after each instance placed on it.
 
-    The number depends on the request and the host: the same in every process and at every repeat of the
-    request, another for another request.
+    The number depends only on the request, the host and the instances placed on it: it is the same in every
+    process and at every repeat of the request.
 
-    When to use: hosts are equal, and their load shall be spread without looking at it.
+    When to use: hosts are equal, and instances should spread without regard to load.
 
-    Reads: `enabled_filters` and what a request adds to them; no load of any host.
+    Reads: `enabled_filters` and the filters that a request adds; no load of any host.
 
-    Example: of 100 empty hosts and one nearly full, the last is as likely as each other, as long as it has
-    a free slot.
+    Example: of 100 empty hosts and one nearly full host, all are equally likely, as long as the last has a
+    free slot.
     """
 
     def weigh(self, hosts: HostView, spec: RequestSpec) -> Ints:

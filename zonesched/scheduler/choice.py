@@ -1,4 +1,4 @@
-"""The rule by which one of the best hosts is taken."""
+"""The rule that selects one of the best hosts."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _LOTS = np.uint64(text_hash("zonesched/lots"))
 class Choice:
     """The options `host_subset_size` and `shuffle_best_same_weighed_hosts`.
 
-    `subset_size`: each instance goes to one of that many best hosts; 1 means to the best.
+    `subset_size`: each instance goes to one of that many best hosts; 1 means the best host.
 
-    `shuffle`: local hosts of equal weight are taken in the order of their tie keys, which is another one for
-    each request. Otherwise they are taken in one fixed order; the tie keys still decide between zones.
+    `shuffle`: local hosts of equal weight are taken in the order of their tie keys, which differs for each
+    request. Otherwise they are taken in one fixed order; the tie keys still decide between zones.
     """
 
     subset_size: int = 1
@@ -30,7 +30,7 @@ THE_BEST = Choice()
 
 
 class Lots:
-    """Pseudo-random choices for one request: the same in every process, others for another request."""
+    """Pseudo-random choices that depend on the request alone, so they are the same in every process."""
 
     def __init__(self, ties: RequestTies, count: int) -> None:
         """`count`: the maximum number of choices."""

@@ -1,4 +1,4 @@
-"""The scheduler of tests: what it chooses can be said beforehand."""
+"""A scheduler for tests, with a predictable choice."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from zonesched.scheduler.base_scheduler import BaseScheduler
 
 
 class FakeScheduler(BaseScheduler):
-    """Takes hosts in the order of their names, whatever filters are configured and whether their agents live.
+    """Takes hosts in the order of their names, whatever filters are configured and even if agents are down.
 
-    What it chooses can be said beforehand: the first host by name is filled before the next. A host weighs
-    its place in that order, from 0.
+    The choice is predictable: the first host by name is filled before the next. The weight of a host is its
+    position in that order, from 0.
 
-    When to use: in tests of what is around a scheduler.
+    When to use: in tests of the code around a scheduler.
 
-    Reads: room, and the filters that a request adds; no option.
+    Reads: free slots, and the filters that a request adds; no option.
 
-    Example: of empty hosts `a`, `b` and `c` with room for two instances each, three instances go to `a`, `a`
-    and `b`.
+    Example: of empty hosts `a`, `b` and `c` with two free slots each, three instances go to `a`, `a` and `b`.
     """
 
     def weigh(self, hosts: HostView, spec: RequestSpec) -> Ints:

@@ -42,7 +42,7 @@ class FilterScheduler(BaseScheduler):
     def choose_weighing(
         self, table: HostTable, spec: RequestSpec, child_ranges: Mapping[str, Range]
     ) -> Weighing:
-        """The scale of all hosts below and here."""
+        """Choose the scale over this zone's hosts and the hosts in child zones."""
         ranges = merge_ranges(child_ranges, self.ranges(table))
         return scale_of_ranges(self.plugins.weighers, ranges, spec)
 

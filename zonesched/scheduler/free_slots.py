@@ -1,7 +1,7 @@
-"""Count the instances of a request that a host takes, by the numbers that the claim is checked with.
+"""Count the instances of a request that a host takes, with the same numbers as the check of a claim.
 
-Every class asked for limits the count, by the capacity left and by the inventory's units; so does a server
-group whose instances have to be apart.
+Every requested resource class limits the count, by its free capacity and by the inventory's units; an
+anti-affinity group limits it too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from zonesched.model.request_spec import GroupPolicy, ServerGroup
 
 
 def have_free_slots(hosts: HostView, count: int) -> Bools:
-    """Return whether each host takes `count` instances of the view's request."""
+    """Tell for each host whether it takes `count` instances of the view's request."""
     fits: list[Bools] = []
     match hosts.spec.group:
         case ServerGroup(policy=GroupPolicy.ANTI_AFFINITY, max_server_per_host=limit):
@@ -25,7 +25,10 @@ def have_free_slots(hosts: HostView, count: int) -> Bools:
 
 
 def free_slots(hosts: HostView, max_slots: int) -> Ints:
-    """Return how many instances each host takes, at most `max_slots`, for hosts that take at least one."""
+    """Return the number of instances that each host takes, at most `max_slots`.
+
+    Every host of the view must take at least one.
+    """
     slots = np.full(len(hosts), float(max_slots))
     match hosts.spec.group:
         case ServerGroup(policy=GroupPolicy.ANTI_AFFINITY, max_server_per_host=limit):

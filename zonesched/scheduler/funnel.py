@@ -1,4 +1,4 @@
-"""From all hosts of a zone to those a request may go to, one step per reason, with numbers that add up."""
+"""The funnel from all hosts of a zone to the hosts of a request: one step per reason, with host counts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from zonesched.scheduler.offer import OfferRequest
 log = logging.getLogger(__name__)
 
 TIME_BUDGET = "time_budget"
-"""The name of the step that left out all hosts because the deadline came before any filter was asked."""
+"""Name of the step that left out all hosts because the deadline passed before the first filter."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,7 +36,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Survivors:
-    """The hosts a request may go to, and how it came to that; none where the deadline came first."""
+    """The hosts that a request may go to, and the funnel's steps; no hosts if the deadline passed first."""
 
     hosts: HostView
     steps: tuple[FunnelStep, ...]
@@ -46,10 +46,10 @@ class Survivors:
 def run_funnel(
     request: OfferRequest, filters: Sequence[BaseHostFilter], limits: AggregateLimits = NO_LIMITS
 ) -> Survivors:
-    """The request's hosts after the zone's own facts, its aggregates' limits, `filters` in order, and room.
+    """Reduce the hosts by zone capabilities, aggregate limits, hints, `filters` in order, and free slots.
 
-    A host that refused the request before is left out first, whoever enabled RetryFilter. For an affinity
-    request a host needs room for all its instances. Raises FilterFailed.
+    Hosts that refused the request before are left out even if RetryFilter is not enabled. For an affinity
+    request a host needs free slots for all its instances. Raise FilterFailed.
     """
     funnel = _Funnel(HostView.whole(request.table, request.spec, request.context, request.deadline))
     try:
@@ -63,7 +63,7 @@ def run_funnel(
 def answers_for(
     request: OfferRequest, filters: Sequence[BaseHostFilter], limits: AggregateLimits, row: int
 ) -> tuple[HostAnswer, ...]:
-    """Judge one row's host by every step of the funnel, independently of the others. Raises FilterFailed."""
+    """Judge one host by every step of the funnel, independently of the other steps. Raise FilterFailed."""
     one = _OneHost(HostView.whole(request.table, request.spec, request.context), row)
     _ask_all(one, request, filters, limits)
     return tuple(one.given)
@@ -113,12 +113,15 @@ def _asked(host_filter: BaseHostFilter, question: Callable[P, R], *given: P.args
 
 
 def check_filter(host_filter: BaseHostFilter, spec: RequestSpec) -> None:
-    """Raises BadRequest for what it cannot read; FilterFailed, with the trace in the log, if it fails."""
+    """Let a filter check the request: raise BadRequest for values that the filter cannot read.
+
+    Raise FilterFailed, and log the traceback, if the filter fails.
+    """
     _asked(host_filter, host_filter.check, spec)
 
 
 def changes_of(host_filter: BaseHostFilter, spec: RequestSpec) -> bool:
-    """Tell whether the filter is asked again about picked hosts. Raises FilterFailed as `answers_of`."""
+    """Tell whether the filter is applied again to picked hosts. Raise FilterFailed as `answers_of` does."""
     return _asked(host_filter, lambda: bool(host_filter.changes_with_picks(spec)))
 
 
@@ -128,9 +131,9 @@ def passes_of(host_filter: BaseHostFilter, state: HostState, spec: RequestSpec) 
 
 
 def answers_of(host_filter: BaseHostFilter, hosts: HostView, spec: RequestSpec) -> Bools:
-    """Ask a filter about each host; raises FilterFailed, and logs the traceback, if the filter raises.
+    """Apply a filter to each host. Raise FilterFailed, and log the traceback, if the filter fails.
 
-    Raises OutOfTime, before it is asked or from within.
+    Raise OutOfTime if the deadline passes before or during the filter.
     """
     hosts.deadline.check()
     answers = _asked(host_filter, lambda: np.asarray(host_filter.passes(hosts, spec)))
@@ -149,7 +152,7 @@ class _Funnel:
         self._asking = TIME_BUDGET
 
     def answers(self, host_filter: BaseHostFilter, spec: RequestSpec) -> Bools:
-        """One answer per row of the table; only those of remaining hosts mean anything."""
+        """Return an answer per row of the table; only the answers for remaining hosts are valid."""
         if self._count == 0:
             return self.remaining
         self._asking = host_filter.name
@@ -168,12 +171,12 @@ class _Funnel:
         self.steps.append(FunnelStep(name, code, before, self._count))
 
     def give_up(self) -> None:
-        """Leave out all hosts, in the name of the filter that was being asked."""
+        """Leave out all hosts in a step named after the filter that the deadline interrupted."""
         self.narrow(self._asking, OutOfTime.code, np.zeros(len(self.whole), dtype=np.bool_))
 
 
 class _OneHost(_Funnel):
-    """Lets one host in and never lets it go: every step answers for it."""
+    """A funnel of one host that records the answer of every step and never drops the host."""
 
     def __init__(self, whole: HostView, row: int) -> None:
         super().__init__(whole)

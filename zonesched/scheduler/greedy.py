@@ -1,8 +1,8 @@
 """Pick the best host, place one instance on it virtually, weigh that host again, repeat.
 
-The best host is the one with the lowest (weight, tie key); of equal ones, the candidate that comes first.
-Only a picked host changes, so `count` picks need the `count` best hosts only. Each host has a row of (weight,
-tie key) pairs, one per instance already on it; a pick takes the head of the best row. Two ways lead to the
+The best host is the one with the lowest (weight, tie key); among equal hosts, the first candidate. Only a
+picked host changes, so `count` picks need only the `count` best hosts. Each host has a row of (weight, tie
+key) pairs, one per instance already on it; a pick takes the head of the best row. Two functions return the
 same picks:
 
 - `pick_one_by_one` keeps a heap of heads and asks for one pair per pick;
@@ -10,7 +10,7 @@ same picks:
   including it, its peak, is the smallest among the rows: so the picks, in order, are the pairs with the
   smallest (peak, row, instances on the host), and no loop over picks is needed.
 
-A third, `pick_among_best`, takes one of a few best heads in place of the best.
+A third function, `pick_among_best`, takes one of the few best heads instead of the best.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from zonesched.model.arrays import Ints
 from zonesched.model.build_plan import MAX_TIE, TIE_BITS
 
 REFUSED = np.iinfo(np.int64).max
-"""In place of a weight: with that many instances on it, the host takes no other one."""
+"""Stand-in for a weight: with that many instances on it, the host takes no further instance."""
 
 _ROW_BITS = 32
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Hosts by index, best first: the weight and tie key that each has before anything is placed on it.
+    """Hosts by index, best first, with their weights and tie keys before anything is placed on them.
 
-    `free_slots`: how many instances of the request each takes, at least 1.
+    `free_slots`: number of instances of the request that each host takes, at least 1.
     """
 
     weights: Ints
@@ -45,7 +45,7 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Picks:
-    """Candidate and weight of each pick, in order. `placed`: instances that were on the host before it."""
+    """Candidate and weight of each pick, in order. `placed`: instances on the host before the pick."""
 
     indices: Ints
     weights: Ints
@@ -56,14 +56,14 @@ WeighOne = Callable[[int, int], tuple[int, int]]
 """(candidate, instances already on it, at least 1) -> (weight or REFUSED, tie key)."""
 
 WeighMany = Callable[[Ints, Ints], tuple[Ints, Ints]]
-"""The same for many pairs at once."""
+"""Variant of WeighOne for many pairs at once."""
 
 _Head = tuple[int, int, int, int]
 """(weight, tie key, candidate, instances already on it)"""
 
 
 def pick_one_by_one(candidates: Candidates, count: int, weigh: WeighOne) -> Picks:
-    """Return at most `count` picks; call `weigh` once for each but the last."""
+    """Return at most `count` picks; call `weigh` once for each pick except the last."""
     heads = _first_heads(candidates)[:count]
     heapq.heapify(heads)
     picked: list[_Head] = []
@@ -85,8 +85,8 @@ def pick_among_best(
 ) -> Picks:
     """Return picks like `pick_one_by_one`, but take each from the `size` best heads.
 
-    `choose` gets the number of the pick and how many heads there are, and returns the index of one: 0 is the
-    best. Only the `count + size - 1` best candidates matter.
+    `choose` gets the number of the pick and the number of heads, and returns the index of a head; index 0 is
+    the best. Only the `count + size - 1` best candidates matter.
     """
     heads = sorted(_first_heads(candidates))
     picked: list[_Head] = []
@@ -120,9 +120,9 @@ def _picks(picked: list[_Head]) -> Picks:
 
 
 class _Rows:
-    """The rows of (weight, tie key) pairs as far as they are known, and which of them may still matter.
+    """The known parts of the rows of (weight, tie key) pairs, and the rows that may still matter.
 
-    A peak is kept in two numbers: its weight, and its `order`, the tie key followed by the row number.
+    A peak is stored as two numbers: its weight, and its `order`, the tie key followed by the row number.
     """
 
     def __init__(self, candidates: Candidates, count: int) -> None:
@@ -139,7 +139,7 @@ class _Rows:
         self._known = 1
 
     def open_rows(self, count: int) -> bool:
-        """Close the rows whose unknown pairs come after the `count` first picks; tell if any is open."""
+        """Close the rows whose unknown pairs come after the first `count` picks; tell whether any is open."""
         if len(self._peaks) >= count:
             limit = np.partition(self._peaks, count - 1)[count - 1]
             tied = np.sort(self._orders[self._peaks == limit])
@@ -150,7 +150,7 @@ class _Rows:
         return bool(self._open.any())
 
     def extend(self, weigh: WeighMany) -> None:
-        """Read as many further pairs of each open row as are known of it, as far as it has free slots."""
+        """Double the number of known pairs of each open row, as far as its host has free slots."""
         still_open = np.flatnonzero(self._open)
         levels = self._known + np.arange(self._known, dtype=np.int64)
         block = np.full((len(still_open), len(levels)), REFUSED, dtype=np.int64)
@@ -171,7 +171,7 @@ class _Rows:
         self._orders = np.concatenate([self._orders, _order(peak_ties[row, column], indices)])
 
     def _peaks_of(self, block: Ints, ties: Ints, rows: Ints) -> tuple[Ints, Ints]:
-        """Return weight and tie key of the peak at each pair of a block, which goes on where `rows` ended."""
+        """Return weight and tie key of the peak at each pair of a block, which continues the given rows."""
         last_peak = self._last_peak[rows, np.newaxis]
         peaks = np.maximum.accumulate(np.maximum(block, last_peak), axis=1)
         # A higher weight begins a new peak, whatever its tie key; pairs below the peak change nothing.
@@ -183,12 +183,12 @@ class _Rows:
         return peaks, numbered & MAX_TIE
 
     def picks(self, count: int) -> Picks:
-        """Return the `count` first picks, in order."""
+        """Return the first `count` picks, in order."""
         near = np.arange(len(self._peaks))
         if len(near) > count:
             limit = np.partition(self._peaks, count - 1)[count - 1]
             near = np.flatnonzero(self._peaks <= limit)
-        # The pairs of a row are known in their order, and lexsort keeps it.
+        # The pairs of each row are stored in order, and lexsort is stable.
         chosen = near[np.lexsort((self._orders[near], self._peaks[near]))[:count]]
         return Picks(self._indices[chosen], self._weights[chosen], self._placed[chosen])
 

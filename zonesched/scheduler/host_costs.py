@@ -1,4 +1,4 @@
-"""Cost functions of LeastCostScheduler: what a cost is, the built-in ones, and those of the configuration."""
+"""Cost functions of LeastCostScheduler: their base class, the built-in and the configured ones."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class BaseHostCost:
 
     @classmethod
     def from_conf(cls, conf: Conf) -> Self:
-        """The cost with this zone's settings."""
+        """Return the cost function with this zone's settings."""
         return cls()
 
     def host_cost(self, host_state: HostState, spec: RequestSpec) -> float:
-        """The cost of one host; must be finite."""
+        """Return the cost of one host; it must be finite."""
         raise NotImplementedError(f"{type(self).__name__} has no host_cost")
 
     def costs(self, hosts: HostView, spec: RequestSpec) -> Floats:
-        """The cost of each host of the view; this form asks `host_cost` about each."""
+        """Return the cost of each host of the view; by default, call `host_cost` for each."""
         values = (float(self.host_cost(state, spec)) for state in hosts.states())
         return np.fromiter(values, dtype=np.float64, count=len(hosts))
 
 
 class NoopCost(BaseHostCost):
-    """1 for every host."""
+    """Cost 1 for every host."""
 
     def host_cost(self, host_state: HostState, spec: RequestSpec) -> float:
         return 1.0
@@ -69,7 +69,7 @@ class SpreadFirstCost(BaseHostCost):
 
 
 class OwnerOnHostCost(BaseHostCost):
-    """Count of the owner's instances on the host: limits the loss when one machine fails."""
+    """Number of the owner's instances on the host: limits the loss when one machine fails."""
 
     def host_cost(self, host_state: HostState, spec: RequestSpec) -> float:
         return float(host_state.owner_instances)
@@ -79,7 +79,7 @@ class OwnerOnHostCost(BaseHostCost):
 
 
 class PlainOnSpecialCost(BaseHostCost):
-    """A billion for a plain instance on a special host, else 0.
+    """Cost 10**9 for a plain instance on a special host, else 0.
 
     A host is special if the capability named by `special_host_capability` is set on it; an instance is plain
     unless its flavor has an extra spec of that name, with or without `capabilities:` before it.
@@ -113,7 +113,7 @@ class PlainOnSpecialCost(BaseHostCost):
 
 
 class FunctionCost(BaseHostCost):
-    """A plain function of (host_state, spec)."""
+    """Cost computed by a plain function of (host_state, spec)."""
 
     def __init__(self, function: Callable[[HostState, RequestSpec], float]) -> None:
         self._function = function
@@ -133,21 +133,21 @@ BUILT_IN: Mapping[str, type[BaseHostCost]] = {
 
 @dataclass(frozen=True)
 class HostCosts:
-    """The costs that this zone's own requests are weighed with, and all that a parent may name."""
+    """The cost functions of this zone's own requests, and all cost functions that a parent may name."""
 
     configured: tuple[CostFunction, ...]
     known: Mapping[str, BaseHostCost]
 
     @classmethod
     def from_conf(cls, conf: Conf) -> HostCosts:
-        """Raises ConfigError that names an unknown cost function and the known ones."""
+        """Raise ConfigError, which names the unknown cost function and the known ones."""
         configured = tuple(CostFunction(*pair) for pair in read_ratios(conf[OPTION]).items())
         own = {f.name: _load(f.name, conf) for f in configured if f.name not in BUILT_IN}
         built_in = {name: cost.from_conf(conf) for name, cost in BUILT_IN.items()}
         return cls(configured, built_in | own)
 
     def named(self, name: str) -> BaseHostCost:
-        """Raises WeighingUnknown."""
+        """Return the cost function of that name. Raise WeighingUnknown if there is none."""
         if name not in self.known:
             raise WeighingUnknown(f"There is no cost function {name!r} here.")
         return self.known[name]

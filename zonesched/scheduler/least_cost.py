@@ -22,13 +22,13 @@ log = logging.getLogger(__name__)
 class LeastCostScheduler(BaseScheduler):
     """Weighs each host by the sum of its costs, each times its factor: the cheapest first.
 
-    The sum is rounded to a whole number and kept within 0 and 2^53 - 1. The zone that took the user's request
+    The sum is rounded to a whole number between 0 and 2^53 - 1. The zone that received the user's request
     names the functions, and every zone of the request must have them.
 
     When to use: you have cost functions, or a tree of zones that weighs by them.
 
     Reads: `least_cost_functions`, and `special_host_capability` for `plain_on_special_cost`;
-    `enabled_filters` and what a request adds to them.
+    `enabled_filters` and the filters that a request adds.
 
     Example: with `least_cost_functions = spread_first_cost=1.0,owner_on_host_cost=500.0`, a host with 2000 MB
     claimed costs 2000, and 3000 where two instances of the same owner run on it.

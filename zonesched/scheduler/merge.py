@@ -1,7 +1,7 @@
 """Merge the greedy sequences of several zones into one.
 
 Each host is in one zone only, so taking the best head each time is the greedy choice over all hosts. The
-order inside a sequence stays: with stacking a sequence gets better as it goes, and sorting would break it.
+order inside a sequence is kept: with stacking, later entries are better, and sorting would move them first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T", bound=Ordered)
 def merge_heads(sequences: Sequence[Sequence[T]], count: int) -> tuple[list[T], list[list[T]]]:
     """Return the first `count` picks and the rest of each sequence.
 
-    Of heads with equal weight and tie key the one of the first sequence is taken.
+    Among heads with equal weight and tie key, the head of the first sequence is taken.
     """
     heads = [(s[0].weight, s[0].tie, number) for number, s in enumerate(sequences) if s]
     heapq.heapify(heads)

@@ -1,4 +1,4 @@
-"""The question to a scheduler about local hosts, and its answer."""
+"""A request to a scheduler for an offer of local hosts, and the offer."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from zonesched.model.work_deadline import NO_DEADLINE, WorkDeadline
 class OfferRequest:
     """A request for free slots on the hosts of `table`.
 
-    `context` is what the zone knows about the request; hosts that have refused it are left out.
-    `zone_capabilities` are the values this zone has of each capability of its own. `scored`: of how many of
-    the best hosts the scores are wanted too. `deadline`: when the work for it ends, whatever has been found.
+    `context`: the zone's facts about the request; hosts that have refused it are left out.
+    `zone_capabilities`: the values of each of this zone's own capabilities. `scored`: the number of best
+    hosts whose scores the offer includes. `deadline`: the time at which the work ends, even if incomplete.
     """
 
     table: HostTable
@@ -43,14 +43,13 @@ class Pick(NamedTuple):
 class Offer:
     """The offer of a zone's local hosts.
 
-    `picks` is the greedy sequence, at most as long as the instances asked for; `alternates` are the best
-    hosts that are not among the picks; `bundles` take the place of both for an affinity request. `why` is the
-    ordered funnel from all hosts to those offered. If fewer instances fit than were requested, `runs_out` has
-    the reasons why the offered hosts take no further one. `best` are the scores of as many of the
-    best hosts as were asked for.
+    `picks`: the greedy sequence, at most one per requested instance. `alternates`: the best hosts that are
+    not among the picks. `bundles` replace both for an affinity request. `why`: the ordered funnel from all
+    hosts to the offered ones. `runs_out`: if fewer instances fit than were requested, the reasons why the
+    offered hosts take no further one. `best`: the scores of the best hosts, as many as were requested.
 
-    `weighing` is the request's, or the one that was chosen from the filtered hosts. Where the deadline came
-    first, the offer is not `complete`: no host is offered that some filter was not asked about.
+    `weighing`: the request's weighing, or the one chosen from the filtered hosts. If the deadline passed
+    first, the offer is not `complete`; every offered host has still passed all filters.
     """
 
     picks: tuple[Pick, ...]

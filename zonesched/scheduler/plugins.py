@@ -25,7 +25,7 @@ class Plugins:
 
     @classmethod
     def from_conf(cls, conf: Conf) -> Plugins:
-        """Raises ConfigError that names the option, the unknown name and the known ones."""
+        """Raise ConfigError, which names the option, the unknown name and the known ones."""
         return cls(
             filters=HostFilters.from_conf(conf),
             weighers=HostWeighers.from_conf(conf),

@@ -1,7 +1,7 @@
-"""A decision that was written down, made again: the same hosts and request, the same or other options.
+"""Replay of a recorded decision: the same hosts and request, with the same or other options.
 
-A record holds what a zone decided by (its request, its hosts as they were, what its children offered) and
-what it chose. Nothing else is read, so that the same options give the same choice, bit for bit.
+A record holds the input of a zone's decision (the request, the state of its hosts, the offers of its
+children) and its result. A replay reads nothing else, so the same options give the same choice, bit for bit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VERSION: Literal[1] = 1
 
 @dataclass(frozen=True)
 class Choice:
-    """One pick: `place` is the name of an own host, or of a child (a bundle counts once)."""
+    """One pick: `place` is the name of a local host or of a child (a bundle counts once)."""
 
     place: str
     weight: int
@@ -42,7 +42,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Result of a decision: the picks in order (bundles for an affinity request), and the local funnel."""
+    """Result of a decision: the picks in order (bundles for an affinity request) and the local funnel."""
 
     picks: tuple[Choice, ...]
     alternates: tuple[Choice, ...]
@@ -51,10 +51,10 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Record:
-    """Everything that a decision is made by, and what was chosen.
+    """The complete input of a decision, and its result.
 
-    `options` are those of the scheduler, by name; `children` the names of children by id; `below` what they
-    offered, as this zone weighs it, without blobs. `spec` is a row of `spec_to_row` without a weighing.
+    `options`: the scheduler's options by name. `children`: the names of children by id. `below`: the offers
+    of the children with this zone's weights, without blobs. `spec`: a row of `spec_to_row` without weighing.
     """
 
     record: Literal["zonesched"]
@@ -77,24 +77,24 @@ _RECORD = TypeAdapter(Record)
 
 
 def recorded_options(conf: Conf) -> dict[str, Any]:
-    """The options that schedulers, filters and weighers read."""
+    """Return the options that schedulers, filters and weighers read."""
     return {option.name: conf[option.name] for option in (*SCHEDULER, *HOSTS)}
 
 
 def record_to_wire(record: Record) -> dict[str, Any]:
-    """The record as a JSON object."""
+    """Return the record as a JSON object."""
     wire: dict[str, Any] = _RECORD.dump_python(record, mode="json")
     return wire
 
 
 def record_from_text(unverified: str | bytes) -> Record:
-    """The record that a file holds. Raises BadRequest, naming what is wrong, for anything else."""
+    """Return the record in a file's content. Raise BadRequest, which names the fault, for other content."""
     try:
         wire = json.loads(unverified)
     except ValueError as error:
-        raise _invalid(f"it is no JSON ({error})") from None
+        raise _invalid(f"it is not JSON ({error})") from None
     if not isinstance(wire, dict) or wire.get("record") != "zonesched":
-        raise _invalid("it does not say that it is one")
+        raise _invalid('it has no member "record": "zonesched"')
     if wire.get("version") != VERSION:
         raise _invalid(f"its version is {wire.get('version')!r}; this program reads {VERSION}")
     try:
@@ -109,11 +109,11 @@ def record_from_text(unverified: str | bytes) -> Record:
 
 
 def _invalid(what: str) -> BadRequest:
-    return BadRequest(f"This is no record of a decision: {what}.", code="record_invalid")
+    return BadRequest(f"This is not a record of a decision: {what}.", code="record_invalid")
 
 
 def spec_to_record(spec: RequestSpec) -> dict[str, Any]:
-    """The spec before a weighing was chosen, as a record has it."""
+    """Return the spec without a weighing, in the form of a record."""
     row = spec_to_row(spec)
     del row["weighing"]
     return row
@@ -124,7 +124,7 @@ def _spec(record: Record) -> RequestSpec:
 
 
 def table_of(hosts: tuple[HostRow, ...], services_up: Mapping[str, bool]) -> HostTable:
-    """The hosts in memory."""
+    """Return a table of the hosts."""
     table = HostTable()
     table.apply(hosts)
     table.set_services_up(services_up)
@@ -132,7 +132,7 @@ def table_of(hosts: tuple[HostRow, ...], services_up: Mapping[str, bool]) -> Hos
 
 
 def replay(record: Record, conf: Conf) -> Chosen:
-    """Decide again with these options. Raises ConfigError, BadRequest, FilterFailed, WeigherFailed."""
+    """Decide again with these options. Raise ConfigError, BadRequest, FilterFailed, WeigherFailed."""
     table = table_of(record.hosts, record.services_up)
     request = OfferRequest(table, _spec(record), record.context, record.zone_capabilities)
     assert isinstance(request.spec.weighing, Unweighed)
@@ -147,7 +147,7 @@ def replay(record: Record, conf: Conf) -> Chosen:
 def chosen(
     table: HostTable, children: Mapping[str, str], spec: RequestSpec, own: Offer, merged: Merged
 ) -> Chosen:
-    """A plan with the names of its places, and how the own hosts came to be offered."""
+    """Return the plan with the names of its places, and the funnel of the local hosts."""
 
     def choice(entry: Entry) -> Choice:
         match entry.place:

@@ -1,4 +1,4 @@
-"""Find out what runs out first: why hosts with instances of a request take no further one."""
+"""Reasons why hosts with instances of a request take no further one, such as the resource that runs out."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ NO_ROOM = ("room", "no_room")
 
 
 def reasons_of(hosts: HostView, filters: Sequence[BaseHostFilter]) -> tuple[FunnelStep, ...]:
-    """For full hosts, with the instances that are virtually on them: one step per reason, most hosts first.
+    """Return one step per reason why these full hosts take no further instance, most hosts first.
 
-    A host counts once: for the resource class that it has least left of, as a share of what one instance
-    takes; where all classes would do, for the first of `filters` that refuses. Raises FilterFailed.
+    A host counts once: for the scarcest resource class, relative to the amount of one instance; if all
+    classes suffice, for the first of `filters` that refuses it. Raise FilterFailed.
     """
     reasons: Counter[tuple[str, str]] = Counter()
     open_rows = _count_classes(hosts, reasons)
@@ -40,7 +40,7 @@ def reasons_of(hosts: HostView, filters: Sequence[BaseHostFilter]) -> tuple[Funn
 
 
 def _count_classes(hosts: HostView, reasons: Counter[tuple[str, str]]) -> Ints:
-    """Count the hosts that lack a resource class; the positions of the others."""
+    """Count the hosts that lack a resource class; return the positions of the others."""
     wanted = hosts.spec.resources
     if not wanted:
         return np.arange(len(hosts), dtype=np.int64)

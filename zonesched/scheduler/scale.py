@@ -1,7 +1,7 @@
-"""From raw values of weighers to integer weights that can be merged across zones.
+"""Conversion of weighers' raw values into integer weights that can be merged across zones.
 
-The scale (per weigher: low, high, multiplier) is chosen once per request, and every zone weighs with it. This
-is the only place where a score becomes a weight.
+The scale (per weigher: low, high, multiplier) is chosen once per request, and every zone weighs with it. Only
+this module converts scores into weights.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ WEIGHT_PER_SCORE = 1e9
 RESOLUTION = 1.0 / WEIGHT_PER_SCORE
 HIGHEST_SCORE = WEIGHT_OF_SCORE_0 / WEIGHT_PER_SCORE
 LOWEST_SCORE = (WEIGHT_OF_SCORE_0 - MAX_WEIGHT) / WEIGHT_PER_SCORE
-"""Better and worse scores have the weights of these."""
+"""Scores beyond HIGHEST_SCORE or LOWEST_SCORE have the weights of these bounds."""
 
 BLOCK = 16_384
-"""Elements of a column that are computed together: 128 KiB of each."""
+"""Number of elements of a column that are computed together: 128 KiB of each column."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Range:
 
 
 def merge_ranges(*ranges: Mapping[str, Range]) -> dict[str, Range]:
-    """By weigher, the range over all the hosts that the given ranges are over."""
+    """Return by weigher the range over the hosts of all given ranges."""
     merged: dict[str, Range] = {}
     for by_weigher in ranges:
         for name, found in by_weigher.items():
@@ -52,7 +52,7 @@ def merge_ranges(*ranges: Mapping[str, Range]) -> dict[str, Range]:
 
 
 def choose_scale(name: str, weigher: BaseHostWeigher, observed: Range) -> WeigherScale:
-    """The scale of one weigher: its declared bounds, else what was observed."""
+    """Return the scale of one weigher: its declared bounds, else the observed range."""
     return WeigherScale(
         weigher=name,
         low=observed.low if weigher.minval is None else weigher.minval,
@@ -67,10 +67,10 @@ def has_extent(scale: WeigherScale) -> bool:
 
 
 def scaled(raw: Floats, scale: WeigherScale, multiplier: float | Floats, out: Floats) -> Floats:
-    """Multiplier times where each raw value lies between low (0) and high (1) of a scale with an extent.
+    """Map raw values linearly from low (0) and high (1) of a scale with an extent, times the multiplier.
 
-    `multiplier`: one number, or one per host. Values outside extrapolate, so that order is kept. `out` takes
-    the answer. What changes no number, as less 0, is left out: each step costs as much as the arithmetic.
+    `multiplier`: one number, or one per host. Values outside are extrapolated, so that the order is kept.
+    `out` receives the result. Steps that change no number, such as subtracting 0, are skipped to save time.
     """
     extent = scale.high - scale.low
     if scale.low:
@@ -84,7 +84,7 @@ def scaled(raw: Floats, scale: WeigherScale, multiplier: float | Floats, out: Fl
 
 
 def to_weight(score: Floats) -> Ints:
-    """Integer weights, lower is better: 4*10**15 - round(10**9 * score), kept within 0..2**53-1.
+    """Return integer weights, lower is better: 4*10**15 - round(10**9 * score), within 0..2**53-1.
 
     >>> to_weight(np.array([0.0, 1.0, 2.5e-9, 1e300])).tolist()
     [4000000000000000, 3999999000000000, 3999999999999998, 0]
@@ -103,5 +103,5 @@ def to_weight(score: Floats) -> Ints:
 
 
 def blocks(count: int) -> Iterator[slice]:
-    """All of `count` elements in parts, so that those of a few columns stay in a core's cache."""
+    """Return slices of `count` elements, so short that those of a few columns stay in a core's cache."""
     return (slice(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK))

@@ -1,4 +1,4 @@
-"""The schedulers of a zone: the one its own requests take, and the one that a parent's weighing asks for."""
+"""The schedulers of a zone: the configured one for its own requests, and the one for a parent's weighing."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ ENTRY_POINTS = "zonesched.scheduler_drivers"
 
 @dataclass(frozen=True)
 class Schedulers:
-    """`default` is the configured driver; `known` are the built-in ones and it, by name."""
+    """The configured driver as `default`, and by name all `known` drivers: the built-in ones and it."""
 
     default: BaseScheduler
     known: Mapping[str, BaseScheduler]
 
     @classmethod
     def from_conf(cls, conf: Conf) -> Schedulers:
-        """Raises ConfigError that names the option, what is unknown and what is known."""
+        """Raise ConfigError, which names the option, the unknown name and the known ones."""
         plugins = Plugins.from_conf(conf)
         known = {name: driver(plugins) for name, driver in DRIVERS.items()}
         name = conf[OPTION]
@@ -60,8 +60,9 @@ class Schedulers:
     ) -> tuple[BaseScheduler, OfferRequest]:
         """Choose the scheduler of a request, and complete the request for it.
 
-        Where nobody has chosen a weighing, it is chosen by what children told, or else with the offer itself.
-        Raises WeighingUnknown, and what choosing one raises.
+        In a zone with children, choose the weighing from the ranges that they reported, unless the request
+        has one; without children the offer itself chooses it. Raise WeighingUnknown, and the errors of the
+        driver's `choose_weighing`.
         """
         spec = request.spec
         if isinstance(spec.weighing, Unweighed) and has_children:
@@ -70,7 +71,7 @@ class Schedulers:
         return self.for_weighing(spec.weighing), replace(request, spec=spec)
 
     def for_weighing(self, weighing: Weighing) -> BaseScheduler:
-        """The scheduler that weighs so. Raises WeighingUnknown if this zone lacks any part of it."""
+        """Return the scheduler for a weighing. Raise WeighingUnknown if this zone lacks any part of it."""
         match weighing:
             case Unweighed():
                 return self.default
@@ -91,4 +92,4 @@ def _load(path: str) -> type[BaseScheduler]:
     loaded = load_named(OPTION, ENTRY_POINTS, path, DRIVERS)
     if isinstance(loaded, type) and issubclass(loaded, BaseScheduler):
         return loaded
-    raise ConfigError(f"Option {OPTION}: {path} is no BaseScheduler.", field=OPTION)
+    raise ConfigError(f"Option {OPTION}: {path} is not a subclass of BaseScheduler.", field=OPTION)

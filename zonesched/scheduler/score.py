@@ -1,4 +1,4 @@
-"""Scores of hosts: raw values of weighers, checked, brought to scale and added in the scale's order."""
+"""Scores of hosts: the weighers' raw values, checked, scaled and added in the order of the scale."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ log = logging.getLogger(__name__)
 R = TypeVar("R")
 
 NOTHING_ASKED = RequestSpec("", "", 1, Flavor("", "", 0, 0, 0), Image("", ""))
-"""The request that a zone's ranges are measured with: their weighers do not look at it."""
+"""The empty request that a zone measures its ranges with; weighers with a range ignore the request."""
 
 
 @dataclass(frozen=True)
 class Raw:
-    """Raw values of a weigher for some hosts, all finite, and a range that contains those of all hosts.
+    """Raw values of a weigher for some hosts, all finite, and a range that contains them.
 
-    `values`: one per host of `read_of`, which are the hosts or all rows of their table.
+    `values`: one per host of `read_of`, which is the hosts' own view or the view of all rows of their table.
     """
 
     values: Floats
@@ -43,7 +43,7 @@ class Raw:
 def raw_values(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: RequestSpec) -> Raw:
     """Ask a weigher about at least one host.
 
-    Raises WeigherFailed if it raises or returns a value that is not finite.
+    Raise WeigherFailed if it raises or returns a value that is not finite.
     """
     known = hosts.cache.get(name)
     if not isinstance(known, Raw):
@@ -61,7 +61,7 @@ def _checked_range(name: str, values: Floats, hosts: HostView, read_of: HostView
     ):
         values = values[hosts.rows]
         found = float(values.min()), float(values.max())
-    # What is no number is both least and most, for NumPy.
+    # NumPy returns a NaN as both the lowest and the highest value.
     if not (isfinite(found[0]) and isfinite(found[1])):
         log.error("weigher %s gave no finite number for a host", name)
         raise WeigherFailed(name)
@@ -92,14 +92,14 @@ def _answer(name: str, question: Callable[[], R]) -> R:
 
 @dataclass(frozen=True)
 class Part:
-    """One weigher's part of the scores of some hosts: raw values, and what they come to by the scale."""
+    """One weigher's part of the scores of some hosts: raw values, their scale and the multiplier."""
 
     raw: Floats
     scale: WeigherScale
     multiplier: float | Floats
 
     def amounts(self, block: slice, out: Floats) -> Floats:
-        """Weigh a block of the hosts."""
+        """Return the scaled values of a block of the hosts, in `out`."""
         multiplier = self.multiplier
         some = multiplier[block] if isinstance(multiplier, np.ndarray) else multiplier
         return scaled(self.raw[block], self.scale, some, out)
@@ -108,9 +108,9 @@ class Part:
 def _parts(
     weighers: HostWeighers, weighing: ScoreWeighing, hosts: HostView, spec: RequestSpec
 ) -> tuple[HostView, list[Part]]:
-    """The parts of a score, in the scale's order, without those by which no two hosts can differ.
+    """Return the parts of a score in the scale's order, without those in which no two hosts can differ.
 
-    With them the hosts that they are of: these, or all rows of their table.
+    The view returned with them has the parts' hosts: `hosts`, or all rows of their table.
     """
     named = [(scale, weighers.named(scale.weigher)) for scale in weighing.scales]
     read_of = hosts.read_of if all(weigher.vectorised for _, weigher in named) else hosts
@@ -132,7 +132,7 @@ def is_any(multiplier: float | Floats) -> bool:
 def parts_of_each_host(
     weighers: HostWeighers, weighing: ScoreWeighing, hosts: HostView, spec: RequestSpec
 ) -> list[list[ScorePart]]:
-    """The parts of a score, host by host; an amount beyond float64 is told as the largest there is."""
+    """Return the parts of each host's score; an amount beyond float64 becomes the largest float64."""
     count = len(hosts)
     found = []
     for part in _parts(weighers, weighing, hosts, spec)[1]:
@@ -145,11 +145,11 @@ def parts_of_each_host(
 
 
 def scores(weighers: HostWeighers, weighing: ScoreWeighing, hosts: HostView, spec: RequestSpec) -> Floats:
-    """The sum of the scaled raw values. Raises WeighingUnknown, WeigherFailed."""
+    """Return the sums of the scaled raw values. Raise WeighingUnknown, WeigherFailed."""
     read_of, parts = _parts(weighers, weighing, hosts, spec)
     total = np.zeros(len(read_of))
     scratch = np.empty(min(len(total), BLOCK))
-    # What leaves float64 becomes infinite and still has a place in the order; only inf - inf has none.
+    # A value beyond float64 becomes infinite and can still be ordered; only inf - inf cannot.
     with np.errstate(over="ignore", invalid="ignore"):
         for block in blocks(len(total)):
             sums = total[block]
@@ -163,7 +163,7 @@ def scores(weighers: HostWeighers, weighing: ScoreWeighing, hosts: HostView, spe
 
 
 def scale_of_hosts(weighers: HostWeighers, hosts: HostView, spec: RequestSpec) -> ScoreWeighing:
-    """The scale that the configured weighers have over these hosts, without those that weigh none of them."""
+    """Return the scale of the configured weighers over these hosts, without those that weigh none of them."""
     scales = []
     for name, weigher in weighers.configured.items():
         if _weighs(name, weigher, spec) and is_any(
@@ -175,9 +175,9 @@ def scale_of_hosts(weighers: HostWeighers, hosts: HostView, spec: RequestSpec) -
 
 
 def scale_of_ranges(weighers: HostWeighers, ranges: Mapping[str, Range], spec: RequestSpec) -> ScoreWeighing:
-    """The scale that the configured weighers have over hosts of which only the ranges are known.
+    """Return the scale of the configured weighers over hosts of which only the ranges are known.
 
-    A multiplier of 0 is no reason to leave a weigher out: an aggregate below may have another one.
+    A weigher with multiplier 0 stays, since an aggregate in a child zone may set another multiplier.
     """
     return ScoreWeighing(
         tuple(
@@ -189,11 +189,10 @@ def scale_of_ranges(weighers: HostWeighers, ranges: Mapping[str, Range], spec: R
 
 
 def observed_ranges(weighers: Mapping[str, BaseHostWeigher], table: HostTable) -> dict[str, Range]:
-    """The raw range of each weigher over hosts that are enabled and up.
+    """Return the raw range of each weigher over the hosts that are enabled and up; {} without such a host.
 
-    Without such a host none has one. A weigher that declares both bounds has those. A host of which a weigher
-    says no finite number counts for nothing here, and a weigher that fails has no range: only requests are
-    refused for that.
+    The range of a weigher that declares both bounds is these bounds. Values that are not finite are left out,
+    and a weigher that fails has no range: only requests are refused for its failure.
     """
     rows = np.flatnonzero(table.alive & table.enabled & table.up)
     if len(rows) == 0:

@@ -1,4 +1,4 @@
-"""From hosts that a request may go to, to picks, alternates and bundles."""
+"""Selection of picks, alternates and bundles from the hosts that passed the filters."""
 
 from __future__ import annotations
 
@@ -36,15 +36,16 @@ from zonesched.weights.contract import WeigherFailed
 log = logging.getLogger(__name__)
 
 _NONE_PLACED: Ints = np.zeros(1, dtype=np.int64)
-"""For any number of hosts: no instance is on them."""
+"""Zero instances on each host, for any number of hosts."""
 
 
 @dataclass(frozen=True)
 class HostWeighing:
     """Weighing of hosts for one request. REFUSED in place of a weight leaves a host out.
 
-    `one_by_one`: after the first time, `weigh` is only asked about the host that was just picked. `choice`:
-    which of the best hosts is taken. `shortlist` leaves out hosts that are not among the so many best.
+    `one_by_one`: after the first call, `weigh` gets only the host that was just picked. `choice`: the rule
+    that selects one of the best hosts. `shortlist(hosts, count)` drops hosts that are not among the `count`
+    best.
     """
 
     scheduler_name: str
@@ -54,7 +55,7 @@ class HostWeighing:
     shortlist: Callable[[HostView, int], HostView] = lambda hosts, count: hosts
 
     def weights(self, hosts: HostView) -> Ints:
-        """Raises WeigherFailed, with the trace in the log, if the scheduler's own code fails."""
+        """Return the weights. Raise WeigherFailed, and log the traceback, if the scheduler's code fails."""
         try:
             return self.weigh(hosts)
         except ZoneschedError:
@@ -65,12 +66,12 @@ class HostWeighing:
 
 
 class Selection:
-    """One offer. `filters` are those that the survivors have passed."""
+    """Makes one offer from the survivors; `filters` are the filters that they passed."""
 
     def __init__(
         self, survivors: Survivors, filters: Sequence[BaseHostFilter], weighing: HostWeighing, scored: int
     ) -> None:
-        """`scored`: how many of the `best` will be asked for."""
+        """`scored`: the largest count that `best` will be called with."""
         self._weighing = weighing
         self._spec = survivors.hosts.spec
         self._again = tuple(f for f in filters if changes_of(f, self._spec))
@@ -87,7 +88,7 @@ class Selection:
             self._leave_out_refused()
 
     def offer(self) -> Offer:
-        """Bundles for an affinity request, else picks and alternates."""
+        """Return bundles for an affinity request, else picks and alternates."""
         if self._spec.policy is Policy.AFFINITY:
             bundles = self._bundles()
             return Offer((), (), bundles, self._steps, complete=self._complete)
@@ -107,7 +108,7 @@ class Selection:
         )
 
     def best(self, count: int) -> tuple[HostView, Ints]:
-        """The `count` best hosts, best first, and their weights, before anything is placed on them."""
+        """Return the `count` best hosts, best first, and their weights before anything is placed on them."""
         order = best(self._weights, self._order_values, count) if count else np.zeros(0, dtype=np.int64)
         return self._hosts.pick(self._hosts.row_numbers[order]), self._weights[order]
 
@@ -154,7 +155,7 @@ class Selection:
         return pick_in_blocks(candidates, count, weigh_many)
 
     def _weights_again(self, hosts: HostView, placed: Ints) -> Ints:
-        """The weights of hosts with instances on them, REFUSED where a filter does not pass them."""
+        """Return the weights of hosts with instances on them, REFUSED where a filter refuses the host."""
         passing = np.flatnonzero(self._pass_again(hosts))
         weights = np.full(len(hosts), REFUSED, dtype=np.int64)
         if len(passing):
@@ -171,7 +172,7 @@ class Selection:
         return self._named(order, self._weights[order], _NONE_PLACED)
 
     def _best_for_all(self, count: int) -> Ints:
-        """Variant of `_best` for hosts whose filters pass each of the instances."""
+        """Variant of `_best` that takes only hosts that the filters pass for every instance."""
         wanted = count + self._choice.subset_size - 1
         chosen: list[int] = []
         for index in best(self._weights, self._order_values, len(self._weights)).tolist():
@@ -193,7 +194,7 @@ class Selection:
         return Lots(self._ties, self._spec.num_instances)
 
     def _best(self, count: int) -> Ints:
-        """The `count` best, and as many more as a choice by chance needs."""
+        """Return the `count` best hosts, and the additional hosts that a random choice needs."""
         return best(self._weights, self._order_values, count + self._choice.subset_size - 1)
 
     def _takes_all(self, index: int) -> bool:
@@ -208,7 +209,7 @@ class Selection:
         return passed
 
     def _order_values(self, indices: Ints, placed: Ints = _NONE_PLACED) -> Hashes:
-        """Return the numbers that order hosts of equal weight: tie values, or one order for all requests."""
+        """Return the numbers that order hosts of equal weight: tie values, or host hashes without shuffle."""
         if self._choice.shuffle:
             return self._tie_values(indices, placed)
         return self._hosts.table.host_hash[self._hosts.row_numbers[indices]]

@@ -1,8 +1,8 @@
-"""From many hosts to a few among which the best are, without the exact score of each.
+"""Shortlist of the hosts that can be among the best, without the exact score of every host.
 
-A score is estimated with one factor per weigher, in a sum whose error has a bound. Whatever is further below
-the best than the error, twice, and the resolution of a weight cannot be among them. Those that are left are
-weighed exactly, so the choice is the same to the bit.
+Each score is estimated with one factor per weigher, in a sum with a bounded error. A host whose estimate is
+below the last of the best by more than twice the error plus twice the resolution of a weight cannot be among
+them. The remaining hosts are weighed exactly, so the choice is the same to the bit.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from zonesched.weights.registry import HostWeighers
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _WORTH_IT = 8
-"""From so many times the hosts that are wanted on, it pays to estimate."""
+"""Minimum ratio of all hosts to wanted hosts at which estimates save time."""
 
 
 @dataclass(frozen=True)
 class _Term:
-    """Value times factor, less what is the same for all hosts: `constant`.
+    """One weigher's term of an estimate: value times factor, minus `constant`, which is equal for all hosts.
 
-    `bound`: the absolute value of the product is never larger. The values are those of
-    `raw`, or these less the low end of the scale.
+    `bound`: upper bound of the product's absolute value. `values`: the values of `raw`, or these minus the
+    low end of the scale.
     """
 
     weigher: str
@@ -45,9 +45,9 @@ class _Term:
 def shortlist(
     weighers: HostWeighers, weighing: ScoreWeighing, hosts: HostView, spec: RequestSpec, count: int
 ) -> HostView:
-    """Some of the hosts, with the `count` best and all that tie with the last of these.
+    """Return fewer hosts that include the `count` best and all hosts that tie with the last of these.
 
-    The hosts themselves, where few of them can be left out. Raises WeighingUnknown, WeigherFailed.
+    Return `hosts` if few of them can be left out. Raise WeighingUnknown, WeigherFailed.
     """
     everywhere = hosts.read_of
     named = [weighers.named(scale.weigher) for scale in weighing.scales]
@@ -60,7 +60,7 @@ def shortlist(
     estimates = _estimates(terms, hosts)
     last = largest(estimates, count)
     score = last - sum(term.constant for term in terms)
-    # Beyond these all weights are the same, however the scores differ.
+    # Beyond these scores all weights are equal, even if the scores differ.
     if not LOWEST_SCORE + error + RESOLUTION < score < HIGHEST_SCORE - error:
         return hosts
     near = np.flatnonzero(estimates >= last - 2 * error - 2 * RESOLUTION)
@@ -94,7 +94,7 @@ def _terms(
 
 
 def _estimates(terms: Sequence[_Term], hosts: HostView) -> Floats:
-    """One per row of the table, the lowest for what is none of the hosts."""
+    """Return an estimate per row of the table, -inf for rows that are not among the hosts."""
     count = len(hosts.read_of)
     estimates = np.empty(count) if terms else np.zeros(count)
     scratch = np.empty(min(BLOCK, count))

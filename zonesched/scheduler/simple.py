@@ -16,8 +16,8 @@ class SimpleScheduler(BaseScheduler):
 
     When to use: one number is enough, and hosts are of about the same size.
 
-    Reads: `enabled_filters` and what a request adds to them, and what claims take of VCPU on each host, this
-    request's own placed instances included.
+    Reads: `enabled_filters`, the filters that a request adds, and the claimed VCPUs of each host, including
+    the instances of this request already placed there.
 
     Example: of hosts with 3, 0 and 5 VCPUs claimed, two instances of 4 VCPUs go to the second and then the
     first.

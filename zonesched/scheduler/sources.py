@@ -13,9 +13,9 @@ from zonesched.scheduler.offer import Offer, Pick
 
 @dataclass(frozen=True)
 class Source:
-    """Offer of one zone (this one or a child), with its weights adjusted.
+    """Offer of one zone (this zone or a child), with its weights adjusted.
 
-    `id` is the zone's uuid or the child's id. `unreliable`: it has mostly failed for this very request.
+    `id` is the zone's uuid or the child's id. `unreliable`: most placements of this request failed there.
     """
 
     id: str
@@ -35,7 +35,7 @@ class Merged:
 
 
 def own_source(zone_uuid: str, spec: RequestSpec, own: Offer) -> Source:
-    """The offer of the zone's own hosts."""
+    """Return the offer of the local hosts as a source."""
 
     def entry(pick: Pick) -> Entry:
         return Entry(pick.weight, pick.tie, LocalPlace(pick.host_id))
@@ -49,9 +49,9 @@ def own_source(zone_uuid: str, spec: RequestSpec, own: Offer) -> Source:
 
 
 def merge_sources(spec: RequestSpec, sources: Sequence[Source]) -> Merged:
-    """Take the best head each time, so that each sequence keeps its order.
+    """Merge by taking the best head each time, so that each sequence keeps its order.
 
-    Children where most placements of this very request failed come after all others, whatever they offer.
+    Unreliable sources come after all others, whatever they offer.
     """
     picked: list[Entry] = []
     alternates: list[Entry] = []

@@ -1,1 +1,1 @@
-"""The only package that imports cryptography: sealing entries and keeping secrets."""
+"""Sealing of entries and encryption of secrets; the only package that imports cryptography."""

@@ -1,10 +1,10 @@
-"""Places in a list of changes, as one caller is told them: opaque, of one length, good for no other caller.
+"""Cursors in a list of changes: opaque texts of one length, each valid for one caller only.
 
-In the clear they would tell how many transactions the zone has made, whoever for.
+In the clear they would reveal how many transactions the zone has made for all its callers.
 
     text      base64url of AES-SIV(8 number | 36 uuid or zeros | 16 epoch or zeros), bound to the caller
 
-AES-SIV needs no nonce: the same place is told by the same text, and says nothing else.
+AES-SIV needs no nonce: the same cursor has the same text, which reveals nothing but equality.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _TAG_BYTES = 16
 
 
 class Cursor(NamedTuple):
-    """A place after the change of this number and this uuid; `epoch` (32 hex digits) says whose number it is.
+    """The position after the change with this number and uuid; `epoch` (32 hex digits) scopes the number.
 
-    The beginning has the number 0, and "" for both.
+    The beginning of the list has the number 0, and "" for uuid and epoch.
     """
 
     number: int = 0
@@ -38,17 +38,17 @@ class CursorBox:
     """Makes and reads the cursors of one zone, under its host id secret (64 hex digits)."""
 
     def __init__(self, secret_hex: str) -> None:
-        """Raises ConfigError for another form of secret."""
+        """Raise ConfigError if the secret is not 64 hex digits."""
         key = key_from_hex("host_id_secret", secret_hex)
         self._cipher = AESSIV(derive(key, b"", b"zonesched/cursor/v1", _KEY_BYTES))
 
     def write(self, caller_id: str, cursor: Cursor) -> str:
-        """The text of a place; 102 characters."""
+        """Return the text of a cursor, 102 characters."""
         place = _PLACE.pack(cursor.number, cursor.uuid.encode("ascii"), bytes.fromhex(cursor.epoch))
         return blob_to_text(self._cipher.encrypt(place, [caller_id.encode()]))
 
     def read(self, caller_id: str, unverified: str) -> Cursor:
-        """The place of a text. Raises ValueError for what was not written here for this caller."""
+        """Return the cursor of a text. Raise ValueError unless this zone wrote it for this caller."""
         sealed = blob_from_text(unverified)
         if len(sealed) != _TAG_BYTES + _PLACE.size:
             raise ValueError("no cursor has this length")

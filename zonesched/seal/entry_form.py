@@ -1,10 +1,10 @@
-"""The bytes of an entry: its size, its text on the wire, and what stands inside.
+"""The bytes of an entry: its size, its text on the wire, and its packed content.
 
     content   1 kind = 1 | 36 host id                 | zeros up to the zone's blob size
               1 kind = 2 | 36 child id | 4 n | n blob | zeros
 
-A child's blob stands inside as the bytes it is, not as text, so that a layer adds at most 128 bytes and not a
-third. On the wire a blob is base64url without padding; of its bytes' spellings, only that one is read.
+The content holds a child's blob as bytes, not as text, so a layer adds at most 128 bytes and not a third. On
+the wire a blob is base64url without padding; any other encoding of the same bytes is refused.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from zonesched.model.build_plan import ChildPlace, LocalPlace, Place
 MIN_BLOB_BYTES = 256
 MAX_BLOB_BYTES = 65_536
 MAX_GROWN_BYTES = 8192
-"""Size up to which blobs grow by themselves: twice what the 16 nested zones of a request need, so
-that a tree that is too high loses its lowest zones, not its highest."""
+"""Largest automatic size of blobs: twice the need of the 16 nested zones of a request, so that a tree that is
+too high loses its lowest zones, not its highest."""
 
 LAYER_BYTES = 128
-"""Least number of bytes that a parent's blob adds to the child's blob in it."""
+"""Minimum number of bytes that a parent's blob adds to the child's blob in it."""
 
 _STEP_BYTES = 256
 _HOST_KIND = 1
@@ -40,10 +40,10 @@ _LAST_CHARACTERS = {0: "", 2: "AQgw", 3: "AEIMQUYcgkosw048"}
 
 
 def blob_size_for(child_blob_sizes: Sequence[int], configured: int) -> int:
-    """The size in bytes of every blob of a zone with these children; `configured` 0 leaves it to them.
+    """Return the size in bytes of every blob of a zone with these children.
 
-    Left to them it is at most MAX_GROWN_BYTES. Raises ConfigError where a child's blobs do not fit, or the
-    configured size is out of bounds.
+    `configured` is the size itself, or 0 to derive it from the children, up to MAX_GROWN_BYTES. Raise
+    ConfigError if a child's blobs do not fit, or the configured size is out of bounds.
     """
     needed = max((size + LAYER_BYTES for size in child_blob_sizes), default=MIN_BLOB_BYTES)
     if configured and not MIN_BLOB_BYTES <= configured <= MAX_BLOB_BYTES:
@@ -63,25 +63,25 @@ def blob_size_for(child_blob_sizes: Sequence[int], configured: int) -> int:
 
 
 def largest_child_blob(configured: int) -> int:
-    """The bytes of the largest blob of a child that a zone of this configured size can hold."""
+    """Return the size of the largest child's blob that fits into blobs of the configured size."""
     return (configured or MAX_GROWN_BYTES) - LAYER_BYTES
 
 
 def blob_to_text(blob: bytes) -> str:
-    """A blob as it stands on the wire."""
+    """Return a blob's text on the wire."""
     return b2a_base64(blob, newline=False).translate(_TO_URL).rstrip(b"=").decode("ascii")
 
 
 def blob_from_text(text: str) -> bytes:
-    """The bytes of a blob from the wire.
+    """Return the bytes of a blob from the wire.
 
-    Raises ValueError for every text that `blob_to_text` does not make: other alphabets, padding, white space,
+    Raise ValueError for any text that `blob_to_text` cannot return: other alphabets, padding, white space,
     stray bits in the last character, more than 64 KiB.
     """
     left_over = len(text) % 4
     if len(text) > _MAX_TEXT or left_over == 1:
         raise ValueError("no blob has this length")
-    # The strict decoder does not look at the bits of the last character that encode nothing.
+    # The strict decoder ignores the unused bits of the last character.
     if left_over and text[-1] not in _LAST_CHARACTERS[left_over]:
         raise ValueError("the last character has stray bits")
     padding = b"=" * (-left_over % 4)
@@ -89,7 +89,7 @@ def blob_from_text(text: str) -> bytes:
 
 
 def pack_content(content: Place, size: int) -> bytes:
-    """Place in exactly `size` bytes. Raises ValueError for what does not fit or is no blob or UUID."""
+    """Pack a place into exactly `size` bytes. Raise ValueError if it does not fit or has no valid blob or UUID."""
     if isinstance(content, LocalPlace):
         return (_HOST_START + _id_bytes(content.host_id)).ljust(size, b"\0")
     blob = blob_from_text(content.blob)
@@ -100,12 +100,12 @@ def pack_content(content: Place, size: int) -> bytes:
 
 
 def unpack_content(packed: bytes) -> Place:
-    """The inverse of `pack_content`. Raises ValueError for what it does not make."""
+    """Return the place that `pack_content` packed. Raise ValueError for other content."""
     item_id = packed[1:_LENGTH_AT].decode("ascii")
     if packed[0] == _HOST_KIND:
         return LocalPlace(item_id)
     if packed[0] != _CHILD_KIND:
-        raise ValueError("the content is of no known kind")
+        raise ValueError("the content is of an unknown kind")
     end = _BLOB_AT + int.from_bytes(packed[_LENGTH_AT:_BLOB_AT], "big")
     if end > len(packed):
         raise ValueError("the content is longer than its blob")

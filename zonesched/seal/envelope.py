@@ -1,4 +1,4 @@
-"""Sealing what a zone offers, and opening it again: in that zone alone, and only for whom it was sealed.
+"""Sealing of a zone's entries: only that zone can open them, and only for the caller they were sealed for.
 
 The zone that seals is the zone that opens, so its key never leaves it and no two zones' clocks are compared.
 A blob is a header in the clear, then AES-256-GCM over times and content:
@@ -50,7 +50,7 @@ __all__ = [
 
 VERSION = 1
 CLOCK_STEP_MS = 5_000
-"""Seconds by which the clocks of one zone's machines may differ: an entry may be issued that far ahead."""
+"""Milliseconds by which the clocks of one zone's machines may differ; entries may be issued so far ahead."""
 
 _LABEL = b"zonesched/entry"
 _SALT_BYTES = 32
@@ -96,9 +96,9 @@ class Envelope:
         self.blob_size = blob_size
 
     def seal(self, bound: Bound, places: Sequence[Place], expires_in_s: float = math.inf) -> list[str]:
-        """One answer's entries, sealed, in order; they expire after `expires_in_s` seconds, at most `ttl_s`.
+        """Seal one answer's entries, in order; they expire after `expires_in_s` seconds, at most `ttl_s`.
 
-        Raises Unavailable (zone_has_no_key), and ValueError for an id that is no UUID or a child's blob that
+        Raise Unavailable (zone_has_no_key), and ValueError for an id that is no UUID or a child's blob that
         is not canonical or too long.
         """
         salt = self._clock.random_bytes(_SALT_BYTES)
@@ -119,7 +119,7 @@ class Envelope:
         return [blob_to_text(blob) for blob in sealed]
 
     def open_entry(self, bound: Bound, blob: str) -> OpenedEntry:
-        """Open one blob. Raises BlobRefused, whatever is wrong with it."""
+        """Open one blob. Raise BlobRefused for any fault of it."""
         [opened] = self.open_entries(bound, [blob])
         if isinstance(opened, BlobRefused):
             raise opened
@@ -134,11 +134,11 @@ class Envelope:
 
 
 _Decrypted = tuple[bytes, str, float]
-"""Packed content, single-use key and expiry of an entry whose tag is right."""
+"""Packed content, single-use key and expiry of an entry whose tag was verified."""
 
 
 class _Answer(NamedTuple):
-    """The part that all blobs of one answer share, read from their header."""
+    """The header part that all blobs of one answer share."""
 
     decrypt: Callable[[bytes, bytes, bytes], bytes]
     known: bool
@@ -147,7 +147,7 @@ class _Answer(NamedTuple):
 
 
 class _Opening:
-    """One caller's call: its bound fields, and the answers that its blobs turned out to be from."""
+    """One call to open blobs: the caller's bound fields, and the answers that the blobs belong to."""
 
     def __init__(self, keyring: Keyring, bound: Bound, now_ms: int) -> None:
         self._keyring = keyring
@@ -156,7 +156,7 @@ class _Opening:
         self._answers: dict[tuple[int, bytes], _Answer] = {}
 
     def decrypt(self, unverified: bytes) -> _Decrypted | BlobRefused:
-        """Content of a blob; b"" stands for one whose text or form is wrong."""
+        """Decrypt a blob; b"" stands for a blob whose text or form is wrong."""
         if not unverified:
             return BlobRefused("malformed")
         of_answer = len(unverified), unverified[: _ANSWER.size]
@@ -167,7 +167,7 @@ class _Opening:
             inside = decrypt(_NONCE_START + number, unverified[_HEADER_BYTES:], associated + number)
         except InvalidTag:
             return BlobRefused("bad_tag" if known else "unknown_key")
-        # The stand-in for an unknown key is no secret: what it opens was not sealed here.
+        # The stand-in for an unknown key is no secret: a blob that it opens was not sealed here.
         if not known:
             return BlobRefused("unknown_key")
         issued_ms, expires_ms = _TIMES.unpack_from(inside)
@@ -209,7 +209,7 @@ def _read_entry(decrypted: _Decrypted | BlobRefused) -> OpenedEntry | BlobRefuse
 
 
 def _associated(bound: Bound, blob_size: int, answer: bytes) -> bytes:
-    """All associated data but the entry number, which every entry appends."""
+    """Return the associated data without the entry number, which every entry appends."""
     fields = (
         _LABEL,
         _text_field(bound.zone_uuid),

@@ -1,7 +1,7 @@
-"""The keys that a zone seals its entries with, found by their id and never by trial.
+"""The keys that a zone seals its entries with, each found by its id and never by trial.
 
-An id is 8 bytes derived from its key, so that configuration lists keys and nothing else. Sealing under a new
-key is a restart with that key put first; the old one stays in the list until its last entry has expired.
+An id is 8 bytes derived from its key, so the configuration lists keys and nothing else. To change the sealing
+key, put the new key first and restart; keep the old key in the list until its last entry has expired.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_KEY = bytes(KEY_BYTES)
 
 @dataclass(frozen=True)
 class Subkey:
-    """The key of one answer's entries. With `known` false it is a stand-in: whatever it opens is refused."""
+    """The key of one answer's entries; a stand-in, whose entries are all refused, if `known` is false."""
 
     key: bytes = field(repr=False)
     known: bool
@@ -35,9 +35,9 @@ class Subkey:
 
 @dataclass(frozen=True)
 class Keyring:
-    """Keys by id; the first of the configuration seals, all open.
+    """Keys by id; the first key of the configuration seals, all keys open.
 
-    `refusal` says why this zone cannot seal, for its operator; it is empty where it can.
+    `refusal` tells the operator why this zone cannot seal; it is empty if the zone can.
     """
 
     sealing_id: bytes
@@ -46,10 +46,10 @@ class Keyring:
 
     @classmethod
     def from_conf(cls, keys: Sequence[str]) -> Keyring:
-        """The keyring of a list of keys, hex.
+        """Return the keyring of a list of keys in hex.
 
         A list that is empty or has an unusable key (published, or not of 32 bytes) gives a keyring that
-        neither seals nor opens. Raises ConfigError for what is not hex.
+        neither seals nor opens. Raise ConfigError for a key that is not hex.
         """
         refusal = _refusal(keys)
         if refusal:
@@ -63,24 +63,24 @@ class Keyring:
         return not self.refusal
 
     def sealing_subkey(self, salt: bytes) -> bytes:
-        """The key of one new answer, 32 bytes. Raises Unavailable (zone_has_no_key)."""
+        """Return the key of one new answer, 32 bytes. Raise Unavailable (zone_has_no_key)."""
         if not self.can_seal:
             raise Unavailable("This zone has no key to seal build plans with.", code="zone_has_no_key")
         return derive(self.keys[self.sealing_id], salt, _SUBKEY_INFO)
 
     def opening_subkey(self, key_id: bytes, salt: bytes) -> Subkey:
-        """The key of an earlier answer; an unknown id costs the same derivation as a known one."""
+        """Return the key of an earlier answer; an unknown id costs the same derivation as a known one."""
         known = key_id in self.keys
         return Subkey(key=derive(self.keys.get(key_id, _NO_KEY), salt, _SUBKEY_INFO), known=known)
 
 
 def derive(key: bytes, salt: bytes, info: bytes, length: int = KEY_BYTES) -> bytes:
-    """HKDF-SHA256 (RFC 5869) of a key, `length` bytes; `info` keeps the uses of one key apart."""
+    """Return HKDF-SHA256 (RFC 5869) of a key, `length` bytes; `info` separates the uses of one key."""
     return HKDF(algorithm=SHA256(), length=length, salt=salt, info=info).derive(key)
 
 
 def key_from_hex(option: str, text: str) -> bytes:
-    """A configured key of 32 bytes. Raises ConfigError, naming the option and never the key."""
+    """Return a configured key of 32 bytes. Raise ConfigError, which names the option and never the key."""
     if re.fullmatch(r"[0-9a-fA-F]{64}", text) is None:
         raise ConfigError(f"Option {option}: a key is 64 hex digits.", field=option)
     return bytes.fromhex(text)
@@ -97,7 +97,7 @@ def _refusal(keys: Sequence[str]) -> str:
         if re.fullmatch(r"[0-9a-fA-F]+", key) is None:
             raise ConfigError(f"Option {_OPTION}: a key is 64 hex digits.", field=_OPTION)
         if key.lower() == SAMPLE_KEY:
-            return f"key {position} of {_OPTION} is the published one of the sample"
+            return f"key {position} of {_OPTION} is the published key of the sample"
         if len(key) != 2 * KEY_BYTES:
             return f"key {position} of {_OPTION} has {len(key)} hex digits where 64 are needed"
     return ""

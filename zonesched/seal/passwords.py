@@ -1,7 +1,7 @@
-"""Proof of who a user is: people's passwords by scrypt, generated secrets by SHA-256.
+"""Stored hashes of credentials: scrypt for people's passwords, SHA-256 for generated secrets.
 
-A stored text says which of the two it is, and the cost of a scrypt is in it, so that a later cost leaves the
-older texts valid. A generated secret has 256 random bits: no slow hash makes it harder to guess.
+A stored text names its algorithm and, for scrypt, the cost, so a later change of the cost leaves older texts
+valid. A generated secret has 256 random bits: a slow hash would not make it harder to guess.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ class ScryptCost:
 PERSON = ScryptCost()
 
 UNKNOWN_USER = f"scrypt${PERSON.n}${PERSON.r}${PERSON.p}${'00' * _SALT_BYTES}${'00' * _HASH_BYTES}"
-"""A stored text that no password fits: where there is no such user, verifying it takes as long."""
+"""A stored text that no password matches; it makes the check of an unknown user take as long as any other."""
 
 UNKNOWN_MACHINE = f"sha256${'00' * 32}"
-"""A stored text that no secret fits."""
+"""A stored text that no secret matches."""
 
 
 def hash_password(password: str, clock: Clock, cost: ScryptCost = PERSON) -> str:
-    """The text to store of a person's password."""
+    """Return the text to store for a person's password."""
     salt = clock.random_bytes(_SALT_BYTES)
     return f"scrypt${cost.n}${cost.r}${cost.p}${salt.hex()}${_scrypt(password, salt, cost).hex()}"
 
 
 def new_secret(clock: Clock) -> str:
-    """A secret of 256 random bits, 43 characters of base64url: shown once, to whom it is for."""
+    """Return a secret of 256 random bits, 43 characters of base64url, to be shown once to its owner."""
     return urlsafe_b64encode(clock.random_bytes(_SECRET_BYTES)).rstrip(b"=").decode("ascii")
 
 
@@ -55,14 +55,14 @@ def is_secret_form(presented: str) -> bool:
 
 
 def hash_secret(secret: str) -> str:
-    """The text to store of a generated secret; never of what a person chose."""
+    """Return the text to store for a generated secret; never use it for a chosen password."""
     return f"sha256${hashlib.sha256(_utf8(secret)).hexdigest()}"
 
 
 def verify(presented: str, stored: str) -> bool:
-    """Tell whether this is the password or secret of that stored text, in constant time.
+    """Tell in constant time whether the presented password or secret matches the stored text.
 
-    Raises ValueError for a stored text of no known form.
+    Raise ValueError for a stored text of unknown form.
     """
     match stored.split("$"):
         case ["sha256", _]:
@@ -72,14 +72,14 @@ def verify(presented: str, stored: str) -> bool:
             found = _scrypt(presented, bytes.fromhex(salt_hex), cost)
             return hmac.compare_digest(found, bytes.fromhex(hash_hex))
         case _:
-            raise ValueError("a stored password is of no known form")
+            raise ValueError("a stored password has an unknown form")
 
 
 class VerifiedCache:
-    """Remembers in this process which password of a user was verified, for `ttl_s` seconds.
+    """Caches for `ttl_s` seconds, in this process, which password of each user was verified.
 
-    It keeps a keyed hash and no password, under a key that dies with the process. The stored text is part of
-    the hash: a password that was changed, also by another process, is verified anew.
+    It keeps a keyed hash and no password; the key exists only in this process. The hash covers the stored
+    text, so a password that was changed, also by another process, is verified again.
     """
 
     def __init__(self, clock: Clock, ttl_s: float = 60.0) -> None:
@@ -89,17 +89,17 @@ class VerifiedCache:
         self._verified: dict[str, tuple[bytes, float]] = {}
 
     def knows(self, user_id: str, presented: str, stored: str) -> bool:
-        """Tell whether the same three were verified a short while ago; costs no scrypt."""
+        """Tell, without scrypt, whether the same three values were verified within `ttl_s` seconds."""
         _, until = self._verified.get(user_id, (b"", 0.0))
         return self._clock.monotonic() < until and self.has_seen(user_id, presented, stored)
 
     def has_seen(self, user_id: str, presented: str, stored: str) -> bool:
-        """Tell whether the same three were the last ones verified for this user, however long ago."""
+        """Tell whether the same three values were the last verified for this user, however long ago."""
         known_tag, _ = self._verified.get(user_id, (b"", 0.0))
         return hmac.compare_digest(self._tag(user_id, presented, stored), known_tag)
 
     def verify(self, user_id: str, presented: str, stored: str) -> bool:
-        """Variant of `verify` without the scrypt where the same three were verified a short while ago."""
+        """Variant of `verify` that skips scrypt if the same three values were verified recently."""
         if self.knows(user_id, presented, stored):
             return True
         if not verify(presented, stored):
@@ -109,7 +109,7 @@ class VerifiedCache:
         return True
 
     def drop(self, user_id: str) -> None:
-        """Forget a user: the next call verifies."""
+        """Forget a user, so that the next call verifies the password."""
         self._verified.pop(user_id, None)
 
     def _tag(self, *texts: str) -> bytes:
@@ -119,7 +119,7 @@ class VerifiedCache:
 
 
 def _scrypt(password: str, salt: bytes, cost: ScryptCost) -> bytes:
-    # scrypt pads what is short with zeros, so that "x" and "x\0" are one password; digests have one length.
+    # scrypt pads short passwords with zeros, which makes "x" and "x\0" equal; digests have one length.
     digest = hashlib.sha256(_utf8(password)).digest()
     memory = 128 * cost.r * (cost.n + cost.p + 2)
     return hashlib.scrypt(

@@ -1,12 +1,11 @@
-"""Secrets of a zone: credentials, encrypted in its database, and host ids, hidden from tenants.
+"""Encryption of the credentials in a zone's database, and host ids that hide a host from tenants.
 
-A ciphertext is bound to its place, so one that is copied to another row, column, table or zone does not
-decrypt:
+A ciphertext is bound to its row and column, so a copy in another row, column, table or zone does not decrypt:
 
     text     base64url of 1 version | 8 key id | 12 nonce | ciphertext | 16 tag
     AAD      version, key id | label, zone uuid, table, row, column: each after its own length, 4 bytes
 
-Encrypting is rare (a credential is written when a child is added), so that random nonces never run out.
+Credentials are written rarely (when a child is added), so random nonces do not repeat.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ _HOST_ID_LABEL = "zonesched/host-id"
 
 
 class SecretBox:
-    """Encrypts texts of one zone's rows; with an empty key it can do neither way, and says so."""
+    """Encrypts and decrypts texts of one zone's rows; with an empty key both raise Unavailable."""
 
     def __init__(self, key_hex: str, zone_uuid: str, clock: Clock) -> None:
-        """Raises ConfigError for a key that is neither empty nor 64 hex digits."""
+        """Raise ConfigError for a key that is neither empty nor 64 hex digits."""
         key = key_from_hex(_OPTION, key_hex) if key_hex else b""
         self.can_encrypt = bool(key)
         self._cipher = AESGCM(derive(key, b"", b"zonesched/secret/v1"))
@@ -43,9 +42,9 @@ class SecretBox:
         self._clock = clock
 
     def encrypt(self, table: str, row: str, column: str, text: str) -> str:
-        """The text as it may stand in that place of the database.
+        """Return the encrypted text for that row and column of the database.
 
-        Raises Unavailable (zone_has_no_secret_key).
+        Raise Unavailable (zone_has_no_secret_key).
         """
         self._check_key()
         nonce = self._clock.random_bytes(_NONCE_BYTES)
@@ -53,10 +52,10 @@ class SecretBox:
         return blob_to_text(self._start + nonce + ciphertext)
 
     def decrypt(self, table: str, row: str, column: str, encrypted: str) -> str:
-        """The text that was encrypted for that very place.
+        """Return the text that was encrypted for the same row and column.
 
-        Raises Unavailable: zone_has_no_secret_key, secret_of_other_key (the zone's key was changed), or
-        secret_damaged (changed, or moved from another place).
+        Raise Unavailable: zone_has_no_secret_key, secret_of_other_key (the zone's key was changed), or
+        secret_damaged (the ciphertext was changed, or copied from another row or column).
         """
         self._check_key()
         try:
@@ -67,7 +66,7 @@ class SecretBox:
             raise _damaged()
         if sealed[:_NONCE_AT] != self._start:
             raise Unavailable(
-                f"A stored secret was encrypted with another {_OPTION} than this zone has now.",
+                f"A stored secret was encrypted under a {_OPTION} that this zone no longer has.",
                 code="secret_of_other_key",
             )
         nonce, ciphertext = sealed[_NONCE_AT:_CIPHERTEXT_AT], sealed[_CIPHERTEXT_AT:]
@@ -86,9 +85,10 @@ class SecretBox:
 
 
 def host_id_for_tenant(secret_hex: str, project_id: str, host_id: str) -> str:
-    """A host's id as one project sees it, 56 hex digits: another one in each project, and no way back.
+    """Return a host's id as one project sees it, 56 hex digits: each project gets a different one.
 
-    HMAC-SHA224 under a secret of the zone (64 hex digits). Raises ConfigError for another form of secret.
+    HMAC-SHA224 under a secret of the zone (64 hex digits), so that nobody can compute the host's own id from
+    it. Raise ConfigError if the secret is not 64 hex digits.
     """
     key = key_from_hex("host_id_secret", secret_hex)
     return hmac.digest(key, _fields(_HOST_ID_LABEL, project_id, host_id), "sha224").hex()

@@ -10,7 +10,7 @@ from zonesched.seal.keyring import Keyring
 
 
 def shortcomings(conf: Conf) -> list[str]:
-    """A line for each thing that the zone will not do or not protect; none for a complete one."""
+    """Return a warning for each function or protection that the configuration lacks."""
     lines = []
     keyring = Keyring.from_conf(conf.build_plan_encryption_key)
     if not keyring.can_seal:
@@ -27,14 +27,14 @@ def shortcomings(conf: Conf) -> list[str]:
         lines.append("auth_strategy is noauth: every caller is trusted as its admin.")
     if not is_loopback(conf.bind_host):
         lines.append(
-            f"This zone serves plain http on {conf.bind_host}: put a proxy with https before it, or passwords"
-            " can be read on the way."
+            f"This zone serves plain http on {conf.bind_host}: put a proxy with https in front of it, or"
+            " passwords can be read on the network."
         )
     return lines + _unverified_services(conf)
 
 
 def _unverified_services(conf: Conf) -> list[str]:
-    """A line for each service that is reached over a network without TLS that checks its name."""
+    """Return a warning for each remote service without TLS that verifies the name of the server."""
     urls = (
         ("transport_url", conf.transport_url, "use amqps"),
         ("servicegroup_driver", conf.servicegroup_driver, "keep it on a network of its own"),

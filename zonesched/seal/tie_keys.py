@@ -28,18 +28,18 @@ _REQUEST_KEY_BYTES = 16
 _BLOCK_BYTES = 16
 _HALF = np.dtype("<u8")
 _CHUNK = 4_096
-"""Hosts that are encrypted together: two buffers of 64 KiB, however many hosts there are."""
+"""Number of hosts that are encrypted together, in two buffers of 64 KiB."""
 
 
 class TieSecret:
     """Derives the key of each request from a secret of the zone (64 hex digits)."""
 
     def __init__(self, secret_hex: str) -> None:
-        """Raises ConfigError for another form of secret."""
+        """Raise ConfigError if the secret is not 64 hex digits."""
         self._key = derive(key_from_hex("host_id_secret", secret_hex), b"", b"zonesched/tie/v1")
 
     def request_key(self, caller_id: str, request_id: str, request_digest: bytes) -> str:
-        """The key of one caller's request, 32 hex digits: the same at every repeat of the request."""
+        """Return the key of one caller's request, 32 hex digits, the same at every repeat of the request."""
         fields = (caller_id.encode("utf-8", "surrogatepass"), request_id.encode("utf-8", "surrogatepass"))
         prefixed = (len(field).to_bytes(4, "little") + field for field in (*fields, request_digest))
         return hmac.digest(self._key, b"".join(prefixed), "sha256")[:_REQUEST_KEY_BYTES].hex()
@@ -49,12 +49,12 @@ class RequestTies:
     """The tie values of one request's hosts."""
 
     def __init__(self, request_key: str) -> None:
-        """`request_key`: as `TieSecret.request_key` gives it."""
+        """`request_key`: the key that `TieSecret.request_key` returned."""
         # One block is never encrypted for two purposes and nothing is decrypted: ECB is the bare permutation.
         self._cipher = Cipher(AES(bytes.fromhex(request_key)), ECB()).encryptor()  # nosec B305
 
     def values(self, hosts: Hashes, copies: Ints) -> Hashes:
-        """The tie value of each (host hash, copies) pair."""
+        """Return the tie value of each (host hash, copies) pair."""
         values = np.empty(len(hosts), dtype=np.uint64)
         blocks = np.empty((min(_CHUNK, len(hosts)), 2), dtype=_HALF)
         encrypted = bytearray(blocks.nbytes + _BLOCK_BYTES - 1)
