@@ -102,7 +102,7 @@ def test_hosts_of_equal_weight_are_chosen_among_however_their_scores_differ(mult
 def shortlisted(table: HostTable, count: int, scheduler: FilterScheduler) -> int:
     spec = a_spec(count)
     hosts = HostView.whole(table, spec).survivors(table.alive & (np.arange(table.size) != 0))
-    return len(scheduler.shortlist(hosts, scheduler.settle(hosts, spec), count))
+    return len(scheduler.shortlist(hosts, scheduler.with_weighing(hosts, spec), count))
 
 
 @pytest.mark.parametrize(("count", "left"), [(1, 1), (3, 3), (100, 199)])

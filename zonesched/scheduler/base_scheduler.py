@@ -114,7 +114,7 @@ class BaseScheduler:
     def _offer_of(
         self, survivors: Survivors, filters: Sequence[BaseHostFilter], request: OfferRequest
     ) -> Offer:
-        spec = self.settle(survivors.hosts, request.spec)
+        spec = self.with_weighing(survivors.hosts, request.spec)
         if len(survivors.hosts) == 0:
             return Offer((), (), (), survivors.steps, weighing=spec.weighing)
         selection = Selection(survivors, filters, self._weighing(spec), request.scored)
@@ -152,7 +152,7 @@ class BaseScheduler:
             score = ()
         return HostJudgement(table.host_id(row), table.name(row), answers, score)
 
-    def settle(self, hosts: HostView, spec: RequestSpec) -> RequestSpec:
+    def with_weighing(self, hosts: HostView, spec: RequestSpec) -> RequestSpec:
         """Return the spec with a weighing; choose one from the filtered hosts if the spec has none."""
         if not isinstance(spec.weighing, Unweighed):
             return spec

@@ -46,7 +46,7 @@ class FilterScheduler(BaseScheduler):
         ranges = merge_ranges(child_ranges, self.ranges(table))
         return scale_of_ranges(self.plugins.weighers, ranges, spec)
 
-    def settle(self, hosts: HostView, spec: RequestSpec) -> RequestSpec:
+    def with_weighing(self, hosts: HostView, spec: RequestSpec) -> RequestSpec:
         if isinstance(spec.weighing, ScoreWeighing):
             return spec
         return replace(spec, weighing=scale_of_hosts(self.plugins.weighers, hosts, spec))

@@ -89,7 +89,10 @@ def blob_from_text(text: str) -> bytes:
 
 
 def pack_content(content: Place, size: int) -> bytes:
-    """Pack a place into exactly `size` bytes. Raise ValueError if it does not fit or has no valid blob or UUID."""
+    """Pack a place into exactly `size` bytes.
+
+    Raise ValueError if it does not fit, or its blob or UUID is not valid.
+    """
     if isinstance(content, LocalPlace):
         return (_HOST_START + _id_bytes(content.host_id)).ljust(size, b"\0")
     blob = blob_from_text(content.blob)
