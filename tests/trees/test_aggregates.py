@@ -193,7 +193,7 @@ class TestCapacity:
             add_hosts(zone, a_form("h1", VCPU=5))
 
         assert [record.getMessage() for record in caplog.records] == [
-            "aggregate a: cpu_allocation_ratio='much' is no ratio and does not count"
+            "aggregate a: cpu_allocation_ratio='much' is not a ratio and is ignored"
         ]
         assert in_memory(zone, one) == 5
 

@@ -88,7 +88,7 @@ def _read(zone: Zone, child_id: str, ends_at: float) -> _Edge:
     return _Edge(
         child_id,
         {(p.uuid, p.number): p for p in places if p.uuid not in pending},
-        # Of what was lost with a child the sync takes nothing over.
+        # The sync takes over no changes of attempts that were lost with a child.
         {key: item for key, item in theirs.items() if item.uuid not in pending or key in lost},
         {uuid: row.caller_id for uuid, row in rows.items()},
         lost,
@@ -105,7 +105,7 @@ def _changes(zone: Zone, client: ChildClient, cursor: str, max_lines: int) -> It
             return
         cursor = page.cursor
         lines += len(page.items)
-    raise ChildUnreachable("The child zone tells changes without end.", code="child_invalid_answer")
+    raise ChildUnreachable("The child zone reports changes without end.", code="child_invalid_answer")
 
 
 def _lacking(edge: _Edge) -> Iterable[Unlike]:

@@ -22,7 +22,7 @@ from zonesched.store import identity, locks
 from zonesched.store.store import Transaction
 
 MAX_ROUNDS = 5
-WITH_ANOTHER = "repaired together with what stands above it"
+WITH_ANOTHER = "repaired together with the inconsistency above"
 
 
 class _OnlyShown(Exception):
@@ -101,5 +101,5 @@ KINDS = (*REPAIRS, *EDGE_KINDS)
 
 
 def left(repaired: Sequence[RepairResult]) -> list[Left]:
-    """Inconsistencies that a repair left."""
+    """Select the inconsistencies that a repair left."""
     return [one for one in repaired if isinstance(one, Left)]

@@ -67,7 +67,7 @@ def _take_back_or_delete(repair: Repair, unlike: Unlike) -> str:
     assert isinstance(subject, OfAttempt) and unlike.below is not None
     instance = instances.read_by_uuid(repair.tx, [subject.uuid]).get(subject.uuid)
     if instance is None:
-        raise CannotTell("nothing here says whose it is: the child's admin may delete it")
+        raise CannotTell("its owner is unknown here: the child's admin may delete it")
     repair.leave_to_worker(instance.caller_id, instance.reservation_id)
     places = placements.read_by_uuid(repair.tx, [subject.uuid])
     if _is_wanted(instance, places):
@@ -75,7 +75,7 @@ def _take_back_or_delete(repair: Repair, unlike: Unlike) -> str:
         _take_back(repair, subject, unlike.below)
         return f"it is taken back as {unlike.below.status.value}, and confirmed once more"
     _put(repair, subject, instance, places, State.RELEASING)
-    return "the child is told to delete it"
+    return "the child is asked to delete it"
 
 
 def _is_wanted(instance: Instance, places: list[Placement]) -> bool:

@@ -59,7 +59,7 @@ class Repair:
     def leave_to_worker(self, caller_id: str, reservation_id: str) -> None:
         """Raise CannotTell while a worker holds a lease of this boot."""
         if repairs.is_leased(self.tx, caller_id, reservation_id, self.now):
-            raise CannotTell("a worker has this boot in hand: run it again")
+            raise CannotTell("a worker has leased this boot: run the repair again")
 
 
 # -- places ------------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ def keep_one_place(repair: Repair, found: Inconsistency) -> str:
         keeps_below = instance.status is InstanceStatus.ERROR
         unwanted = [p for p in places if isinstance(p.where, OnHost) or not keeps_below]
         ended = _release(repair, unwanted)
-        return f"the instance is {instance.status.value}: {ended} let go" if ended else ""
+        return f"the instance is {instance.status.value}: {ended} released" if ended else ""
     return _keep_one(repair, instance, places)
 
 
@@ -100,17 +100,17 @@ def _keep_one(repair: Repair, instance: Instance, places: Sequence[Placement]) -
     ended = _release(repair, others)
     if not ended and kept.number == instance.attempt:
         return ""
-    return f"place {kept.number} is kept, {ended} let go"
+    return f"place {kept.number} is kept, {ended} released"
 
 
 def _restore_or_release(repair: Repair, uuid: str, places: Sequence[Placement]) -> str:
     if repairs.restore_instance(repair.tx, repair.change, uuid, repair.now):
-        return "the instance is written anew from its boot and its place"
+        return "the instance is restored from its boot and its place"
     if any(p.state in WANTED and not isinstance(p.where, OnHost) for p in places):
-        raise CannotTell("neither instance nor boot say whose it is: what runs in the child is not ended")
-    # Without its boot no agent is told to run it.
+        raise CannotTell("instance and boot are missing: the owner of the child's instance is unknown")
+    # Without its boot, no agent gets it as work.
     ended = _release(repair, places)
-    return f"neither instance nor boot are there: {ended} let go" if ended else ""
+    return f"instance and boot are missing: {ended} released" if ended else ""
 
 
 def _release(repair: Repair, places: Sequence[Placement]) -> str:
@@ -138,7 +138,7 @@ def find_or_end(repair: Repair, found: Inconsistency) -> str:
     )
     if own and never_built:
         repairs.make_due(repair.tx, instance.caller_id, instance.reservation_id, repair.now)
-        return "its boot goes on and finds it a place, or says why not"
+        return "its boot goes on: it finds a place or sets the reason"
     _end(repair, uuid, "place_lost")
     return "the instance is ERROR place_lost"
 
@@ -156,7 +156,7 @@ def _end(repair: Repair, uuid: str, reason: str) -> None:
 
 
 def end_hold(repair: Repair, found: Inconsistency) -> str:
-    """Do what the reaper would have done."""
+    """End the hold as the reaper does."""
     assert isinstance(found.subject, OfPlace)
     for p in placements.read_by_uuid(repair.tx, [found.subject.uuid]):
         waits = p.state in (State.INTENDED, State.HELD)
@@ -190,10 +190,10 @@ def recount(repair: Repair, found: Inconsistency) -> str:
         case OfReservation(id=reservation_id, caller_id=caller_id):
             repair.leave_to_worker(caller_id, reservation_id)
             count = repairs.recount(repair.tx, caller_id, reservation_id)
-            return f"the boot is one of {count} instances" if count else "the empty boot is forgotten"
+            return f"the boot is one of {count} instances" if count else "the empty boot is deleted"
         case OfInstance(uuid=uuid):
             restored = repairs.restore_boot(repair.tx, repair.zone.uuid, uuid, repair.now)
-            return "its boot is written anew from what the instance says" if restored else ""
+            return "its boot is restored from the instance" if restored else ""
     return ""
 
 
@@ -205,8 +205,8 @@ def recompute_used(repair: Repair, found: Inconsistency) -> str:
     assert isinstance(found.subject, OfInventory)
     host_id, name = found.subject.host_id, found.subject.resource_class
     if not repairs.recompute_used(repair.tx, repair.change, host_id, name):
-        raise CannotTell("the host is not there any more: delete the instances that were on it")
-    return "what is used is what the claims take"
+        raise CannotTell("the host no longer exists: delete the instances that were on it")
+    return "used is the sum of the claims"
 
 
 def recompute_capacity(repair: Repair, found: Inconsistency) -> str:
@@ -214,7 +214,7 @@ def recompute_capacity(repair: Repair, found: Inconsistency) -> str:
     assert isinstance(found.subject, OfInventory)
     capacities.recompute(repair.tx, [found.subject.host_id])
     claims.touch_hosts(repair.tx, repair.change, [found.subject.host_id])
-    return "the capacity is computed anew"
+    return "the capacity is recomputed"
 
 
 def note_excess(repair: Repair, found: Inconsistency) -> str:
@@ -232,7 +232,7 @@ def forget_group_place(repair: Repair, found: Inconsistency) -> str:
     """Delete the place of a group that no instance keeps."""
     assert isinstance(found.subject, OfGroup)
     gone = group_places.forget(repair.tx, found.subject.caller_id, found.subject.group_id)
-    return "the place is given back" if gone else ""
+    return "the place is released" if gone else ""
 
 
 def gather_group(repair: Repair, found: Inconsistency) -> str:

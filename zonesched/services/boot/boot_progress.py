@@ -1,13 +1,13 @@
-"""The progress of a boot and the next step of its worker: pure, rows in, a step out.
+"""Progress of a boot and the next step of its worker, as pure functions of rows.
 
-Send      builds were decided and are not answered: ask the children (again)
+Send      builds are decided and unanswered: ask the children (again)
 Place     instances without a place: take the next offers, or select
-Wait      until a hold that a child may still have is over, or for a zone that did not answer
+Wait      until a hold that a child may still have expires, or for a zone that did not answer
 GiveUp    fewer than min_count can be placed: cancel and release everything
-DropHeld  an affinity request that lost a part: cancel the rest, the whole is placed again
+DropHeld  an affinity request that lost a part: cancel the rest and place all of it again
 DropLate  holds too short to confirm: cancel them and place again
 Confirm   enough is held: confirm it everywhere
-Close     nothing more can be placed: the rest ends in ERROR with the reason
+Close     no further instance can be placed: end those without a place in ERROR
 Finish    all is decided, or only confirms are unanswered, which the calls loop repeats
 """
 
@@ -114,7 +114,7 @@ def next_step(
 ) -> Step:
     """Return the next step; `can_place` is false once neither offers nor selects are left.
 
-    `places_at` (epoch seconds): no place is looked for before, so that zones that did not answer get time.
+    `places_at` (epoch seconds): the next select runs no earlier, so that zones that did not answer get time.
     `min_count`: without the instances that their user has deleted. `whole`: the instances go to one place
     together (affinity).
     """

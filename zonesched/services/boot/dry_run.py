@@ -40,7 +40,7 @@ def dry_run(zone: Zone, caller: Caller, form: BootForm, *, record: bool) -> DryR
     """
     is_admin = caller.role is Role.ADMIN
     if record and not is_admin:
-        raise Forbidden("record: it names hosts, and is for an admin alone.", field="record")
+        raise Forbidden("record: only an admin gets a record, since it names hosts.", field="record")
     select.check_ready(zone)
     spec = boot.spec_of(zone, caller, form)
     with zone.select_slots.of_user(caller.user_id):

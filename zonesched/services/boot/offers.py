@@ -1,4 +1,4 @@
-"""The offers of a boot's last select, as its worker hands them out."""
+"""Offers of a boot's last select, handed out by its worker."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Selected:
 
 
 def failed_select(error: ZoneschedError) -> DecisionTrace:
-    """Return the decision trace of a select that a plugin or an invalid request made fail."""
+    """Return the decision trace of a select that failed by a plugin or an invalid request."""
     match error:
         case FilterFailed(filter_name=name) | WeigherFailed(weigher_name=name):
             return DecisionTrace(LocalTrace(steps=(Refusal(name, error.code),)))

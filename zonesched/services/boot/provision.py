@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class NoProgress(Exception):
-    """A step changed nothing from which another step would follow: a defect of this program."""
+    """A step changed no input of the next step: a defect of this program."""
 
 
 def carry_on(zone: Zone, lease: Lease) -> None:
@@ -69,7 +69,7 @@ def _go_on(zone: Zone, boot: _Boot) -> None:
 
 
 class _Boot:
-    """One worker's work on a boot. `finished`: all is decided, and the last write gave the lease back."""
+    """One worker's work on a boot. `finished`: all is decided, and the last write ended the lease."""
 
     def __init__(self, zone: Zone, rows: LeasedBoot) -> None:
         self.finished = False
@@ -139,7 +139,7 @@ class _Boot:
                 self._close()
 
     def give_back(self, step: Step) -> None:
-        """End the lease: finished, or due again for the next select or when the last hold has expired."""
+        """End the lease: SETTLED, or due for the next select or when the last hold has expired."""
         waiting = step is Step.WAIT
         now = self._zone.clock.now()
         # The reaper ends an expired hold and wakes this boot: to read again at once would find the same.
@@ -150,7 +150,7 @@ class _Boot:
         self._rows.give_back(ReservationState.OPEN if waiting else ReservationState.SETTLED, due_at)
 
     def _send(self) -> None:
-        """Send INTENDED builds and cancel those without an answer: the instance moves once that is sure."""
+        """Send INTENDED builds and cancel unanswered ones; an instance moves once its cancel is certain."""
         zone, at = self._zone, self._at
         spec = replace(self._reservation.spec, time_budget_s=zone.conf.build_timeout)
         sent = child_calls.send_builds(zone, at.unanswered, spec, zone.conf.hold, self._rows.lease)
@@ -240,7 +240,7 @@ class _Boot:
         return True
 
     def _write_places(self, tx: Transaction, change: int, now: float, entry_of: Mapping[str, Entry]) -> bool:
-        """Claim local hosts, and write down what children will be asked, before anybody is asked.
+        """Claim local hosts, and write the placements in children before any child is asked.
 
         When all of it is on local hosts and nothing is open elsewhere, that is the confirm as well, and the
         end of this boot: True.

@@ -34,7 +34,7 @@ def show(zone: Zone, flavor_id: str) -> Flavor:
 
 
 def create(zone: Zone, flavor: Flavor) -> Flavor:
-    """Add a flavor. Raises BadRequest for senseless extra specs, Conflict for an id or name in use."""
+    """Add a flavor. Raises BadRequest for invalid extra specs, Conflict for an id or name in use."""
     _check(flavor)
 
     def fn(tx: Transaction) -> None:

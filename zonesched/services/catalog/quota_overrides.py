@@ -16,7 +16,7 @@ from zonesched.store.users import User, read_all
 
 @dataclass(frozen=True)
 class LimitsView:
-    """Limits of a project or a parent; `own` has the overridden ones."""
+    """Limits of a project or a parent; `own`: those that are overridden."""
 
     limits: list[Limit]
     own: Mapping[str, int]

@@ -43,7 +43,7 @@ def create(zone: Zone, caller: Caller, form: ServerGroupForm) -> ServerGroupView
         most = zone.conf.max_server_groups
         if rows.count(tx, caller.project_id) >= most:
             raise Forbidden(
-                f"The project has {most} server groups, which is as many as it may have.",
+                f"The project has {most} server groups already, the limit of this zone.",
                 code="too_many_server_groups",
                 field="server_group",
             )

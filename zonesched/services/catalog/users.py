@@ -37,7 +37,7 @@ def create(
     password: str = "",
     explained: Explained = Explained.AS_THE_ZONE,
 ) -> NewUser:
-    """Add a user; without a password it gets a secret of 256 bits, which is returned here and never again.
+    """Add a user; without a password it gets a secret of 256 bits, which only this call returns.
 
     Raises BadRequest for a name that HTTP Basic cannot carry, for a chosen password of an agent or a parent,
     and as `set_explained`; Conflict for a name in use.
@@ -55,9 +55,9 @@ def create(
 
 
 def set_explained(zone: Zone, name: str, explained: Explained) -> UserView:
-    """Set how much a parent sees of why hosts were refused, from its next select on.
+    """Set the detail of refusal reasons that a parent sees, from its next select on.
 
-    Raises NotFound, and BadRequest for a user that is no parent.
+    Raises NotFound, and BadRequest for a user that is not a parent.
     """
 
     def fn(tx: Transaction) -> User:
@@ -69,7 +69,7 @@ def set_explained(zone: Zone, name: str, explained: Explained) -> UserView:
 
 
 def set_secret(zone: Zone, name: str, password: str = "") -> NewUser:
-    """Give a user a new password, or a generated secret, returned here and never again; the old one ends.
+    """Replace a user's password, or its secret by a generated one that only this call returns.
 
     The user keeps its id and all that it owns. Raises NotFound, and BadRequest as `create` does.
     """
@@ -88,7 +88,7 @@ def change_own_password(zone: Zone, caller: Caller, name: str, original: str, pa
     """
     if caller.name != name:
         raise Forbidden(
-            "A user changes only the own password; an admin changes others with PUT.",
+            "Users change only their own password; an admin changes others with PUT.",
             code="not_own_user",
             field="name",
         )
@@ -106,18 +106,18 @@ def change_own_password(zone: Zone, caller: Caller, name: str, original: str, pa
 def delete(zone: Zone, name: str, force: bool = False) -> None:
     """Remove a user. Raises NotFound, Conflict for the last admin.
 
-    A parent's instances are its own: nobody else can end them from above. Conflict while it has any, unless
-    `force`, which leaves them to this zone's admin.
+    Only the parent itself can delete its instances from above. Raises Conflict while it has any; with `force`
+    they stay, for this zone's admin to delete.
     """
 
     def fn(tx: Transaction) -> User:
         admins = rows.lock_admins(tx)
         user = _existing(tx, name)
         if [admin.id for admin in admins] == [user.id]:
-            raise Conflict("The last admin stays.", code="last_admin", field="name")
+            raise Conflict("The last admin cannot be removed.", code="last_admin", field="name")
         if not force and placements.has_wanted(tx, user.id):
             raise Conflict(
-                "This parent has instances here: let it delete them first, or remove it by force.",
+                "This parent has instances here: delete them in the parent first, or remove it by force.",
                 code="user_has_instances",
                 field="name",
             )
@@ -131,11 +131,11 @@ def delete(zone: Zone, name: str, force: bool = False) -> None:
 def authenticate(zone: Zone, name: str, password: str, address: str = "") -> Caller:
     """Return the user of that name and password.
 
-    `address`: the IP address of the caller, "" where it is not known. Raises Unauthorized, which takes
-    as long for every reason, and OverLimit and ZoneBusy for a password that cannot be checked now.
+    `address`: the IP address of the caller, "" where it is not known. Raises Unauthorized, after
+    the same time for every reason, and OverLimit and ZoneBusy for a password that cannot be checked now.
     """
     user = zone.store.read(lambda tx: rows.read_by_name(tx, name))
-    # A text that is longer than any password is not hashed.
+    # A text longer than any password is not hashed.
     presented = password if len(password) <= MAX_PASSWORD_LENGTH else ""
     if not _is_proof(zone, user, name, presented, address) or user is None:
         raise Unauthorized("The credentials are not valid.")
@@ -145,8 +145,8 @@ def authenticate(zone: Zone, name: str, password: str, address: str = "") -> Cal
 def _is_proof(zone: Zone, user: User | None, name: str, presented: str, address: str) -> bool:
     """Tell whether this is the user's password or secret; an unknown user costs as much as a known one.
 
-    A text with the form of a generated secret is compared as one alone, so that machines never wait for a
-    scrypt, however many people's passwords are being guessed.
+    A text with the form of a generated secret is only compared with secrets, so that machines never wait for
+    a scrypt, however many passwords of people are being guessed.
     """
     has_secret = user is not None and user.secret.startswith("sha256$")
     if passwords.is_secret_form(presented):
@@ -165,10 +165,10 @@ def _is_proof(zone: Zone, user: User | None, name: str, presented: str, address:
 
 
 def create_first_admin(zone: Zone, keep: Callable[[NewUser], None]) -> NewUser | None:
-    """Make the admin of a zone that has no users yet; None for a zone that has some.
+    """Create the first admin of a zone without users; None for a zone that has some.
 
-    `keep` stores its secret where the operator finds it, before anything is durable, so that a zone never has
-    an admin without a known secret. If `keep` raises, the zone stays without users.
+    `keep` stores its secret where the operator finds it, before the commit, so that a zone never has an admin
+    whose secret is lost. If `keep` raises, the zone stays without users.
     """
     user, secret = _new_user(zone, FIRST_ADMIN, Role.ADMIN, FIRST_PROJECT, "")
     made = NewUser(_view(user), secret)
@@ -187,14 +187,14 @@ def existing_parent(tx: Transaction, name: str) -> User:
     """Look up the parent of that name. Raises NotFound, and BadRequest for a user that is not a parent."""
     user = _existing(tx, name)
     if user.role is not Role.PARENT:
-        raise BadRequest(f"A user of role {user.role.value} is no parent.", code="no_parent", field="name")
+        raise BadRequest(f"A user of role {user.role.value} is not a parent.", code="no_parent", field="name")
     return user
 
 
 def _for_parent(role: Role, explained: Explained) -> Explained:
     if explained is not Explained.AS_THE_ZONE and role is not Role.PARENT:
         raise BadRequest(
-            f"user.explain_to_parent: a user of role {role.value} is no parent.",
+            f"user.explain_to_parent: a user of role {role.value} is not a parent.",
             code="no_parent",
             field="user.explain_to_parent",
         )

@@ -1,4 +1,4 @@
-"""Child zones: added, changed and removed while the zone runs; credentials go in and never come out."""
+"""Child zones, added, changed and removed while the zone runs; their credentials are never returned."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ State = PlacementState
 
 
 def list_children(zone: Zone) -> list[ChildView]:
-    """All child zones, in the order in which they were added."""
+    """List all child zones, in the order in which they were added."""
     known = _known(zone)
     return [_view(row, known.get(row.id)) for row in zone.store.read(rows.read_all)]
 
 
 def show(zone: Zone, child_id: str) -> ChildView:
-    """One child zone. Raises NotFound."""
+    """Show one child zone. Raises NotFound."""
     row = zone.store.read(lambda tx: _existing(tx, child_id))
     return _view(row, _known(zone).get(child_id))
 
@@ -90,13 +90,13 @@ def change(zone: Zone, child_id: str, wanted: ChildChange) -> ChildView:
     wanted_row = replace(present, **given)
     _check_weights(wanted_row)
     if given.keys() & {"api_url", "username", "encrypted_password"}:
-        # Where it does not answer, the next poll says which zone it is.
+        # If it does not answer, the next poll finds its zone uuid.
         given["zone_uuid"] = _probe(zone, wanted_row)
 
     def fn(tx: Transaction) -> None:
         before = _existing(tx, child_id)
         after = replace(before, **given)
-        # What was read at one place says nothing of another.
+        # A cursor of the old URL is meaningless at the new one.
         moved = after.api_url != before.api_url
         _check_is_no_other(tx, after)
         rows.replace(tx, replace(after, cursor="") if moved else after)
@@ -164,7 +164,7 @@ def _checked_url(zone: Zone, unverified: str) -> str:
 
 
 def _probe(zone: Zone, row: ChildRow) -> str:
-    """Try a child as it would be called; its zone's uuid, "" where it does not answer well."""
+    """Try a child with its stored access; return its zone's uuid, "" if it gives no good answer."""
     probed = zone.children.probe(_stored(zone).child(row))
     if probed.error:
         field = "zone.username" if probed.error in (WRONG_CREDENTIALS, NO_PARENT) else "zone.api_url"
@@ -173,21 +173,21 @@ def _probe(zone: Zone, row: ChildRow) -> str:
 
 
 def _check_is_no_other(tx: Transaction, row: ChildRow) -> None:
-    """Raise Conflict for the zone of another child: all that it has would count twice."""
+    """Raise Conflict for the zone of another child, whose hosts would count twice."""
     locks.which_zones(tx)
     name = rows.name_of_zone(tx, row.zone_uuid, but=row.id) if row.zone_uuid else ""
     if name:
         raise Conflict(
-            f"zone.api_url leads to the zone that is the child {name} already.",
+            f"zone.api_url leads to the zone of the existing child {name}.",
             code=REGISTERED_TWICE,
             field="zone.api_url",
         )
 
 
 _REFUSED = {
-    "child_is_self": "zone.api_url leads to this very zone.",
+    "child_is_self": "zone.api_url leads to this zone itself.",
     "child_blob_too_large": "zone.api_url leads to a zone whose sealed entries do not fit into this zone's:"
-    " its option build_plan_blob_size must be at least 128 more than the child's.",
+    " this zone's option build_plan_blob_size must be at least 128 more than the child's.",
     WRONG_CREDENTIALS: "zone.username: the child zone does not accept this user with this password.",
     NO_PARENT: "zone.username: the child zone knows this user, but not as a parent: in the child the user"
     " needs the role parent.",

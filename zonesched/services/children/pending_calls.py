@@ -1,7 +1,7 @@
 """Pending child calls: recorded before they are sent, and repeated until the child has answered.
 
-Each child has a bulkhead of its own, and is waited for shortly: one that hangs keeps its own bulkhead busy
-until its call times out, and is left out until then.
+Each child has a bulkhead of its own. A child that hangs keeps only its own bulkhead busy until the call
+times out; until then, no step calls it.
 """
 
 from __future__ import annotations

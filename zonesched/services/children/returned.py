@@ -1,4 +1,4 @@
-"""The return of a child: what waited for it, with pauses that had grown meanwhile, goes on at once."""
+"""Return of a child: work that waited for it, with grown pauses, continues at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MISSED = (ChildOutcome.NOT_READY, ChildOutcome.UNREACHABLE)
 
 
 def ready_ids(zone: Zone) -> frozenset[str]:
-    """The children that are ready, by id."""
+    """List the ids of the children that are ready."""
     return frozenset(k.child.id for k in zone.children.snapshot() if isinstance(k.status, Ready))
 
 

@@ -1,7 +1,7 @@
-"""Sync of child zones: reads the changes of instances there, and decides when to ask.
+"""Sync of child zones: reads their changes of instances, and decides when to ask for them.
 
-While anything in a child is unfinished, it is asked often: after `retry_pause` at first, and less often the
-longer nothing new has been sent; else each `instance_sync_interval`. The rows keep the time of the last send,
+A child with unfinished instances is asked after `retry_pause` at first, and less often the longer no new
+build was sent; else every `instance_sync_interval`. The rows keep the time of the last send,
 so any process of the zone may have sent it.
 """
 
@@ -52,7 +52,7 @@ class Sync:
         """Ask the children that are due; return the pause until the next step."""
         clock, conf = self._zone.clock, self._zone.conf
         ready = ready_ids(self._zone)
-        # One that has come back is asked at once: what it has to tell may be long awaited.
+        # A child that has returned is asked at once: its changes may be long awaited.
         if ready - self._asked or clock.monotonic() >= self._due_at():
             there_is_more = ask(self._zone)
             self._asked_at = -math.inf if there_is_more else clock.monotonic()
@@ -67,7 +67,7 @@ class Sync:
 
 
 def pause_s(conf: Conf, age_s: float) -> float:
-    """Seconds between two questions, `age_s` after the last of what is unfinished was sent."""
+    """Return the seconds between two polls, `age_s` after the last unfinished build was sent."""
     return float(min(conf.instance_sync_interval, max(conf.retry_pause, age_s * PAUSE_PER_AGE)))
 
 
@@ -153,7 +153,7 @@ def _take_over(
     """Set the status of an instance that was built in a child; its placement ends with it."""
     match item.status:
         case InstanceStatus.DELETED:
-            # Not by us: whoever runs the child has deleted it.
+            # This zone did not delete it; the child's admin did.
             placements.move(tx, change, place, State.RELEASED, reason="deleted_below")
             status, reason = InstanceStatus.ERROR, "deleted_below"
         case InstanceStatus.ERROR:

@@ -26,7 +26,7 @@ MAX_METADATA = 128
 
 
 def list_aggregates(zone: Zone) -> list[AggregateView]:
-    """List all aggregates, in the order in which they were made."""
+    """List all aggregates, oldest first."""
     found, names = zone.store.read(lambda tx: (rows.read_all(tx), rows.host_names(tx)))
     return [_view(aggregate, names.get(aggregate.id, ())) for aggregate in found]
 
@@ -66,7 +66,7 @@ def change(
     view = zone.store.write(lambda tx: _change(zone, tx, number, name, wanted))
     zone.wake.host_readers()
     for key in unusable_ratios({key: value for key, value in wanted.items() if value is not None}):
-        log.warning("aggregate %s: %s=%r is no ratio and does not count", view.name, key, wanted[key])
+        log.warning("aggregate %s: %s=%r is not a ratio and is ignored", view.name, key, wanted[key])
     return view
 
 
@@ -88,7 +88,7 @@ def delete(zone: Zone, number: str) -> None:
 def add_host(zone: Zone, number: str, host_name: str) -> AggregateView:
     """Put a host into an aggregate.
 
-    Raises NotFound, Conflict for a host that is there or that another availability zone's aggregate has.
+    Raises NotFound, Conflict for a host that is in it or in another zone's aggregate.
     """
 
     def fn(tx: Transaction) -> AggregateView:
@@ -96,7 +96,9 @@ def add_host(zone: Zone, number: str, host_name: str) -> AggregateView:
         found, host_id = _existing(tx, number), _existing_host(tx, host_name)
         if host_id in rows.hosts_of(tx, found.id):
             raise Conflict(
-                f"Host {host_name} is in the aggregate.", code="host_in_aggregate", field="add_host.host"
+                f"Host {host_name} is in the aggregate already.",
+                code="host_in_aggregate",
+                field="add_host.host",
             )
         _check_availability_zone(tx, found, {host_id: host_name})
         rows.add_host(tx, found.id, host_id)
@@ -108,7 +110,7 @@ def add_host(zone: Zone, number: str, host_name: str) -> AggregateView:
 
 
 def remove_host(zone: Zone, number: str, host_name: str) -> AggregateView:
-    """Take a host out of an aggregate. Raises NotFound, also for a host that is not there."""
+    """Remove a host from an aggregate. Raises NotFound, also for a host that is not in it."""
 
     def fn(tx: Transaction) -> AggregateView:
         locks.aggregates(tx)
@@ -141,7 +143,7 @@ def _change(
     )
     if len(changed.metadata) > MAX_METADATA:
         raise BadRequest(
-            f"An aggregate has at most {MAX_METADATA} metadata.", code="too_long", field="metadata"
+            f"An aggregate has at most {MAX_METADATA} metadata items.", code="too_long", field="metadata"
         )
     if changed.name != found.name:
         _check_name(tx, changed.name)
@@ -151,7 +153,7 @@ def _change(
 
 
 def _existing(tx: Transaction, number: str) -> StoredAggregate:
-    # As many digits as every number of a row has at most.
+    # No row has a number with more digits.
     found = (
         rows.read_one(tx, int(number)) if number.isascii() and number.isdigit() and len(number) < 10 else None
     )
@@ -175,7 +177,7 @@ def _check_name(tx: Transaction, name: str) -> None:
 def _check_availability_zone(
     tx: Transaction, aggregate: StoredAggregate, host_names: Mapping[str, str]
 ) -> None:
-    """No host may be in two availability zones by its aggregates."""
+    """Raise Conflict if aggregates would put a host into two availability zones."""
     own = aggregate.metadata.get(AVAILABILITY_ZONE)
     if not own:
         return

@@ -1,4 +1,4 @@
-"""Availability zones: those of local hosts, and those that child zones report."""
+"""Availability zones of local hosts and of child zones."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from zonesched.zones.child import Ready
 
 
 def names(zone: Zone) -> list[ZoneHosts]:
-    """List all availability zones that a boot here may name, by name, without their hosts."""
+    """List all availability zones that a boot may name, by name, without their hosts."""
     with zone.hosts.current() as table:
         here = _names(table, table.alive)
         taking = _names(table, table.alive & table.enabled)
     for known in zone.children.snapshot():
         if isinstance(known.status, Ready):
-            # What a child tells of, it has: whether hosts there are enabled is its own affair.
+            # Children report names only: an availability zone there counts as available.
             here |= known.status.info.availability_zones
             taking |= known.status.info.availability_zones
     return [ZoneHosts(name, name in taking) for name in sorted(here)]
 
 
 def with_hosts(zone: Zone) -> list[ZoneHosts]:
-    """List the same, each with its local hosts."""
+    """List all availability zones as `names` does, each with its local hosts."""
     hosts: defaultdict[str, list[ServiceView]] = defaultdict(list)
     for service in services.list_services(zone, binary=Binary.HOST.value):
         hosts[service.availability_zone].append(service)

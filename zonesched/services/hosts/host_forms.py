@@ -29,7 +29,7 @@ def _check_names(hosts: Sequence[HostForm]) -> None:
     for position, form in enumerate(hosts):
         if not form.name or form.name in seen:
             raise BadRequest(
-                f"hosts[{position}].name must be there, and once.",
+                f"hosts[{position}].name must be present and unique.",
                 code="duplicate_host",
                 field=f"hosts[{position}].name",
             )

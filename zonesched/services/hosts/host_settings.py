@@ -1,4 +1,4 @@
-"""Operator's settings of one host, whatever its agent reports: ratio and reserved amount of a class."""
+"""Operator's settings of one host: ratio and reserved amount by class, in place of the agent's report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zonesched.store.store import Transaction
 
 
 def change(zone: Zone, host_id: str, changes: Mapping[str, SettingChange]) -> HypervisorView:
-    """Set or reset settings by resource class; return the host as it is then.
+    """Set or reset settings by resource class; return the changed host.
 
     Raises NotFound, and BadRequest for a class that the host does not have and that has no settings.
     """

@@ -62,7 +62,10 @@ def beat(zone: Zone, caller: Caller, service: str) -> None:
 
 
 def desired(zone: Zone, caller: Caller, service: str) -> list[DesiredInstance]:
-    """All that should run on the service's hosts; it counts as fetched. Raises NotFound, Forbidden."""
+    """Read the instances that should run on the service's hosts, and note them as fetched.
+
+    Raises NotFound, Forbidden.
+    """
     own = _own(zone, caller, service)
     work = zone.store.read(lambda tx: agent_work.desired(tx, own.id))
     if not work.unfetched:
@@ -71,7 +74,7 @@ def desired(zone: Zone, caller: Caller, service: str) -> list[DesiredInstance]:
 
 
 def releasing(zone: Zone, caller: Caller, service: str) -> list[Attempt]:
-    """Attempts of which the agent is to say that nothing is left, once that is so.
+    """Read the attempts that the agent must report as gone once nothing of them is left on its hosts.
 
     Raises NotFound, Forbidden.
     """
@@ -136,9 +139,9 @@ def existing(tx: Transaction, host_id: str) -> HostRow:
 
 
 def _fetched(tx: Transaction, service_id: str, uuids: Sequence[str]) -> list[DesiredInstance]:
-    """Note these builds as fetched before the agent has them: no build moves that an agent may have.
+    """Note these builds as fetched before the agent gets them, so that no build that it may have is moved.
 
-    Builds that came since are left to the next call, which locks them.
+    Builds written since are left to the next call, which locks them.
     """
     locks.instances(tx, uuids)
     work = agent_work.desired(tx, service_id)
@@ -155,7 +158,7 @@ def _own(zone: Zone, caller: Caller, name: str) -> Service:
 
 
 def _known(zone: Zone, caller: Caller, name: str) -> Service:
-    """Variant of `_calling` for calls apart from the agent's work, which are no heartbeat."""
+    """Look up the caller's service as `_own` does, for calls that are not heartbeats."""
     return zone.store.read(lambda tx: services.own(tx, name, caller.user_id))
 
 

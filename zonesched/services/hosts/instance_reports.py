@@ -1,4 +1,4 @@
-"""Reports of agents on instances: each counts only for the present placement of its instance."""
+"""Agents' reports on instances; a report counts only for the present placement of its instance."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Built:
 
 @dataclass(frozen=True)
 class _Ended:
-    """Report of an instance that should run and does not: its placement and the reason."""
+    """Report of an instance that should run but does not: its placement and the reason."""
 
     placement: Placement
     reason: str
@@ -66,7 +66,7 @@ def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentR
 
 
 def _release(tx: Transaction, service: Service, reports: Sequence[AgentReport]) -> None:
-    """End the claims of builds that were not reported in time, and of which nothing is left now."""
+    """Release the claims of RELEASING placements that the agent reports as gone."""
     gone = {(reported.uuid, reported.attempt) for reported in reports if reported.state is AgentState.GONE}
     waiting = gone.intersection(agent_work.releasing(tx, service.id)) if gone else set()
     if waiting:
@@ -78,9 +78,9 @@ def _release(tx: Transaction, service: Service, reports: Sequence[AgentReport]) 
 def _should_run(
     tx: Transaction, service: Service, reports: Sequence[AgentReport]
 ) -> Mapping[tuple[str, int], tuple[Instance, Placement, str]]:
-    """By (uuid, attempt), those reported ones whose present, confirmed place is on a host of the service.
+    """Find the reported instances whose present, confirmed place is on a host of the service.
 
-    The host's id stands beside it.
+    Returns instance, placement and host id by (uuid, attempt).
     """
     uuids = sorted({reported.uuid for reported in reports})
     living = {i.uuid: i for i in instances.read_by_uuid(tx, uuids).values() if i.status in LIVING_STATUSES}
@@ -103,10 +103,10 @@ def _write_built(tx: Transaction, change: int, built: Sequence[_Built], now: flo
 
 
 def _write_ended(tx: Transaction, change: int, ended: Sequence[_Ended], now: float) -> None:
-    """End an instance that ran: it is not built again, since its data is lost and its owner has to know."""
+    """End instances that ran. They are not built again: their data is lost, and their owners must know."""
     for end in ended:
         p = end.placement
-        # A second report of the same in one call finds it moved on.
+        # A second report on the same placement in one call finds it moved.
         if placements.move(tx, change, p, PlacementState.RELEASED, reason=end.reason):
             instances.set_status(
                 tx,

@@ -1,7 +1,7 @@
 """Heartbeats from a service group.
 
-Each member of the group gets a heartbeat in its row, as a call of the agent would make it. So every judgement
-of an agent reads the rows alone. An unavailable group changes nothing: the rows keep the time of the last
+Each member of the group gets a heartbeat in its row, as after a call of the agent, so that all code judges
+agents by the rows alone. An unavailable group changes nothing: the rows keep the time of the last
 heartbeat, and agents whose group is unavailable call the zone itself.
 """
 
@@ -21,7 +21,7 @@ UNAVAILABLE_PAUSE_S = 2.0
 
 
 class Membership:
-    """Poll of the zone's group by one process."""
+    """Poller of the zone's service group in one process."""
 
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
@@ -41,7 +41,7 @@ class Membership:
         if self._is_unavailable:
             log.warning("the service group is available again")
         self._is_unavailable = False
-        # Whom another process has just written down need not be written again.
+        # A heartbeat that another process has just written need not be written again.
         before = zone.clock.now() - zone.conf.service_down_time / 6
         for agent in zone.store.read(lambda tx: services.agents_unheard_since(tx, before)):
             if key_of(COMPUTE, agent.name) in members:

@@ -1,9 +1,9 @@
 """A zone's processes, agents and hosts as OpenStack's services: enable, disable, force down, remove.
 
-In OpenStack each host has a compute service. Here an agent may have thousands of hosts: each is a service of
-the binary nova-compute, which can be enabled, disabled and forced down by itself, and each agent is one of
-the binary zonesched-compute, which can be forced down with all its hosts. The zone's own processes, of the
-binary nova-scheduler, are only listed.
+In OpenStack each host has a compute service. Here an agent may have thousands of hosts. Each host is a
+service of the binary nova-compute, which can be enabled, disabled and forced down by itself; each agent is a
+service of the binary zonesched-compute, which can be forced down with all its hosts. The zone's own
+processes, of the binary nova-scheduler, are only listed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OWN_BEAT_S = 10.0
 
 
 def list_services(zone: Zone, host: str = "", binary: str = "") -> list[ServiceView]:
-    """All services, or those of one `host` name or `binary`: processes, agents, then hosts, each by name."""
+    """List services, of one `host` name or `binary` if given: processes, agents, then hosts, each by name."""
 
     def fn(tx: Transaction) -> list[ServiceView]:
         agents = rows.read_all(tx)
@@ -40,7 +40,7 @@ def list_services(zone: Zone, host: str = "", binary: str = "") -> list[ServiceV
 
 
 def beat_own(zone: Zone) -> float:
-    """Register this process, or say that it lives; the pause until the next time."""
+    """Register this process or write its heartbeat; return the pause until the next one."""
     now, new_id, name = zone.clock.now(), zone.clock.new_uuid(), process_name(zone.conf)
     try:
         zone.store.write(lambda tx: rows.register_process(tx, name, zone.uuid, now, new_id))
@@ -50,10 +50,10 @@ def beat_own(zone: Zone) -> float:
 
 
 def change(zone: Zone, service_id: str, wanted: ServiceChange) -> ServiceView:
-    """Change a host's or an agent's service; as it is then.
+    """Change a host's or an agent's service; return the changed service.
 
-    Raises NotFound, BadRequest for a change of nothing, for a reason without disabling, and for an agent that
-    is to be enabled or disabled: its hosts are.
+    Raises NotFound, BadRequest for an empty change, for a reason without disabling, and for an agent that is
+    to be enabled or disabled, which only its hosts can be.
     """
 
     def fn(tx: Transaction) -> ServiceView:
@@ -69,9 +69,9 @@ def change(zone: Zone, service_id: str, wanted: ServiceChange) -> ServiceView:
         return _of_host(zone, changed, agents[said.service_id])
 
     if wanted == ServiceChange():
-        raise BadRequest("There must be one of status and forced_down.", code="missing_field", field="status")
+        raise BadRequest("The change must have status or forced_down.", code="missing_field", field="status")
     if wanted.disabled_reason is not None and wanted.is_enabled is not False:
-        raise BadRequest("A reason goes with the status disabled only.", field="disabled_reason")
+        raise BadRequest("A reason is accepted only with the status disabled.", field="disabled_reason")
     changed = zone.store.write(fn)
     zone.wake.host_readers()
     return changed
@@ -86,7 +86,7 @@ def change_named(zone: Zone, host: str, binary: str, wanted: ServiceChange) -> S
 
 
 def remove(zone: Zone, service_id: str) -> None:
-    """Forget a host without instances, an agent without hosts, or a process. One that lives registers anew.
+    """Remove a host without instances, an agent without hosts, or a process; one that runs registers again.
 
     Raises NotFound, and Conflict while a host has claims or an agent hosts.
     """
@@ -114,7 +114,7 @@ def remove(zone: Zone, service_id: str) -> None:
 def _change_agent(tx: Transaction, agent: Service, wanted: ServiceChange) -> Service:
     if agent.binary == Binary.SCHEDULER.value:
         raise BadRequest(
-            "A process of the zone is neither disabled nor forced down: stop it.",
+            "A process of the zone cannot be disabled or forced down: stop it.",
             code="service_has_no_status",
             field="status" if wanted.forced_down is None else "forced_down",
         )

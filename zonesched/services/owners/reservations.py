@@ -59,7 +59,7 @@ def show(zone: Zone, caller: Caller, reservation_id: str) -> ReservationView:
 def list_boots(
     zone: Zone, caller: Caller, marker: str, limit: int, *, all_tenants: bool
 ) -> tuple[list[BootLine], str]:
-    """A page of boots that are not deleted, newest first, and the marker of the next page ("" at the end).
+    """Read a page of boots that are not deleted, newest first, and the next page's marker ("" at the end).
 
     Raises BadRequest for a marker that names no boot.
     """
@@ -167,7 +167,7 @@ def changes(zone: Zone, caller: Caller, cursor: str) -> tuple[Sequence[InstanceC
         return page, reached, len(found) > PAGE
 
     page, reached, more = zone.store.read(fn)
-    # By uuid: the order of the changes would tell which instances are in the same child zone.
+    # By uuid: the order of the changes would show which instances are in the same child zone.
     reported = sorted((change_for_parent(line.change) for line in page), key=lambda change: change.uuid)
     return reported, cursors.write(caller.user_id, reached), more
 

@@ -70,7 +70,7 @@ def scope_of(zone: Zone, caller: Caller, *, all_tenants: bool) -> Scope:
 
 
 def list_servers(zone: Zone, caller: Caller, query: ServerQuery) -> tuple[list[ServerView], str]:
-    """A page of instances, newest first, and the marker of the next page ("" at the end).
+    """Read a page of instances, newest first, and the marker of the next page ("" at the end).
 
     Raises BadRequest for a marker that names no instance.
     """
@@ -122,9 +122,9 @@ def _refresh(zone: Zone, place: Placement, child_id: str) -> bool:
 
 
 def delete(zone: Zone, caller: Caller, uuid: str) -> None:
-    """Delete an instance; its resources are given back once, here or in a child zone.
+    """Delete an instance; its resources are released once, here or in a child zone.
 
-    For its owner it is gone at once. The child that has it is called in the background until it answers.
+    Its owner no longer sees it at once. A child that has it is called in the background until it answers.
     Raises NotFound, and Conflict for an instance of a child where `enable_zone_routing` is off.
     """
     found = _find(zone, caller, uuid)
@@ -132,7 +132,7 @@ def delete(zone: Zone, caller: Caller, uuid: str) -> None:
     if place is not None and isinstance(place.where, InChild) and not zone.conf.enable_zone_routing:
         raise Conflict("This zone passes no calls on to its child zones.", code="zone_routing_disabled")
 
-    # A parent is notified of a delete that it did not ask for.
+    # A parent is notified of a deletion that it did not request.
     reason = "deleted" if found.instance.caller_id in (zone.uuid, caller.user_id) else DELETED_BY_ADMIN
 
     def fn(tx: Transaction) -> bool:

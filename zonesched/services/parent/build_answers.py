@@ -1,4 +1,4 @@
-"""The answers to a parent about its attempts, by what is stored."""
+"""Answers to a parent about its attempts, from the stored rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The second step of a parent: confirm what is held, or cancel it.
+"""Second step of a parent: confirm or cancel held builds.
 
 Each attempt moves by one conditional write; a child's place is confirmed only by the child's own answer.
 """
@@ -26,7 +26,7 @@ State = PlacementState
 def confirm(
     zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]
 ) -> list[BuildAnswer]:
-    """Confirm what is held; a place in a child is CONFIRMED here only once that child has answered so."""
+    """Confirm held builds; a place in a child is CONFIRMED only once the child has answered so."""
     tracing.about(reservation_id)
 
     def decide(tx: Transaction) -> list[Placement]:
@@ -63,7 +63,7 @@ _LOST = (State.GONE, State.CANCELLING)
 
 
 def cancel(zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]) -> list[BuildAnswer]:
-    """Cancel what is held. An unknown attempt leaves a tombstone, so that it is not built afterwards."""
+    """Cancel held builds. An unknown attempt leaves a tombstone, so that it is not built afterwards."""
     tracing.about(reservation_id)
 
     def decide(tx: Transaction) -> list[Placement]:

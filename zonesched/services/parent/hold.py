@@ -84,7 +84,7 @@ def hold_builds(
 
 
 def _read_untried(zone: Zone, call: _Call, at: Mapping[Attempt, AttemptStatus]) -> list[InboundBuild]:
-    # Read first: mostly all are held, and a write would be one more wait for the disk.
+    # A read first: mostly all are held, and a write would wait for the disk once more.
     return zone.store.read(lambda tx: _untried(tx, call, at, zone.clock.now()))
 
 
@@ -95,7 +95,7 @@ def _statuses(zone: Zone, call: _Call, keys: Sequence[Attempt]) -> Mapping[Attem
 def _with_one_end(zone: Zone, at: Mapping[Attempt, AttemptStatus]) -> Mapping[Attempt, AttemptStatus]:
     """Return the same attempts with all holds shortened to the least.
 
-    Different ends would tell the parent which instances the same zone below holds.
+    Different ends would show the parent which instances are held by the same child zone.
     """
     held = {a: s for a, s in at.items() if s.state is State.HELD}
     until = min((s.hold_expires_at for s in held.values()), default=0.0)

@@ -1,4 +1,4 @@
-"""Builds that failed after their confirm: placed again here, else reported to the parent that sent them.
+"""Builds that failed after their confirm: placed again here, or reported to the parent that sent them.
 
 Everything is decided in the transaction that records the failure: a process that dies before it leaves the
 failure to be reported again, and one that dies after it leaves rows from which another process goes on.
@@ -62,7 +62,7 @@ def _may_move(boot: Reservation) -> bool:
 def _placed_on_alternate(
     zone: Zone, tx: Transaction, change: int, failed: Placement, boot: Reservation, now: float
 ) -> bool:
-    """Build it on the next local host that its parent's entries name; False when none of them has room."""
+    """Build it on the next local host among its parent's entries; False when none has a free slot."""
     own_boot = Boot(failed.caller_id, failed.reservation_id, boot.spec, zone.conf.hold)
     number, state = failed.number, State.FAILED
     while state is State.FAILED:

@@ -1,9 +1,9 @@
-"""The end of builds that their agents do not report: placed again where that is safe, else ERROR.
+"""Timeouts of builds that agents do not report: placed again where that is safe, else ERROR.
 
-Safe is a build that its agent never fetched: it cannot run there, and an agent that comes back is not told of
-it any more. One that was fetched may run, or run later, on a host that nobody hears of. Its instance ends in
-ERROR `build_timeout`, and its place is RELEASING: it claims its resources until the agent is back, is asked
-to destroy it and says that nothing is left, or until an operator removes the host.
+It is safe for a build that its agent never fetched: it cannot run there, and a returning agent does not get
+it. A fetched build may run, now or later, on the unreachable host. Its instance ends in ERROR
+`build_timeout`, and its place is RELEASING: it keeps its claim until the agent has returned, destroyed it and
+reported it gone, or until an operator removes the host.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def end_lost_builds(zone: Zone) -> float:
 
 def _bounds(zone: Zone) -> Bounds:
     now, conf = zone.clock.now(), zone.conf
-    # What a zone that was stopped has heard of agents is old: they get the time to call again.
+    # After a start, heartbeats are outdated: agents get time to call again.
     is_new = zone.clock.monotonic() - zone.opened_at < conf.service_down_time
     silence_s = math.inf if is_new else conf.service_down_time
     return Bounds(
@@ -50,7 +50,7 @@ def _bounds(zone: Zone) -> Bounds:
 
 
 def _end(zone: Zone, tx: Transaction) -> bool:
-    """End one batch; whether any of it ended."""
+    """End one batch; return whether any build ended."""
     uuids = unreported_builds.lost(tx, _bounds(zone), BATCH)
     build_retry.lock_with_alternates(tx, uuids, uuids)
     # Read again under the locks: its agent may have fetched or reported it since.
@@ -68,7 +68,7 @@ def _end(zone: Zone, tx: Transaction) -> bool:
 def _await_agents(
     tx: Transaction, change: int, fetched: Sequence[Placement], now: float
 ) -> Sequence[Placement]:
-    """End instances that may still run, and keep their claims until their agents say otherwise."""
+    """End instances that may still run, and keep their claims until their agents report them gone."""
     moved = placements.move_all(tx, change, fetched, State.RELEASING, reason=REASON)
     instances.set_status(
         tx,

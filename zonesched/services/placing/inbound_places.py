@@ -28,9 +28,9 @@ class Try:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The places to claim, and the builds as they are then.
+    """Places to claim, and the builds with their new placement.
 
-    `refused`: builds of which every entry was used up, maybe by another build of the same call.
+    `refused`: builds whose entries were all used up, possibly by other builds of the same call.
     """
 
     places: Sequence[NewPlace]
@@ -54,7 +54,7 @@ def choose(tx: Transaction, tries: Sequence[Try]) -> Chosen:
         places.append(
             NewPlace(one.build.uuid, number, entry.place, one.build.retained_until, entry_key=entry.key)
         )
-        # The entries after it are for a place that is lost, and for a build that fails.
+        # Later entries are used if the place is lost or the build fails.
         later = one.entries[one.entries.index(entry) + 1 :]
         builds.append(replace(one.build, number=number, rest=later))
     return Chosen(places, builds, refused)

@@ -22,12 +22,12 @@ from zonesched.store.store import Transaction
 
 State = PlacementState
 CLAIM_LOST = "claim_lost"
-"""The reason of a placement whose host had no room left when it was claimed."""
+"""Reason code of a placement whose host had no free slot at the claim."""
 
 
 @dataclass(frozen=True)
 class Boot:
-    """The request that places are written for. `hold_s`: seconds for which its holds last.
+    """Request for which places are written. `hold_s`: duration of its holds in seconds.
 
     `whole`: all places on local hosts are claimed together or not at all.
     """
@@ -41,7 +41,7 @@ class Boot:
 
 @dataclass(frozen=True)
 class NewPlace:
-    """The place that one instance is to get, as its placement of that `number`.
+    """Place that one instance is to get, as its placement of that `number`.
 
     `spare_blobs`: entries of the same child that it may use instead, in order. `entry_key`: the sealed entry
     that is used up, "" for none.
@@ -57,7 +57,7 @@ class NewPlace:
 
 @dataclass(frozen=True)
 class Claimed:
-    """The wanted places, and by uuid the reason of each that failed at once."""
+    """Result of a claim: the wanted places, and by uuid the reason code of each failed one."""
 
     places: Sequence[NewPlace]
     failed: Mapping[str, str]
@@ -71,7 +71,7 @@ class Claimed:
 def claim(zone: Zone, tx: Transaction, change: int, boot: Boot, places: Sequence[NewPlace]) -> Claimed:
     """Claim resources for the places on local hosts; first come first served.
 
-    A place fails at once when its child was removed, its server group forbids it, or its host has no room.
+    A place fails at once when its child was removed, its server group forbids it, or its host is full.
     """
     gone = removed(zone, tx, {p.place.child_id for p in places if isinstance(p.place, ChildPlace)})
     lost = {p.uuid: ZONE_LOST for p in places if isinstance(p.place, ChildPlace) and p.place.child_id in gone}
@@ -86,7 +86,7 @@ def claim(zone: Zone, tx: Transaction, change: int, boot: Boot, places: Sequence
 def _claim_local_hosts(
     tx: Transaction, change: int, boot: Boot, places: Sequence[NewPlace]
 ) -> Mapping[str, str]:
-    """Claim for the places on local hosts; return the reason of each that got no room."""
+    """Claim for the places on local hosts; return the reason code of each that got no slot."""
     host_of = {p.uuid: p.place.host_id for p in places if isinstance(p.place, LocalPlace)}
     free_slots = dict(claims.claim(tx, change, Counter(host_of.values()), boot.spec.resources))
     failed: list[str] = []
@@ -151,7 +151,7 @@ def _placement(boot: Boot, new: NewPlace, failed: str, local_state: PlacementSta
 
 
 def taken_place(place: Place) -> TakenPlace:
-    """The place of a group whose first instance goes to `place`."""
+    """Return the place of a group whose first instance goes to `place`."""
     match place:
         case LocalPlace(host_id):
             return AtHost(host_id)

@@ -1,4 +1,4 @@
-"""Moves of placements with everything that follows from them, in one transaction."""
+"""Moves of placements with all their consequences, in one transaction."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def end_unwanted(
 ) -> bool:
     """End placements that are not wanted any more, built or not; True when a child has to be called.
 
-    Resources of local hosts are given back at once; a child is called until it has answered.
+    Claims on local hosts are released at once; a child is called until it has answered.
     """
     by_end: defaultdict[PlacementState, list[Placement]] = defaultdict(list)
     for p in unwanted:

@@ -1,4 +1,4 @@
-"""The end of expired holds, and of tombstones that nobody can ask for any more."""
+"""Reaper of expired holds and of old tombstones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BATCH = 1000
 
 
 def reap(zone: Zone) -> None:
-    """End expired holds, give back their claims, call their children, and prune old tombstones."""
+    """End expired holds, release their claims, call their children, and prune old tombstones."""
     now = zone.clock.now()
 
     def fn(tx: Transaction) -> None:
@@ -40,8 +40,8 @@ def end_holds(tx: Transaction, change: int, zone_uuid: str, overdue: Sequence[Pl
 def _end_of(placement: Placement) -> PlacementState:
     """Return the state of a placement whose hold has expired.
 
-    A child is told to cancel. One that was told before is GONE without an answer: it was never confirmed, and
-    the child's own reaper ends its hold, so it can never be built.
+    A child gets a cancel. A placement whose cancel is unanswered is GONE: it was never confirmed, and the
+    child's own reaper ends its hold, so it can never be built.
     """
     in_child = isinstance(placement.where, InChild)
     return State.CANCELLING if in_child and placement.state is not State.CANCELLING else State.GONE

@@ -12,7 +12,7 @@ from zonesched.store.store import Transaction
 def removed(zone: Zone, tx: Transaction, child_ids: Collection[str]) -> frozenset[str]:
     """Return the children of `child_ids` that are no longer registered; this process stops calling them.
 
-    Whoever places instances in the others locks them first (`store.locks`), so that they stay.
+    A caller that places instances in the other children has locked them (`store.locks`) against removal.
     """
     gone = frozenset(child_ids) - children.registered(tx, child_ids)
     zone.children.forget(gone)

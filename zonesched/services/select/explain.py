@@ -1,4 +1,4 @@
-"""Why hosts were refused, as one is listed who may not see the hosts."""
+"""Reasons of refused hosts, for callers that may not see the hosts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _Key = tuple[str, str]
 def explain(why: Iterable[Why], how_much: str) -> Sequence[Mapping[str, Any]]:
     """Sum up the refusals in a zone and its child zones, in order of filter and code.
 
-    `how_much`: none, reasons (filter and code of what refused any), or counts (before and after as well, as
-    far as they are known). No more lines and no higher counts than a parent takes, the zone's own first:
-    what a child makes up spoils no answer but its own.
+    `how_much`: none, reasons (filter and code of each refusal), or counts (also the counts before and after,
+    where known). Lines and counts stay within the limits that a parent accepts, the zone's own lines first,
+    so that invented reasons of a child cannot make this zone's answer invalid.
     """
     if how_much == "none":
         return []
@@ -30,7 +30,7 @@ def explain(why: Iterable[Why], how_much: str) -> Sequence[Mapping[str, Any]]:
         if isinstance(step, FunnelStep):
             before, after = sums.get(_key(step), (0, 0))
             sums[_key(step)] = min(MAX_COUNT, before + step.before), min(MAX_COUNT, after + step.after)
-    # Where only a zone that tells no counts refused any, the counts of the others would hide it.
+    # If only a zone that reports no counts refused hosts, counts of the other zones would hide it.
     hidden = {_key(s) for s in steps if isinstance(s, Refusal) and not _differ(sums.get(_key(s), (0, 0)))}
     counted = sorted(key for key in listed if key in sums and key not in hidden)
     return [

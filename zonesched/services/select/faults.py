@@ -1,4 +1,4 @@
-"""Why an instance is in ERROR, in words for its owner: reasons, never hosts."""
+"""Fault messages of ERROR instances for their owners; they name reasons, never hosts."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ MESSAGES = {
     "ended_on_host": "The instance ran and ended by itself on its host.",
     "lost_by_host": "The host no longer has the instance.",
     "deleted_below": "The zone that had the instance has deleted it.",
-    "lost_below": "The zone that had the instance does not know it any more.",
-    "place_lost": "Where the instance was cannot be told any more.",
+    "lost_below": "The zone that had the instance no longer knows it.",
+    "place_lost": "The place of the instance is no longer known.",
     "zone_lost": "The zone that had the instance is no longer part of this cloud.",
     "filter_failed": "A filter of this zone failed.",
     "weigher_failed": "A weigher of this zone failed.",
 }
-"""The stable reason codes of an ERROR instance."""
+"""Messages by the stable reason code of an ERROR instance."""
 
 
 def message(reason: str, why: DecisionTrace) -> str:
-    """One or two sentences: what happened, and the codes of what refused hosts, or the filter that failed."""
+    """Make one or two sentences: the fault, and the codes of refusals or the filter that failed."""
     text = MESSAGES.get(reason, "The instance could not be built.")
     codes = refusals_for(reason, why)
     if codes:
@@ -53,22 +53,22 @@ PLACE_CODES = frozenset(
         "no_answer",
     }
 )
-"""The stable codes of why an attempt came to nothing without a build."""
+"""Stable reason codes of an attempt that failed without a build."""
 
 
 def for_parent(reason: str) -> str:
-    """Why an instance or an attempt has ended, as a parent is told it: an agent's own words stay here."""
+    """Reduce a reason to one of the stable codes for a parent; an agent's own text stays in this zone."""
     return reason if reason in MESSAGES or reason in PLACE_CODES else "build_failed"
 
 
 def change_for_parent(change: InstanceChange) -> InstanceChange:
-    """A change as a parent is told it."""
+    """Make the change that is reported to a parent, with `for_parent` applied to its reason."""
     ended = change.status is InstanceStatus.ERROR or change.state is BuildState.FAILED
     return replace(change, reason=for_parent(change.reason)) if ended and change.reason else change
 
 
 def refusals_for(reason: str, why: DecisionTrace) -> list[str]:
-    """Codes of refused hosts, for a reason that is about hosts; none for others."""
+    """List the codes of refused hosts for a reason that concerns hosts; empty for others."""
     return refusals(why) if reason in _REFUSED else []
 
 
@@ -76,6 +76,6 @@ _REFUSED = ("no_valid_host", NOT_ALL_ANSWERED, "group_place_full")
 
 
 def refusals(why: DecisionTrace) -> list[str]:
-    """The codes of what refused any host, or any further instance, each once."""
+    """List the codes of all refusals of hosts and of further instances, each once."""
     lines = [*explain(why.why, "reasons"), *explain(why.runs_out, "reasons")]
     return list(dict.fromkeys(line["code"] for line in lines))

@@ -1,7 +1,7 @@
 """Info of a zone and its child zones: extremes over hosts, and no host by name.
 
-The ranges of weighers are free amounts as they stand: for the built-in weighers, the least and the most that
-any one host has free. Where a subtree has one host, its range is that host.
+The ranges of weighers are of raw values: for the built-in weighers, the smallest and largest free amount of
+one host. In a subtree with one host, the range is that host's value.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def is_ready(zone: Zone) -> bool:
 
 
 def report(zone: Zone) -> Mapping[str, Any]:
-    """The `zone` object of GET /zones/info.
+    """Make the `zone` object of GET /zones/info.
 
     `services.compute` has the smallest and largest capacity of one host by resource class; `weighers` the
-    range of each weigher's raw value; both as "min,max" over the subtree. `complete` is false while a child
-    zone has not been heard of, or has said more than a parent reads: what is not listed may still be there.
+    range of each weigher's raw value; both as "min,max" over the subtree. `complete` is false while a
+    child zone has not answered or has reported more than a parent reads: then unlisted items may exist.
     """
     known = zone.children.snapshot()
     below = [k.status.info for k in known if isinstance(k.status, Ready)]
@@ -66,7 +66,7 @@ def report(zone: Zone) -> Mapping[str, Any]:
 
 
 def _own_capacities(table: HostTable) -> Mapping[str, Range]:
-    """The smallest and largest capacity of one host, by resource class that any host has."""
+    """Find the smallest and largest capacity of one host, by resource class."""
     alive = table.alive
     found = {name: table.capacity(name)[alive] for name in table.resource_classes}
     return {

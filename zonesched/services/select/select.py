@@ -1,4 +1,4 @@
-"""Select: the best places in this zone and below it. Writes nothing and holds nothing.
+"""Select: find the best places in this zone and its child zones; write nothing and hold nothing.
 
 own hosts -> scheduler.offer ----+
                                  +-> merge by best head -> build plan -> sealed, for a parent
@@ -65,7 +65,7 @@ log = logging.getLogger(__name__)
 MAX_PATH = 16
 
 BEST_HOSTS = 10
-"""Own hosts whose scores are kept with a boot, and told with a dry run."""
+"""Local hosts whose scores are stored with a boot and shown by a dry run."""
 
 
 class LocalHosts(Protocol):
@@ -77,9 +77,9 @@ class LocalHosts(Protocol):
 
 @dataclass(frozen=True)
 class Basis:
-    """Basis of a plan: the request to the local hosts, their offer, and the offers from `below`.
+    """Basis of a plan: the request to the local hosts, their offer, and the child zones' offers (`below`).
 
-    `child_ranges` and `has_children` are what the weighing was chosen by.
+    The weighing was chosen by `child_ranges` and `has_children`.
     """
 
     request: OfferRequest
@@ -91,9 +91,9 @@ class Basis:
 
 @dataclass(frozen=True)
 class Decision:
-    """A plan, the spec as it was asked everywhere (its weighing chosen), and how it came to that.
+    """Plan, the spec with its chosen weighing as all zones got it, and the decision trace.
 
-    `group_place`: where the request's affinity group is, so that nothing else was looked at.
+    `group_place`: the place of the request's affinity group; no other place was considered.
     `child_blob_sizes`: bytes of the blobs that children have offered for it.
     """
 
@@ -106,7 +106,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class _ChildAnswers:
-    """`traces`: of every child, also of those that were not asked.
+    """Answers of the child zones. `traces`: of every child, also of those that were not asked.
 
     `unreliable`: the ids of children that have mostly failed for this very request.
     """
@@ -118,12 +118,12 @@ class _ChildAnswers:
 
 
 def decide(zone: Zone, spec: RequestSpec, caller_id: str, scored: int = 0) -> Decision:
-    """The open plan of this zone and all below it, for this zone's own use.
+    """Make the unsealed plan of this zone and its child zones, for this zone's own use.
 
-    `scored`: of how many of its own best hosts the trace has the scores.
+    `scored`: the number of best local hosts whose scores the trace has.
     """
     if zone.uuid in spec.path:
-        # Its offers are with the first zone of the loop, which is this one.
+        # This zone is the first of the loop and has offered its hosts already.
         log.warning("request %s came back to this zone: zones are registered in a loop", spec.request_id)
         return Decision(_no_offer(zone, complete=True), spec, NO_TRACE)
     if len(spec.path) >= MAX_PATH:
@@ -160,7 +160,7 @@ def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> S
     of its own, BadRequest for an affinity request of more instances than that, OverLimit, ZoneBusy, NotReady.
     """
     if not zone.keyring.can_seal:
-        raise Unavailable("This zone cannot offer anything: it has no key.", code="zone_has_no_key")
+        raise Unavailable("This zone has no key and cannot seal offers.", code="zone_has_no_key")
     check_ready(zone)
     spec = _capped(unverified_spec, zone.conf.max_entries_per_select)
     spec = replace(spec, time_budget_s=min(spec.time_budget_s, zone.conf.max_time_budget))
@@ -171,7 +171,7 @@ def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> S
     except WeighingUnknown as error:
         decision = Decision(_no_offer(zone, complete=False), spec, _refused("weighing", error.code))
     except FilterUnknown as error:
-        # No host passes a filter that is not there: whoever asks again hears the same.
+        # No host passes a missing filter: another select would have the same answer.
         decision = Decision(_no_offer(zone, complete=True), spec, _refused(error.filter_name, error.code))
     offer = _seal(zone, caller, unverified_spec, decision)
     zone.limits.note_entries(caller.user_id, offer.entries)
@@ -179,7 +179,7 @@ def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> S
 
 
 def check_ready(zone: Zone) -> None:
-    """Raises NotReady while nothing can be offered that is not known yet, here or below."""
+    """Check that hosts of this zone or its children are known. Raises NotReady."""
     if not zone.children.snapshot():
         zone.hosts.check_ready()
 
@@ -223,7 +223,7 @@ def _own_basis(
         request = OfferRequest(found.table, spec, context, zone_capabilities=own_capabilities(zone))
         ranges, has_children = zone.children.ranges(), bool(zone.children.snapshot())
         scheduler, request = zone.schedulers.prepare(request, ranges, has_children)
-        # To wait for the hosts costs children their time, and not this zone's hosts their offers.
+        # A wait for the host table shortens the children's time, not the time for local offers.
         deadline = deadline.at_least(_reserve_s(zone, spec))
         offer = scheduler.offer(replace(request, scored=scored, deadline=deadline))
         offer = replace(offer, why=(*found.steps, *offer.why))
@@ -252,10 +252,10 @@ def own_capabilities(zone: Zone) -> Mapping[str, frozenset[str]]:
 
 
 def _context(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
-    """Context of a request: its caller, and the local hosts it concerns, by this zone's rows.
+    """Build the context of a request: its caller, and the local hosts that concern it by this zone's rows.
 
-    The context has the hosts whose claim or build failed for this request, those of its owner's instances
-    that its hints name, and the one where its affinity group is.
+    These are the hosts whose claim or build failed for this request, the hosts of its owner's instances that
+    its hints name, and the host of its affinity group.
     """
 
     tie_key = zone.tie_secret.request_key(caller_id, spec.request_id, content_digest(spec))
@@ -276,7 +276,7 @@ def _context(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
 
 
 def _reserve_s(zone: Zone, spec: RequestSpec) -> float:
-    """Seconds of the time budget that are kept to merge, seal and answer."""
+    """Return the seconds of the time budget reserved to merge, seal and answer."""
     return min(float(zone.conf.select_reserve), spec.time_budget_s / 5)
 
 
@@ -313,7 +313,7 @@ def _ask_children(
 
 
 def _of_group(asked: EligibleChildren, group: GroupPlace) -> EligibleChildren:
-    """Select the child where the request's group is, or none if it is on a host of this zone."""
+    """Reduce the children to the one that has the request's group; to none if a local host has it."""
     match group:
         case Anywhere():
             return asked
@@ -359,11 +359,11 @@ def _weight_here(child: Child, weight: int) -> int:
 
 def _seal(zone: Zone, caller: Caller, spec: RequestSpec, decision: Decision) -> SealedOffer:
     plan = decision.plan
-    # A child that came, grew or went meanwhile may have changed the size: this one holds what was offered.
+    # Children may have been added or changed since: the blob size must fit what they have offered.
     envelope = zone.envelope_for(decision.child_blob_sizes)
     bound = Bound(zone.uuid, caller.user_id, spec.project_id, content_digest(spec))
     entries = [*plan.entries, *plan.alternates, *(e for b in plan.bundles for e in b.entries)]
-    # For as long as this zone's own offers last: a child that says less spoils none but its own.
+    # Valid as long as this zone's own offers: a child's shorter time affects only its own entries.
     blobs = iter(envelope.seal(bound, [e.place for e in entries]))
     explained = caller.told
     how_much = zone.conf.explain_to_parent if explained is Explained.AS_THE_ZONE else explained.value

@@ -1,7 +1,7 @@
-"""Union of a zone's and its children's info: its own first, and no more than a parent reads.
+"""Union of a zone's and its children's info, the zone's own items first, within a parent's limits.
 
-Each part has the limits of `zones.answers` and a share of an answer's bytes, so that a child with a very
-large info cannot make its parent's own answer too large.
+Each part has the limits of `zones.answers` and a share of an answer's bytes, so that a child's large info
+cannot make its parent's answer too large.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The registered children as the zone manager calls them, with their credentials in the clear."""
+"""Registered children with decrypted credentials, as the zone manager needs them for its calls."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class StoredChildren:
     def list_children(self) -> Sequence[Child]:
         """Read all children, in the order in which they were added.
 
-        A child whose credential cannot be decrypted gets an empty one: it refuses our calls, so it is
-        offline.
+        A child whose credential cannot be decrypted gets an empty one: it refuses this zone's calls and
+        counts as offline.
         """
         return [self.child(row) for row in self._store.read(rows.read_all)]
 
     def note_zones(self, zone_uuids: Mapping[str, str]) -> Collection[str]:
-        """Note zone uuids by child id; return the ids of those whose zone is another child already."""
+        """Note zone uuids by child id; return the ids whose zone is registered as another child."""
 
         def fn(tx: Transaction) -> list[str]:
             locks.which_zones(tx)

@@ -1,9 +1,8 @@
 """Heartbeats, gathered by each process and written together.
 
-Any call of an agent is a heartbeat. A process writes heartbeats a little later, hundreds of services in one
-statement, and those of a service that keeps calling only now and then, so that a zone of very many agents
-does not spend its database on them. Heartbeats that die with a process cost nothing: the agent calls again
-long before it counts as down.
+Any call of an agent is a heartbeat. A process writes heartbeats with a delay, hundreds of services in one
+statement, and only some heartbeats of a service that calls often, so that very many agents do not load the
+database. Heartbeats lost with a process do no harm: the agent calls again long before it counts as down.
 """
 
 from __future__ import annotations
@@ -52,5 +51,5 @@ class Heartbeats:
         return self.pause_s
 
     def _is_fresh(self, service_id: str, now: float) -> bool:
-        # A clock that was set back makes nothing fresh.
+        # After a clock was set back, no heartbeat counts as fresh.
         return 0 <= now - self._written_at.get(service_id, -self._fresh_s) < self._fresh_s

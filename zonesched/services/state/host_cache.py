@@ -19,20 +19,20 @@ from zonesched.store.hosts import Watermark
 from zonesched.store.store import Store, Transaction
 
 REREAD_S = 600.0
-"""Seconds in which every host is read again, changed or not: a missed change heals by then."""
+"""Seconds in which every host is read again, changed or not, so that a missed change is found."""
 
 PAGE = 2000
-"""Hosts that are read again at one time."""
+"""Number of hosts that are read again at one time."""
 
 BEAT_OVERLAP_S = 2.0
 """Seconds by which the clocks of two processes of one zone may differ without missing a heartbeat."""
 
 
 class HostCache:
-    """One HostTable that reads changed hosts whenever it is used, and a share of all hosts now and then.
+    """Holds one HostTable: reads changed hosts at every use, and periodically a share of all hosts.
 
-    With a `max_age_s`, the rows are used for these seconds before anything is read again, unless they expire
-    or have no host that can take anything.
+    With a `max_age_s`, the table is used for so many seconds before the next read, unless it expires or has
+    no host with free slots.
     """
 
     def __init__(
@@ -54,16 +54,16 @@ class HostCache:
         self._max_age_s = max_age_s
         self._fresh_until = -math.inf
         self._expired = False
-        # Reads are numbered: how many have begun, and which one was the last that ended well.
+        # Numbers of reads: the last one begun, and the last one that succeeded.
         self._begun = 0
         self._ended = 0
 
     def expire(self) -> None:
-        """Refresh at the next use: a caller has found that the table is behind."""
+        """Refresh at the next use, since a caller has found the table outdated."""
         self._expired = True
 
     def read_again(self) -> None:
-        """Refresh now, so that the next use finds little to read."""
+        """Refresh now, so that the next use has little to read."""
         self.expire()
         with self.current():
             pass
@@ -72,7 +72,7 @@ class HostCache:
     def current(self) -> Iterator[HostTable]:
         """Lend the refreshed table to this thread alone until the block ends.
 
-        A caller that waits for others is spared a read if one of them began its own after this call.
+        A caller that waits for others needs no read if one of them began its read after this call.
         """
         begun_before = self._begun
         with self._lock:
@@ -81,12 +81,12 @@ class HostCache:
 
     @contextmanager
     def for_request(self, spec: RequestSpec) -> Iterator[FoundHosts]:
-        """All hosts, whatever is asked for."""
+        """Lend all hosts, whatever the request."""
         with self.current() as table:
             yield FoundHosts(table)
 
     def check_ready(self) -> None:
-        """A zone without hosts is ready: it has no free slots."""
+        """Do nothing: a zone without hosts is ready, with no free slots."""
 
     def snapshot(self) -> tuple[tuple[HostRow, ...], Mapping[str, bool]]:
         """Read every host from the store, and the services that are up, by id."""
@@ -99,7 +99,7 @@ class HostCache:
         now = self._clock.monotonic()
         if not self._expired and (now < self._fresh_until or self._ended > begun_before):
             return
-        # Before anything is read: what expires meanwhile is read next time, as is all when a read fails.
+        # Before the read: changes during it are read next time, and everything if it fails.
         self._expired = False
         self._fresh_until = -math.inf
         self._begun += 1
@@ -114,7 +114,7 @@ class HostCache:
         if self._clock.monotonic() >= self._page_due_at:
             self._read_page()
         now = self._clock.now()
-        # A clock that was set back must not hide the beats that come from now on.
+        # A clock that was set back must not hide later heartbeats.
         set_back = self._newest_at > now + BEAT_OVERLAP_S
         heard_since = 0.0 if set_back else self._newest_at - BEAT_OVERLAP_S
         changes, heard = self._store.read(
@@ -134,7 +134,7 @@ class HostCache:
 
     def _read_everything(self) -> Watermark:
         self._page_after = ""
-        # The moment comes first: what changes while the pages are read is read again.
+        # The watermark comes first, so that changes during the pages are read again.
         seen = self._store.read(hosts.moment)
         self._read_page()
         while self._page_after:

@@ -1,6 +1,6 @@
-"""Notifications between the processes and agents of one zone: there is work now.
+"""Notifications between the processes and agents of one zone that there is work.
 
-Rows hold the work; a notification only says that there is some. So notifying never waits: notifications go
+Rows hold the work; a notification only reports that there is some. Notifying never waits: notifications go
 into a bounded outbox that one loop empties. A notification that does not fit, or finds no broker, is counted
 and dropped.
 """
@@ -26,7 +26,7 @@ UNAVAILABLE_PAUSES_S = (1.0, 2.0, 5.0)
 
 @dataclass(frozen=True)
 class HostWork:
-    """A notification for the agent of a host, which is looked up when it is sent."""
+    """Notification for the agent of a host; the agent is looked up when it is sent."""
 
     host_id: str
 
@@ -36,7 +36,7 @@ Waiting = Notification | HostWork
 
 @dataclass
 class Counts:
-    """Notifications since this process started; `dropped`: the broker was unavailable."""
+    """Counts of notifications since this process started; `dropped`: the broker was unavailable."""
 
     sent: int = 0
     dropped: int = 0
@@ -44,7 +44,7 @@ class Counts:
 
 
 class Notifications:
-    """The notifications that this process sends; none where the zone has no broker."""
+    """Sends the notifications of this process; sends none where the zone has no broker."""
 
     def __init__(self, broker: Broker, store: Store) -> None:
         self.broker = broker
@@ -56,7 +56,7 @@ class Notifications:
 
     @property
     def dropped(self) -> int:
-        """Notifications that were dropped: the outbox was full, or the broker was unavailable."""
+        """Count the dropped notifications: the outbox was full, or the broker was unavailable."""
         return self.counts.dropped + self._outbox.dropped
 
     def boots(self) -> None:
@@ -87,7 +87,7 @@ class Notifications:
         except BrokerUnavailable as error:
             self.counts.dropped += len(waiting)
             if not self._failures:
-                log.warning("the message broker is unavailable, everybody polls instead: %s", error)
+                log.warning("the message broker is unavailable, processes and agents poll: %s", error)
             self._failures += 1
             return UNAVAILABLE_PAUSES_S[min(self._failures, len(UNAVAILABLE_PAUSES_S)) - 1]
         self.counts.sent += len(addressed)
@@ -97,7 +97,7 @@ class Notifications:
         return IDLE_PAUSE_S
 
     def _addressed(self, waiting: Sequence[Waiting]) -> list[Notification]:
-        """Replace host work by one notification per agent, however many of its hosts have some."""
+        """Replace host work by one notification per agent, however many of its hosts have work."""
         host_ids = [one.host_id for one in waiting if isinstance(one, HostWork)]
         found = self._store.read(lambda tx: _agents_of(tx, host_ids)) if host_ids else []
         agents = [Notification(Kind.WORK, key_of(topic, name)) for topic, name in found]

@@ -1,8 +1,8 @@
-"""Bounds on password checks: each costs a scrypt, and whoever reaches the zone can ask for one.
+"""Bounds on password checks: each costs a scrypt, and any client can ask for one.
 
-One scrypt runs at a time, a bounded number of calls waits for it, and wrong passwords cost their user name
-and their address growing pauses. Callers who are known are not held up: a generated secret is compared by
-SHA-256, and a password that was right before waits for one scrypt at most.
+One scrypt runs at a time, a bounded number of calls waits for it, and wrong passwords cause growing pauses
+for their user name and address. Known callers are not delayed: a generated secret is compared by SHA-256, and
+a password that was right before waits for one scrypt at most.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FORGOTTEN_AFTER_S = 900.0
 """Seconds without another wrong password after which they no longer count."""
 
 MAX_KEYS = 10_000
-"""User names and addresses that are remembered; above it the oldest is evicted, to its favour."""
+"""Limit of remembered user names and addresses; above it the oldest is evicted and starts at zero."""
 
 MAX_NAME = 256
 BUSY_RETRY_S = 1
@@ -58,17 +58,17 @@ class PasswordGuard:
         """Tell whether `verify` accepts the password; one check runs at a time.
 
         Wrong passwords count against the name and the address; from an address where this name has signed in
-        before, against the pair alone, so that others' guesses lock nobody out there. Raises OverLimit during
-        a pause, and ZoneBusy where too many checks wait.
+        before, against the pair alone, so that guesses from elsewhere cannot lock its user out. Raises
+        OverLimit during a pause, and ZoneBusy where too many checks wait.
         """
         place = _network(address)
-        # A longer one is nobody's name, and must not fill this memory.
+        # No user has a longer name; it must not fill the memory.
         name = name[:MAX_NAME]
         with self._waits(place):
             keys = self._keys(name, place)
             self._refuse_during_pause(keys)
             with self._scrypt:
-                # Others of the same name or address may have failed meanwhile.
+                # Calls with the same name or address may have failed meanwhile.
                 self._refuse_during_pause(keys)
                 is_right = verify()
             if is_right:
@@ -86,7 +86,7 @@ class PasswordGuard:
     def _waits(self, place: str) -> Iterator[None]:
         with self._lock:
             if self._in_hand.total() >= self._waiting or self._in_hand[place] >= self._waiting // 2:
-                message = "Too many passwords wait to be checked."
+                message = "Too many password checks are waiting."
                 raise ZoneBusy(message, BUSY_RETRY_S, code="password_checks_busy")
             self._in_hand[place] += 1
         try:
@@ -97,7 +97,7 @@ class PasswordGuard:
                 self._in_hand += Counter()
 
     def _keys(self, name: str, place: str) -> Sequence[tuple[str, int]]:
-        """The keys that failures count against, and how many of each cost no pause."""
+        """List the keys that failures count against, with the number of failures that cause no pause."""
         pair = f"pair {place} {name}"
         with self._lock:
             if pair in self._signed_in:
@@ -143,7 +143,7 @@ def _evict(known: dict[str, _Failures] | dict[str, None]) -> None:
 
 
 def _network(address: str) -> str:
-    """The address that failures count against: of IPv6 the /64, which one caller has whole."""
+    """Return the network that failures count against: for IPv6 the /64, since one caller may own it whole."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

@@ -1,8 +1,8 @@
 """Quotas and rate limits of the zone, of each project and of each parent, and their use.
 
-Rates are token buckets of one minute's worth, kept by each process. Counts are read from the database now and
-then: in between, a process adds what it has admitted itself, and reads again before it refuses. So nobody is
-refused wrongly, and several processes exceed a limit by what they admit in `COUNT_S`.
+Rates are token buckets that hold one minute's tokens, in each process. Counts are read from the database
+every `COUNT_S`; in between, a process adds its own admissions, and it reads again before it refuses. So no
+request is refused wrongly, and several processes exceed a limit by their admissions in `COUNT_S` at most.
 
 The zone's options apply to all; quota overrides of projects and parents are read as often.
 """
@@ -24,12 +24,12 @@ from zonesched.store.store import Store, Transaction
 
 BUSY_RETRY_S = 2
 FULL_RETRY_S = 30
-"""Retry-After of a busy zone, whose work ends soon, and of a full quota, which people free."""
+"""Retry-After of a full quota, which people free; `BUSY_RETRY_S`: of a busy zone, whose work ends soon."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """Limit of a caller and its use, if that `is_counted`; `unit`: "" or a unit of time."""
+    """Limit of a caller, and its use if `is_counted`; `unit`: "" or a unit of time."""
 
     name: str
     most: int
@@ -73,7 +73,7 @@ class Limits:
             )
         most = self._most(me, "project_boots_per_minute")
         if wait_s := self._boots.take(me, most):
-            message = f"The project may boot {most} times a minute."
+            message = f"The project may boot {most} times per minute."
             raise OverLimit(message, wait_s, code="project_boots_per_minute")
 
     def admit_select(self, parent_id: str) -> None:

@@ -18,7 +18,7 @@ MAX_KEYS = 10_000
 class RateLimiter:
     """Token buckets by key: each refills evenly over a minute.
 
-    A take may exceed the bucket: the next one has to wait until it has refilled.
+    A `take` may exceed the bucket: the next one waits until the bucket has refilled.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -39,7 +39,7 @@ class RateLimiter:
             return 0
 
     def used(self, key: str, per_minute: int) -> int:
-        """Tokens of a minute's worth that are taken now."""
+        """Return the tokens of the bucket that are taken now."""
         with self._lock:
             return math.ceil(self._taken(key, per_minute))
 
@@ -50,7 +50,7 @@ class RateLimiter:
 
 
 class CachedCounts:
-    """Counts by key, read from the database now and then, plus what was admitted since."""
+    """Counts by key: read from the database every `COUNT_S`, plus the admissions since."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -58,7 +58,7 @@ class CachedCounts:
         self._known: dict[str, tuple[int, float]] = {}
 
     def add(self, key: str, more: int, most: int, count: Callable[[], int]) -> bool:
-        """Tell whether the limit admits `amount` more, and add them; `count` reads the present number."""
+        """Tell whether the limit `most` admits `more`, and add them; `count` reads the present number."""
         now = self._clock.monotonic()
         with self._lock:
             number, at = self._known.get(key, (0, -math.inf))

@@ -1,8 +1,8 @@
-"""The selects that this process works on for others at the same time, shared by caller.
+"""Slots for the concurrent selects of other callers in this process, shared fairly.
 
-No select is ended for the sake of another one. So a caller gets another slot only while it holds fewer than
-are free: one caller alone has half of them at most, two have a third each, and a slot is always left for
-whoever comes next. Some are for parents alone: no number of users keeps the tree from selecting here.
+No select is ended in favour of another one. So a caller gets another slot only while it holds fewer than are
+free: one caller alone has half of them at most, two have a third each, and one slot is always left for the
+next caller. Some slots are for parents only, so that users cannot block the selects of the tree.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RETRY_S = 1
 
 
 class SelectSlots:
-    """`slots` in all, a third of them for parents alone."""
+    """`slots` in total, a third of them for parents only."""
 
     def __init__(self, slots: int) -> None:
         self._slots = max(1, slots)
@@ -33,7 +33,7 @@ class SelectSlots:
 
     @contextmanager
     def of_user(self, user_id: str) -> Iterator[None]:
-        """Hold a slot for the dry run of anybody else. Raises ZoneBusy."""
+        """Hold a slot for a user's dry run. Raises ZoneBusy."""
         with self._slot(f"user {user_id}", for_others=self._slots // 3):
             yield
 
@@ -49,5 +49,5 @@ class SelectSlots:
         finally:
             with self._lock:
                 self._held[holder] -= 1
-                # Keep no names of callers that hold none.
+                # Forget callers without slots.
                 self._held += Counter()

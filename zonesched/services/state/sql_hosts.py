@@ -1,6 +1,6 @@
-"""The zone's hosts without a table in memory: each request reads the hosts that the database finds for it.
+"""Hosts without a table in memory: each request reads the hosts that the database finds for it.
 
-The choice equals HostCache's as long as the filters with the same demands are enabled.
+It chooses the same hosts as HostCache while the filters with the same demands are enabled.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RETRY_AFTER_S = 10
 
 
 class SqlHosts:
-    """A HostCache that keeps nothing from one request to the next."""
+    """Source of hosts like HostCache, without rows in memory between requests."""
 
     def __init__(self, store: Store, clock: Clock, service_down_time_s: float, plugins: Plugins) -> None:
         self._store = store
@@ -49,24 +49,24 @@ class SqlHosts:
         self._plugins = plugins
         if repeated := repeated_by(plugins.filters):
             log.warning(
-                "host_source is sql: the database asks what %s ask again; take them out of enabled_filters",
+                "host_source is sql: the database applies %s itself; remove them from enabled_filters",
                 ", ".join(repeated),
             )
 
     def expire(self) -> None:
-        """Nothing is kept that could be behind."""
+        """Do nothing: there are no rows in memory to expire."""
 
     def read_again(self) -> None:
-        """Nothing is kept that could be read before it is used."""
+        """Do nothing: there are no rows in memory to refresh."""
 
     def check_ready(self) -> None:
-        """Raises NotReady until an agent has reported what its hosts have."""
+        """Check that any agent has reported a host's inventory. Raises NotReady."""
         if not self._store.read(host_search.any_reported):
             raise NotReady("No agent of this zone has reported its hosts yet.", RETRY_AFTER_S)
 
     @contextmanager
     def current(self) -> Iterator[HostTable]:
-        """All hosts, read for this block alone: for what is asked now and then."""
+        """Lend all hosts, read for this block; meant for rare calls."""
         rows, up = self.snapshot()
         yield _table(rows, up)
 
@@ -91,7 +91,7 @@ class SqlHosts:
 
     def _demands(self, tx: Transaction, spec: RequestSpec) -> Demands:
         enabled = {host_filter.name for host_filter in self._plugins.filters.for_request(spec)}
-        # Configured filters that repeat are left out for good reason, those that an admin chooses are chosen.
+        # An operator leaves repeating filters out on purpose; an admin's choice of filters is meant exactly.
         always = isinstance(spec.enabled, AsConfigured) and not is_forced(spec.hints)
         by_traits = always or TraitsFilter.__name__ in enabled
         by_zone = always or AvailabilityZoneFilter.__name__ in enabled
@@ -103,7 +103,7 @@ class SqlHosts:
         )
 
     def _among(self, tx: Transaction, spec: RequestSpec) -> tuple[Among, ...]:
-        """Rules of the zone's aggregates, each judged by itself."""
+        """Make the demands that follow from the limits of the zone's aggregates."""
         known = host_search.populated_aggregates(tx)
         facts = [HostRow(HostFacts(a.id, a.name, aggregates=(a,)), {}) for a in known]
         return tuple(
@@ -116,7 +116,7 @@ class SqlHosts:
 
 
 def repeated_by(filters: HostFilters) -> Sequence[str]:
-    """Enabled filters whose demands the database query enforces."""
+    """List the enabled filters whose demands the database query enforces."""
     return [host_filter.name for host_filter in filters.default if isinstance(host_filter, REPEATING)]
 
 
