@@ -88,7 +88,7 @@ def set_(
     properties: tuple[str, ...],
     unsets: tuple[str, ...],
 ) -> None:
-    """Change an aggregate; settings that are not named stay."""
+    """Change an aggregate; other settings stay."""
     form = {"name": name, "availability_zone": availability_zone}
     form = {key: value for key, value in form.items() if value is not None}
     metadata = {**read_pairs("--property", properties), **dict.fromkeys(unsets)}
@@ -143,7 +143,7 @@ def _act(session: Session, path: str, action: str, **content: Any) -> Any:
 
 
 def _brief(found: Mapping[str, Any]) -> dict[str, Any]:
-    """An aggregate whose metadata leaves its availability zone out."""
+    """Return an aggregate with its availability zone taken out of the metadata."""
     metadata = {key: value for key, value in found["metadata"].items() if key != "availability_zone"}
     return {**found, "metadata": metadata}
 

@@ -57,7 +57,7 @@ def check(session: Session, files: tuple[str, ...]) -> None:
 def sample(session: Session, name: str | None, save: Path | None) -> None:
     """Print one of the sample files, or without a NAME list them.
 
-    A configuration comes with new keys at each call, so keep it from others' eyes: --save does.
+    Each call generates new keys in the sample: keep it private, as --save does.
     """
     if name is None:
         listed = [{"name": found.name, "file": found.file, "help": found.help} for found in SAMPLES]
@@ -65,7 +65,7 @@ def sample(session: Session, name: str | None, save: Path | None) -> None:
             print_json({"samples": listed})
         else:
             print_table(
-                session.screen, plain("name", "what it is"), [(found.name, found.help) for found in SAMPLES]
+                session.screen, plain("name", "content"), [(found.name, found.help) for found in SAMPLES]
             )
         return
     [chosen] = [found for found in SAMPLES if found.name == name]

@@ -1,4 +1,4 @@
-"""`zonesched federation`: make a tree of zones as a file describes it."""
+"""`zonesched federation`: make a tree of zones from a file."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from zonesched.compute.credentials import write_credentials
 
 @click.group(cls=CommandGroup)
 def federation() -> None:
-    """Make a tree of zones as a file describes it."""
+    """Make a tree of zones from a file."""
 
 
 @federation.command()
 @click.argument("file", type=FILE)
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the changes, and make none.")
 @federation_options
 @pass_session
 def apply(session: Session, file: Path, dry_run: bool) -> None:
-    """Make users, secrets and child zones as FILE (TOML) says, the leaves first.
+    """Make the users, secrets and child zones of FILE (TOML), the leaves first.
 
-    Every zone is read before anything is changed. A tree that is as the file says is left alone, so the
-    command can be repeated, also after it stopped half-way. Users and children that the file does not name
+    Every zone is read before anything is changed. A tree that matches the file is not changed, so the
+    command can be repeated, also after it stopped half-way. Users and children that are not in the file
     stay.
     """
     zones = read_tree(file)
@@ -68,7 +68,7 @@ def _summary(steps: int, zones: int, dry_run: bool) -> str:
 
 @dataclass
 class _Tree:
-    """The zones of the file, each called as its admin; keeps the secrets between two steps."""
+    """Zones of the file, each called as its admin; keeps the secrets between two steps."""
 
     session: Session
     zones: Mapping[str, WantedZone]
@@ -76,7 +76,7 @@ class _Tree:
     secrets: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def present(self, zone: str) -> Present:
-        """The users and children that a zone has now."""
+        """Read the present users and children of a zone."""
         users = self._call(zone, "GET", "/users")["users"]
         children = self._call(zone, "GET", "/zones/detail")["zones"]
         return Present({user["name"]: user for user in users}, {child["name"]: child for child in children})

@@ -1,4 +1,4 @@
-"""The file that describes a tree of zones: which zones there are, which are whose children, and their users.
+"""File that describes a tree of zones: the zones, their children, and their users.
 
     [zones.root]
     credentials = "root/admin.credentials"
@@ -41,7 +41,7 @@ PEOPLE = ("admin", "member", "reader")
 
 @dataclass(frozen=True)
 class WantedUser:
-    """A user that a zone is to have. `password_file` and `save` are None where the file names none."""
+    """A user to make in a zone. `password_file` and `save` are None where the file names none."""
 
     name: str
     role: str
@@ -78,7 +78,7 @@ def read_tree(path: Path) -> tuple[WantedZone, ...]:
 
 
 class _Fault(Exception):
-    """The file is TOML and describes no tree; the message says why."""
+    """The file is TOML, but describes no tree; the message has the reason."""
 
 
 def _check_keys(where: str, section: Any, known: Mapping[str, Any], *required: str) -> None:

@@ -1,4 +1,4 @@
-"""The changes that make zones the wanted tree, from what each zone has now: pure.
+"""Plan of the changes from the present state of each zone to the wanted tree: pure.
 
 A zone comes after its children, and each child gets its user for the parent before the parent adds it. A
 secret cannot be read again: where the parent lacks it, the user gets a new one.
@@ -19,7 +19,7 @@ REFUSED = "child_refused"
 
 @dataclass(frozen=True)
 class Present:
-    """The users (by name) and the child zones (by name) that a zone has now, as its API shows them."""
+    """Present users and child zones of a zone by name, in the form of its API."""
 
     users: Mapping[str, Mapping[str, Any]]
     children: Mapping[str, Mapping[str, Any]]
@@ -90,7 +90,7 @@ Step = CreateUser | CreateParent | RenewSecret | AddChild | ChangeChild
 
 
 def plan(zones: Sequence[WantedZone], present: Mapping[str, Present]) -> list[Step]:
-    """The steps in their order; none for a tree that is as wanted. `zones`: each after its children.
+    """Return the steps in their order; none for a tree that is as wanted. `zones`: each after its children.
 
     Raises ConfigError for a user that exists with another role.
     """
@@ -119,7 +119,7 @@ def _is_missing(zone: str, name: str, role: str, present: Present) -> bool:
 
 
 def _join(parent: WantedZone, child: WantedZone, above: Present, below: Present) -> Iterator[Step]:
-    """The steps that make one zone the child of another: first the user there, then the child here."""
+    """Return the steps that make one zone the child of another: first the user there, then the child here."""
     username = f"{PARENT}-{parent.name}"
     is_new_user = _is_missing(child.name, username, PARENT, below)
     row = above.children.get(child.name)

@@ -84,7 +84,7 @@ def create(
 @zone_options
 @pass_session
 def set_(session: Session, name_or_id: str, extras: tuple[str, ...], unsets: tuple[str, ...]) -> None:
-    """Change a flavor's extra specs; those that are not named stay."""
+    """Change a flavor's extra specs; others stay."""
     if not extras and not unsets:
         raise click.UsageError("nothing to change is named: use --extra or --unset")
     path = f"/flavors/{find_id(session, '/flavors', 'flavors', name_or_id)}/os-extra_specs"

@@ -8,7 +8,7 @@ import click
 
 
 class CommandGroup(click.Group):
-    """A click group with these two habits; groups made by its `group` decorator have them too."""
+    """A click group that does both; so do groups made by its `group` decorator."""
 
     group_class = type
 
@@ -22,7 +22,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the first argument names. Raises UsageError with the nearest name."""
+        """Find the command of the first argument. Raises UsageError with the nearest name."""
         name = args[0]
         if not ctx.resilient_parsing and self.get_command(ctx, name) is None and not name.startswith("-"):
             near = difflib.get_close_matches(name, self.list_commands(ctx), n=1, cutoff=0.5)

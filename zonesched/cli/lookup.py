@@ -1,4 +1,4 @@
-"""Things by id, by name, or by the beginning of an id, as tables show it."""
+"""Look-ups by id, by name, or by the prefix of an id that tables show."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BEGINNING = re.compile(r"[0-9a-f-]{4,35}")
 
 
 def find(session: Session, path: str, noun: str, wanted: str) -> Item:
-    """The one of GET `path`'s list `noun` with this id, else this name, else an id that begins so.
+    """Find one of GET `path`'s list `noun` by id, else by name, else by a prefix of its id.
 
     Raises ZoneRefused with status 404 when there is none, 409 when there are several.
     """
@@ -27,12 +27,12 @@ def find(session: Session, path: str, noun: str, wanted: str) -> Item:
 
 
 def find_id(session: Session, path: str, noun: str, wanted: str) -> str:
-    """The id of what `find` finds."""
+    """Return the id of the element that `find` returns."""
     return str(find(session, path, noun, wanted)["id"])
 
 
 def find_server_id(session: Session, wanted: str) -> str:
-    """The id of an instance by its id, its name, or the beginning of its id; raises as `find`.
+    """Find the id of an instance by its id, its name, or a prefix of its id; raises as `find`.
 
     The instances of the user's own project come first; an admin finds those of others too.
     """
@@ -42,14 +42,14 @@ def find_server_id(session: Session, wanted: str) -> str:
 
 
 def find_reservation_id(session: Session, wanted: str) -> str:
-    """The id of a boot by its id or the beginning of it; raises as `find`."""
+    """Find the id of a boot by its id or a prefix of it; raises as `find`."""
     if not _BEGINNING.fullmatch(wanted):
         return wanted
     return _find_owned(session, "/reservations", "reservations", wanted, {})
 
 
 def pages(session: Session, path: str, noun: str, params: Mapping[str, str | int]) -> Iterator[Item]:
-    """Every element of a list that comes in pages."""
+    """Iterate over all elements of a paged list."""
     marker: dict[str, str | int] = {}
     while True:
         answer = session.call("GET", path, params={**params, **marker, "limit": PAGE})

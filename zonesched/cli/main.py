@@ -44,7 +44,7 @@ REFUSED, USAGE, UNREACHABLE, MISSING = 1, 2, 3, 4
 
 
 class LazyGroup(CommandGroup):
-    """Imports the module of a noun when it is used, so that a command does not wait for the others."""
+    """Imports the module of a noun on first use, so that a command does not load the others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(NOUNS)

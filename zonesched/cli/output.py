@@ -1,4 +1,4 @@
-"""The form of what commands print: tables for people; JSON, CSV and bare values for scripts."""
+"""Output of commands: tables for people; JSON, CSV and bare values for scripts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = Mapping[str, Any]
 
 
 def live_console() -> Console:
-    """Standard output for what is rewritten in place."""
+    """Standard output for lines that are rewritten in place."""
     return Console(file=sys.stdout, highlight=False)
 
 
@@ -59,7 +59,7 @@ def print_list(session: Session, answer: Any, columns: Sequence[Column], rows: S
 
 
 def print_item(session: Session, answer: Any, item: Row) -> None:
-    """Print one thing in the form that the command line asks for: a line for each field that has a value.
+    """Print one object in the form that the command line asks for: a line for each field that has a value.
 
     Raises UsageError for a field that it does not have.
     """
@@ -107,7 +107,7 @@ def _plain(name: str) -> str:
 
 
 def _sorted(rows: Sequence[Row], columns: Sequence[Column], wanted: str) -> Sequence[Row]:
-    """The rows by one column, `NAME` or `NAME:desc`; what has no value comes last."""
+    """Sort the rows by one column, `NAME` or `NAME:desc`; rows without a value come last."""
     name, _, direction = wanted.partition(":")
     if direction not in ("", "asc", "desc"):
         raise click.UsageError(f"--sort {wanted!r}: use COLUMN, COLUMN:asc or COLUMN:desc")
@@ -118,7 +118,7 @@ def _sorted(rows: Sequence[Row], columns: Sequence[Column], wanted: str) -> Sequ
 
 
 def natural_order(value: Any) -> tuple[Any, ...]:
-    """A key that sorts numbers by value, also those within names: host-9 before host-10."""
+    """Return a sort key that orders numbers by value, also within names: host-9 before host-10."""
     if isinstance(value, int | float):
         return (0, value)
     parts = re.split(r"([0-9]+)", cell(value).lower())
@@ -126,5 +126,5 @@ def natural_order(value: Any) -> tuple[Any, ...]:
 
 
 def by_name(rows: Sequence[Row], key: str = "name") -> list[Row]:
-    """The rows in the natural order of their names."""
+    """Sort the rows in the natural order of their names."""
     return sorted(rows, key=lambda row: natural_order(row[key]))

@@ -8,7 +8,7 @@ import click
 
 
 def read_pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """The pairs; a value may hold further `=`. Raises UsageError that names the option."""
+    """Parse the pairs; a value may have further `=`. Raises UsageError that names the option."""
     pairs: dict[str, str] = {}
     for text in texts:
         key, separator, value = text.partition("=")

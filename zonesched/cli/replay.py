@@ -1,4 +1,4 @@
-"""`zonesched replay`: make a recorded decision again, offline, with the same options or with others."""
+"""`zonesched replay`: repeat a recorded decision offline, with the same or other options."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ DIFFERENT = 1
 @offline_options
 @pass_session
 def replay(session: Session, file: Path, files: tuple[str, ...], options: tuple[str, ...]) -> None:
-    """Make a recorded decision again.
+    """Repeat a recorded decision offline.
 
-    With the recorded options the choice must be the same: the exit code is 1 where it is not. With others,
-    the picks that change are shown.
+    With the recorded options the choice must be the same, else the exit code is 1. With other options the
+    changed picks are shown.
     """
     record = record_from_text(file.read_bytes())
     given = dict(map(_option, options))
@@ -85,7 +85,7 @@ def _cells(pick: Choice | None) -> tuple[Any, Any]:
 
 
 def _funnels(then: Chosen, now: Chosen) -> list[tuple[str, str, str | None, str | None]]:
-    """Hosts before and after each step, where the two differ."""
+    """Compare the hosts before and after each step; return the steps that differ."""
     before, after = _counts(then), _counts(now)
     keys = list(dict.fromkeys((*before, *after)))
     return [(*key, before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)]

@@ -53,7 +53,7 @@ def reservation() -> None:
 @list_options
 @pass_session
 def list_(session: Session, limit: int, marker: str, all_tenants: bool) -> None:
-    """List boots, newest first, with how many instances each has in which status."""
+    """List boots, newest first, with the number of instances by status."""
     params: dict[str, str | int] = {"limit": limit}
     if marker:
         params["marker"] = find_reservation_id(session, marker)
@@ -81,7 +81,7 @@ def list_(session: Session, limit: int, marker: str, all_tenants: bool) -> None:
 @item_options
 @pass_session
 def show(session: Session, id: str, watching: bool, instances: bool) -> None:
-    """Show the state and the counts of one boot, what it waits for, and the reasons of those in ERROR."""
+    """Show one boot: its state, its counts, the steps that it waits for, and the reasons of ERROR."""
     id = find_reservation_id(session, id)
     if watching:
         watch(session, id)
@@ -107,15 +107,17 @@ def _print_more(session: Session, found: Mapping[str, Any], with_instances: bool
 
 @reservation.command()
 @click.argument("id")
-@click.option("--host", help="Name of a host of this zone: show what each filter and weigher says of it now.")
+@click.option(
+    "--host", help="Name of a host of this zone: show the present result of each filter and weigher for it."
+)
 @zone_options
 @pass_session
 def why(session: Session, id: str, host: str | None) -> None:
-    """Explain why a boot went where it went, and why not elsewhere, zone by zone.
+    """Explain the placement of a boot, and why other places were refused, zone by zone.
 
-    Everybody is shown how many instances are in which status, what pending ones wait for, and the reasons of
-    those in ERROR; an admin also how many went to which zone, the funnel of the zone's own hosts, the scores
-    of the best of them, and what each child zone answered.
+    Everybody sees the number of instances by status, the steps that pending ones wait for, and the reasons of
+    ERROR; an admin also the number of instances by zone, the funnel of the local hosts, the scores of the
+    best of them, and the outcome of each child zone.
     """
     id = find_reservation_id(session, id)
     if host:
@@ -136,7 +138,7 @@ def why(session: Session, id: str, host: str | None) -> None:
 
 
 def _print_zones(session: Session, id: str) -> None:
-    """Count a boot's instances by zone, where the user may know the zones."""
+    """Count a boot's instances by zone, if the user may see the zones."""
     params: dict[str, str | int] = {"reservation_id": id}
     counts: Counter[str] = Counter()
     for server in pages(session, "/servers/detail", "servers", params):
@@ -179,7 +181,7 @@ def watch(session: Session, id: str, pause_s: float = 0.5) -> None:
 
 
 def _is_met(found: Mapping[str, Any]) -> bool:
-    """True where the boot got what it asked for: all of it, or the min_count that it named."""
+    """Tell whether all instances, or at least the requested min_count, are ACTIVE."""
     if found["state"] in ("ACTIVE", "DELETED"):
         return True
     return bool(found["counts"].get("ACTIVE", 0) >= max(1, found["min_count"]))

@@ -1,4 +1,4 @@
-"""The terminal that a command prints to: its width, and whether it shows colours."""
+"""Terminal that a command prints to: its width and its colours."""
 
 from __future__ import annotations
 

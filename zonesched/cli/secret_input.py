@@ -1,4 +1,4 @@
-"""Secrets beside that of the command's own user: from a file, from standard input or from a prompt."""
+"""Input of secrets other than the caller's own: from a file, from standard input or from a prompt."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from zonesched.cli.table import Column
 from zonesched.compute.connection import ZoneRefused
 
 HERE = "this zone"
-"""The zone column of an instance that is on a host of the asked zone itself."""
+"""Value of the zone column for an instance on a local host of the asked zone."""
 
 COLUMNS = (
     Column("id", is_id=True),
@@ -91,7 +91,7 @@ def _row(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _zone(found: Mapping[str, Any]) -> str:
-    """The child zone that has an instance; known to admins alone."""
+    """Return the child zone of an instance; only admins see it."""
     if "OS-EXT-SRV-ATTR:host" in found:
         return HERE
     return str(found.get("child_zone", ""))
@@ -102,7 +102,7 @@ def _zone(found: Mapping[str, Any]) -> str:
 @item_options
 @pass_session
 def show(session: Session, name_or_id: str) -> None:
-    """Show one instance, by its name, its id or the beginning of its id."""
+    """Show one instance, by name, id or a prefix of the id."""
     answer = session.call("GET", f"/servers/{find_server_id(session, name_or_id)}")
     found = dict(answer["server"])
     for part in ("flavor", "image"):
@@ -155,7 +155,7 @@ def delete_one(session: Session, wanted: str) -> None:
 
 
 def each(names: Iterable[str], act: Callable[[str], None]) -> None:
-    """Act on every name; where that is refused for some of several, say which, and exit with 1 at the end."""
+    """Act on every name; print those that are refused, and then exit with 1."""
     names = list(dict.fromkeys(names))
     refused = False
     for name in names:

@@ -1,4 +1,4 @@
-"""`zonesched service`: hosts, agents and processes; which take no new instances, and which are down."""
+"""`zonesched service`: hosts, agents and processes, with their status and state."""
 
 from __future__ import annotations
 

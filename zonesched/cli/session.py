@@ -1,4 +1,4 @@
-"""The zone that a command calls, the user it calls it as, and the form of its output."""
+"""Session of a command: the zone that it calls, its user there, and the form of its output."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def connect(who: Credentials, timeout_s: float) -> ZoneConnection:
 
 @dataclass
 class Session:
-    """The options that every command takes, collected while click reads them; a later one wins."""
+    """Options common to all commands, collected while click parses them; a later one wins."""
 
     given: dict[str, Any] = field(default_factory=dict)
     pause: Callable[[float], None] = time.sleep
@@ -47,36 +47,36 @@ class Session:
 
     @property
     def as_json(self) -> bool:
-        """True where the zone's own JSON is wanted in place of a table."""
+        """Tell whether to print the zone's own JSON in place of a table."""
         return bool(self.given.get("as_json"))
 
     @property
     def output_format(self) -> OutputFormat:
-        """The form of the output where it is not the zone's own JSON."""
+        """Return the form of the output if it is not the zone's own JSON."""
         return OutputFormat(self.given.get("output_format", OutputFormat.TABLE.value))
 
     @property
     def is_plain_table(self) -> bool:
-        """True where the output is for people: a table of the command's own columns."""
+        """Tell whether the output is for people: a table of the command's own columns."""
         return not (self.as_json or self.columns) and self.output_format is OutputFormat.TABLE
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns or fields that were named; empty for those of the command."""
+        """Return the selected columns or fields; empty for the defaults of the command."""
         return tuple(self.given.get("columns", ()))
 
     @property
     def sort_by(self) -> str:
-        """The column to sort by, with `:desc` for the other direction; "" for the order of the list."""
+        """Return the column to sort by, with `:desc` to reverse; "" for the order of the list."""
         return str(self.given.get("sort_by", ""))
 
     @property
     def is_wide(self) -> bool:
-        """True where a table is not to be fitted to the terminal."""
+        """Tell whether tables are not fitted to the terminal."""
         return bool(self.given.get("wide"))
 
     def credentials(self) -> Credentials:
-        """Options before the environment before the file. Raises CredentialsError or UsageError."""
+        """Resolve credentials: options, environment, file. Raises CredentialsError or UsageError."""
         path = self.given.get("credentials") or os.environ.get("ZONESCHED_CREDENTIALS")
         from_file = read_credentials(Path(path)) if path else Credentials()
         found = Credentials(
@@ -117,7 +117,7 @@ class Session:
 
 
 def read_secret(path: Path) -> str:
-    """The first line of a file that holds nothing else."""
+    """Read the only line of a file."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return lines[0].strip() if lines else ""
 
@@ -160,19 +160,19 @@ _FORM = (
         "columns",
         multiple=True,
         metavar="COLUMN",
-        help="Print this column (of one thing: this field); repeatable, in this order.",
+        help="Print this column (or field of one object); repeatable, in this order.",
     ),
     _option(
         "-o",
         "--format",
         "output_format",
         type=click.Choice([form.value for form in OutputFormat]),
-        help="Form of the output; all but table have every value whole.  [default: table]",
+        help="Form of the output; only tables shorten values.  [default: table]",
     ),
 )
 _LIST_FORM = (
     *_FORM,
-    _option("--sort", "sort_by", metavar="COLUMN", help="Sort by this column; COLUMN:desc the other way."),
+    _option("--sort", "sort_by", metavar="COLUMN", help="Sort by this column; COLUMN:desc reverses."),
     _option("--wide", is_flag=True, help="Print every column and whole ids, whatever the terminal's width."),
 )
 
@@ -183,7 +183,7 @@ def offline_options(command: Command) -> Command:
 
 
 def federation_options(command: Command) -> Command:
-    """Give a command --json and --timeout: its zones and users are in a file of its own."""
+    """Give a command --json and --timeout; its zones and users come from a file."""
     return _given(command, (_OPTIONS[-1], _AS_JSON))
 
 
@@ -193,7 +193,7 @@ def zone_options(command: Command) -> Command:
 
 
 def item_options(command: Command) -> Command:
-    """Give a command that prints one thing the options of its form, and those of `zone_options`."""
+    """Give a command that prints one object the options of its form, and those of `zone_options`."""
     return _given(command, (*_FORM, *_OPTIONS, _AS_JSON))
 
 

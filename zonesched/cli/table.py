@@ -18,9 +18,9 @@ from rich.cells import cell_len, set_cell_size
 from zonesched.cli.screen import Screen, Terminal
 
 SHORTEST_ID = 8
-"""Characters of the shortest prefix of an id in a table."""
+"""Minimum length of the prefix of an id in a table."""
 SHORTEST_CUT = 8
-"""Characters that are left at least of a text that is cut."""
+"""Minimum length of a text that is cut."""
 GAP = "  "
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -129,7 +129,7 @@ def _total(texts: Sequence[_Text]) -> int:
 
 
 def _without_the_least(texts: list[_Text], width: int) -> tuple[list[_Text], tuple[str, ...]]:
-    """The columns that stay, and the names of those that hold something and had to go."""
+    """Return the columns that stay, and the names of non-empty ones that were left out."""
     left = [text for text in texts if text.column.rank == 0 or any(text.cells)]
     hidden: list[str] = []
     while _total(left) > width and (least := max(left, key=lambda text: text.column.rank)).column.rank:

@@ -38,7 +38,7 @@ SAVE = click.option(
 
 
 def new_password(command: Any) -> Any:
-    """Give a command the options that say where the new password is read from."""
+    """Give a command the options for the source of a new password."""
     of_file = click.option("--new-password-file", type=FILE, help="File with the new password.")
     of_input = click.option(
         "--new-password-stdin", is_flag=True, help="Read the new password from standard input."
@@ -62,13 +62,18 @@ def list_(session: Session) -> None:
 
 @user.command()
 @click.argument("name")
-@click.option("--role", type=click.Choice(ROLES), required=True, help="Calls that the user may make.")
+@click.option(
+    "--role",
+    type=click.Choice(ROLES),
+    required=True,
+    help="Role, which decides the calls that the user may make.",
+)
 @click.option("--project", default="", help="Id of its project; people need one.")
 @new_password
 @click.option(
     "--explain",
     type=EXPLAINED,
-    help="Detail in which a parent learns why hosts were refused; default: as the zone's option says.",
+    help="Detail of the reasons for refused hosts that a parent gets; default: the zone's option.",
 )
 @SAVE
 @zone_options
@@ -104,7 +109,7 @@ def create(
 @click.option(
     "--explain",
     type=EXPLAINED,
-    help="Detail in which a parent learns why hosts were refused; default: as the zone's option says.",
+    help="Detail of the reasons for refused hosts that a parent gets; default: the zone's option.",
 )
 @SAVE
 @zone_options

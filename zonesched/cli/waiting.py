@@ -1,4 +1,4 @@
-"""The steps that the pending instances of a boot wait for, in words: as a table, and in one line."""
+"""Steps that the pending instances of a boot wait for, in words: as a table, and in one line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COLUMNS = ("waits for", "instances", "child zone", "due at")
 
 
 def print_waiting(screen: Screen, waiting: Lines) -> None:
-    """Print, after an empty line, how many instances wait for which step; nothing where none is pending."""
+    """Print, after an empty line, the pending instances by step; nothing if none is pending."""
     if waiting:
         click.echo()
         rows = [

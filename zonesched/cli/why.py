@@ -27,12 +27,12 @@ def _reason_rows(reasons: Lines) -> list[tuple[Any, ...]]:
 
 
 def reason_lines(reasons: Lines) -> Sequence[str]:
-    """The table of why instances are in ERROR, line by line; empty without reasons."""
+    """Return the table of the reasons of ERROR, line by line; empty without reasons."""
     return fit(Unbounded(), REASON_COLUMNS, _reason_rows(reasons), wide=True).lines if reasons else ()
 
 
 def print_reasons(screen: Screen, reasons: Lines) -> None:
-    """Print why instances are in ERROR; nothing where there are none."""
+    """Print the reasons of ERROR; nothing without any."""
     if reasons:
         print_table(screen, REASON_COLUMNS, _reason_rows(reasons), wide=True)
 
@@ -54,7 +54,7 @@ def print_why(screen: Screen, why: Mapping[str, Any]) -> None:
 
 
 def print_dry_run(screen: Screen, found: Mapping[str, Any]) -> None:
-    """Print how many would fit, what runs out first, and, to an admin, zone by zone."""
+    """Print how many instances would fit, the first resource to run out, and, for an admin, each zone."""
     missing = "" if found["complete"] else "; not all zones have answered"
     click.echo(f"{found['fits']} of {found['num_instances']} would fit{missing}")
     if found["runs_out"]:
@@ -70,7 +70,7 @@ def print_dry_run(screen: Screen, found: Mapping[str, Any]) -> None:
 
 
 def print_host(screen: Screen, host: Mapping[str, Any]) -> None:
-    """Print what every filter and weigher says of one host."""
+    """Print the result of every filter and weigher for one host."""
     may = "may go there" if host["passes"] else "may not go there"
     click.echo(f"{host['host']}: an instance {may} now")
     rows = [(line["filter"], line["code"], line["passes"]) for line in host["filters"]]

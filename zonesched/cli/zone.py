@@ -40,7 +40,7 @@ zone.add_command(boot)
 @item_options
 @pass_session
 def info(session: Session) -> None:
-    """Show the zone itself, and the ranges of what its hosts and child zones offer."""
+    """Show the zone itself, and the ranges of resources and weights over its tree."""
     answer = session.call("GET", "/zones/info")
     found = dict(answer["zone"])
     services, weighers = found.pop("services", {}), found.pop("weighers", {})
@@ -96,7 +96,7 @@ def child_user(command: Any) -> Any:
 def _child_user(
     credentials: Path | None, username: str | None, file: Path | None, from_stdin: bool
 ) -> Credentials:
-    """The user and the password that the options give; "" for what they leave out."""
+    """Return the user and the password of the options; "" for a missing one."""
     if credentials is None:
         given = given_secret(file, from_stdin, "") if file or from_stdin else ""
         return Credentials(username=username or "", password=given)
@@ -114,7 +114,7 @@ def _child_user(
     type=float,
     default=0.0,
     show_default=True,
-    help="Number added to the child's weights; a higher one makes it less wanted.",
+    help="Number added to the child's weights; a higher one makes it less preferred.",
 )
 @click.option(
     "--weight-scale",
@@ -166,7 +166,7 @@ def add(
 @click.option(
     "--weight-offset",
     type=float,
-    help="Number added to the child's weights; a higher one makes it less wanted.",
+    help="Number added to the child's weights; a higher one makes it less preferred.",
 )
 @click.option("--weight-scale", type=float, help="Factor of the child's weights; above 0.")
 @zone_options
@@ -183,7 +183,7 @@ def set_(
     weight_offset: float | None,
     weight_scale: float | None,
 ) -> None:
-    """Change a child zone; settings that are not named stay."""
+    """Change a child zone; other settings stay."""
     who = _child_user(child_credentials, child_username, child_password_file, child_password_stdin)
     change: dict[str, Any] = {
         "name": name,

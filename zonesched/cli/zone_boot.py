@@ -39,9 +39,11 @@ from zonesched.cli.why import print_dry_run
 @click.option(
     "--hint", "hints", multiple=True, metavar="KEY=VALUE", help="Scheduler hint; the value may be JSON."
 )
-@click.option("--idempotency-key", help="A repeat with the same key boots nothing again.")
+@click.option("--idempotency-key", help="A repeated call with the same key boots nothing new.")
 @click.option(
-    "--dry-run", is_flag=True, help="Boot nothing: say how many would fit, where, and what runs out first."
+    "--dry-run",
+    is_flag=True,
+    help="Boot nothing; show how many instances would fit, where, and the first resource to run out.",
 )
 @click.option(
     "--record",
@@ -72,7 +74,7 @@ def boot(
     record: Path | None,
     watching: bool,
 ) -> None:
-    """Boot instances wherever in the tree they fit best, and print the id of their reservation."""
+    """Boot instances on the best hosts of the whole tree, and print the id of their reservation."""
     if record and not dry_run:
         raise click.UsageError("--record needs --dry-run")
     server: dict[str, Any] = {
@@ -107,7 +109,7 @@ def boot(
 def _dry_run(session: Session, body: Mapping[str, Any], record: Path | None) -> None:
     answer = session.call("POST", "/zones/boot", body)
     if record:
-        # It names the zone's hosts and their addresses.
+        # The record has names and addresses of the zone's hosts.
         with os.fdopen(os.open(record, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             json.dump(answer.pop("record"), file)
     if session.as_json:

@@ -1,4 +1,4 @@
-"""The folder of a demo or of a single zone: made new, taken over from an earlier run, or refused."""
+"""Folder of a demo or of a single zone: created, reused from an earlier run, or refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ZONE = "zone"
 
 
 def mark_of(noun: str) -> str:
-    """The name of the file that marks a folder as ours."""
+    """Name of the file that marks a folder as made by zonesched."""
     return f"made-by-zonesched-{noun}"
 
 

@@ -1,4 +1,4 @@
-"""Zones and agents as child processes, which end when the process that started them ends in any way."""
+"""Zones and agents as child processes, which end with the process that started them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's output once its instances run: the tree, the boot, the audits, and commands to go on with.
+"""The demo's output once its instances run: the tree, the boot, the audits, and commands to try next.
 
 Everything fits in 80 columns, except paths that are longer.
 """
@@ -72,7 +72,7 @@ def print_audits(audits: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
 
 
 def print_commands(run: DemoRun, reservation_id: str) -> None:
-    """Print three commands to go on with, ready to be pasted into a shell in this folder."""
+    """Print three commands to try next, for a shell in this folder."""
     click.echo("\nGo on in another shell:\n")
     print_shell_lines(
         run.admin_file(run.root),

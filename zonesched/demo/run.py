@@ -39,7 +39,7 @@ class DemoRun:
 
     @property
     def root(self) -> DemoZone:
-        """The zone that users call."""
+        """Return the root, the zone that users call."""
         return self.zones[0]
 
     def admin_file(self, zone: DemoZone) -> Path:
@@ -120,19 +120,19 @@ class DemoRun:
         return self.reservation(id)
 
     def reservation(self, id: str) -> Mapping[str, Any]:
-        """The boot as the root knows it."""
+        """Read the boot from the root."""
         found: Mapping[str, Any] = self.admin(self.root).call("GET", f"/reservations/{id}")["reservation"]
         return found
 
     def hypervisors(self, zone: DemoZone) -> Sequence[Mapping[str, Any]]:
-        """The local hosts of a zone, from its own API."""
+        """Read the local hosts of a zone from its own API."""
         found: Sequence[Mapping[str, Any]] = self.admin(zone).call("GET", "/os-hypervisors/detail")[
             "hypervisors"
         ]
         return found
 
     def audits(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """The inconsistencies that the audit of each zone finds, by zone name."""
+        """Return the inconsistencies that each zone's audit finds, by zone name."""
         return {zone.name: self.admin(zone).call("GET", "/audit")["inconsistencies"] for zone in self.zones}
 
     def _new_key(self) -> str:

@@ -50,7 +50,7 @@ START_S = 60.0
 def main(port: int | None, hosts: int, folder: Path | None, connection_type: str, checkout: Path) -> None:
     """Run one zone named nova with a few hosts on loopback, until Ctrl-C.
 
-    The folder keeps its configuration and its state: the next start goes on with both.
+    The folder keeps the configuration and the state for the next start.
     """
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, _interrupt)
@@ -73,9 +73,9 @@ def main(port: int | None, hosts: int, folder: Path | None, connection_type: str
 
 
 def write_conf(zone: DemoZone, home: Path, port: int | None, random_bytes: Callable[[int], bytes]) -> Conf:
-    """Write the zone's configuration into `home`, or put a new port into the one that is there.
+    """Write the zone's configuration into `home`, or set the port of an existing one.
 
-    Keys and whatever else stands in a configuration that is there are kept. Raises ConfigError.
+    Everything else in an existing configuration is kept. Raises ConfigError.
     """
     path = home / "zone.conf"
     if path.is_file():
@@ -121,7 +121,7 @@ def _print_commands(zone: DemoZone, home: Path, admin_file: Path) -> None:
 
 
 def _move_to(url: str, file: Path) -> None:
-    """Let a credentials file of an earlier start name the URL of this one."""
+    """Update the URL in the credentials file of an earlier start."""
     if file.is_file() and (known := read_credentials(file)).url != url:
         write_credentials(file, replace(known, url=url))
 

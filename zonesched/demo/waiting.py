@@ -1,4 +1,4 @@
-"""Wait until something is true, and show on one line what is still missing."""
+"""Wait for a condition, and show on one line what is missing."""
 
 from __future__ import annotations
 

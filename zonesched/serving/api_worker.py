@@ -1,9 +1,9 @@
-"""The process that serves a zone: gunicorn's worker of threads, of which none waits for a slow caller.
+"""Worker process that serves a zone: gunicorn's threads, without any that waits for a slow caller.
 
 gunicorn gives each connection to a thread at once, which then waits for the request and for the answer to be
-taken: as many callers as there are threads, who are slow, would hold up everybody. Here the loop that accepts
-connections gathers what they send, and a thread gets a request once it is complete. What the caller does not
-take of an answer at once is sent by the loop.
+read: as many slow callers as there are threads would block all others. Here the loop that accepts connections
+reads the requests, and a thread gets a request once it is complete. The loop also sends the rest of an answer
+that the caller does not read at once.
 
     accepted -> gathering -> queued -> a thread answers -> writing -> kept alive -> gathering ...
                    |  `-> receiving -^                        `-> leaving: closed once the other side is
@@ -11,7 +11,7 @@ take of an answer at once is sent by the loop.
 
 A body above 32 KiB is received by the loop where its sender is known (`senders`), within a budget of bytes.
 That of a stranger, or of unknown length, is read by the thread that authenticates it first; few do that.
-Threads are shared between senders by `fair_queue`; what can neither run nor wait is answered 503 at once.
+`fair_queue` shares the threads between senders; a request that can neither run nor wait gets 503 at once.
 """
 
 from __future__ import annotations
@@ -41,30 +41,30 @@ from zonesched.serving.request_bytes import RequestBytes
 from zonesched.serving.senders import Senders
 
 REQUEST_S = 20.0
-"""Seconds from a request's first byte, or from the connection, until it is here but for a long body."""
+"""Time limit in seconds for a request without a long body, from its first byte or the connection."""
 
 WRITE_S = 30.0
-"""Seconds that a caller has to take an answer."""
+"""Time limit in seconds for a caller to read an answer."""
 
 DRAIN_S = 0.05
-"""Seconds that a thread waits for what was not read of a body, so that the connection can be kept."""
+"""Time limit in seconds for the unread rest of a body, so that the connection can be kept."""
 
 LEAVING_S = 2.0
-"""Seconds that the other side has to take the last answer and close."""
+"""Time limit in seconds for the caller to read the last answer and close."""
 
 PIECE_BYTES = 64 * 1024
 
 MIB = 2**20
 BODY_BYTES = 128 * MIB
 BODY_BYTES_OF = {Kind.STRANGER: 0, Kind.PERSON: 16 * MIB, Kind.MACHINE: 64 * MIB}
-"""Long bodies that the loop receives, by the kind of their sender."""
+"""Budgets of the long bodies that the loop receives, by kind of sender."""
 ANSWER_BYTES = 128 * MIB
 ANSWER_BYTES_OF = {Kind.STRANGER: 4 * MIB, Kind.PERSON: 16 * MIB, Kind.MACHINE: 64 * MIB}
-"""Answers that are not taken yet, by the kind of their sender."""
+"""Budgets of the answers that callers have not read yet, by kind of sender."""
 
 
 class GatheringWorker(ThreadWorker):  # type: ignore[misc]
-    """The worker that `zonesched.serving.run_zone` starts."""
+    """Worker that `zonesched.serving.run_zone` starts."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -96,7 +96,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
     # -- a request comes in --------------------------------------------------------------------------------
 
     def accept(self, listener: socket.socket) -> None:
-        """Take a connection; the one that has waited longest makes room where there are too many."""
+        """Accept a connection; where there are too many, the one that has waited longest is closed."""
         try:
             accepted, address = listener.accept()
         except OSError as error:
@@ -111,14 +111,14 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         self._gather(connection)
 
     def on_client_socket_readable(self, conn: Connection, client: socket.socket) -> None:
-        """Gather the next request of a connection that was kept alive."""
+        """Read the next request of a connection that was kept alive."""
         self.poller.unregister(client)
         self.keepalived_conns.remove(conn)
         conn.gathered = RequestBytes()
         self._gather(conn)
 
     def _gather(self, conn: Connection) -> None:
-        """Read what is here; wait for more without a thread, or go on with the request."""
+        """Read the received bytes; wait for more without a thread, or continue with the request."""
         if self._read(conn):
             self._on_gathered(conn)
         elif conn.sock.fileno() >= 0:
@@ -130,7 +130,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
             self._on_gathered(conn)
 
     def _on_gathered(self, conn: Connection) -> None:
-        """Go on with a request of which all is here that is waited for before its sender is known."""
+        """Continue with a request that is complete up to a long body, whose wait depends on the sender."""
         gathered = conn.gathered
         if gathered.is_too_long:
             self._refuse(conn, LINE_TOO_LONG if gathered.has_long_request_line else HEAD_TOO_LARGE)
@@ -161,7 +161,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
             self.enqueue_req(conn)
 
     def _read(self, conn: Connection) -> bool:
-        """Read a piece; true once all that is waited for is here. Closes a connection that has ended."""
+        """Read a piece; return true once the request is complete. Closes a connection that has ended."""
         try:
             piece = conn.sock.recv(PIECE_BYTES)
         except (BlockingIOError, InterruptedError):
@@ -176,7 +176,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
     # -- a thread answers ----------------------------------------------------------------------------------
 
     def enqueue_req(self, conn: Connection) -> None:
-        """Give a request to a thread, let it wait for one, or say that there are too many."""
+        """Give a request to a thread, queue it, or refuse it because there are too many."""
         conn.is_read_by_thread = conn.gathered.has_more
         is_machine = conn.sender.kind is Kind.MACHINE
         if conn.is_read_by_thread and self._reading_threads[is_machine] >= max(1, self.cfg.threads // 8):
@@ -214,7 +214,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         return is_kept
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
-        """Answer what is not well-formed HTTP, and what broke outside the application."""
+        """Answer malformed HTTP, and errors outside the application."""
         if isinstance(exc, ParseException):
             fault = fault_of(exc)
         else:
@@ -249,7 +249,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
     # -- the answer is taken -------------------------------------------------------------------------------
 
     def _await_taking(self, conn: Connection) -> None:
-        """Wait until the caller takes the rest; the sender's oldest answers make room for it."""
+        """Wait until the caller reads the rest; its sender's oldest answers are dropped for it if needed."""
         size = conn.sock.unsent_bytes
         while not self._answers.take(conn.sender, size):
             oldest = next((other for other in self._writing if other.sender == conn.sender), conn)
@@ -275,7 +275,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
             self._let_leave(conn)
             return
         conn.gathered = RequestBytes()
-        # A next request may have come with the one before.
+        # The next request may already have arrived with this one.
         rest = conn.parser.unreader.take_buffered()
         if not rest:
             self._keep_alive(conn)
@@ -301,7 +301,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         self._let_leave(conn)
 
     def _let_leave(self, conn: Connection) -> None:
-        """Send nothing more and let the other side close, for LEAVING_S."""
+        """Send nothing more, and wait up to LEAVING_S for the other side to close."""
         try:
             conn.sock.shutdown(socket.SHUT_WR)
             self._wait(conn, self._leaving, selectors.EVENT_READ, self._on_leaving)
@@ -309,7 +309,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
             self._close(conn)
 
     def _on_leaving(self, conn: Connection, client: socket.socket) -> None:
-        """Read and drop what is still sent: without reading it the answer would be cut off."""
+        """Read and drop further bytes: unread ones would make the kernel cut off the answer."""
         try:
             piece = conn.sock.recv(PIECE_BYTES)
         except (BlockingIOError, InterruptedError):
@@ -357,7 +357,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
     def _wait_no_more(self, conn: Connection) -> None:
         for lane in self._lanes:
             lane.remove(conn)
-        # It may not be waiting.
+        # It may not be registered.
         with suppress(OSError, KeyError, ValueError):
             self.poller.unregister(conn.sock)
 

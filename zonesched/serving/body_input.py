@@ -1,4 +1,4 @@
-"""The WSGI input of the application, and the log of the senders it authenticates."""
+"""WSGI input of the application, and the log of the senders that it authenticates."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from zonesched.serving.senders import Senders
 
 
 class BodyInput:
-    """`wsgi.input` whose faults are the API's own.
+    """`wsgi.input` that raises the API's own errors.
 
-    Raises BadRequest where the body is not well-formed HTTP or breaks off, RequestTooSlow where it is late.
+    Raises BadRequest for a malformed or incomplete body, RequestTooSlow for a late one.
     """
 
     def __init__(self, body: Any) -> None:
@@ -36,11 +36,11 @@ class SenderLog:
         self._authorization = authorization.encode("latin-1")
 
     def accept(self, caller: Caller) -> None:
-        """The credentials are this user's."""
+        """Record that the credentials are this user's."""
         if self._authorization:
             self._senders.accept(self._authorization, sender_of(caller))
 
     def refuse(self) -> None:
-        """The credentials are nobody's."""
+        """Record that the credentials are invalid."""
         if self._authorization:
             self._senders.refuse(self._authorization)

@@ -1,4 +1,4 @@
-"""One connection: the loop reads it without waiting, a thread by a deadline; nobody waits to write it."""
+"""One connection: the loop reads without blocking, a thread up to a deadline; writes never block."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zonesched.seams import SystemClock
 from zonesched.serving.request_bytes import RequestBytes
 
 READ_S = 30.0
-"""Seconds that a thread reads the rest of a body."""
+"""Time limit in seconds for a thread to read the rest of a body."""
 
 NOBODY = Sender(Kind.STRANGER, "")
 
@@ -23,7 +23,7 @@ NOBODY = Sender(Kind.STRANGER, "")
 class ConnectionSocket(socket.socket):
     """A socket that never blocks the loop; a thread that has it (`setblocking(True)`) waits READ_S to read.
 
-    What is written is kept until `flush` and sent as far as the other side takes it.
+    Writes are buffered until `flush`, which sends as much as the other side accepts.
     """
 
     def __init__(self, accepted: socket.socket, clock: SystemClock) -> None:
@@ -39,12 +39,12 @@ class ConnectionSocket(socket.socket):
         return sum(map(len, self._unsent))
 
     def setblocking(self, flag: bool) -> None:
-        """A thread takes the connection (true), or gives it back to the loop."""
+        """Give the connection to a thread (true), or back to the loop."""
         self._waits = flag
         self.settimeout(READ_S)
 
     def settimeout(self, value: float | None) -> None:
-        """Seconds from now that a thread may go on reading."""
+        """Let a thread read for so many seconds from now."""
         self._reads_until = self._clock.monotonic() + (READ_S if value is None else value)
 
     def gettimeout(self) -> float:
@@ -68,17 +68,17 @@ class ConnectionSocket(socket.socket):
         poller.poll(left_s * 1000)
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        """Keep it for `flush`."""
+        """Buffer bytes for `flush`."""
         self._unsent.append(memoryview(data))
 
     def send(self, data: Any, flags: int = 0) -> int:
-        """Send it now, as far as the other side takes it; keep the rest."""
+        """Send as much as the other side accepts now; buffer the rest."""
         self.sendall(data)
         self.flush()
         return len(data)
 
     def flush(self) -> bool:
-        """Send what the other side takes; true once nothing is left. Raises OSError."""
+        """Send as much as the other side accepts; return true once nothing is left. Raises OSError."""
         while self._unsent:
             piece = self._unsent[0]
             try:
@@ -102,16 +102,16 @@ class ConnectionSocket(socket.socket):
 
 
 class Connection(TConn):  # type: ignore[misc]
-    """One connection, and what of its next request is here.
+    """One connection, and the received part of its next request.
 
     `is_read_by_thread`: a thread reads a part of the body. `has_waited`: the request had to wait for a
-    thread. `body_bytes`, `answer_bytes`: held in the worker's budgets. `is_kept`: for a next request.
+    thread. `body_bytes`, `answer_bytes`: taken from the worker's budgets. `is_kept`: open for a next request.
     """
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.gathered = RequestBytes()
-        # What comes first has been waited for by the loop.
+        # The loop has waited for the first bytes.
         self.data_ready = True
         self.sender = NOBODY
         self.is_read_by_thread = False
@@ -122,7 +122,7 @@ class Connection(TConn):  # type: ignore[misc]
 
 
 class Lane:
-    """Connections that wait for one thing, each for the same number of seconds; the oldest comes first."""
+    """Connections that wait for the same event, with the same time limit; oldest first."""
 
     def __init__(self, seconds: float, clock: SystemClock) -> None:
         self._seconds = seconds
@@ -137,9 +137,9 @@ class Lane:
         self._waiting[conn] = None
 
     def remove(self, conn: Connection) -> bool:
-        """Take a connection out; whether it was there."""
+        """Remove a connection; return whether it was there."""
         return conn in self._waiting and self._waiting.pop(conn) is None
 
     def oldest(self) -> list[Connection]:
-        """The one that has waited longest, if any."""
+        """Return the one that has waited longest, if any."""
         return [next(iter(self._waiting))] if self._waiting else []

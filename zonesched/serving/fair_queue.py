@@ -1,7 +1,7 @@
 """Share the threads of a process between senders: pure, and used by the loop's thread alone.
 
-A sender has at most its part of the threads, however many requests it sends; senders take turns for what is
-free; a quarter of the threads and of the queue is for machines of the tree alone.
+A sender gets at most its share of the threads, however many requests it sends; senders take turns for free
+threads; a quarter of the threads and of the queue is reserved for agents and zones.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Generic, TypeVar
 from zonesched.model.sender import Kind, Sender
 
 WAITING_PER_THREAD = 8
-"""Requests that wait until a thread is free, per thread."""
+"""Length of the queue, in requests per thread."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The most threads that one sender of each kind has, and all senders but machines together."""
+    """Max threads of one sender by kind, and of all senders but agents and zones together."""
 
     threads: int
 
@@ -39,19 +39,19 @@ class Parts:
 
 
 class FairQueue(Generic[T]):
-    """Requests that wait for a thread, and the number that each sender has in threads."""
+    """Requests that wait for a thread, and the number of threads that each sender has."""
 
     def __init__(self, threads: int) -> None:
         self._parts = Parts(threads)
         self._threads = threads
         self._running: Counter[Sender] = Counter()
         self._running_of_people = 0
-        # The sender whose turn is next comes first.
+        # In turn: the next sender comes first.
         self._waiting: OrderedDict[Sender, deque[T]] = OrderedDict()
         self._waiting_count = 0
 
     def put(self, sender: Sender, item: T) -> bool:
-        """Let a request wait for its turn; False where too many wait already."""
+        """Queue a request; return False if too many wait already."""
         full = self._threads * WAITING_PER_THREAD
         if sender.kind is not Kind.MACHINE:
             full = full * 3 // 4
@@ -63,7 +63,7 @@ class FairQueue(Generic[T]):
         return True
 
     def next(self) -> tuple[Sender, T] | None:
-        """Take the request that gets a thread now; None while none may. `done` follows."""
+        """Take the request that gets a thread now, None if none may. Call `done` afterwards."""
         for sender in self._waiting:
             if self._may_run(sender):
                 break
@@ -79,7 +79,7 @@ class FairQueue(Generic[T]):
         return sender, item
 
     def done(self, sender: Sender) -> None:
-        """Give back the thread of a request."""
+        """Release the thread of a request."""
         self._running_of_people -= sender.kind is not Kind.MACHINE
         self._running[sender] -= 1
         if not self._running[sender]:

@@ -1,4 +1,4 @@
-"""Answers that the serving process gives without the application, in the API's own form."""
+"""Answers of the serving process itself, without the application, in the API's form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RETRY_AFTER_S = 1
 
 
 def fault_of(error: Exception) -> ZoneschedError:
-    """The fault that stands for what gunicorn raised while it read a request."""
+    """Map an exception of gunicorn's parser to the API's error."""
     match error:
         case http_errors.LimitRequestLine():
             return UriTooLong("The request line is too long.")
@@ -34,7 +34,7 @@ def fault_of(error: Exception) -> ZoneschedError:
 
 
 def refusal(fault: ZoneschedError) -> bytes:
-    """The whole answer that refuses a request and ends its connection."""
+    """Build the answer that refuses a request and ends its connection."""
     answer = answer_to(fault)
     body = orjson.dumps(answer.body)
     headers = {
@@ -51,4 +51,4 @@ def refusal(fault: ZoneschedError) -> bytes:
 LINE_TOO_LONG = refusal(UriTooLong("The request line is too long."))
 HEAD_TOO_LARGE = refusal(HeadersTooLarge("The headers are too large."))
 TOO_MANY = refusal(ZoneBusy("This zone has too much to do now.", RETRY_AFTER_S))
-"""The answer to a request that can neither have a thread nor wait for one."""
+"""Build the answer to a request that can neither have a thread nor wait for one."""

@@ -1,6 +1,6 @@
-"""Say when a request that comes in pieces is complete: pure, and only as much of HTTP as that takes.
+"""Detect when a request that arrives in pieces is complete; pure, with only the HTTP that this needs.
 
-What it does not understand counts as complete: the server's own parser refuses it.
+Malformed requests count as complete: the server's own parser refuses them.
 """
 
 from __future__ import annotations
@@ -8,23 +8,23 @@ from __future__ import annotations
 import re
 
 HEAD_BYTES = 32 * 1024
-"""A longer head is refused."""
+"""Max bytes of a head; a longer one is refused."""
 
 GATHERED_BODY_BYTES = 32 * 1024
-"""A longer body is waited for only if its sender is known."""
+"""Max bytes of a body that is waited for from an unknown sender."""
 
 _END = b"\r\n\r\n"
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*(?=\r\n)", re.IGNORECASE)
 _UNKNOWN_LENGTH = re.compile(rb"\r\n(?:transfer-encoding|expect):", re.IGNORECASE)
-"""The body's length is not known, or nothing of it comes before it is asked for."""
+"""Fields of a body with unknown length, or one that is not sent before it is asked for."""
 _AUTHORIZATION = re.compile(rb"\r\nauthorization:[ \t]*([^\r\n]*)", re.IGNORECASE)
 
 
 class RequestBytes:
-    """The pieces of one request so far.
+    """Received pieces of one request.
 
-    `authorization`: the header's value, b"" without one. `body_bytes`: the length of the body that the head
-    says, 0 without one. `has_more`: a part of the body is not waited for. `is_too_long`: the head has no end
+    `authorization`: the header's value, b"" without one. `body_bytes`: the length of the body by the
+    head, 0 without one. `has_more`: a part of the body is not waited for. `is_too_long`: the head has no end
     within HEAD_BYTES.
     """
 
@@ -41,7 +41,7 @@ class RequestBytes:
         return bool(self._pieces)
 
     def add(self, piece: bytes) -> bool:
-        """Take a piece; true once all that is waited for is here."""
+        """Add a piece; return true once the request is complete."""
         searched = max(0, len(self._pieces) - len(_END) + 1)
         self._pieces += piece
         if not self._head_bytes:
@@ -68,7 +68,7 @@ class RequestBytes:
         return self.is_too_long and b"\r\n" not in self._pieces
 
     def take(self) -> bytes:
-        """Take out all of it."""
+        """Return all pieces and clear them."""
         taken = bytes(self._pieces)
         self._pieces.clear()
         self._head_bytes = 0

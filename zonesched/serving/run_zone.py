@@ -31,27 +31,31 @@ from zonesched.store.store import StoreError
 
 GRACEFUL_S = 30
 START_S = 300
-"""The serving process is taken for dead after so long without a sign: reading many hosts takes a while."""
+"""Seconds without a heartbeat after which the serving process counts as dead; reading many hosts is slow."""
 
 IDLE_CONNECTION_S = 75
-"""Longer than callers keep a connection that is not used, so that it is theirs to close."""
+"""Seconds to keep an idle connection: longer than callers do, so that they close it."""
 
 MAX_CONNECTIONS = 2000
-"""Connections at the same time; a further one takes the place of the one that has waited longest."""
+"""Max connections; a further one replaces the one that has waited longest."""
 
 GARBAGE_THRESHOLDS = (20_000, 20, 20)
-"""New objects until the youngest are looked through, and how often that goes before the older ones."""
+"""Thresholds of the garbage collector by generation."""
 
 NO_ADDRESS = ("0.0.0.0", "::", "")
 
 
 @click.command()
 @click.option(
-    "--config-file", "files", multiple=True, type=click.Path(), help="Repeatable; a later one wins."
+    "--config-file",
+    "files",
+    multiple=True,
+    type=click.Path(),
+    help="Configuration file; repeatable, a later one wins.",
 )
 @click.version_option(package_name="zonesched")
 def main(files: tuple[str, ...]) -> None:
-    """Serve one zone until SIGTERM, which lets what is in flight end."""
+    """Serve one zone until SIGTERM; running requests are then finished."""
     try:
         conf = options.load(files)
         log_lines.set_up(conf.log_format)
@@ -79,7 +83,7 @@ def zone_url(conf: Conf) -> str:
 
 
 def prepare(conf: Conf) -> None:
-    """Open the zone once: check its options, migrate its database, make a first admin."""
+    """Prepare the zone: check its options, migrate its database, make a first admin."""
     state = Path(conf.state_path)
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -104,14 +108,14 @@ def prepare(conf: Conf) -> None:
 
 
 def keep_to_one_processor() -> None:
-    """Let this thread, and those that it starts, share one of the processors that they may use.
+    """Pin this thread, and those that it starts, to one of the allowed processors.
 
-    Python's threads take turns. With several processors each turn wakes another one, which was measured to
-    cost as much as all the work of a boot (docs/benchmarks.md).
+    Python runs one thread at a time. With several processors each switch wakes another one, which costs as
+    much as the work of a boot (docs/benchmarks.md).
     """
     if hasattr(os, "sched_setaffinity"):
         allowed = sorted(os.sched_getaffinity(0))
-        # Zones of one machine are spread over it by chance.
+        # A random choice spreads the zones of one machine.
         os.sched_setaffinity(0, {allowed[os.getpid() % len(allowed)]})
 
 
@@ -144,13 +148,13 @@ class Server(BaseApplication):  # type: ignore[misc]
 
     def load(self) -> Any:
         """Return the application; called in the serving process, where the zone's threads start too."""
-        # Before any thread is started: they all get it from this one.
+        # Before any thread starts: threads inherit it from this one.
         keep_to_one_processor()
         self._zone = Zone.open(self._conf)
         app = create_app(self._zone)
         background.start(self._zone)
-        # Hosts are read before anybody asks; what lives as long as the process is then looked through for
-        # garbage no more, and a boot of a thousand makes enough objects for that to happen often.
+        # Hosts are read before the first request, then frozen: the garbage collector no longer scans them,
+        # which a boot of a thousand instances would trigger often.
         self._zone.hosts.read_again()
         gc.collect()
         gc.freeze()

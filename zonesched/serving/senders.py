@@ -1,7 +1,7 @@
 """Tell the senders of requests apart by their heads and by earlier answers.
 
-A request is a stranger's, by its address, until its `Authorization` header was accepted once. What is
-remembered only shares out threads and memory; each request is authenticated all the same.
+Until its `Authorization` header was accepted once, the sender of a request is its address. This is only used
+to share threads and memory; each request is authenticated in any case.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ MAX_KNOWN = 4096
 
 
 class Senders:
-    """The senders whose credentials were accepted lately; safe to use from all threads."""
+    """Senders whose credentials were accepted recently; thread-safe."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[bytes, Sender] = OrderedDict()
         self._lock = threading.Lock()
 
     def of(self, authorization: bytes, address: str) -> Sender:
-        """The sender of a request with this header (b"" without one) from this address."""
+        """Return the sender of a request with this header (b"" without one) from this address."""
         if authorization:
             known = self._known.get(_key(authorization))
             if known is not None:
                 return known
-            # Apart from those without credentials, who could keep a first call with good ones out.
+            # Separate from callers without credentials, who could block a first call with valid ones.
             return Sender(Kind.STRANGER, f"{address} unproven")
         return Sender(Kind.STRANGER, address)
 
     def accept(self, authorization: bytes, sender: Sender) -> None:
-        """Remember who has sent this header."""
+        """Remember the sender of this header."""
         key = _key(authorization)
         if self._known.get(key) == sender:
             return
@@ -43,7 +43,7 @@ class Senders:
                 self._known.popitem(last=False)
 
     def refuse(self, authorization: bytes) -> None:
-        """Forget a header that is not accepted any more."""
+        """Forget a header that is no longer accepted."""
         with self._lock:
             self._known.pop(_key(authorization), None)
 
