@@ -1,7 +1,7 @@
 """Share the threads of a process between senders: pure, and used by the loop's thread alone.
 
 A sender gets at most its share of the threads, however many requests it sends; senders take turns for free
-threads; a quarter of the threads and of the queue is reserved for agents and zones.
+threads; a quarter of the threads and of the queue is reserved for agents and parent zones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Parts:
-    """Max threads of one sender by kind, and of all senders but agents and zones together."""
+    """Max threads of one sender by kind, and of all senders but agents and parent zones together."""
 
     threads: int
 
