@@ -235,6 +235,7 @@ def _copy_of_sources(folder: Path) -> Path:
     """The package's sources, so that a build leaves nothing in the checkout."""
     copy = folder / "sources"
     shutil.copytree(ROOT / "zonesched", copy / "zonesched", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "etc", copy / "etc")
     for name in ("pyproject.toml", "setup.py"):
         shutil.copy(ROOT / name, copy / name)
     return copy
