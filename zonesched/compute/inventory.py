@@ -84,9 +84,7 @@ def _hosts(rows: Iterable[Row]) -> list[InventoryHost]:
         except ValueError as error:
             raise InventoryError(f"line {line}: {error}") from None
         if host.name in line_of:
-            raise InventoryError(
-                f"line {line}: name: {host.name!r} stands on line {line_of[host.name]} already"
-            )
+            raise InventoryError(f"line {line}: name: {host.name!r} is already on line {line_of[host.name]}")
         line_of[host.name] = line
         hosts.append(host)
     return hosts
@@ -95,7 +93,7 @@ def _hosts(rows: Iterable[Row]) -> list[InventoryHost]:
 def _host(row: Mapping[str, Any]) -> InventoryHost:
     for key in row:
         if key not in (*FACTS, "inventories"):
-            raise ValueError(f"{key}: no such field; a host has {', '.join(FACTS)} and inventories")
+            raise ValueError(f"{key}: unknown field; known are {', '.join(FACTS)} and inventories")
     name = _text(row, "name")
     if not name:
         raise ValueError("name: is missing")
@@ -150,7 +148,7 @@ def _parts(name: str, unchecked: Any) -> dict[str, int | float]:
         elif part == RATIO:
             _check_ratio(f"{name}.{part}", value)
         else:
-            raise ValueError(f"{name}.{part}: no such part; there are {', '.join(WHOLE_PARTS)} and {RATIO}")
+            raise ValueError(f"{name}.{part}: unknown member; known are {', '.join(WHOLE_PARTS)} and {RATIO}")
     if unchecked.get("reserved", 0) > unchecked["total"]:
         raise ValueError(
             f"{name}.reserved: {unchecked['reserved']} is more than the total {unchecked['total']}"

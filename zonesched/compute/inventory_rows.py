@@ -74,11 +74,11 @@ def _check_header(header: list[str]) -> None:
         name, _, part = column.partition(".")
         if column not in FACTS and not (CLASS_NAME.fullmatch(name) and part in ("", *PARTS)):
             raise ValueError(
-                f"{column}: no such column; there are {', '.join(FACTS)}, resource classes such as VCPU,"
+                f"{column}: unknown column; known are {', '.join(FACTS)}, resource classes such as VCPU,"
                 f" and VCPU.{', VCPU.'.join(PARTS)}"
             )
         if header.count(column) > 1:
-            raise ValueError(f"{column}: stands twice in the header")
+            raise ValueError(f"{column}: is twice in the header")
 
 
 def _row(cells: Mapping[str, str]) -> dict[str, Any]:

@@ -210,9 +210,9 @@ class _Draft:
         else:
             self._move(key, Local(Phase.RUNNING), ReportState.ACTIVE)
 
-    def _move(self, key: Key, local: Local, told: ReportState) -> None:
+    def _move(self, key: Key, local: Local, state: ReportState) -> None:
         self.instances[key] = local
-        self.unreported[key] = Report(key, told, local.reason)
+        self.unreported[key] = Report(key, state, local.reason)
 
     def _converge(self, wanted: Sequence[Wanted]) -> None:
         keys = {each.key for each in wanted}

@@ -217,8 +217,12 @@ def _has_too_much(reply: Reply) -> bool:
 
 def _retry_after_s(reply: Reply) -> int:
     """Return the seconds of Retry-After; 0 without a whole number."""
-    told = reply.headers.get("Retry-After", "")
-    return min(int(told), LONGEST_BUSY_S) if told.isascii() and told.isdigit() and len(told) < 10 else 0
+    seconds = reply.headers.get("Retry-After", "")
+    return (
+        min(int(seconds), LONGEST_BUSY_S)
+        if seconds.isascii() and seconds.isdigit() and len(seconds) < 10
+        else 0
+    )
 
 
 def _is_not_found(reply: Reply) -> bool:

@@ -300,12 +300,12 @@ class ZoneManager:
         self, asked: Sequence[Child], outcomes: Sequence[Done[ChildInfo] | Failed | Late]
     ) -> Collection[str]:
         """Return the ids of children whose zone is another child."""
-        told = {
+        found = {
             child.id: outcome.value.uuid
             for child, outcome in zip(asked, outcomes, strict=True)
             if isinstance(outcome, Done) and outcome.value.uuid != child.zone_uuid
         }
-        return self._rows.note_zones(told) if told else ()
+        return self._rows.note_zones(found) if found else ()
 
     def _judged(
         self, known: KnownChild, outcome: Done[ChildInfo] | Failed | Late, *, is_another: bool
