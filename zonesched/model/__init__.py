@@ -1,1 +1,1 @@
-"""Frozen values that every other part speaks in; no I/O."""
+"""Frozen values that all other packages share; no I/O."""

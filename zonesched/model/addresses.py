@@ -1,4 +1,4 @@
-"""A column of IP addresses: whether they are inside a network is asked of all hosts at once."""
+"""A column of IP addresses that tests all hosts at once against a network."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ AVAILABILITY_ZONE = "availability_zone"
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One aggregate as a host of it shows it. `id` is unique in the zone; a host may be in several."""
+    """One aggregate of a host. `id` is unique in the zone; a host may be in several aggregates."""
 
     id: str
     name: str
@@ -20,11 +20,11 @@ class Aggregate:
 
     @cached_property
     def key(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
-        """Equal for aggregates that say the same."""
+        """Key that is equal for equal aggregates."""
         return (self.id, self.name, tuple(sorted(self.metadata.items())))
 
 
 def zone_of(aggregates: Iterable[Aggregate], reported: str) -> str:
-    """A host's availability zone: its aggregates' one, if any has one, else what its agent reports."""
+    """Return a host's availability zone: the first that its aggregates set, else the reported one."""
     named = (aggregate.metadata.get(AVAILABILITY_ZONE) for aggregate in aggregates)
     return next((zone for zone in named if zone), reported)

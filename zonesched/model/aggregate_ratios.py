@@ -1,4 +1,4 @@
-"""Allocation ratios that aggregates set: of a host's aggregates the smallest counts, before the host's own.
+"""Allocation ratios that aggregates set: the smallest of a host's aggregates overrides the host's own ratio.
 
 >>> aggregate_ratios([{"cpu_allocation_ratio": "4"}, {"allocation_ratio:VCPU": "2.5", "kind": "ssd"}])
 {'VCPU': 2.5}
@@ -15,7 +15,7 @@ from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU
 
 MAX_RATIO = 1_000_000.0
 SCOPE = "allocation_ratio:"
-"""Before a resource class's name: the metadata key of its ratio."""
+"""Prefix of a resource class's name in the metadata key of its ratio."""
 
 _NOVAS_KEYS: Mapping[str, str] = {
     "cpu_allocation_ratio": VCPU,
@@ -25,7 +25,7 @@ _NOVAS_KEYS: Mapping[str, str] = {
 
 
 def aggregate_ratios(metadata_of_each: Iterable[Mapping[str, str]]) -> Mapping[str, float]:
-    """The smallest ratio by resource class, of those that are set and are numbers from 0 to MAX_RATIO."""
+    """Return the smallest ratio by resource class, among set values that are numbers from 0 to MAX_RATIO."""
     found: dict[str, float] = {}
     for metadata in metadata_of_each:
         for key, text in metadata.items():
@@ -36,12 +36,12 @@ def aggregate_ratios(metadata_of_each: Iterable[Mapping[str, str]]) -> Mapping[s
 
 
 def unusable_ratios(metadata: Mapping[str, str]) -> list[str]:
-    """The keys that stand for a ratio and have another value; sorted."""
+    """Return the keys of ratios whose value is not a ratio, sorted."""
     return sorted(key for key, text in metadata.items() if _class_of(key) and not _is_ratio(text))
 
 
 def _class_of(key: str) -> str:
-    """The resource class whose ratio the key sets; "" for any other key."""
+    """Return the resource class whose ratio the key sets; "" for any other key."""
     return _NOVAS_KEYS.get(key) or (key.removeprefix(SCOPE) if key.startswith(SCOPE) else "")
 
 

@@ -11,4 +11,4 @@ Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 
 RowSelection = slice | Ints
-"""Which rows of a table: a slice (columns are then views of it) or row numbers."""
+"""Selection of rows of a table: a slice, which makes columns views of the table, or row numbers."""

@@ -12,11 +12,11 @@ from zonesched.model.request_spec import Policy
 
 @dataclass(frozen=True)
 class BootForm:
-    """A user's boot. `passthrough` is accepted and given back as it came (metadata, networks, key_name, ...).
+    """A user's boot. `passthrough` is stored and returned unchanged (metadata, networks, key_name, ...).
 
-    `fingerprint` is a hash of the body: a repeat under the same idempotency key must have the same one.
-    An `idempotency_key` of "" means that each request is a new one. `group_ref` names a server group by id or
-    name, "" none; `hints_field` is where the hints stood.
+    `fingerprint` is a hash of the body: a repeat under the same idempotency key must have the same hash. With
+    an `idempotency_key` of "" each request is a new boot. `group_ref` names a server group by id or name; ""
+    means no group. `hints_field` is the member of the body that held the hints.
     """
 
     name: str

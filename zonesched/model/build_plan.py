@@ -19,7 +19,7 @@ class LocalPlace:
 
 @dataclass(frozen=True, slots=True)
 class ChildPlace:
-    """A place that a child offered: `blob` is opaque, to be handed back to that child unchanged."""
+    """A place that a child offered: `blob` is opaque and goes back to that child unchanged."""
 
     child_id: str
     blob: str
@@ -53,7 +53,7 @@ class Bundle:
 
 @dataclass(frozen=True)
 class FunnelStep:
-    """One filter's part of the way from all hosts to the survivors."""
+    """One filter's step in the funnel from all hosts to the survivors."""
 
     filter: str
     code: str
@@ -63,7 +63,7 @@ class FunnelStep:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A filter that refused hosts below a child which does not tell how many."""
+    """A filter that refused hosts of a child zone, without the number of hosts."""
 
     filter: str
     code: str
@@ -74,11 +74,11 @@ Why = FunnelStep | Refusal
 
 @dataclass(frozen=True)
 class BuildPlan:
-    """The answer of a select, still open: for this zone only, to carry out or to seal.
+    """The unsealed answer of a select, for this zone only, to carry out or to seal.
 
-    `entries` are in greedy order, best first, at most as many as asked for; `alternates` are the best of what
-    was not picked; `bundles` take the place of both for an affinity request. `complete` is false when a
-    child's offers are missing. `expires_in_s` is the least of this zone's and its children's.
+    `entries` are in greedy order, best first, at most as many as requested; `alternates` are the best entries
+    that were not picked; `bundles` replace both for an affinity request. `complete` is false when a child's
+    offers are missing. `expires_in_s` is the minimum over this zone and its children.
     """
 
     entries: tuple[Entry, ...]

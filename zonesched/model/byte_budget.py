@@ -1,4 +1,4 @@
-"""Bound the bytes that a process holds for its callers, all together and for each sender."""
+"""Budget of the bytes that a process holds for its callers, in total and per sender."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zonesched.model.sender import Kind, Sender
 
 
 class ByteBudget:
-    """At most `total` bytes, half of them for machines alone, and `per_sender` by a sender's kind."""
+    """A limit of `total` bytes, half of them for machines only, and of `per_sender` bytes by sender kind."""
 
     def __init__(self, total: int, per_sender: Mapping[Kind, int]) -> None:
         self._total = total
@@ -22,11 +22,11 @@ class ByteBudget:
         return self._held.total()
 
     def is_ever_enough(self, sender: Sender, size: int) -> bool:
-        """Tell whether one sender may hold this much while nobody holds anything."""
+        """Tell whether a sender may hold `size` bytes while nobody holds any."""
         return size <= self._per_sender[sender.kind]
 
     def take(self, sender: Sender, size: int) -> bool:
-        """Hold so many bytes more for a sender; False, with nothing held, where that is too much."""
+        """Hold `size` more bytes for a sender; return False and hold nothing if that exceeds a limit."""
         of_people = 0 if sender.kind is Kind.MACHINE else size
         fits = (
             self._held[sender] + size <= self._per_sender[sender.kind]
@@ -39,7 +39,7 @@ class ByteBudget:
         return fits
 
     def give_back(self, sender: Sender, size: int) -> None:
-        """Hold so many bytes less for a sender."""
+        """Release `size` bytes of a sender."""
         self._held[sender] -= size
         self._held_by_people -= 0 if sender.kind is Kind.MACHINE else size
         if not self._held[sender]:

@@ -27,13 +27,13 @@ class Explained(enum.Enum):
 
 @dataclass(frozen=True)
 class Caller:
-    """An authenticated user of this zone. A parent zone's `project_id` is not used: its specs name theirs.
+    """An authenticated user of this zone. A parent zone's `project_id` is unused: each spec names its own.
 
-    `told`: for a parent, how much of why hosts were refused.
+    `explained`: detail of the refusals that a parent may see.
     """
 
     user_id: str
     name: str
     role: Role
     project_id: str
-    told: Explained = Explained.AS_THE_ZONE
+    explained: Explained = Explained.AS_THE_ZONE

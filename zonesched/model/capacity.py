@@ -1,4 +1,4 @@
-"""Capacity of a host for a resource class, computed in this one place."""
+"""Capacity of a host for a resource class; only this module computes it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 
 def capacity(total: int, reserved: int, allocation_ratio: float) -> int:
-    """Whole units that claims may take together: floor((total - reserved) * ratio + 1e-9), at least 0.
+    """Return the whole units that claims may take: floor((total - reserved) * ratio + 1e-9), at least 0.
 
     The small addend keeps a product such as 10 * 1.1 = 10.999... from losing a unit to binary fractions.
     """
@@ -16,7 +16,7 @@ def capacity(total: int, reserved: int, allocation_ratio: float) -> int:
 
 @dataclass(frozen=True)
 class Inventory:
-    """One resource class of one host. An amount asked for must lie in min_unit..max_unit, in whole steps."""
+    """One resource class of one host. A requested amount must be in min_unit..max_unit, in whole steps."""
 
     total: int
     reserved: int = 0
@@ -30,7 +30,7 @@ class Inventory:
         return capacity(self.total, self.reserved, self.allocation_ratio)
 
     def admits(self, amount: int) -> bool:
-        """Tell whether the units allow one instance to take `amount`."""
+        """Tell whether min_unit, max_unit and step_size allow one instance to take `amount`."""
         return self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0
 
 
@@ -46,9 +46,10 @@ NOTHING_SET = InventorySetting()
 
 
 def effective(reported: Inventory, setting: InventorySetting, aggregate_ratio: float | None) -> Inventory:
-    """The inventory that counts. Ratio: the aggregates', else the operator's, else the reported one.
+    """Return the effective inventory of a host.
 
-    Reserved: the operator's, else the reported one.
+    The ratio is the aggregates', else the operator's, else the reported one; the reserved amount is the
+    operator's, else the reported one.
     """
     ratios = (aggregate_ratio, setting.allocation_ratio, reported.allocation_ratio)
     return replace(

@@ -13,9 +13,10 @@ from zonesched.model.capacity import Inventory
 class ClassColumns:
     """Columns by row. A host without this class has capacity 0 and admits no amount (max_unit 0).
 
-    `usable` is total - reserved, `free` what of it is not used; `left` is capacity - used, what claims may
-    still take. `any_amount`: no host ever had another min_unit or step_size than 1, so that max_unit alone
-    limits amounts from 1. `least_max_unit`: no host of the table has a smaller max_unit, or none at all.
+    `usable` is total - reserved, `free` is usable - used; `left` is capacity - used, the amount that claims
+    may still take. `any_amount`: min_unit and step_size have always been 1 on every host, so that only
+    max_unit limits amounts from 1. `least_max_unit`: lower bound of max_unit over all hosts of the table, 0
+    if a host lacks the class.
     """
 
     def __init__(self, room: int) -> None:
@@ -58,7 +59,7 @@ class ClassColumns:
             column[rows] = 1.0
 
     def set_inventories(self, row_numbers: Sequence[int], inventories: Sequence[Inventory]) -> None:
-        """One inventory for each of the rows; their `used` stays."""
+        """Set the inventories of the rows, one each; `used` stays unchanged."""
         rows = np.array(row_numbers, dtype=np.int64)
         self.total[rows] = [inventory.total for inventory in inventories]
         self.reserved[rows] = [inventory.reserved for inventory in inventories]
@@ -74,7 +75,7 @@ class ClassColumns:
         self._derive(rows, self.used[rows])
 
     def set_used(self, rows: Ints, amounts: Ints) -> None:
-        """Claimed amounts on each of `rows`."""
+        """Set the claimed amount of each of `rows`."""
         self.used[rows] = amounts
         self._derive(rows, amounts)
 

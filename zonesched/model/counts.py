@@ -19,7 +19,7 @@ from zonesched.model.arrays import Ints
 class Counts:
     """One element per host and key, in order of host, then of key; amounts are above 0.
 
-    `positions` say which of the hosts, and `numbers` which of the sorted `keys`.
+    `positions` are indices of the hosts, and `numbers` are indices of the sorted `keys`.
     """
 
     positions: Ints
@@ -29,7 +29,7 @@ class Counts:
 
     @classmethod
     def of(cls, by_host: Sequence[Mapping[str, int]]) -> Counts:
-        """The counts of hosts that are given one by one; those of 0 are left out."""
+        """Build the counts from one mapping per host; counts of 0 are left out."""
         items = [
             (n, key, amount) for n, counts in enumerate(by_host) for key, amount in counts.items() if amount
         ]
@@ -37,12 +37,12 @@ class Counts:
 
     @classmethod
     def counted(cls, positions: Sequence[int], keys: Sequence[str]) -> Counts:
-        """Counts of each host and key, in any order."""
+        """Count how often each pair of host and key occurs, in any order."""
         return cls.summed(positions, keys, [1] * len(keys))
 
     @classmethod
     def summed(cls, positions: Sequence[int], keys: Sequence[str], amounts: Sequence[int]) -> Counts:
-        """Build from elements above 0, in any order; those of the same host and key are added up."""
+        """Build from elements above 0, in any order; amounts of the same host and key are added."""
         distinct = sorted(set(keys))
         number_of = {key: number for number, key in enumerate(distinct)}
         numbers = np.array([number_of[key] for key in keys], dtype=np.int64)
@@ -53,7 +53,7 @@ class Counts:
         return cls(hosts, distinct, numbers, added)
 
     def by_host(self, hosts: int) -> list[dict[str, int]]:
-        """The counts of each of so many hosts."""
+        """Return the counts of each host as a mapping; `hosts` is the number of hosts."""
         found: list[dict[str, int]] = [{} for _ in range(hosts)]
         columns = (self.positions.tolist(), self.numbers.tolist(), self.amounts.tolist())
         for position, number, amount in zip(*columns, strict=True):

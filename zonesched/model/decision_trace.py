@@ -1,8 +1,8 @@
 """The decision trace of a select, zone by zone.
 
-A zone knows its local hosts in full, and of a child what the child reported. The funnel of the local hosts
-adds up: each step begins with the hosts that the one before left, the first with all hosts, and the last ends
-with the hosts offered.
+A zone knows its local hosts in full, and only the report of each child. The funnel of the local hosts adds
+up: the first step starts with all hosts, each later step with the hosts that the step before left, and the
+last step ends with the offered hosts.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class HostAnswer:
 
 @dataclass(frozen=True)
 class HostJudgement:
-    """Verdict of every filter on one local host, and its score; no score where it cannot be weighed."""
+    """Verdict of every filter on one local host, and its score; no score if it cannot be weighed."""
 
     host_id: str
     host_name: str
@@ -77,7 +77,7 @@ class HostJudgement:
 
 @dataclass(frozen=True)
 class LocalTrace:
-    """The local hosts. `offered`: the number of instances that fit on them.
+    """Trace of the local hosts. `offered`: the number of instances that fit on them.
 
     `steps`: from all hosts to those offered. `runs_out`: if fewer instances fit than were requested, the
     reasons why the offered hosts take no further one, most hosts first. `best`: the scores of the best hosts.
@@ -91,7 +91,7 @@ class LocalTrace:
 
 @dataclass(frozen=True)
 class ChildTrace:
-    """One child zone: its offer and its reasons. `code`: why it was not asked or gave no usable answer."""
+    """Trace of one child zone. `code`: the reason why it was not asked or gave no usable answer."""
 
     child_id: str
     name: str
@@ -125,7 +125,7 @@ NO_TRACE = DecisionTrace()
 
 
 def trace_to_wire(trace: DecisionTrace) -> dict[str, Any]:
-    """The trace as the JSON object `why` of docs/wire.md, and as the store keeps it."""
+    """Return the trace as the JSON object `why` of docs/wire.md, which the store also keeps."""
     own = trace.own
     return {
         "own": {
@@ -150,7 +150,7 @@ def trace_to_wire(trace: DecisionTrace) -> dict[str, Any]:
 
 
 def trace_from_wire(wire: Mapping[str, Any]) -> DecisionTrace:
-    """The trace that `trace_to_wire` made."""
+    """Return the trace of an object that `trace_to_wire` returned."""
     own = wire["own"]
     return DecisionTrace(
         LocalTrace(
@@ -175,12 +175,12 @@ def trace_from_wire(wire: Mapping[str, Any]) -> DecisionTrace:
 
 
 def why_to_wire(steps: Sequence[Why]) -> list[dict[str, Any]]:
-    """Lines of {"filter", "code"}, with "before" and "after" where the counts are known."""
+    """Return lines of {"filter", "code"}, with "before" and "after" where the counts are known."""
     return [dict(vars(step)) for step in steps]
 
 
 def score_to_wire(score: HostScore) -> dict[str, Any]:
-    """A host with its weight and its score, weigher by weigher."""
+    """Return a host with its weight, and its score by weigher."""
     return {
         "id": score.host_id,
         "host": score.host_name,

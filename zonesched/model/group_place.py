@@ -1,4 +1,4 @@
-"""Place of an affinity group as one zone knows it: on a local host, or in a child zone."""
+"""Place of an affinity group from the view of one zone: on a local host, or in a child zone."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Anywhere:
-    """No member has a place: the next one chooses it for all."""
+    """No member has a place yet: the next member chooses it for all."""
 
 
 @dataclass(frozen=True)
 class AtHost:
-    """On this host of the zone's own."""
+    """The group is on this local host."""
 
     host_id: str
 
 
 @dataclass(frozen=True)
 class AtChild:
-    """In this child zone, which knows where."""
+    """The group is in this child zone, which knows the host."""
 
     child_id: str
 

@@ -1,8 +1,8 @@
-"""Counts of a host's instances by something they share (owner, flavor, group), for all hosts of a table.
+"""Counts of each host's instances by a shared key (owner, flavor, image, group), for all hosts of a table.
 
-Hosts have few keys each, so what is kept is one pool of (row, key, count): the elements of a row stand
-together, in order of key. A row that changes gets a new place at the pool's end; what it had becomes a hole,
-and a full pool is made anew without its holes.
+Each host has few keys, so the counts are one pool of (row, key, count), in which the elements of a row are
+adjacent, in order of key. A changed row is appended to the pool and its old elements become holes; a full
+pool is compacted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_KEPT = 2
 
 
 class HostCounters:
-    """Counts by row and key; a count of 0 is as none."""
+    """Counts by row and key; a count of 0 is not stored."""
 
     def __init__(self, room: int) -> None:
         self._starts: _Small = np.zeros(room, dtype=np.int32)
@@ -44,7 +44,7 @@ class HostCounters:
         self._lengths = np.concatenate([self._lengths, more])
 
     def set(self, rows: Ints, counts: Counts) -> None:
-        """All that each of `rows`, each there once, has at present."""
+        """Replace the counts of `rows`, each of which is given once."""
         self._kept.clear()
         before = self._clear(rows)
         if len(counts.positions):
@@ -62,13 +62,13 @@ class HostCounters:
         return 0
 
     def of_row(self, row: int) -> Mapping[str, int]:
-        """All counts of one row, by key."""
+        """Return all counts of one row, by key."""
         found = slice(self._starts[row], self._starts[row] + self._lengths[row])
         pairs = zip(self._numbers[found].tolist(), self._amounts[found].tolist(), strict=True)
         return {self._keys[number]: amount for number, amount in pairs}
 
     def column(self, key: str, size: int) -> Floats:
-        """The counts of one key, by row; the same array until something changes."""
+        """Return the counts of one key, by row; the array is cached until a count changes."""
         kept = self._kept.get(key)
         if kept is None or len(kept) != size:
             if len(self._kept) >= _MOST_KEPT:
@@ -77,8 +77,8 @@ class HostCounters:
         return kept
 
     def weighed(self, scores: Mapping[str, float], size: int) -> Floats:
-        """By row, the sum of count times score over the keys, added in their order."""
-        # One more for holes, which are number -1.
+        """Return by row the sum of count times score over the keys, added in order of key."""
+        # The extra element at the end is for holes, which have number -1.
         by_number = np.zeros(len(self._keys) + 1)
         for key, score in scores.items():
             if key in self._number_of:
@@ -91,7 +91,7 @@ class HostCounters:
         return key in self._number_of
 
     def keys(self) -> Iterator[str]:
-        """Every key that some row has, in no particular order."""
+        """Return every key that any row has, in no particular order."""
         return iter(self._number_of)
 
     def _column(self, key: str, size: int) -> Floats:
@@ -103,7 +103,7 @@ class HostCounters:
         return column
 
     def _clear(self, rows: Ints) -> _Small:
-        """Make holes of all that these rows have; the numbers that were there."""
+        """Turn all elements of these rows into holes; return the key numbers that they had."""
         lengths = self._lengths[rows]
         if not lengths.any():
             return np.zeros(0, dtype=np.int32)
@@ -130,7 +130,7 @@ class HostCounters:
         self._end += more
 
     def _make_room(self, more: int) -> None:
-        """Close the holes, and let half as much again be free."""
+        """Compact the pool, and reserve half as much again as free space."""
         kept = np.flatnonzero(self._numbers[: self._end] != _HOLE)
         room = max(_FIRST_ROOM, (len(kept) + more) * 3 // 2)
         for name in ("_rows", "_numbers", "_amounts"):
@@ -161,7 +161,7 @@ class HostCounters:
         return number
 
     def _forget(self, numbers: _Small) -> None:
-        """Take out those of these keys that no row has any more."""
+        """Remove the keys among `numbers` that no row has any more."""
         for number in np.unique(numbers[self._holders[numbers] == 0]).tolist():
             del self._number_of[self._keys[number]]
             self._keys[number] = ""
@@ -169,7 +169,7 @@ class HostCounters:
 
 
 def _places(starts: _Small, lengths: _Small) -> Ints:
-    """Every place of the ranges of these starts and lengths."""
+    """Return every position in the ranges with these starts and lengths."""
     ends = np.cumsum(lengths)
     shifts = np.repeat(starts - (ends - lengths), lengths)
     return shifts + np.arange(len(shifts), dtype=np.int64)

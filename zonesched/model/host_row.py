@@ -14,7 +14,7 @@ from zonesched.model.capacity import Inventory
 class HostFacts:
     """Facts of a host that only an agent or an operator changes. `id` is a uuid, unique for ever.
 
-    `forced_down`: an operator says that it is dead, whatever its agent says.
+    `forced_down`: an operator has declared the host dead, whatever its agent reports.
     """
 
     id: str
@@ -33,9 +33,9 @@ class HostFacts:
 class HostUse:
     """Uses of a host that claims and builds change: claimed amounts by class, and counts.
 
-    Living instances by the key of their owner, the id of their flavor, the key of their image's properties
-    (`image_key`), and the key of their server group. `num_building` of them are not built yet;
-    `failed_builds` have failed since the last that did not.
+    The counts are living instances by the key of their owner, the id of their flavor, the key of their
+    image's properties (`image_key`), and the key of their server group. `num_building`: living instances that
+    are not built yet. `failed_builds`: builds that failed since the last successful one.
     """
 
     used: Mapping[str, int] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class HostUse:
 
 @dataclass(frozen=True)
 class HostRow:
-    """A host as a whole. `metrics` are finite numbers the agent reports."""
+    """All rows of one host. `metrics` are finite numbers that the agent reports."""
 
     facts: HostFacts
     inventories: Mapping[str, Inventory]
@@ -59,7 +59,7 @@ class HostRow:
 
 @dataclass(frozen=True)
 class SharedFacts:
-    """The facts that many hosts have in common: what a filter with `shared_facts_only` reads."""
+    """The facts that many hosts have in common; a filter with `shared_facts_only` reads only these."""
 
     availability_zone: str = ""
     capabilities: Mapping[str, Any] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from zonesched.model.host_row import HostUse
 class HostUses:
     """The fields of HostUse, one element per host of `ids`; each host once.
 
-    `used` is by resource class: of a class that is not in it nothing is used.
+    `used` is by resource class; nothing is used of a class that it lacks.
     """
 
     ids: Sequence[str]
@@ -30,7 +30,7 @@ class HostUses:
 
     @classmethod
     def of(cls, by_id: Mapping[str, HostUse]) -> HostUses:
-        """The uses of hosts that are given one by one."""
+        """Build the uses from one HostUse per host id."""
         uses = list(by_id.values())
         classes = sorted({name for use in uses for name in use.used})
         return cls(
@@ -54,12 +54,12 @@ class HostUses:
 
     @property
     def num_instances(self) -> Ints:
-        """Living instances of each host, of whatever owner."""
+        """Number of living instances of each host, over all owners."""
         owned = np.bincount(self.owners.positions, weights=self.owners.amounts, minlength=len(self))
         return owned.astype(np.int64)
 
     def by_id(self) -> dict[str, HostUse]:
-        """The uses host by host; a class of which nothing is used is left out."""
+        """Return one HostUse per host id; classes of which nothing is used are left out."""
         used = {name: amounts.tolist() for name, amounts in self.used.items()}
         counts = (self.owners, self.flavors, self.images, self.groups)
         owners, flavors, images, groups = (some.by_host(len(self)) for some in counts)

@@ -12,9 +12,9 @@ _DOTTED = re.compile(r"(\d{1,9})\.(\d{1,3})(?:\.(\d{1,3}))?(?!\d)")
 
 
 def version_number(reported: object) -> int:
-    """A whole number from 0 to 2**53-1 stays; a text "major.minor.micro" becomes 1000000, 1000 and 1 of each.
+    """Return a reported version as a number: 1000000 * major + 1000 * minor + micro.
 
-    0 for everything else.
+    A whole number from 0 to 2**53-1 stays unchanged; any other value becomes 0.
     """
     match reported:
         case bool():

@@ -1,7 +1,7 @@
-"""Which row of a table has which id: a hash table in arrays, asked for many ids at once.
+"""Index of row numbers by id: a hash table in arrays that looks up many ids at once.
 
-A dictionary would fetch an object from somewhere in memory for each id; of a thousand ids among a hundred
-thousand that takes longer than everything else that is done with them.
+A dictionary would fetch an object from scattered memory for each id; for a thousand ids among a hundred
+thousand that takes longer than all other work on them.
 
 >>> index = IdIndex()
 >>> index.add(["1f", "2f"], np.array([7, 3]))
@@ -30,7 +30,7 @@ _FACTORS: Hashes = np.array(
 
 
 class IdIndex:
-    """Rows by id. Slots are looked through from the one that an id's hash names, to the first empty one."""
+    """Rows by id, with linear probing: from the slot of the id's hash to the first empty slot."""
 
     def __init__(self) -> None:
         self._bits = _FIRST_BITS
@@ -43,11 +43,11 @@ class IdIndex:
         return self._count
 
     def rows(self, ids: Sequence[str]) -> Ints:
-        """The row of each id, NOWHERE for those that are not here."""
+        """Return the row of each id, NOWHERE for an unknown id."""
         return self._find(_keys(ids))[0]
 
     def add(self, ids: Sequence[str], rows: Ints) -> None:
-        """Ids that are not here, each once, and the rows that they have from now on."""
+        """Add unknown ids, each once, with their rows."""
         keys = _keys(ids)
         if len(rows) and int(rows.max()) >= len(self._keys):
             more = np.zeros((int(rows.max()) + 1 + len(self._keys) // 2, 4), dtype=np.uint64)
@@ -64,7 +64,7 @@ class IdIndex:
         self._put(rows)
 
     def remove(self, host_id: str) -> int:
-        """Forget one id; the row that it had, NOWHERE if it is not here."""
+        """Remove one id and return its row, NOWHERE for an unknown id."""
         rows, slots = self._find(_keys([host_id]))
         if rows[0] != NOWHERE:
             self._slots[slots[0]] = _GIVEN_BACK
@@ -72,7 +72,7 @@ class IdIndex:
         return int(rows[0])
 
     def _find(self, keys: Hashes) -> tuple[Ints, Ints]:
-        """The row of each key, and the slot that says so."""
+        """Return the row of each key, and the slot that holds it."""
         found = np.full(len(keys), NOWHERE, dtype=np.int64)
         slots = self._first_slots(keys)
         looking = np.arange(len(keys))
@@ -91,7 +91,7 @@ class IdIndex:
         while len(rows):
             free = self._slots[slots] == _EMPTY
             self._slots[slots[free]] = rows[free]
-            # Of several that came to one slot, one stays there.
+            # Of several rows written to one slot, one remains there.
             left = self._slots[slots] != rows
             rows, slots = rows[left], (slots[left] + 1) & (len(self._slots) - 1)
 
@@ -104,7 +104,7 @@ class IdIndex:
 
 
 def _keys(ids: Sequence[str]) -> Hashes:
-    """32 bytes of each id, as four numbers: of a uuid itself, of anything else a hash."""
+    """Return 32 bytes of each id as four numbers: the text itself if it has 32 characters, else a hash."""
     if set(map(len, ids)) != {_ID_CHARACTERS} or not "".join(ids).isascii():
         ids = [text if _is_plain(text) else _hash(text) for text in ids]
     return np.frombuffer("".join(ids).encode(), dtype=np.uint64).reshape(-1, 4)

@@ -125,7 +125,7 @@ class Inconsistency:
 
     @property
     def caller_id(self) -> str:
-        """Whose instances it is about; "" for what belongs to the zone alone, its hosts and children."""
+        """The caller that owns the subject; "" for subjects of the zone itself: hosts, children, entries."""
         match self.subject:
             case OfPlace() | OfInstance() | OfReservation() | OfGroup() | OfAttempt() as subject:
                 return subject.caller_id
@@ -162,9 +162,9 @@ class ReportedInconsistency:
 
 @dataclass(frozen=True)
 class ReportedAudit:
-    """Report to one parent on its own rows, from a zone and all zones below it.
+    """Report to one parent on its own rows, from a zone and all its descendants.
 
-    Not `complete` where a zone was unreachable.
+    Not `complete` if a zone was unreachable.
     """
 
     inconsistencies: tuple[ReportedInconsistency, ...]

@@ -10,7 +10,7 @@ from zonesched.model.host_uses import HostUses
 
 
 class InstanceColumns:
-    """Columns by row, and tallies of living instances by what they share."""
+    """Columns by row, and counters of living instances by owner, flavor, image and group."""
 
     def __init__(self, room: int) -> None:
         self.num_instances: Floats = np.zeros(room)
@@ -22,15 +22,15 @@ class InstanceColumns:
         self.groups = HostCounters(room)
 
     def grow(self, room: int) -> None:
-        for tallies in (self.owners, self.flavors, self.images, self.groups):
-            tallies.grow(room)
+        for counters in (self.owners, self.flavors, self.images, self.groups):
+            counters.grow(room)
         more = np.zeros(room - len(self.num_instances))
         self.num_instances = np.concatenate([self.num_instances, more])
         self.num_building = np.concatenate([self.num_building, more])
         self.failed_builds = np.concatenate([self.failed_builds, more])
 
     def set(self, rows: Ints, uses: HostUses) -> None:
-        """One element of the uses for each of the rows."""
+        """Set the rows to the uses, one element of the uses for each row."""
         self.owners.set(rows, uses.owners)
         self.flavors.set(rows, uses.flavors)
         self.images.set(rows, uses.images)

@@ -1,8 +1,8 @@
-"""Bound the depth and the number of values of a JSON text before anything of it is built.
+"""Bounds on the depth and the number of values of a JSON text, checked before it is parsed.
 
-One linear pass over blocks of fixed size, whatever the text holds: about 10 ms for each MiB. The text need
-not be JSON. Up to its first fault it is counted as a parser would read it, so a parser builds no more values
-than were counted.
+The check is one linear pass over blocks of fixed size, about 10 ms per MiB for any content. The text need not
+be JSON: up to its first fault it is counted as a parser would read it, so a parser builds no more values than
+were counted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Shape:
 
 
 def judge(data: bytes, max_depth: int, max_values: int) -> Verdict:
-    """Say whether `data` has at most `max_depth` levels and `max_values` values; stop at the first excess."""
+    """Judge whether `data` has at most `max_depth` levels and `max_values` values; stop at an excess."""
     containers = data.count(b"[") + data.count(b"{")
     if containers <= max_depth and values_at_most(data) <= max_values:
         return Verdict.FITS
@@ -52,7 +52,7 @@ def judge(data: bytes, max_depth: int, max_values: int) -> Verdict:
 
 
 def values_at_most(data: bytes) -> int:
-    """A quick upper bound of the number of values: what stands in strings counts too."""
+    """Return a quick upper bound of the number of values; characters inside strings count too."""
     return 1 + sum(map(data.count, (b"[", b"{", b",", b":")))
 
 
@@ -65,7 +65,7 @@ def shape_of(data: bytes) -> Shape:
 
 
 def _shapes(data: bytes) -> Iterator[Shape]:
-    """The shape of the text up to the end of each block."""
+    """Yield the shape of the text up to the end of each block."""
     view = memoryview(data)
     carried = b""
     quotes = 0
@@ -76,7 +76,7 @@ def _shapes(data: bytes) -> Iterator[Shape]:
         if not block:
             continue
         characters = np.frombuffer(block, np.uint8)
-        # Odd inside a string; its wrap-around keeps it so.
+        # The count of quotes is odd inside a string; the wrap-around of uint8 keeps its parity.
         parity = np.cumsum(characters == ord('"'), dtype=np.uint8)
         parity += quotes
         outside = 1 - (parity & 1)

@@ -1,4 +1,4 @@
-"""The own hosts that one request is asked of."""
+"""The local hosts that one request may use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zonesched.model.host_table import HostTable
 
 @dataclass(frozen=True)
 class FoundHosts:
-    """Hosts, and by which steps all others were left out before they were read."""
+    """The hosts that were read, and the steps that left out all other hosts before they were read."""
 
     table: HostTable
     steps: tuple[FunnelStep, ...] = ()

@@ -1,4 +1,4 @@
-"""Numbers that operators write in the metadata of aggregates, in place of an option's value."""
+"""Numbers in the metadata of aggregates that override the value of an option."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ log = logging.getLogger(__name__)
 
 
 class MetadataNumbers:
-    """The number under one metadata key; make one reader per key and keep it.
+    """Reader of the number under one metadata key; create one reader per key and reuse it.
 
-    A value that is not a finite number of at least `minimum` is logged once, not at each request.
+    A value that is not a finite number of at least `minimum` is logged once, not for each request.
     """
 
     def __init__(self, key: str, minimum: float = -math.inf) -> None:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 FORCE_HINTS = ("force_hosts", "force_nodes")
-"""Only hosts of these names, without the enabled filters. A node has its host's name."""
+"""Hints that allow only the named hosts and skip the enabled filters. A node has its host's name."""
 
 IGNORE_HINT = "ignore_hosts"
 ADDRESS_HINT, CIDR_HINT = "build_near_host_ip", "cidr"
 
 NAME_HINTS = (*FORCE_HINTS, IGNORE_HINT)
-"""Hints whose value is a host's name or a list of such."""
+"""Hints whose value is a host's name or a list of names."""
 
 OWN_HINTS = (*NAME_HINTS, ADDRESS_HINT, CIDR_HINT)
 """Hints of names and addresses: they are never passed to a child."""
@@ -26,7 +26,7 @@ class AsConfigured:
 
 @dataclass(frozen=True)
 class ChosenFilters:
-    """These in the place of those, for the zone's own hosts; in order."""
+    """Filters, in order, that replace the configured ones for the local hosts."""
 
     names: tuple[str, ...]
 
@@ -36,7 +36,7 @@ AS_CONFIGURED = AsConfigured()
 
 
 def named_hosts(hints: Mapping[str, Any], hint: str) -> frozenset[str]:
-    """The names that a hint of NAME_HINTS gives; empty without it."""
+    """Return the names in a hint of NAME_HINTS; empty without the hint."""
     value = hints.get(hint, [])
     return frozenset([value] if isinstance(value, str) else value)
 
@@ -47,10 +47,10 @@ def is_forced(hints: Mapping[str, Any]) -> bool:
 
 
 def keeps_to_own_hosts(hints: Mapping[str, Any]) -> bool:
-    """Tell whether the request stays in this zone, since a child would need names or addresses."""
+    """Tell whether the request stays in this zone, since its hints name hosts or addresses of this zone."""
     return is_forced(hints) or ADDRESS_HINT in hints
 
 
 def for_others(hints: Mapping[str, Any]) -> dict[str, Any]:
-    """The hints that may leave the zone."""
+    """Return the hints that may leave the zone."""
     return {hint: value for hint, value in hints.items() if hint not in OWN_HINTS}

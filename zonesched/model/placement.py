@@ -1,6 +1,6 @@
-"""The states of a placement and of an instance, and what zones tell each other about one.
+"""The states of placements and instances, and the messages of zones about them.
 
-`model.placement_moves` says which state follows which.
+`model.placement_moves` has the legal moves between states.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class PlacementState(enum.Enum):
-    # An enumeration's own is written in Python, and states are looked up for every place of a boot.
+    # Enum's own hash is written in Python, and states are hashed for every placement of a boot.
     __hash__ = object.__hash__
 
     INTENDED = "intended"
@@ -36,7 +36,7 @@ WANTED = frozenset(
         PlacementState.CONFIRMED,
     }
 )
-"""States of a placement that nobody has given up: its instance is, or may still be, built there."""
+"""States of a placement that is still wanted: its instance is, or may still be, built there."""
 
 OCCUPYING = WANTED | {PlacementState.CANCELLING}
 """States of a placement that may have the instance: in any other state the instance may go elsewhere."""
@@ -85,7 +85,7 @@ BUILD_STATE_OF = {
     PlacementState.CANCELLING: BuildState.PENDING,
     PlacementState.GONE: BuildState.GONE,
     PlacementState.FAILED: BuildState.FAILED,
-    # It was confirmed once; the instance's status says that it was deleted since.
+    # The placement was confirmed; the instance's status tells that it was deleted since.
     PlacementState.RELEASING: BuildState.CONFIRMED,
     PlacementState.RELEASED: BuildState.CONFIRMED,
 }
@@ -95,7 +95,7 @@ BUILD_STATE_OF = {
 class Build:
     """One build of a parent's call: the attempt of an instance, and the entries to try in order.
 
-    `name`: what this zone calls the instance; "" for its uuid.
+    `name`: name of the instance in this zone; "" for its uuid.
     """
 
     uuid: str
@@ -105,7 +105,7 @@ class Build:
 
 
 class Attempt(NamedTuple):
-    """The key that a parent's later calls name."""
+    """Key of an attempt in a parent's later calls."""
 
     uuid: str
     attempt: int
@@ -123,7 +123,7 @@ class BuildAnswer:
 
 
 class InstanceStatus(enum.Enum):
-    """OpenStack's statuses, as far as a scheduler knows them."""
+    """The OpenStack statuses that a scheduler uses."""
 
     __hash__ = object.__hash__
 
@@ -146,10 +146,10 @@ ENDED_STATUSES = frozenset({InstanceStatus.ERROR, InstanceStatus.DELETED})
 
 @dataclass(frozen=True)
 class InstanceChange:
-    """One line of what a child tells its parent when asked what has changed.
+    """One changed instance in a child's report to its parent.
 
-    `state`: where the attempt stands, as a build or confirm of it would be answered. FAILED is its end, and
-    nothing is left of it there; an instance in ERROR whose attempt is CONFIRMED was built and ended since.
+    `state`: state of the attempt, as in the answer to a build or confirm of it. After FAILED nothing is left
+    of the attempt there; an instance in ERROR whose attempt is CONFIRMED was built and has ended since.
     """
 
     uuid: str

@@ -1,8 +1,8 @@
-"""The legal moves of a placement: which state may follow which, and why.
+"""The legal moves of a placement between states, each with its cause.
 
-INTENDED, CONFIRMING, CANCELLING and RELEASING say of a placement in a child that a call was decided and its
-answer is not known yet. A placement on a local host knows the last of them alone: a build that was not
-reported in time claims what it took until its agent says that nothing of it is left.
+INTENDED, CONFIRMING, CANCELLING and RELEASING mean that a call to the child was decided and its answer is not
+known yet. Of these a placement on a local host has only RELEASING: a build that was not reported in time
+keeps its claim until its agent reports that nothing of it is left.
 
 `store.placements` refuses any other move. Only a repair may write a state that no move leads to.
 """
@@ -25,7 +25,7 @@ class Move(NamedTuple):
 
 
 class IllegalMove(AssertionError):
-    """A placement was to move as no placement does: a defect of this program, never of its input."""
+    """A placement was about to make an illegal move: a defect of this program, never of its input."""
 
 
 LOCAL_STARTS: Mapping[PlacementState, str] = {

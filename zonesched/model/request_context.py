@@ -1,4 +1,4 @@
-"""The facts that a zone adds to a request: who asks, and what the caller has in this zone."""
+"""Facts that a zone adds to a request about its owner, and about related instances in this zone."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from zonesched.model.group_place import ANYWHERE, GroupPlace
 
 @dataclass(frozen=True)
 class RequestContext:
-    """Looked up by the zone before it filters; ids are of its own hosts.
+    """Facts that the zone looks up before it filters; host ids are ids of local hosts.
 
-    `owner` is the key of the request's owner, and `group` that of its server group ("" without one), as
-    `HostRow.owners` and `HostRow.groups` count them. `same_hosts` and `different_hosts` have the instances
-    that the hints of these names name; `tried_hosts` have refused this request before. `group_place` is where
-    the instances of the request's affinity group are. `tie_key`, 32 hex digits, orders hosts of equal weight:
-    `seal.tie_keys` derives it for each request.
+    `owner` is the key of the request's owner, and `group` the key of its server group ("" without one), as in
+    `HostUse.owners` and `HostUse.groups`. `same_hosts` and `different_hosts` run the instances named by the
+    hints of these names; `tried_hosts` have refused this request before. `group_place` is the place of the
+    request's affinity group. `tie_key`, 32 hex digits, orders hosts of equal weight: `seal.tie_keys` derives
+    it for each request.
     """
 
     owner: str = ""

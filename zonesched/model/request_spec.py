@@ -1,6 +1,6 @@
-"""Request spec: the demands of a request, equal in every zone that it passes.
+"""Request spec: the demands of a request, equal in every zone that receives it.
 
-The spec travels whole (flavor and image inline), since zones share no definitions.
+The spec includes its flavor and image, since zones share no definitions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class GroupPolicy(enum.Enum):
 
 @dataclass(frozen=True)
 class ServerGroup:
-    """The group that the request's instances join. `max_server_per_host` counts for anti-affinity alone."""
+    """The group that the request's instances join; only anti-affinity uses `max_server_per_host`."""
 
     id: str
     policy: GroupPolicy
@@ -76,7 +76,7 @@ class Flavor:
 
     @property
     def root_gb(self) -> int:
-        """`disk_gb` likewise."""
+        """`disk_gb` under OpenStack Nova's name, for plugins that were written for it."""
         return self.disk_gb
 
 
@@ -91,7 +91,7 @@ class Image:
 
 @dataclass(frozen=True)
 class TraitQuery:
-    """Traits a host must have, must not have, and groups of which it must have one each."""
+    """Traits that a host must have, must not have, and groups of traits of which it must have one each."""
 
     required: frozenset[str] = frozenset()
     forbidden: frozenset[str] = frozenset()
@@ -117,14 +117,14 @@ class WeigherScale:
 
 @dataclass(frozen=True)
 class ScoreWeighing:
-    """Sum of scaled weighers; the scale is chosen once, in the zone that took the user's request."""
+    """Sum of scaled weighers; the zone that received the user's request chooses the scale once."""
 
     scales: tuple[WeigherScale, ...]
 
 
 @dataclass(frozen=True)
 class CostFunction:
-    """A cost function by name, and the factor its cost is multiplied with."""
+    """A cost function by name, and the factor of its cost."""
 
     name: str
     weight: float
@@ -132,7 +132,7 @@ class CostFunction:
 
 @dataclass(frozen=True)
 class CostWeighing:
-    """A scheduler driver that gives integer costs itself, with its functions where it has some."""
+    """Weighing by a scheduler driver that computes integer weights itself, with its cost functions if any."""
 
     driver: str
     functions: tuple[CostFunction, ...] = ()
@@ -140,7 +140,7 @@ class CostWeighing:
 
 @dataclass(frozen=True)
 class Unweighed:
-    """No weighing chosen yet: only in the zone that took the user's request, before its first select."""
+    """No weighing yet: only in the zone that received the user's request, before its first select."""
 
 
 Weighing = ScoreWeighing | CostWeighing | Unweighed
@@ -148,12 +148,12 @@ Weighing = ScoreWeighing | CostWeighing | Unweighed
 
 @dataclass(frozen=True)
 class RequestSpec:
-    """One request for `num_instances` alike instances.
+    """One request for `num_instances` equal instances.
 
-    `time_budget_s` is what is left of the caller's time when the spec arrives; durations, never clock times,
-    cross between zones. `path` holds the uuids of the zones passed so far, first the one the user asked.
-    `enabled` and the hints of `own_zone.OWN_HINTS` are of this zone alone and not on the wire. Neither is
-    `traced_by`, the id of the user's call that logs bear: it goes in a header.
+    `time_budget_s` is the caller's remaining time when the spec arrives; zones exchange durations, never
+    clock times. `path` has the uuids of the zones passed so far, starting with the zone that received the
+    user's request. `enabled` and the hints of `own_zone.OWN_HINTS` apply to this zone only and are not on the
+    wire. `traced_by`, the id of the user's call in logs, is passed in a header.
     """
 
     request_id: str
@@ -176,10 +176,10 @@ class RequestSpec:
 
     @cached_property
     def resources(self) -> Mapping[str, int]:
-        """Amount of each resource class that one instance takes, in order of class name; zeros left out.
+        """Amount of each resource class that one instance takes, in order of class name, without zeros.
 
-        `resources:CLASS=n` takes the place of what the flavor's own columns say, as in OpenStack Placement.
-        Raises ValueError for an amount that is no whole number from 0 up.
+        `resources:CLASS=n` overrides the flavor's own amount, as in OpenStack Placement. Raise ValueError for
+        an amount that is not a whole number from 0 up.
         """
         amounts = {
             VCPU: self.flavor.vcpus,
@@ -221,32 +221,32 @@ class RequestSpec:
 
     @property
     def group_id(self) -> str:
-        """The id of the server group that the instances join, "" without one."""
+        """The id of the server group that the instances join; "" without a group."""
         return self.group.id if isinstance(self.group, ServerGroup) else ""
 
     @property
     def same_host(self) -> tuple[str, ...]:
-        """The uuids of instances beside one of which the request is to run; empty without such a hint."""
+        """The uuids of instances with one of which the request must share a host; empty without the hint."""
         return tuple(self.hints.get("same_host", ()))
 
     @property
     def different_host(self) -> tuple[str, ...]:
-        """The uuids of instances with none of which the request is to share a host."""
+        """The uuids of instances with none of which the request may share a host."""
         return tuple(self.hints.get("different_host", ()))
 
     def get_scheduler_hint(self, hint: str, default: Any = None) -> Any:
-        """A hint as OpenStack Nova's request spec gives it: of a list with one element, the element."""
+        """Return a hint as OpenStack Nova's request spec does: a list of one element becomes the element."""
         value = self.hints.get(hint, default)
         return value[0] if isinstance(value, list) and len(value) == 1 else value
 
     @cached_property
     def image_key(self) -> str:
-        """The image's properties as one text: equal for images that say the same."""
+        """The image's properties as one text, equal for images with equal properties."""
         return json.dumps(dict(self.image.properties), sort_keys=True, separators=(",", ":"))
 
 
 def spec_for_child(spec: RequestSpec, zone_uuid: str, time_budget_s: float) -> RequestSpec:
-    """The spec as a zone passes it on: itself added to the path, the budget cut to what the child gets."""
+    """Return the spec for a child: with this zone added to the path, and the child's time budget."""
     if not math.isfinite(time_budget_s):
         raise ValueError("the time budget is not finite")
     return replace(spec, path=(*spec.path, zone_uuid), time_budget_s=time_budget_s)

@@ -27,8 +27,8 @@ class SealedBundle(NamedTuple):
 class SealedOffer:
     """The answer of a select to a parent.
 
-    `why` (what refused hosts) and `runs_out` (what those offered ran out of) hold lines of {"filter", "code"}
-    and, where the zone tells its counts, "before" and "after".
+    `why` (the refusals of hosts) and `runs_out` (the shortages of the offered hosts) have lines of {"filter",
+    "code"} and, if the zone reports its counts, "before" and "after".
     """
 
     weights: Sequence[SealedEntry]

@@ -1,4 +1,4 @@
-"""Whoever shares one part of a zone's threads and memory."""
+"""Senders of requests; each sender has one share of a zone's threads and memory."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True)
 class Sender:
-    """Whoever shares one part: an address, or one user of the zone."""
+    """An address, or one user of the zone, that has one share."""
 
     kind: Kind
     name: str
 
 
 def sender_of(caller: Caller) -> Sender:
-    """The sender that an authenticated user is."""
+    """Return the sender of an authenticated user."""
     return Sender(Kind.MACHINE if caller.role in MACHINES else Kind.PERSON, caller.user_id)

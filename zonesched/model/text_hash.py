@@ -1,4 +1,4 @@
-"""The hash that stands for a host in the columns of a host table."""
+"""The hash that represents a host in the columns of a host table."""
 
 from __future__ import annotations
 

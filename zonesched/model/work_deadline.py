@@ -1,4 +1,4 @@
-"""The moment by which the work for one request must have ended.
+"""Deadline of the work for one request.
 
 >>> now = iter([0.0, 0.5, 1.0])
 >>> deadline = WorkDeadline.after(lambda: next(now), 1.0)
@@ -18,7 +18,7 @@ from zonesched.errors import Unavailable
 T = TypeVar("T")
 
 CHUNK = 16
-"""Items of a loop between two looks at the clock."""
+"""Items of a loop between two reads of the clock."""
 
 
 class OutOfTime(Unavailable):
@@ -32,7 +32,7 @@ class OutOfTime(Unavailable):
 
 @dataclass(frozen=True)
 class WorkDeadline:
-    """A moment of a monotonic clock, in seconds; `monotonic` reads that clock."""
+    """A time `at` of a monotonic clock, in seconds; `monotonic` reads that clock."""
 
     monotonic: Callable[[], float]
     at: float
@@ -48,7 +48,7 @@ class WorkDeadline:
 
     @property
     def left_s(self) -> float:
-        """Seconds that are left; 0 or less once it has passed."""
+        """Seconds until the deadline; 0 or less once it has passed."""
         return self.at - self.monotonic()
 
     @property

@@ -365,7 +365,7 @@ def _seal(zone: Zone, caller: Caller, spec: RequestSpec, decision: Decision) -> 
     entries = [*plan.entries, *plan.alternates, *(e for b in plan.bundles for e in b.entries)]
     # Valid as long as this zone's own offers: a child's shorter time affects only its own entries.
     blobs = iter(envelope.seal(bound, [e.place for e in entries]))
-    explained = caller.told
+    explained = caller.explained
     how_much = zone.conf.explain_to_parent if explained is Explained.AS_THE_ZONE else explained.value
     return SealedOffer(
         weights=[SealedEntry(entry.weight, entry.tie, next(blobs)) for entry in plan.entries],
