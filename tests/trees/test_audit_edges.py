@@ -147,7 +147,7 @@ def test_another_status_below_is_found(tmp_path: Path) -> None:
     plant(tree, "leaf", "update instances set status = 'ACTIVE'")
 
     (found,) = across_edges(root_of(tree))
-    assert (found.kind, found.detail) == ("status_differs", "BUILD here, ACTIVE below")
+    assert (found.kind, found.detail) == ("status_differs", "BUILD here, ACTIVE in the child")
 
 
 def test_a_child_without_an_answer_cannot_be_compared(tmp_path: Path) -> None:

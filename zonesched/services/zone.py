@@ -26,7 +26,7 @@ from zonesched.services.state.heartbeats import Heartbeats
 from zonesched.services.state.host_cache import HostCache
 from zonesched.services.state.notifications import Notifications
 from zonesched.services.state.password_guard import PasswordGuard
-from zonesched.services.state.quotas import Limits
+from zonesched.services.state.quotas import Quotas
 from zonesched.services.state.select_slots import SelectSlots
 from zonesched.services.state.sql_hosts import SqlHosts
 from zonesched.services.state.wake import Wake
@@ -61,7 +61,7 @@ class Zone:
     notifications: Notifications
     group: ServiceGroup
     children: ZoneManager
-    limits: Limits
+    quotas: Quotas
     select_slots: SelectSlots
     boots: BootQueue
     wake: Wake
@@ -114,7 +114,7 @@ class Zone:
             children=ZoneManager.from_conf(
                 conf, StoredChildren(store, secret_box), uuid, clock, executor, transport
             ),
-            limits=Limits(conf, uuid, store, clock),
+            quotas=Quotas(conf, uuid, store, clock),
             select_slots=SelectSlots(conf.api_threads * 3 // 4),
             boots=boots,
             wake=Wake(boots, notifications),

@@ -41,15 +41,15 @@ _place, _instance, _reservation = t.placements.c, t.instances.c, t.reservations.
 
 
 @dataclass(frozen=True)
-class Limits:
-    """The zone's uuid, and the times (epoch seconds) before which a hold or unfinished work is overdue."""
+class OverdueTimes:
+    """Zone uuid, and the times (epoch seconds) before which a hold or unfinished work is overdue."""
 
     zone_uuid: str
     holds_overdue_before: float
     work_overdue_before: float
 
 
-def inconsistencies(tx: Connection, limits: Limits) -> list[Inconsistency]:
+def inconsistencies(tx: Connection, times: OverdueTimes) -> list[Inconsistency]:
     """Find all inconsistencies, in order of kind and subject."""
     found = [
         *used_differs(tx),
@@ -58,9 +58,9 @@ def inconsistencies(tx: Connection, limits: Limits) -> list[Inconsistency]:
         *instance_without_place(tx),
         *two_places(tx),
         *entry_used_twice(tx),
-        *hold_overdue(tx, limits.holds_overdue_before),
-        *reservation_overdue(tx, limits.work_overdue_before),
-        *reservation_counts(tx, limits.zone_uuid),
+        *hold_overdue(tx, times.holds_overdue_before),
+        *reservation_overdue(tx, times.work_overdue_before),
+        *reservation_counts(tx, times.zone_uuid),
         *group_inconsistencies(tx),
     ]
     return sorted(found, key=lambda d: d.order)
@@ -239,7 +239,7 @@ def reservation_overdue(tx: Connection, overdue_before: float) -> list[Inconsist
         Inconsistency(
             "reservation_overdue",
             OfReservation(row.id, row.caller_id),
-            f"due since {max(row.next_work_at, row.lease_expires_at):.0f}, nobody works on it",
+            f"due since {max(row.next_work_at, row.lease_expires_at):.0f}, without a worker",
         )
         for row in tx.execute(statement)
     ]

@@ -69,16 +69,16 @@ def places_differ(tx: Connection, members_: Sequence[Member]) -> list[Inconsiste
 def host_overfull(members_: Sequence[Member]) -> list[Inconsistency]:
     """Check that hosts have no more instances of an anti-affinity group than its rule allows."""
     counted: Counter[tuple[Key, str]] = Counter()
-    most: dict[Key, int] = {}
+    allowed: dict[Key, int] = {}
     for member in members_:
         match member.group, member.place:
             case ServerGroup(policy=GroupPolicy.ANTI_AFFINITY, max_server_per_host=limit), AtHost(host_id):
                 counted[member.key, host_id] += member.state in CLAIMING
-                most[member.key] = max(limit, most.get(member.key, limit))
+                allowed[member.key] = max(limit, allowed.get(member.key, limit))
     return [
-        _inconsistency("group_host_overfull", key, f"host {host_id} has {count} of it, limit {most[key]}")
+        _inconsistency("group_host_overfull", key, f"host {host_id} has {count} of it, limit {allowed[key]}")
         for (key, host_id), count in counted.items()
-        if count > most[key]
+        if count > allowed[key]
     ]
 
 

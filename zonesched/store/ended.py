@@ -36,7 +36,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Limits:
+class PruneBounds:
     """Bounds of pruning: rows changed before `changed_before`, not retained beyond `now` (epoch seconds)."""
 
     zone_uuid: str
@@ -44,7 +44,9 @@ class Limits:
     now: float
 
 
-def deleted_after(tx: Connection, mark: Mark, limits: Limits, count: int) -> tuple[list[Key], Mark | None]:
+def deleted_after(
+    tx: Connection, mark: Mark, bounds: PruneBounds, count: int
+) -> tuple[list[Key], Mark | None]:
     """Return the boots of the next `count` instances to prune and the position reached (None: the end)."""
     later = sa.or_(
         _instance.updated_at > mark.updated_at,
@@ -53,7 +55,7 @@ def deleted_after(tx: Connection, mark: Mark, limits: Limits, count: int) -> tup
     found = tx.execute(
         sa.select(_instance.updated_at, _instance.uuid, _instance.reservation_id, _instance.caller_id)
         .where(_instance.status == InstanceStatus.DELETED.value)
-        .where(_instance.updated_at >= mark.updated_at, _instance.updated_at < limits.changed_before, later)
+        .where(_instance.updated_at >= mark.updated_at, _instance.updated_at < bounds.changed_before, later)
         .order_by(_instance.updated_at, _instance.uuid)
         .limit(count)
     ).all()
@@ -61,10 +63,10 @@ def deleted_after(tx: Connection, mark: Mark, limits: Limits, count: int) -> tup
     return keys, Mark(found[-1].updated_at, found[-1].uuid) if len(found) == count else None
 
 
-def forget(tx: Connection, keys: Sequence[Key], limits: Limits) -> int:
+def forget(tx: Connection, keys: Sequence[Key], bounds: PruneBounds) -> int:
     """Delete the boots among `keys` that have ended; return how many."""
     locks.boots(tx, keys)
-    gone = [key for key in keys if _is_over(tx, key, limits)]
+    gone = [key for key in keys if _is_over(tx, key, bounds)]
     if gone:
         rows = [
             {"b_reservation": reservation_id, "b_caller": caller_id} for reservation_id, caller_id in gone
@@ -91,7 +93,7 @@ _FORGET = (
 )
 
 
-def _is_over(tx: Connection, key: Key, limits: Limits) -> bool:
+def _is_over(tx: Connection, key: Key, bounds: PruneBounds) -> bool:
     """Tell whether the boot can be deleted: nobody can still ask for it or must still be notified of it."""
     reservation_id, caller_id = key
     members = tx.execute(
@@ -100,9 +102,9 @@ def _is_over(tx: Connection, key: Key, limits: Limits) -> bool:
         )
     ).all()
     for member in members:
-        if member.status != InstanceStatus.DELETED.value or member.updated_at >= limits.changed_before:
+        if member.status != InstanceStatus.DELETED.value or member.updated_at >= bounds.changed_before:
             return False
-        if member.reason == DELETED_BY_ADMIN and caller_id != limits.zone_uuid:
+        if member.reason == DELETED_BY_ADMIN and caller_id != bounds.zone_uuid:
             return False
     state = sa.select(_reservation.state).where(
         _reservation.id == reservation_id, _reservation.caller_id == caller_id
@@ -110,12 +112,12 @@ def _is_over(tx: Connection, key: Key, limits: Limits) -> bool:
     if tx.execute(state).scalar() == ReservationState.OPEN.value:
         return False
     uuids = [member.uuid for member in members]
-    return not any(_is_kept(tx, some, limits) for some in claims.chunks(uuids))
+    return not any(_is_kept(tx, some, bounds) for some in claims.chunks(uuids))
 
 
-def _is_kept(tx: Connection, uuids: Sequence[str], limits: Limits) -> bool:
+def _is_kept(tx: Connection, uuids: Sequence[str], bounds: PruneBounds) -> bool:
     places = sa.select(_place.uuid).where(
-        _place.uuid.in_(uuids), sa.or_(~is_in(_place.state, FINAL), _place.retained_until >= limits.now)
+        _place.uuid.in_(uuids), sa.or_(~is_in(_place.state, FINAL), _place.retained_until >= bounds.now)
     )
-    builds = sa.select(_build.uuid).where(_build.uuid.in_(uuids), _build.retained_until >= limits.now)
+    builds = sa.select(_build.uuid).where(_build.uuid.in_(uuids), _build.retained_until >= bounds.now)
     return any(tx.execute(rows.limit(1)).first() is not None for rows in (places, builds))

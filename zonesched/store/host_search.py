@@ -101,8 +101,8 @@ def _conditions(tx: Connection, demands: Demands) -> list[tuple[str, str, _MAY]]
         found.append(("AvailabilityZoneFilter", "wrong_availability_zone", condition))
     if demands.traits != TraitQuery():
         found.append(("TraitsFilter", "traits_not_met", _with_traits(demands.traits)))
-    room = sa.and_(*(_has_room(name, amount) for name, amount in sorted(demands.resources.items())))
-    found.append(("room", "no_room", room))
+    free = sa.and_(*(_has_free_slot(name, amount) for name, amount in sorted(demands.resources.items())))
+    found.append(("room", "no_room", free))
     return found
 
 
@@ -134,7 +134,7 @@ def _has_trait(name: str) -> _MAY:
     return _host.traits.contains(f'"{name}"', autoescape=True)
 
 
-def _has_room(resource_class: str, amount: int) -> _MAY:
+def _has_free_slot(resource_class: str, amount: int) -> _MAY:
     """Condition: one instance fits, as `scheduler.free_slots` defines it."""
     return sa.exists().where(
         _inventory.host_id == _host.id,

@@ -91,7 +91,9 @@ _BROKEN_PROMISES = (
     .having(_count_in(UNBUILT) > _count_in(PROMISED))
 )
 
-_IN_ORDER = sa.select(*_WITHOUT_SENT_BLOBS).order_by(COLUMNS.uuid, COLUMNS.number).limit(sa.bindparam("most"))
+_IN_ORDER = (
+    sa.select(*_WITHOUT_SENT_BLOBS).order_by(COLUMNS.uuid, COLUMNS.number).limit(sa.bindparam("max_rows"))
+)
 
 
 _DUE_CALLS = Prepared(
@@ -199,14 +201,14 @@ def without_fault(tx: Connection, uuids: Sequence[str]) -> Mapping[tuple[str, in
     return {(uuid, number): (state, status) for uuid, number, state, status in rows}
 
 
-def due_calls(tx: Connection, now: float, busy: Sequence[str], most: int) -> list[Placement]:
-    """Return at most `most` placements whose child is to be called now; children in `busy` are left out."""
-    return [_from_row(row) for row in _DUE_CALLS.all(tx, now=now, busy=busy, most=most)]
+def due_calls(tx: Connection, now: float, busy: Sequence[str], limit: int) -> list[Placement]:
+    """Return at most `limit` placements whose child is to be called now; children in `busy` are left out."""
+    return [_from_row(row) for row in _DUE_CALLS.all(tx, now=now, busy=busy, max_rows=limit)]
 
 
-def overdue_holds(tx: Connection, now: float, most: int) -> list[Placement]:
-    """Return at most `most` placements that were never confirmed and whose hold has expired."""
-    return [_from_row(row) for row in _OVERDUE.all(tx, now=now, most=most)]
+def overdue_holds(tx: Connection, now: float, limit: int) -> list[Placement]:
+    """Return at most `limit` placements that were never confirmed and whose hold has expired."""
+    return [_from_row(row) for row in _OVERDUE.all(tx, now=now, max_rows=limit)]
 
 
 def failed_hosts(tx: Connection, caller_id: str, reservation_id: str) -> frozenset[str]:

@@ -20,12 +20,12 @@ _NAMED = Prepared(sa.select(t.services).where(COLUMNS.name == sa.bindparam("want
 _LOCK = Prepared(
     sa.select(COLUMNS.id).where(one_of(COLUMNS.id, "ids")).order_by(COLUMNS.id).with_for_update()
 )
-_HEARD = Prepared(
+_NOTE_BEATS = Prepared(
     sa.update(t.services)
     .where(one_of(COLUMNS.id, "ids"))
     .values(last_seen_at=sa.bindparam("now"), report_count=COLUMNS.report_count + 1)
 )
-_HEARD_SINCE = Prepared(
+_BEATS_SINCE = Prepared(
     sa.select(COLUMNS.id, COLUMNS.last_seen_at, COLUMNS.forced_down).where(
         sa.or_(COLUMNS.last_seen_at >= sa.bindparam("moment"), COLUMNS.forced_down)
     )
@@ -54,7 +54,7 @@ class Service:
 
 
 @dataclass(frozen=True)
-class Heard:
+class LastHeartbeats:
     """Last heartbeats of services, by id, and the services that operators have forced down."""
 
     at: Mapping[str, float]
@@ -74,10 +74,10 @@ def read_all(tx: Connection) -> Mapping[str, Service]:
     return {row.id: Service(*row) for row in tx.execute(sa.select(t.services).order_by(COLUMNS.name))}
 
 
-def heard_since(tx: Connection, moment: float) -> Heard:
+def heartbeats_since(tx: Connection, moment: float) -> LastHeartbeats:
     """Read the services with a heartbeat at `moment` or later, and all that are forced down."""
-    rows = _HEARD_SINCE.all(tx, moment=moment)
-    return Heard(
+    rows = _BEATS_SINCE.all(tx, moment=moment)
+    return LastHeartbeats(
         {row.id: row.last_seen_at for row in rows if row.last_seen_at >= moment},
         frozenset(row.id for row in rows if row.forced_down),
     )
@@ -129,18 +129,18 @@ def register_process(tx: Connection, name: str, zone_uuid: str, now: float, new_
     elif row.binary != binary:
         raise Forbidden(f"An agent has the name {name}.", code="service_belongs_to_another_user")
     else:
-        heard(tx, [row.id], now)
+        note_heartbeats(tx, [row.id], now)
 
 
-def heard(tx: Connection, service_ids: Sequence[str], now: float) -> None:
+def note_heartbeats(tx: Connection, service_ids: Sequence[str], now: float) -> None:
     """Write a heartbeat of these services now; removed services stay removed."""
     if len(service_ids) > 1:
         # In order: two processes may write the same services.
         _LOCK.all(tx, ids=service_ids)
-    _HEARD.run(tx, ids=service_ids, now=now)
+    _NOTE_BEATS.run(tx, ids=service_ids, now=now)
 
 
-def agents_unheard_since(tx: Connection, before: float) -> list[Service]:
+def agents_without_heartbeat_since(tx: Connection, before: float) -> list[Service]:
     """Read the agents without a heartbeat since `before`."""
     found = tx.execute(
         sa.select(t.services).where(COLUMNS.last_seen_at < before, COLUMNS.binary == Binary.AGENT.value)

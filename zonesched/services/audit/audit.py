@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from zonesched.model.inconsistency import Inconsistency
 from zonesched.services.zone import Zone
 from zonesched.store import audit as rows
-from zonesched.store.audit import Limits
+from zonesched.store.audit import OverdueTimes
 from zonesched.store.store import Transaction
 
 GRACE_S = 60.0
@@ -22,9 +22,9 @@ def run(zone: Zone) -> Sequence[Inconsistency]:
 def inconsistencies(zone: Zone, tx: Transaction) -> Sequence[Inconsistency]:
     """Variant of `audit` in an open transaction."""
     now = zone.clock.now()
-    limits = Limits(
+    times = OverdueTimes(
         zone_uuid=zone.uuid,
         holds_overdue_before=now - 2 * zone.conf.hold - GRACE_S,
         work_overdue_before=now - GRACE_S,
     )
-    return rows.inconsistencies(tx, limits)
+    return rows.inconsistencies(tx, times)

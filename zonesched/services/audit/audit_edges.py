@@ -147,7 +147,7 @@ def _status_differs(edge: _Edge) -> Iterable[Unlike]:
         if place.state is not PlacementState.CONFIRMED or place.status is None or theirs is None:
             continue
         if theirs.status is not InstanceStatus.DELETED and theirs.status is not place.status:
-            detail = f"{place.status.value} here, {theirs.status.value} below"
+            detail = f"{place.status.value} here, {theirs.status.value} in the child"
             yield Unlike(Inconsistency("status_differs", _subject(edge, key), detail), place, theirs)
 
 

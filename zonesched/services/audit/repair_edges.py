@@ -1,7 +1,7 @@
 """Repair of inconsistencies between this zone and a child: for running instances, the child's rows count.
 
-Only rows of this zone are written; the pending calls, which are repeated anyway, tell the child. A row that
-has moved since the comparison is left as it is.
+Only rows of this zone are written; pending calls, which are repeated anyway, take them to the child.
+A row that has moved since the comparison is left as it is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from zonesched.store.placements import InChild, Placement
 
 State = PlacementState
 BELIEVED_LOST = ("deleted_below", "lost_below", "place_lost", ZONE_LOST)
-"""Reasons of an ERROR that only says where an instance was not found: wherever it is, it is wanted."""
+"""Reasons of an ERROR because an instance was not found; if it is found, its owner still wants it."""
 
 
 def repair_edge(repair: Repair, unlike: Unlike) -> RepairResult:
@@ -73,7 +73,7 @@ def _take_back_or_delete(repair: Repair, unlike: Unlike) -> str:
     if _is_wanted(instance, places):
         _put(repair, subject, instance, places, State.CONFIRMING)
         _take_back(repair, subject, unlike.below)
-        return f"it is taken back as {unlike.below.status.value}, and confirmed once more"
+        return f"the instance is restored as {unlike.below.status.value}, and confirmed once more"
     _put(repair, subject, instance, places, State.RELEASING)
     return "the child is asked to delete it"
 
@@ -88,7 +88,7 @@ def _is_wanted(instance: Instance, places: list[Placement]) -> bool:
 def _put(
     repair: Repair, subject: OfAttempt, instance: Instance, places: list[Placement], state: PlacementState
 ) -> None:
-    """Set the placement of that attempt to this state, whatever it was."""
+    """Set the placement of that attempt to `state` from any other one; write it if it is missing."""
     here = [p for p in places if p.number == subject.attempt]
     if not here:
         place = Placement(
@@ -132,7 +132,7 @@ def _believe(repair: Repair, unlike: Unlike) -> str:
         reason=unlike.below.reason,
         only_from=[instance.status],
     )
-    return f"the instance is {unlike.below.status.value}, as the child says"
+    return f"the instance is {unlike.below.status.value}, as the child reports"
 
 
 def _as_compared(repair: Repair, unlike: Unlike) -> tuple[Placement, Instance]:

@@ -120,10 +120,7 @@ def _release(repair: Repair, places: Sequence[Placement]) -> str:
 
 
 def find_or_end(repair: Repair, found: Inconsistency) -> str:
-    """Place an instance again that was never built.
-
-    Set one to ERROR that was built, since nobody knows where it is.
-    """
+    """Place an instance that was never built again; set a built one to ERROR, since its place is unknown."""
     assert isinstance(found.subject, OfInstance)
     uuid = found.subject.uuid
     instance = instances.read_by_uuid(repair.tx, [uuid])[uuid]

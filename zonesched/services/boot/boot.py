@@ -138,7 +138,7 @@ def _write(
                 )
             made = instances.read_reservation(tx, zone.uuid, earlier.id)
             return _Stored(Accepted(earlier.id, tuple(i.uuid for i in made)), None)
-    zone.limits.admit_boot(tx, caller.project_id, form.num_instances)
+    zone.quotas.admit_boot(tx, caller.project_id, form.num_instances)
     reservation = _reservation(zone, caller, form, spec, received_at)
     lease = reservations.insert_leased(tx, reservation, zone.clock.now(), zone.conf.boot_lease)
     made = [

@@ -36,7 +36,7 @@ def dry_run(zone: Zone, caller: Caller, form: BootForm, *, record: bool) -> DryR
     """Return how many would fit, where, and what runs out first; with `record`, all inputs of the decision.
 
     Only an admin sees where; others see a number and reasons. Raises the errors of a boot, Forbidden for
-    a record that anybody but an admin asks for, and ZoneBusy.
+    a record that a caller other than an admin asks for, and ZoneBusy.
     """
     is_admin = caller.role is Role.ADMIN
     if record and not is_admin:

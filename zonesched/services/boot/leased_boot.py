@@ -34,12 +34,12 @@ class LeasedBoot:
 
     @classmethod
     def read(cls, zone: Zone, lease: Lease) -> LeasedBoot:
-        """Read the rows of a boot that anybody may have worked on before."""
+        """Read the rows of a boot on which other workers may have worked before."""
         return cls(zone, lease, *_rows_of(zone, lease))
 
     @classmethod
     def of_new(cls, zone: Zone, new: NewBoot) -> LeasedBoot:
-        """Take over a boot that nobody has worked on yet; its rows are known and are not read."""
+        """Take over a new boot without a read: its rows are known."""
         return cls(zone, new.lease, progress(new.members, ()), new.reservation)
 
     def reread(self) -> None:

@@ -42,7 +42,7 @@ class NoProgress(Exception):
 def carry_on(zone: Zone, lease: Lease) -> None:
     """Work on one reservation until it ends or has to wait.
 
-    In a process that stops, the next step is left to whoever gets the lease. Raises LeaseLost when a later
+    In a process that stops, the next step is left to the next lease holder. Raises LeaseLost when a later
     lease exists, and NoProgress.
     """
     _go_on(zone, _Boot(zone, LeasedBoot.read(zone, lease)))

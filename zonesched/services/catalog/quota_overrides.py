@@ -43,8 +43,8 @@ def list_own(zone: Zone) -> AllQuotaOverrides:
 def of_caller(zone: Zone, caller: Caller) -> list[Limit]:
     """Read the limits and the use of the caller's project, or of a parent."""
     if caller.role is Role.PARENT:
-        return zone.store.read(lambda tx: zone.limits.of_parent(tx, caller.user_id))
-    return zone.store.read(lambda tx: zone.limits.of_project(tx, caller.project_id))
+        return zone.store.read(lambda tx: zone.quotas.of_parent(tx, caller.user_id))
+    return zone.store.read(lambda tx: zone.quotas.of_project(tx, caller.project_id))
 
 
 def of_project(zone: Zone, project_id: str) -> LimitsView:
@@ -79,8 +79,8 @@ def change_parent(zone: Zone, name: str, wanted: Mapping[str, int | None]) -> Li
 
 
 def _project(zone: Zone, tx: Transaction, project_id: str) -> LimitsView:
-    return LimitsView(zone.limits.of_project(tx, project_id), rows.read_all(tx).get(project_id, {}))
+    return LimitsView(zone.quotas.of_project(tx, project_id), rows.read_all(tx).get(project_id, {}))
 
 
 def _parent(zone: Zone, tx: Transaction, parent: User) -> LimitsView:
-    return LimitsView(zone.limits.of_parent(tx, parent.id), rows.read_all(tx).get(parent.id, {}))
+    return LimitsView(zone.quotas.of_parent(tx, parent.id), rows.read_all(tx).get(parent.id, {}))

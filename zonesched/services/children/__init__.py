@@ -1,1 +1,1 @@
-"""Child zones: registration, pending calls, what changed below."""
+"""Child zones: registration, pending calls, sync of changes."""

@@ -101,7 +101,7 @@ def _apply(zone: Zone, child_id: str, asked_from: str, changes: Changes, tx: Tra
 
 
 def wake_for(zone: Zone, items: Sequence[InstanceChange]) -> None:
-    """Wake whoever acts on these changes: workers for failed builds, calls that end instances."""
+    """Wake the listeners for these changes: boot workers for failed builds, and calls that end instances."""
     if any(item.state is BuildState.FAILED for item in items):
         zone.wake.boots()
     if any(item.status is InstanceStatus.ERROR for item in items):

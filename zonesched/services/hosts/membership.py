@@ -43,7 +43,7 @@ class Membership:
         self._is_unavailable = False
         # A heartbeat that another process has just written need not be written again.
         before = zone.clock.now() - zone.conf.service_down_time / 6
-        for agent in zone.store.read(lambda tx: services.agents_unheard_since(tx, before)):
+        for agent in zone.store.read(lambda tx: services.agents_without_heartbeat_since(tx, before)):
             if key_of(COMPUTE, agent.name) in members:
                 zone.heartbeats.note(agent.id)
         return float(self._pause_s)

@@ -192,7 +192,7 @@ def _load(tx: Transaction, caller: Caller, rows: Sequence[Instance]) -> list[_Fo
 
 def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerView:
     instance, spec = found.instance, found.reservation.spec
-    host_id = _own_host_id(found)
+    host_id = _local_host_id(found)
     host = found.local_hosts.get(host_id)
     is_error = instance.status is InstanceStatus.ERROR
     return ServerView(
@@ -246,7 +246,7 @@ def _child_name(zone: Zone, found: _Found) -> str:
     return next(names, child_id)
 
 
-def _own_host_id(found: _Found) -> str:
+def _local_host_id(found: _Found) -> str:
     place = found.place
     if place is None or not isinstance(place.where, OnHost) or place.state not in CLAIMING:
         return ""

@@ -168,7 +168,7 @@ def _admit(
         return any(Attempt(b.uuid, b.attempt) in known for b in builds)
     if not _same_request(tx, call):
         return False
-    zone.limits.admit_builds(tx, call.caller.user_id, sum(t.build.uuid not in rows for t in tries))
+    zone.quotas.admit_builds(tx, call.caller.user_id, sum(t.build.uuid not in rows for t in tries))
     _write_reservation(tx, call, now)
     change = identity.next_change(tx)
     chosen = choose(tx, tries)

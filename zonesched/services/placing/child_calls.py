@@ -81,7 +81,7 @@ def send_builds(
 
 
 def send_confirms(zone: Zone, confirming: Sequence[Placement], lease: Lease | None = None) -> None:
-    """Tell children to build these CONFIRMING placements; unanswered ones make their instances UNKNOWN."""
+    """Call children to build these CONFIRMING placements; instances of unanswered ones become UNKNOWN."""
 
     def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
         return client.confirm(batch.reservation_id, batch.attempts, zone.conf.build_timeout)
@@ -102,7 +102,7 @@ def send_confirms(zone: Zone, confirming: Sequence[Placement], lease: Lease | No
 
 
 def send_cancels(zone: Zone, cancelling: Sequence[Placement]) -> None:
-    """Tell children to cancel these CANCELLING placements."""
+    """Call children to cancel these CANCELLING placements."""
 
     def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
         return client.cancel(batch.reservation_id, batch.attempts, zone.conf.build_timeout)
@@ -111,7 +111,7 @@ def send_cancels(zone: Zone, cancelling: Sequence[Placement]) -> None:
 
 
 def send_deletes(zone: Zone, releasing: Sequence[Placement]) -> None:
-    """Tell children to delete the instances of these RELEASING placements; one already gone is deleted."""
+    """Call children to delete the instances of these RELEASING placements; unknown ones count as deleted."""
 
     def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
         for p in batch.placements:

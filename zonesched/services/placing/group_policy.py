@@ -30,7 +30,7 @@ def refused(
 ) -> Mapping[str, str]:
     """Return the reason code of each instance that may not go where it is wanted; first come first served.
 
-    A child judges anti-affinity on its own hosts itself. Locks the group until the transaction ends.
+    Anti-affinity in a child is checked by the child. Locks the group until the transaction ends.
     """
     if isinstance(group, ServerGroup):
         locks.group(tx, caller_id, group.id)

@@ -28,7 +28,7 @@ def advance(
 ) -> list[Placement]:
     """Move placements that are not built yet, except those that have moved since they were read.
 
-    `repeat_in_s`: the caller calls the children at once; the first repeat is due after so many seconds.
+    `repeat_in_s`: the caller calls the children at once; the first repeat is due after `repeat_in_s`.
 
     Returns the moved placements in their new state, with reasons and holds as they were read.
 
@@ -68,7 +68,7 @@ def _end_instances(tx: Transaction, change: int, ended: Iterable[Placement], rea
 def end_unwanted(
     tx: Transaction, change: int, unwanted: Iterable[Placement], now: float, reason: str
 ) -> bool:
-    """End placements that are not wanted any more, built or not; True when a child has to be called.
+    """End placements that are no longer wanted, built or not; True when a child must be called.
 
     Claims on local hosts are released at once; a child is called until it has answered.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zonesched.services.zone import Zone
 from zonesched.store import ended
-from zonesched.store.ended import Key, Limits, Mark
+from zonesched.store.ended import Key, Mark, PruneBounds
 from zonesched.store.store import Transaction
 
 BATCH = 500
@@ -20,16 +20,16 @@ class Pruning:
         self._mark = Mark()
 
     def step(self) -> float:
-        """Remove the rows of the next batch that nobody needs; return the seconds until the next one."""
+        """Delete the rows of the next batch of ended boots; return the seconds until the next batch."""
         zone, mark = self._zone, self._mark
         now = zone.clock.now()
-        limits = Limits(zone.uuid, now - zone.conf.ended_retention, now)
+        bounds = PruneBounds(zone.uuid, now - zone.conf.ended_retention, now)
 
         def find(tx: Transaction) -> tuple[list[Key], Mark | None]:
-            return ended.deleted_after(tx, mark, limits, BATCH)
+            return ended.deleted_after(tx, mark, bounds, BATCH)
 
         keys, reached = zone.store.read(find)
         if keys:
-            zone.store.write(lambda tx: ended.forget(tx, keys, limits))
+            zone.store.write(lambda tx: ended.forget(tx, keys, bounds))
         self._mark = reached or Mark()
         return NEXT_BATCH_S if reached else NEXT_ROUND_S

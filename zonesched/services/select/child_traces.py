@@ -26,7 +26,7 @@ def traces_of(
     }
     for child in asked.ineligible:
         code = asked.codes[child.id]
-        why = (Refusal(_MISFITS[code], code),) if code in _MISFITS else ()
+        why = (Refusal(_FILTERS_BY_CODE[code], code),) if code in _FILTERS_BY_CODE else ()
         traces[child.id] = ChildTrace(child.id, child.name, ChildOutcome.INELIGIBLE, code, why=why)
     for child in asked.unavailable:
         traces[child.id] = ChildTrace(child.id, child.name, ChildOutcome.NOT_READY, asked.codes[child.id])
@@ -34,13 +34,13 @@ def traces_of(
     return sorted(traces.values(), key=lambda trace: added.get(trace.child_id, len(added)))
 
 
-def kept_out(zone: Zone) -> list[ChildTrace]:
+def not_asked(zone: Zone) -> list[ChildTrace]:
     """Trace the children for a request that stays on local hosts."""
     children = [known.child for known in zone.children.snapshot()]
     return [ChildTrace(c.id, c.name, ChildOutcome.INELIGIBLE, "own_hosts_only") for c in children]
 
 
-_MISFITS = {
+_FILTERS_BY_CODE = {
     "wrong_availability_zone": "AvailabilityZoneFilter",
     "zone_capability": "zone_capabilities",
     "traits_not_met": "TraitsFilter",

@@ -1,6 +1,6 @@
 """Select: find the best places in this zone and its child zones; write nothing and hold nothing.
 
-own hosts -> scheduler.offer ----+
+local hosts -> scheduler.offer --+
                                  +-> merge by best head -> build plan -> sealed, for a parent
 children -> POST /zones/select --+
 """
@@ -51,7 +51,7 @@ from zonesched.scheduler.sources import Source, merge_sources, own_source
 from zonesched.seal.envelope import Bound
 from zonesched.seams import Done, Failed
 from zonesched.services.placing import group_policy
-from zonesched.services.select.child_traces import kept_out, traces_of
+from zonesched.services.select.child_traces import not_asked, traces_of
 from zonesched.services.select.explain import explain
 from zonesched.services.zone import Zone
 from zonesched.store import placements
@@ -164,7 +164,7 @@ def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> S
     check_ready(zone)
     spec = _capped(unverified_spec, zone.conf.max_entries_per_select)
     spec = replace(spec, time_budget_s=min(spec.time_budget_s, zone.conf.max_time_budget))
-    zone.limits.admit_select(caller.user_id)
+    zone.quotas.admit_select(caller.user_id)
     try:
         with zone.select_slots.of_parent(caller.user_id):
             decision = decide(zone, spec, caller.user_id)
@@ -174,7 +174,7 @@ def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> S
         # No host passes a missing filter: another select would have the same answer.
         decision = Decision(_no_offer(zone, complete=True), spec, _refused(error.filter_name, error.code))
     offer = _seal(zone, caller, unverified_spec, decision)
-    zone.limits.note_entries(caller.user_id, offer.entries)
+    zone.quotas.note_entries(caller.user_id, offer.entries)
     return offer
 
 
@@ -284,7 +284,7 @@ def _ask_children(
     zone: Zone, spec: RequestSpec, caller_id: str, group: GroupPlace, deadline: WorkDeadline
 ) -> _ChildAnswers:
     if keeps_to_own_hosts(spec.hints):
-        return _ChildAnswers((), complete=True, traces=kept_out(zone))
+        return _ChildAnswers((), complete=True, traces=not_asked(zone))
     asked = _of_group(zone.children.eligible(spec), group)
     if not asked.to_ask:
         return _ChildAnswers((), asked.complete, traces_of(zone, spec, asked, []))

@@ -13,7 +13,7 @@ from zonesched.scheduler.scale import Range, merge_ranges
 from zonesched.zones.answers import MAX_CAPABILITIES, MAX_INFO_ITEMS
 
 NAME_BYTES = 300_000
-"""Limit of bytes for the names in one part of the answer: an answer has five, and 4 MiB at most."""
+"""Limit of bytes for the names in one part of the answer: an answer has five, and 4 MiB at max_items."""
 
 VALUE_BYTES = 4096
 """Limit of bytes for the values of one capability."""
@@ -61,11 +61,11 @@ def capabilities(
     return Reported(lines, whole)
 
 
-def _own_first(own: Set[str], names: Set[str], most: int, most_bytes: int = NAME_BYTES) -> list[str]:
+def _own_first(own: Set[str], names: Set[str], max_items: int, max_bytes: int = NAME_BYTES) -> list[str]:
     kept: list[str] = []
     for name in (*sorted(own), *sorted(names - own)):
-        most_bytes -= len(name.encode("utf-8", "surrogatepass")) + 1
-        if most_bytes < 0 or len(kept) == most:
+        max_bytes -= len(name.encode("utf-8", "surrogatepass")) + 1
+        if max_bytes < 0 or len(kept) == max_items:
             break
         kept.append(name)
     return kept

@@ -60,7 +60,7 @@ class BootQueue:
             self._in_hand.add(lease)
 
     def end(self, lease: Lease) -> None:
-        """Note that work under this lease has ended; a closed queue keeps it to be given back."""
+        """Note that work under this lease has ended; a closed queue keeps the lease for `unended`."""
         with self._lock:
             if not self._closed:
                 self._in_hand.discard(lease)

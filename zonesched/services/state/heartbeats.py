@@ -45,7 +45,7 @@ class Heartbeats:
             heard, self._heard = self._heard, set()
             self._written_at = {id: at for id, at in self._written_at.items() if self._is_fresh(id, now)}
         for some in claims.chunks(sorted(heard)):
-            self._store.write(lambda tx, ids=some: services.heard(tx, ids, now))  # type: ignore[misc]
+            self._store.write(lambda tx, ids=some: services.note_heartbeats(tx, ids, now))  # type: ignore[misc]
             with self._lock:
                 self._written_at |= dict.fromkeys(some, now)
         return self.pause_s

@@ -46,7 +46,7 @@ class HostCache:
         self._seen: Watermark | None = None
         self._page_after = ""
         self._page_due_at = 0.0
-        self._heard_at: dict[str, float] = {}
+        self._beat_at: dict[str, float] = {}
         self._forced_down: frozenset[str] = frozenset()
         self._newest_at = 0.0
         self._up: Mapping[str, bool] = {}
@@ -116,20 +116,20 @@ class HostCache:
         now = self._clock.now()
         # A clock that was set back must not hide later heartbeats.
         set_back = self._newest_at > now + BEAT_OVERLAP_S
-        heard_since = 0.0 if set_back else self._newest_at - BEAT_OVERLAP_S
-        changes, heard = self._store.read(
-            lambda tx: (hosts.changes(tx, seen), services.heard_since(tx, heard_since))
+        beats_since = 0.0 if set_back else self._newest_at - BEAT_OVERLAP_S
+        changes, beats = self._store.read(
+            lambda tx: (hosts.changes(tx, seen), services.heartbeats_since(tx, beats_since))
         )
         present = changes.present
         removed = [] if present is None else [i for i in self._known() if i not in present]
         self._table.apply(changes.rows, removed)
         self._table.apply_uses(changes.uses)
         self._seen = changes.until
-        self._heard_at |= heard.at
-        self._newest_at = max(heard.at.values(), default=self._newest_at)
-        forced, self._forced_down = self._forced_down, heard.forced_down
-        risen = any(not self._up.get(service) for service in heard.at.keys() - heard.forced_down)
-        if set_back or risen or now >= self._next_down_at or forced != heard.forced_down:
+        self._beat_at |= beats.at
+        self._newest_at = max(beats.at.values(), default=self._newest_at)
+        forced, self._forced_down = self._forced_down, beats.forced_down
+        risen = any(not self._up.get(service) for service in beats.at.keys() - beats.forced_down)
+        if set_back or risen or now >= self._next_down_at or forced != beats.forced_down:
             self._judge_services(now)
 
     def _read_everything(self) -> Watermark:
@@ -150,7 +150,7 @@ class HostCache:
         self._table.apply(found, removed)
         self._page_after = last
         if not last:
-            self._heard_at = {}
+            self._beat_at = {}
             self._newest_at = 0.0
         pages = len(self._table) // PAGE + 1
         self._page_due_at = self._clock.monotonic() + REREAD_S / pages
@@ -162,9 +162,9 @@ class HostCache:
         down_time_s = self._down_time_s
         up = {
             service: service not in self._forced_down and services.is_up(at, now, down_time_s)
-            for service, at in self._heard_at.items()
+            for service, at in self._beat_at.items()
         }
-        living = [at for service, at in self._heard_at.items() if up[service]]
+        living = [at for service, at in self._beat_at.items() if up[service]]
         self._next_down_at = min(living, default=now) + down_time_s
         if up != self._up:
             self._table.set_services_up(up)

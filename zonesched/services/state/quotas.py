@@ -38,7 +38,7 @@ class Limit:
     is_counted: bool = True
 
 
-class Limits:
+class Quotas:
     """Quotas and rate limits of one zone, enforced by one process."""
 
     def __init__(self, conf: Conf, zone_uuid: str, store: Store, clock: Clock) -> None:

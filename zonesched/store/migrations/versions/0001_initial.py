@@ -1,4 +1,4 @@
-"""The tables of a zone."""
+"""Create the tables of a zone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a boot was decided; what services are and how often heard of; failed builds; agents' own accounts."""
+"""Add times of settled boots, kinds and heartbeat counts of services, failed builds, and agents' excess."""
 
 from __future__ import annotations
 

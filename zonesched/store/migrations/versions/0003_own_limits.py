@@ -1,4 +1,4 @@
-"""Limits of single projects and parents."""
+"""Add quota overrides of projects and parents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inventories lie in order of their host, so that a claim finds them with one look-up (SQLite)."""
+"""Store inventories in order of their host, so that a claim finds them with one look-up (SQLite)."""
 
 from __future__ import annotations
 

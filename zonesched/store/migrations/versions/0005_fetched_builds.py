@@ -1,4 +1,4 @@
-"""A place on a local host says whether its agent has fetched it, so that a build it never saw may move."""
+"""Record which builds agents have fetched, so that builds never fetched can be placed again."""
 
 from __future__ import annotations
 

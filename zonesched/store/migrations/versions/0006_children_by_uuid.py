@@ -1,4 +1,4 @@
-"""A child is known by its zone's uuid, so that no zone is a child twice."""
+"""Identify a child by its zone's uuid, so that no zone is a child twice."""
 
 from __future__ import annotations
 
