@@ -1,7 +1,7 @@
-"""A column of values that many hosts share: each distinct value is kept once, rows hold its number.
+"""Dictionary-encoded column: each distinct value is stored once, and rows hold its number.
 
-A question about such a value is answered once per distinct value, not once per host; and one that many
-requests ask, once for all of them.
+A question about the values is answered once per distinct value, not once per host; the answers to a question
+that many requests ask are cached.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _NOT_ASKED, _NO, _YES = 0, 1, 2
 
 
 class Lasting:
-    """A question that equals another one only if both have the same answer for every value.
+    """A question whose answers are cached: two equal questions have the same answer for every value.
 
-    Subclasses are frozen dataclasses. The answers to those that were asked last are kept.
+    Subclasses are frozen dataclasses. A column caches the answers to the most recent questions.
     """
 
 
@@ -49,7 +49,7 @@ class EncodedColumn(Generic[V]):
         return self._values[int(self._numbers[row])]
 
     def set(self, row: int, key: Hashable, value: V) -> None:
-        """Give `row` a value; of two values with the same key the first is kept."""
+        """Set the value of `row`; among values with the same key the first is stored."""
         number = self._number_of.get(key)
         if number is None:
             number = self._add(key, value)
@@ -61,7 +61,7 @@ class EncodedColumn(Generic[V]):
         self._numbers[row] = number
 
     def clear(self, row: int) -> None:
-        """Give `row` the default value."""
+        """Set `row` to the default value."""
         self.set(row, self._keys[0], self._values[0])
 
     def flags(
@@ -71,10 +71,10 @@ class EncodedColumn(Generic[V]):
         everyone: Bools | None = None,
         deadline: WorkDeadline = NO_DEADLINE,
     ) -> Bools:
-        """The answer for each of `rows`; asked at most once per distinct value of the column.
+        """Return the answer for each of `rows`; ask at most once per distinct value of the column.
 
-        A slice is of the first rows. `everyone` is answered where all are true. Never write to the answer.
-        Raise OutOfTime; what was answered until then is kept.
+        A slice must start at row 0. Return `everyone` if all answers are true. Never write to the result.
+        Raise OutOfTime; the answers until then stay cached.
         """
         key = _key(question, rows)
         if key is None:
@@ -90,7 +90,7 @@ class EncodedColumn(Generic[V]):
         return np.ones(len(self._numbers[rows]), dtype=np.bool_) if everyone is None else everyone
 
     def _ask(self, rows: RowSelection, question: Callable[[V], bool], deadline: WorkDeadline) -> Bools | None:
-        """The answer for each of the rows; None if all are true."""
+        """Return the answer for each of the rows; None if all are true."""
         numbers = self._numbers[rows]
         asked = self._worth_asking(numbers)
         known = self._answers_to(question)
@@ -101,10 +101,10 @@ class EncodedColumn(Generic[V]):
         return None if answers[asked].all() else answers[numbers]
 
     def _answers_to(self, question: object) -> bytearray:
-        """Cached answer for each value, to be filled in."""
+        """Return the cached answers by value number, to be completed by the caller."""
         if not isinstance(question, Lasting):
             return bytearray(len(self._values))
-        # What was asked last stands last.
+        # The dictionary is in order of last use.
         known = self._kept.pop(question, None) or bytearray()
         known += bytes(len(self._values) - len(known))
         self._kept[question] = known
@@ -123,13 +123,13 @@ class EncodedColumn(Generic[V]):
         return answers[numbers]
 
     def _worth_asking(self, numbers: npt.NDArray[np.int32]) -> list[int]:
-        # To find out which values stand in many rows costs more than to ask about each of a few values.
+        # Asking about each of a few values costs less than finding out which values many rows have.
         if len(self._values) <= 64:
             return list(range(len(self._values)))
         return [int(number) for number in self._present(numbers)]
 
     def groups(self, rows: RowSelection) -> tuple[Ints, Ints]:
-        """(positions, group): rows of one group share a value; `positions[group]` is one of them."""
+        """Return (positions, group): rows of a group share a value, and `positions[group]` is one of them."""
         numbers = self._numbers[rows]
         present = self._present(numbers)
         group_of = np.zeros(len(self._values), dtype=np.int64)
@@ -139,7 +139,7 @@ class EncodedColumn(Generic[V]):
         return position_of[present], group_of[numbers]
 
     def distinct(self) -> list[V]:
-        """Every value that some row holds, and the default."""
+        """Return every value that any row has, and the default."""
         return [value for value, users in zip(self._values, self._users, strict=True) if users]
 
     def _present(self, numbers: npt.NDArray[np.int32]) -> Ints:
@@ -174,5 +174,5 @@ class EncodedColumn(Generic[V]):
 
 
 def _key(question: object, rows: RowSelection) -> tuple[Lasting, int] | None:
-    """Key under which an answer is cached, if it is to be cached."""
+    """Return the key under which an answer is cached, None for an answer that is not cached."""
     return (question, rows.stop) if isinstance(question, Lasting) and isinstance(rows, slice) else None

@@ -1,6 +1,6 @@
-"""One host as a filter or weigher sees it, with the attribute names of OpenStack Nova.
+"""State of one host for filters and weighers, with the attribute names of OpenStack Nova.
 
-It is a view of a row of the host table; what is virtually consumed lies over it and never enters the table.
+It is a view of a row of the host table; virtual consumption is added to the view and never to the table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MB_PER_GB = 1024
 
 
 class HostState:
-    """A row, and what is virtually on it; `context` is what the zone knows about the request."""
+    """A row with its virtual consumption; `context` has the zone's facts about the request."""
 
     __slots__ = ("_added", "_flavor", "_image", "_taken", "context", "row", "table")
 
@@ -34,7 +34,7 @@ class HostState:
         self._image = ""
 
     def consume(self, spec: RequestSpec, copies: int = 1) -> None:
-        """Take what `copies` instances of the request take, in this view only."""
+        """Consume the resources of `copies` instances of the request, in this view only."""
         for resource_class, amount in spec.resources.items():
             self._taken[resource_class] = self._taken.get(resource_class, 0) + copies * amount
         self._added += copies
@@ -53,11 +53,11 @@ class HostState:
         return self._cell(resource_class, "reserved")
 
     def capacity(self, resource_class: str) -> int:
-        """Whole units that claims may take together: the same number that a claim is checked with."""
+        """Whole units that claims may take together: the number that the check of a claim uses."""
         return self._cell(resource_class, "capacity")
 
     def used(self, resource_class: str) -> int:
-        """Units that claims take, with what is virtually consumed."""
+        """Units that claims and virtually placed instances take."""
         return self._cell(resource_class, "used") + self._taken.get(resource_class, 0)
 
     def allocation_ratio(self, resource_class: str) -> float:
@@ -121,17 +121,17 @@ class HostState:
 
     @property
     def hypervisor_type(self) -> str:
-        """Value that the host's agent reports; "" where it does not."""
+        """Hypervisor type that the host's agent reports; "" if it reports none."""
         return str(self.capabilities.get("hypervisor_type", ""))
 
     @property
     def hypervisor_version(self) -> Any:
-        """A number (2012000 for 2.12.0) or a text, as the host's agent reports it; 0 where it does not."""
+        """A number (2012000 for 2.12.0) or a text, as the host's agent reports it; 0 if it reports none."""
         return self.capabilities.get("hypervisor_version", 0)
 
     @property
     def cpu_info(self) -> Any:
-        """A mapping, or its JSON text, as the host's agent reports it; empty where it does not."""
+        """A mapping, or its JSON text, as the host's agent reports it; empty if it reports none."""
         return self.capabilities.get("cpu_info", {})
 
     @property
@@ -170,7 +170,7 @@ class HostState:
         return self.table.flavors.count(self.row, flavor_id) + added
 
     def image_score(self, scores: Mapping[str, float]) -> float:
-        """The sum over living instances of the score of their image's properties; `scores` by image key."""
+        """Return the sum of the living instances' scores; `scores` is by image key."""
         counts = self.table.images.of_row(self.row)
         score = 0.0
         for key in sorted(counts.keys() & scores.keys()):
@@ -184,12 +184,12 @@ class HostState:
 
     @property
     def failed_builds(self) -> int:
-        """Builds that failed since the last that did not."""
+        """Number of builds that failed since the last successful one."""
         return int(self.table.failed_builds[self.row])
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """Capabilities that the host's agent reports, by name."""
+        """Metrics that the host's agent reports, by name."""
         cells = {name: float(self.table.metric(name)[self.row]) for name in self.table.metric_names}
         return {name: value for name, value in cells.items() if not math.isnan(value)}
 
@@ -253,11 +253,11 @@ RESOURCE_NUMBERS = (
     "num_instances",
     "num_io_ops",
 )
-"""Attributes of a host state that are numbers and change with what is claimed or inventoried."""
+"""Numeric attributes of a host state that change with claims and inventories."""
 
 
 class HostReport(Mapping[str, Any]):
-    """The second half of the document's host tuple: capabilities, and RESOURCE_NUMBERS by name."""
+    """Second element of the original document's host tuple: capabilities, and RESOURCE_NUMBERS by name."""
 
     __slots__ = ("state",)
 
@@ -281,5 +281,5 @@ HostTuple = tuple[str, HostReport]
 
 
 def host_tuple(state: HostState) -> HostTuple:
-    """(host name, its report): how the original document hands hosts to filters and schedulers."""
+    """Return (host name, report), the form in which the original document passes hosts to schedulers."""
     return state.host, HostReport(state)

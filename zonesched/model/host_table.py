@@ -1,7 +1,7 @@
-"""All hosts of a zone in columns, kept current by the rows that changed.
+"""Table of all hosts of a zone, in columns, updated with the rows that changed.
 
-It decides nothing and reads nothing by itself. It is not safe to apply changes while another thread reads:
-whoever owns a table lets one at a time in.
+The table decides nothing and reads nothing by itself. Changes must not be applied while another thread reads:
+the owner of a table serialises access to it.
 
 >>> from zonesched.model.capacity import Inventory
 >>> table = HostTable()
@@ -74,7 +74,7 @@ class HostTable:
         self.shared_facts = EncodedColumn(SharedFacts(), ("", "{}", _NO_TRAITS, ()), _FIRST_ROOM)
 
     def apply(self, changed: Iterable[HostRow], removed: Iterable[str] = ()) -> None:
-        """Forget the hosts `removed` (ids; unknown ones are no error), then take `changed` as they are."""
+        """Remove the hosts `removed` (ids; unknown ids are ignored), then add or replace `changed`."""
         for host_id in removed:
             self._remove(host_id)
         latest = {row.facts.id: row for row in changed}
@@ -89,10 +89,7 @@ class HostTable:
         self._refresh_up(rows)
 
     def apply_uses(self, changed: HostUses) -> None:
-        """Take what is in use of hosts whose facts and inventories have not changed.
-
-        Hosts that are not here are no error.
-        """
+        """Replace the uses of hosts whose facts and inventories have not changed; ignore unknown hosts."""
         rows = self._index.rows(changed.ids)
         here = rows != NOWHERE
         if here.all():
@@ -101,7 +98,7 @@ class HostTable:
             self._set_uses(rows[here], changed.among(here))
 
     def set_services_up(self, up: Mapping[str, bool]) -> None:
-        """Say which agents live, by service id, all of them at once: a service that is not named is down."""
+        """Set which agents are up, by service id, for all agents at once: an unnamed service is down."""
         self._services_up = dict(up)
         self._refresh_up(np.arange(self._size, dtype=np.int64))
 
@@ -115,20 +112,20 @@ class HostTable:
         return self._size
 
     def row_of(self, host_id: str) -> int:
-        """The row of a host; KeyError if it is not here."""
+        """Return the row of a host. Raise KeyError for an unknown id."""
         row = int(self._index.rows([host_id])[0])
         if row == NOWHERE:
             raise KeyError(host_id)
         return row
 
     def rows_of(self, host_ids: Iterable[str]) -> Ints:
-        """The rows of those of `host_ids` that are here, in no particular order."""
+        """Return the rows of the known hosts among `host_ids`, in no particular order."""
         rows: Ints = self._index.rows(list(host_ids))
         here: Ints = rows[rows != NOWHERE]
         return here
 
     def rows_named(self, names: Iterable[str]) -> Ints:
-        """The rows of those hosts of these names that are here, in no particular order."""
+        """Return the rows of the known hosts with these names, in no particular order."""
         known = (self._row_named[name] for name in names if name in self._row_named)
         return np.fromiter(known, dtype=np.int64)
 
@@ -150,7 +147,7 @@ class HostTable:
         return tuple(sorted(self._classes))
 
     def columns(self, resource_class: str) -> ClassColumns:
-        """The columns of a class, longer than `size`; those of an unknown class hold nothing."""
+        """Return the columns of a class, at least `size` long; columns of zeros for an unknown class."""
         columns = self._classes.get(resource_class)
         return ClassColumns(self._size) if columns is None else columns
 
@@ -186,7 +183,7 @@ class HostTable:
 
     @property
     def up(self) -> Bools:
-        """Rows whose agent lives, and that nobody has forced down."""
+        """Rows of hosts whose agent is up and that no operator has forced down."""
         return self._up[: self._size]
 
     @property
@@ -215,7 +212,7 @@ class HostTable:
 
     @property
     def num_instances(self) -> Floats:
-        """Living instances, of whatever owner."""
+        """Number of living instances, over all owners."""
         return self._instances.num_instances[: self._size]
 
     @property
@@ -225,7 +222,7 @@ class HostTable:
 
     @property
     def failed_builds(self) -> Floats:
-        """Builds that failed since the last that did not."""
+        """Number of builds that failed since the last successful one."""
         return self._instances.failed_builds[: self._size]
 
     @property
@@ -246,12 +243,12 @@ class HostTable:
         return tuple(sorted(self._metrics))
 
     def metric(self, name: str) -> Floats:
-        """Values of one metric; NaN where a host does not report it."""
+        """Return the values of one metric; NaN if a host does not report it."""
         column = self._metrics.get(name)
         return np.full(self._size, np.nan) if column is None else column[: self._size]
 
     def _place(self, host_ids: Sequence[str]) -> Ints:
-        """The rows of these hosts, new ones of those that are not here."""
+        """Return the rows of these hosts; assign rows to new hosts."""
         rows = self._index.rows(host_ids)
         new = np.flatnonzero(rows == NOWHERE).tolist()
         for position in new:

@@ -1,7 +1,7 @@
-"""Some hosts of a table as one request sees them, in columns: what vectorised filters and weighers read.
+"""View of some hosts of a table for one request, in columns, for vectorised filters and weighers.
 
-A view can stand for hosts on which instances of the request are already virtually placed; the same host may
-then stand in it several times, with different numbers of them. Nothing is written to the table.
+A view can have hosts on which instances of the request are already virtually placed; it may then have the
+same host several times, with different numbers of instances. A view never writes to the table.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from zonesched.model.work_deadline import NO_DEADLINE, WorkDeadline
 V = TypeVar("V")
 
 DENSE = 0.25
-"""From this share of hosts on, to look at all rows is faster than to gather some."""
+"""Share of hosts from which reading all rows is faster than gathering some."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class HostView:
         copies: Ints | None = None,
         deadline: WorkDeadline = NO_DEADLINE,
     ) -> None:
-        """`context`: what the zone knows about the request.
+        """`context`: the zone's facts about the request.
 
-        `copies`: instances of `spec` that are virtually on each host; None says none anywhere.
+        `copies`: instances of `spec` that are virtually on each host; None means none on any host.
 
-        `deadline`: when a loop over the hosts of this view ends with OutOfTime.
+        `deadline`: time at which a loop over the hosts of this view ends with OutOfTime.
         """
         self.table = table
         self._which = rows
@@ -66,7 +66,7 @@ class HostView:
         self._kept: dict[tuple[str, str], Floats] = {}
         self._admitted: dict[str, Bools] = {}
         self._have_left: dict[tuple[str, int], Bools] = {}
-        # Values that a reader of this view stores under a name, to find them again.
+        # Values that readers of this view cache, by name.
         self.cache: dict[str, object] = {}
 
     @classmethod
@@ -77,11 +77,11 @@ class HostView:
         context: RequestContext = NOTHING_KNOWN,
         deadline: WorkDeadline = NO_DEADLINE,
     ) -> HostView:
-        """Every row of the table, free rows too."""
+        """Return a view of every row of the table, including free rows."""
         return cls(table, slice(0, table.size), spec, context, deadline=deadline)
 
     def pick(self, rows: RowSelection, copies: Ints | None = None) -> HostView:
-        """Other rows of the same table for the same request."""
+        """Return a view of other rows of the same table for the same request."""
         return HostView(self.table, rows, self.spec, self.context, copies, self.deadline)
 
     def survivors(self, remaining: Bools) -> HostView:
@@ -96,9 +96,9 @@ class HostView:
 
     @property
     def read_of(self) -> HostView:
-        """Table that columns are read from, before this view's `rows` are taken.
+        """View that columns are best read from before this view's `rows` are selected.
 
-        All rows of the table, where that is faster than to gather each column, else this view.
+        All rows of the table if that is faster than gathering each column, else this view.
         """
         return self._which.whole if isinstance(self._which, _MostRows) else self
 
@@ -108,13 +108,13 @@ class HostView:
         return isinstance(self._which, slice) and self.copies is None
 
     def have_rows(self, *rows: np.intp) -> bool:
-        """Tell which elements of `read_of` are hosts of this view."""
+        """Tell whether all of these rows of `read_of` are hosts of this view."""
         if not isinstance(self._which, _MostRows):
             return True
         return all(self._which.remaining[row] for row in rows)
 
     def leave_out(self, column: Floats, value: float) -> None:
-        """Let `value` stand in a column of `read_of` for what is no host of this view."""
+        """Set a column of `read_of` to `value` in the rows that are not hosts of this view."""
         if isinstance(self._which, _MostRows):
             column[np.flatnonzero(~self._which.remaining)] = value
 
@@ -160,7 +160,7 @@ class HostView:
         return self._column(resource_class, "step_size")
 
     def used(self, resource_class: str) -> Floats:
-        """Units that claims take, with what is virtually consumed."""
+        """Units that claims and virtually placed instances take."""
         amount = self.spec.resources.get(resource_class, 0)
         return self._keep("used", resource_class, lambda: self._with_copies(resource_class, amount))
 
@@ -175,7 +175,7 @@ class HostView:
         return self._less_copies(resource_class, "free")
 
     def left(self, resource_class: str) -> Floats:
-        """capacity - used: what claims may still take; below 0 on a host that shrank."""
+        """capacity - used: units that claims may still take; below 0 on a host that shrank."""
         return self._less_copies(resource_class, "left")
 
     def have_left(self, resource_class: str, amount: int) -> Bools:
@@ -186,7 +186,7 @@ class HostView:
         return kept
 
     def admits(self, resource_class: str) -> Bools:
-        """Tell for each host whether the units allow one instance to take the requested amount of a class."""
+        """Tell for each host whether one instance may take the requested amount of a class, by its units."""
         admitted = self._admitted.get(resource_class)
         if admitted is None:
             amount = self.spec.resources.get(resource_class, 0)
@@ -195,13 +195,13 @@ class HostView:
 
     @cached_property
     def everyone(self) -> Bools:
-        """True for each host; a filter that gives this very array costs nothing more."""
+        """True for each host; a filter that returns this array itself costs no further work."""
         everyone = np.ones(len(self), dtype=np.bool_)
         everyone.flags.writeable = False
         return everyone
 
     def all_of(self, answers: Iterable[Bools]) -> Bools:
-        """Which hosts have true in all of these."""
+        """Tell for each host whether all of the answers are true."""
         found = self.everyone
         for answer in answers:
             if found is self.everyone:
@@ -278,32 +278,32 @@ class HostView:
 
     @property
     def hypervisor_versions(self) -> Floats:
-        """0 where the host's agent reports none."""
+        """Hypervisor version of each host as a number; 0 if its agent reports none."""
         return self.table.hypervisor_versions[self.rows]
 
     def image_score(self, scores: Mapping[str, float]) -> Floats:
-        """The sum over living instances of the score of their image's properties; `scores` by image key."""
+        """Return for each host the sum of its living instances' scores; `scores` is by image key."""
         counted = self.table.images.weighed(scores, self.table.size)[self.rows]
         return self._add_copies(counted, scores.get(self.spec.image_key, 0.0))
 
     def metric(self, name: str) -> Floats:
-        """Values of one metric; NaN where a host does not report it."""
+        """Return the values of one metric; NaN if a host does not report it."""
         return self.table.metric(name)[self.rows]
 
     def among(self, host_ids: frozenset[str]) -> Bools:
-        """Which hosts are of these."""
+        """Tell for each host whether its id is among `host_ids`."""
         named = np.zeros(self.table.size, dtype=np.bool_)
         named[self.table.rows_of(host_ids)] = True
         return named[self.rows]
 
     def named(self, names: Iterable[str]) -> Bools:
-        """Which hosts bear one of these names."""
+        """Tell for each host whether it has one of these names."""
         named = np.zeros(self.table.size, dtype=np.bool_)
         named[self.table.rows_named(names)] = True
         return named[self.rows]
 
     def inside(self, network: Network) -> Bools:
-        """Which hosts have an address of this network."""
+        """Tell for each host whether its address is in this network."""
         return self.table.addresses.inside(self.rows, network)
 
     def by_availability_zone(self, question: Callable[[str], bool]) -> Bools:
@@ -313,7 +313,7 @@ class HostView:
         return self._asked(self.table.trait_sets, question)
 
     def by_shared_facts(self, question: Callable[[SharedFacts], bool]) -> Bools:
-        """Asked once per distinct (availability zone, capabilities, traits, aggregates)."""
+        """Answer a question once per distinct (availability zone, capabilities, traits, aggregates)."""
         return self._asked(self.table.shared_facts, question)
 
     def numbers_by_shared_facts(self, question: Callable[[SharedFacts], float]) -> Floats:
@@ -321,7 +321,7 @@ class HostView:
         return self.table.shared_facts.numbers(self.rows, question, self.deadline)
 
     def numbers_by_aggregates(self, question: Callable[[tuple[Aggregate, ...]], float]) -> Floats:
-        """Asked once per distinct set of aggregates."""
+        """Answer a numeric question once per distinct set of aggregates."""
         return self.table.aggregate_sets.numbers(self.rows, question, self.deadline)
 
     def by_representative(self, question: Callable[[HostState], bool]) -> Bools:
@@ -334,7 +334,7 @@ class HostView:
 
     @property
     def host_hashes(self) -> Hashes:
-        """The hash that stands for each host, the same in every process."""
+        """The hash that represents each host, the same in every process."""
         return self.table.host_hash[self.rows]
 
     @property
@@ -343,14 +343,14 @@ class HostView:
         return np.zeros(len(self), dtype=np.int64) if self.copies is None else self.copies
 
     def state(self, index: int) -> HostState:
-        """The `index`-th host of the view by itself."""
+        """Return the state of the `index`-th host of the view."""
         state = HostState(self.table, int(self.row_numbers[index]), self.context)
         if self.copies is not None and self.copies[index]:
             state.consume(self.spec, int(self.copies[index]))
         return state
 
     def states(self) -> Iterator[HostState]:
-        """Yield each host by itself. Raise OutOfTime between two chunks of them."""
+        """Yield the state of each host. Raise OutOfTime between two chunks of hosts."""
         copies = np.zeros(len(self), dtype=np.int64) if self.copies is None else self.copies
         pairs = zip(self.row_numbers.tolist(), copies.tolist(), strict=True)
         for row, placed in self.deadline.watch(pairs):

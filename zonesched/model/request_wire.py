@@ -1,4 +1,4 @@
-"""A request spec as a JSON object: on the wire, as its own zone keeps it, and what of it is sealed."""
+"""Conversion of request specs to and from JSON, for the wire and the store, and the digest for sealing."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _CONTENT_KEYS = (
 
 
 def content_digest(spec: RequestSpec) -> bytes:
-    """SHA-256 of the request's content (resources, image, hints and what else chooses hosts), 32 bytes.
+    """Return SHA-256 of the request's members that choose hosts (flavor, image, hints and so on), 32 bytes.
 
-    A sealed entry is bound to it. Not in it: what differs from hop to hop or from select to boot
-    (request id, path, budget, number of instances, weighing).
+    A sealed entry is bound to the digest. It excludes members that differ between hops or between select and
+    boot (request id, path, time budget, number of instances, weighing).
     """
     wire = spec_to_wire(spec)
     content = {key: wire[key] for key in _CONTENT_KEYS}
@@ -51,7 +51,7 @@ def content_digest(spec: RequestSpec) -> bytes:
 
 
 def spec_to_wire(spec: RequestSpec) -> dict[str, Any]:
-    """The spec as the JSON object `request_spec` of docs/wire.md."""
+    """Return the spec as the JSON object `request_spec` of docs/wire.md."""
     return {
         "request_id": spec.request_id,
         "project_id": spec.project_id,
@@ -83,7 +83,7 @@ def spec_to_wire(spec: RequestSpec) -> dict[str, Any]:
 
 
 def spec_from_wire(wire: Mapping[str, Any]) -> RequestSpec:
-    """The spec that a validated `request_spec` object says; the API's schema checks types and limits."""
+    """Return the spec of a validated `request_spec` object; the API's schema checks types and limits."""
     flavor, image = wire["flavor"], wire["image"]
     return RequestSpec(
         request_id=wire["request_id"],
@@ -112,7 +112,7 @@ def spec_from_wire(wire: Mapping[str, Any]) -> RequestSpec:
 
 
 def spec_to_row(spec: RequestSpec) -> dict[str, Any]:
-    """The spec as its own zone keeps it: as on the wire, with what never leaves the zone."""
+    """Return the spec as its own zone stores it: the wire form, and the members that never leave the zone."""
     row = {**spec_to_wire(spec), "hints": dict(spec.hints)}
     if spec.traced_by:
         row["traced_by"] = spec.traced_by
@@ -124,7 +124,7 @@ def spec_to_row(spec: RequestSpec) -> dict[str, Any]:
 
 
 def spec_from_row(row: Mapping[str, Any]) -> RequestSpec:
-    """The spec that `spec_to_row` made a row of."""
+    """Return the spec of a row that `spec_to_row` returned."""
     spec = replace(spec_from_wire(row), traced_by=row.get("traced_by", ""))
     if "enabled_filters" not in row:
         return spec

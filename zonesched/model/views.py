@@ -1,6 +1,6 @@
 """Values between the API and the services: validated forms in, views out.
 
-A form holds checked types and limits and nothing resolved; a view holds only what its reader may see.
+A form has checked types and limits and no resolved references; a view has only what its reader may see.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Accepted:
 class DryRunView:
     """Outcome of a dry run: how many of `num_instances` would fit.
 
-    `runs_out` holds pairs (resource class or filter, code), what limits most hosts first, and `refused_by`
-    codes; both are empty where all fit. For an admin alone: the trace of the select, how many instances
-    would go to each child (by id; "" stands for the own hosts), and the record, {} where none was asked for.
+    `runs_out` has pairs (resource class or filter, code), the one that limits most hosts first; `refused_by`
+    has codes; both are empty if all fit. For an admin only: the trace of the select, the number of instances
+    per child (by id; "" for the local hosts), and the record, {} unless it was requested.
     """
 
     num_instances: int
@@ -47,7 +47,7 @@ class DryRunView:
 
 @dataclass(frozen=True)
 class ServerQuery:
-    """Which instances to list; "" leaves a filter out. `limit` is the page's length."""
+    """Filters of a list of instances; "" leaves a filter out. `limit` is the page's length."""
 
     reservation_id: str = ""
     status: str = ""
@@ -59,9 +59,9 @@ class ServerQuery:
 
 @dataclass(frozen=True)
 class FailedAttempt:
-    """A place that an instance in ERROR had or was to have, and the code of why it came to nothing.
+    """A failed placement of an instance in ERROR, and the code of the reason.
 
-    `host` and `child` are names; one of them is not "", for this zone's admin alone.
+    `host` and `child` are names, for this zone's admin only; one of them is not "".
     """
 
     number: int
@@ -74,11 +74,11 @@ class FailedAttempt:
 class ServerView:
     """An instance as its reader may see it.
 
-    Times are UTC epoch seconds. `host_name` is "" unless the reader is this zone's admin and the host its
-    own. `fault_code` and `fault_message` are "" without a fault. `stale`: the child that has it cannot be
-    reached, and this is what it last told. `sent` is for a parent: where its attempt stands.
-    `child_name`: the child zone that has it, for this zone's admin alone. `failed_attempts`: of an instance
-    in ERROR, oldest first.
+    Times are UTC epoch seconds. `host_name` is "" unless the reader is this zone's admin and the host is
+    local. `fault_code` and `fault_message` are "" without a fault. `stale`: the child that has the instance
+    is unreachable, and the values are from its last report. `sent`: state of the attempt, for a parent.
+    `child_name`: the child zone that has the instance, for this zone's admin only. `failed_attempts`: failed
+    placements of an instance in ERROR, oldest first.
     """
 
     uuid: str
@@ -106,10 +106,10 @@ class ServerView:
 
 @dataclass(frozen=True)
 class ReservationView:
-    """One boot: its state, how many instances are in which status, and why some are not built.
+    """One boot: its state, its number of instances by status, and the reasons why some are not built.
 
-    `reasons` holds lines of {"code", "count"}; `instances` pairs of uuid and status. `waiting_for`: the steps
-    that its pending instances wait for. `why` is how the last select went, for this zone's admin alone.
+    `reasons` has lines of {"code", "count"}; `instances` has pairs of uuid and status. `waiting_for`: the
+    steps that its pending instances wait for. `why`: trace of the last select, for this zone's admin only.
     """
 
     id: str
@@ -148,7 +148,7 @@ class ServerGroupView:
 
 @dataclass(frozen=True)
 class ChildForm:
-    """A child zone to add. `password` is this zone's credential there; it never comes out again."""
+    """A child zone to add. `password` is this zone's credential there; no view ever shows it."""
 
     name: str
     api_url: str
@@ -249,10 +249,10 @@ class AgentReport:
 
 @dataclass(frozen=True)
 class ResourceUse:
-    """One resource class of a host: what it has, and what claims take of its capacity.
+    """One resource class of a host: its effective inventory, and the amount that claims take.
 
-    `reported` is what its agent says, `setting` what an operator has set; the rest is what counts.
-    `agent_excess`: how much more than is claimed its agent lastingly finds taken; negative for less.
+    `reported`: the inventory that the agent reports. `setting`: the operator's settings. `agent_excess`: the
+    amount by which the agent's count persistently exceeds the claims; negative if it is lower.
     """
 
     total: int
@@ -309,8 +309,7 @@ class AggregateView:
 
 
 class Binary(enum.Enum):
-    """The kinds of services, as OpenStack's clients name them: a process that serves and schedules, a host,
-    and the agent of many."""
+    """Kinds of services by the names of OpenStack's clients: a zone's process, a host, and a hosts' agent."""
 
     SCHEDULER = "nova-scheduler"
     HOST = "nova-compute"
@@ -321,8 +320,8 @@ class Binary(enum.Enum):
 class ServiceView:
     """A process of the zone, a host, or an agent, as a service: `host` is its name.
 
-    `seen_at`: when it, or the host's agent, was last heard of; `report_count`: how often that was written
-    down. `topic`: what hints for it are addressed to.
+    `seen_at`: time of its last heartbeat, or of its agent's. `report_count`: number of heartbeats written to
+    the database. `topic`: address of notifications for it.
     """
 
     id: str
@@ -349,7 +348,7 @@ class ServiceChange:
 
 @dataclass(frozen=True)
 class ZoneHosts:
-    """An availability zone, and this zone's own hosts in it; it `takes` instances while any is enabled."""
+    """An availability zone and its local hosts; it `takes` instances while any of them is enabled."""
 
     name: str
     takes: bool
@@ -358,7 +357,7 @@ class ZoneHosts:
 
 @dataclass(frozen=True)
 class UserView:
-    """A user of this zone, without what proves who it is; `explained`: how much a parent is told."""
+    """A user of this zone, without its credential; `explained`: detail of refusals that a parent may see."""
 
     id: str
     name: str
@@ -369,7 +368,7 @@ class UserView:
 
 @dataclass(frozen=True)
 class NewUser:
-    """A user made or changed. `secret` is the generated one, told this once; "" where there is a password."""
+    """A created or changed user. `secret` is generated and shown only here; "" for a user with a password."""
 
     user: UserView
     secret: str = field(default="", repr=False)
