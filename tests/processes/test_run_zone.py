@@ -101,7 +101,7 @@ class TestShortcomings:
         ("overrides", "said"),
         [
             ({"build_plan_encryption_key": []}, "is not set): it boots on its local hosts and refuses"),
-            ({"build_plan_encryption_key": [conf.SAMPLE_KEY]}, "the published one"),
+            ({"build_plan_encryption_key": [conf.SAMPLE_KEY]}, "the published key"),
             ({"build_plan_encryption_key": ["abcd"]}, "4 hex digits where 64 are needed"),
             ({"secret_encryption_key": ""}, "cannot keep credentials of child zones"),
             ({"auth_strategy": "noauth"}, "every caller is trusted as its admin"),

@@ -272,7 +272,7 @@ def test_a_record_that_does_not_come_out_the_same_is_told(
     ("change", "says"),
     [
         ({"version": 2}, "its version is 2"),
-        ({"record": "other"}, "does not say"),
+        ({"record": "other"}, "it has no member"),
         ({"hosts": [{}]}, "hosts.0"),
         ({"spec": {}}, "spec"),
         ({"options": None}, "options"),

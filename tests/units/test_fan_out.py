@@ -102,7 +102,7 @@ def test_an_unforeseen_error_is_an_unusable_answer_and_goes_to_the_log(
     assert isinstance(outcome, Failed) and isinstance(outcome.error, ChildUnreachable)
     assert (outcome.error.code, "SECRET" in outcome.error.message) == ("child_invalid_answer", False)
     assert other == Done("1")
-    assert "could not be taken" in caplog.text
+    assert "could not be handled" in caplog.text
 
 
 def test_every_question_knows_when_it_has_to_end() -> None:

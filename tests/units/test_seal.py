@@ -494,9 +494,9 @@ class TestKeys:
         ("keys", "words"),
         [
             ((), "build_plan_encryption_key is not set"),
-            ((SAMPLE_KEY,), "key 1 of build_plan_encryption_key is the published one"),
-            ((SAMPLE_KEY.upper(),), "key 1 of build_plan_encryption_key is the published one"),
-            ((KEY, SAMPLE_KEY), "key 2 of build_plan_encryption_key is the published one"),
+            ((SAMPLE_KEY,), "key 1 of build_plan_encryption_key is the published key of the sample"),
+            ((SAMPLE_KEY.upper(),), "key 1 of build_plan_encryption_key is the published key of the sample"),
+            ((KEY, SAMPLE_KEY), "key 2 of build_plan_encryption_key is the published key of the sample"),
             ((KEY[:-2],), "has 62 hex digits where 64 are needed"),
             ((KEY + "00",), "has 66 hex digits where 64 are needed"),
             ((KEY, "ab"), "key 2 of build_plan_encryption_key has 2 hex digits"),
