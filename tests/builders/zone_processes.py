@@ -55,6 +55,7 @@ class Story:
         self._capsys = capsys
 
     def __call__(self, *arguments: str, code: int = 0) -> str:
+        # A command that waits for a real zone polls it more often than a person's would.
         session = Session(pause=lambda _: time.sleep(0.05))
         found = run([*self._options, *arguments], session)
         out, err = self._capsys.readouterr()

@@ -156,6 +156,7 @@ def test_slow_bodies_of_a_member_keep_no_parents_confirm_out(zone: Zone) -> None
         for one in slow:
             closing.callback(one.close)
         with dripping(slow, b" "):
+            # The slow bodies are to be in hand before the first confirm; nothing outside the zone shows that.
             time.sleep(0.5)
             assert max(confirm() for _ in range(5)) < LATE_S
 
@@ -185,6 +186,8 @@ def test_a_queued_request_of_a_caller_who_is_gone_is_not_run(zone: Zone) -> None
         reading.sendall(
             b"POST /flavors HTTP/1.1\r\n" + authorized + b"\r\nTransfer-Encoding: chunked\r\n\r\n"
         )
+        # The pauses order what two connections send: nothing outside the zone shows that a thread has taken
+        # the first request, that the second one waits, and that its connection was seen to end.
         time.sleep(0.5)
         gone.sendall(
             b"POST /flavors HTTP/1.1\r\n%s\r\nContent-Length: %d\r\n\r\n" % (authorized, len(flavor))
@@ -276,6 +279,7 @@ def test_more_requests_than_can_wait_are_answered_503_at_once(zone: Zone) -> Non
         reading, *callers = (closing.enter_context(zone.connect()) for _ in range(WAITING_PER_THREAD + 5))
         # A body of unknown length is read by a thread; this one has the user's part of two threads.
         reading.sendall(b"POST /flavors HTTP/1.1\r\n" + authorized + b"Transfer-Encoding: chunked\r\n\r\n")
+        # The pauses order what many connections send: the last one is to find the queue full.
         time.sleep(0.5)
         for one in callers:
             one.sendall(b"GET /flavors HTTP/1.1\r\n" + authorized + b"\r\n")

@@ -82,6 +82,7 @@ def test_guessed_passwords_hold_up_no_machine(zone: Credentials) -> None:
         calm = seconds_of(zone, session, auth, 30)
         # when
         with guessing(zone, statuses):
+            # The guesses are to be under way, which only the load on the zone shows.
             time.sleep(1)
             held_up = seconds_of(zone, session, auth, 30)
     # then

@@ -88,7 +88,8 @@ def test_picks_that_were_made_in_time_are_offered() -> None:
 def test_bundles_that_were_found_in_time_are_offered() -> None:
     spec = a_spec(2, policy=Policy.AFFINITY, alternates=9)
     offer = offered(many(30), spec, SLOW_AGAIN, seconds=0.3)
-    assert 1 <= len(offer.bundles) <= 5
+    # The filter takes 0.3 s a host on the injected clock: four begin within the budget of 1 s.
+    assert len(offer.bundles) == 4
     assert not offer.complete
 
 

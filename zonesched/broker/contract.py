@@ -26,7 +26,7 @@ LONGEST_NAME = 60
 
 
 class Kind(enum.Enum):
-    """What to poll. MISSED is never sent: it stands for all that a new connection may not have heard."""
+    """Rows to poll. MISSED is never sent: it stands for all that a new connection may not have heard."""
 
     BOOTS = "boots"
     HOSTS = "hosts"
