@@ -13,14 +13,14 @@ cd "$root"
 
 whole_suite() {
     local status=0
-    "$python" -m pytest -q -n auto -m "not slow" || status=1
+    "$python" -m pytest -q -n auto --dist worksteal -m "not slow" || status=1
     "$python" -m pytest -q -n auto --dist worksteal -m slow --durations=10 || status=1
     return "$status"
 }
 
 case ${1:-} in
     "") whole_suite ;;
-    --fast) exec "$python" -m pytest -q -n auto -m "not slow" "${@:2}" ;;
+    --fast) exec "$python" -m pytest -q -n auto --dist worksteal -m "not slow" "${@:2}" ;;
     --postgresql)
         if [ -z "${ZONESCHED_TEST_DATABASE_URL:-}" ]; then
             # shellcheck source=.ci/services.sh

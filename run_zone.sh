@@ -44,6 +44,20 @@ case ${1:-} in
     *) refuse "$1" ;;
 esac
 
+# A wrong number is refused before the environment is made, which takes a minute.
+name=
+for word in "$@"; do
+    case $name in
+        --port | --hosts)
+            case $word in "" | *[!0-9]*) say "$name takes a whole number, not '$word'"; exit 2 ;; esac
+            ;;
+    esac
+    name=$word
+    case $word in --port=* | --hosts=*) name=${word%%=*}; word=${word#*=} ;; *) continue ;; esac
+    case $word in "" | *[!0-9]*) say "$name takes a whole number, not '$word'"; exit 2 ;; esac
+    name=
+done
+
 make_environment run
 
 case $mode in

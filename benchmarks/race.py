@@ -1,8 +1,8 @@
-"""Let writers of several processes race for the last room of a zone's hosts: exactly what fits may win.
+"""Let writers of several processes race for the free slots of a zone's hosts; exactly as many may win.
 
-    benchmarks/race.py --database postgresql --room 1000 4000
+    benchmarks/race.py --database postgresql --slots 1000 4000
 
-Ends with one line of JSON for each room.
+Ends with one line of JSON for each number of slots.
 """
 
 import sys

@@ -17,7 +17,8 @@ if __name__ == "__main__":
     # Not this folder: its select.py would stand in for Python's own module.
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from zonesched.model.build_plan import ChildPlace, LocalPlace, Place
+from zonesched.model.build_plan import ChildBlob, EntryPlace
+from zonesched.model.place import LocalPlace
 from zonesched.seal.envelope import Bound, Envelope
 from zonesched.seal.keyring import Keyring
 from zonesched.seams import SystemClock
@@ -26,7 +27,7 @@ TARGET_US = 6.0
 
 
 def measure(
-    level: str, envelope: Envelope, bound: Bound, contents: Sequence[Place], rounds: int
+    level: str, envelope: Envelope, bound: Bound, contents: Sequence[EntryPlace], rounds: int
 ) -> list[str]:
     """Print the median of `rounds`; the blobs of the last are given back."""
     seal_us, open_us = [], []
@@ -66,12 +67,12 @@ def main() -> None:
     clock = SystemClock()
     keyring = Keyring.from_conf([clock.random_bytes(32).hex()])
     bound = Bound(clock.new_uuid(), clock.new_uuid(), clock.new_uuid(), clock.random_bytes(32))
-    hosts: list[Place] = [LocalPlace(clock.new_uuid()) for _ in range(arguments.entries)]
+    hosts: list[EntryPlace] = [LocalPlace(clock.new_uuid()) for _ in range(arguments.entries)]
     leaf = Envelope(keyring, clock, ttl_s=60.0, blob_size=256)
     blobs = measure("leaf", leaf, bound, hosts, arguments.rounds)
     middle = Envelope(keyring, clock, ttl_s=60.0, blob_size=512)
     child_id = clock.new_uuid()
-    measure("middle", middle, bound, [ChildPlace(child_id, blob) for blob in blobs], arguments.rounds)
+    measure("middle", middle, bound, [ChildBlob(child_id, blob) for blob in blobs], arguments.rounds)
 
 
 if __name__ == "__main__":

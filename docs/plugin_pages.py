@@ -36,7 +36,7 @@ A page for each filter, weigher and scheduler driver. How to write your own is i
 
 The code is the reason that is told of the hosts that a filter removed. Some filters are applied to requests
 that need them even where they are not enabled: their pages say so. Whatever filters there are, a host without
-room for the request is not offered (`no_room`).
+room for the request is not offered (`no_free_slots`).
 
 {filters}
 

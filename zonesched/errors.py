@@ -17,12 +17,14 @@ class Kind(enum.Enum):
     FORBIDDEN = ("forbidden", 403)
     ITEM_NOT_FOUND = ("itemNotFound", 404)
     BAD_METHOD = ("badMethod", 405)
+    NOT_ACCEPTABLE = ("computeFault", 406)
     CONFLICTING_REQUEST = ("conflictingRequest", 409)
     REQUEST_TIMEOUT = ("requestTimeout", 408)
     TOO_LARGE = ("requestEntityTooLarge", 413)
     URI_TOO_LONG = ("requestURITooLong", 414)
     OVER_LIMIT = ("overLimit", 429)
     HEADERS_TOO_LARGE = ("requestHeadersTooLarge", 431)
+    CALLER_GONE = ("clientClosedRequest", 499)
     COMPUTE_FAULT = ("computeFault", 500)
     SERVICE_UNAVAILABLE = ("serviceUnavailable", 503)
 
@@ -82,6 +84,13 @@ class NotFound(ZoneschedError):
     code = "not_found"
 
 
+class NotAcceptable(ZoneschedError):
+    """The request asks for a version of the API that this zone does not have."""
+
+    kind = Kind.NOT_ACCEPTABLE
+    code = "microversion_unsupported"
+
+
 class Conflict(ZoneschedError):
     """The request contradicts what is stored."""
 
@@ -115,6 +124,16 @@ class RequestTooSlow(ZoneschedError):
 
     kind = Kind.REQUEST_TIMEOUT
     code = "request_too_slow"
+
+
+class CallerGone(ZoneschedError):
+    """The caller has closed its connection, so the rest of the work is not done and nobody reads this."""
+
+    kind = Kind.CALLER_GONE
+    code = "caller_gone"
+
+    def __init__(self) -> None:
+        super().__init__("The caller has closed the connection.")
 
 
 class Unavailable(ZoneschedError):

@@ -11,12 +11,16 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Collection, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from zonesched import turns
 
 T = TypeVar("T")
+_Waiting = tuple["turns.Turn | None", Future[Any], Callable[[], Any]]
 log = logging.getLogger(__name__)
 
 
@@ -73,12 +77,17 @@ class Executor(Protocol):
     """Threads and pauses."""
 
     def gather(
-        self, calls: Sequence[tuple[Bulkhead, Callable[[], T]]], timeout_s: float
+        self,
+        calls: Sequence[tuple[Bulkhead, Callable[[], T]]],
+        timeout_s: float,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> list[Done[T] | Failed | Late]:
         """Run the calls concurrently, each in its bulkhead; return one outcome each, in order.
 
-        Return after at most `timeout_s` seconds. All callers share the threads of a bulkhead, so slow calls
-        delay nothing outside their own. A call that could not start in time is Late and never starts.
+        Return after at most `timeout_s` seconds, or soon after `is_wanted` has become false. All callers
+        share the threads of a bulkhead in turn, so slow calls delay nothing outside their own, and many calls
+        of one caller delay another's by one call. A call that could not start in time is Late and never
+        starts.
         """
 
     def keep_bulkheads(self, bulkheads: Collection[Bulkhead]) -> None:
@@ -153,36 +162,100 @@ class ThreadLoop:
             self._wake.wait(pause_s)
 
 
+class _Pool:
+    """The threads of a bulkhead, and the calls that wait for one.
+
+    Callers take turns. One of several threads is never used by a caller that has all others, so a caller with
+    many slow calls does not hold up the next one; only the zone's own work may use all.
+    """
+
+    def __init__(self, bulkhead: Bulkhead) -> None:
+        self._threads = ThreadPoolExecutor(bulkhead.threads, thread_name_prefix=f"bulkhead-{bulkhead.name}")
+        self._max_running = max(1, bulkhead.threads - 1)
+        self._lock = threading.Lock()
+        self._running: Counter[Hashable] = Counter()
+        # In turn: the next caller comes first.
+        self._waiting: OrderedDict[Hashable, deque[_Waiting]] = OrderedDict()
+
+    def submit(self, turn: turns.Turn | None, call: Callable[[], T]) -> Future[T]:
+        future: Future[T] = Future()
+        caller = turn and turn.caller
+        with self._lock:
+            self._waiting.setdefault(caller, deque()).append((turn, future, call))
+        self._threads.submit(self._run)
+        return future
+
+    def shutdown(self, *, cancel_futures: bool = False) -> None:
+        if cancel_futures:
+            with self._lock:
+                self._waiting.clear()
+        self._threads.shutdown(wait=False, cancel_futures=cancel_futures)
+
+    def _run(self) -> None:
+        # A call that its caller's others leave no thread for is begun by the first of them that ends.
+        while taken := self._take():
+            caller, (turn, future, call) = taken
+            if future.set_running_or_notify_cancel():
+                try:
+                    with turns.within(turn):
+                        result = call()
+                    future.set_result(result)
+                except BaseException as error:
+                    future.set_exception(error)
+            with self._lock:
+                self._running -= Counter({caller: 1})
+
+    def _take(self) -> tuple[Hashable, _Waiting] | None:
+        with self._lock:
+            may_run = [c for c in self._waiting if c is None or self._running[c] < self._max_running]
+            if not may_run:
+                return None
+            caller = may_run[0]
+            calls = self._waiting.pop(caller)
+            self._running[caller] += 1
+            found = calls.popleft()
+            if calls:
+                self._waiting[caller] = calls
+            return caller, found
+
+
 class ThreadExecutor:
     """Runs real threads: a small pool per bulkhead, one thread per loop."""
 
     stop_within_s = 10.0
+    look_s = 0.25
+    """Pause between two looks whether the outcomes of a gather are still wanted."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._bulkheads: dict[Bulkhead, ThreadPoolExecutor] = {}
+        self._bulkheads: dict[Bulkhead, _Pool] = {}
         self._loops: list[ThreadLoop] = []
 
     def gather(
-        self, calls: Sequence[tuple[Bulkhead, Callable[[], T]]], timeout_s: float
+        self,
+        calls: Sequence[tuple[Bulkhead, Callable[[], T]]],
+        timeout_s: float,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> list[Done[T] | Failed | Late]:
         futures = [self._submit(bulkhead, call) for bulkhead, call in calls]
-        wait(futures, timeout=max(0.0, timeout_s))
+        ends_at = time.monotonic() + timeout_s
+        pending = set(futures)
+        with turns.waiting():
+            while pending and (left_s := ends_at - time.monotonic()) > 0 and is_wanted():
+                pending = wait(pending, timeout=min(left_s, self.look_s)).not_done
         return [self._outcome(future) for future in futures]
 
     def _submit(self, bulkhead: Bulkhead, call: Callable[[], T]) -> Future[T]:
         with self._lock:
             if bulkhead not in self._bulkheads:
-                self._bulkheads[bulkhead] = ThreadPoolExecutor(
-                    bulkhead.threads, thread_name_prefix=f"bulkhead-{bulkhead.name}"
-                )
-            return self._bulkheads[bulkhead].submit(call)
+                self._bulkheads[bulkhead] = _Pool(bulkhead)
+            return self._bulkheads[bulkhead].submit(turns.current(), call)
 
     def keep_bulkheads(self, bulkheads: Collection[Bulkhead]) -> None:
         with self._lock:
             ended = [self._bulkheads.pop(bulkhead) for bulkhead in self._bulkheads.keys() - set(bulkheads)]
         for pool in ended:
-            pool.shutdown(wait=False)
+            pool.shutdown()
 
     @staticmethod
     def _outcome(future: Future[T]) -> Done[T] | Failed | Late:
@@ -208,4 +281,4 @@ class ThreadExecutor:
         for loop in self._loops:
             loop.thread.join(timeout=max(0.0, ends_at - time.monotonic()))
         for pool in self._bulkheads.values():
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)

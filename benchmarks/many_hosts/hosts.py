@@ -35,7 +35,7 @@ def a_use(rng: random.Random, number: int) -> HostUse:
             DISK_GB: rng.randrange(disk_gb // 2),
         },
         owners={f"zone:project-{rng.randrange(20)}": instances},
-        flavors={f"flavor-{rng.randrange(5)}": instances},
+        flavors={f":flavor-{rng.randrange(5)}": instances},
         images={"{}": instances},
         num_building=rng.randrange(3),
         failed_builds=int(rng.random() < 0.01),

@@ -17,7 +17,7 @@ from zonesched.services.hosts import hosts
 from zonesched.services.zone import Zone
 from zonesched.store import claims, identity, instances, placements
 from zonesched.store.instances import Instance
-from zonesched.store.placements import OnHost, Placement
+from zonesched.store.placements import ClaimedHost, Placement
 from zonesched.store.store import Transaction
 
 AGENT = Caller("agent-user", "agent", Role.COMPUTE, "")
@@ -89,7 +89,7 @@ def _place(zone: Zone, instance: Instance, host_id: str) -> Placement:
         number=1,
         caller_id=zone.uuid,
         reservation_id=instance.reservation_id,
-        where=OnHost(host_id, {VCPU: 1, MEMORY_MB: 2_048, DISK_GB: 10}),
+        where=ClaimedHost(host_id, {VCPU: 1, MEMORY_MB: 2_048, DISK_GB: 10}),
         state=PlacementState.CONFIRMED,
         reason="",
         hold_expires_at=zone.clock.now(),

@@ -1,4 +1,4 @@
-"""The command: a zone with exactly so much room, processes that race for it, and what its rows say then."""
+"""The command: a zone with so many free slots, processes that race for them, and a check of its rows."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ AGENT = Caller("agent", "agent", Role.COMPUTE, "")
 
 
 def main() -> None:
-    """Run it; exits with 1 if another number has won than there was room for, or anybody was deadlocked."""
+    """Run the race; exit with 1 on a deadlock, or if the number of won claims is not the number of slots."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument(
-        "--room", type=int, nargs="+", default=[1000], help="instances that all hosts have room for"
+        "--slots", type=int, nargs="+", default=[1000], help="free slots on all hosts together"
     )
     parser.add_argument("--hosts", type=int, default=100)
     parser.add_argument("--batch", type=int, default=10, help="instances that one transaction wants")
@@ -46,9 +46,9 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="zonesched-race-") as folder,
         _databases(Path(folder), args.database) as urls,
     ):
-        for room in args.room:
-            line = _run(args, room, next(urls))
-            right = right and line["won"] == line["room"] == line["claimed"] and line["deadlocks"] == 0
+        for slots in args.slots:
+            line = _run(args, slots, next(urls))
+            right = right and line["won"] == line["slots"] == line["claimed"] and line["deadlocks"] == 0
             print(json.dumps(line), flush=True)
     sys.exit(0 if right else 1)
 
@@ -73,9 +73,9 @@ def _databases(folder: Path, database: str) -> Iterator[Iterator[str]]:
         server.stop()
 
 
-def _run(args: argparse.Namespace, room: int, url: str) -> dict[str, object]:
+def _run(args: argparse.Namespace, slots: int, url: str) -> dict[str, object]:
     zone = Zone.open(options.load(overrides={"database_url": url, "state_path": "."}))
-    ids = [host_id for host_id, _ in hosts.register(zone, AGENT, "agent", _forms(args.hosts, room))]
+    ids = [host_id for host_id, _ in hosts.register(zone, AGENT, "agent", _forms(args.hosts, slots))]
     prize = Prize(url, zone.uuid, zone.clock.new_uuid(), tuple(ids), RESOURCES, args.batch)
     results = _race(args, prize)
     taken = {name: _used(zone, name) for name in RESOURCES}
@@ -88,7 +88,7 @@ def _run(args: argparse.Namespace, room: int, url: str) -> dict[str, object]:
         "writers": args.writers,
         "hosts": args.hosts,
         "batch": args.batch,
-        "room": room,
+        "slots": slots,
         "won": sum(r.won for r in results),
         # What the hosts' rows say, the same of each resource class.
         "claimed": claimed.pop() if len(claimed) == 1 else sorted(claimed),
@@ -119,11 +119,11 @@ def _race(args: argparse.Namespace, prize: Prize) -> Sequence[Result]:
         return [one.result() for one in running]
 
 
-def _forms(count: int, room: int) -> list[HostForm]:
-    """Hosts that together have room for exactly so many, as evenly as can be."""
+def _forms(count: int, slots: int) -> list[HostForm]:
+    """Return hosts with this number of slots together, spread as evenly as possible."""
     forms = []
     for n in range(count):
-        own = room // count + (n < room % count)
+        own = slots // count + (n < slots % count)
         inventories = {name: InventoryForm(total=own * amount) for name, amount in RESOURCES.items() if own}
         forms.append(HostForm(f"host-{n}", "10.0.0.1", "az1", inventories))
     return forms

@@ -15,7 +15,7 @@ from multiprocessing.synchronize import Barrier
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.store import claims, identity, instances, placements
 from zonesched.store.instances import Instance
-from zonesched.store.placements import OnHost, Placement
+from zonesched.store.placements import ClaimedHost, Placement
 from zonesched.store.store import Store, Transaction
 
 
@@ -127,7 +127,7 @@ def _placement(prize: Prize, one: str, host_id: str) -> Placement:
         number=1,
         caller_id=prize.zone_uuid,
         reservation_id=prize.reservation_id,
-        where=OnHost(host_id, prize.resources),
+        where=ClaimedHost(host_id, prize.resources),
         state=PlacementState.CONFIRMED,
         reason="",
         hold_expires_at=0.0,

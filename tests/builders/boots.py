@@ -59,7 +59,7 @@ def delete_all(tree: Tree) -> list[str]:
 def report_all(tree: Tree, name: str, state: AgentState) -> None:
     node = tree.nodes[name]
     assert node.compute is not None
-    desired = hosts.desired(node.zone, node.compute, "agent")
+    desired = hosts.desired(node.zone.store, node.zone.heartbeats, node.compute, "agent")
     hosts.report(node.zone, node.compute, "agent", [AgentReport(d.uuid, d.attempt, state) for d in desired])
 
 

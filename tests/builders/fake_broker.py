@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from zonesched.broker.contract import BrokerUnavailable, Kind, Listens, Notification
+from zonesched.broker.contract import BrokerUnavailable, Kind, Notification, Subscription
 
 
 class Exchange:
@@ -14,23 +14,23 @@ class Exchange:
     def __init__(self) -> None:
         self.is_away = False
         self.sent: list[Notification] = []
-        self.queues: dict[str, tuple[Listens, deque[Kind]]] = {}
+        self.queues: dict[str, tuple[Subscription, deque[Kind]]] = {}
 
 
 class FakeBroker:
     is_there = True
 
-    def __init__(self, exchange: Exchange, listens: Sequence[Listens] = ()) -> None:
+    def __init__(self, exchange: Exchange, subscriptions: Sequence[Subscription] = ()) -> None:
         self._exchange = exchange
-        self._listens = listens
+        self._subscriptions = subscriptions
         self._is_connected = False
 
     def publish(self, notifications: Sequence[Notification]) -> None:
         self._reach()
         for hint in notifications:
             self._exchange.sent.append(hint)
-            for listens, heard in self._exchange.queues.values():
-                if (listens.key, listens.to_all) == (hint.key, hint.to_all):
+            for subscription, heard in self._exchange.queues.values():
+                if (subscription.key, subscription.to_all) == (hint.key, hint.to_all):
                     heard.append(hint.kind)
 
     def receive(self, timeout_s: float) -> Sequence[Kind]:
@@ -38,11 +38,11 @@ class FakeBroker:
         queues = self._exchange.queues
         heard: list[Kind] = []
         if not self._is_connected:
-            for one in self._listens:
+            for one in self._subscriptions:
                 queues.setdefault(one.queue, (one, deque()))
             heard.append(Kind.MISSED)
             self._is_connected = True
-        for one in self._listens:
+        for one in self._subscriptions:
             kinds = queues[one.queue][1]
             heard += kinds
             kinds.clear()

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from tests.builders.reference import FlatHost, tie_of
 from tests.builders.tree import Tree
-from zonesched.model.build_plan import ChildPlace, LocalPlace, Place
+from zonesched.model.build_plan import ChildBlob, EntryPlace
+from zonesched.model.place import LocalPlace
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import content_digest
 from zonesched.model.views import HostForm, InventoryForm
@@ -107,7 +108,7 @@ class Grove:
             for known in self.tree.nodes[name].zone.children.snapshot():
                 yield name, self._child_of[known.child.id]
 
-    def names_of(self, spec: RequestSpec, places: Iterable[Place]) -> list[str]:
+    def names_of(self, spec: RequestSpec, places: Iterable[EntryPlace]) -> list[str]:
         """The host of each place of the root's plan, found by opening entry by entry, zone by zone."""
         return Opener(self.tree, self._child_of, spec).names_at(self.names[0], list(places))
 
@@ -115,7 +116,7 @@ class Grove:
 def caller_of(tree: Tree, parent: str, name: str) -> str:
     """The id of the user that one zone is in its child."""
     zone = tree.nodes[name].zone
-    return next(user.id for user in users.list_users(zone) if user.name == f"parent-{parent}")
+    return next(user.id for user in users.list_users(zone.store) if user.name == f"parent-{parent}")
 
 
 class Opener:
@@ -126,13 +127,13 @@ class Opener:
         self._child_of = child_of
         self._spec = spec
 
-    def names_at(self, zone_name: str, places: Sequence[Place]) -> list[str]:
+    def names_at(self, zone_name: str, places: Sequence[EntryPlace]) -> list[str]:
         """The names of hosts that these places, as the zone has them, come to."""
         zone = self._tree.nodes[zone_name].zone
         own = {view.id: view.name for view in hosts.list_hypervisors(zone)}
         blobs: dict[str, list[str]] = defaultdict(list)
         for place in places:
-            if isinstance(place, ChildPlace):
+            if isinstance(place, ChildBlob):
                 blobs[self._child_of[place.child_id]].append(place.blob)
         below = {child: iter(self._open(zone_name, child, found)) for child, found in blobs.items()}
         return [
@@ -149,10 +150,10 @@ class Opener:
         return self.names_at(name, [_place(e) for e in zone.envelope.open_entries(bound, blobs)])
 
 
-def _place(opened: object) -> Place:
+def _place(opened: object) -> EntryPlace:
     assert isinstance(opened, OpenedEntry), opened
     match opened.place:
         case LocalPlace(host_id):
             return LocalPlace(host_id)
-        case ChildPlace(child_id, blob):
-            return ChildPlace(child_id, blob)
+        case ChildBlob(child_id, blob):
+            return ChildBlob(child_id, blob)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from zonesched import conf
 from zonesched.model.aggregate import Aggregate
 from zonesched.model.capacity import Inventory
+from zonesched.model.host_row import flavor_key
 from zonesched.model.host_table import HostFacts, HostRow, HostTable, HostUse
 from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import (
@@ -222,7 +223,9 @@ def some_use(rng: random.Random, classes: Iterable[str]) -> HostUse:
     return HostUse(
         {name: rng.randint(0, 12) for name in classes},
         {name: rng.randint(0, 3) for name in ("owner-1", "owner-2") if rng.random() < 0.5},
-        flavors={name: rng.randint(0, 2) for name in ("small", "large") if rng.random() < 0.4},
+        flavors={
+            flavor_key("", name): rng.randint(0, 2) for name in ("small", "large") if rng.random() < 0.4
+        },
         images={name: rng.randint(0, 2) for name in IMAGE_KEYS if rng.random() < 0.4},
         groups={name: rng.randint(0, 2) for name in ("group-1", "group-2") if rng.random() < 0.4},
         num_building=rng.randint(0, 3),

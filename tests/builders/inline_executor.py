@@ -35,7 +35,10 @@ class InlineExecutor:
         self.stopped = False
 
     def gather(
-        self, calls: Sequence[tuple[Bulkhead, Callable[[], T]]], timeout_s: float
+        self,
+        calls: Sequence[tuple[Bulkhead, Callable[[], T]]],
+        timeout_s: float,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> list[Done[T] | Failed | Late]:
         return [_outcome(call) for _, call in calls]
 

@@ -11,43 +11,54 @@ import sqlalchemy as sa
 from tests.builders.clock import FakeClock
 from tests.builders.inline_executor import InlineExecutor
 from tests.builders.migrated import a_database
+from tests.builders.stores import open_store
 from zonesched import conf as options
 from zonesched.model.caller import Caller, Role
 from zonesched.model.decision_trace import NO_TRACE
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.request_spec import Flavor, Image, RequestSpec
 from zonesched.model.views import HostForm, InventoryForm
+from zonesched.seal.passwords import ScryptCost
 from zonesched.services.hosts import hosts
 from zonesched.services.zone import Zone
 from zonesched.store import claims, identity, instances, placements, reservations
 from zonesched.store.instances import Instance
-from zonesched.store.placements import InChild, OnHost, Placement, Where
+from zonesched.store.placements import AskedChild, ClaimedHost, Placement, Where
 from zonesched.store.reservations import Reservation, ReservationState
 from zonesched.store.store import Store
 
 AGENT = Caller("agent-user", "agent", Role.COMPUTE, "")
 RESERVATION = "11111111-1111-4111-8111-111111111111"
 KEY = "aa" * 32
+CHEAP_PASSWORDS = ScryptCost(n=16, r=1, p=1)
+"""Cost of a password where the time of its check is not what is tested."""
 
 
 def a_store(folder: Path) -> Store:
     """An empty database of the present schema."""
-    return Store.open(a_database(folder / "zone.sqlite"))
+    return open_store(a_database(folder / "zone.sqlite"))
 
 
 def a_zone(folder: Path, clock: FakeClock | None = None, **overrides: Any) -> Zone:
     """A zone without hosts, users and background work."""
+    url = a_database(folder / "zone.sqlite")
     conf = options.load(
         overrides={
             "state_path": str(folder),
-            "database_url": a_database(folder / "zone.sqlite"),
+            "database_url": url,
             "build_plan_encryption_key": [KEY],
             "secret_encryption_key": KEY,
             "child_networks": ["loopback", "private"],
             **overrides,
         }
     )
-    return Zone.open(conf, clock=clock or FakeClock(), executor=InlineExecutor())
+    return Zone.open(
+        conf,
+        clock=clock or FakeClock(),
+        executor=InlineExecutor(),
+        store=open_store(url),
+        password_cost=CHEAP_PASSWORDS,
+    )
 
 
 def a_form(name: str, **totals: int) -> HostForm:
@@ -63,7 +74,7 @@ def add_hosts(zone: Zone, *forms: HostForm, service: str = "agent", caller: Call
 
 def beat(zone: Zone, service: str = "agent", caller: Caller = AGENT) -> None:
     """An agent says that it lives, and that is written down at once."""
-    hosts.beat(zone, caller, service)
+    hosts.beat(zone.store, zone.heartbeats, caller, service)
     zone.heartbeats.write()
 
 
@@ -168,7 +179,7 @@ def put_place(
 
     def fn(tx: sa.Connection) -> None:
         placements.insert(tx, [place])
-        if isinstance(where, OnHost) and claimed:
+        if isinstance(where, ClaimedHost) and claimed:
             taken = claims.claim(tx, identity.next_change(tx), {where.host_id: 1}, where.resources)
             assert taken[where.host_id] == 1
 
@@ -184,7 +195,7 @@ def boot_on(zone: Zone, host_id: str, resources: Mapping[str, int] | None = None
     put_place(
         zone,
         uuid,
-        OnHost(host_id, resources or {"VCPU": 1}),
+        ClaimedHost(host_id, resources or {"VCPU": 1}),
         reservation_id=reservation_id,
         caller_id=instance.get("caller_id", ""),
     )
@@ -198,7 +209,7 @@ def boot_below(
     reservation_id = zone.clock.new_uuid()
     put_reservation(zone, reservation_id)
     uuid = put_instance(zone, reservation_id=reservation_id, **instance)
-    put_place(zone, uuid, InChild(child_id, ("blob",)), reservation_id=reservation_id, state=state)
+    put_place(zone, uuid, AskedChild(child_id, ("blob",)), reservation_id=reservation_id, state=state)
     return uuid
 
 

@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,7 +20,13 @@ import pytest
 
 from tests.builders.real_processes import eventually, free_port
 
-PROGRAM_FOLDERS = os.pathsep.join(("/usr/lib/rabbitmq/bin", os.environ.get("PATH", "")))
+PROGRAM_FOLDERS = os.pathsep.join(
+    (
+        "/usr/lib/rabbitmq/bin",
+        *(str(folder) for folder in sorted(Path("/usr/lib/postgresql").glob("*/bin"))),
+        os.environ.get("PATH", ""),
+    )
+)
 
 
 class Server:
@@ -110,14 +117,62 @@ def rabbitmq(folder: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def redis(folder: Path) -> Iterator[Server]:
-    """A Redis that keeps nothing on disk."""
+def postgresql(pem: Path, password: str) -> Iterator[Server]:
+    """A PostgreSQL with the key and certificate of `pem`; the user zonesched needs the password."""
+    initdb = program("initdb")
+    with tempfile.TemporaryDirectory() as made:
+        folder, port = Path(made), free_port()
+        shutil.copy(pem, folder / "server.pem")
+        (folder / "password").write_text(password)
+        as_nobody: list[str] = []
+        if os.geteuid() == 0:
+            # PostgreSQL refuses to run as root.
+            for path in (folder, *folder.iterdir()):
+                shutil.chown(path, "nobody")
+            as_nobody = [program("setpriv"), "--reuid=nobody", "--clear-groups"]
+        (folder / "server.pem").chmod(0o600)
+        data = str(folder / "data")
+        made_by = ["-D", data, "-U", "zonesched", "-A", "scram-sha-256", "--no-sync", "--locale=C.UTF-8"]
+        subprocess.run(
+            [*as_nobody, initdb, *made_by, f"--pwfile={folder / 'password'}"],
+            cwd=folder,
+            check=True,
+            capture_output=True,
+        )
+        settings = {
+            "port": str(port),
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "",
+            "fsync": "off",
+            "ssl": "on",
+            "ssl_cert_file": str(folder / "server.pem"),
+            "ssl_key_file": str(folder / "server.pem"),
+        }
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        server = Server(
+            [*as_nobody, str(Path(initdb).parent / "postgres"), "-D", data, *options], folder, {}, port
+        )
+        server.start()
+        # It listens before it takes connections.
+        is_ready = [str(Path(initdb).parent / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
+        eventually("PostgreSQL is ready", lambda: subprocess.run(is_ready).returncode == 0, timeout_s=120)
+        try:
+            yield server
+        finally:
+            server.kill()
+
+
+@contextmanager
+def redis(folder: Path, pem: Path | None = None, password: str = "") -> Iterator[Server]:
+    """A Redis that keeps nothing on disk; with `pem`, a key and its certificate, it speaks TLS alone."""
     port = free_port()
     folder.mkdir()
+    plain = ["--port", str(port)]
+    tls = ["--port", "0", "--tls-port", str(port), "--tls-auth-clients", "no"]
     command = [
         program("redis-server"),
-        "--port",
-        str(port),
+        *(plain if pem is None else [*tls, "--tls-cert-file", str(pem), "--tls-key-file", str(pem)]),
+        *(["--requirepass", password] if password else []),
         "--bind",
         "127.0.0.1",
         "--save",

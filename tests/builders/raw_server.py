@@ -148,6 +148,12 @@ class Authority:
 
     def server_context(self, *names: x509.GeneralName) -> ssl.SSLContext:
         """A server's TLS with a certificate for these names."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.server_pem(*names))
+        return context
+
+    def server_pem(self, *names: x509.GeneralName) -> Path:
+        """A file with a new key and a certificate for these names."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a child")])
         certificate = self._sign(subject, key.public_key(), ca=False, names=list(names))
@@ -160,9 +166,7 @@ class Authority:
             )
             + certificate.public_bytes(serialization.Encoding.PEM)
         )
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(path)
-        return context
+        return path
 
     def _sign(
         self, subject: x509.Name, key: ec.EllipticCurvePublicKey, *, ca: bool, names: list[x509.GeneralName]

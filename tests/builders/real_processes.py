@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 
 from zonesched.conf.ports import check_port_is_free
 from zonesched.errors import ConfigError
@@ -39,3 +44,35 @@ def free_ports(count: int) -> int:
     """The first of `count` free ports in a row; two processes that ask at once look in different places."""
     first = 21_000 + os.getpid() % 500 * 20
     return next(base for base in range(first, 60_000, count) if are_free(base, count))
+
+
+def processes_of(folder: Path) -> list[str]:
+    """The command lines that name this folder."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = file.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder) in line:
+            found.append(line)
+    return found
+
+
+def interrupt(command: Sequence[str | Path], folder: Path) -> str:
+    """Interrupt a tool like Ctrl-C once it has started processes in `folder`; return its first line."""
+    tool = subprocess.Popen(
+        [sys.executable, *command],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(folder)},
+        # A shell's background jobs ignore it, and so would what they start.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    )
+    assert tool.stderr is not None
+    with tool.stderr:
+        first_line = tool.stderr.readline()
+        eventually("zones run", lambda: len(processes_of(folder)) > 2)
+        tool.send_signal(signal.SIGINT)
+        assert tool.wait(60) == 130
+    return first_line

@@ -64,7 +64,9 @@ def stage(tmp_path: Path) -> Stage:
     for name in ("leaf", "other"):
         tree.add(name, parent="root", hosts_=[a_host(f"{name}-1"), a_host(f"{name}-2")])
     leaf = tree.nodes["leaf"]
-    leaf.secrets["stranger"] = users.create(leaf.zone, "stranger", Role.PARENT, "-").secret
+    leaf.secrets["stranger"] = users.create(
+        leaf.zone.store, leaf.zone.clock, "stranger", Role.PARENT, "-"
+    ).secret
     spec = RequestSpec(
         request_id=RESERVATION,
         project_id="project-1",

@@ -37,7 +37,10 @@ class SideBySide(InlineExecutor):
         self._clock = clock
 
     def gather(
-        self, calls: Sequence[tuple[Bulkhead, Callable[[], T]]], timeout_s: float
+        self,
+        calls: Sequence[tuple[Bulkhead, Callable[[], T]]],
+        timeout_s: float,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> list[Done[T] | Failed | Late]:
         started = self._clock.monotonic()
         longest_s = 0.0

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
 from flask import Flask
 from flask.testing import FlaskClient
 
 from tests.builders.clock import FakeClock
 from tests.builders.inline_executor import InlineExecutor
-from tests.builders.migrated import a_database
+from tests.builders.migrated import a_database, copy_database, url_of
+from tests.builders.one_zone import CHEAP_PASSWORDS
+from tests.builders.stores import open_store
 from tests.builders.wsgi_transport import WsgiAdapter
 from zonesched import conf as options
 from zonesched.api.app import create_app
@@ -94,7 +96,7 @@ class Client:
 
     def call(self, method: str, path: str, json: Any = None, **kwargs: Any) -> Answer:
         """One request; `json` is its body."""
-        headers = {**self._headers, **kwargs.pop("headers", {})}
+        headers = {"OpenStack-API-Version": "compute latest", **self._headers, **kwargs.pop("headers", {})}
         if json is not None:
             kwargs["json"] = json
         reply = self._client.open(path, method=method, headers=headers, **kwargs)
@@ -126,8 +128,6 @@ class Tree:
         self.network = network or WsgiAdapter()
         self.executor = executor or InlineExecutor()
         self.nodes: dict[str, Node] = {}
-        # Compiled once for all zones: every engine would compile the same statements again.
-        self._statements: dict[Any, Any] = {}
 
     def add(
         self,
@@ -153,7 +153,9 @@ class Tree:
         user = f"parent-{parent}"
         below = self.nodes[child]
         if user not in below.secrets:
-            below.secrets[user] = users.create(below.zone, user, Role.PARENT, "-").secret
+            below.secrets[user] = users.create(
+                below.zone.store, below.zone.clock, user, Role.PARENT, "-"
+            ).secret
         form = ChildForm(child, below.url, user, below.secrets[user], **weights)
         before = len(self.network.sent)
         child_id = children.add(self.nodes[parent].zone, form).id
@@ -166,22 +168,34 @@ class Tree:
         node = self.nodes[name]
         assert node.compute is not None
         hosts.register(node.zone, node.compute, "agent", list(forms))
-        hosts.beat(node.zone, node.compute, "agent")
+        hosts.beat(node.zone.store, node.zone.heartbeats, node.compute, "agent")
 
     def beat(self) -> None:
         """Every agent beats."""
         for node in self.nodes.values():
             assert node.compute is not None
             hosts.register(node.zone, node.compute, "agent", [])
-            hosts.beat(node.zone, node.compute, "agent")
+            hosts.beat(node.zone.store, node.zone.heartbeats, node.compute, "agent")
 
     def restart(self, name: str) -> None:
         """The zone's process dies, and another one starts on its database."""
         old = self.nodes[name]
-        zone = self._open(old.zone.conf, old.zone.store)
+        self._start_again(old, old.zone.store)
+
+    def copy_to(self, folder: Path) -> Tree:
+        """Another tree: new processes on copies of these databases, at the same time of the clock."""
+        folder.mkdir()
+        tree = Tree(folder, deepcopy(self.clock))
+        for node in self.nodes.values():
+            copy_database(self.folder / f"{node.name}.sqlite", folder / f"{node.name}.sqlite")
+            tree._start_again(node, open_store(url_of(folder / f"{node.name}.sqlite")))
+        return tree
+
+    def _start_again(self, old: Node, store: Store) -> None:
+        zone = self._open(old.zone.conf, store)
         app = create_app(zone)
         self.network.mount(old.url, app)
-        self.nodes[name] = Node(old.name, old.url, zone, app, old.secrets, old.compute)
+        self.nodes[old.name] = Node(old.name, old.url, zone, app, old.secrets, old.compute)
 
     def poll(self, rounds: int = 5) -> None:
         """Every zone asks its children how they are, often enough for news to reach the top."""
@@ -203,7 +217,7 @@ class Tree:
         PendingCalls(zone).step()
         background.reap(zone)
         build_timeouts.end_lost_builds(zone)
-        while sync.ask(zone):
+        while sync.ask_all(zone).behind:
             pass
 
     def _start(self, name: str, overrides: Mapping[str, Any]) -> Node:
@@ -219,32 +233,25 @@ class Tree:
                 **overrides,
             }
         )
-        zone = self._open(conf, _unsynced(self._store(name)))
+        zone = self._open(conf, open_store(a_database(self.folder / f"{name}.sqlite")))
         app = create_app(zone)
         self.network.mount(url, app)
         node = Node(name, url, zone, app)
         for role in Role:
             if role is not Role.PARENT:
-                node.secrets[role.value] = users.create(zone, role.value, role, "project-1").secret
+                node.secrets[role.value] = users.create(
+                    zone.store, zone.clock, role.value, role, "project-1"
+                ).secret
         node.compute = users.authenticate(zone, "compute", node.secrets["compute"])
         return node
 
     def _open(self, conf: options.Conf, store: Store) -> Zone:
         transport = HttpTransport.from_conf(conf, self.clock, adapter=self.network)
-        return Zone.open(conf, clock=self.clock, executor=self.executor, transport=transport, store=store)
-
-    def _store(self, name: str) -> Store:
-        store = Store.open(a_database(self.folder / f"{name}.sqlite"))
-        store.engine = store.engine.execution_options(compiled_cache=self._statements)
-        return store
-
-
-def _unsynced(store: Store) -> Store:
-    """Processes die in tests, machines do not: nothing waits for the disk, most of a write's time."""
-
-    @sa.event.listens_for(store.engine, "connect")
-    def _(connection: Any, _record: Any) -> None:
-        if store.engine.dialect.name == "sqlite":
-            connection.execute("PRAGMA synchronous=OFF")
-
-    return store
+        return Zone.open(
+            conf,
+            clock=self.clock,
+            executor=self.executor,
+            transport=transport,
+            store=store,
+            password_cost=CHEAP_PASSWORDS,
+        )

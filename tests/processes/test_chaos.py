@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -11,14 +10,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from benchmarks.chaos_runs.link import Link, Way
 from benchmarks.zone_trees.processes import interrupts_wait
-from tests.builders.real_processes import eventually
+from tests.builders.real_processes import interrupt, processes_of
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "chaos.py"
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -109,32 +107,8 @@ def test_what_is_started_as_ctrl_c_comes_is_known_before_it_is_heard() -> None:
 
 @pytest.mark.slow
 def test_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
-    tool = subprocess.Popen(
-        [sys.executable, SCRIPT, "--faults", "1000"],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        # A shell's background jobs ignore it, and so would what they start.
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
-    )
-    assert tool.stderr is not None
-    with tool.stderr:
-        assert tool.stderr.readline() == "chaos: starting 7 zones\n"
-        eventually("zones run", lambda: len(processes_of(tmp_path)) > 2)
-        tool.send_signal(signal.SIGINT)
-        assert tool.wait(60) == 130
+    started = interrupt([SCRIPT, "--faults", "1000"], tmp_path)
+
+    assert started == "chaos: starting 7 zones\n"
     assert processes_of(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
-
-
-def processes_of(folder: Path) -> list[str]:
-    """The command lines that name this folder."""
-    found = []
-    for file in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = file.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if str(folder) in line:
-            found.append(line)
-    return found

@@ -203,8 +203,9 @@ class TestHelp:
             verbs[noun] |= set(rest)
         assert verbs == {
             "zone": {"info", "list", "show", "add", "set", "delete", "boot"},
-            "federation": {"apply"},
-            "server": {"list", "show", "delete"},
+            "federation": {"apply", "init"},
+            "server": {"list", "show", "delete", "actions", "lock", "unlock", "start", "stop"}
+            | {"pause", "unpause", "suspend", "resume", "reboot"},
             "server-group": {"list", "show", "create", "delete"},
             "reservation": {"list", "show", "why", "cancel"},
             "flavor": {"list", "show", "create", "delete", "set"},
@@ -219,6 +220,7 @@ class TestHelp:
             "replay": set(),
             "key": {"generate"},
             "config": {"check", "sample"},
+            "client-config": set(),
             "db": {"upgrade"},
             "completion": {"bash", "zsh", "fish"},
         }
@@ -457,7 +459,7 @@ class TestWhatIsSent:
     def test_limits_are_set_of_one_project_or_parent(self, command: StubCommand) -> None:
         absolute = {"project_instances": 5, "project_instances_used": 2, "max_instances_per_request": 9}
         rate = {"name": "project_boots_per_minute", "limit": [{"value": 6, "remaining": 2, "unit": "MINUTE"}]}
-        limits = {"absolute": absolute, "rate": [rate], "own": {"project_instances": 5}}
+        limits = {"absolute": absolute, "rate": [rate], "overrides": {"project_instances": 5}}
         for path in ("/limits/projects/a%2Fb", "/limits/parents/up"):
             command.stub.answer("PUT", path, (200, {"limits": limits}))
         assert command("limit", "set", "project_instances=5", "--project", "a/b") == 0
@@ -788,6 +790,25 @@ class TestOffline:
         out = capsys.readouterr().out
         assert json.loads(out)["options"]["zone_name"] == "eu"
         assert key not in out
+
+    @pytest.mark.parametrize("as_json", [["--json"], []])
+    def test_a_checked_configuration_shows_no_password_of_a_url(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], as_json: list[str]
+    ) -> None:
+        lines = (
+            "[DEFAULT]",
+            "database_url = postgresql+psycopg://zone:sekret@db.example.org/zone?password=sekret",
+            "transport_url = amqps://zone:sekret@10.0.0.6//",
+            "servicegroup_driver = rediss://:sekret@10.0.0.6",
+        )
+        (tmp_path / "z.conf").write_text("\n".join(lines))
+        (tmp_path / "z.conf").chmod(0o604)
+        assert run(["config", "check", "--config-file", str(tmp_path / "z.conf"), *as_json], Session()) == 0
+        printed = capsys.readouterr()
+        assert "zone:***@db.example.org" in printed.out
+        assert "sekret" not in printed.out + printed.err
+        told = printed.out if as_json else printed.err
+        assert "sets database_url, servicegroup_driver, transport_url, and every user" in told
 
     def test_a_wrong_configuration_is_one_line_and_one(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -66,7 +66,7 @@ class TestTree:
             path = tmp_path / zone.name
             path.write_text(config_text(zone, str(tmp_path), lambda: clock.random_bytes(32).hex()))
             loaded = conf.load([str(path)])
-            keys |= {*loaded.build_plan_encryption_key, loaded.secret_encryption_key}
+            keys |= {*loaded.build_plan_encryption_key, *loaded.secret_encryption_key}
         assert len(keys) == 2 * len(SHAPE)
 
 

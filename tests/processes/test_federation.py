@@ -47,7 +47,7 @@ def test_the_shipped_federation_joins_by_one_command(
         command = Story([], capsys)
 
         made = command("federation", "apply", str(folder / "tree.toml"))
-        assert made.endswith("6 steps done\n")
+        assert made.endswith("7 steps done\n")
         assert "as the file says" in command("federation", "apply", str(folder / "tree.toml"))
 
         root = Story(["--credentials", str(folder / "root-state/admin.credentials")], capsys)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
 from tests.builders.migrated import a_bare_database
+from zonesched import conf as options
+from zonesched.errors import ConfigError
+from zonesched.services.zone import Zone
 from zonesched.store import schema, tables
 from zonesched.store.schema import SchemaState
 from zonesched.store.store import Store
@@ -91,14 +95,27 @@ def test_an_upgrade_of_a_current_database_keeps_its_rows(tmp_path: Path) -> None
     assert store.read(lambda tx: tx.execute(sa.select(tables.images.c.id)).scalars().all()) == ["i"]
 
 
-def test_a_database_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
+def test_a_database_of_a_later_version_is_refused_and_left_alone(tmp_path: Path) -> None:
     store = an_empty_store(tmp_path)
     schema.upgrade(store)
     store.write(lambda tx: tx.execute(sa.text("update alembic_version set version_num = '9999'")))
 
-    schema.upgrade(store)
+    with pytest.raises(ConfigError) as refused:
+        schema.upgrade(store)
 
+    assert all(text in refused.value.message for text in ("database_url", "9999", schema.revisions()[0]))
     assert schema.state(store) is SchemaState.AHEAD
+
+
+def test_a_zone_does_not_start_on_a_database_of_a_later_version(tmp_path: Path) -> None:
+    conf = options.load(overrides={"database_url": a_bare_database(tmp_path / "zone.sqlite")})
+    Zone.open(conf).stop()
+    store = Store.open(conf.database_url)
+    store.write(lambda tx: tx.execute(sa.text("update alembic_version set version_num = '9999'")))
+    store.close()
+
+    with pytest.raises(ConfigError, match="9999"):
+        Zone.open(conf)
 
 
 def a_filled_store_of(revision: str, folder: Path) -> Store:
@@ -125,15 +142,21 @@ def a_value(column: sa.Column[Any]) -> Any:
     return {str: "x", int: 7, float: 7.5, bool: True}[kind]
 
 
-LATER_TABLES = {"own_limits"}
-"""Tables that the first version did not have."""
+@cache
+def first_tables() -> frozenset[str]:
+    """Tables of the first version; the rows put into an earlier version are theirs, at least."""
+    with sa.create_engine("sqlite://").begin() as tx:
+        config = schema._config()
+        config.attributes["connection"] = tx
+        command.upgrade(config, "0001")
+        return frozenset(sa.inspect(tx).get_table_names())
 
 
 def rows_in(store: Store) -> dict[str, int]:
     """Columns of each table that the first version had."""
 
     def fn(tx: sa.Connection) -> dict[str, int]:
-        every = [t for t in tables.metadata.sorted_tables if t.name not in LATER_TABLES]
+        every = [t for t in tables.metadata.sorted_tables if t.name in first_tables()]
         return {t.name: tx.execute(sa.select(sa.func.count()).select_from(t)).scalar_one() for t in every}
 
     return store.read(fn)
@@ -151,7 +174,7 @@ def test_a_filled_database_of_an_earlier_version_is_brought_up_to_date(tmp_path:
     assert store.read(_differences) == []
     assert _rules(store) == _rules(direct)
     assert set(rows_in(store).values()) == {1}
-    for table in (t for t in tables.metadata.sorted_tables if t.name not in LATER_TABLES):
+    for table in (t for t in tables.metadata.sorted_tables if t.name in first_tables()):
         (row,) = store.read(lambda tx, table=table: tx.execute(sa.select(table)).mappings().all())
         assert all(row[c.name] is not None or c.nullable for c in table.columns)
 
@@ -167,6 +190,52 @@ def test_stored_traces_get_the_present_names_of_outcomes(tmp_path: Path, stored:
     schema.upgrade(store)
 
     assert store.read(lambda tx: tx.execute(sa.select(tables.reservations.c.why)).scalar_one()) == trace % now
+
+
+def test_renamed_columns_keep_their_values(tmp_path: Path) -> None:
+    store = a_filled_store_of("0007", tmp_path)
+
+    schema.upgrade(store)
+
+    for column, value in (
+        (tables.quota_overrides.c.hard_limit, 7),
+        (tables.reservations.c.wakes, 7),
+        (tables.instances.c.passthrough, "x"),
+    ):
+        assert store.read(lambda tx, column=column: tx.execute(sa.select(column)).scalar_one()) == value
+
+
+@pytest.mark.parametrize(
+    ("stored", "now"),
+    [
+        ("deleted_below", "deleted_in_child"),
+        ("lost_below", "lost_in_child"),
+        ("build_failed", "build_failed"),
+    ],
+)
+@pytest.mark.parametrize("table", [tables.instances, tables.placements])
+def test_stored_reasons_get_their_present_codes(
+    tmp_path: Path, table: sa.Table, stored: str, now: str
+) -> None:
+    store = a_filled_store_of("0007", tmp_path)
+    store.write(lambda tx: tx.execute(sa.update(table).values(reason=stored)))
+
+    schema.upgrade(store)
+
+    assert store.read(lambda tx: tx.execute(sa.select(table.c.reason)).scalar_one()) == now
+
+
+def test_stored_traces_get_the_present_name_of_the_step_of_free_slots(tmp_path: Path) -> None:
+    store = a_filled_store_of("0007", tmp_path)
+    stored = '{"steps":[{"filter":"room","code":"no_room","before":2,"after":1}],"name":"room"}'
+    store.write(lambda tx: tx.execute(sa.update(tables.reservations).values(why=stored)))
+
+    schema.upgrade(store)
+
+    (trace,) = store.read(lambda tx: tx.execute(sa.select(tables.reservations.c.why)).scalars().all())
+    assert trace == (
+        '{"steps":[{"filter":"free_slots","code":"no_free_slots","before":2,"after":1}],"name":"room"}'
+    )
 
 
 START = """

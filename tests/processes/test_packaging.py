@@ -45,7 +45,7 @@ class TestSamples:
             assert command("config", "sample", name, "--save", str(path)) == 0
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
             loaded = conf.load([str(path)])
-            keys |= {*loaded.build_plan_encryption_key, loaded.secret_encryption_key} - {""}
+            keys |= {*loaded.build_plan_encryption_key, *loaded.secret_encryption_key} - {""}
             lacks = [line for line in shortcomings(loaded) if "cannot seal" in line]
             assert bool(lacks) == (name == "root")
         assert len(keys) == {"root": 2, "leaf": 2}.get(name, 4)
@@ -114,7 +114,7 @@ def test_three_zones_are_joined_and_boot_by_the_commands_of_the_chapter(tmp_path
     assert len("".join((first, *rest)).splitlines()) == int(promised)
     ports = {"8790": free_port(), "8791": free_port(), "8792": free_port()}
     move = "".join(f"; s/{old}/{new}/" for old, new in ports.items())
-    first = re.sub(r"(?m)(--save (\w+\.conf))$", rf"\1; sed -i '{move[2:]}' \2", first)
+    first = re.sub(r"(?m)^(.* federation init)$", rf"\1; sed -i '{move[2:]}' *.conf", first)
     end = "trap 'kill $(jobs -p)' EXIT"
     admins = " && ".join(f"test -f {zone}-state/admin.credentials" for zone in ("root", "region", "leaf"))
     script = "\n".join(["set -e", end, first, f"until {admins}; do sleep 0.2; done", *rest])

@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 
 from zonesched.compute import launcher, process_table
+from zonesched.compute.desired_state import Desired, Observed, Power, RebootType
 from zonesched.compute.driver import DriverSettings, load_driver
-from zonesched.compute.instance_folder import InstanceFolder, Standing
-from zonesched.compute.machine import Built, Destroyed, DriverEvent, Failed, Key, Wanted
+from zonesched.compute.instance_folder import InstanceFolder, Status
+from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Failed, Key, Wanted
 from zonesched.compute.process import ProcessDriver, cpus_for
 from zonesched.compute.process_table import Process
 from zonesched.errors import ConfigError
@@ -87,7 +88,7 @@ class Bench:
         for pid in self.running():
             os.kill(pid, signal.SIGKILL)
         for driver in self._drivers:
-            for launched in driver._launched.values():
+            for launched in driver._launched:
                 launched.wait()
 
 
@@ -100,6 +101,10 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 def wanted(key: Key = A, *, is_active: bool = False, **flavor: int) -> Wanted:
     return Wanted(key, "h1", "my-name", flavor={"name": "small", **flavor}, is_active=is_active)
+
+
+def ended(key: Key, reason: str, generation: int = 0) -> Changed:
+    return Changed(key, Observed(generation, Power.STOPPED, reason))
 
 
 def run(bench: Bench, driver: ProcessDriver, one: Wanted | None = None) -> Process:
@@ -217,7 +222,7 @@ def test_what_is_destroyed_leaves_nothing(bench: Bench) -> None:
     bench.until(driver, Destroyed(A))
 
     assert process_table.members(process) == []
-    assert bench.at(A).standing() is Standing.ABSENT
+    assert bench.at(A).status() is Status.ABSENT
     assert list((bench.folder / "instances").glob("*.*")) == [bench.folder / "instances" / "agent.lock"]
 
 
@@ -234,11 +239,8 @@ def test_it_may_end_by_itself_when_it_is_asked_to(bench: Bench) -> None:
 def test_what_it_started_ends_with_it(bench: Bench) -> None:
     driver = bench.driver(*shell("sleep 600 & exec sleep 0.3"))
     process = run(bench, driver)
-    bench.until(driver, Failed(A, "process_ended"))
-    assert len(process_table.members(process)) == 1
 
-    driver.destroy(A)
-    bench.until(driver, Destroyed(A))
+    bench.until(driver, ended(A, "process_ended"))
 
     assert process_table.members(process) == []
 
@@ -263,7 +265,7 @@ def test_one_that_ends_by_itself_is_told_with_a_reason_once(bench: Bench, script
     driver = bench.driver(*shell(script))
     run(bench, driver)
 
-    bench.until(driver, Failed(A, reason))
+    bench.until(driver, ended(A, reason))
 
     assert (driver.poll(), driver.next_event_s()) == ([], float("inf"))
 
@@ -291,12 +293,191 @@ def test_a_later_attempt_waits_until_nothing_is_left_of_the_earlier_one(bench: B
 
     driver.spawn(wanted(A2))
     bench.told = list(driver.poll())
-    assert (bench.told, bench.at(A2).standing()) == ([], Standing.ABSENT)
+    assert (bench.told, bench.at(A2).status()) == ([], Status.ABSENT)
     driver.destroy(A)
 
     bench.until(driver, Destroyed(A), Built(A2))
     assert not process_table.is_alive(first)
     assert bench.running() == [bench.process(A2).pid]
+
+
+COUNTS_ITS_STARTS = "echo start >> starts; sleep 600 & exec sleep 600"
+
+
+def desired(generation: int, power: Power, reboots: int = 0, kind: RebootType = RebootType.SOFT) -> Desired:
+    return Desired(generation, power, reboots, kind)
+
+
+def reached(generation: int, power: Power, reason: str = "") -> Changed:
+    return Changed(A, Observed(generation, power, reason))
+
+
+def states(process: Process) -> set[str]:
+    """States of all processes of the session, as ps shows them."""
+    found: set[str] = set()
+    for pid in process_table.members(process):
+        found.add(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0])
+    return found
+
+
+class TestPower:
+    @pytest.fixture
+    def driver(self, bench: Bench) -> ProcessDriver:
+        driver = bench.driver(*shell(COUNTS_ITS_STARTS))
+        process = run(bench, driver)
+        bench.wait(lambda: len(process_table.members(process)) == 2)
+        return driver
+
+    def starts(self, bench: Bench) -> int:
+        return (bench.at(A).path / "disk/starts").read_text().count("start")
+
+    def test_a_stopped_instance_runs_nothing_and_starts_again_in_its_folder(
+        self, bench: Bench, driver: ProcessDriver
+    ) -> None:
+        driver.apply(A, desired(1, Power.STOPPED))
+        bench.until(driver, reached(1, Power.STOPPED))
+        assert (bench.running(), driver.next_event_s()) == ([], float("inf"))
+
+        driver.apply(A, desired(2, Power.RUNNING))
+        bench.until(driver, reached(2, Power.RUNNING))
+
+        bench.wait(lambda: self.starts(bench) == 2)
+        assert process_table.is_alive(bench.process(A))
+
+    def test_a_paused_instance_stops_with_all_it_started_and_goes_on(
+        self, bench: Bench, driver: ProcessDriver
+    ) -> None:
+        process = bench.process(A)
+
+        driver.apply(A, desired(1, Power.PAUSED))
+        bench.until(driver, reached(1, Power.PAUSED))
+        assert states(process) == {"T"}
+
+        driver.apply(A, desired(2, Power.RUNNING))
+        bench.until(driver, reached(2, Power.RUNNING))
+        assert "T" not in states(process)
+        assert bench.process(A) == process
+
+    @pytest.mark.parametrize("kind", list(RebootType))
+    def test_a_reboot_starts_it_once_more(
+        self, bench: Bench, driver: ProcessDriver, kind: RebootType
+    ) -> None:
+        before = bench.process(A)
+
+        driver.apply(A, desired(1, Power.RUNNING, 1, kind))
+        bench.until(driver, reached(1, Power.RUNNING))
+        driver.apply(A, desired(1, Power.RUNNING, 1, kind))
+        assert driver.poll() == []
+
+        bench.wait(lambda: self.starts(bench) == 2)
+        assert process_table.members(before) == []
+
+    def test_a_hard_reboot_asks_nobody(self, bench: Bench) -> None:
+        bench.settings = replace(bench.settings, stop_seconds=600.0)
+        driver = bench.driver(*shell(NEVER_ENDS_POLITELY))
+        before = run(bench, driver)
+
+        driver.apply(A, desired(1, Power.RUNNING, 1, RebootType.HARD))
+
+        bench.until(driver, reached(1, Power.RUNNING))
+        assert process_table.members(before) == []
+
+    def test_a_paused_instance_hears_that_it_must_end(self, bench: Bench) -> None:
+        bench.settings = replace(bench.settings, stop_seconds=600.0)
+        driver = bench.driver(*shell("trap 'exit 0' TERM; while :; do sleep 0.05; done"))
+        run(bench, driver)
+        driver.apply(A, desired(1, Power.PAUSED))
+        bench.until(driver, reached(1, Power.PAUSED))
+
+        driver.apply(A, desired(2, Power.STOPPED))
+
+        bench.until(driver, reached(2, Power.STOPPED))
+        assert bench.running() == []
+
+    def test_to_suspend_is_refused_with_its_reason(self, bench: Bench, driver: ProcessDriver) -> None:
+        driver.apply(A, desired(1, Power.SUSPENDED))
+
+        bench.until(driver, reached(1, Power.RUNNING, "suspend_unsupported"))
+        assert process_table.is_alive(bench.process(A))
+
+    def test_the_newest_state_wins_also_while_an_older_one_is_on_its_way(self, bench: Bench) -> None:
+        driver = bench.driver(*shell(NEVER_ENDS_POLITELY))
+        run(bench, driver)
+        driver.apply(A, desired(1, Power.STOPPED))
+        driver.poll()
+
+        driver.apply(A, desired(3, Power.PAUSED))
+        driver.apply(A, desired(2, Power.RUNNING))
+
+        bench.until(driver, reached(3, Power.PAUSED))
+
+    def test_one_that_ended_by_itself_is_not_started_until_asked(self, bench: Bench) -> None:
+        driver = bench.driver(*shell("test -e again && exec sleep 600; touch again; exec sleep 0.2"))
+        run(bench, driver)
+        bench.until(driver, ended(A, "process_ended"))
+
+        driver.apply(A, desired(1, Power.RUNNING))
+
+        bench.until(driver, reached(1, Power.RUNNING))
+
+    def test_a_start_that_fails_leaves_it_stopped_with_its_reason(
+        self, bench: Bench, driver: ProcessDriver
+    ) -> None:
+        driver.apply(A, desired(1, Power.STOPPED))
+        bench.until(driver, reached(1, Power.STOPPED))
+        form = bench.at(A).path / "wanted.json"
+        form.write_text(json.dumps({**json.loads(form.read_text()), "command": ["/no/such/command"]}))
+
+        driver.apply(A, desired(2, Power.RUNNING))
+
+        bench.until(driver, reached(2, Power.STOPPED, "process_not_started"))
+
+    def test_a_stopped_instance_is_destroyed(self, bench: Bench, driver: ProcessDriver) -> None:
+        driver.apply(A, desired(1, Power.STOPPED))
+        bench.until(driver, reached(1, Power.STOPPED))
+
+        driver.destroy(A)
+
+        bench.until(driver, Destroyed(A))
+        assert bench.at(A).status() is Status.ABSENT
+
+    @pytest.mark.parametrize("power", [Power.RUNNING, Power.PAUSED, Power.STOPPED])
+    def test_the_next_agent_finds_it_as_it_is(
+        self, bench: Bench, driver: ProcessDriver, power: Power
+    ) -> None:
+        driver.apply(A, desired(4, power, 2))
+        bench.until(driver, reached(4, power))
+
+        second = bench.driver()
+
+        assert second.found() == [A]
+        bench.until(second, Built(A, Observed(4, power)))
+        second.apply(A, desired(4, power, 2))
+        assert second.poll() == []
+
+    def test_an_agent_that_dies_at_any_step_of_a_reboot_reboots_once(self, bench: Bench) -> None:
+        for steps in range(12):
+            key = Key(f"r-{steps}", 1)
+            driver = bench.driver(*shell(COUNTS_ITS_STARTS))
+            driver.found()
+            run(bench, driver, wanted(key))
+            driver.apply(key, desired(1, Power.RUNNING, 1))
+            for _ in range(steps):
+                driver.poll()
+                time.sleep(0.002)  # Real processes end and start meanwhile, a step further each time.
+
+            second = bench.driver()
+            second.found()
+            bench.told = []
+            bench.wait(lambda d=second: bench.told.extend(d.poll()) or bench.told)
+            second.apply(key, desired(1, Power.RUNNING, 1))
+            bench.wait(lambda d=second, k=key: d.poll() or InstanceFolder(d._root, k).reached().generation)
+
+            starts = bench.at(key).path / "disk/starts"
+            bench.wait(lambda s=starts: s.read_text().count("start") == 2)
+            assert process_table.is_alive(bench.process(key))
+            second.destroy(key)
+            bench.wait(lambda d=second: d.poll())
 
 
 class TestAfterTheAgentDied:
@@ -318,7 +499,7 @@ class TestAfterTheAgentDied:
         second = bench.driver()
 
         assert second.found() == [A]
-        bench.until(second, Failed(A, "process_ended"))
+        bench.until(second, Built(A, Observed(0, Power.STOPPED, "process_ended")))
 
     def test_what_nobody_wants_any_more_is_destroyed(self, bench: Bench) -> None:
         process = run(bench, bench.driver())
@@ -340,7 +521,7 @@ class TestAfterTheAgentDied:
 
         second = bench.driver()
         second.found()
-        bench.until(second, Failed(A, "process_ended"))
+        bench.until(second, Built(A, Observed(0, Power.STOPPED, "process_ended")))
         second.destroy(A)
         bench.until(second, Destroyed(A))
 
@@ -358,7 +539,7 @@ class TestAfterTheAgentDied:
         second = bench.driver()
         second.found()
 
-        bench.until(second, Failed(A, "process_ended"))
+        bench.until(second, Built(A, Observed(0, Power.STOPPED, "process_ended")))
         record.write_text(text)
 
     def test_before_anything_was_started_it_starts_over(self, bench: Bench) -> None:

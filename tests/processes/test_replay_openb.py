@@ -27,7 +27,7 @@ from benchmarks.openb.replay import Record
 from benchmarks.openb.trace import CPU, GPU, MEMORY, Lifetime, Node, Shape, Task, TraceError
 from benchmarks.zone_trees.tree import parent_of
 from tests.builders.one_zone import a_form, a_zone, add_hosts, boot_on, put_place, sql
-from zonesched.store.placements import OnHost
+from zonesched.store.placements import ClaimedHost
 
 pytestmark = pytest.mark.sqlite
 
@@ -328,7 +328,7 @@ def test_the_checker_finds_a_claim_of_another_size_or_on_another_model(checked: 
 
 def test_the_checker_finds_an_instance_placed_twice(checked: Checked) -> None:
     uuid = checked.boot()
-    put_place(checked.zone, uuid, OnHost(checked.host_id, TAKES), number=2)
+    put_place(checked.zone, uuid, ClaimedHost(checked.host_id, TAKES), number=2)
     assert checked.findings().double_placed == (f"{uuid} on n0, n0",)
 
 

@@ -124,7 +124,7 @@ class TestLauncher:
             ("weight_classes = NoSuchWeigher", "NoSuchWeigher"),
             ("state_path = /dev/null/zone", "Option state_path: '/dev/null/zone' cannot be made"),
             ("database_url = nonsense", "Option database_url: the value is not accepted. Accepted: "),
-            ("database_url = nosuch://zone", "Option database_url: the value is not accepted. Accepted: "),
+            ("database_url = nosuch:///zone", "Option database_url: the value is not accepted. Accepted: "),
             ("database_url = sqlite:////dev/null/z.sqlite", "Option database_url: its folder cannot be made"),
             ("database_url = sqlite:////dev", "Option database_url: the database cannot be used"),
         ],

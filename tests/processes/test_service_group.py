@@ -79,7 +79,7 @@ class Direct:
 
     def beat(self) -> None:
         self.beats += 1
-        hosts.beat(self._zone, AGENT, "agent")
+        hosts.beat(self._zone.store, self._zone.heartbeats, AGENT, "agent")
 
     def fetch(self) -> Fetched:
         return Fetched(())

@@ -63,6 +63,16 @@ def test_a_word_that_it_does_not_know_is_refused_before_anything_is_installed(wo
     assert "./run_zone.sh demo" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("--port", "x"), ("--port=x",), ("process", "--hosts", "-3"), ("--hosts=",), ("demo", "--port", "x")],
+)
+def test_a_number_that_is_none_is_refused_before_anything_is_installed(words: tuple[str, ...]) -> None:
+    done = run_zone(*words)
+    assert done.returncode == 2
+    assert re.search(r"zonesched: --(port|hosts) takes a whole number, not '(x|-3|)'\n", done.stderr)
+
+
 class TestConfiguration:
     ZONE = DemoZone("nova", "", 0, DEFAULT_PORT, 5)
 

@@ -232,6 +232,7 @@ def test_malformed_http_is_refused_in_the_apis_form(zone: Zone, text: bytes, sta
             said += piece
     head, _, body = said.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 %d " % status)
+    assert head.count(b"-request-id: req-") == 2
     (fault,) = json.loads(body).values()
     assert (fault["code"], fault["error_code"]) == (status, code)
 

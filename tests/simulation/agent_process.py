@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from tests.simulation.baton import Process, ProcessDied
@@ -12,12 +13,28 @@ from tests.simulation.stage import Stage
 from zonesched.compute.agent import Agent, Rhythm
 from zonesched.compute.client import AgentClient
 from zonesched.compute.connection import ZoneConnection
+from zonesched.compute.desired_state import Desired
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import Key, Phase, ReportState
 
 RHYTHM = Rhythm(heartbeat_s=4.0, poll_s=3.0, first_retry_s=0.5, longest_retry_s=5.0)
+
+
+class CountingDriver(FakeDriver):
+    """The fake driver; `applied` counts the desired states that it has begun to apply, over all agents."""
+
+    def __init__(
+        self, settings: DriverSettings, clock: MachineClock, applied: Counter[tuple[Key, int]]
+    ) -> None:
+        super().__init__(settings, clock)
+        self._applied = applied
+
+    def apply(self, key: Key, desired: Desired) -> None:
+        before = self._applying.get(key)
+        super().apply(key, desired)
+        self._applied[key, desired.generation] += self._applying.get(key) is not before
 
 
 class AgentProcess(Process):
@@ -33,6 +50,7 @@ class AgentProcess(Process):
         secret: str,
         hosts: Sequence[InventoryHost],
         settings: DriverSettings,
+        applied: Counter[tuple[Key, int]],
         on_death: Callable[[AgentProcess], None],
     ) -> None:
         super().__init__(name)
@@ -41,7 +59,7 @@ class AgentProcess(Process):
         connection = ZoneConnection(url, "compute", secret, timeout_s=5.0)
         connection._session.mount("http://", Wire(stage.network, name, self._touch))
         client = AgentClient(connection, name)
-        self.agent = Agent(client, FakeDriver(settings, clock), clock, hosts, RHYTHM)
+        self.agent = Agent(client, CountingDriver(settings, clock, applied), clock, hosts, RHYTHM)
         self._clock = clock
 
     def work(self) -> None:
@@ -51,7 +69,16 @@ class AgentProcess(Process):
     def running(self) -> set[Key]:
         """Instances that run on its hosts."""
         local = self.agent.state.instances
-        return {key for key in local if local[key].phase is Phase.RUNNING}
+        return {key for key in local if local[key].phase is Phase.BUILT}
+
+    def seen(self) -> dict[tuple[str, int], tuple[int, str]]:
+        """Generation and power of each built instance, by uuid and attempt."""
+        local = self.agent.state.instances
+        return {
+            (key.uuid, key.attempt): (one.observed.generation, one.observed.power.value)
+            for key, one in local.items()
+            if one.phase is Phase.BUILT
+        }
 
     def has_unreported_builds(self) -> bool:
         """Tell whether it has fetched builds that it has not reported."""
@@ -62,7 +89,7 @@ class AgentProcess(Process):
     def may_run(self, is_out_of_reach: bool) -> set[Key]:
         """Instances that may run on its hosts; out of reach, that is all that it had begun to build."""
         local = self.agent.state.instances
-        phases = (Phase.BUILDING, Phase.RUNNING) if is_out_of_reach else (Phase.RUNNING,)
+        phases = (Phase.BUILDING, Phase.BUILT) if is_out_of_reach else (Phase.BUILT,)
         return {key for key in local if local[key].phase in phases}
 
     def die(self) -> None:

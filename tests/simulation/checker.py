@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.simulation.actions import Life, Seen, faults
+
 Rows = list[sqlite3.Row]
 Key = tuple[str, int]
 
@@ -21,7 +23,7 @@ OVER = ("confirmed", "gone", "failed", "released")
 LATE_FAILURES = ("build_failed", "build_timeout", "lost_by_host", "zone_lost")
 """Reasons that an instance may have for its ERROR after it was confirmed."""
 
-NEVER = ("deleted_below",)
+NEVER = ("deleted_in_child",)
 """Reasons of what nobody does here: to delete below what is wanted above."""
 
 ZONE_LOST = "zone_lost"
@@ -40,6 +42,8 @@ class ZoneRows:
     builds: Rows
     inventories: Rows
     groups: Rows
+    states: dict[str, sqlite3.Row]
+    actions: Rows
     child_names: dict[str, str]
     user_ids: dict[str, str]
 
@@ -68,13 +72,15 @@ class Promised:
 class Expected:
     """Expectations that the databases are compared with.
 
-    `running`: (uuid, attempt) by zone, as its agents have them. `removed`: zones whose parents have given
+    `running`: (uuid, attempt) by zone, as its agents have them. `seen`: likewise, the generation and power
+    that each observes of them. `removed`: zones whose parents have given
     them up. `without_agent`: zones whose agent never comes back. `affine`: groups that are to be together;
     `most_per_host`: of groups that are to be apart.
     """
 
     promised: Sequence[Promised]
     running: Mapping[str, set[Key]]
+    seen: Mapping[str, Mapping[Key, Seen]]
     removed: frozenset[str]
     without_agent: frozenset[str]
     affine: frozenset[str]
@@ -97,7 +103,25 @@ def inconsistencies(databases: Mapping[str, Path], expected: Expected) -> list[s
     lost = _lost(zones, expected.removed)
     found += _on_one_host(zones, lost)
     found += _policies(zones, expected, lost)
+    found += faults({zone.name: _life(zone, expected) for zone in zones.values()})
     return found
+
+
+def _life(zone: ZoneRows, expected: Expected) -> Life:
+    confirmed = [(key, row) for key, row in zone.places.items() if row["state"] == "confirmed"]
+    sent: defaultdict[str, set[str]] = defaultdict(set)
+    for (uuid, _), row in confirmed:
+        if row["child_id"] in zone.child_names:
+            sent[zone.child_names[row["child_id"]]].add(uuid)
+    return Life(
+        zone=zone.name,
+        statuses={uuid: row["status"] for uuid, row in zone.instances.items()},
+        states=zone.states,
+        actions=zone.actions,
+        hosted=[key for key, row in confirmed if row["kind"] == "host"],
+        sent=sent,
+        seen=None if zone.name in expected.without_agent else expected.seen.get(zone.name, {}),
+    )
 
 
 def _read(name: str, path: Path) -> ZoneRows:
@@ -117,6 +141,8 @@ def _read(name: str, path: Path) -> ZoneRows:
             builds=every("inbound_builds"),
             inventories=every("inventories"),
             groups=every("group_places"),
+            states={row["uuid"]: row for row in every("instance_states")},
+            actions=every("instance_actions"),
             child_names={row["id"]: row["name"] for row in every("children")},
             user_ids={row["name"]: row["id"] for row in every("users")},
         )

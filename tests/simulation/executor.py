@@ -73,7 +73,10 @@ class BatonExecutor:
         self._loops: list[BatonLoop] = []
 
     def gather(
-        self, calls: Sequence[tuple[Bulkhead, Callable[[], T]]], timeout_s: float
+        self,
+        calls: Sequence[tuple[Bulkhead, Callable[[], T]]],
+        timeout_s: float,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> list[Done[T] | Failed | Late]:
         waiter = self._baton.current
         assert waiter is not None

@@ -14,6 +14,7 @@ from tests.builders.clock import FakeClock
 from tests.builders.inline_executor import InlineExecutor
 from zonesched import conf as options
 from zonesched.model.caller import Role
+from zonesched.model.catalog import CatalogFlavor
 from zonesched.model.request_spec import Flavor, GroupPolicy
 from zonesched.model.views import ServerGroupForm
 from zonesched.seams import Clock
@@ -65,12 +66,15 @@ def _template() -> tuple[Path, dict[str, str]]:
     path = folder / "zone.sqlite"
     conf = options.load(overrides={"state_path": str(folder)})
     zone = Zone.open(conf, clock=FakeClock(), executor=InlineExecutor())
-    secrets = {name: users.create(zone, name, role, "project-1").secret for name, role in USERS.items()}
+    secrets = {
+        name: users.create(zone.store, zone.clock, name, role, "project-1").secret
+        for name, role in USERS.items()
+    }
     for name, (vcpus, ram_mb) in FLAVORS.items():
-        flavors.create(zone, Flavor(name, name, vcpus, ram_mb, 0))
+        flavors.create(zone.store, CatalogFlavor(Flavor(name, name, vcpus, ram_mb, 0)))
     admin = users.authenticate(zone, "admin", secrets["admin"])
     for name, (policy, most) in GROUPS.items():
-        server_groups.create(zone, admin, ServerGroupForm(name, policy, most))
+        server_groups.create(zone.store, zone.clock, zone.conf, admin, ServerGroupForm(name, policy, most))
     zone.stop()
     rows = sqlite3.connect(path)
     with rows:

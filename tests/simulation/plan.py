@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from zonesched.compute.inventory import InventoryHost
@@ -29,6 +29,33 @@ class ZonePlan:
 
 
 @dataclass(frozen=True)
+class ActionPlan:
+    """One action, `after_s` after its boot was accepted, on the instance of this number, or on all."""
+
+    after_s: float
+    number: int
+    body: str
+
+    @property
+    def on_all(self) -> bool:
+        return self.number < 0
+
+
+ACTIONS = (
+    "os-stop",
+    "os-start",
+    "os-stop",
+    "os-start",
+    "pause",
+    "unpause",
+    "suspend",
+    "resume",
+    "SOFT",
+    "HARD",
+)
+
+
+@dataclass(frozen=True)
 class BootPlan:
     """One boot: `at_s` after the storm begins, in a zone, of so many; `group` is a group's name.
 
@@ -43,6 +70,7 @@ class BootPlan:
     together: bool = False
     group: str = ""
     delete_after_s: Sequence[float] = ()
+    actions: Sequence[ActionPlan] = ()
 
     @property
     def least(self) -> int:
@@ -71,7 +99,7 @@ def plan_of(seed: int) -> Plan:
         boots += _crowd(draw, zones)
     return Plan(
         zones=tuple(zones),
-        boots=tuple(sorted(boots, key=lambda boot: boot.at_s)),
+        boots=tuple(_with_actions(seed, sorted(boots, key=lambda boot: boot.at_s))),
         options={
             "select_alternates": draw.choice((0, 1, 3)),
             "max_attempts": draw.choice((2, 3)),
@@ -199,6 +227,20 @@ def _crowd(draw: random.Random, zones: Sequence[ZonePlan]) -> Iterator[BootPlan]
             min_count=draw.choice((1, count)),
             group=group,
         )
+
+
+def _with_actions(seed: int, boots: Sequence[BootPlan]) -> Iterator[BootPlan]:
+    """Let the users of half of the boots act on them, in runs of actions on few instances."""
+    draw = random.Random(f"actions/{seed}")
+    for boot in boots:
+        actions: list[ActionPlan] = []
+        for _ in range(draw.choice((0, 1, 2, 3))):
+            number = draw.choice((-1, -1, 0, 1))
+            at_s = draw.uniform(1.0, 14.0)
+            for _ in range(draw.choice((2, 3, 5))):
+                actions.append(ActionPlan(at_s, number, draw.choice(ACTIONS)))
+                at_s += draw.choice((0.0, 0.1, 1.0, 4.0))
+        yield replace(boot, actions=tuple(sorted(actions, key=lambda action: action.after_s)))
 
 
 def _moment(draw: random.Random) -> float:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
-from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 
+from tests.builders.stores import open_store
 from tests.simulation.agent_process import AgentProcess
 from tests.simulation.clock import MachineClock
 from tests.simulation.furniture import furnished
@@ -20,10 +20,10 @@ from tests.simulation.stage import Stage
 from tests.simulation.zone_process import ZoneProcess
 from zonesched import conf as options
 from zonesched.compute.driver import DriverSettings
+from zonesched.compute.machine import Key
 from zonesched.model.views import ChildForm
 from zonesched.services.audit import repair
 from zonesched.services.children import children
-from zonesched.store.store import Store
 
 TIMES = {
     "boot_lease": 8.0,
@@ -50,9 +50,6 @@ AWAY_S = (2.0, 2.0, 20.0)
 
 START_S = 5.0
 """After so long a new process has done all its background work once."""
-
-_STATEMENTS: dict[Any, Any] = {}
-"""Compiled once for all zones of all seeds: every engine would compile the same statements again."""
 
 
 class Site:
@@ -87,7 +84,8 @@ class Site:
         made = furnished(self.path, self.clock)
         self.secrets = made.secrets
         self.groups = made.groups
-        self._engine = _engine(made.url)
+        self._applied: Counter[tuple[Key, int]] = Counter()
+        self._engine = open_store(made.url).engine
         self._conf: options.Conf | None = None
         stage.network.register(self.name, self.url)
 
@@ -177,9 +175,23 @@ class Site:
                 url=self.url,
                 secret=self.secrets["compute"],
                 hosts=self.hosts,
-                settings=DriverSettings(self.plan.build_s, self.plan.failure_rate, self.name),
+                settings=DriverSettings(
+                    build_seconds=self.plan.build_s,
+                    failure_rate=self.plan.failure_rate,
+                    seed=self.name,
+                    action_seconds=self.plan.build_s / 2,
+                ),
+                applied=self._applied,
                 on_death=lambda _: None,
             )
+
+    def applied_twice(self) -> list[str]:
+        """P9: the effect of an action happens once, whatever agent it is that acts."""
+        return [
+            f"P9 {self.name}: generation {generation} of {key.uuid} was applied {count} times"
+            for (key, generation), count in self._applied.items()
+            if count > 1
+        ]
 
     def restart_agent(self) -> None:
         """Variant of `start_agent` during the storm."""
@@ -223,14 +235,3 @@ class Site:
                 }
             )
         return self._conf
-
-
-def _engine(url: str) -> Engine:
-    engine = Store.open(url).engine
-
-    @sa.event.listens_for(engine, "connect")
-    def _(connection: Any, _record: Any) -> None:
-        # Processes die here, machines do not: nothing waits for the disk.
-        connection.execute("PRAGMA synchronous=OFF")
-
-    return engine.execution_options(compiled_cache=_STATEMENTS)

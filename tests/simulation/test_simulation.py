@@ -18,7 +18,7 @@ from zonesched.compute import machine
 from zonesched.model.placement import PlacementState
 from zonesched.services.audit import repair
 from zonesched.services.boot import boot_progress
-from zonesched.store import placements
+from zonesched.store import instance_actions, instance_states, placements
 
 pytestmark = pytest.mark.once
 
@@ -76,26 +76,38 @@ def agents_end_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine._Draft, "_let_go", lambda self, key: None)
 
 
+def actions_reach_their_end_unnoticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instance_actions, "reached", lambda tx, generations, now: None)
+
+
+def children_are_told_no_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instance_states, "due_to_tell", lambda tx, now, busy, most: [])
+
+
 def nothing_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repair, "run", lambda zone: [])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("plant", "promise"),
+    ("plant", "promise", "likely"),
     [
-        (entries_are_never_used_up, "P5"),
-        (an_unanswered_confirm_counts_as_refused, "P2"),
-        (agents_end_nothing, "P2"),
-        (nothing_is_repaired, "repair"),
+        (entries_are_never_used_up, "P5", 3),
+        (an_unanswered_confirm_counts_as_refused, "P2", 10),
+        (agents_end_nothing, "P2", 1),
+        (actions_reach_their_end_unnoticed, "P9", 0),
+        (children_are_told_no_state, "P9", 0),
+        (nothing_is_repaired, "repair", 1),
     ],
 )
 def test_a_planted_bug_is_found(
-    monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None], promise: str
+    monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None], promise: str, likely: int
 ) -> None:
+    """One of 100 seeds finds it; a seed that has found it before is played first."""
     plant(monkeypatch)
 
-    found = next((outcome.wrong for outcome in map(simulate, range(100)) if outcome.wrong), ())
+    played = map(simulate, (likely, *(seed for seed in range(100) if seed != likely)))
+    found = next((outcome.wrong for outcome in played if outcome.wrong), ())
 
     assert any(line.startswith(promise) for line in found)
 
@@ -106,6 +118,7 @@ def test_a_planted_bug_is_found(
     [
         ("old lease still writes", "lease z"),
         ("confirm on own authority", "IllegalMove"),
+        ("confirm answered for a child", "is confirmed in"),
         ("anti-affinity off by one", "group z"),
         ("holds are never reaped", "over and still there"),
     ],

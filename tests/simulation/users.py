@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -36,6 +37,10 @@ class Promise:
 
 class Refused(Exception):
     """The zone has answered, and what it says is no passing trouble."""
+
+
+class Illegal(Exception):
+    """The instance's status does not take the action."""
 
 
 class Users:
@@ -111,8 +116,12 @@ class Users:
         self.busy += 1
 
         def work() -> None:
-            fn()
-            self.busy -= 1
+            try:
+                fn()
+            except Refused as error:
+                self.wrong.append(f"a user was refused: {error}")
+            finally:
+                self.busy -= 1
 
         self._stage.baton.spawn(self._process, name, work)
 
@@ -122,6 +131,8 @@ class Users:
     def _live(self, boot: BootPlan, number: int) -> None:
         try:
             promise = self._boot(boot, number)
+            if boot.actions:
+                self._begin(f"act-{number}", partial(self._act_some, promise))
             self._delete_some(promise)
         except Refused as error:
             self.wrong.append(f"a user was refused: {error}")
@@ -160,6 +171,24 @@ class Users:
             if number < len(instances):
                 self._delete(promise, instances[number])
 
+    def _act_some(self, promise: Promise) -> None:
+        started_at = self._stage.baton.now
+        for action in promise.boot.actions:
+            self._stage.baton.pause(max(0.0, started_at + action.after_s - self._stage.baton.now))
+            is_reboot = action.body in ("SOFT", "HARD")
+            body = {"reboot": {"type": action.body}} if is_reboot else {action.body: None}
+            if action.on_all:
+                self._act(promise, f"/reservations/{promise.reservation_id}/action", body)
+                continue
+            instances = self._instances(promise)
+            if action.number < len(instances):
+                self._act(promise, f"/servers/{instances[action.number]}/action", body)
+
+    def _act(self, promise: Promise, path: str, body: Any) -> None:
+        """Act until there is an answer; an action that is illegal by then is none of a fault."""
+        with suppress(Illegal):
+            self._insist(self._sites[promise.zone], "POST", path, body, may_be_gone=True)
+
     def _delete_all(self, promise: Promise) -> None:
         for uuid in self._instances(promise):
             if uuid not in promise.deleted:
@@ -193,6 +222,8 @@ class Users:
             if answer is not None and answer.status_code < 500 and answer.status_code != 429:
                 if may_be_gone and answer.status_code == 404:
                     return answer
+                if answer.status_code == 409 and path.endswith("/action"):
+                    raise Illegal(path)
                 raise Refused(f"{method} {path}: {answer.status_code} {answer.raw.read()!r}")
             self._stage.baton.pause(self._stage.storm.random.uniform(0.5, 2.0))
 

@@ -66,7 +66,8 @@ class World:
             wrong = self._come_to_rest(self.stage.baton.now)
         if not wrong and self.stage.seed % 4 == 1:
             wrong = self._spoil_and_repair()
-        return [*self.users.wrong, *self.forger.wrong, *self.guard.wrong, *wrong]
+        twice = [line for site in self.sites.values() for line in site.applied_twice()]
+        return [*self.users.wrong, *self.forger.wrong, *self.guard.wrong, *twice, *wrong]
 
     def close(self) -> None:
         """End all that still runs, and give the databases back."""
@@ -270,10 +271,13 @@ class World:
     def _wrong_now(self) -> list[str]:
         if self.users.busy:
             return ["users still wait for answers"]
-        running = {
-            name: {(key.uuid, key.attempt) for key in site.agent.running()}
+        agents = {
+            name: site.agent
             for name, site in self.sites.items()
             if site.agent is not None and not site.is_agent_lost
+        }
+        running = {
+            name: {(key.uuid, key.attempt) for key in agent.running()} for name, agent in agents.items()
         }
         promised = [
             Promised(p.zone, p.reservation_id, p.boot.count, p.boot.least, frozenset(p.deleted))
@@ -283,6 +287,7 @@ class World:
         expected = Expected(
             promised=promised,
             running=running,
+            seen={name: agent.seen() for name, agent in agents.items()},
             removed=frozenset(self.users.removed),
             without_agent=frozenset(name for name, site in self.sites.items() if site.is_agent_lost),
             affine=frozenset(site.groups["affinity"] for site in sites),

@@ -67,14 +67,14 @@ class ZoneInProcess:
         return ZoneIdentity()
 
     def beat(self) -> None:
-        hosts.beat(self._zone, self._caller, "agent")
+        hosts.beat(self._zone.store, self._zone.heartbeats, self._caller, "agent")
 
     def fetch(self) -> Fetched:
-        found = hosts.desired(self._zone, self._caller, "agent")
+        found = hosts.desired(self._zone.store, self._zone.heartbeats, self._caller, "agent")
         wanted = tuple(
             Wanted(Key(d.uuid, d.attempt), d.host, is_active=d.status.value == "ACTIVE") for d in found
         )
-        releasing = hosts.releasing(self._zone, self._caller, "agent")
+        releasing = hosts.releasing(self._zone.store, self._zone.heartbeats, self._caller, "agent")
         return Fetched(wanted, tuple(Key(*one) for one in releasing))
 
     def report(self, reports: Sequence[Report]) -> None:

@@ -118,7 +118,7 @@ def test_each_is_a_step_before_the_filters_with_a_code_of_its_own() -> None:
         ("query_placement_for_availability_zone", "outside_aggregates_of_zone", 2, 1),
         ("enable_isolated_aggregate_filtering", "isolated_aggregate", 1, 1),
         ("ComputeFilter", "host_not_available", 1, 1),
-        ("room", "no_room", 1, 1),
+        ("free_slots", "no_free_slots", 1, 1),
     ]
 
 

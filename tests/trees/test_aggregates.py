@@ -29,10 +29,10 @@ def zone(tmp_path: Path) -> Zone:
 
 def an_aggregate(zone: Zone, name: str = "a1", host: str = "", **metadata: str) -> str:
     """A new aggregate with one host; its number."""
-    number = str(services.create(zone, name, None).number)
-    services.change(zone, number, metadata=metadata)
+    number = str(services.create(zone.store, zone.clock, name, None).number)
+    services.change(zone.store, zone.clock, zone.wake, number, metadata=metadata)
     if host:
-        services.add_host(zone, number, host)
+        services.add_host(zone.store, zone.wake, number, host)
     return number
 
 
@@ -118,15 +118,15 @@ class TestCapacity:
         seen = []
 
         number = an_aggregate(zone, "fast", cpu_allocation_ratio="4.0")
-        services.add_host(zone, number, "h1")
+        services.add_host(zone.store, zone.wake, number, "h1")
         seen.append(in_memory(zone, one))
         an_aggregate(zone, "slow", "h1", cpu_allocation_ratio="2.0")
         seen.append(in_memory(zone, one))
-        services.change(zone, number, metadata={"cpu_allocation_ratio": "1.5"})
+        services.change(zone.store, zone.clock, zone.wake, number, metadata={"cpu_allocation_ratio": "1.5"})
         seen.append(in_memory(zone, one))
-        services.change(zone, number, metadata={"cpu_allocation_ratio": None})
+        services.change(zone.store, zone.clock, zone.wake, number, metadata={"cpu_allocation_ratio": None})
         seen.append(in_memory(zone, one))
-        services.remove_host(zone, "2", "h1")
+        services.remove_host(zone.store, zone.wake, "2", "h1")
         seen.append(in_memory(zone, one))
 
         assert seen == [32, 16, 12, 16, 8]
@@ -154,9 +154,9 @@ class TestCapacity:
         for _ in range(6):
             boot_on(zone, one, {"VCPU": 1})
 
-        services.remove_host(zone, number, "h1")
+        services.remove_host(zone.store, zone.wake, number, "h1")
         shrunk = (take(zone, one, 1), in_the_row(zone, one).shrunk_used, audit.run(zone))
-        services.add_host(zone, number, "h1")
+        services.add_host(zone.store, zone.wake, number, "h1")
 
         assert shrunk == (0, 6, [])
         assert (take(zone, one, 9), in_the_row(zone, one).shrunk_used) == (2, 0)
@@ -175,7 +175,7 @@ class TestCapacity:
         number = an_aggregate(zone, "a", "h1")
         before = {row.id: row.changed_seq for row in sql(zone, "select id, changed_seq from hosts")}
 
-        services.change(zone, number, metadata={"kind": "ssd"})
+        services.change(zone.store, zone.clock, zone.wake, number, metadata={"kind": "ssd"})
 
         after = {row.id: row.changed_seq for row in sql(zone, "select id, changed_seq from hosts")}
         assert (after[one] > before[one], after[two] == before[two]) == (True, True)
@@ -189,7 +189,13 @@ class TestCapacity:
         number = an_aggregate(zone, "a", "h1")
 
         with caplog.at_level(logging.WARNING):
-            services.change(zone, number, metadata={"cpu_allocation_ratio": "much", "kind": "x"})
+            services.change(
+                zone.store,
+                zone.clock,
+                zone.wake,
+                number,
+                metadata={"cpu_allocation_ratio": "much", "kind": "x"},
+            )
             add_hosts(zone, a_form("h1", VCPU=5))
 
         assert [record.getMessage() for record in caplog.records] == [
@@ -220,11 +226,11 @@ class TestAvailabilityZone:
         (one,) = add_hosts(zone, a_form("h1"))
         reported = self.zone_of(zone, one)
         an_aggregate(zone, "plain", "h1")
-        number = str(services.create(zone, "east", "az-east").number)
+        number = str(services.create(zone.store, zone.clock, "east", "az-east").number)
 
-        services.add_host(zone, number, "h1")
+        services.add_host(zone.store, zone.wake, number, "h1")
         added = self.zone_of(zone, one)
-        services.remove_host(zone, number, "h1")
+        services.remove_host(zone.store, zone.wake, number, "h1")
 
         assert (reported, added, self.zone_of(zone, one)) == ("az1", "az-east", "az1")
 

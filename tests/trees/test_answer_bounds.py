@@ -11,7 +11,7 @@ import pytest
 
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Replace
-from zonesched.model.build_plan import LocalPlace
+from zonesched.model.place import LocalPlace
 from zonesched.model.request_spec import Flavor, Image, Policy, RequestSpec
 from zonesched.services.select import select
 from zonesched.zones import answer_bounds

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.builders.tree import Node, Tree
+from zonesched.api.microversion import NEWEST, OLDEST
 from zonesched.api.urls import URLS
 from zonesched.model.caller import Role
 from zonesched.services.catalog import users
@@ -23,7 +24,7 @@ UUID = "00000000-0000-4000-8000-00000000dead"
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     node = Tree(tmp_path_factory.mktemp("app")).add("leaf", max_body_bytes=4096)
-    node.secrets["parent"] = users.create(node.zone, "parent", Role.PARENT, "").secret
+    node.secrets["parent"] = users.create(node.zone.store, node.zone.clock, "parent", Role.PARENT, "").secret
     yield node
     node.zone.stop()
 
@@ -42,7 +43,7 @@ def test_every_answer_carries_a_request_id_and_the_version(node: Node, path: str
     headers = node.client().get(path).headers
     assert headers["x-openstack-request-id"].startswith("req-")
     assert headers["x-openstack-request-id"] == headers["x-compute-request-id"]
-    assert headers["OpenStack-API-Version"] == "compute 2.1"
+    assert headers["OpenStack-API-Version"].startswith("compute 2.")
     assert "Server" not in headers
 
 
@@ -99,7 +100,7 @@ def test_a_bad_body_has_a_stable_code(node: Node, body: bytes, status: int, code
 
 
 def test_an_unknown_parameter_is_named(node: Node) -> None:
-    reply = node.client().get("/servers?colour=red")
+    reply = node.client().get("/reservations?colour=red")
     assert (reply.status, fault_of(reply)["field"]) == (400, "colour")
 
 
@@ -123,21 +124,21 @@ def test_a_crash_is_told_by_its_id_only(
 def test_versions_are_found_at_the_root(node: Node) -> None:
     (version,) = node.client("").get("/").json["versions"]
     assert (version["id"], version["status"]) == ("v2.1", "CURRENT")
-    assert (version["version"], version["min_version"]) == ("2.1", "2.1")
+    assert (version["version"], version["min_version"]) == (str(NEWEST), str(OLDEST))
     assert version["links"][0] == {"rel": "self", "href": "http://localhost/v2.1/"}
 
 
 @pytest.mark.parametrize("path", ["/v2.1/", "/v2.1"])
 def test_a_version_describes_itself(node: Node, path: str) -> None:
     version = node.client("").get(path).json["version"]
-    assert (version["version"], version["min_version"]) == ("2.1", "2.1")
+    assert (version["version"], version["min_version"]) == (str(NEWEST), str(OLDEST))
     assert version["media-types"][0]["base"] == "application/json"
 
 
 @pytest.mark.parametrize("prefix", ["", "/v2.1"])
 def test_the_description_is_served_at_both_mounts(node: Node, prefix: str) -> None:
     document = node.client("").get(f"{prefix}/openapi.json").json
-    assert {route.path for route in URLS} == set(document["paths"])
+    assert {route.url for route in URLS} == set(document["paths"])
 
 
 def test_a_zone_says_that_it_lives_and_is_ready(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:

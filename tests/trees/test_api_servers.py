@@ -25,8 +25,8 @@ def tree(tmp_path: Path) -> Tree:
     flavor = {"id": "f1", "name": "small", "vcpus": 1, "ram": 512, "disk": 5}
     assert node.client().post("/flavors", {"flavor": flavor}).status == 200
     assert node.client().post("/images", {"image": {"id": "i1", "name": "linux"}}).status == 201
-    node.secrets["parent"] = users.create(node.zone, "parent", Role.PARENT, "").secret
-    stranger = users.create(node.zone, "stranger", Role.MEMBER, "project-2")
+    node.secrets["parent"] = users.create(node.zone.store, node.zone.clock, "parent", Role.PARENT, "").secret
+    stranger = users.create(node.zone.store, node.zone.clock, "stranger", Role.MEMBER, "project-2")
     node.secrets["stranger"] = stranger.secret
     return tree
 
@@ -115,7 +115,7 @@ def test_a_key_has_a_form(node: Node, key: str) -> None:
         ({"filters": ["NoSuchFilter"]}, "filters"),
         ({"availability_zone": "nova:host-1"}, "availability_zone"),
         ({"personality": []}, "personality"),
-        ({"block_device_mapping_v2": [{}]}, "block_device_mapping_v2"),
+        ({"block_device_mapping_v2": [{}]}, "block_device_mapping_v2.0.source_type"),
     ],
 )
 def test_a_boot_that_cannot_be_honoured_creates_nothing(
@@ -170,7 +170,7 @@ def test_a_server_is_shown_in_openstacks_shape(tree: Tree, node: Node) -> None:
     assert server["tenant_id"] == "project-1"
     assert {key: server[key] for key in kept} == kept
     assert server["config_drive"] == "True"
-    assert (server["flavor"]["id"], server["image"]["id"]) == ("f1", "i1")
+    assert (server["flavor"]["original_name"], server["image"]["id"]) == ("small", "i1")
     assert len(server["hostId"]) == 56
     assert server["OS-EXT-AZ:availability_zone"] == "az1"
     assert {"OS-EXT-STS:vm_state", "OS-EXT-STS:task_state", "OS-EXT-STS:power_state"} <= set(server)
@@ -180,7 +180,7 @@ def test_a_server_is_shown_in_openstacks_shape(tree: Tree, node: Node) -> None:
 def test_a_server_without_an_image_is_shown_so(node: Node) -> None:
     made = node.client("member").post("/servers", {"server": {"name": "w", "flavorRef": "small"}})
     shown = node.client("member").get(f"/servers/{made.json['server']['id']}").json["server"]
-    assert (shown["image"], shown["flavor"]["id"]) == ("", "f1")
+    assert (shown["image"], shown["flavor"]["original_name"]) == ("", "small")
 
 
 def test_only_the_zones_admin_sees_the_host(tree: Tree, node: Node) -> None:
@@ -260,6 +260,16 @@ def test_another_projects_instance_as_marker_is_the_same_as_an_unknown_one(node:
         assert other.json["badRequest"]["error_code"] == "marker_unknown"
     assert node.client("member").get(f"/servers?marker={theirs}").status == 200
     assert node.client().get(f"/servers?all_tenants=1&marker={theirs}").status == 200
+
+
+def test_another_projects_boot_as_marker_is_the_same_as_an_unknown_one(node: Node) -> None:
+    body = a_body(return_reservation_id=True)
+    theirs = node.client("member").post("/servers", body).json["reservation_id"]
+    unknown, other = (node.client("stranger").get(f"/reservations?marker={id}") for id in (UUID, theirs))
+    assert (other.status, other.json) == (unknown.status, unknown.json)
+    assert other.json["badRequest"]["error_code"] == "marker_unknown"
+    assert node.client("member").get(f"/reservations?marker={theirs}").status == 200
+    assert node.client().get(f"/reservations?all_tenants=1&marker={theirs}").status == 200
 
 
 def test_a_delete_answers_once(tree: Tree, node: Node) -> None:

@@ -37,7 +37,7 @@ LIAR = "http://127.0.0.1:7999"
 def zone_json(tree: Tree, child: str, **changes: Any) -> dict[str, Any]:
     """Body with which an admin adds a zone of the tree to its root."""
     below = tree.nodes[child]
-    secret = users.create(below.zone, "above", Role.PARENT, "-").secret
+    secret = users.create(below.zone.store, below.zone.clock, "above", Role.PARENT, "-").secret
     return {"name": child, "api_url": below.url, "username": "above", "password": secret} | changes
 
 
@@ -51,7 +51,10 @@ def blob_sizes(tree: Tree, *names: str) -> list[int]:
 
 
 def states(tree: Tree, name: str) -> list[tuple[str, str]]:
-    return [(c.state, c.last_error) for c in children.list_children(tree.nodes[name].zone)]
+    return [
+        (c.state, c.last_error)
+        for c in children.list_children(tree.nodes[name].zone.store, tree.nodes[name].zone.children)
+    ]
 
 
 # -- added and changed -------------------------------------------------------------------------------------
@@ -74,13 +77,13 @@ def test_a_child_is_refused_when_it_is_moved_to_where_blobs_do_not_fit(tmp_path:
     tree.add("root", build_plan_blob_size=512)
     tree.add("leaf", parent="root")
     tree.add("large", build_plan_blob_size=1024)
-    (before,) = children.list_children(tree.nodes["root"].zone)
+    (before,) = children.list_children(tree.nodes["root"].zone.store, tree.nodes["root"].zone.children)
     moved = zone_json(tree, "large", weight_scale=2.0)
 
     answer = tree.nodes["root"].client().call("PUT", f"/zones/{before.id}", {"zone": moved})
 
     assert fault_of(answer) == (400, "child_blob_too_large", "zone.api_url")
-    assert children.list_children(tree.nodes["root"].zone) == [before]
+    assert children.list_children(tree.nodes["root"].zone.store, tree.nodes["root"].zone.children) == [before]
 
 
 def test_a_zone_is_not_its_own_child(tmp_path: Path) -> None:
@@ -133,7 +136,7 @@ def test_what_a_child_offered_while_it_was_removed_still_finds_room(tmp_path: Pa
     leaf = tree.add("leaf", hosts_=[a_host("h1")])
     child_id = tree.join("region", "leaf")
     tree.poll()
-    parent = users.create(region.zone, "above", Role.PARENT, "-")
+    parent = users.create(region.zone.store, region.zone.clock, "above", Role.PARENT, "-")
     region.secrets["above"] = parent.secret
 
     def removed_meanwhile(environ: Any, start: Any) -> Any:
@@ -145,7 +148,7 @@ def test_what_a_child_offered_while_it_was_removed_still_finds_room(tmp_path: Pa
     answer = region.client("above").post("/zones/select", {"version": 1, "request_spec": spec})
 
     assert (answer.status, len(answer.json["weights"])) == (200, 2)
-    assert children.list_children(region.zone) == []
+    assert children.list_children(region.zone.store, region.zone.children) == []
 
 
 def test_a_child_that_grows_too_large_goes_offline_and_says_why(tmp_path: Path) -> None:

@@ -51,7 +51,9 @@ def test_a_child_that_another_process_has_removed_is_given_nothing_more(
     # given two processes of a zone: one of them works, and still knows the child that the other removes
     working = tree.nodes[parent]
     tree.restart(parent)
-    (child_id,) = [c.id for c in children.list_children(working.zone) if c.name == child]
+    (child_id,) = [
+        c.id for c in children.list_children(working.zone.store, working.zone.children) if c.name == child
+    ]
     children.remove(tree.nodes[parent].zone, child_id)
     tree.nodes[parent] = working
     tree.network.mount(working.url, working.app)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.builders.boots import a_small_tree, boot, counts, rows
+from tests.builders.boots import FLAVOR, a_small_tree, boot, counts, rows
 from tests.builders.crashes import heal, inconsistencies
-from tests.builders.one_zone import a_zone, put_instance, put_place, put_reservation
+from tests.builders.one_zone import a_zone, put_instance, put_place, put_reservation, sql
 from tests.builders.sealed_builds import UUID, Attempted, Stage, larger, offered
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead, Tamper
@@ -20,7 +20,7 @@ from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services import background
 from zonesched.services.boot.boot_progress import Progress, Step, next_step
 from zonesched.store.instances import Instance
-from zonesched.store.placements import InChild, OnHost, Placement
+from zonesched.store.placements import AskedChild, ClaimedHost, Placement
 from zonesched.store.reservations import ReservationState
 
 
@@ -97,16 +97,23 @@ def test_a_reservation_is_for_one_request(stage: Stage) -> None:
 
 
 def test_an_instance_of_another_parent_takes_no_build(stage: Stage) -> None:
+    # Given
     first = stage.send(stage.good())
     assert first.json["builds"][0]["state"] == "held"
     stage.tree.clock.advance(31)
     background.reap(stage.tree.nodes["leaf"].zone)
     blob = offered(stage.tree, "leaf", "stranger", stage.spec)[0]
+    (before,) = sql(stage.tree.nodes["leaf"].zone, "SELECT * FROM instances")
 
+    # When
     answer = stage.send(Attempted(blob, stage.spec, attempt=2, user="stranger"))
 
-    assert (answer.status, answer.json["badRequest"]["error_code"]) == (400, "blob_refused")
+    # Then: it goes to an instance of its own
+    assert answer.json["builds"][0]["state"] == "held"
     assert stage.send(stage.good()).json["builds"][0]["state"] == "gone"
+    after = sql(stage.tree.nodes["leaf"].zone, "SELECT * FROM instances")
+    assert len(after) == 2
+    assert before in after
 
 
 def test_a_later_attempt_waits_for_the_end_of_the_earlier_one(stage: Stage) -> None:
@@ -183,6 +190,51 @@ def test_a_boot_whose_offers_nobody_holds_for_want_of_answers_ends_saying_so(tmp
     assert selects_sent(tree, "region") == 3
     assert counts(tree, reservation_id) == {"ERROR": 20}
     assert errors_of(tree, reservation_id) == ["no_valid_host_incomplete"]
+
+
+def a_tree_that_grew(folder: Path) -> Tree:
+    """Root and region without hosts, polled; the region has got a leaf since."""
+    tree = Tree(folder)
+    tree.add("root")
+    tree.add("region", parent="root")
+    tree.poll()
+    tree.add("leaf", parent="region", hosts_=[a_host("l1")])
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+    return tree
+
+
+def test_a_boot_ends_as_incomplete_while_a_new_zone_below_has_not_reported(tmp_path: Path) -> None:
+    tree = a_tree_that_grew(tmp_path)
+
+    reservation_id = boot(tree, num_instances=1)
+    for _ in range(8):
+        tree.settle(1)
+        tree.clock.advance(5.0)
+
+    assert errors_of(tree, reservation_id) == ["no_valid_host_incomplete"]
+
+
+def test_hosts_that_a_child_got_since_its_last_poll_are_found(tmp_path: Path) -> None:
+    tree = a_tree_that_grew(tmp_path)
+    tree.nodes["region"].zone.children.poll()
+
+    reservation_id = boot(tree, num_instances=1)
+    tree.settle(1)
+
+    assert (counts(tree, reservation_id), len(rows(tree, "leaf"))) == ({"BUILD": 1}, 1)
+
+
+def test_a_child_without_hosts_says_so_itself(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    tree.add("root")
+    tree.add("leaf", parent="root")
+    tree.poll()
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+
+    reservation_id = boot(tree, num_instances=1)
+    tree.settle(1)
+
+    assert errors_of(tree, reservation_id) == ["no_valid_host"]
 
 
 def test_a_boot_that_everybody_refuses_after_a_zone_was_silent_ends_for_want_of_room(tmp_path: Path) -> None:
@@ -277,7 +329,7 @@ NOW = 1000.0
 
 
 def a_place(state: PlacementState, hold_expires_at: float = NOW + 30) -> Placement:
-    return Placement("u", 1, "z", "r", OnHost("h", {}), state, "", hold_expires_at, 0.0)
+    return Placement("u", 1, "z", "r", ClaimedHost("h", {}), state, "", hold_expires_at, 0.0)
 
 
 def an_instance() -> Instance:
@@ -334,7 +386,7 @@ def test_a_boot_whose_hold_is_over_and_not_yet_reaped_waits_a_pause_and_does_not
     put_reservation(zone, state=ReservationState.OPEN)
     uuid = put_instance(zone, status=InstanceStatus.BUILD)
     over = zone.clock.now() - 1
-    put_place(zone, uuid, InChild("c", ("b",)), state=PlacementState.CANCELLING, hold_expires_at=over)
+    put_place(zone, uuid, AskedChild("c", ("b",)), state=PlacementState.CANCELLING, hold_expires_at=over)
 
     steps = [background.work_on_boots(zone) for _ in range(2)]
 

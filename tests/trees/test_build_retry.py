@@ -29,7 +29,7 @@ def to_run(tree: Tree) -> Iterator[tuple[Node, list[DesiredInstance]]]:
     for node in tree.nodes.values():
         if hosts.list_hypervisors(node.zone):
             assert node.compute is not None
-            yield node, hosts.desired(node.zone, node.compute, "agent")
+            yield node, hosts.desired(node.zone.store, node.zone.heartbeats, node.compute, "agent")
 
 
 def agents_report(tree: Tree, outcome: Outcome, reason: str = "") -> None:
@@ -399,14 +399,14 @@ class TestAlternates:
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["root", "region", "leaf-a", "leaf-b"])
 def test_a_zone_killed_at_any_step_while_builds_fail(tmp_path: Path, victim: str) -> None:
+    before = a_small_tree(tmp_path)
+    reservation_id = boot(before, num_instances=6)
+    before.settle()
     kill_at, killed = 0, True
     while killed:
         kill_at += 1
-        folder = tmp_path / str(kill_at)
-        folder.mkdir()
-        tree = a_small_tree(folder)
-        reservation_id = boot(tree, num_instances=6)
-        tree.settle()
+        tree = before.copy_to(tmp_path / str(kill_at))
+        tree.poll()
         seams = Seams(tree, victim, kill_at)
 
         for _ in range(2):

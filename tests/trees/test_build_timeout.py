@@ -45,12 +45,12 @@ def beat(node: Node, *agents: str) -> None:
 
 def fetch(node: Node, agent: str) -> list[DesiredInstance]:
     assert node.compute is not None
-    return hosts.desired(node.zone, node.compute, agent)
+    return hosts.desired(node.zone.store, node.zone.heartbeats, node.compute, agent)
 
 
 def to_release(node: Node, agent: str) -> list[Attempt]:
     assert node.compute is not None
-    return hosts.releasing(node.zone, node.compute, agent)
+    return hosts.releasing(node.zone.store, node.zone.heartbeats, node.compute, agent)
 
 
 def report(node: Node, agent: str, state: AgentState, *, uuid: str, attempt: int) -> None:

@@ -118,14 +118,14 @@ def test_select_takes_no_blobs_beyond_what_the_child_has_told(scene: Scene) -> N
 
 
 def test_build_names_each_instance_with_its_attempt_and_entries(scene: Scene) -> None:
-    lines = [a_line(TWO, 3, "failed", hold_s=0, reason="no_room"), a_line(ONE, 1)]
+    lines = [a_line(TWO, 3, "failed", hold_s=0, reason="no_free_slots"), a_line(ONE, 1)]
     scene.app.answers("POST", "/v2.1/servers", 202, {"builds": lines})
 
     found = scene.client.build(RESERVATION, SPEC, BUILDS, 30.0, SOME_S)
 
     assert found == [
         BuildAnswer(ONE, 1, BuildState.HELD, 20.0),
-        BuildAnswer(TWO, 3, BuildState.FAILED, 0.0, "no_room"),
+        BuildAnswer(TWO, 3, BuildState.FAILED, 0.0, "no_free_slots"),
     ]
     assert scene.last().body == {
         "server": {
@@ -210,12 +210,12 @@ def test_a_server_is_shown_or_not_there(scene: Scene) -> None:
 
 
 def test_changes_are_asked_for_since_a_cursor(scene: Scene) -> None:
-    lines = [{"uuid": ONE, "attempt": 1, "status": "ERROR", "state": "failed", "reason": "no_room"}]
+    lines = [{"uuid": ONE, "attempt": 1, "status": "ERROR", "state": "failed", "reason": "no_free_slots"}]
     scene.app.answers("GET", "/v2.1/reservations", 200, {"instances": lines, "cursor": "18.b", "more": False})
 
     found = scene.client.changes("17.a&more=1", SOME_S)
 
-    assert found.items == (InstanceChange(ONE, 1, InstanceStatus.ERROR, BuildState.FAILED, "no_room"),)
+    assert found.items == (InstanceChange(ONE, 1, InstanceStatus.ERROR, BuildState.FAILED, "no_free_slots"),)
     assert (found.cursor, scene.last().query) == ("18.b", "cursor=17.a%26more%3D1")
 
 

@@ -10,6 +10,8 @@ import pytest
 from tests.builders.command import TreeCommand
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead
+from zonesched import conf
+from zonesched.cli.federation import NEXT
 from zonesched.cli.federation_file import read_tree
 from zonesched.compute.credentials import Credentials, read_credentials, write_credentials
 from zonesched.errors import ConfigError
@@ -105,7 +107,13 @@ def test_a_dry_run_says_the_steps_and_takes_none(site: Site) -> None:
 
 
 def test_a_run_that_stopped_half_way_is_finished_by_the_next(site: Site) -> None:
-    made = users.create(site.tree.nodes["leaf"].zone, "parent-region", Role.PARENT, "")
+    made = users.create(
+        site.tree.nodes["leaf"].zone.store,
+        site.tree.nodes["leaf"].zone.clock,
+        "parent-region",
+        Role.PARENT,
+        "",
+    )
     assert site.apply() == 0
     assert "leaf: give user parent-region a new secret" in site.command.lines
     assert site.states("region") == [("leaf", "ready")]
@@ -127,7 +135,7 @@ def test_a_child_that_refuses_its_parent_gets_a_new_secret(site: Site) -> None:
 
 def test_a_parent_whose_user_was_removed_gets_another(site: Site) -> None:
     assert site.apply() == 0
-    users.delete(site.tree.nodes["leaf"].zone, "parent-region")
+    users.delete(site.tree.nodes["leaf"].zone.store, site.tree.nodes["leaf"].zone.verified, "parent-region")
     assert site.apply() == 0
     assert site.command.lines[0] == "leaf: create user parent-region (role parent)"
     assert site.states("region") == [("leaf", "ready")]
@@ -147,12 +155,19 @@ def test_nothing_is_changed_while_a_zone_cannot_be_reached(site: Site) -> None:
     site.tree.network.fault(site.tree.nodes["root"].url, Dead())
     assert site.apply() == 3
     assert site.command.err.startswith("zonesched: root: http://127.0.0.1:7001 cannot be reached")
-    listed = users.list_users(site.tree.nodes["leaf"].zone)
+    listed = users.list_users(site.tree.nodes["leaf"].zone.store)
     assert "agent" not in {user.name for user in listed}
 
 
 def test_a_user_of_another_role_is_named_and_nothing_changed(site: Site) -> None:
-    users.create(site.tree.nodes["root"].zone, "alice", Role.READER, "p1", "secret")
+    users.create(
+        site.tree.nodes["root"].zone.store,
+        site.tree.nodes["root"].zone.clock,
+        "alice",
+        Role.READER,
+        "p1",
+        "secret",
+    )
     assert site.apply() == 1
     assert "root: the user alice has the role reader, not member" in site.command.err
     assert site.states("region") == []
@@ -214,3 +229,66 @@ def test_the_example_is_the_tree_of_its_folder(monkeypatch: pytest.MonkeyPatch) 
 def test_a_missing_file_is_a_fault_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"tree\.toml"):
         read_tree(tmp_path / "tree.toml")
+
+
+SMALL = '[zones.root.flavors.small]\nvcpus = 2\nram = 512\nextra_specs = { "trait:CUSTOM_A" = "required" }\n'
+
+
+def test_flavors_of_the_file_are_made_once(site: Site) -> None:
+    assert site.apply(text=TREE + SMALL) == 0
+    assert "root: create flavor small" in site.command.lines
+    [made] = site.tree.nodes["root"].client().get("/flavors/detail").json["flavors"]
+    assert (made["name"], made["vcpus"], made["ram"], made["disk"]) == ("small", 2, 512, 0)
+    assert made["extra_specs"] == {"trait:CUSTOM_A": "required"}
+    assert site.apply(text=TREE + SMALL) == 0
+    assert site.command.out == "3 zones are as the file says\n"
+
+
+def test_a_flavor_with_other_values_is_refused_and_nothing_is_changed(site: Site) -> None:
+    assert site.apply(text=TREE + SMALL) == 0
+    assert site.apply(text=TREE.replace("alice", "bob") + SMALL.replace("512", "1024")) == 1
+    assert "root: ram of the flavor small is 512, not 1024: remove it first." in site.command.err
+    names = [user["name"] for user in site.tree.nodes["root"].client().get("/users").json["users"]]
+    assert "bob" not in names
+
+
+@pytest.mark.parametrize(
+    ("flavor", "fault"),
+    [
+        ("ram = 1\n", "zones.root.flavors.small: vcpus is missing"),
+        ('vcpus = "1"\nram = 1\n', "zones.root.flavors.small: vcpus has a value of the wrong type"),
+        ("vcpus = 1\nram = 1\nswap = 1\n", "unknown key 'swap'; known are vcpus, ram, disk, extra_specs"),
+        ("vcpus = 1\nram = 1\nextra_specs = { a = 1 }\n", "extra_specs must be a table of texts"),
+    ],
+)
+def test_a_flavor_that_is_none_is_refused(site: Site, flavor: str, fault: str) -> None:
+    assert site.apply(text=f"{TREE}\n[zones.root.flavors.small]\n{flavor}") == 1
+    assert fault in site.command.err
+
+
+def test_the_files_of_a_first_tree_are_written_with_the_next_commands(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "my tree"
+    assert site.command("federation", "init", str(folder)) == 0
+    made = sorted(path.name for path in folder.iterdir())
+    assert made == ["hosts.csv", "leaf.conf", "region.conf", "root.conf", "tree.toml"]
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    assert f"  cd '{folder}'" in site.command.lines
+    assert "  zonesched federation apply tree.toml" in site.command.lines
+    [key] = conf.load([str(folder / "region.conf")]).build_plan_encryption_key
+    assert len(key) == 64
+
+
+def test_files_that_exist_are_kept_and_none_is_written(site: Site, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "leaf.conf").write_text("mine")
+    assert site.command("federation", "init", str(folder)) == 1
+    assert f"{folder / 'leaf.conf'}: the file exists and is kept" in site.command.err
+    assert [path.read_text() for path in folder.iterdir()] == ["mine"]
+
+
+def test_the_next_commands_are_those_of_the_chapter() -> None:
+    chapter = (CHECKOUT / "docs/install.md").read_text()
+    assert [step for step in NEXT if f"\n{step}\n" not in chapter] == []

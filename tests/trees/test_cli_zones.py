@@ -20,7 +20,9 @@ def tree(tmp_path: Path) -> Tree:
     tree = Tree(tmp_path)
     tree.add("root")
     eu = tree.add("eu", hosts_=[a_host("e1")])
-    eu.secrets["parent-root"] = users.create(eu.zone, "parent-root", Role.PARENT, "").secret
+    eu.secrets["parent-root"] = users.create(
+        eu.zone.store, eu.zone.clock, "parent-root", Role.PARENT, ""
+    ).secret
     return tree
 
 
@@ -95,7 +97,7 @@ class TestOwnPassword:
     @pytest.fixture
     def ann(self, tree: Tree, capsys: pytest.CaptureFixture[str]) -> TreeCommand:
         node = tree.nodes["root"]
-        users.create(node.zone, "ann", Role.MEMBER, "p1", self.OLD)
+        users.create(node.zone.store, node.zone.clock, "ann", Role.MEMBER, "p1", self.OLD)
         node.secrets["ann"] = self.OLD
         (tree.folder / "new").write_text(self.NEW + "\n")
         return TreeCommand(capsys, tree, "root", "ann")

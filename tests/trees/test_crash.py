@@ -25,12 +25,12 @@ ENDS = {"root": [ALL], "region": [ALL, NONE], "leaf-a": [ALL, NONE], "leaf-b": [
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["root", "region", "leaf-a", "leaf-b"])
 def test_a_zone_killed_at_any_step_of_a_boot(tmp_path: Path, victim: str) -> None:
+    before = a_small_tree(tmp_path)
     kill_at, killed = 0, True
     while killed:
         kill_at += 1
-        folder = tmp_path / str(kill_at)
-        folder.mkdir()
-        tree = a_small_tree(folder)
+        tree = before.copy_to(tmp_path / str(kill_at))
+        tree.poll()
         reservation = boot_all(tree, {"name": "vm", "flavorRef": "small", "num_instances": 12})
         seams = Seams(tree, victim, kill_at)
 

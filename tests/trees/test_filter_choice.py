@@ -164,7 +164,7 @@ OWN = ["all_filters", "tests.builders.own_plugins.GpuKindFilter"]
 @pytest.mark.parametrize("name", ["GpuKindFilter", "tests.builders.own_plugins.GpuKindFilter"])
 def test_a_request_may_add_any_available_filter(name: str) -> None:
     offer = offered(a_spec(filters=(name,)), available_filters=OWN, enabled_filters=["ComputeFilter"])
-    assert steps_of(offer) == ["ComputeFilter", "GpuKindFilter", "room"]
+    assert steps_of(offer) == ["ComputeFilter", "GpuKindFilter", "free_slots"]
     assert [pick.host_id for pick in offer.picks] == ["1f"]
 
 
@@ -246,8 +246,8 @@ def test_a_filter_that_fails_inside_a_driver_of_ones_own_is_named(caplog: pytest
 def test_an_admins_choice_takes_the_place_of_the_enabled_filters() -> None:
     spec = a_spec(enabled=ChosenFilters(("GpuKindFilter", "RamFilter")), filters=("CoreFilter",))
     offer = offered(spec, available_filters=OWN)
-    assert steps_of(offer) == ["GpuKindFilter", "RamFilter", "CoreFilter", "room"]
-    assert steps_of(offered(a_spec(enabled=ChosenFilters(())))) == ["room"]
+    assert steps_of(offer) == ["GpuKindFilter", "RamFilter", "CoreFilter", "free_slots"]
+    assert steps_of(offered(a_spec(enabled=ChosenFilters(())))) == ["free_slots"]
 
 
 def test_an_unknown_filter_of_an_admins_choice_is_refused() -> None:
@@ -261,7 +261,7 @@ def test_forced_hosts_are_asked_for_room_alone() -> None:
     offer = offered(a_spec(9, hints=hints))
     assert offer.why == (
         FunnelStep("force_hosts", "host_not_forced", 4, 2),
-        FunnelStep("room", "no_room", 2, 1),
+        FunnelStep("free_slots", "no_free_slots", 2, 1),
     )
     assert {pick.host_id for pick in offer.picks} == {"4f"}
 
@@ -274,7 +274,7 @@ def test_forced_hosts_and_nodes_are_forced_both() -> None:
 def test_forced_hosts_pass_what_the_request_itself_adds() -> None:
     hints = {"force_hosts": ["host-1f", "host-3f"]}
     offer = offered(a_spec(hints=hints, filters=("RamFilter",), enabled=ChosenFilters(("ComputeFilter",))))
-    assert steps_of(offer) == ["force_hosts", "ComputeFilter", "RamFilter", "room"]
+    assert steps_of(offer) == ["force_hosts", "ComputeFilter", "RamFilter", "free_slots"]
 
 
 def test_ignored_hosts_are_left_out() -> None:
@@ -289,7 +289,7 @@ def test_ignored_hosts_are_left_out() -> None:
 def test_hints_of_a_network_bring_their_filter_along() -> None:
     hints = {"build_near_host_ip": "10.0.9.9", "cidr": "/16"}
     offer = offered(a_spec(hints=hints), enabled_filters=["ComputeFilter"])
-    assert steps_of(offer) == ["ComputeFilter", "SimpleCIDRAffinityFilter", "room"]
+    assert steps_of(offer) == ["ComputeFilter", "SimpleCIDRAffinityFilter", "free_slots"]
 
 
 @pytest.mark.parametrize("names", [(), ("RamFilter",)])

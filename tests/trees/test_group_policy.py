@@ -361,13 +361,13 @@ def test_a_child_removed_by_force_takes_the_place_along(tmp_path: Path) -> None:
 @pytest.mark.parametrize("victim", ["root", "region", "leaf-a"])
 def test_a_zone_killed_at_any_step_of_a_groups_boot(tmp_path: Path, victim: str) -> None:
     """Before and after each commit and call, that of the group's place among them."""
+    before = a_tree(tmp_path, hosts_per_zone=1)
+    group = make(before, "affinity")
     kill_at, killed = 0, True
     while killed:
         kill_at += 1
-        folder = tmp_path / str(kill_at)
-        folder.mkdir()
-        tree = a_tree(folder, hosts_per_zone=1)
-        group = make(tree, "affinity")
+        tree = before.copy_to(tmp_path / str(kill_at))
+        tree.poll()
         first = boot(tree, group, 3, "only-a")
         seams = Seams(tree, victim, kill_at)
 

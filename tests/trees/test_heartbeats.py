@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def test_the_beats_of_a_thousand_agents_are_two_updates(zone: Zone, monkeypatch:
     monkeypatch.setattr(prepared, "_on_cursor", seen_running)
     zone.clock.advance(50)
     for name in names:
-        hosts.beat(zone, AGENT, name)
+        hosts.beat(zone.store, zone.heartbeats, AGENT, name)
     zone.heartbeats.write()
     zone.clock.advance(50)
 
@@ -54,12 +55,18 @@ def test_the_beats_of_a_thousand_agents_are_two_updates(zone: Zone, monkeypatch:
     assert all(view.is_up for view in services.list_services(zone))
 
 
-@pytest.mark.parametrize("call", [hosts.desired, lambda *args: hosts.report(*args, [])])
-def test_whatever_an_agent_calls_for_it_lives(zone: Zone, call: Any) -> None:
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda zone: hosts.desired(zone.store, zone.heartbeats, AGENT, "agent"),
+        lambda zone: hosts.report(zone, AGENT, "agent", []),
+    ],
+)
+def test_whatever_an_agent_calls_for_it_lives(zone: Zone, call: Callable[[Zone], object]) -> None:
     add_hosts(zone, a_form("h1"))
     zone.clock.advance(50)
 
-    call(zone, AGENT, "agent")
+    call(zone)
     zone.heartbeats.write()
     zone.clock.advance(50)
 
@@ -89,7 +96,7 @@ def test_a_clock_that_was_set_back_keeps_no_beat_from_being_written(zone: Zone) 
 def test_a_beat_that_could_not_be_written_is_made_up_for_by_the_next(zone: Zone) -> None:
     add_hosts(zone, a_form("h1"))
     zone.clock.advance(61)
-    hosts.beat(zone, AGENT, "agent")
+    hosts.beat(zone.store, zone.heartbeats, AGENT, "agent")
     sql(zone, "alter table services rename to away")
     with pytest.raises(sa.exc.DBAPIError):
         zone.heartbeats.write()
@@ -103,9 +110,9 @@ def test_a_beat_that_could_not_be_written_is_made_up_for_by_the_next(zone: Zone)
 
 def test_a_service_that_was_removed_is_not_made_again_by_its_last_beat(zone: Zone) -> None:
     add_hosts(zone)
-    hosts.beat(zone, AGENT, "agent")
+    hosts.beat(zone.store, zone.heartbeats, AGENT, "agent")
     (found,) = services.list_services(zone)
-    services.remove(zone, found.id)
+    services.remove(zone.store, zone.wake, found.id)
 
     zone.heartbeats.write()
 
@@ -143,7 +150,7 @@ class TestOwnProcess:
         services.beat_own(zone)
         (found,) = services.list_services(zone)
 
-        services.remove(zone, found.id)
+        services.remove(zone.store, zone.wake, found.id)
         gone = services.list_services(zone)
         services.beat_own(zone)
 

@@ -24,7 +24,9 @@ def tree(tmp_path: Path) -> Tree:
     tree.add("leaf", parent="root", hosts_=[a_host(f"l{n}") for n in range(1, 4)])
     tree.poll()
     root.client().post("/flavors", FLAVOR)
-    root.secrets["stranger"] = users.create(root.zone, "stranger", Role.MEMBER, "project-2").secret
+    root.secrets["stranger"] = users.create(
+        root.zone.store, root.zone.clock, "stranger", Role.MEMBER, "project-2"
+    ).secret
     return tree
 
 

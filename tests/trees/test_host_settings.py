@@ -77,12 +77,12 @@ def test_it_survives_every_report_and_can_be_taken_back(zone: Zone) -> None:
 def test_an_aggregates_ratio_comes_first(zone: Zone) -> None:
     (one,) = add_hosts(zone, a_form("h1", VCPU=8))
     set_on(zone, one, allocation_ratio=4.0, reserved=4)
-    number = str(aggregates.create(zone, "a", None).number)
-    aggregates.change(zone, number, metadata={"cpu_allocation_ratio": "2"})
+    number = str(aggregates.create(zone.store, zone.clock, "a", None).number)
+    aggregates.change(zone.store, zone.clock, zone.wake, number, metadata={"cpu_allocation_ratio": "2"})
 
-    aggregates.add_host(zone, number, "h1")
+    aggregates.add_host(zone.store, zone.wake, number, "h1")
     inside = use_of(zone, one).capacity
-    aggregates.remove_host(zone, number, "h1")
+    aggregates.remove_host(zone.store, zone.wake, number, "h1")
 
     assert (inside, use_of(zone, one).capacity) == (8, 16)
 

@@ -124,7 +124,7 @@ def test_a_child_that_tells_of_too_much_leaves_its_parent_one_that_is_heard(
     assert len(body) < 4 * 2**20
     assert "ZZ_OWN" in read.traits and "zz-own" in read.availability_zones and "ZZ_OWN" in read.capacities
     assert read.zone_capabilities["tier"] >= {"silver"}
-    region = children.list_children(tree.nodes["root"].zone)[0]
+    region = children.list_children(tree.nodes["root"].zone.store, tree.nodes["root"].zone.children)[0]
     assert (region.state, region.last_error) == ("ready", "")
 
 

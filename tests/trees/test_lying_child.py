@@ -14,11 +14,11 @@ import pytest
 from tests.builders.boots import FLAVOR
 from tests.builders.one_zone import put_instance, put_place, put_reservation
 from tests.builders.tree import Node, Tree, a_host
-from zonesched.model.build_plan import BuildPlan, ChildPlace, Entry
+from zonesched.model.build_plan import BuildPlan, ChildBlob, Entry
 from zonesched.model.placement import PlacementState
 from zonesched.model.request_spec import Flavor, Image, Policy, RequestSpec, Unweighed
 from zonesched.services.select import select
-from zonesched.store.placements import InChild
+from zonesched.store.placements import AskedChild
 
 pytestmark = pytest.mark.once
 
@@ -49,7 +49,7 @@ class Liar:
     def _refuse(self, body: bytes, start: Callable[..., Any]) -> Iterable[bytes]:
         builds = orjson.loads(body)["server"]["builds"]
         lines = [
-            {"uuid": build["uuid"], "attempt": build["attempt"], "state": "failed", "reason": "no_room"}
+            {"uuid": build["uuid"], "attempt": build["attempt"], "state": "failed", "reason": "no_free_slots"}
             for build in builds
         ]
         start("202 ACCEPTED", [("Content-Type", "application/json")])
@@ -118,13 +118,13 @@ def put_places(tree: Tree, child: str, *states: PlacementState) -> None:
     put_reservation(zone, REQUEST)
     for state in states:
         uuid = put_instance(zone, reservation_id=REQUEST)
-        put_place(zone, uuid, InChild(child_id, ()), reservation_id=REQUEST, state=state)
+        put_place(zone, uuid, AskedChild(child_id, ()), reservation_id=REQUEST, state=state)
 
 
 def names(tree: Tree, entries: Iterable[Entry]) -> list[str]:
     by_id = {k.child.id: k.child.name for k in tree.nodes["root"].zone.children.snapshot()}
     places = [entry.place for entry in entries]
-    return [by_id[place.child_id] for place in places if isinstance(place, ChildPlace)]
+    return [by_id[place.child_id] for place in places if isinstance(place, ChildBlob)]
 
 
 @pytest.mark.parametrize("lost", [State.FAILED, State.GONE, State.CANCELLING])

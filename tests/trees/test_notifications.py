@@ -32,6 +32,7 @@ from zonesched.compute.subscriber import Subscriber as AgentSubscriber
 from zonesched.errors import ConfigError
 from zonesched.model.boot_form import BootForm
 from zonesched.model.caller import Caller, Role
+from zonesched.model.catalog import CatalogFlavor, CatalogImage
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.request_spec import Flavor, Image
 from zonesched.model.views import AgentReport, AgentState, ServiceChange
@@ -68,9 +69,9 @@ def a_process(folder: Path, exchange: Exchange, host: str, **overrides: Any) -> 
 
 def a_boot(zone: Zone, count: int = 1) -> tuple[str, ...]:
     """A user's boot is accepted; the uuids of its instances."""
-    if not flavors.list_flavors(zone):
-        flavors.create(zone, Flavor("f1", "small", 1, 512, 0))
-        images.create(zone, Image("i1", "plain", {}))
+    if not flavors.list_flavors(zone.store):
+        flavors.create(zone.store, CatalogFlavor(Flavor("f1", "small", 1, 512, 0)))
+        images.create(zone.store, CatalogImage(Image("i1", "plain", {})))
     form = BootForm(name="vm", flavor_ref="small", image_ref="plain", num_instances=count, min_count=count)
     return boot.accept(zone, USER, form).uuids
 
@@ -169,8 +170,8 @@ class TestTelling:
         registered = told(zone, exchange)
         services.change(zone, one, ServiceChange(is_enabled=False))
         disabled = told(zone, exchange)
-        number = aggregates.create(zone, "fast", None).number
-        aggregates.add_host(zone, str(number), "h1")
+        number = aggregates.create(zone.store, zone.clock, "fast", None).number
+        aggregates.add_host(zone.store, zone.wake, str(number), "h1")
 
         assert registered == disabled == told(zone, exchange) == [HOSTS]
 
@@ -190,7 +191,7 @@ class TestTelling:
         pauses.append(zone.notifications.send())
         zone.wake.boots()
 
-        assert [d.uuid for d in hosts.desired(zone, AGENT, "agent")] == [uuid]
+        assert [d.uuid for d in hosts.desired(zone.store, zone.heartbeats, AGENT, "agent")] == [uuid]
         assert pauses == [1.0, 2.0, 5.0, 5.0]
         assert zone.notifications.dropped == 3
         assert told(zone, exchange) == [BOOTS]
@@ -279,10 +280,10 @@ class Direct:
         return ZoneIdentity("nova", "zone-uuid")
 
     def beat(self) -> None:
-        hosts.beat(self._zone, AGENT, "agent")
+        hosts.beat(self._zone.store, self._zone.heartbeats, AGENT, "agent")
 
     def fetch(self) -> Fetched:
-        found = hosts.desired(self._zone, AGENT, "agent")
+        found = hosts.desired(self._zone.store, self._zone.heartbeats, AGENT, "agent")
         return Fetched(tuple(Wanted(Key(d.uuid, d.attempt), d.host) for d in found))
 
     def report(self, reports: Sequence[Report]) -> None:
@@ -404,6 +405,26 @@ class TestOption:
         assert result.exit_code == 2
         assert "--transport-url: the value is not accepted" in result.output
         assert "secret" not in result.output
+
+    @pytest.mark.parametrize(
+        ("name", "url"),
+        [("transport-url", "amqp://:secret@10.0.0.6//"), ("servicegroup-driver", "redis://:secret@10.0.0.6")],
+    )
+    def test_an_agent_refuses_one_elsewhere_without_checked_names(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, url: str
+    ) -> None:
+        (tmp_path / "hosts.csv").write_text("name,VCPU\nh1,4\n")
+        arguments = ["--zone-url", "http://127.0.0.1:1", "--inventory", str(tmp_path / "hosts.csv")]
+        refused = CliRunner().invoke(compute, [*arguments, f"--{name}", url])
+        # An unknown driver ends the agent right after this check.
+        allowed = [*arguments, f"--{name}", url, "--allow-unverified-services", "--connection-type", "none"]
+        ended = CliRunner().invoke(compute, allowed)
+
+        assert (refused.exit_code, ended.exit_code) == (2, 2)
+        assert f"--{name}: a connection to another machine needs TLS" in refused.output
+        assert "another machine" not in ended.output
+        assert f"--{name} is not protected by TLS" in caplog.text + ended.output
+        assert "secret" not in refused.output + ended.output + caplog.text
 
 
 def test_what_became_of_hints_is_among_the_metrics(zone: Zone, exchange: Exchange) -> None:

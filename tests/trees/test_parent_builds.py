@@ -2,63 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from tests.builders.one_zone import sql
-from tests.builders.tree import Answer, Node, Tree, a_host
-from zonesched.model.caller import Role
-from zonesched.model.request_spec import Flavor, Image, RequestSpec, ScoreWeighing, WeigherScale
-from zonesched.model.request_wire import spec_to_wire
-from zonesched.services.catalog import users
-
-RESERVATION = "22222222-2222-4222-8222-222222222222"
-SMALL = Flavor("f-1", "small", 2, 2048, 10)
-
-
-def uuid(number: int) -> str:
-    return f"11111111-1111-4111-8111-{number:012d}"
-
-
-def a_spec(count: int = 4) -> RequestSpec:
-    return RequestSpec(
-        request_id=RESERVATION,
-        project_id="project-1",
-        num_instances=count,
-        flavor=SMALL,
-        image=Image("", ""),
-        weighing=ScoreWeighing((WeigherScale("RAMWeigher", 0.0, 65536.0, 1.0),)),
-        path=("33333333-3333-4333-8333-333333333333",),
-    )
-
-
-def a_parent(node: Node, name: str) -> str:
-    node.secrets[name] = users.create(node.zone, name, Role.PARENT, "-").secret
-    return name
-
-
-def offered(node: Node, user: str, spec: RequestSpec) -> list[str]:
-    body = {"version": 1, "request_spec": spec_to_wire(spec)}
-    answer = node.client(user).post("/zones/select", body)
-    assert answer.status == 200, answer.body
-    return [entry["blob"] for entry in answer.json["weights"]]
-
-
-def send(node: Node, user: str, spec: RequestSpec, blob_of: dict[int, str]) -> Answer:
-    builds = [{"uuid": uuid(n), "attempt": 1, "blobs": [blob]} for n, blob in blob_of.items()]
-    server = {"reservation_id": RESERVATION, "hold_s": 30.0, "builds": builds}
-    return node.client(user).post("/servers", {"server": server, "request_spec": spec_to_wire(spec)})
-
-
-def confirm(node: Node, user: str, numbers: Sequence[int]) -> Answer:
-    builds = [{"uuid": uuid(n), "attempt": 1} for n in numbers]
-    return node.client(user).post(f"/reservations/{RESERVATION}/confirm", {"builds": builds})
-
-
-def of_builds(answer: Answer, member: str) -> list[Any]:
-    assert answer.status in (200, 202), answer.body
-    return [build[member] for build in answer.json["builds"]]
+from tests.builders.parent_calls import (
+    RESERVATION,
+    a_parent,
+    a_spec,
+    confirm,
+    of_builds,
+    offered,
+    send,
+    uuid,
+)
+from tests.builders.tree import Node, Tree, a_host
 
 
 def test_one_entry_named_in_several_builds_of_a_call_builds_one_and_ends_the_others(tmp_path: Path) -> None:

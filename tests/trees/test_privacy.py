@@ -38,7 +38,7 @@ TIE = re.compile(rb'"tie":\d+')
 LENGTH = re.compile(rb"Content-Length: \d+")
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 BLOB = re.compile(r'(?<=")[A-Za-z0-9_-]{342,}(?=")')
-CURSOR = re.compile(r'(?<="cursor":")[A-Za-z0-9_-]{102}(?=")')
+CURSOR = re.compile(r'(?<="cursor":")[A-Za-z0-9_-]{112}(?=")')
 BROKEN = "tests.builders.own_plugins.BrokenFilter"
 """A filter that fails with the name of a host in its message."""
 
@@ -114,7 +114,7 @@ class Story:
         assert node.compute is not None
         service = service_of(self.world, node)
         hosts.register(node.zone, node.compute, service, list(forms))
-        hosts.beat(node.zone, node.compute, service)
+        hosts.beat(node.zone.store, node.zone.heartbeats, node.compute, service)
 
     # -- what happens ------------------------------------------------------------------------------------
 
@@ -130,7 +130,9 @@ class Story:
         for name in names or tuple(self.tree.nodes):
             node = self.tree.nodes[name]
             assert node.compute is not None
-            wanted = hosts.desired(node.zone, node.compute, service_of(self.world, node))
+            wanted = hosts.desired(
+                node.zone.store, node.zone.heartbeats, node.compute, service_of(self.world, node)
+            )
             found = [AgentReport(i.uuid, i.attempt, state, reason) for i in wanted]
             with self.network.working(node.url):
                 hosts.report(node.zone, node.compute, service_of(self.world, node), found)
@@ -515,9 +517,9 @@ def secrets_of(node: Node, world: World) -> set[str]:
     }
     for host in hosts.list_hypervisors(zone):
         found |= {host.id, host.name, host.address, zone.tenant_host_id("project-1", host.id)}
-    for child in children.list_children(zone):
+    for child in children.list_children(zone.store, zone.children):
         found |= {child.id, child.name, child.api_url}
-    return found | {user.id for user in users.list_users(zone)}
+    return found | {user.id for user in users.list_users(zone.store)}
 
 
 def secrets_below(story: Story, name: str) -> set[str]:
@@ -526,7 +528,10 @@ def secrets_below(story: Story, name: str) -> set[str]:
     for node in story.below(name):
         found |= secrets_of(node, story.world)
         if not any(
-            child.api_url == node.url for child in children.list_children(story.tree.nodes[name].zone)
+            child.api_url == node.url
+            for child in children.list_children(
+                story.tree.nodes[name].zone.store, story.tree.nodes[name].zone.children
+            )
         ):
             found |= {node.name, node.url}
     return found

@@ -120,13 +120,13 @@ def test_a_parent_that_was_away_for_longer_than_the_retention_is_still_told(tmp_
     tree.clock.advance(2 * WEEK_S)
 
     prune(tree)
-    while sync.ask(tree.nodes["root"].zone):
+    while sync.ask_all(tree.nodes["root"].zone).behind:
         pass
 
     shown = tree.nodes["root"].client().get(f"/reservations/{reservation_id}").json["reservation"]
     assert lost
     assert shown["counts"] == {"ACTIVE": 12 - len(lost), "ERROR": len(lost)}
-    assert shown["reasons"][0]["code"] == "deleted_below"
+    assert shown["reasons"][0]["code"] == "deleted_in_child"
 
 
 def test_an_ended_attempt_is_answered_from_its_row_until_the_retention_and_never_built_again(

@@ -74,7 +74,7 @@ def test_what_changes_after_a_copy_was_put_back_reaches_the_parent(tmp_path: Pat
         do_something(tree, "leaf-b", until=read_to)
     tree.poll()
     tree.clock.advance(60)
-    sync.ask(tree.nodes["root"].zone)
+    sync.ask_all(tree.nodes["root"].zone)
 
     assert counts(tree, reservation_id)["ERROR"] == below
 

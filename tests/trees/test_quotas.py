@@ -12,7 +12,10 @@ from tests.builders.clock import FakeClock
 from tests.builders.one_zone import sql
 from tests.builders.tree import Answer, Node, Tree, a_host
 from tests.builders.wsgi_transport import Replace
+from zonesched.errors import OverLimit
+from zonesched.model.caller import Role
 from zonesched.services import background
+from zonesched.services.catalog import users
 from zonesched.services.state.rate_limits import COUNT_S, CachedCounts, RateLimiter
 from zonesched.store import usage
 
@@ -166,8 +169,8 @@ def test_a_project_sees_its_limits(tmp_path: Path) -> None:
 # -- limits of their own -----------------------------------------------------------------------------------
 
 
-def own_limits(node: Node) -> Any:
-    return node.client().get("/limits/own").json
+def overrides(node: Node) -> Any:
+    return node.client().get("/limits/overrides").json
 
 
 def give(node: Node, path: str, **limits: int | None) -> Answer:
@@ -191,9 +194,9 @@ def test_a_project_has_as_many_instances_as_it_alone_may(tmp_path: Path) -> None
 
     assert (refused_before, given.status) == (429, 200)
     assert given.json["limits"]["absolute"]["project_instances"] == 2
-    assert given.json["limits"]["own"] == {"project_instances": 2}
+    assert given.json["limits"]["overrides"] == {"project_instances": 2}
     assert [a.status for a in answers] == [202, 429]
-    assert own_limits(node) == {"projects": {}, "parents": {}}
+    assert overrides(node) == {"projects": {}, "parents": {}}
 
 
 def test_a_limit_of_its_own_holds_for_one_project_and_is_shown_to_it(tmp_path: Path) -> None:
@@ -206,13 +209,13 @@ def test_a_limit_of_its_own_holds_for_one_project_and_is_shown_to_it(tmp_path: P
     assert rate["limit"] == [{"value": 5, "remaining": 4, "unit": "MINUTE"}]
     other = node.client().get("/limits/projects/other").json["limits"]
     assert (other["absolute"]["project_open_boots"], other["rate"][0]["limit"][0]["value"]) == (3, 1)
-    assert own_limits(node)["projects"]["other"] == {"project_boots_per_minute": 1, "project_open_boots": 3}
+    assert overrides(node)["projects"]["other"] == {"project_boots_per_minute": 1, "project_open_boots": 3}
 
 
 def test_another_process_goes_by_a_limit_of_its_own_soon(tmp_path: Path) -> None:
     node = a_node(tmp_path, project_open_boots=1)
     project = project_of(node)
-    sql(node.zone, f"insert into own_limits values ('{project}', 'project_open_boots', 2)")
+    sql(node.zone, f"insert into quota_overrides values ('{project}', 'project_open_boots', 2)")
 
     before = boot(node).status
     node.zone.clock.advance(COUNT_S)  # type: ignore[attr-defined]
@@ -239,7 +242,7 @@ def test_limits_that_cannot_be_are_refused(
     answer = give(node, path, **limits)
     (fault,) = answer.json.values()
     assert (answer.status, fault["error_code"], fault["field"]) == expected
-    assert own_limits(node) == {"projects": {}, "parents": {}}
+    assert overrides(node) == {"projects": {}, "parents": {}}
 
 
 def test_usage_counts_a_parents_instances_apart(tmp_path: Path) -> None:
@@ -281,6 +284,39 @@ def test_a_parent_selects_so_often_in_a_minute(tmp_path: Path) -> None:
     assert placed(tree) == {"leaf": 1, "spare": 1}
 
 
+def test_a_parent_selects_so_often_in_an_hour_whatever_it_may_in_a_minute(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, parent_selects_per_hour=6)
+    leaf, quotas = tree.nodes["leaf"], tree.nodes["leaf"].zone.quotas
+    users.create(leaf.zone.store, leaf.zone.clock, "other", Role.PARENT, "-")
+    [[parent_id]] = sql(leaf.zone, "select id from users where name = 'other'")
+    for _ in range(6):
+        quotas.admit_select(parent_id)
+
+    with pytest.raises(OverLimit, match="parent_selects_per_hour is 6 here") as refused:
+        quotas.admit_select(parent_id)
+    given = give(leaf, "parents/other", parent_selects_per_hour=7)
+    quotas.admit_select(parent_id)
+    tree.clock.advance(1200)
+
+    assert refused.value.retry_after_s == 600
+    assert given.json["limits"]["overrides"] == {"parent_selects_per_hour": 7}
+    rates = leaf.client().get("/limits/parents/other").json["limits"]["rate"]
+    [hour] = [rate["limit"] for rate in rates if rate["name"] == "parent_selects_per_hour"]
+    assert hour == [{"value": 7, "remaining": 2, "unit": "HOUR"}]
+
+
+def test_a_select_refused_by_one_rate_uses_up_none(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, parent_selects_per_minute=1, parent_selects_per_hour=2)
+    quotas = tree.nodes["leaf"].zone.quotas
+    quotas.admit_select("parent-root")
+    for _ in range(5):
+        with pytest.raises(OverLimit, match="parent_selects_per_minute"):
+            quotas.admit_select("parent-root")
+
+    tree.clock.advance(60)
+    quotas.admit_select("parent-root")
+
+
 def test_a_parent_has_limits_of_its_own_until_it_is_removed(tmp_path: Path) -> None:
     tree = a_tree(tmp_path, parent_selects_per_minute=1000)
     leaf = tree.nodes["leaf"]
@@ -289,11 +325,11 @@ def test_a_parent_has_limits_of_its_own_until_it_is_removed(tmp_path: Path) -> N
     boot(tree.nodes["root"], 3)
     tree.settle()
 
-    assert given.json["limits"]["own"] == {"parent_instances": 1, "parent_selects_per_minute": 1}
-    assert own_limits(leaf)["parents"] == {"parent-root": given.json["limits"]["own"]}
+    assert given.json["limits"]["overrides"] == {"parent_instances": 1, "parent_selects_per_minute": 1}
+    assert overrides(leaf)["parents"] == {"parent-root": given.json["limits"]["overrides"]}
     assert placed(tree)["leaf"] <= 1
     leaf.client().delete("/users/parent-root?force=true")
-    assert own_limits(leaf) == {"projects": {}, "parents": {}}
+    assert overrides(leaf) == {"projects": {}, "parents": {}}
 
 
 def test_a_busy_child_is_not_down_and_is_asked_again_after_its_time(tmp_path: Path) -> None:

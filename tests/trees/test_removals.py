@@ -35,7 +35,7 @@ from zonesched.services.hosts import aggregates, host_settings, hosts, services
 from zonesched.services.state.host_cache import HostCache
 from zonesched.services.zone import Zone
 from zonesched.store import claims, identity
-from zonesched.store.placements import OnHost
+from zonesched.store.placements import ClaimedHost
 from zonesched.store.store import Store
 
 
@@ -61,29 +61,29 @@ class TestHosts:
         second = HostCache(Store.open(str(zone.store.engine.url)), zone.clock, 60.0)
         assert known(zone.hosts) == known(second) == ["h1", "h2"]
 
-        services.remove(zone, one)
+        services.remove(zone.store, zone.wake, one)
 
         assert known(zone.hosts) == known(second) == ["h2"]
         assert [view.name for view in hosts.list_hypervisors(zone)] == ["h2"]
 
     def test_nothing_of_it_is_left(self, zone: Zone) -> None:
         one, two = add_hosts(zone, a_form("h1"), a_form("h2"))
-        number = str(aggregates.create(zone, "a", None).number)
-        aggregates.add_host(zone, number, "h1")
+        number = str(aggregates.create(zone.store, zone.clock, "a", None).number)
+        aggregates.add_host(zone.store, zone.wake, number, "h1")
         setting = SettingChange(frozenset({"reserved"}), InventorySetting(reserved=1))
         host_settings.change(zone, one, {"VCPU": setting})
 
-        services.remove(zone, one)
+        services.remove(zone.store, zone.wake, one)
 
         for table in ("inventories", "inventory_settings", "aggregate_hosts"):
             assert {row.host_id for row in sql(zone, f"select host_id from {table}")} <= {two}
-        aggregates.delete(zone, number)
+        aggregates.delete(zone.store, number)
         assert audit.run(zone) == []
 
     def test_a_host_of_the_same_name_is_another_one(self, zone: Zone) -> None:
         (one,) = add_hosts(zone, a_form("h1"))
         known(zone.hosts)
-        services.remove(zone, one)
+        services.remove(zone.store, zone.wake, one)
 
         (again,) = add_hosts(zone, a_form("h1", VCPU=2))
 
@@ -103,10 +103,10 @@ class TestHosts:
     ) -> None:
         (one,) = add_hosts(zone, a_form("h1"))
         put_reservation(zone)
-        put_place(zone, put_instance(zone, status=status), OnHost(one, {"VCPU": 1}), state=state)
+        put_place(zone, put_instance(zone, status=status), ClaimedHost(one, {"VCPU": 1}), state=state)
 
         with pytest.raises(Conflict) as refused:
-            services.remove(zone, one)
+            services.remove(zone.store, zone.wake, one)
 
         assert (refused.value.code, refused.value.field) == ("host_has_instances", "id")
         assert known(zone.hosts) == ["h1"]
@@ -116,16 +116,16 @@ class TestHosts:
         (one,) = add_hosts(zone, a_form("h1"))
         put_reservation(zone)
         uuid = put_instance(zone, status=InstanceStatus.DELETED)
-        put_place(zone, uuid, OnHost(one, {"VCPU": 1}), state=PlacementState.RELEASED, claimed=False)
+        put_place(zone, uuid, ClaimedHost(one, {"VCPU": 1}), state=PlacementState.RELEASED, claimed=False)
 
-        services.remove(zone, one)
+        services.remove(zone.store, zone.wake, one)
 
         assert known(zone.hosts) == []
         assert audit.run(zone) == []
 
     def test_a_choice_that_was_made_before_finds_no_room(self, zone: Zone) -> None:
         (one,) = add_hosts(zone, a_form("h1"))
-        services.remove(zone, one)
+        services.remove(zone.store, zone.wake, one)
 
         taken = zone.store.write(lambda tx: claims.claim(tx, identity.next_change(tx), {one: 1}, {"VCPU": 1}))
 
@@ -133,7 +133,7 @@ class TestHosts:
 
     def test_an_unknown_one_is_not_found(self, zone: Zone) -> None:
         with pytest.raises(NotFound) as refused:
-            services.remove(zone, "nobody")
+            services.remove(zone.store, zone.wake, "nobody")
         assert refused.value.code == "service_not_found"
 
 
@@ -141,22 +141,22 @@ class TestAgents:
     def test_an_agent_goes_after_its_hosts(self, zone: Zone) -> None:
         (one,) = add_hosts(zone, a_form("h1"))
         with pytest.raises(Conflict) as refused:
-            services.remove(zone, agent_id(zone))
+            services.remove(zone.store, zone.wake, agent_id(zone))
         assert (refused.value.code, refused.value.field) == ("service_has_hosts", "id")
 
-        services.remove(zone, one)
-        services.remove(zone, agent_id(zone))
+        services.remove(zone.store, zone.wake, one)
+        services.remove(zone.store, zone.wake, agent_id(zone))
 
         assert services.list_services(zone) == []
         with pytest.raises(NotFound):
-            hosts.beat(zone, AGENT, "agent")
+            hosts.beat(zone.store, zone.heartbeats, AGENT, "agent")
 
     def test_a_running_agent_leaves_a_removed_host_alone_until_it_starts_again(self, zone: Zone) -> None:
         agent = an_agent(zone)
         run(zone, agent, 30)
         (one,) = [view.id for view in hosts.list_hypervisors(zone) if view.name == "h1"]
 
-        services.remove(zone, one)
+        services.remove(zone.store, zone.wake, one)
         run(zone, agent, 30)
         while_it_runs = known(zone.hosts)
         run(zone, an_agent(zone), 30)
@@ -168,8 +168,8 @@ class TestAgents:
         agent = an_agent(zone)
         run(zone, agent, 30)
         for view in hosts.list_hypervisors(zone):
-            services.remove(zone, view.id)
-        services.remove(zone, agent_id(zone))
+            services.remove(zone.store, zone.wake, view.id)
+        services.remove(zone.store, zone.wake, agent_id(zone))
 
         run(zone, agent, 60)
 
@@ -189,13 +189,13 @@ class Direct:
 
     def beat(self) -> None:
         try:
-            hosts.beat(self._zone, AGENT, "agent")
+            hosts.beat(self._zone.store, self._zone.heartbeats, AGENT, "agent")
         except NotFound as error:
             raise ZoneRefused(404, error.code, error.message, error.field) from error
 
     def fetch(self) -> Fetched:
         try:
-            assert hosts.desired(self._zone, AGENT, "agent") == []
+            assert hosts.desired(self._zone.store, self._zone.heartbeats, AGENT, "agent") == []
         except NotFound as error:
             raise ZoneRefused(404, error.code, error.message, error.field) from error
         return Fetched(())

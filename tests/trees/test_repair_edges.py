@@ -44,8 +44,8 @@ def status_at(tree: Tree, name: str, uuid: str) -> InstanceStatus:
 @pytest.mark.parametrize(
     ("below", "reason"),
     [
-        ("update instances set status = 'DELETED'", "deleted_below"),
-        ("delete from inbound_builds", "lost_below"),
+        ("update instances set status = 'DELETED'", "deleted_in_child"),
+        ("delete from inbound_builds", "lost_in_child"),
     ],
 )
 def test_what_the_child_does_not_have_is_an_error(tmp_path: Path, below: str, reason: str) -> None:

@@ -45,7 +45,9 @@ def rotate(node: Node) -> str:
 def tell_root(tree: Tree, child: str, secret: str) -> Answer:
     """Give the root the new secret, as the operator does next."""
     root = tree.nodes["root"]
-    child_id = next(view.id for view in children.list_children(root.zone) if view.name == child)
+    child_id = next(
+        view.id for view in children.list_children(root.zone.store, root.zone.children) if view.name == child
+    )
     return root.client().call("PUT", f"/zones/{child_id}", {"zone": {"password": secret}})
 
 

@@ -25,7 +25,7 @@ def a_tree(folder: Path) -> Tree:
     tree.add("root")
     tree.nodes["root"].client().post("/flavors", FLAVOR)
     leaf = tree.add("leaf", hosts_=[a_host("h1")], parent="root")
-    leaf.secrets["other"] = users.create(leaf.zone, "other", Role.PARENT, "-").secret
+    leaf.secrets["other"] = users.create(leaf.zone.store, leaf.zone.clock, "other", Role.PARENT, "-").secret
     tree.network.mount(OTHER_URL, leaf.app)
     tree.poll()
     return tree
@@ -60,7 +60,7 @@ def test_the_same_zone_is_not_added_again(tmp_path: Path, way: str) -> None:
     answer = tree.nodes["root"].client().post("/zones", a_form(leaf, **changes[way]))
 
     assert refused(answer) == (409, "child_registered_twice")
-    assert len(children.list_children(tree.nodes["root"].zone)) == 1
+    assert len(children.list_children(tree.nodes["root"].zone.store, tree.nodes["root"].zone.children)) == 1
 
 
 def test_a_child_is_not_moved_to_the_zone_of_another(tmp_path: Path) -> None:
@@ -74,7 +74,10 @@ def test_a_child_is_not_moved_to_the_zone_of_another(tmp_path: Path) -> None:
     answer = tree.nodes["root"].client().call("PUT", f"/zones/{second}", {"zone": moved})
 
     assert refused(answer) == (409, "child_registered_twice")
-    assert children.show(tree.nodes["root"].zone, second).api_url == tree.nodes["second"].url
+    assert (
+        children.show(tree.nodes["root"].zone.store, tree.nodes["root"].zone.children, second).api_url
+        == tree.nodes["second"].url
+    )
 
 
 def test_a_child_that_did_not_answer_when_it_was_added_takes_no_part_once_it_does(tmp_path: Path) -> None:
@@ -87,7 +90,10 @@ def test_a_child_that_did_not_answer_when_it_was_added_takes_no_part_once_it_doe
     tree.network.mount(late, leaf.app)
     tree.poll()
 
-    states = {view.name: (view.state, view.last_error) for view in children.list_children(root.zone)}
+    states = {
+        view.name: (view.state, view.last_error)
+        for view in children.list_children(root.zone.store, root.zone.children)
+    }
     assert states == {"leaf": ("ready", ""), "again": ("offline", "child_registered_twice")}
 
 
@@ -101,7 +107,7 @@ class TestAddedAgainAfterARemovalByForce:
         tree.clock.advance(2.0)
         tree.settle()
         assert counts(tree, reservation_id) == {"ACTIVE": 2}
-        (child,) = children.list_children(root.zone)
+        (child,) = children.list_children(root.zone.store, root.zone.children)
         children.remove(root.zone, child.id, force=True)
         tree.settle()
         assert counts(tree, reservation_id) == {"ERROR": 2}
@@ -115,7 +121,7 @@ class TestAddedAgainAfterARemovalByForce:
         found = audit_edges.across_edges(tree.nodes["root"].zone)
 
         assert [one.kind for one in found] == ["child_has_unknown_instance"] * 2
-        assert all("was removed; a repair takes it back" in one.detail for one in found)
+        assert all("was removed; a repair restores it here" in one.detail for one in found)
 
     def test_a_repair_takes_them_back(self, tmp_path: Path) -> None:
         tree, reservation_id = self.removed_and_added(tmp_path)

@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from tests.builders.child_app import ChildApp, an_info
 from tests.builders.one_zone import put_instance, put_place, put_reservation
 from tests.builders.tree import Answer, Node, Tree, a_host
-from zonesched.model.build_plan import FunnelStep, LocalPlace, Refusal
+from zonesched.model.build_plan import FunnelStep, Refusal
+from zonesched.model.place import LocalPlace
 from zonesched.model.placement import PlacementState
 from zonesched.model.request_spec import (
     CostFunction,
@@ -36,7 +37,7 @@ from zonesched.services.children import children
 from zonesched.services.hosts import hosts
 from zonesched.services.select import select
 from zonesched.services.select.explain import explain
-from zonesched.store.placements import OnHost
+from zonesched.store.placements import ClaimedHost
 from zonesched.zones.answers import MAX_COUNT, MAX_WHY
 
 pytestmark = pytest.mark.once
@@ -422,7 +423,7 @@ def test_offers_outlive_a_childs_offers_that_expire_at_once(tree: Tree) -> None:
 
     assert [asked.method for asked in app.asked].count("POST") == 1
     assert answer.json["expires_in"] == 0.0
-    caller_id = next(u.id for u in users.list_users(region.zone) if u.name == "parent-root")
+    caller_id = next(u.id for u in users.list_users(region.zone.store) if u.name == "parent-root")
     bound = Bound(region.zone.uuid, caller_id, spec.project_id, content_digest(spec))
     for entry in answer.json["weights"]:
         assert region.zone.envelope.open_entry(bound, entry["blob"])
@@ -489,7 +490,7 @@ def test_a_host_that_failed_for_this_request_is_left_out_of_it_alone(tree: Tree)
     zone = tree.nodes["leaf"].zone
     names = {view.name: view.id for view in hosts.list_hypervisors(zone)}
     put_reservation(zone, REQUEST)
-    lost = OnHost(names["l1"], {"VCPU": 1})
+    lost = ClaimedHost(names["l1"], {"VCPU": 1})
     put_place(zone, put_instance(zone, reservation_id=REQUEST), lost, reservation_id=REQUEST,
               state=PlacementState.FAILED, claimed=False)  # fmt: skip
 

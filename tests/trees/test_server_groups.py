@@ -29,9 +29,9 @@ def node(tree: Tree) -> Node:
 
 def another(node: Node, name: str = "alice", project: str = "project-2") -> Client:
     """A member of another project."""
-    node.secrets[name] = users.create(node.zone, name, Role.MEMBER, project, "a long password").secret or (
-        "a long password"
-    )
+    node.secrets[name] = users.create(
+        node.zone.store, node.zone.clock, name, Role.MEMBER, project, "a long password"
+    ).secret or ("a long password")
     return node.client(name)
 
 

@@ -99,11 +99,11 @@ def plant(zone: Zone, found: Any, said: Any, in_zone: Any) -> None:
     add_hosts(zone, *rows)
     az, members = in_zone
     for number, (metadata, own) in enumerate([*said, ({AVAILABILITY_ZONE: az}, members)]):
-        made = aggregates.create(zone, f"g{number}", "")
-        aggregates.change(zone, str(made.number), metadata=metadata)
+        made = aggregates.create(zone.store, zone.clock, f"g{number}", "")
+        aggregates.change(zone.store, zone.clock, zone.wake, str(made.number), metadata=metadata)
         for member in sorted(own):
             if member < len(names):
-                aggregates.add_host(zone, str(made.number), names[member])
+                aggregates.add_host(zone.store, zone.wake, str(made.number), names[member])
 
 
 def by_sql(zone: Zone) -> SqlHosts:
@@ -233,7 +233,9 @@ def test_a_full_zone_is_ready_and_says_why_nothing_fits(tmp_path: Path) -> None:
 
     select.check_ready(zone)
     steps = decision.trace.own.steps  # type: ignore[union-attr]
-    assert [(s.filter, s.code, s.before, s.after) for s in steps][:1] == [("room", "no_room", 3, 0)]
+    assert [(s.filter, s.code, s.before, s.after) for s in steps][:1] == [
+        ("free_slots", "no_free_slots", 3, 0)
+    ]
 
 
 def test_all_that_reads_hosts_works_without_a_table(tmp_path: Path) -> None:

@@ -234,15 +234,15 @@ def test_an_older_page_does_not_undo_what_another_process_has_read(
     zone, other = tree.nodes["root"].zone, another_process(tree, "root")
     call = zone.children.call
 
-    def overtaken(*args: Any) -> Any:
-        answers = call(*args)
+    def overtaken(*args: Any, **more: Any) -> Any:
+        answers = call(*args, **more)
         all_active(tree)
-        sync.ask(tree.nodes["region"].zone)
-        sync.ask(other)
+        sync.ask_all(tree.nodes["region"].zone)
+        sync.ask_all(other)
         return answers
 
     monkeypatch.setattr(zone.children, "call", overtaken)
-    sync.ask(zone)
+    sync.ask_all(zone)
 
     assert counts(tree, reservation_id) == {"ACTIVE": 12}
 
@@ -258,7 +258,9 @@ def test_a_child_that_speaks_of_another_childs_instances_changes_nothing(
     reservation_id = boot(tree)
     work_all(tree)
     root, liar = tree.nodes["root"], tree.nodes["leaf-b"]
-    (liar_id,) = [c.id for c in children.list_children(root.zone) if c.name == "leaf-b"]
+    (liar_id,) = [
+        c.id for c in children.list_children(root.zone.store, root.zone.children) if c.name == "leaf-b"
+    ]
     of_others = rows(
         tree, "root", f"SELECT uuid, number FROM placements WHERE kind = 'child' AND child_id != '{liar_id}'"
     )
@@ -272,7 +274,7 @@ def test_a_child_that_speaks_of_another_childs_instances_changes_nothing(
     ]
     body = orjson.dumps({"instances": lines, "cursor": "made-up", "more": False})
     tree.network.fault(liar.url, Replace(path="/reservations", method="GET", body=body))
-    sync.ask(root.zone)
+    sync.ask_all(root.zone)
 
     # Then
     assert (counts(tree, reservation_id), rows(tree, "root")) == before

@@ -25,7 +25,7 @@ from zonesched.compute.usage_ledger import (
     Booked,
     Claim,
     Excess,
-    Place,
+    HostClass,
     Statement,
     UsageLedger,
     compare,
@@ -36,7 +36,7 @@ from zonesched.model.agent_claims import BookedClass, ClaimedInstance
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services.audit import audit, repair
 from zonesched.services.hosts import hosts
-from zonesched.store.placements import OnHost
+from zonesched.store.placements import ClaimedHost
 
 A, B = Key("a", 1), Key("b", 1)
 TWO = Claim("h1", {"VCPU": 2})
@@ -66,8 +66,8 @@ statements = st.builds(Statement, wishes, booked)
 looks = st.lists(st.tuples(st.frozensets(keys), statements), max_size=4)
 
 
-def sums(taken: Mapping[Key, Claim]) -> dict[Place, int]:
-    found: dict[Place, int] = {}
+def sums(taken: Mapping[Key, Claim]) -> dict[HostClass, int]:
+    found: dict[HostClass, int] = {}
     for claim in taken.values():
         for name, amount in claim.resources.items():
             found[claim.host, name] = found.get((claim.host, name), 0) + amount
@@ -162,7 +162,7 @@ def test_what_is_booked_beyond_the_claims_is_an_excess_at_once() -> None:
     assert compare(UsageLedger(), frozenset({A}), told(A, used=5)).excesses == (Excess("h1", "VCPU", 2, 5),)
 
 
-def test_what_failed_takes_no_room() -> None:
+def test_a_failed_build_claims_nothing() -> None:
     assert present({A: Local(Phase.FAILED), B: Local(Phase.DESTROYING)}) == {B}
 
 
@@ -184,9 +184,9 @@ def test_a_zone_says_what_is_claimed_and_what_of_it_is_held(tmp_path: Path) -> N
     uuid = boot_on(zone, one, {"VCPU": 2})
     for state in (PlacementState.HELD, PlacementState.CONFIRMED):
         status = InstanceStatus.BUILD if state is PlacementState.HELD else InstanceStatus.ERROR
-        put_place(zone, put_instance(zone, status=status), OnHost(one, {"VCPU": 3}), state=state)
+        put_place(zone, put_instance(zone, status=status), ClaimedHost(one, {"VCPU": 3}), state=state)
 
-    found = hosts.claimed(zone, AGENT, "agent")
+    found = hosts.claimed(zone.store, AGENT, "agent")
 
     assert found.instances == [ClaimedInstance(uuid, 1, "h1", {"VCPU": 2})]
     assert found.booked == [BookedClass("h1", "VCPU", used=8, held=6, excess=0)]
@@ -197,7 +197,7 @@ def test_what_an_agent_says_of_others_hosts_and_of_no_class_is_left_out(tmp_path
     own, other = add_hosts(zone, a_form("h1")) + add_hosts(zone, a_form("h2"), service="other")
 
     amounts = {("h1", "VCPU"): 3, ("h1", "NONE"): 1, ("h2", "VCPU"): 4, ("nowhere", "VCPU"): 5}
-    hosts.note_excesses(zone, AGENT, "agent", amounts)
+    hosts.note_excesses(zone.store, AGENT, "agent", amounts)
 
     assert hosts.show_hypervisor(zone, own).resources["VCPU"].agent_excess == 3
     assert hosts.show_hypervisor(zone, other).resources["VCPU"].agent_excess == 0

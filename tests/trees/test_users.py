@@ -9,6 +9,7 @@ import pytest
 
 from tests.builders.crashes import Killed
 from tests.builders.one_zone import (
+    CHEAP_PASSWORDS,
     a_form,
     a_zone,
     add_hosts,
@@ -27,15 +28,15 @@ from zonesched.seal import passwords
 from zonesched.services.catalog import users
 from zonesched.services.state.password_guard import FORGOTTEN_AFTER_S, FREE_OF_USER
 from zonesched.services.zone import Zone
-from zonesched.store.placements import OnHost
+from zonesched.store.placements import ClaimedHost
 
 
 @pytest.fixture(scope="module")
 def old_town(tmp_path_factory: pytest.TempPathFactory) -> Zone:
     """A zone with a person and an agent, for tests that only ask who somebody is."""
     zone = a_zone(tmp_path_factory.mktemp("town"))
-    users.create(zone, "ann", Role.MEMBER, "p", "correct horse")
-    users.create(zone, "agent", Role.COMPUTE, "")
+    users.create(zone.store, zone.clock, "ann", Role.MEMBER, "p", "correct horse", cost=CHEAP_PASSWORDS)
+    users.create(zone.store, zone.clock, "agent", Role.COMPUTE, "")
     return zone
 
 
@@ -48,7 +49,9 @@ def town(old_town: Zone) -> Zone:
 
 def test_a_person_is_known_by_the_chosen_password(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
-    made = users.create(zone, "ann", Role.MEMBER, "project-1", "correct horse")
+    made = users.create(
+        zone.store, zone.clock, "ann", Role.MEMBER, "project-1", "correct horse", cost=CHEAP_PASSWORDS
+    )
 
     caller = users.authenticate(zone, "ann", "correct horse")
 
@@ -60,19 +63,19 @@ def test_a_person_is_known_by_the_chosen_password(tmp_path: Path) -> None:
 def test_without_a_password_a_secret_is_generated_and_told_once(tmp_path: Path, role: Role) -> None:
     zone = a_zone(tmp_path)
 
-    made = users.create(zone, "someone", role, "project-1")
+    made = users.create(zone.store, zone.clock, "someone", role, "project-1")
 
     assert len(made.secret) == 43
     assert users.authenticate(zone, "someone", made.secret).role is role
     assert made.secret not in repr(made)
-    assert users.list_users(zone) == [made.user]
+    assert users.list_users(zone.store) == [made.user]
 
 
 @pytest.mark.sqlite
 def test_neither_password_nor_secret_is_in_the_database(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
-    secret = users.create(zone, "agent", Role.COMPUTE, "").secret
-    users.create(zone, "ann", Role.MEMBER, "p", "correct horse")
+    secret = users.create(zone.store, zone.clock, "agent", Role.COMPUTE, "").secret
+    users.create(zone.store, zone.clock, "ann", Role.MEMBER, "p", "correct horse", cost=CHEAP_PASSWORDS)
     users.authenticate(zone, "ann", "correct horse")
 
     zone.store.close()
@@ -116,12 +119,13 @@ def test_a_refusal_costs_one_scrypt_whoever_was_named(
         with pytest.raises(Unauthorized):
             users.authenticate(town, name, password)
 
-    assert len(counted) == 2
+    cost = town.passwords.cost
+    assert counted == [(cost.n, cost.r, cost.p)] * 2
 
 
 def test_a_verified_password_costs_no_second_scrypt(town: Zone, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = _count_scrypts(monkeypatch)
-    town.verified.drop(users.list_users(town)[1].id)
+    town.verified.drop(users.list_users(town.store)[1].id)
 
     for _ in range(3):
         users.authenticate(town, "ann", "correct horse")
@@ -140,7 +144,7 @@ def _guess(zone: Zone, name: str, count: int = FREE_OF_USER) -> None:
 def test_after_several_wrong_passwords_the_next_has_to_wait(tmp_path: Path) -> None:
     # given
     zone = a_zone(tmp_path)
-    users.create(zone, "ann", Role.MEMBER, "p", "correct horse")
+    users.create(zone.store, zone.clock, "ann", Role.MEMBER, "p", "correct horse", cost=CHEAP_PASSWORDS)
     client = create_app(zone).test_client()
     statuses = [client.get("/servers", auth=("ann", "wrong")).status_code for _ in range(FREE_OF_USER)]
     # when
@@ -156,7 +160,7 @@ def test_after_several_wrong_passwords_the_next_has_to_wait(tmp_path: Path) -> N
 @pytest.mark.parametrize("age_s", [0, 61, 3600])
 def test_a_password_that_was_right_before_is_taken_while_others_guess(tmp_path: Path, age_s: int) -> None:
     zone = a_zone(tmp_path)
-    users.create(zone, "ann", Role.MEMBER, "p", "correct horse")
+    users.create(zone.store, zone.clock, "ann", Role.MEMBER, "p", "correct horse", cost=CHEAP_PASSWORDS)
     users.authenticate(zone, "ann", "correct horse", "198.51.100.1")
     zone.clock.advance(age_s)
     _guess(zone, "ann")
@@ -170,7 +174,9 @@ def test_a_generated_secret_never_waits_and_costs_no_scrypt(
     # given
     zone = a_zone(tmp_path)
     roles = {"agent": Role.COMPUTE, "root": Role.PARENT, "admin": Role.ADMIN}
-    secrets = {known: users.create(zone, known, role, "").secret for known, role in roles.items()}
+    secrets = {
+        known: users.create(zone.store, zone.clock, known, role, "").secret for known, role in roles.items()
+    }
     _guess(zone, name)
     counted = _count_scrypts(monkeypatch)
     # when
@@ -186,16 +192,16 @@ def test_a_generated_secret_never_waits_and_costs_no_scrypt(
 def test_nobody_chooses_a_password_that_looks_like_a_generated_secret(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     with pytest.raises(BadRequest) as refused:
-        users.create(zone, "ann", Role.MEMBER, "p", "w" * 43)
+        users.create(zone.store, zone.clock, "ann", Role.MEMBER, "p", "w" * 43)
     assert (refused.value.code, refused.value.field) == ("password_not_allowed", "user.password")
 
 
 def test_the_credentials_of_a_removed_user_end_at_once(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
-    secret = users.create(zone, "ann", Role.MEMBER, "p").secret
+    secret = users.create(zone.store, zone.clock, "ann", Role.MEMBER, "p").secret
     users.authenticate(zone, "ann", secret)
 
-    users.delete(zone, "ann")
+    users.delete(zone.store, zone.verified, "ann")
 
     with pytest.raises(Unauthorized):
         users.authenticate(zone, "ann", secret)
@@ -203,11 +209,11 @@ def test_the_credentials_of_a_removed_user_end_at_once(tmp_path: Path) -> None:
 
 def test_a_removed_user_whose_name_is_given_again_is_somebody_else(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
-    first = users.create(zone, "ann", Role.MEMBER, "p")
+    first = users.create(zone.store, zone.clock, "ann", Role.MEMBER, "p")
     users.authenticate(zone, "ann", first.secret)
-    users.delete(zone, "ann")
+    users.delete(zone.store, zone.verified, "ann")
 
-    second = users.create(zone, "ann", Role.READER, "p")
+    second = users.create(zone.store, zone.clock, "ann", Role.READER, "p")
 
     assert first.user.id != second.user.id
     with pytest.raises(Unauthorized):
@@ -216,10 +222,10 @@ def test_a_removed_user_whose_name_is_given_again_is_somebody_else(tmp_path: Pat
 
 def test_a_name_in_use_is_refused(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
-    secret = users.create(zone, "ann", Role.MEMBER, "p").secret
+    secret = users.create(zone.store, zone.clock, "ann", Role.MEMBER, "p").secret
 
     with pytest.raises(Conflict) as refused:
-        users.create(zone, "ann", Role.ADMIN, "p")
+        users.create(zone.store, zone.clock, "ann", Role.ADMIN, "p")
 
     assert refused.value.code == "user_exists"
     assert users.authenticate(zone, "ann", secret).role is Role.MEMBER
@@ -227,8 +233,10 @@ def test_a_name_in_use_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "a:b", "-ann", "ann\n", "a" * 256, "änn", "a b"])
 def test_a_name_that_basic_authentication_cannot_carry_is_refused(tmp_path: Path, name: str) -> None:
+    zone = a_zone(tmp_path)
+
     with pytest.raises(BadRequest) as refused:
-        users.create(a_zone(tmp_path), name, Role.MEMBER, "p", "correct horse")
+        users.create(zone.store, zone.clock, name, Role.MEMBER, "p", "correct horse", cost=CHEAP_PASSWORDS)
 
     assert refused.value.field == "user.name"
 
@@ -245,11 +253,11 @@ def test_a_password_that_may_not_be_is_refused(tmp_path: Path, role: Role, passw
     zone = a_zone(tmp_path)
 
     with pytest.raises(BadRequest) as refused:
-        users.create(zone, "someone", role, "p", password)
+        users.create(zone.store, zone.clock, "someone", role, "p", password)
 
     assert (refused.value.code, refused.value.field) == (code, "user.password")
     assert password not in refused.value.message
-    assert users.list_users(zone) == []
+    assert users.list_users(zone.store) == []
 
 
 @pytest.mark.parametrize(
@@ -259,7 +267,7 @@ def test_another_secret_ends_the_old_one_at_once_and_the_user_stays(
     tmp_path: Path, role: Role, password: str
 ) -> None:
     zone = a_zone(tmp_path)
-    first = users.create(zone, "ann", role, "p")
+    first = users.create(zone.store, zone.clock, "ann", role, "p")
     users.authenticate(zone, "ann", first.secret)
 
     changed = users.set_secret(zone, "ann", password)
@@ -271,9 +279,20 @@ def test_another_secret_ends_the_old_one_at_once_and_the_user_stays(
         users.authenticate(zone, "ann", first.secret)
 
 
+def test_a_zone_hashes_at_the_full_cost_unless_a_test_says_otherwise(tmp_path: Path) -> None:
+    cheap = a_zone(tmp_path)
+    zone = Zone.open(cheap.conf, clock=cheap.clock, executor=cheap.executor, store=cheap.store)
+
+    users.create(zone.store, zone.clock, "ann", Role.MEMBER, "p")
+    users.set_secret(zone, "ann", "correct horse")
+
+    [(stored,)] = sql(zone, "select secret from users")
+    assert stored.startswith(f"scrypt${passwords.PERSON.n}${passwords.PERSON.r}${passwords.PERSON.p}$")
+
+
 def test_another_password_is_kept_as_a_hash(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
-    users.authenticate(zone, "ann", users.create(zone, "ann", Role.MEMBER, "p").secret)
+    users.authenticate(zone, "ann", users.create(zone.store, zone.clock, "ann", Role.MEMBER, "p").secret)
 
     users.set_secret(zone, "ann", "better horse")
 
@@ -292,7 +311,7 @@ def test_another_password_is_kept_as_a_hash(tmp_path: Path) -> None:
 )
 def test_a_refused_change_changes_nothing(tmp_path: Path, role: Role, password: str, code: str) -> None:
     zone = a_zone(tmp_path)
-    secret = users.create(zone, "someone", role, "p").secret
+    secret = users.create(zone.store, zone.clock, "someone", role, "p").secret
 
     with pytest.raises(BadRequest) as refused:
         users.set_secret(zone, "someone", password)
@@ -307,20 +326,20 @@ def test_a_refused_change_changes_nothing(tmp_path: Path, role: Role, password: 
 def test_a_parent_with_instances_here_stays_unless_by_force(tmp_path: Path, state: str) -> None:
     zone = a_zone(tmp_path)
     [host_id] = add_hosts(zone, a_form("h"))
-    parent = users.create(zone, "root", Role.PARENT, "").user
-    users.create(zone, "other", Role.PARENT, "")
+    parent = users.create(zone.store, zone.clock, "root", Role.PARENT, "").user
+    users.create(zone.store, zone.clock, "other", Role.PARENT, "")
     put_reservation(zone, caller_id=parent.id)
     uuid = put_instance(zone, caller_id=parent.id)
-    put_place(zone, uuid, OnHost(host_id, {"VCPU": 1}), caller_id=parent.id, state=PlacementState[state])
+    put_place(zone, uuid, ClaimedHost(host_id, {"VCPU": 1}), caller_id=parent.id, state=PlacementState[state])
 
     with pytest.raises(Conflict) as refused:
-        users.delete(zone, "root")
-    users.delete(zone, "other")
+        users.delete(zone.store, zone.verified, "root")
+    users.delete(zone.store, zone.verified, "other")
 
     assert (refused.value.code, refused.value.field) == ("user_has_instances", "name")
-    assert [user.name for user in users.list_users(zone)] == ["root"]
-    users.delete(zone, "root", force=True)
-    assert users.list_users(zone) == []
+    assert [user.name for user in users.list_users(zone.store)] == ["root"]
+    users.delete(zone.store, zone.verified, "root", force=True)
+    assert users.list_users(zone.store) == []
     assert used_on(zone, host_id)["VCPU"] == 1
 
 
@@ -328,35 +347,37 @@ def test_a_parent_with_instances_here_stays_unless_by_force(tmp_path: Path, stat
 def test_a_parent_whose_instances_have_ended_can_go(tmp_path: Path, state: str) -> None:
     zone = a_zone(tmp_path)
     [host_id] = add_hosts(zone, a_form("h"))
-    parent = users.create(zone, "root", Role.PARENT, "").user
+    parent = users.create(zone.store, zone.clock, "root", Role.PARENT, "").user
     put_reservation(zone, caller_id=parent.id)
     uuid = put_instance(zone, caller_id=parent.id, status=InstanceStatus.DELETED)
-    where = OnHost(host_id, {"VCPU": 1})
+    where = ClaimedHost(host_id, {"VCPU": 1})
     put_place(zone, uuid, where, caller_id=parent.id, state=PlacementState[state], claimed=False)
 
-    users.delete(zone, "root")
+    users.delete(zone.store, zone.verified, "root")
 
-    assert users.list_users(zone) == []
+    assert users.list_users(zone.store) == []
 
 
 def test_the_last_admin_stays(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
-    users.create(zone, "one", Role.ADMIN, "p")
-    users.create(zone, "two", Role.ADMIN, "p")
-    users.create(zone, "ann", Role.MEMBER, "p")
+    users.create(zone.store, zone.clock, "one", Role.ADMIN, "p")
+    users.create(zone.store, zone.clock, "two", Role.ADMIN, "p")
+    users.create(zone.store, zone.clock, "ann", Role.MEMBER, "p")
 
-    users.delete(zone, "one")
+    users.delete(zone.store, zone.verified, "one")
     with pytest.raises(Conflict) as refused:
-        users.delete(zone, "two")
-    users.delete(zone, "ann")
+        users.delete(zone.store, zone.verified, "two")
+    users.delete(zone.store, zone.verified, "ann")
 
     assert refused.value.code == "last_admin"
-    assert [user.name for user in users.list_users(zone)] == ["two"]
+    assert [user.name for user in users.list_users(zone.store)] == ["two"]
 
 
 def test_an_unknown_user_is_not_found(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+
     with pytest.raises(NotFound) as refused:
-        users.delete(a_zone(tmp_path), "nobody")
+        users.delete(zone.store, zone.verified, "nobody")
 
     assert refused.value.code == "user_not_found"
 
@@ -365,8 +386,8 @@ def test_a_zone_without_users_gets_its_first_admin_once(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
 
     kept: list[NewUser] = []
-    first = users.create_first_admin(zone, kept.append)
-    again = users.create_first_admin(zone, kept.append)
+    first = users.create_first_admin(zone.store, zone.clock, kept.append)
+    again = users.create_first_admin(zone.store, zone.clock, kept.append)
 
     assert first is not None
     assert again is None
@@ -381,29 +402,29 @@ def test_an_admin_whom_nobody_could_be_is_not_made(tmp_path: Path) -> None:
         raise Killed
 
     with pytest.raises(Killed):
-        users.create_first_admin(zone, die)
+        users.create_first_admin(zone.store, zone.clock, die)
 
-    assert users.list_users(zone) == []
-    assert users.create_first_admin(zone, lambda admin: None) is not None
+    assert users.list_users(zone.store) == []
+    assert users.create_first_admin(zone.store, zone.clock, lambda admin: None) is not None
 
 
 def test_a_zone_with_any_user_gets_no_first_admin(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
-    users.create(zone, "ann", Role.MEMBER, "p")
+    users.create(zone.store, zone.clock, "ann", Role.MEMBER, "p")
 
     kept: list[NewUser] = []
-    assert users.create_first_admin(zone, kept.append) is None
+    assert users.create_first_admin(zone.store, zone.clock, kept.append) is None
     assert kept == []
     assert sql(zone, "select count(*) from users") == [(1,)]
 
 
 def _count_scrypts(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """A list that grows by one with each scrypt."""
+    """A list that grows by the cost of each scrypt."""
     counted: list[Any] = []
     real = passwords.hashlib.scrypt
 
     def counting(*args: Any, **kwargs: Any) -> bytes:
-        counted.append(None)
+        counted.append((kwargs["n"], kwargs["r"], kwargs["p"]))
         return real(*args, **kwargs)
 
     monkeypatch.setattr(passwords.hashlib, "scrypt", counting)
@@ -413,6 +434,6 @@ def _count_scrypts(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_users_are_listed_by_name(tmp_path: Path) -> None:
     zone: Zone = a_zone(tmp_path)
     for name in ("zoe", "ann", "max"):
-        users.create(zone, name, Role.READER, "p")
+        users.create(zone.store, zone.clock, name, Role.READER, "p")
 
-    assert [user.name for user in users.list_users(zone)] == ["ann", "max", "zoe"]
+    assert [user.name for user in users.list_users(zone.store)] == ["ann", "max", "zoe"]

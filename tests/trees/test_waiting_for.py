@@ -167,13 +167,13 @@ class TestABootThatWaitsForASelect:
         scene.tree.network.fault(scene.near.url, Dead())
         scene.tree.poll()
         scene.tree.settle()
-        away = ready_ids(scene.root.zone)
+        away = ready_ids(scene.root.zone.children)
 
         scene.leaf_is_back()
         scene.tree.settle()
-        returned = ready_ids(scene.root.zone) - away
+        returned = ready_ids(scene.root.zone.children) - away
         assert len(returned) == scene.selects("leaf") == 1
-        wake_waiting_for(scene.root.zone, returned)
+        wake_waiting_for(scene.root.zone.store, scene.root.zone.wake, returned)
         scene.tree.settle()
 
         assert scene.selects("leaf") == 0

@@ -164,7 +164,7 @@ def test_the_operator_asks_what_every_filter_says_of_one_host(tree: Tree) -> Non
 
     assert by_id == small
     refusing = [line["code"] for line in small["filters"] if not line["passes"]]
-    assert refusing == ["not_enough_ram", "no_room"]
+    assert refusing == ["not_enough_ram", "no_free_slots"]
     assert (small["passes"], isinstance(small["weight"], int)) == (False, True)
     large = why_host(root, reservation_id, "r1").json["host"]
     assert large["passes"] is True
@@ -276,4 +276,4 @@ def test_only_a_parent_is_made_with_explanations(tree: Tree) -> None:
     answer = tree.nodes["region"].client().post("/users", {"user": form})
 
     assert answer.json["badRequest"]["error_code"] == "no_parent"
-    assert "ann" not in [user.name for user in users.list_users(tree.nodes["region"].zone)]
+    assert "ann" not in [user.name for user in users.list_users(tree.nodes["region"].zone.store)]

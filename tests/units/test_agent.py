@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,12 +14,15 @@ from hypothesis import strategies as st
 from tests.builders.clock import FakeClock
 from zonesched.compute.agent import Agent, Rhythm, ZoneIdentity
 from zonesched.compute.connection import ZoneRefused, ZoneUnavailable
+from zonesched.compute.desired_state import Desired, Observed, Power
 from zonesched.compute.driver import DriverSettings, DriverUnknown, load_driver
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost, read_inventory
 from zonesched.compute.inventory_fields import InventoryError
 from zonesched.compute.machine import (
+    Apply,
     Built,
+    Changed,
     Destroy,
     Destroyed,
     Event,
@@ -41,6 +45,10 @@ A, B = Key("a", 1), Key("b", 1)
 
 def wants(*keys: Key, is_active: bool = False) -> Fetched:
     return Fetched(tuple(Wanted(key, "host-1", is_active=is_active) for key in keys))
+
+
+def wants_state(desired: Desired, *, is_active: bool = True) -> Fetched:
+    return Fetched((Wanted(A, "host-1", is_active=is_active, desired=desired),))
 
 
 def after(*events: Event) -> State:
@@ -86,6 +94,14 @@ class TestInventory:
         }
         assert self.read(tmp_path, json.dumps([row]), "hosts.json") == as_csv
 
+    def test_the_drivers_traits_are_added_to_those_of_the_file(self, tmp_path: Path) -> None:
+        [host] = self.read(tmp_path, "name,traits\nh1,HW_A;COMPUTE_PAUSE\n")
+        assert host.with_traits({"COMPUTE_SUSPEND", "COMPUTE_PAUSE"}).traits == (
+            "COMPUTE_PAUSE",
+            "COMPUTE_SUSPEND",
+            "HW_A",
+        )
+
     def test_an_empty_cell_leaves_the_class_out(self, tmp_path: Path) -> None:
         hosts = self.read(tmp_path, "name,VCPU,PGPU\nh1,4,\nh2,4,2\n")
         assert [sorted(host.inventories) for host in hosts] == [["VCPU"], ["PGPU", "VCPU"]]
@@ -113,6 +129,7 @@ class TestInventory:
             ("name,metrics\nh1,load\n", "line 2: metrics: 'load' is not key=value"),
             ("name,metrics\nh1,load=high\n", "line 2: metrics.load: 'high' is not a number"),
             ("name,metrics\nh1,load=nan\n", "line 2: metrics.load: 'nan' is not a number"),
+            ("name\n" + "h" * 140_000, "line 2: field larger than field limit"),
         ],
     )
     def test_a_wrong_csv_is_refused_with_its_line(self, tmp_path: Path, text: str, said: str) -> None:
@@ -147,6 +164,10 @@ class TestInventory:
                 '[{"name": "h", "metrics": {"load": true}}]',
                 "line 1: metrics.load: True is not a finite number",
             ),
+            ('[{"name": "h", "metrics": {"load": 1' + "0" * 400 + "}}]", "line 1: metrics.load: 1000"),
+            ('[\n{"name": "h", "capabilities": {"a": ' + "9" * 5000 + "}}]", "line 2: a number is too long"),
+            ('[\n{"name": "h", "capabilities": {"a": NaN}}]', "line 2: a number is too long, or NaN"),
+            ('[\n{"name": "h", "capabilities": ' + "[" * 100_000, "line 2: nests too deep"),
         ],
     )
     def test_wrong_json_is_refused_with_its_line(self, tmp_path: Path, text: str, said: str) -> None:
@@ -179,7 +200,7 @@ class TestMachine:
 
     def test_what_the_zone_has_as_running_is_not_reported(self) -> None:
         state = after(wants(A, is_active=True), Built(A), wants(A, is_active=True))
-        assert state.instances[A].phase is Phase.RUNNING
+        assert state.instances[A].phase is Phase.BUILT
         assert state.unreported == {}
 
     def test_a_failure_is_reported_with_its_reason_and_not_tried_again(self) -> None:
@@ -239,6 +260,48 @@ class TestMachine:
         _, instructions = handle(after(wants(A)), [wants(Key("a", 2))])
         assert instructions == (Destroy(A), Spawn(Wanted(Key("a", 2), "host-1")))
 
+    def test_a_newer_desired_state_is_applied_until_the_driver_has_acted_on_it(self) -> None:
+        stop = Desired(1, Power.STOPPED)
+        state, first = handle(after(wants(A, is_active=True), Built(A)), [wants_state(stop)])
+        state, again = handle(state, [wants_state(stop)])
+        stopped = Observed(1, Power.STOPPED)
+        state, after_it = handle(state, [Changed(A, stopped), wants_state(stop)])
+        assert (first, again, after_it) == ((Apply(A, stop),), (Apply(A, stop),), ())
+        assert list(state.unreported.values()) == [Report(A, ReportState.ACTIVE, observed=stopped)]
+
+    def test_a_desired_state_is_not_applied_before_the_build_ends(self) -> None:
+        stop = Desired(1, Power.STOPPED)
+        state, building = handle(State(), [wants_state(stop, is_active=False)])
+        _, built = handle(state, [Built(A), wants_state(stop, is_active=False)])
+        assert building == (Spawn(Wanted(A, "host-1", desired=stop)),)
+        assert built == (Apply(A, stop),)
+
+    def test_a_refused_state_is_reported_with_its_reason_and_not_applied_again(self) -> None:
+        suspend, refused = Desired(1, Power.SUSPENDED), Observed(1, Power.RUNNING, "suspend_unsupported")
+        state = after(wants(A, is_active=True), Built(A), wants_state(suspend), Changed(A, refused))
+        assert handle(state, [wants_state(suspend)])[1] == ()
+        assert list(state.unreported.values()) == [
+            Report(A, ReportState.ACTIVE, "suspend_unsupported", refused)
+        ]
+
+    def test_an_instance_that_ended_by_itself_is_reported_as_stopped_and_left_alone(self) -> None:
+        ended = Observed(0, Power.STOPPED, "process_ended")
+        state, instructions = handle(
+            after(wants(A, is_active=True), Built(A)), [Changed(A, ended), wants(A, is_active=True)]
+        )
+        assert instructions == ()
+        assert list(state.unreported.values()) == [Report(A, ReportState.ACTIVE, "process_ended", ended)]
+
+    def test_a_restarted_agent_reports_states_that_its_predecessor_may_not_have(self) -> None:
+        stopped = Observed(2, Power.STOPPED)
+        state = after(Found((A,)), wants_state(Desired(2, Power.STOPPED)), Built(A, stopped))
+        assert list(state.unreported.values()) == [Report(A, ReportState.ACTIVE, observed=stopped)]
+
+    @pytest.mark.parametrize("before", [[wants(A)], [wants(A), Built(A), wants()]])
+    def test_a_change_of_an_instance_that_is_not_built_is_ignored(self, before: list[Event]) -> None:
+        state, instructions = handle(after(*before), [Changed(A, Observed(1, Power.STOPPED))])
+        assert (state, instructions) == (after(*before), ())
+
     def test_a_state_is_never_changed_in_place(self) -> None:
         before = after(wants(A))
         handle(before, [Built(A), wants(B)])
@@ -269,7 +332,7 @@ def test_whatever_happened_what_is_wanted_runs_in_the_end(history: list[Event], 
         outcomes = [Built(i.wanted.key) if isinstance(i, Spawn) else Destroyed(i.key) for i in instructions]
         building = [Built(key) for key, local in state.instances.items() if local.phase is Phase.BUILDING]
         state, _ = handle(state, [*outcomes, *building])
-    running = {key for key, local in state.instances.items() if local.phase is Phase.RUNNING}
+    running = {key for key, local in state.instances.items() if local.phase is Phase.BUILT}
     failed = {key for key, local in state.instances.items() if local.phase is Phase.FAILED}
     assert running | failed == final
     assert {k for k, r in state.unreported.items() if r.state is ReportState.ACTIVE} == running
@@ -309,6 +372,39 @@ class TestFakeDriver:
         driver = self.driver(FakeClock(), build_seconds=60.0, failure_rate=1.0)
         driver.spawn(Wanted(A, "h", is_active=True))
         assert list(driver.poll()) == [Built(A)]
+
+    def test_an_action_takes_its_time_and_the_newest_wins(self) -> None:
+        clock = FakeClock()
+        driver = self.driver(clock, action_seconds=2.0)
+        driver.spawn(Wanted(A, "h", is_active=True))
+        driver.poll()
+        driver.apply(A, Desired(1, Power.STOPPED))
+        clock.advance(1.0)
+        driver.apply(A, Desired(2, Power.PAUSED))
+        driver.apply(A, Desired(1, Power.STOPPED))
+        clock.advance(1.5)
+        assert list(driver.poll()) == []
+        clock.advance(1.0)
+        assert list(driver.poll()) == [Changed(A, Observed(2, Power.PAUSED))]
+        driver.apply(A, Desired(2, Power.PAUSED))
+        assert (list(driver.poll()), driver.next_event_s()) == ([], math.inf)
+
+    def test_an_action_that_fails_leaves_the_instance_as_it_was(self) -> None:
+        driver = self.driver(FakeClock(), action_failure_rate=1.0)
+        driver.spawn(Wanted(A, "h"))
+        driver.poll()
+        driver.apply(A, Desired(1, Power.STOPPED))
+        assert list(driver.poll()) == [Changed(A, Observed(1, Power.RUNNING, "action_failed"))]
+
+    def test_an_active_instance_is_in_the_state_that_the_zone_wants(self) -> None:
+        driver = self.driver(FakeClock())
+        driver.spawn(Wanted(A, "h", is_active=True, desired=Desired(3, Power.STOPPED)))
+        assert list(driver.poll()) == [Built(A, Observed(3, Power.STOPPED))]
+
+    def test_an_instance_that_is_not_there_is_not_changed(self) -> None:
+        driver = self.driver(FakeClock())
+        driver.apply(A, Desired(1, Power.STOPPED))
+        assert (list(driver.poll()), driver.next_event_s()) == ([], math.inf)
 
     def test_the_failure_rate_is_kept_and_the_same_for_the_same_seed(self) -> None:
         def outcomes(seed: str) -> list[bool]:
@@ -475,7 +571,7 @@ class TestAgent:
         self.agent(zone, clock).step()
         restarted = self.agent(zone, clock, failure_rate=1.0)
         restarted.step()
-        assert restarted.state.instances[A].phase is Phase.RUNNING
+        assert restarted.state.instances[A].phase is Phase.BUILT
         assert zone.status == {A: "ACTIVE"}
 
     def test_failed_builds_are_told(self, clock: FakeClock) -> None:

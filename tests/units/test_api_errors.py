@@ -44,6 +44,7 @@ def test_kinds_and_statuses_are_openstacks() -> None:
         "requestURITooLong": 414,
         "overLimit": 429,
         "requestHeadersTooLarge": 431,
+        "clientClosedRequest": 499,
         "computeFault": 500,
         "serviceUnavailable": 503,
     }

@@ -24,6 +24,7 @@ from zonesched.api.schemas.users import UserBody
 from zonesched.api.schemas.zones import AddZoneBody, ChangeZoneBody
 from zonesched.api.validation import validate
 from zonesched.errors import BadRequest, Forbidden, ZoneschedError
+from zonesched.model.catalog import CatalogFlavor
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.request_spec import (
     CostFunction,
@@ -188,7 +189,7 @@ def test_what_a_server_must_have(key: str) -> None:
         ("description", 1),
         ("availability_zone", {}),
         ("return_reservation_id", 1),
-        ("block_device_mapping_v2", []),
+        ("block_device_mapping_v2", {}),
         ("personality", []),
         ("adminPass", "x"),
         ("blob", "AAAA"),
@@ -605,7 +606,7 @@ A_USER = {"name": "u", "role": "member", "project_id": "p"}
         (FlavorBody, {"flavor": A_FLAVOR}, "flavor.vcpus", True),
         (FlavorBody, {"flavor": A_FLAVOR}, "flavor.ram", -1),
         (FlavorBody, {"flavor": A_FLAVOR}, "flavor.id", "a/b"),
-        (FlavorBody, {"flavor": A_FLAVOR}, "flavor.swap", 5),
+        (FlavorBody, {"flavor": A_FLAVOR}, "flavor.swap", -5),
         (FlavorBody, {"flavor": A_FLAVOR}, "flavor.extra_specs", {"resources:VCPU": "1.5"}),
         (ExtraSpecsBody, {"extra_specs": {}}, "extra_specs", {"trait:X": ""}),
         (ImageBody, {"image": {"name": "i"}}, "image.properties", {"k": []}),
@@ -627,10 +628,10 @@ A_USER = {"name": "u", "role": "member", "project_id": "p"}
         (ListQuery, {}, "limit", "1e3"),
         (ListQuery, {}, "limit", "-5"),
         (ListQuery, {}, "limit", "٣"),
-        (ListQuery, {}, "status", "PAUSED"),
+        (ListQuery, {}, "status", "ASLEEP"),
         (ListQuery, {}, "all_tenants", "perhaps"),
-        (ListQuery, {}, "deleted", "true"),
-        (ListQuery, {}, "flavor", "m1"),
+        (ListQuery, {}, "deleted", "perhaps"),
+        (ListQuery, {}, "changes-since", "yesterday"),
     ],
 )
 def test_other_bodies_name_what_is_wrong(
@@ -650,7 +651,7 @@ def test_what_openstacks_clients_add_to_a_flavor_is_accepted() -> None:
         "id": None,
     }
     flavor = validate(FlavorBody, {"flavor": {**A_FLAVOR, **extras}}, LIMITS).to_flavor("new")
-    assert flavor == Flavor("new", "m1", 1, 512, 1)
+    assert flavor == CatalogFlavor(Flavor("new", "m1", 1, 512, 1), is_public=True, description="")
 
 
 def test_a_change_of_a_zone_holds_only_what_was_said() -> None:

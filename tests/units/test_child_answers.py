@@ -435,11 +435,11 @@ def read_builds(builds: Any, *attempts: Attempt) -> list[BuildAnswer]:
 
 
 def test_builds_are_answered_in_the_order_they_were_asked_in() -> None:
-    found = read_builds([a_build(OTHER_UUID, 2, state="failed", hold_s=0, reason="no_room"), a_build()])
+    found = read_builds([a_build(OTHER_UUID, 2, state="failed", hold_s=0, reason="no_free_slots"), a_build()])
 
     assert found == [
         BuildAnswer(UUID, 1, BuildState.HELD, 29.5),
-        BuildAnswer(OTHER_UUID, 2, BuildState.FAILED, 0.0, "no_room"),
+        BuildAnswer(OTHER_UUID, 2, BuildState.FAILED, 0.0, "no_free_slots"),
     ]
 
 
@@ -484,14 +484,14 @@ def a_change(**changes: Any) -> dict[str, Any]:
 
 def test_changes_are_read() -> None:
     content = {
-        "instances": [a_change(status="ERROR", state="failed", reason="no_room")],
+        "instances": [a_change(status="ERROR", state="failed", reason="no_free_slots")],
         "cursor": f"17.{UUID}",
         "more": True,
     }
 
     found = answers.read_changes(orjson.dumps(content))
 
-    assert found.items == (InstanceChange(UUID, 1, InstanceStatus.ERROR, BuildState.FAILED, "no_room"),)
+    assert found.items == (InstanceChange(UUID, 1, InstanceStatus.ERROR, BuildState.FAILED, "no_free_slots"),)
     assert (found.cursor, found.more) == (f"17.{UUID}", True)
 
 
@@ -526,7 +526,7 @@ def a_server(**changes: Any) -> dict[str, Any]:
         "status": "ERROR",
         "state": "confirmed",
         "name": "x",
-        "reason": "no_room",
+        "reason": "no_free_slots",
         **changes,
     }
 
@@ -537,7 +537,7 @@ def test_a_server_is_read() -> None:
     del content["reason"]
     active = answers.read_server(orjson.dumps({"server": content}), UUID)
 
-    assert failed == InstanceChange(UUID, 2, InstanceStatus.ERROR, BuildState.CONFIRMED, "no_room")
+    assert failed == InstanceChange(UUID, 2, InstanceStatus.ERROR, BuildState.CONFIRMED, "no_free_slots")
     assert active == InstanceChange(UUID, 2, InstanceStatus.ACTIVE, BuildState.CONFIRMED)
 
 

@@ -12,7 +12,13 @@ from packaging.utils import canonicalize_name
 
 CHECKOUT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
-EXTRAS = [line for lines in PROJECT["optional-dependencies"].values() for line in lines]
+NOT_PINNED = {"fuzz"}
+EXTRAS = [
+    line
+    for name, lines in PROJECT["optional-dependencies"].items()
+    for line in lines
+    if name not in NOT_PINNED
+]
 WANTED = {
     "constraints-run.txt": PROJECT["dependencies"],
     "constraints.txt": [*PROJECT["dependencies"], *EXTRAS],

@@ -64,6 +64,23 @@ def test_children_are_asked_at_the_same_time(threads: ThreadExecutor) -> None:
     assert ask(threads, *((f"child-{n}", meet) for n in range(6))) == [Done("met")] * 6
 
 
+def test_a_caller_that_hangs_up_ends_the_wait_and_what_has_not_started(threads: ThreadExecutor) -> None:
+    over, started = threading.Event(), threading.Event()
+    runs: list[float] = []
+
+    def hang(ends_at: float) -> str:
+        runs.append(ends_at)
+        started.set()
+        return str(over.wait(10))
+
+    questions = [Question(work_bulkhead("slow"), hang) for _ in range(WORK_THREADS + 1)]
+    outcomes = fan_out(threads, SystemClock(), questions, 10.0, lambda: not started.is_set())
+    over.set()
+
+    assert outcomes == [Late()] * (WORK_THREADS + 1)
+    assert len(runs) <= WORK_THREADS
+
+
 def test_a_late_child_costs_only_its_own_offer_and_no_more_than_the_time(threads: ThreadExecutor) -> None:
     over = threading.Event()
     started = time.monotonic()

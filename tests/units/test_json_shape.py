@@ -73,6 +73,17 @@ def test_a_text_that_breaks_off_counts_no_less_than_what_stands_before_the_fault
     assert after.values >= before.values
 
 
+def test_long_strings_take_a_fraction_of_the_time_of_as_many_small_values() -> None:
+    took_s = []
+    for data in (b'["' + b"a" * MEGABYTE + b'"]', b"[" + b"1," * (MEGABYTE // 2) + b"1]"):
+        started = time.process_time()
+        for _ in range(5):
+            shape_of(data)
+        took_s.append(time.process_time() - started)
+
+    assert took_s[0] < took_s[1] / 3
+
+
 @pytest.mark.parametrize(
     "data",
     [

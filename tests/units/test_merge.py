@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders.hosts import unhurried
-from zonesched.model.build_plan import MAX_WEIGHT, ChildPlace, Entry
+from zonesched.model.build_plan import MAX_WEIGHT, ChildBlob, Entry
 from zonesched.scheduler.merge import adjust, merge_heads
 
 SEQUENCES = st.lists(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=12), max_size=6)
@@ -17,7 +17,7 @@ SEQUENCES = st.lists(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), m
 
 def entries(sequences: list[list[tuple[int, int]]]) -> list[list[Entry]]:
     return [
-        [Entry(*head, ChildPlace(str(number), str(index))) for index, head in enumerate(sequence)]
+        [Entry(*head, ChildBlob(str(number), str(index))) for index, head in enumerate(sequence)]
         for number, sequence in enumerate(sequences)
     ]
 

@@ -14,7 +14,7 @@ from zonesched.model.build_plan import MAX_WEIGHT
 from zonesched.model.host_table import HostTable
 from zonesched.model.request_spec import MEMORY_MB, ScoreWeighing, WeigherScale
 from zonesched.scheduler.base_scheduler import OfferRequest
-from zonesched.scheduler.scale import Range, merge_ranges, scaled, to_weight
+from zonesched.scheduler.scale import Range, in_classes, merge_ranges, scaled, to_weight
 
 RAW = {
     "H1": {"W1": 50, "W2": 10, "W3": 15},
@@ -135,3 +135,28 @@ def test_ranges_of_several_zones_are_merged_by_weigher() -> None:
 def test_a_range_is_two_finite_numbers_in_order(low: float, high: float) -> None:
     with pytest.raises(ValueError, match="range"):
         Range(low, high)
+
+
+@pytest.mark.parametrize(
+    ("found", "shown"),
+    [
+        (Range(0.0, 0.0), Range(0.0, 0.0)),
+        (Range(32268.0, 32268.0), Range(28672.0, 32768.0)),
+        (Range(1.0, 500.0), Range(1.0, 512.0)),
+        (Range(-2.1, -1.9), Range(-2.5, -1.75)),
+        (Range(0.3, 0.31), Range(0.25, 0.3125)),
+        (Range(-1.7e308, 1.7e308), Range(-1.7e308, 1.7e308)),
+    ],
+)
+def test_a_range_for_others_is_widened_to_classes(found: Range, shown: Range) -> None:
+    assert in_classes(found) == shown
+    assert in_classes(shown) == shown
+
+
+@given(st.floats(-1e18, 1e18), st.floats(-1e18, 1e18))
+def test_classes_contain_the_range_and_are_few(one: float, other: float) -> None:
+    found = Range(min(one, other), max(one, other))
+    shown = in_classes(found)
+    assert shown.low <= found.low <= found.high <= shown.high
+    for bound, exact in ((shown.low, found.low), (shown.high, found.high)):
+        assert abs(bound - exact) <= abs(exact) / 4

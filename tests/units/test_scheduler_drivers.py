@@ -211,7 +211,7 @@ def test_a_zone_without_hosts_offers_nothing_and_says_so() -> None:
     for driver in DRIVERS:
         offer = offer_of(driver, HostTable(), a_spec(3))
         assert (offer.picks, offer.alternates, offer.bundles) == ((), (), ())
-        assert offer.why[-1] == FunnelStep("room", "no_room", 0, 0)
+        assert offer.why[-1] == FunnelStep("free_slots", "no_free_slots", 0, 0)
 
 
 def own_scheduler(name: str, **options: object) -> Schedulers:
@@ -265,7 +265,7 @@ def test_a_subclass_may_narrow_the_hosts() -> None:
         OfferRequest(three_hosts(), a_spec(9, alternates=3))
     )
     assert hosts_of(offer) == ["2f"]
-    assert [step.filter for step in offer.why] == ["PickyScheduler", "room"]
+    assert [step.filter for step in offer.why] == ["PickyScheduler", "free_slots"]
 
 
 def test_a_subclass_that_narrows_still_obeys_the_requests_own_filters() -> None:
@@ -301,7 +301,7 @@ def test_a_row_without_a_host_is_never_offered() -> None:
         "FilterScheduler", table, a_spec(vcpus=0, ram_mb=0, disk_gb=0, alternates=3), enabled_filters=[]
     )
     assert (hosts_of(offer), offer.alternates) == (["2f"], ())
-    assert offer.why == (FunnelStep("room", "no_room", 1, 1),)
+    assert offer.why == (FunnelStep("free_slots", "no_free_slots", 1, 1),)
 
 
 @pytest.mark.parametrize("name", ["FilterSchedular", "no.such.Driver", "tests.builders.own_plugins.W1"])
@@ -357,11 +357,11 @@ def test_amounts_that_are_no_numbers_are_refused_and_named() -> None:
         assert refused.value.field == "flavor.extra_specs"
 
 
-def test_a_scheduler_that_refuses_affinity_hosts_too_small_says_no_room() -> None:
+def test_a_scheduler_that_refuses_affinity_hosts_too_small_says_so() -> None:
     table = a_table([a_host("1f", vcpus=3), a_host("2f", vcpus=9)])
     offer = offer_of("FilterScheduler", table, a_spec(4, policy=Policy.AFFINITY, alternates=2))
     assert [bundle.host_id for bundle in offer.bundles] == ["2f"]
-    assert offer.why[-1] == FunnelStep("room", "no_room", 2, 1)
+    assert offer.why[-1] == FunnelStep("free_slots", "no_free_slots", 2, 1)
 
 
 def test_plugins_are_shared_values() -> None:

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from tests.builders.hosts import SEEDS, a_context, a_host, a_spec, a_table, schedulers, unhurried
 from tests.builders.reference import tie_of
 from zonesched.model.aggregate import Aggregate
-from zonesched.model.build_plan import MAX_WEIGHT, Entry, FunnelStep, LocalPlace
+from zonesched.model.build_plan import MAX_WEIGHT, Entry, FunnelStep
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_table import HostRow, HostTable
+from zonesched.model.place import LocalPlace
 from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import (
     DISK_GB,

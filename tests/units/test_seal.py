@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from tests.builders.clock import START, FakeClock
 from zonesched.conf import SAMPLE_KEY
 from zonesched.errors import BlobRefused, ConfigError, Unavailable
-from zonesched.model.build_plan import ChildPlace, LocalPlace, Place
+from zonesched.model.build_plan import ChildBlob, EntryPlace
+from zonesched.model.place import LocalPlace
 from zonesched.seal.entry_form import blob_from_text, blob_size_for, blob_to_text
 from zonesched.seal.envelope import Bound, Envelope, OpenedEntry
 from zonesched.seal.keyring import Keyring
@@ -42,13 +43,13 @@ def an_envelope(
     return Envelope(Keyring.from_conf(keys), clock or FakeClock(), ttl_s=ttl_s, blob_size=blob_size)
 
 
-def hosts(count: int, seed: int = 7) -> list[Place]:
+def hosts(count: int, seed: int = 7) -> list[EntryPlace]:
     clock = FakeClock(seed=seed)
     return [LocalPlace(clock.new_uuid()) for _ in range(count)]
 
 
-def a_child(blob_size: int, fill: int = 0) -> ChildPlace:
-    return ChildPlace(CHILD_ID, blob_to_text(bytes([fill]) * blob_size))
+def a_child(blob_size: int, fill: int = 0) -> ChildBlob:
+    return ChildBlob(CHILD_ID, blob_to_text(bytes([fill]) * blob_size))
 
 
 def reason(envelope: Envelope, blob: str, bound: Bound = BOUND) -> str:
@@ -72,18 +73,18 @@ class TestRoundTrip:
         at_leaf, at_middle, at_root = (replace(BOUND, zone_uuid=zone) for zone in ("leaf", "middle", "root"))
 
         [from_leaf] = leaf.seal(at_leaf, [HOST])
-        [from_middle] = middle.seal(at_middle, [ChildPlace(CHILD_ID, from_leaf)])
-        [from_root] = root.seal(at_root, [ChildPlace(ZONE, from_middle)])
+        [from_middle] = middle.seal(at_middle, [ChildBlob(CHILD_ID, from_leaf)])
+        [from_root] = root.seal(at_root, [ChildBlob(ZONE, from_middle)])
 
-        assert root.open_entry(at_root, from_root).place == ChildPlace(ZONE, from_middle)
-        assert middle.open_entry(at_middle, from_middle).place == ChildPlace(CHILD_ID, from_leaf)
+        assert root.open_entry(at_root, from_root).place == ChildBlob(ZONE, from_middle)
+        assert middle.open_entry(at_middle, from_middle).place == ChildBlob(CHILD_ID, from_leaf)
         assert leaf.open_entry(at_leaf, from_leaf).place == HOST
 
     @settings(deadline=None)
     @given(child_bytes=st.binary(max_size=138), texts=st.lists(st.text(), min_size=3, max_size=3))
     def test_any_child_blob_and_any_context(self, child_bytes: bytes, texts: list[str]) -> None:
         envelope, bound = an_envelope(), Bound(*texts, request_digest=child_bytes)
-        content = ChildPlace(CHILD_ID, blob_to_text(child_bytes))
+        content = ChildBlob(CHILD_ID, blob_to_text(child_bytes))
         [blob] = envelope.seal(bound, [content])
         assert envelope.open_entry(bound, blob).place == content
 
@@ -175,15 +176,15 @@ class TestSizes:
         "content",
         [
             a_child(256 - 117),
-            ChildPlace(CHILD_ID, "AB=="),
-            ChildPlace(CHILD_ID, "AB"),
-            ChildPlace(CHILD_ID, "A+/A"),
-            ChildPlace("short", "AAAA"),
+            ChildBlob(CHILD_ID, "AB=="),
+            ChildBlob(CHILD_ID, "AB"),
+            ChildBlob(CHILD_ID, "A+/A"),
+            ChildBlob("short", "AAAA"),
             LocalPlace(HOST.host_id[:-1]),
             LocalPlace("h\u00f6st" + HOST.host_id[4:]),
         ],
     )
-    def test_what_would_not_come_back_the_same_is_not_sealed(self, content: Place) -> None:
+    def test_what_would_not_come_back_the_same_is_not_sealed(self, content: EntryPlace) -> None:
         with pytest.raises(ValueError):
             an_envelope().seal(BOUND, [content])
 

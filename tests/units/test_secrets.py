@@ -22,7 +22,7 @@ PLACE = ("zones", "row-1", "password")
 
 
 def a_box(key: str = KEY, zone_uuid: str = "zone-1", clock: FakeClock | None = None) -> SecretBox:
-    return SecretBox(key, zone_uuid, clock or FakeClock())
+    return SecretBox([key] if key else [], zone_uuid, clock or FakeClock())
 
 
 def code(box: SecretBox, place: tuple[str, str, str], encrypted: str) -> str:
@@ -88,6 +88,14 @@ class TestSecretBox:
 
     def test_after_the_key_was_changed_it_says_that(self) -> None:
         assert code(a_box(OTHER_KEY), PLACE, a_box().encrypt(*PLACE, "hunter2")) == "secret_of_other_key"
+
+    def test_of_several_keys_the_first_encrypts_and_all_decrypt(self) -> None:
+        box = SecretBox([OTHER_KEY, KEY], "zone-1", FakeClock())
+        old, new = a_box().encrypt(*PLACE, "hunter2"), box.encrypt(*PLACE, "hunter2")
+        assert [box.decrypt(*PLACE, old), box.decrypt(*PLACE, new)] == ["hunter2"] * 2
+        assert a_box(OTHER_KEY).decrypt(*PLACE, new) == "hunter2"
+        assert (box.is_current(old), box.is_current(new)) == (False, True)
+        assert not box.is_current("hunter2") and not a_box("").is_current(new)
 
     def test_without_a_key_it_can_do_neither(self) -> None:
         box = a_box("")

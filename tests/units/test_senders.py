@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from zonesched.model.caller import Caller, Role
 from zonesched.model.sender import Kind, Sender
-from zonesched.serving.body_input import SenderLog
+from zonesched.serving.body_input import BodyInput, SenderLog
 from zonesched.serving.senders import MAX_KNOWN, Senders
+from zonesched.turns import Turn, Turns, current, end
 
 HEADER = "Basic cGFyZW50OnNlY3JldA=="
 
 
 def a_caller(role: Role) -> Caller:
     return Caller("id-1", "name", role, "p")
+
+
+def a_turn_each() -> dict[Kind, Turns]:
+    return {Kind.PERSON: Turns(1), Kind.MACHINE: Turns(1)}
+
+
+def accept(senders: Senders, header: str, role: Role) -> None:
+    """Let a caller with this header be authenticated, in a request that ends."""
+    SenderLog(senders, a_turn_each(), header).accept(a_caller(role))
+    end()
 
 
 def test_an_address_is_two_strangers_one_with_unproven_credentials() -> None:
@@ -26,22 +37,21 @@ def test_an_address_is_two_strangers_one_with_unproven_credentials() -> None:
 def test_a_parent_and_an_agent_are_machines_once_accepted() -> None:
     for role, kind in ((Role.PARENT, Kind.MACHINE), (Role.COMPUTE, Kind.MACHINE), (Role.MEMBER, Kind.PERSON)):
         senders = Senders()
-        SenderLog(senders, HEADER).accept(a_caller(role))
+        accept(senders, HEADER, role)
         assert senders.of(HEADER.encode(), "192.0.2.1") == Sender(kind, "id-1")
         assert senders.of(b"Basic other", "192.0.2.1").kind is Kind.STRANGER
 
 
 def test_a_header_that_is_refused_is_forgotten() -> None:
     senders = Senders()
-    log = SenderLog(senders, HEADER)
-    log.accept(a_caller(Role.PARENT))
-    log.refuse()
+    accept(senders, HEADER, Role.PARENT)
+    SenderLog(senders, a_turn_each(), HEADER).refuse()
     assert senders.of(HEADER.encode(), "192.0.2.1").kind is Kind.STRANGER
 
 
 def test_without_a_header_nobody_becomes_known() -> None:
     senders = Senders()
-    SenderLog(senders, "").accept(a_caller(Role.ADMIN))
+    accept(senders, "", Role.ADMIN)
     assert senders.of(b"", "192.0.2.1").kind is Kind.STRANGER
 
 
@@ -51,3 +61,20 @@ def test_the_oldest_of_too_many_are_forgotten() -> None:
         senders.accept(b"%d" % number, Sender(Kind.PERSON, "p"))
     assert senders.of(b"0", "a").kind is Kind.STRANGER
     assert senders.of(b"%d" % MAX_KNOWN, "a").kind is Kind.PERSON
+
+
+def test_a_caller_has_a_turn_from_its_authentication_on_but_not_while_its_body_is_read() -> None:
+    seen: list[object] = []
+
+    class Body:
+        def read(self, size: int) -> bytes:
+            seen.append(current())
+            return b"body"
+
+    all_turns = a_turn_each()
+    SenderLog(Senders(), all_turns, "").accept(a_caller(Role.MEMBER))
+    seen.append(current())
+    assert BodyInput(Body()).read() == b"body"
+    end()
+    assert seen == [Turn(all_turns[Kind.PERSON], Sender(Kind.PERSON, "id-1")), None]
+    assert current() is None

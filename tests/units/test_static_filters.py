@@ -107,6 +107,36 @@ WRONG = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("text", "value", "met"),
+    [
+        ("s== B-7 east", "B-7 east", True),
+        ("s!= B-8", "B-7 east", True),
+        ("s>= A", "B-7 east", False),
+        ("s> A", "B-7 east", False),
+        ("s<= C", "B-7 east", False),
+        ("s< C", "B-7 east", False),
+        ("<in> east", "B-7 east", True),
+        ("<in> B-7", "B-7 east", True),
+        ("<in> B-7 east", "B-7 east", True),
+        ("<in> B", "B-7 east", False),
+        ("<in> eas", "B-7 east", False),
+        ("<in> avx", ["sse", "avx512"], False),
+        ("<in> avx512", ["sse", "avx512"], True),
+        ("<all-in> sse avx512", "sse,avx512", True),
+        ("<all-in> sse avx", "sse,avx512", False),
+        ("<all-in> sse", ["sse", "avx512"], True),
+        ("<or> east <or> B-7 east", "B-7 east", True),
+        (">= 2", "3", True),
+        ("<in> true", True, True),
+    ],
+)
+def test_a_requirement_of_a_parent_finds_whole_words_and_orders_no_texts(
+    text: str, value: object, met: bool
+) -> None:
+    assert parse_requirement(text, of_parent=True).met_by(value) is met
+
+
 @pytest.mark.parametrize("text", [*WRONG, "<in> ", "<all-in>", "<or>"])
 @pytest.mark.parametrize(
     ("name", "key"),
@@ -557,4 +587,4 @@ def test_the_older_name_of_the_json_filter_is_the_same_filter() -> None:
     spec = a_spec(filters=("JSONFilter", "JsonFilter"), filter_query='[">", "$free_ram_mb", 1]')
     steps = scheduler.offer(OfferRequest(a_table([a_host()]), spec)).why
     assert steps[0] == FunnelStep("JSONFilter", "query_not_met", 1, 1)
-    assert [step.filter for step in steps] == ["JSONFilter", "room"]
+    assert [step.filter for step in steps] == ["JSONFilter", "free_slots"]

@@ -19,6 +19,7 @@ from tests.builders.raw_server import Authority, Conversation, RawServer, answer
 from zonesched import conf as options
 from zonesched.errors import ChildUnreachable, ConfigError
 from zonesched.seams import SystemClock
+from zonesched.zones.deadline_socket import LOOK_S
 from zonesched.zones.transport import Call, HttpTransport, Reply
 
 TIMEOUT_S = 5.0
@@ -224,6 +225,7 @@ def test_a_compressed_answer_is_refused_unopened(transport: HttpTransport, encod
         (b"HTTP/1.1 200 OK\r\n", b"X-Header: x\r\n" * 100),
         (b"HTTP/1.1 200 OK\r\nX-Header: ", b"x" * 10_000),
         (b"", b"x" * 10_000),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
     ],
 )
 def test_an_answer_without_end_is_refused_while_it_still_comes(
@@ -237,6 +239,11 @@ def test_an_answer_without_end_is_refused_while_it_still_comes(
 
     with RawServer(talk) as server:
         assert failure(transport, server.url) == "child_invalid_answer"
+
+
+def test_an_answer_behind_an_interim_one_is_read(transport: HttpTransport) -> None:
+    with RawServer(says(b"HTTP/1.1 100 Continue\r\n\r\n" + answer(b"{}"))) as server:
+        assert get(transport, server.url).body == b"{}"
 
 
 def test_the_largest_answer_is_still_read(transport: HttpTransport) -> None:
@@ -482,6 +489,55 @@ def test_many_threads_share_the_connections(transport: HttpTransport) -> None:
         transport.close()
 
         assert wrong == []
+
+
+def hang_until_left(left: threading.Event) -> Callable[[Conversation], None]:
+    """A peer that reads a request, answers nothing, and notes that its caller has left."""
+
+    def talk(peer: Conversation) -> None:
+        peer.read_request()
+        peer.read(1)
+        left.set()
+
+    return talk
+
+
+def leave(transport: HttpTransport, url: str, left: threading.Event) -> None:
+    is_wanted = iter([True, True])
+    with pytest.raises(ChildUnreachable) as failed:
+        call = Call("GET", f"{url}/zones/info", {}, is_wanted=lambda: next(is_wanted, False))
+        transport.send(call, TIMEOUT_S, MAX_BYTES)
+    assert failed.value.code == "child_timeout"
+    assert left.wait(5)
+
+
+def test_a_call_whose_answer_nobody_wants_ends_and_its_connection_is_closed(transport: HttpTransport) -> None:
+    left = threading.Event()
+    with RawServer(hang_until_left(left)) as server:
+        leave(transport, server.url, left)
+
+
+def test_a_tls_call_whose_answer_nobody_wants_ends_and_its_connection_is_closed(authority: Authority) -> None:
+    transport, left = a_transport(str(authority.ca_file)), threading.Event()
+    context = authority.server_context(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
+    with RawServer(hang_until_left(left), context) as server:
+        leave(transport, server.url, left)
+    transport.close()
+
+
+def test_a_late_answer_over_tls_arrives_in_one_piece(authority: Authority) -> None:
+    transport = a_transport(str(authority.ca_file))
+    context = authority.server_context(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
+
+    def talk(peer: Conversation) -> None:
+        peer.read_request()
+        whole = answer(b"x" * 50_000)
+        peer.say_later(whole[:20_000], 2 * LOOK_S)
+        peer.say_later(whole[20_000:], 2 * LOOK_S)
+
+    with RawServer(talk, context) as server:
+        assert get(transport, server.url).body == b"x" * 50_000
+    transport.close()
 
 
 @pytest.fixture

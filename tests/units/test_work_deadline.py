@@ -11,6 +11,7 @@ import pytest
 from tests.builders.clock import FakeClock
 from tests.builders.hosts import a_host, a_spec, a_table, schedulers
 from tests.builders.own_plugins import SlowFilter
+from zonesched.errors import CallerGone
 from zonesched.model.build_plan import FunnelStep
 from zonesched.model.host_table import HostTable
 from zonesched.model.request_spec import Policy, RequestSpec
@@ -47,6 +48,28 @@ def test_a_deadline_is_looked_at_once_per_chunk() -> None:
             seen.append(number)
             clock.advance(0.5)
     assert (len(seen), deadline.left_s) == (CHUNK, 1.0 - CHUNK * 0.5)
+
+
+def test_work_that_nobody_waits_for_ends_with_the_chunk() -> None:
+    answers = iter([True, False])
+    deadline = WorkDeadline.after(FakeClock().monotonic, 1.0, lambda: next(answers))
+    seen = []
+    with pytest.raises(CallerGone):
+        for number in deadline.at_least(2.0).watch(itertools.count()):
+            seen.append(number)
+    assert len(seen) == CHUNK
+
+
+def test_a_slow_filter_of_ones_own_ends_with_its_caller() -> None:
+    SlowFilter.takes(FakeClock(), 0.0)
+    deadline = WorkDeadline.after(FakeClock().monotonic, 1.0, lambda: SlowFilter.asked < 2 * CHUNK)
+
+    with pytest.raises(CallerGone):
+        schedulers(enabled_filters=[SLOW]).default.offer(
+            OfferRequest(many(300), a_spec(5), deadline=deadline)
+        )
+
+    assert SlowFilter.asked == 2 * CHUNK
 
 
 def test_a_slow_filter_of_ones_own_ends_with_the_time_budget_and_its_hosts_are_not_offered() -> None:

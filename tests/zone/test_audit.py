@@ -23,7 +23,7 @@ from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.request_spec import GroupPolicy
 from zonesched.services.audit import audit
 from zonesched.services.hosts import hosts
-from zonesched.store.placements import InChild, OnHost
+from zonesched.store.placements import AskedChild, ClaimedHost
 from zonesched.store.reservations import ReservationState
 
 State = PlacementState
@@ -54,7 +54,7 @@ def test_places_that_are_over_are_right(tmp_path: Path) -> None:
     reservation_id = instance_of(zone, uuid).reservation_id
     sql(zone, "update placements set number = 4 where uuid = :uuid", uuid=uuid)
     for number, state in ((1, State.FAILED), (2, State.GONE), (3, State.RELEASED)):
-        where = OnHost(host_id, ONE_VCPU)
+        where = ClaimedHost(host_id, ONE_VCPU)
         put_place(zone, uuid, where, number=number, state=state, reservation_id=reservation_id, claimed=False)
 
     assert kinds(zone) == []
@@ -65,7 +65,7 @@ def test_live_holds_and_leased_work_are_right(tmp_path: Path) -> None:
     put_reservation(zone, num_instances=3, state=ReservationState.OPEN)
     for state in (State.HELD, State.INTENDED):
         uuid = put_instance(zone, status=BUILD)
-        where = OnHost(host_id, ONE_VCPU) if state is State.HELD else InChild("child-1", ())
+        where = ClaimedHost(host_id, ONE_VCPU) if state is State.HELD else AskedChild("child-1", ())
         put_place(zone, uuid, where, state=state)
     put_instance(zone, status=BUILD, attempt=0)
     sql(zone, "update reservations set lease_expires_at = :until", until=zone.clock.now() + 60)
@@ -78,8 +78,8 @@ def test_a_boot_under_way_may_still_let_go_of_an_older_hold(tmp_path: Path) -> N
     put_reservation(zone, state=ReservationState.OPEN)
     uuid = put_instance(zone, status=BUILD, attempt=2)
 
-    put_place(zone, uuid, InChild("child-1", ()), number=1, state=State.INTENDED)
-    put_place(zone, uuid, OnHost(host_id, ONE_VCPU), number=2, state=State.HELD)
+    put_place(zone, uuid, AskedChild("child-1", ()), number=1, state=State.INTENDED)
+    put_place(zone, uuid, ClaimedHost(host_id, ONE_VCPU), number=2, state=State.HELD)
 
     assert kinds(zone) == []
 
@@ -95,7 +95,7 @@ def test_a_parents_hold_that_is_being_cancelled_is_right(tmp_path: Path) -> None
     zone, _ = a_busy_zone(tmp_path)
     put_reservation(zone, caller_id="parent-1", state=ReservationState.SERVED)
     uuid = put_instance(zone, status=BUILD, caller_id="parent-1")
-    put_place(zone, uuid, InChild("child-1", ()), state=State.CANCELLING, caller_id="parent-1")
+    put_place(zone, uuid, AskedChild("child-1", ()), state=State.CANCELLING, caller_id="parent-1")
 
     assert kinds(zone) == []
 
@@ -232,7 +232,7 @@ def test_two_built_places_of_an_instance_are_found(tmp_path: Path, settled: bool
     sql(zone, "update reservations set state = :state, next_work_at = 1e12", state=state)
 
     put_place(
-        zone, uuid, InChild("child-1", ()), number=2, state=State.CONFIRMING, reservation_id=reservation_id
+        zone, uuid, AskedChild("child-1", ()), number=2, state=State.CONFIRMING, reservation_id=reservation_id
     )
 
     assert kinds(zone) == ["claim_without_instance", "two_places"]
@@ -243,7 +243,9 @@ def test_a_second_hold_of_a_settled_boot_is_found(tmp_path: Path) -> None:
     uuid = boot_on(zone, host_id)
 
     reservation_id = instance_of(zone, uuid).reservation_id
-    put_place(zone, uuid, InChild("child-1", ()), number=2, state=State.HELD, reservation_id=reservation_id)
+    put_place(
+        zone, uuid, AskedChild("child-1", ()), number=2, state=State.HELD, reservation_id=reservation_id
+    )
 
     assert kinds(zone) == ["two_places"]
 
@@ -269,7 +271,7 @@ def test_a_hold_long_over_is_found(tmp_path: Path, state: PlacementState) -> Non
     zone, host_id = a_busy_zone(tmp_path)
     put_reservation(zone, caller_id="parent-1", state=ReservationState.SERVED)
     uuid = put_instance(zone, status=BUILD, caller_id="parent-1")
-    where = OnHost(host_id, ONE_VCPU) if state is State.HELD else InChild("child-1", ())
+    where = ClaimedHost(host_id, ONE_VCPU) if state is State.HELD else AskedChild("child-1", ())
     put_place(zone, uuid, where, state=state, caller_id="parent-1")
 
     zone.clock.advance(30 + 2 * zone.conf.hold + audit.GRACE_S)

@@ -15,7 +15,7 @@ from zonesched.services.children import children
 from zonesched.services.state.child_rows import StoredChildren
 from zonesched.services.zone import Zone
 from zonesched.store import children as rows
-from zonesched.store.placements import InChild
+from zonesched.store.placements import AskedChild
 
 State = PlacementState
 NORTH = ChildForm("north", "http://127.0.0.1:8775/v2.1/", "root", "s3cret-of-north", 10.0, 2.0)
@@ -33,7 +33,11 @@ def test_a_child_is_shown_without_its_credential(tmp_path: Path) -> None:
     assert (view.name, view.api_url, view.username) == ("north", "http://127.0.0.1:8775/v2.1", "root")
     assert (view.weight_offset, view.weight_scale) == (10.0, 2.0)
     assert (view.is_active, view.state, view.last_error, view.seen_at) == (False, "waiting", "", 0.0)
-    assert children.list_children(zone) == [view] == [children.show(zone, view.id)]
+    assert (
+        children.list_children(zone.store, zone.children)
+        == [view]
+        == [children.show(zone.store, zone.children, view.id)]
+    )
     assert NORTH.password not in str(asdict(view))
 
 
@@ -66,8 +70,8 @@ def test_children_keep_the_order_in_which_they_were_added(tmp_path: Path) -> Non
     for name in names:
         children.add(zone, replace(NORTH, name=name))
 
-    assert [view.name for view in children.list_children(zone)] == names
-    assert len({view.id for view in children.list_children(zone)}) == 4
+    assert [view.name for view in children.list_children(zone.store, zone.children)] == names
+    assert len({view.id for view in children.list_children(zone.store, zone.children)}) == 4
 
 
 def test_a_change_leaves_the_rest_as_it_was(tmp_path: Path) -> None:
@@ -78,7 +82,7 @@ def test_a_change_leaves_the_rest_as_it_was(tmp_path: Path) -> None:
     after = children.change(zone, before.id, ChildChange(name="far north", weight_scale=0.5))
 
     assert after == replace(before, name="far north", weight_scale=0.5)
-    assert children.show(zone, other.id) == other
+    assert children.show(zone.store, zone.children, other.id) == other
     assert zone.children.snapshot()[0].child.password == NORTH.password
 
 
@@ -130,7 +134,9 @@ def test_a_url_that_may_not_be_called_is_refused_and_nothing_is_stored(tmp_path:
         children.change(zone, child_id, ChildChange(api_url=url))
 
     assert (on_add.value.code, on_add.value.field) == ("child_url_refused", "zone.api_url")
-    assert [view.api_url for view in children.list_children(zone)] == ["http://127.0.0.1:8775/v2.1"]
+    assert [view.api_url for view in children.list_children(zone.store, zone.children)] == [
+        "http://127.0.0.1:8775/v2.1"
+    ]
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
@@ -144,7 +150,7 @@ def test_a_scale_is_above_zero_and_finite(tmp_path: Path, scale: float) -> None:
         children.change(zone, child_id, ChildChange(weight_scale=scale))
 
     assert on_add.value.field == "zone.weight_scale"
-    assert [view.weight_scale for view in children.list_children(zone)] == [2.0]
+    assert [view.weight_scale for view in children.list_children(zone.store, zone.children)] == [2.0]
 
 
 @pytest.mark.parametrize("offset", [float("nan"), float("-inf")])
@@ -163,7 +169,7 @@ def test_a_zone_without_a_secret_key_takes_no_children(tmp_path: Path) -> None:
 
     assert refused.value.code == "zone_has_no_secret_key"
     assert "secret_encryption_key" in refused.value.message
-    assert children.list_children(zone) == []
+    assert children.list_children(zone.store, zone.children) == []
 
 
 def test_a_credential_that_cannot_be_read_any_more_stops_no_other_child(tmp_path: Path) -> None:
@@ -200,7 +206,7 @@ def test_a_child_without_instances_is_removed(tmp_path: Path) -> None:
 
     children.remove(zone, child_id)
 
-    assert children.list_children(zone) == [kept]
+    assert children.list_children(zone.store, zone.children) == [kept]
     assert [known.child.id for known in zone.children.snapshot()] == [kept.id]
 
 
@@ -224,7 +230,7 @@ def test_a_child_with_anything_there_stays(tmp_path: Path, state: PlacementState
         children.remove(zone, child_id)
 
     assert refused.value.code == "child_has_instances"
-    assert [view.id for view in children.list_children(zone)] == [child_id]
+    assert [view.id for view in children.list_children(zone.store, zone.children)] == [child_id]
     assert places_of(zone, uuid)[0].state is state
 
 
@@ -236,7 +242,7 @@ def test_what_is_over_holds_no_child(tmp_path: Path, state: PlacementState) -> N
 
     children.remove(zone, child_id)
 
-    assert children.list_children(zone) == []
+    assert children.list_children(zone.store, zone.children) == []
 
 
 def test_instances_of_another_child_hold_nobody(tmp_path: Path) -> None:
@@ -246,7 +252,7 @@ def test_instances_of_another_child_hold_nobody(tmp_path: Path) -> None:
 
     children.remove(zone, child_id)
 
-    assert len(children.list_children(zone)) == 1
+    assert len(children.list_children(zone.store, zone.children)) == 1
 
 
 @pytest.mark.parametrize("state", [State.CONFIRMING, State.CONFIRMED])
@@ -263,7 +269,7 @@ def test_by_force_what_lives_there_is_lost(
     lost = instance_of(zone, uuid)
     assert (lost.status, lost.reason) == (InstanceStatus.ERROR, "zone_lost")
     assert [(p.state, p.reason) for p in places_of(zone, uuid)] == [(State.RELEASED, "zone_lost")]
-    assert children.list_children(zone) == []
+    assert children.list_children(zone.store, zone.children) == []
     assert sql(zone, "select state from reservations") == [("open",)]
 
 
@@ -296,7 +302,7 @@ def test_by_force_an_instance_that_moved_on_is_not_touched(tmp_path: Path) -> No
     child_id, other_id = children.add(zone, NORTH).id, children.add(zone, NORTH).id
     uuid = boot_below(zone, child_id, State.CONFIRMED, attempt=2)
     reservation_id = instance_of(zone, uuid).reservation_id
-    put_place(zone, uuid, InChild(other_id, ()), number=2, reservation_id=reservation_id)
+    put_place(zone, uuid, AskedChild(other_id, ()), number=2, reservation_id=reservation_id)
 
     children.remove(zone, child_id, force=True)
 
@@ -308,7 +314,7 @@ def test_an_unknown_child_is_not_found(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
 
     for call in (
-        lambda: children.show(zone, "none"),
+        lambda: children.show(zone.store, zone.children, "none"),
         lambda: children.change(zone, "none", ChildChange(name="x")),
         lambda: children.remove(zone, "none"),
         lambda: children.remove(zone, "none", force=True),

@@ -46,11 +46,11 @@ def test_an_agent_is_told_what_should_run_on_its_hosts(tmp_path: Path) -> None:
 
     flavor, image = Flavor("f1", "small", 1, 512, 0), Image("i1", "plain", {"os": "linux"})
     boots = [instance_of(zone, uuid).reservation_id for uuid in (first, second)]
-    assert hosts.desired(zone, AGENT, "agent") == [
+    assert hosts.desired(zone.store, zone.heartbeats, AGENT, "agent") == [
         DesiredInstance(first, 1, "h1", "vm", flavor, image, BUILD, reservation_id=boots[0]),
         DesiredInstance(second, 1, "h2", "vm", flavor, image, ACTIVE, reservation_id=boots[1]),
     ]
-    assert [d.uuid for d in hosts.desired(zone, AGENT, "other")] == [elsewhere]
+    assert [d.uuid for d in hosts.desired(zone.store, zone.heartbeats, AGENT, "other")] == [elsewhere]
 
 
 @pytest.mark.parametrize("state", [s for s in State if s is not State.CONFIRMED])
@@ -60,7 +60,7 @@ def test_only_what_is_confirmed_is_to_run(tmp_path: Path, state: PlacementState)
     uuid = boot_on(zone, host_id, status=BUILD)
     sql(zone, "update placements set state = :state", state=state.value)
 
-    assert hosts.desired(zone, AGENT, "agent") == []
+    assert hosts.desired(zone.store, zone.heartbeats, AGENT, "agent") == []
     tell(zone, uuid, AgentState.ACTIVE)
     assert instance_of(zone, uuid).status is BUILD
 
@@ -72,7 +72,7 @@ def test_what_has_ended_is_not_to_run(tmp_path: Path, status: InstanceStatus) ->
     uuid = boot_on(zone, host_id)
     sql(zone, "update instances set status = :status", status=status.value)
 
-    assert hosts.desired(zone, AGENT, "agent") == []
+    assert hosts.desired(zone.store, zone.heartbeats, AGENT, "agent") == []
     for state in AgentState:
         tell(zone, uuid, state)
     assert instance_of(zone, uuid).status is status
@@ -101,7 +101,7 @@ def test_a_build_that_failed_gives_everything_back_and_is_to_be_placed_again(tmp
     assert (again.status, again.reason, again.failed_builds) == (BUILD, "image_broken", 1)
     assert [(p.state, p.reason) for p in places_of(zone, uuid)] == [(State.FAILED, "image_broken")]
     assert used_on(zone, host_id) == {"VCPU": 0, "MEMORY_MB": 0}
-    assert sql(zone, "select state, pokes, selects from reservations") == [("open", 1, 0)]
+    assert sql(zone, "select state, wakes, selects from reservations") == [("open", 1, 0)]
 
 
 def test_the_last_build_that_may_fail_ends_the_instance(tmp_path: Path) -> None:

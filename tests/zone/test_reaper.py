@@ -10,7 +10,7 @@ from tests.builders.one_zone import a_zone, instance_of, places_of, put_instance
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services.placing import reaper
 from zonesched.services.zone import Zone
-from zonesched.store.placements import InChild
+from zonesched.store.placements import AskedChild
 
 PARENT = "parent-user"
 OVER = 1.0
@@ -33,8 +33,8 @@ def test_an_earlier_place_that_ends_late_is_not_the_end_of_its_instance(
 ) -> None:
     # given an instance whose first place a silent child was to let go of, and which was built elsewhere
     uuid = sent_by_a_parent(zone, attempt=2)
-    put_place(zone, uuid, InChild("child-1", ("a",)), state=state, caller_id=PARENT, hold_expires_at=OVER)
-    built = InChild("child-2", ("b",))
+    put_place(zone, uuid, AskedChild("child-1", ("a",)), state=state, caller_id=PARENT, hold_expires_at=OVER)
+    built = AskedChild("child-2", ("b",))
     put_place(zone, uuid, built, number=2, caller_id=PARENT)
     # when the first hold is over
     reaper.reap(zone)
@@ -46,7 +46,7 @@ def test_an_earlier_place_that_ends_late_is_not_the_end_of_its_instance(
 
 def test_the_end_of_its_present_place_is_the_end_of_a_parents_instance(zone: Zone) -> None:
     uuid = sent_by_a_parent(zone, attempt=1)
-    place = InChild("child-1", ("a",))
+    place = AskedChild("child-1", ("a",))
     put_place(zone, uuid, place, state=PlacementState.CANCELLING, caller_id=PARENT, hold_expires_at=OVER)
 
     reaper.reap(zone)

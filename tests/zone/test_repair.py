@@ -31,7 +31,7 @@ from zonesched.services.audit import audit, repair
 from zonesched.services.owners import servers
 from zonesched.services.zone import Zone
 from zonesched.store import reservations
-from zonesched.store.placements import InChild, OnHost
+from zonesched.store.placements import AskedChild, ClaimedHost
 from zonesched.store.reservations import ReservationState
 
 State, Status = PlacementState, InstanceStatus
@@ -167,7 +167,7 @@ def test_of_two_built_places_the_present_one_is_kept(tmp_path: Path, present: in
     zone, host_id = a_busy_zone(tmp_path)
     uuid = boot_on(zone, host_id)
     boot = instance_of(zone, uuid).reservation_id
-    put_place(zone, uuid, InChild("child-1", ()), number=2, state=State.CONFIRMED, reservation_id=boot)
+    put_place(zone, uuid, AskedChild("child-1", ()), number=2, state=State.CONFIRMED, reservation_id=boot)
     sql(zone, "update instances set attempt = :present where uuid = :uuid", present=present, uuid=uuid)
 
     assert repaired(zone) == ["claim_without_instance", "two_places"]
@@ -179,7 +179,7 @@ def test_a_second_hold_of_a_settled_boot_is_let_go(tmp_path: Path) -> None:
     zone, host_id = a_busy_zone(tmp_path)
     uuid = boot_on(zone, host_id)
     boot = instance_of(zone, uuid).reservation_id
-    put_place(zone, uuid, InChild("child-1", ()), number=2, state=State.HELD, reservation_id=boot)
+    put_place(zone, uuid, AskedChild("child-1", ()), number=2, state=State.HELD, reservation_id=boot)
 
     assert repaired(zone) == ["two_places"]
     assert [p.state for p in places_of(zone, uuid)] == [State.CONFIRMED, State.CANCELLING]
@@ -191,7 +191,7 @@ def test_what_was_never_built_is_placed_anew(tmp_path: Path, state: PlacementSta
     put_reservation(zone)
     uuid = put_instance(zone, status=Status.BUILD, attempt=1 if state else 0)
     if state:
-        put_place(zone, uuid, OnHost(host_id, ONE_VCPU), state=state, claimed=False)
+        put_place(zone, uuid, ClaimedHost(host_id, ONE_VCPU), state=state, claimed=False)
     zone.clock.advance(3600)
 
     assert repaired(zone) == ["instance_without_place"]
@@ -231,7 +231,7 @@ def test_a_hold_long_over_is_ended(tmp_path: Path, state: PlacementState, after:
     zone, host_id = a_busy_zone(tmp_path)
     put_reservation(zone, caller_id="parent-1", state=ReservationState.SERVED)
     uuid = put_instance(zone, status=Status.BUILD, caller_id="parent-1")
-    where = OnHost(host_id, ONE_VCPU) if state is State.HELD else InChild("child-1", ())
+    where = ClaimedHost(host_id, ONE_VCPU) if state is State.HELD else AskedChild("child-1", ())
     put_place(zone, uuid, where, state=state, caller_id="parent-1")
     zone.clock.advance(30 + 2 * zone.conf.hold + audit.GRACE_S + 1)
 
@@ -271,7 +271,7 @@ def test_a_boot_without_any_instance_is_forgotten(tmp_path: Path) -> None:
 def test_an_instance_of_no_boot_gets_one(tmp_path: Path) -> None:
     zone, host_id = a_busy_zone(tmp_path)
     uuid = put_instance(zone, reservation_id=OTHER)
-    put_place(zone, uuid, OnHost(host_id, {"VCPU": 2, "PGPU": 0}), reservation_id=OTHER, claimed=False)
+    put_place(zone, uuid, ClaimedHost(host_id, {"VCPU": 2, "PGPU": 0}), reservation_id=OTHER, claimed=False)
     sql(zone, "update inventories set used = 3")
 
     assert repaired(zone) == ["reservation_counts"]
@@ -390,7 +390,7 @@ def test_live_holds_are_left_while_something_else_is_repaired(tmp_path: Path) ->
     zone, host_id = a_busy_zone(tmp_path)
     put_reservation(zone, num_instances=1, state=ReservationState.OPEN)
     uuid = put_instance(zone, status=Status.BUILD)
-    put_place(zone, uuid, OnHost(host_id, ONE_VCPU), state=State.HELD)
+    put_place(zone, uuid, ClaimedHost(host_id, ONE_VCPU), state=State.HELD)
     miscounted(zone, host_id)
 
     assert repaired(zone) == ["used_differs"]

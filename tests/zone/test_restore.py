@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.one_zone import a_zone
+from zonesched.model.catalog import CatalogFlavor
 from zonesched.model.request_spec import Flavor
 from zonesched.services.catalog import flavors
 from zonesched.store.store import Store
@@ -24,11 +25,11 @@ def a_crashed_zone(folder: Path) -> Path:
     (folder / "lived").mkdir()
     (folder / "zone-state").mkdir()
     zone = a_zone(folder / "lived")
-    flavors.create(zone, Flavor("before", "before", 1, 1, 1))
+    flavors.create(zone.store, CatalogFlavor(Flavor("before", "before", 1, 1, 1)))
     copy = sqlite3.connect(folder / "copy.sqlite")
     sqlite3.connect(folder / "lived" / "zone.sqlite").backup(copy)
     copy.close()
-    flavors.create(zone, Flavor("after", "after", 1, 1, 1))
+    flavors.create(zone.store, CatalogFlavor(Flavor("after", "after", 1, 1, 1)))
     for path in (folder / "lived").glob("zone.sqlite*"):
         shutil.copy(path, folder / "zone-state")
     zone.store.close()

@@ -30,7 +30,7 @@ from zonesched.model.placement_moves import LOCAL_MOVES, IllegalMove, Move
 from zonesched.model.views import HostForm, InventoryForm
 from zonesched.services.zone import Zone
 from zonesched.store import claims, hosts, identity, placements
-from zonesched.store.placements import InChild, OnHost, Placement
+from zonesched.store.placements import AskedChild, ClaimedHost, Placement
 from zonesched.store.store import Transaction
 
 State = PlacementState
@@ -189,7 +189,7 @@ def test_a_place_in_a_child_gives_nothing_back_here(tmp_path: Path) -> None:
     (host_id,) = add_hosts(zone, a_form("h1", VCPU=8))
     put_reservation(zone)
     _place(zone, host_id, {"VCPU": 2})
-    below = put_place(zone, put_instance(zone), InChild("child-1", ()), state=State.HELD)
+    below = put_place(zone, put_instance(zone), AskedChild("child-1", ()), state=State.HELD)
 
     assert move(zone, below, State.GONE)
     assert used_on(zone, host_id) == {"VCPU": 2}
@@ -228,7 +228,7 @@ def move(zone: Zone, place: Placement, to: PlacementState) -> bool:
 def _place(zone: Zone, host_id: str, resources: Mapping[str, int]) -> Placement:
     """A held place with its claim."""
     uuid = put_instance(zone)
-    place = Placement(uuid, 1, zone.uuid, "r", OnHost(host_id, resources), State.HELD, "", 0.0, 0.0)
+    place = Placement(uuid, 1, zone.uuid, "r", ClaimedHost(host_id, resources), State.HELD, "", 0.0, 0.0)
 
     def fn(tx: sa.Connection) -> None:
         assert claims.claim(tx, identity.next_change(tx), {host_id: 1}, resources)[host_id] == 1
@@ -336,7 +336,9 @@ def _claim_both(
 
 def _insert_held(zone: Zone, host_id: str, resources: Mapping[str, int], count: int) -> list[Placement]:
     held = [
-        Placement(put_instance(zone), 1, zone.uuid, "r", OnHost(host_id, resources), State.HELD, "", 0.0, 0.0)
+        Placement(
+            put_instance(zone), 1, zone.uuid, "r", ClaimedHost(host_id, resources), State.HELD, "", 0.0, 0.0
+        )
         for _ in range(count)
     ]
     zone.store.write(lambda tx: placements.insert(tx, held))
@@ -352,7 +354,7 @@ def _move_both(
             move(zone, place, to)
         return
     assert move(zone, place, to)
-    assert isinstance(place.where, OnHost)
+    assert isinstance(place.where, ClaimedHost)
     if place.state in CLAIMING and to not in CLAIMING:
         plain.used[host].subtract(place.where.resources)
     live[which] = (host, _reread(zone, place))
@@ -368,7 +370,7 @@ def _check_used(zone: Zone, ids: list[str], plain: Plain, live: list[tuple[int, 
     stored = {(row.host_id, row.resource_class): row.used for row in rows if row.used and row.host_id in ids}
     summed: Counter[tuple[str, str]] = Counter()
     for host, place in live:
-        if place.state in CLAIMING and isinstance(place.where, OnHost):
+        if place.state in CLAIMING and isinstance(place.where, ClaimedHost):
             summed.update({(ids[host], name): amount for name, amount in place.where.resources.items()})
     assert stored == {key: amount for key, amount in summed.items() if amount}
     assert stored == {

@@ -38,7 +38,7 @@ from zonesched.store import hosts as rows
 from zonesched.store import identity
 from zonesched.store import tables as t
 from zonesched.store.hosts import Watermark
-from zonesched.store.placements import OnHost
+from zonesched.store.placements import ClaimedHost
 
 BEGINNING = Watermark(seq=0, removals=0)
 
@@ -195,11 +195,11 @@ def test_a_changed_host_comes_with_what_its_living_instances_have_in_common(tmp_
         (InstanceStatus.DELETED, "g1", PlacementState.RELEASED),
     ):
         uuid = put_instance(zone, status=status, group_id=group_id)
-        put_place(zone, uuid, OnHost(host_id, {}), state=state, claimed=False)
+        put_place(zone, uuid, ClaimedHost(host_id, {}), state=state, claimed=False)
 
     (row,), _ = changed_since(zone, BEGINNING)
 
-    assert (row.use.flavors, row.use.images) == ({"small": 3}, {"{}": 3})
+    assert (row.use.flavors, row.use.images) == ({f"{zone.uuid}:small": 3}, {"{}": 3})
     assert (row.use.groups, row.use.num_building) == ({f"{zone.uuid}:g1": 2}, 2)
 
 
@@ -326,8 +326,8 @@ def test_a_service_belongs_to_the_user_that_registered_it_first(tmp_path: Path) 
 
     for call in (
         lambda: hosts.register(zone, other, "agent", []),
-        lambda: hosts.beat(zone, other, "agent"),
-        lambda: hosts.desired(zone, other, "agent"),
+        lambda: hosts.beat(zone.store, zone.heartbeats, other, "agent"),
+        lambda: hosts.desired(zone.store, zone.heartbeats, other, "agent"),
         lambda: hosts.report(zone, other, "agent", []),
     ):
         with pytest.raises(Forbidden) as refused:
@@ -338,19 +338,19 @@ def test_a_service_belongs_to_the_user_that_registered_it_first(tmp_path: Path) 
 def test_the_service_of_a_deleted_user_passes_to_the_next(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     hosts.register(zone, a_compute_user(zone, "one"), "agent", [a_form("h1")])
-    users.delete(zone, "one")
+    users.delete(zone.store, zone.verified, "one")
 
     successor = a_compute_user(zone, "two")
     hosts.register(zone, successor, "agent", [a_form("h1"), a_form("h2")])
 
-    hosts.beat(zone, successor, "agent")
+    hosts.beat(zone.store, zone.heartbeats, successor, "agent")
     assert len(hosts.list_hypervisors(zone)) == 2
 
 
 def test_the_hosts_of_a_deleted_user_pass_to_another_service(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     hosts.register(zone, a_compute_user(zone, "one"), "agent-one", [a_form("h1")])
-    users.delete(zone, "one")
+    users.delete(zone.store, zone.verified, "one")
 
     hosts.register(zone, a_compute_user(zone, "two"), "agent-two", [a_form("h1")])
 
@@ -361,7 +361,7 @@ def test_a_service_that_never_registered_is_not_found(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
 
     with pytest.raises(NotFound) as refused:
-        hosts.beat(zone, AGENT, "nobody")
+        hosts.beat(zone.store, zone.heartbeats, AGENT, "nobody")
 
     assert refused.value.code == "service_unknown"
 
@@ -444,5 +444,5 @@ def test_an_unknown_hypervisor_is_not_found(tmp_path: Path) -> None:
 
 
 def a_compute_user(zone: Zone, name: str) -> Caller:
-    made = users.create(zone, name, Role.COMPUTE, "")
+    made = users.create(zone.store, zone.clock, name, Role.COMPUTE, "")
     return users.authenticate(zone, name, made.secret)

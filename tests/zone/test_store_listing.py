@@ -21,7 +21,16 @@ def test_a_reservation_is_listed_by_its_own_index(tmp_path: Path) -> None:
     def _(_connection, _cursor, statement, parameters, _context, _many) -> None:  # type: ignore[no-untyped-def]
         asked.append((statement, parameters))
 
-    wanted = Page(OfProject("caller", "project"), "reservation", status="", name="", marker="", limit=2)
+    wanted = Page(
+        OfProject("caller", "project"),
+        "reservation",
+        status="",
+        flavor_id="",
+        changed_since=0.0,
+        name="",
+        marker="",
+        limit=2,
+    )
     store.read(lambda tx: server_list.page(tx, wanted))
     statement, parameters = asked[-1]
     plan = store.read(lambda tx: tx.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all())

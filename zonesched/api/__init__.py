@@ -1,4 +1,4 @@
 """The HTTP surface of a zone; the only package that imports Flask.
 
-`urls.URLS` is the table of all calls; `dispatch.serve` is the life of one of them.
+`urls.URLS` is the table of all calls; `dispatch.serve` handles one call.
 """

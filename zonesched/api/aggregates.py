@@ -14,18 +14,24 @@ from zonesched.services.hosts import aggregates
 
 def list_all(call: Call) -> Answer:
     """All aggregates."""
-    return ok({"aggregates": [_json(found) for found in aggregates.list_aggregates(call.zone)]})
+    return ok({"aggregates": [_json(found) for found in aggregates.list_aggregates(call.zone.store)]})
 
 
 def show(call: Call) -> Answer:
     """One aggregate."""
-    return ok({"aggregate": _json(aggregates.show(call.zone, call.args["id"]))})
+    return ok({"aggregate": _json(aggregates.show(call.zone.store, call.args["id"]))})
 
 
 def create(call: Call) -> Answer:
     """Add an aggregate without hosts."""
     asked = call.body.aggregate
-    return ok({"aggregate": _json(aggregates.create(call.zone, asked.name, asked.availability_zone))})
+    return ok(
+        {
+            "aggregate": _json(
+                aggregates.create(call.zone.store, call.zone.clock, asked.name, asked.availability_zone)
+            )
+        }
+    )
 
 
 def change(call: Call) -> Answer:
@@ -33,13 +39,15 @@ def change(call: Call) -> Answer:
     asked = call.body.aggregate
     names_zone = AVAILABILITY_ZONE in asked.model_fields_set
     metadata = {AVAILABILITY_ZONE: asked.availability_zone} if names_zone else {}
-    changed = aggregates.change(call.zone, call.args["id"], name=asked.name, metadata=metadata)
+    changed = aggregates.change(
+        call.zone.store, call.zone.clock, call.zone.wake, call.args["id"], name=asked.name, metadata=metadata
+    )
     return ok({"aggregate": _json(changed)})
 
 
 def delete(call: Call) -> Answer:
     """Remove an aggregate that has no hosts."""
-    aggregates.delete(call.zone, call.args["id"])
+    aggregates.delete(call.zone.store, call.args["id"])
     return ok(None)
 
 
@@ -47,11 +55,11 @@ def act(call: Call) -> Answer:
     """Put a host in, take one out, or change metadata."""
     zone, id, asked = call.zone, call.args["id"], call.body
     if asked.add_host is not None:
-        found = aggregates.add_host(zone, id, asked.add_host.host)
+        found = aggregates.add_host(zone.store, zone.wake, id, asked.add_host.host)
     elif asked.remove_host is not None:
-        found = aggregates.remove_host(zone, id, asked.remove_host.host)
+        found = aggregates.remove_host(zone.store, zone.wake, id, asked.remove_host.host)
     else:
-        found = aggregates.change(zone, id, metadata=asked.set_metadata.metadata)
+        found = aggregates.change(zone.store, zone.clock, zone.wake, id, metadata=asked.set_metadata.metadata)
     return ok({"aggregate": _json(found)})
 
 

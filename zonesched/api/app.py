@@ -13,10 +13,11 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Map, Rule
 
 from zonesched import tracing
-from zonesched.api import errors, versions
+from zonesched.api import errors
 from zonesched.api.call import Site
 from zonesched.api.dispatch import serve
 from zonesched.api.metrics import ApiMetrics
+from zonesched.api.microversion import OLDEST, answer_headers
 from zonesched.api.openapi import document
 from zonesched.api.schemas.fields import Limits
 from zonesched.api.urls import URLS, Route
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 PROBES = frozenset({"/health", "/readiness", "/metrics"})
 """Paths that machines poll: they are logged at debug level, or they would bury all other lines."""
 
-HEADERS = {**versions.HEADERS, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 def create_app(zone: Zone) -> Flask:
@@ -38,7 +39,7 @@ def create_app(zone: Zone) -> Flask:
         zone=zone,
         limits=Limits(max_instances=zone.conf.max_instances_per_request),
         metrics=ApiMetrics(),
-        document=_document(),
+        document=_document(with_users=zone.conf.auth_strategy != "noauth"),
     )
     site.metrics.follow(zone.notifications)
     site.metrics.registry.register(zone.children.edges)
@@ -72,8 +73,8 @@ def _url_map() -> Map:
 
 
 @cache
-def _document() -> bytes:
-    return orjson.dumps(document(URLS))
+def _document(with_users: bool) -> bytes:
+    return orjson.dumps(document(URLS, with_users=with_users))
 
 
 def _view(site: Site, routes: Sequence[Route]) -> Callable[..., Response]:
@@ -111,6 +112,7 @@ def _follow(app: Flask, site: Site) -> None:
         g.request_id = given if tracing.ACCEPTED.fullmatch(given) else f"req-{clock.new_uuid()}"
         tracing.begin(g.request_id)
         g.started_at = clock.monotonic()
+        g.version = OLDEST
         g.route = ""
 
     @app.teardown_request
@@ -131,6 +133,7 @@ def _follow(app: Flask, site: Site) -> None:
             seconds * 1000,
         )
         response.headers.update(HEADERS)
+        response.headers.update(answer_headers(g.version))
         response.headers["x-openstack-request-id"] = g.request_id
         response.headers["x-compute-request-id"] = g.request_id
         return response

@@ -13,19 +13,19 @@ from zonesched.services.audit import repair as repairing
 
 def run(call: Call) -> Answer:
     """Compare claims, instances and reservations here, with each child and, with `tree`, in child zones."""
-    found = [*audit.run(call.zone), *audit_edges.across_edges(call.zone)]
+    found = [*audit.run(call.zone), *audit_edges.across_edges(call.zone, is_wanted=call.is_wanted)]
     answer: dict[str, Any] = {"inconsistencies": [_inconsistency_json(one) for one in found]}
     if call.query.tree:
         answer["children"] = [
             {"id": child.child_id, "name": child.name, **_report_json(child.reported)}
-            for child in audit_tree.ask_children(call.zone, audit_tree.BUDGET_S)
+            for child in audit_tree.ask_children(call.zone.children, audit_tree.BUDGET_S, call.is_wanted)
         ]
     return ok(answer)
 
 
 def report(call: Call) -> Answer:
     """Report to a parent the inconsistencies of its instances, here and in child zones."""
-    found = audit_tree.for_parent(call.zone, call.caller, call.query.budget_s)
+    found = audit_tree.for_parent(call.zone, call.caller, call.query.budget_s, call.is_wanted)
     return ok({"version": 1, **_report_json(found)})
 
 

@@ -25,7 +25,7 @@ class SenderLog(Protocol):
         """The credentials are this user's."""
 
     def refuse(self) -> None:
-        """The credentials are nobody's."""
+        """Record that the credentials belong to no user."""
 
 
 EVERYBODY = Caller(user_id="noauth", name="noauth", role=Role.ADMIN, project_id="noauth")
@@ -40,12 +40,10 @@ def authenticate(zone: Zone, request: Request, may_call: Collection[Role]) -> Ca
     """
     if zone.conf.auth_strategy == "noauth":
         return replace(EVERYBODY, role=_unverified_role(request) or _own_role(may_call))
-    given = request.authorization
-    if given is None or given.type != "basic" or not given.username or given.password is None:
-        raise Unauthorized("Credentials are needed (HTTP Basic).")
+    name, password = _presented(request)
     log: SenderLog | None = request.environ.get(SENDER_LOG)
     try:
-        caller = users.authenticate(zone, given.username, given.password, request.remote_addr or "")
+        caller = users.authenticate(zone, name, password, request.remote_addr or "")
     except Unauthorized:
         if log is not None:
             log.refuse()
@@ -53,6 +51,18 @@ def authenticate(zone: Zone, request: Request, may_call: Collection[Role]) -> Ca
     if log is not None:
         log.accept(caller)
     return caller
+
+
+def _presented(request: Request) -> tuple[str, str]:
+    """Return the user name and password of the header. Raises Unauthorized."""
+    try:
+        given = request.authorization
+    except ValueError:
+        # The header is not ASCII.
+        given = None
+    if given is None or given.type != "basic" or not given.username or given.password is None:
+        raise Unauthorized("Credentials are needed (HTTP Basic).")
+    return given.username, given.password
 
 
 def _unverified_role(request: Request) -> Role | None:

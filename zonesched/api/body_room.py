@@ -1,7 +1,7 @@
-"""Bound the memory of all bodies in hand together, and parse one large body at a time.
+"""Bound the memory of all bodies together, and parse one large body at a time.
 
-A parsed body is many times its bytes, and its parser lets no other thread run meanwhile: two large ones side
-by side would hold up everybody twice as long.
+A parsed body takes many times its bytes, and its parser lets no other thread run: two large bodies parsed
+side by side would delay all other requests twice as long.
 """
 
 from __future__ import annotations

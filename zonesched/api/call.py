@@ -12,9 +12,15 @@ from zonesched.api.answer import Answer
 from zonesched.api.body_room import BodyRoom
 from zonesched.api.links import Links
 from zonesched.api.metrics import ApiMetrics
+from zonesched.api.microversion import Microversion
 from zonesched.api.schemas.fields import Limits
 from zonesched.model.caller import Caller
+from zonesched.model.work_deadline import always
 from zonesched.services.zone import Zone
+
+IS_WANTED = "zonesched.is_wanted"
+"""Key of a request's WSGI environment under which a server may leave a function that tells whether the
+caller still waits for the answer."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,9 @@ class Site:
 class Call:
     """`body` and `query` are values of the route's schemas; `args` are the parts of the URL's path.
 
-    `unverified_body` is the JSON object as it came, for its fingerprint.
+    `unverified_body` is the JSON object as it came, for its fingerprint. `version` is the microversion that
+    the answer is given in. `is_wanted` tells whether the caller still waits for the answer: only work without
+    effects may end early for it.
     """
 
     site: Site
@@ -43,6 +51,8 @@ class Call:
     unverified_body: Mapping[str, Any]
     headers: Headers
     links: Links
+    version: Microversion
+    is_wanted: Callable[[], bool] = always
 
     @property
     def zone(self) -> Zone:

@@ -1,6 +1,6 @@
-"""The life of one call.
+"""Handling of one call.
 
-    authenticate -> role -> query and body, bounded and validated -> handler -> answer
+    authenticate -> role -> version -> query and body, bounded and validated -> handler -> answer
 
 Nothing of a body is read before its sender is known and may make the call.
 """
@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from flask import Request
+from flask import Request, g
 
 from zonesched.api.answer import Answer
 from zonesched.api.auth import EVERYBODY, authenticate
 from zonesched.api.body import parse_object, read_body, read_query
-from zonesched.api.call import Call, Site
+from zonesched.api.call import IS_WANTED, Call, Site
 from zonesched.api.links import Links
+from zonesched.api.microversion import negotiate
 from zonesched.api.schemas.fields import Schema
 from zonesched.api.urls import Route
 from zonesched.api.validation import validate
 from zonesched.errors import Forbidden, NotFound
 from zonesched.model.caller import Caller
+from zonesched.model.work_deadline import always
 
 LONGEST_ARG = 255
 
@@ -34,6 +36,8 @@ def serve(site: Site, routes: Sequence[Route], request: Request, args: Mapping[s
     route, caller = _admit(site, routes, request)
     if any(len(arg) > LONGEST_ARG or not arg.isprintable() for arg in args.values()):
         raise NotFound("There is no such item.")
+    # Noted for the headers of the answer, which a refusal has as well.
+    g.version = negotiate(request.headers)
     unverified_query = read_query(request)
     call = Call(
         site=site,
@@ -44,6 +48,8 @@ def serve(site: Site, routes: Sequence[Route], request: Request, args: Mapping[s
         unverified_body={},
         headers=request.headers,
         links=Links(request.host_url.rstrip("/"), request.path, unverified_query),
+        version=g.version,
+        is_wanted=request.environ.get(IS_WANTED, always),
     )
     return route.handler(call) if route.body is None else _with_body(route, route.body, request, call)
 

@@ -15,7 +15,7 @@ def health(call: Call) -> Answer:
 
 def readiness(call: Call) -> Answer:
     """Say whether the zone can take requests: 200 while its rows can be read, else 503."""
-    if info.is_ready(call.zone):
+    if info.is_ready(call.zone.store):
         return ok({"status": "ready"})
     return Answer(503, {"status": "not ready"})
 

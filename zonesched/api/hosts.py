@@ -6,6 +6,7 @@ from typing import Any
 
 from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
+from zonesched.model.desired_state import Desired
 from zonesched.model.views import DesiredInstance
 from zonesched.services.hosts import hosts
 
@@ -20,15 +21,15 @@ def register(call: Call) -> Answer:
 
 def beat(call: Call) -> Answer:
     """Record a heartbeat of this agent."""
-    hosts.beat(call.zone, call.caller, call.body.service)
+    hosts.beat(call.zone.store, call.zone.heartbeats, call.caller, call.body.service)
     return no_content()
 
 
 def instances(call: Call) -> Answer:
     """List the instances that should run on this agent's hosts, and those it is to report as gone."""
     service = call.query.service
-    found = hosts.desired(call.zone, call.caller, service)
-    releasing = hosts.releasing(call.zone, call.caller, service)
+    found = hosts.desired(call.zone.store, call.zone.heartbeats, call.caller, service)
+    releasing = hosts.releasing(call.zone.store, call.zone.heartbeats, call.caller, service)
     return ok(
         {
             "instances": [_instance_json(instance) for instance in found],
@@ -39,7 +40,7 @@ def instances(call: Call) -> Answer:
 
 def claimed(call: Call) -> Answer:
     """List the claims on this agent's hosts."""
-    found = hosts.claimed(call.zone, call.caller, call.query.service)
+    found = hosts.claimed(call.zone.store, call.caller, call.query.service)
     return ok(
         {
             "instances": [dict(vars(instance)) for instance in found.instances],
@@ -50,7 +51,7 @@ def claimed(call: Call) -> Answer:
 
 def report_excesses(call: Call) -> Answer:
     """Record where this agent counts other amounts than are claimed."""
-    hosts.note_excesses(call.zone, call.caller, call.body.service, call.body.to_amounts())
+    hosts.note_excesses(call.zone.store, call.caller, call.body.service, call.body.to_amounts())
     return no_content()
 
 
@@ -70,6 +71,7 @@ def _instance_json(instance: DesiredInstance) -> dict[str, Any]:
         "request_id": instance.request_id,
         "reservation_id": instance.reservation_id,
         "status": instance.status.value,
+        "desired": _desired_json(instance.desired),
         "flavor": {
             "id": flavor.id,
             "name": flavor.name,
@@ -79,4 +81,14 @@ def _instance_json(instance: DesiredInstance) -> dict[str, Any]:
             "extra_specs": dict(flavor.extra_specs),
         },
         "image": {"id": image.id, "name": image.name, "properties": dict(image.properties)},
+    }
+
+
+def _desired_json(desired: Desired) -> dict[str, Any]:
+    """The desired state of an instance."""
+    return {
+        "generation": desired.generation,
+        "power": desired.power.value,
+        "reboots": desired.reboots,
+        "reboot_type": desired.reboot_type.value,
     }

@@ -6,10 +6,23 @@ from typing import Any
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
+from zonesched.errors import NotFound
 from zonesched.model.capacity import NOTHING_SET, Inventory
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU
 from zonesched.model.views import HypervisorView, ResourceUse
 from zonesched.services.hosts import host_settings, hosts
+
+SUMMED = (
+    "vcpus",
+    "vcpus_used",
+    "memory_mb",
+    "memory_mb_used",
+    "free_ram_mb",
+    "local_gb",
+    "local_gb_used",
+    "free_disk_gb",
+    "running_vms",
+)
 
 NOTHING = ResourceUse(0, 0, 1.0, capacity=0, used=0, reported=Inventory(0), setting=NOTHING_SET)
 
@@ -24,8 +37,23 @@ def list_detail(call: Call) -> Answer:
     return ok({"hypervisors": [_full(host) for host in hosts.list_hypervisors(call.zone)]})
 
 
+def statistics(call: Call) -> Answer:
+    """Sum up the inventories and usage of all hosts of this zone."""
+    found = [_full(host) for host in hosts.list_hypervisors(call.zone)]
+    sums = {name: sum(host[name] for host in found) for name in SUMMED}
+    return ok({"hypervisor_statistics": {"count": len(found), **sums}})
+
+
+def search(call: Call) -> Answer:
+    """List the hosts whose names have this text in them."""
+    found = [host for host in hosts.list_hypervisors(call.zone) if call.args["id"] in host.name]
+    if not found:
+        raise NotFound("No host of this zone has such a name.", code="host_not_found", field="id")
+    return ok({"hypervisors": [_brief(host) for host in found]})
+
+
 def show(call: Call) -> Answer:
-    """One host of this zone."""
+    """Show one host of this zone."""
     return ok({"hypervisor": _full(hosts.show_hypervisor(call.zone, call.args["id"]))})
 
 

@@ -1,4 +1,4 @@
-"""The registry of images: ids, names and the properties that filters read."""
+"""The registry of images in the Compute API's older form: ids, names and the properties that filters read."""
 
 from __future__ import annotations
 
@@ -6,43 +6,55 @@ from typing import Any
 
 from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
-from zonesched.api.links import Links
-from zonesched.model.request_spec import Image
+from zonesched.api.links import Links, iso_time
+from zonesched.model.catalog import CatalogImage
 from zonesched.services.catalog import images
 
 
 def list_brief(call: Call) -> Answer:
-    """All images, with id and name."""
-    found = images.list_images(call.zone)
+    """List all images, with id and name."""
+    found = images.list_images(call.zone.store)
     return ok({"images": [_brief(image, call.links) for image in found]})
 
 
 def list_detail(call: Call) -> Answer:
-    """All images, in full."""
-    return ok({"images": [_full(image, call.links) for image in images.list_images(call.zone)]})
+    """List all images, in full."""
+    return ok({"images": [_full(image, call.links) for image in images.list_images(call.zone.store)]})
 
 
 def show(call: Call) -> Answer:
-    """One image."""
-    return ok({"image": _full(images.show(call.zone, call.args["id"]), call.links)})
+    """Show one image."""
+    return ok({"image": _full(images.show(call.zone.store, call.args["id"]), call.links)})
 
 
 def create(call: Call) -> Answer:
     """Add an image."""
-    image = images.create(call.zone, call.body.to_image(call.zone.clock.new_uuid()))
-    return Answer(201, {"image": _full(image, call.links)})
+    zone = call.zone
+    new = images.create(zone.store, call.body.to_image(zone.clock.new_uuid(), zone.clock.now()))
+    return Answer(201, {"image": _full(new, call.links)})
 
 
 def delete(call: Call) -> Answer:
     """Remove an image; its instances stay as they are."""
-    images.delete(call.zone, call.args["id"])
+    images.delete(call.zone.store, call.args["id"])
     return no_content()
 
 
-def _brief(image: Image, links: Links) -> dict[str, Any]:
+def _brief(found: CatalogImage, links: Links) -> dict[str, Any]:
+    image = found.image
     return {"id": image.id, "name": image.name, "links": links.of("images", image.id)}
 
 
-def _full(image: Image, links: Links) -> dict[str, Any]:
-    properties = dict(image.properties)
-    return {**_brief(image, links), "status": "ACTIVE", "metadata": properties, "properties": properties}
+def _full(found: CatalogImage, links: Links) -> dict[str, Any]:
+    properties = dict(found.image.properties)
+    return {
+        **_brief(found, links),
+        "status": "ACTIVE",
+        "progress": 100,
+        "minDisk": found.min_disk_gb,
+        "minRam": found.min_ram_mb,
+        "created": iso_time(found.created_at),
+        "updated": iso_time(found.created_at),
+        "metadata": properties,
+        "properties": properties,
+    }

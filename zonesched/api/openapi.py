@@ -18,6 +18,10 @@ from zonesched.errors import Kind
 
 SCHEMAS = "#/components/schemas/"
 _PARAMETER = re.compile(r"{(\w+)}")
+_MEMBERS = re.compile(r"[a-zA-Z_]+(, [a-zA-Z_]+)*")
+"""Text of an answer that names the members of its object."""
+NOTHING = "nothing"
+TEXT = "Prometheus text"
 
 
 class _JsonSchemas(GenerateJsonSchema):
@@ -31,8 +35,8 @@ class _JsonSchemas(GenerateJsonSchema):
 
 
 @cache
-def document(routes: tuple[Route, ...]) -> dict[str, Any]:
-    """Return the description of these calls."""
+def document(routes: tuple[Route, ...], *, with_users: bool = True) -> dict[str, Any]:
+    """Return the description of these calls; `with_users`: callers authenticate as users of the zone."""
     bodies = sorted({r.body for r in routes if r.body is not None}, key=lambda body: body.__name__)
     _, definitions = models_json_schema(
         [(body, "validation") for body in bodies],
@@ -46,13 +50,13 @@ def document(routes: tuple[Route, ...]) -> dict[str, Any]:
             "version": __version__,
             "description": "One zone of a tree of zones. Every URL is served at / and under /v2.1.",
         },
-        "servers": [{"url": PREFIX}, {"url": "/"}],
-        "security": [{"basic": []}],
+        "servers": [{"url": "/"}, {"url": PREFIX}],
+        "security": [{"basic": []}] if with_users else [],
         "paths": _paths(routes),
         "components": {
             "schemas": {**definitions.get("$defs", {}), "Fault": _fault_schema()},
             "responses": {"Fault": _fault_response()},
-            "securitySchemes": {"basic": {"type": "http", "scheme": "basic"}},
+            "securitySchemes": {"basic": {"type": "http", "scheme": "basic"}} if with_users else {},
         },
     }
 
@@ -60,8 +64,11 @@ def document(routes: tuple[Route, ...]) -> dict[str, Any]:
 def _paths(routes: Sequence[Route]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        same = [r for r in routes if (r.path, r.method) == (route.path, route.method)]
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(same)
+        same = [r for r in routes if (r.url, r.method) == (route.url, route.method)]
+        item = paths.setdefault(route.url, {})
+        item[route.method.lower()] = _operation(same)
+        if len(route.mounts) == 1:
+            item["servers"] = [{"url": "/"}]
     return paths
 
 
@@ -70,14 +77,11 @@ def _operation(routes: Sequence[Route]) -> dict[str, Any]:
     roles = sorted({role.value for route in routes for role in route.roles})
     operation: dict[str, Any] = {
         "operationId": _operation_id(first),
-        "tags": [first.path.split("/")[1] or "versions"],
+        "tags": [first.url.split("/")[1] or "versions"],
         "summary": " / ".join((route.handler.__doc__ or "").partition("\n")[0] for route in routes),
         "description": "Open to everybody." if first.is_open else f"Roles: {', '.join(roles)}.",
         "parameters": [*_path_parameters(first.path), *_query_parameters(routes)],
-        "responses": {
-            str(first.status): {"description": "; or ".join(route.answer for route in routes)},
-            "default": {"$ref": "#/components/responses/Fault"},
-        },
+        "responses": {**_answers(routes), "default": {"$ref": "#/components/responses/Fault"}},
     }
     if first.is_open:
         operation["security"] = []
@@ -85,6 +89,32 @@ def _operation(routes: Sequence[Route]) -> dict[str, Any]:
     if bodies:
         operation["requestBody"] = {"required": True, "content": {"application/json": _one_of(bodies)}}
     return operation
+
+
+def _answers(routes: Sequence[Route]) -> dict[str, Any]:
+    """Return the answers of all routes of a URL, by status, but for faults."""
+    texts: dict[int, list[str]] = {}
+    for route in routes:
+        for status, text in ((route.status, route.answer), *route.other_answers):
+            texts.setdefault(status, []).append(text)
+    return {str(status): _answer(found) for status, found in texts.items()}
+
+
+def _answer(texts: Sequence[str]) -> dict[str, Any]:
+    answer: dict[str, Any] = {"description": "; or ".join(texts)}
+    if TEXT in texts:
+        return {**answer, "content": {"text/plain": {"schema": {"type": "string"}}}}
+    if NOTHING in texts:
+        return answer
+    schemas = [_object(text) for text in dict.fromkeys(texts)]
+    schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+    return {**answer, "content": {"application/json": {"schema": schema}}}
+
+
+def _object(text: str) -> dict[str, Any]:
+    """Return the schema of an answer: its members, where the text names them."""
+    names = text.split(", ") if _MEMBERS.fullmatch(text) else []
+    return {"type": "object", **({"required": names} if names else {})}
 
 
 def _operation_id(route: Route) -> str:

@@ -8,6 +8,7 @@ from zonesched.api.answer import Answer, ok
 from zonesched.api.builds import answers_json
 from zonesched.api.call import Call
 from zonesched.api.links import iso_time
+from zonesched.api.server_json import observed_json
 from zonesched.errors import Forbidden
 from zonesched.model.boot_line import BootLine
 from zonesched.model.caller import Role
@@ -99,6 +100,7 @@ def _change_json(item: InstanceChange) -> dict[str, Any]:
         "status": item.status.value,
         "state": item.state.value,
         "reason": item.reason,
+        **observed_json(item),
     }
 
 

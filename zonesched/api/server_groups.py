@@ -15,24 +15,43 @@ def list_all(call: Call) -> Answer:
     """List the groups of the caller's project, oldest first; with `all_projects`, an admin's list of all."""
     query = call.query
     found = server_groups.list_groups(
-        call.zone, call.caller, all_projects=query.all_projects, offset=query.offset, limit=query.limit
+        call.zone.store,
+        call.zone.uuid,
+        call.caller,
+        all_projects=query.all_projects,
+        offset=query.offset,
+        limit=query.limit,
     )
     return ok({"server_groups": [_json(group) for group in found]})
 
 
 def show(call: Call) -> Answer:
     """One group, with its members."""
-    return ok({"server_group": _json(server_groups.show(call.zone, call.caller, call.args["id"]))})
+    return ok(
+        {
+            "server_group": _json(
+                server_groups.show(call.zone.store, call.zone.uuid, call.caller, call.args["id"])
+            )
+        }
+    )
 
 
 def create(call: Call) -> Answer:
     """Add a group to the caller's project."""
-    return ok({"server_group": _json(server_groups.create(call.zone, call.caller, call.body.to_form()))})
+    return ok(
+        {
+            "server_group": _json(
+                server_groups.create(
+                    call.zone.store, call.zone.clock, call.zone.conf, call.caller, call.body.to_form()
+                )
+            )
+        }
+    )
 
 
 def delete(call: Call) -> Answer:
     """Remove a group; its members stay as they are."""
-    server_groups.delete(call.zone, call.caller, call.args["id"])
+    server_groups.delete(call.zone.store, call.caller, call.args["id"])
     return no_content()
 
 

@@ -2,21 +2,52 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from zonesched.api.links import Links, iso_time
+from zonesched.api.microversion import Microversion
+from zonesched.model.desired_state import shown_status
+from zonesched.model.observed_state import Power
 from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus
 from zonesched.model.views import FailedAttempt, ServerView
 
-RUNNING, NO_STATE = 1, 0
+NO_STATE = 0
+
+FLAVOR_INLINE, SERVER_GROUPS = 47, 71
+"""Microversions: with the flavor's sizes in place of its id, and with the server group."""
+
+_SINCE = {
+    "OS-EXT-SRV-ATTR:reservation_id": 3,
+    "OS-EXT-SRV-ATTR:kernel_id": 3,
+    "OS-EXT-SRV-ATTR:ramdisk_id": 3,
+    "OS-EXT-SRV-ATTR:root_device_name": 3,
+    "locked": 9,
+    "description": 19,
+    "tags": 26,
+    "trusted_image_certificates": 63,
+    "locked_reason": 73,
+    "OS-EXT-SRV-ATTR:hostname": 90,
+    "pinned_availability_zone": 96,
+}
+"""Members that came with a microversion, by its minor number."""
+
+LONGEST_HOSTNAME = 63
 
 _VM_STATE = {
     InstanceStatus.BUILD: "building",
-    InstanceStatus.ACTIVE: "active",
     InstanceStatus.ERROR: "error",
     InstanceStatus.DELETED: "deleted",
     InstanceStatus.UNKNOWN: "unknown",
 }
+_VM_STATE_OF_POWER = {
+    Power.RUNNING: "active",
+    Power.STOPPED: "stopped",
+    Power.PAUSED: "paused",
+    Power.SUSPENDED: "suspended",
+}
+_POWER_STATE = {Power.RUNNING: 1, Power.PAUSED: 3, Power.STOPPED: 4, Power.SUSPENDED: 7}
+"""OpenStack's numbers of power states."""
 
 
 def brief_json(view: ServerView, links: Links) -> dict[str, Any]:
@@ -34,31 +65,64 @@ def parent_json(view: ServerView) -> dict[str, Any]:
         "attempt": sent.attempt,
         "state": sent.state.value,
         "reason": sent.reason,
+        **observed_json(sent),
         "reservation_id": view.reservation_id,
         "created": iso_time(view.created_at),
         "updated": iso_time(view.updated_at),
     }
 
 
-def server_json(view: ServerView, links: Links) -> dict[str, Any]:
-    """The whole instance; the host's own name only where the view has it."""
-    return {
+def observed_json(change: InstanceChange) -> dict[str, Any]:
+    """Observed state of a parent's instance; nothing for one that never had an action."""
+    observed = change.observed
+    if observed is None:
+        return {}
+    power, reason = observed.power.value, observed.reason
+    return {"observed": {"generation": observed.generation, "power": power, "reason": reason}}
+
+
+def server_json(view: ServerView, links: Links, version: Microversion) -> dict[str, Any]:
+    """Return the whole instance as of a microversion; the host's own name only where the view has it."""
+    found = {
         **brief_json(view, links),
-        "status": view.status.value,
+        "status": shown_status(view.status, view.state).value,
         "tenant_id": view.project_id,
         "user_id": view.user_id,
         "hostId": view.host_id_for_tenant,
         "created": iso_time(view.created_at),
         "updated": iso_time(view.updated_at),
-        "flavor": _flavor(view, links),
+        "flavor": _flavor_inline(view) if version.has(FLAVOR_INLINE) else _flavor(view, links),
         "image": _image(view, links),
         "progress": 100 if view.status is InstanceStatus.ACTIVE else 0,
         "reservation_id": view.reservation_id,
         "stale": view.stale,
+        "locked": view.locked_reason is not None,
+        "locked_reason": view.locked_reason or None,
         **_passthrough(view),
         **_extensions(view),
         **_host(view),
         **_fault(view),
+    }
+    return {name: value for name, value in found.items() if version.has(_SINCE.get(name, 1))}
+
+
+def shown_json(view: ServerView, links: Links, version: Microversion) -> dict[str, Any]:
+    """Return the whole instance and, from 2.71 on, its server group, which lists do not have."""
+    found = server_json(view, links, version)
+    groups = [view.group_id] if view.group_id else []
+    return {**found, "server_groups": groups} if version.has(SERVER_GROUPS) else found
+
+
+def _flavor_inline(view: ServerView) -> dict[str, Any]:
+    flavor = view.flavor
+    return {
+        "original_name": flavor.name,
+        "vcpus": flavor.vcpus,
+        "ram": flavor.ram_mb,
+        "disk": flavor.disk_gb,
+        "ephemeral": flavor.ephemeral_gb,
+        "swap": flavor.swap_mb,
+        "extra_specs": dict(flavor.extra_specs),
     }
 
 
@@ -90,17 +154,27 @@ def _passthrough(view: ServerView) -> dict[str, Any]:
 
 
 def _extensions(view: ServerView) -> dict[str, Any]:
-    is_active = view.status is InstanceStatus.ACTIVE
+    is_built, power = view.status is InstanceStatus.ACTIVE, view.state.observed.power
+    launched_at = iso_time(view.launched_at)[:-1] if view.launched_at else None
     return {
         "OS-DCF:diskConfig": "MANUAL",
         "OS-EXT-AZ:availability_zone": view.availability_zone,
-        "OS-EXT-STS:vm_state": _VM_STATE[view.status],
+        "OS-EXT-STS:vm_state": _VM_STATE_OF_POWER[power] if is_built else _VM_STATE[view.status],
         "OS-EXT-STS:task_state": view.task_state or None,
-        "OS-EXT-STS:power_state": RUNNING if is_active else NO_STATE,
-        "OS-SRV-USG:launched_at": iso_time(view.updated_at)[:-1] if is_active else None,
+        "OS-EXT-STS:power_state": _POWER_STATE[power] if is_built else NO_STATE,
+        "OS-SRV-USG:launched_at": launched_at,
         "OS-SRV-USG:terminated_at": None,
+        "OS-EXT-SRV-ATTR:hostname": _hostname(view.name),
         "os-extended-volumes:volumes_attached": [],
+        "pinned_availability_zone": view.pinned_availability_zone or None,
+        "trusted_image_certificates": None,
     }
+
+
+def _hostname(name: str) -> str:
+    """Make a host name of a server's name, as OpenStack Nova does: of a-z, 0-9 and hyphens."""
+    words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    return words[:LONGEST_HOSTNAME].rstrip("-") or "server"
 
 
 def _host(view: ServerView) -> dict[str, Any]:
@@ -112,6 +186,10 @@ def _host(view: ServerView) -> dict[str, Any]:
         "OS-EXT-SRV-ATTR:host": view.host_name,
         "OS-EXT-SRV-ATTR:hypervisor_hostname": view.host_name,
         "OS-EXT-SRV-ATTR:instance_name": view.name,
+        "OS-EXT-SRV-ATTR:reservation_id": view.reservation_id,
+        "OS-EXT-SRV-ATTR:kernel_id": "",
+        "OS-EXT-SRV-ATTR:ramdisk_id": "",
+        "OS-EXT-SRV-ATTR:root_device_name": None,
     }
 
 

@@ -9,7 +9,7 @@ from zonesched.api.answer import Answer, accepted, no_content, ok
 from zonesched.api.body import fingerprint
 from zonesched.api.builds import answers_json
 from zonesched.api.call import Call
-from zonesched.api.server_json import brief_json, parent_json, server_json
+from zonesched.api.server_json import brief_json, parent_json, server_json, shown_json
 from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.boot_form import BootForm
 from zonesched.model.caller import Role
@@ -59,12 +59,14 @@ def list_brief(call: Call) -> Answer:
 def list_detail(call: Call) -> Answer:
     """List the caller's instances, in full."""
     found, marker = _list(call)
-    return ok({"servers": [server_json(view, call.links) for view in found], **_next_page(call, marker)})
+    full = [server_json(view, call.links, call.version) for view in found]
+    return ok({"servers": full, **_next_page(call, marker)})
 
 
 def show(call: Call) -> Answer:
     """Show one instance, wherever in the tree it is."""
-    return ok({"server": server_json(servers.show(call.zone, call.caller, call.args["id"]), call.links)})
+    view = servers.show(call.zone, call.caller, call.args["id"], call.is_wanted)
+    return ok({"server": shown_json(view, call.links, call.version)})
 
 
 def list_to_parent(call: Call) -> Answer:
@@ -75,7 +77,7 @@ def list_to_parent(call: Call) -> Answer:
 
 def show_to_parent(call: Call) -> Answer:
     """Show the status of one instance of a parent."""
-    return ok({"server": parent_json(servers.show(call.zone, call.caller, call.args["id"]))})
+    return ok({"server": parent_json(servers.show(call.zone, call.caller, call.args["id"], call.is_wanted))})
 
 
 def delete(call: Call) -> Answer:

@@ -9,16 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zonesched.api import (
+    actions,
     aggregates,
     audit,
     availability_zones,
+    extensions,
     flavors,
+    glance,
     health,
     hosts,
     hypervisors,
     images,
+    keypairs,
     limits,
+    quota_sets,
     reservations,
+    server_details,
     server_groups,
     servers,
     services,
@@ -28,11 +34,20 @@ from zonesched.api import (
 )
 from zonesched.api.call import Handler
 from zonesched.api.links import PREFIX
+from zonesched.api.schemas.actions import ActionBody
 from zonesched.api.schemas.aggregates import AggregateActionBody, ChangeAggregateBody, NewAggregateBody
 from zonesched.api.schemas.audit import AuditQuery, RepairBody, ReportedAuditQuery
 from zonesched.api.schemas.builds import AttemptsBody, BuildBody
+from zonesched.api.schemas.desired import DesiredBody
 from zonesched.api.schemas.fields import Schema
-from zonesched.api.schemas.flavors import ExtraSpecsBody, FlavorBody
+from zonesched.api.schemas.flavors import (
+    ChangeFlavorBody,
+    ExtraSpecBody,
+    ExtraSpecsBody,
+    FlavorActionBody,
+    FlavorBody,
+    FlavorsQuery,
+)
 from zonesched.api.schemas.hosts import (
     BeatBody,
     ExcessesBody,
@@ -41,10 +56,13 @@ from zonesched.api.schemas.hosts import (
     ReportsBody,
 )
 from zonesched.api.schemas.hypervisors import HypervisorBody
-from zonesched.api.schemas.images import ImageBody
-from zonesched.api.schemas.limits import ParentLimitsBody, ProjectLimitsBody
+from zonesched.api.schemas.images import ImageBody, ImagesQuery
+from zonesched.api.schemas.keypairs import KeypairBody, KeypairQuery, KeypairsQuery
+from zonesched.api.schemas.limits import LimitsQuery, ParentLimitsBody, ProjectLimitsBody
+from zonesched.api.schemas.quota_sets import QuotaQuery, QuotaSetBody
 from zonesched.api.schemas.reservations import BootsQuery, ChangesQuery, WhyQuery
 from zonesched.api.schemas.select import SelectBody
+from zonesched.api.schemas.server_details import ChangeServerBody, MetadataBody, MetadataItemBody, TagsBody
 from zonesched.api.schemas.server_groups import GroupsQuery, ServerGroupBody
 from zonesched.api.schemas.servers import BootBody, CreateBody, ListQuery
 from zonesched.api.schemas.services import (
@@ -59,6 +77,8 @@ from zonesched.api.schemas.zones import AddZoneBody, ChangeZoneBody, RemoveQuery
 from zonesched.model.caller import Role
 
 MOUNTS = ("", PREFIX)
+IMAGE = (glance.MOUNT,)
+"""Where the calls of OpenStack's Image API are served."""
 
 ADMIN = frozenset({Role.ADMIN})
 USERS = frozenset({Role.ADMIN, Role.MEMBER})
@@ -74,7 +94,11 @@ class NoQuery(Schema):
 
 @dataclass(frozen=True)
 class Route:
-    """One call. `roles` of OPEN: no credentials are needed."""
+    """One call. `roles` of OPEN: no credentials are needed.
+
+    `answer` names the members of the answer's object where it is a list of names. `other_answers` has the
+    statuses, with what they answer, that are neither `status` nor a fault in the API's form.
+    """
 
     method: str
     path: str
@@ -84,7 +108,13 @@ class Route:
     body: type[Schema] | None = None
     query: type[Schema] = NoQuery
     status: int = 200
+    other_answers: tuple[tuple[int, str], ...] = ()
     mounts: tuple[str, ...] = MOUNTS
+
+    @property
+    def url(self) -> str:
+        """Return the path, with its mount where it has only one."""
+        return (self.mounts[0] if len(self.mounts) == 1 else "") + self.path
 
     @property
     def is_open(self) -> bool:
@@ -101,7 +131,8 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/", versions.list_versions, OPEN, "versions", mounts=("",)),
     Route("GET", "/", versions.show, OPEN, "version", mounts=(PREFIX,)),
     Route("GET", "/health", health.health, OPEN, "status"),
-    Route("GET", "/readiness", health.readiness, OPEN, "status; 503 when not ready"),
+    Route("GET", "/readiness", health.readiness, OPEN, "status; 503 when not ready",
+          other_answers=((503, "status"),)),
     Route("GET", "/metrics", health.metrics, ADMIN, "Prometheus text"),
     Route("GET", "/openapi.json", health.openapi, OPEN, "OpenAPI 3.1 document"),
 
@@ -110,7 +141,8 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/zones/detail", zones.list_detail, ADMIN, "zones"),
     Route("GET", "/zones/info", zones.info, ADMIN | PARENT, "zone"),
     Route("POST", "/zones/select", zones.select, PARENT, "weights with sealed entries", SelectBody),
-    Route("POST", "/zones/boot", zones.boot, USERS, "reservation_id, or dry_run", BootBody, status=202),
+    Route("POST", "/zones/boot", zones.boot, USERS, "reservation_id, or dry_run", BootBody, status=202,
+          other_answers=((200, "dry_run"),)),
     Route("GET", "/zones/{id}", zones.show, ADMIN, "zone"),
     Route("PUT", "/zones/{id}", zones.change, ADMIN, "zone", ChangeZoneBody),
     Route("DELETE", "/zones/{id}", zones.remove, ADMIN, "nothing", query=RemoveQuery, status=204),
@@ -122,12 +154,41 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/servers/detail", servers.list_detail, PEOPLE, "servers", query=ListQuery),
     Route("GET", "/servers/{id}", servers.show, PEOPLE, "server"),
     Route("GET", "/servers/{id}", servers.show_to_parent, PARENT, "server"),
+    Route("PUT", "/servers/{id}", server_details.change, USERS, "server", ChangeServerBody),
     Route("DELETE", "/servers/{id}", servers.delete, USERS | PARENT, "nothing", status=204),
+    Route("POST", "/servers/desired", actions.take_desired, PARENT, "servers", DesiredBody),
+    Route("POST", "/servers/{id}/action", actions.act, USERS, "nothing", ActionBody, status=202),
+    Route("GET", "/servers/{id}/metadata", server_details.list_metadata, PEOPLE, "metadata"),
+    Route("POST", "/servers/{id}/metadata", server_details.add_metadata, USERS, "metadata", MetadataBody),
+    Route("PUT", "/servers/{id}/metadata", server_details.replace_metadata, USERS, "metadata", MetadataBody),
+    Route("GET", "/servers/{id}/metadata/{key}", server_details.show_metadata, PEOPLE, "meta"),
+    Route("PUT", "/servers/{id}/metadata/{key}", server_details.set_metadata, USERS, "meta",
+          MetadataItemBody),
+    Route("DELETE", "/servers/{id}/metadata/{key}", server_details.remove_metadata, USERS, "nothing",
+          status=204),
+    Route("GET", "/servers/{id}/tags", server_details.list_tags, PEOPLE, "tags"),
+    Route("PUT", "/servers/{id}/tags", server_details.replace_tags, USERS, "tags", TagsBody),
+    Route("DELETE", "/servers/{id}/tags", server_details.remove_tags, USERS, "nothing", status=204),
+    Route("GET", "/servers/{id}/tags/{tag}", server_details.has_tag, PEOPLE, "nothing", status=204),
+    Route("PUT", "/servers/{id}/tags/{tag}", server_details.add_tag, USERS, "nothing", status=201,
+          other_answers=((204, "nothing"),)),
+    Route("DELETE", "/servers/{id}/tags/{tag}", server_details.remove_tag, USERS, "nothing", status=204),
+    Route("GET", "/servers/{id}/ips", server_details.list_addresses, PEOPLE, "addresses"),
+    Route("GET", "/servers/{id}/os-security-groups", server_details.list_security_groups, PEOPLE,
+          "security_groups"),
+    Route("GET", "/servers/{id}/os-interface", server_details.list_interfaces, PEOPLE,
+          "interfaceAttachments"),
+    Route("GET", "/servers/{id}/os-volume_attachments", server_details.list_volumes, PEOPLE,
+          "volumeAttachments"),
+    Route("GET", "/servers/{id}/os-instance-actions", actions.list_all, PEOPLE, "instanceActions"),
+    Route("GET", "/servers/{id}/os-instance-actions/{request_id}", actions.show, PEOPLE, "instanceAction"),
 
     Route("GET", "/reservations", reservations.changes, PARENT, "instances, cursor", query=ChangesQuery),
     Route("GET", "/reservations", reservations.list_boots, PEOPLE, "reservations", query=BootsQuery),
     Route("GET", "/reservations/{id}", reservations.show, PEOPLE | PARENT, "reservation"),
     Route("GET", "/reservations/{id}/why", reservations.why_host, ADMIN, "host", query=WhyQuery),
+    Route("POST", "/reservations/{id}/action", actions.act_on_boot, USERS, "accepted, refused", ActionBody,
+          status=202),
     Route("POST", "/reservations/{id}/confirm", reservations.confirm, PARENT, "builds", AttemptsBody),
     Route("POST", "/reservations/{id}/cancel", reservations.cancel, PARENT, "builds", AttemptsBody),
 
@@ -136,14 +197,19 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/os-server-groups/{id}", server_groups.show, PEOPLE, "server_group"),
     Route("DELETE", "/os-server-groups/{id}", server_groups.delete, USERS, "nothing", status=204),
 
-    Route("GET", "/flavors", flavors.list_brief, PEOPLE, "flavors"),
+    Route("GET", "/flavors", flavors.list_brief, PEOPLE, "flavors", query=FlavorsQuery),
     Route("POST", "/flavors", flavors.create, ADMIN, "flavor", FlavorBody),
-    Route("GET", "/flavors/detail", flavors.list_detail, PEOPLE, "flavors"),
+    Route("GET", "/flavors/detail", flavors.list_detail, PEOPLE, "flavors", query=FlavorsQuery),
     Route("GET", "/flavors/{id}", flavors.show, PEOPLE, "flavor"),
+    Route("PUT", "/flavors/{id}", flavors.change, ADMIN, "flavor", ChangeFlavorBody),
     Route("DELETE", "/flavors/{id}", flavors.delete, ADMIN, "nothing", status=202),
+    Route("POST", "/flavors/{id}/action", flavors.act, ADMIN, "flavor_access", FlavorActionBody),
+    Route("GET", "/flavors/{id}/os-flavor-access", flavors.list_access, ADMIN, "flavor_access"),
     Route("GET", "/flavors/{id}/os-extra_specs", flavors.list_extra_specs, PEOPLE, "extra_specs"),
     Route("POST", "/flavors/{id}/os-extra_specs", flavors.set_extra_specs, ADMIN, "specs", ExtraSpecsBody),
     Route("GET", "/flavors/{id}/os-extra_specs/{key}", flavors.show_extra_spec, PEOPLE, "the extra spec"),
+    Route("PUT", "/flavors/{id}/os-extra_specs/{key}", flavors.set_extra_spec, ADMIN, "the spec",
+          ExtraSpecBody),
     Route("DELETE", "/flavors/{id}/os-extra_specs/{key}", flavors.delete_extra_spec, ADMIN, "nothing"),
 
     Route("GET", "/images", images.list_brief, PEOPLE, "images"),
@@ -152,8 +218,22 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/images/{id}", images.show, PEOPLE, "image"),
     Route("DELETE", "/images/{id}", images.delete, ADMIN, "nothing", status=204),
 
+    Route("GET", "/", glance.list_versions, OPEN, "versions", mounts=IMAGE),
+    Route("GET", "/v2", glance.show_version, OPEN, "version", mounts=IMAGE),
+    Route("GET", "/v2/images", glance.list_all, PEOPLE, "images", query=ImagesQuery, mounts=IMAGE),
+    Route("GET", "/v2/images/{id}", glance.show, PEOPLE, "the image", mounts=IMAGE),
+
+    Route("GET", "/os-keypairs", keypairs.list_all, PEOPLE, "keypairs", query=KeypairsQuery),
+    Route("POST", "/os-keypairs", keypairs.create, USERS, "keypair", KeypairBody, status=201,
+          other_answers=((200, "keypair"),)),
+    Route("GET", "/os-keypairs/{name}", keypairs.show, PEOPLE, "keypair", query=KeypairQuery),
+    Route("DELETE", "/os-keypairs/{name}", keypairs.delete, USERS, "nothing", query=KeypairQuery,
+          status=204, other_answers=((202, "nothing"),)),
+
     Route("GET", "/os-hypervisors", hypervisors.list_brief, ADMIN, "hypervisors"),
     Route("GET", "/os-hypervisors/detail", hypervisors.list_detail, ADMIN, "hypervisors"),
+    Route("GET", "/os-hypervisors/statistics", hypervisors.statistics, ADMIN, "hypervisor_statistics"),
+    Route("GET", "/os-hypervisors/{id}/search", hypervisors.search, ADMIN, "hypervisors"),
     Route("GET", "/os-hypervisors/{id}", hypervisors.show, ADMIN, "hypervisor"),
     Route("PUT", "/os-hypervisors/{id}", hypervisors.change, ADMIN, "hypervisor", HypervisorBody),
 
@@ -171,8 +251,9 @@ URLS: tuple[Route, ...] = (
     Route("PUT", "/os-services/disable", services.disable, ADMIN, "service", NamedServiceBody),
     Route("PUT", "/os-services/disable-log-reason", services.disable_why, ADMIN, "service", DisableBody),
     Route("PUT", "/os-services/force-down", services.force_down, ADMIN, "service", ForceDownBody),
-    Route("GET", "/os-availability-zone", availability_zones.list_brief, PEOPLE, "zones"),
-    Route("GET", "/os-availability-zone/detail", availability_zones.list_detail, ADMIN, "zones with hosts"),
+    Route("GET", "/os-availability-zone", availability_zones.list_brief, PEOPLE, "availabilityZoneInfo"),
+    Route("GET", "/os-availability-zone/detail", availability_zones.list_detail, ADMIN,
+          "availabilityZoneInfo"),
 
     Route("PUT", "/hosts", hosts.register, AGENT, "hosts", RegisterBody),
     Route("POST", "/hosts/beat", hosts.beat, AGENT, "nothing", BeatBody, status=204),
@@ -186,12 +267,20 @@ URLS: tuple[Route, ...] = (
     Route("PUT", "/users/{name}", users.change, ADMIN, "user, and its secret once", ChangeUserBody),
     Route("POST", "/users/{name}/password", users.set_own, PEOPLE, "nothing", OwnPasswordBody, status=204),
     Route("DELETE", "/users/{name}", users.delete, ADMIN, "nothing", query=RemoveUserQuery, status=204),
-    Route("GET", "/limits", limits.show, PEOPLE | PARENT, "limits"),
-    Route("GET", "/limits/own", limits.list_own, ADMIN, "projects, parents"),
+    Route("GET", "/limits", limits.show, PEOPLE | PARENT, "limits", query=LimitsQuery),
+    Route("GET", "/limits/overrides", limits.list_overrides, ADMIN, "projects, parents"),
     Route("GET", "/limits/projects/{id}", limits.show_project, ADMIN, "limits"),
     Route("PUT", "/limits/projects/{id}", limits.change_project, ADMIN, "limits", ProjectLimitsBody),
     Route("GET", "/limits/parents/{name}", limits.show_parent, ADMIN, "limits"),
     Route("PUT", "/limits/parents/{name}", limits.change_parent, ADMIN, "limits", ParentLimitsBody),
+
+    Route("GET", "/os-quota-sets/{id}", quota_sets.show, PEOPLE, "quota_set", query=QuotaQuery),
+    Route("PUT", "/os-quota-sets/{id}", quota_sets.change, ADMIN, "quota_set", QuotaSetBody, QuotaQuery),
+    Route("DELETE", "/os-quota-sets/{id}", quota_sets.reset, ADMIN, "nothing", query=QuotaQuery, status=202),
+    Route("GET", "/os-quota-sets/{id}/defaults", quota_sets.defaults, PEOPLE, "quota_set", query=QuotaQuery),
+    Route("GET", "/os-quota-class-sets/{id}", quota_sets.show_class, PEOPLE, "quota_class_set"),
+    Route("GET", "/extensions", extensions.list_all, PEOPLE, "extensions"),
+    Route("GET", "/extensions/{id}", extensions.show, PEOPLE, "extension"),
 
     Route("GET", "/audit", audit.run, ADMIN, "inconsistencies", query=AuditQuery),
     Route("GET", "/audit", audit.report, PARENT, "inconsistencies of the parent's", query=ReportedAuditQuery),

@@ -11,14 +11,23 @@ from zonesched.services.catalog import users
 
 def list_users(call: Call) -> Answer:
     """All users of this zone."""
-    return ok({"users": [_user_json(user) for user in users.list_users(call.zone)]})
+    return ok({"users": [_user_json(user) for user in users.list_users(call.zone.store)]})
 
 
 def create(call: Call) -> Answer:
     """Add a user; a generated secret is shown in this answer only."""
     asked = call.body.checked()
     explained = Explained(asked.explain_to_parent)
-    made = users.create(call.zone, asked.name, Role(asked.role), asked.project_id, asked.password, explained)
+    made = users.create(
+        call.zone.store,
+        call.zone.clock,
+        asked.name,
+        Role(asked.role),
+        asked.project_id,
+        asked.password,
+        explained,
+        cost=call.zone.passwords.cost,
+    )
     return Answer(201, {"user": _with_secret(made)})
 
 
@@ -27,7 +36,7 @@ def change(call: Call) -> Answer:
     asked = call.body.checked()
     name = call.args["name"]
     if asked.explain_to_parent:
-        changed = users.set_explained(call.zone, name, Explained(asked.explain_to_parent))
+        changed = users.set_explained(call.zone.store, name, Explained(asked.explain_to_parent))
         return ok({"user": _user_json(changed)})
     return ok({"user": _with_secret(users.set_secret(call.zone, name, asked.password))})
 
@@ -42,7 +51,7 @@ def set_own(call: Call) -> Answer:
 
 def delete(call: Call) -> Answer:
     """Remove a user; its credentials end at once."""
-    users.delete(call.zone, call.args["name"], call.query.force)
+    users.delete(call.zone.store, call.zone.verified, call.args["name"], call.query.force)
     return no_content()
 
 

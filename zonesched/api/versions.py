@@ -7,14 +7,7 @@ from typing import Any
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
 from zonesched.api.links import PREFIX
-
-MICROVERSION = "2.1"
-HEADERS = {
-    "OpenStack-API-Version": f"compute {MICROVERSION}",
-    "X-OpenStack-Nova-API-Version": MICROVERSION,
-    "Vary": "OpenStack-API-Version, X-OpenStack-Nova-API-Version",
-}
-"""Headers of every answer that name its version."""
+from zonesched.api.microversion import NEWEST, OLDEST
 
 
 def list_versions(call: Call) -> Answer:
@@ -26,7 +19,7 @@ def show(call: Call) -> Answer:
     """Show this version of the API."""
     media = {
         "base": "application/json",
-        "type": f"application/vnd.openstack.compute+json;version={MICROVERSION}",
+        "type": f"application/vnd.openstack.compute+json;version={OLDEST}",
     }
     return ok({"version": {**_version(call), "media-types": [media]}})
 
@@ -35,8 +28,8 @@ def _version(call: Call) -> dict[str, Any]:
     return {
         "id": "v2.1",
         "status": "CURRENT",
-        "version": MICROVERSION,
-        "min_version": MICROVERSION,
+        "version": str(NEWEST),
+        "min_version": str(OLDEST),
         "updated": "2013-07-23T11:33:21Z",
         "links": [
             {"rel": "self", "href": f"{call.links.base}{PREFIX}/"},

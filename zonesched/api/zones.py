@@ -17,22 +17,27 @@ from zonesched.services.boot import boot as booting
 from zonesched.services.boot import dry_run as dry_running
 from zonesched.services.children import children
 from zonesched.services.select import info as zone_info
-from zonesched.services.select import select as selecting
+from zonesched.services.select import parent_offer
+from zonesched.services.select.hinted_instances import with_uuids_here
 
 
 def list_brief(call: Call) -> Answer:
     """List the child zones, with id, name and state."""
-    return ok({"zones": [_brief(child) for child in children.list_children(call.zone)]})
+    return ok(
+        {"zones": [_brief(child) for child in children.list_children(call.zone.store, call.zone.children)]}
+    )
 
 
 def list_detail(call: Call) -> Answer:
     """List the child zones, in full but for credentials."""
-    return ok({"zones": [_full(child) for child in children.list_children(call.zone)]})
+    return ok(
+        {"zones": [_full(child) for child in children.list_children(call.zone.store, call.zone.children)]}
+    )
 
 
 def show(call: Call) -> Answer:
     """One child zone."""
-    return ok({"zone": _full(children.show(call.zone, call.args["id"]))})
+    return ok({"zone": _full(children.show(call.zone.store, call.zone.children, call.args["id"]))})
 
 
 def add(call: Call) -> Answer:
@@ -59,9 +64,9 @@ def info(call: Call) -> Answer:
 
 def select(call: Call) -> Answer:
     """Return the offers of this zone and its child zones for a request; writes and holds nothing."""
-    spec = call.body.request_spec.to_spec()
+    spec = with_uuids_here(call.zone.store, call.caller, call.body.request_spec.to_spec())
     tracing.about(spec.request_id)
-    offer = selecting.answer_parent(call.zone, call.caller, spec)
+    offer = parent_offer.answer_parent(call.zone, call.caller, spec, call.is_wanted)
     return ok(_offer_json(offer))
 
 
@@ -71,7 +76,9 @@ def boot(call: Call) -> Answer:
     With `dry_run` nothing is written anywhere, and the answer is how many would fit.
     """
     if call.body.dry_run:
-        found = dry_running.dry_run(call.zone, call.caller, boot_form(call), record=call.body.record)
+        found = dry_running.dry_run(
+            call.zone, call.caller, boot_form(call), record=call.body.record, is_wanted=call.is_wanted
+        )
         return ok(_dry_run_json(found, call.caller.role is Role.ADMIN))
     made = booting.accept(call.zone, call.caller, boot_form(call))
     return accepted({"reservation_id": made.reservation_id})

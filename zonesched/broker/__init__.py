@@ -1,1 +1,1 @@
-"""Hints through a message broker: somebody should look now, and not only when its next look is due."""
+"""Notifications through a message broker: a receiver polls now instead of when its next poll is due."""

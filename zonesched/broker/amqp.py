@@ -1,8 +1,8 @@
-"""RabbitMQ, by kombu: one connection that publishes and one that listens, each opened anew after a failure.
+"""RabbitMQ, by kombu: one connection publishes and one listens; each is opened again after a failure.
 
-Every wait is bounded: connecting, each write, each answer. Queues are bounded too, and expire when nobody has
-listened for a while. Messages are kept in the broker's memory only. With amqps, the broker's certificate has
-to be valid for the host of the URL.
+Every wait is bounded: connecting, each write, each answer. Queues are bounded too, and expire without a
+listener. The broker keeps messages in memory only. With amqps, the broker's certificate has to be valid for
+the host of the URL.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import kombu
 
-from zonesched.broker.contract import BrokerUnavailable, Kind, Listens, Notification
+from zonesched.broker.contract import BrokerUnavailable, Kind, Notification, Subscription
 
 IO_TIMEOUT_S = 3.0
 """Time limit of a connection, of each write and of each answer."""
@@ -30,20 +30,20 @@ class AmqpBroker:
 
     is_there = True
 
-    def __init__(self, url: str, zone_name: str, listens: Sequence[Listens]) -> None:
+    def __init__(self, url: str, zone_name: str, subscriptions: Sequence[Subscription]) -> None:
         self._url = url
         self._topic = kombu.Exchange(zone_name, "topic", durable=True)
         self._fan_out = kombu.Exchange(f"{zone_name}.scheduler_fanout", "fanout", durable=True)
-        self._queues = [self._queue(one) for one in listens]
+        self._queues = [self._queue(one) for one in subscriptions]
         self._publishing: kombu.Producer | None = None
         self._unconfirmed = _Unconfirmed()
         self._listening: kombu.Consumer | None = None
-        self._heard: list[Kind] = []
+        self._received: list[Kind] = []
 
     def publish(self, notifications: Sequence[Notification]) -> None:
         try:
             producer = self._publishing = self._publishing or self._connect_publishing()
-            # What the broker said meanwhile, such as that it closes.
+            # Read what the broker has sent since, such as a close.
             self._drain(producer.connection, 0)
             for one in notifications:
                 self._unconfirmed.add_next()
@@ -66,7 +66,7 @@ class AmqpBroker:
     def receive(self, timeout_s: float) -> Sequence[Kind]:
         try:
             if self._listening is None:
-                self._heard = [Kind.MISSED]
+                self._received = [Kind.MISSED]
                 self._listening = self._connect_listening()
             else:
                 self._drain(self._listening.connection, timeout_s)
@@ -74,8 +74,8 @@ class AmqpBroker:
             _close(self._listening)
             self._listening = None
             raise BrokerUnavailable(_text(error)) from error
-        heard, self._heard = self._heard, []
-        return heard
+        received, self._received = self._received, []
+        return received
 
     def close(self) -> None:
         _close(self._publishing)
@@ -100,7 +100,7 @@ class AmqpBroker:
     def _connect_listening(self) -> kombu.Consumer:
         connection = self._connect()
         try:
-            consumer = kombu.Consumer(connection, self._queues, no_ack=True, on_message=self._hear)
+            consumer = kombu.Consumer(connection, self._queues, no_ack=True, on_message=self._receive)
             consumer.consume()
         except BaseException:
             connection.collect()
@@ -120,26 +120,26 @@ class AmqpBroker:
         connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0, interval_max=0)
         return connection
 
-    def _queue(self, listens: Listens) -> kombu.Queue:
+    def _queue(self, subscription: Subscription) -> kombu.Queue:
         return kombu.Queue(
-            listens.queue,
-            self._fan_out if listens.to_all else self._topic,
-            routing_key=listens.key,
+            subscription.queue,
+            self._fan_out if subscription.to_all else self._topic,
+            routing_key=subscription.key,
             durable=True,
             expires=UNUSED_QUEUE_S,
             message_ttl=MESSAGE_TTL_S,
             max_length=MAX_MESSAGES,
         )
 
-    def _hear(self, message: Any) -> None:
-        # Anything else that somebody may send there is no notification.
+    def _receive(self, message: Any) -> None:
+        # Any other message is ignored.
         body = message.body
         with suppress(ValueError):
-            self._heard.append(Kind(body if isinstance(body, str) else bytes(body).decode()))
+            self._received.append(Kind(body if isinstance(body, str) else bytes(body).decode()))
 
     @staticmethod
     def _drain(connection: kombu.Connection, timeout_s: float) -> None:
-        """Take what comes within the time, and then all that is there already."""
+        """Receive messages that arrive within `timeout_s`, then those that are already there."""
         with suppress(TimeoutError):
             while True:
                 connection.drain_events(timeout=timeout_s)

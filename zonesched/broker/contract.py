@@ -1,10 +1,10 @@
 """The contract of a message broker: a zone and its agents notify each other that there is work.
 
-A notification carries no work. Whoever hears one polls the zone's rows, which happens now and then anyway;
-so a notification that is lost, doubled or late costs time, nothing else. A broker belongs to one zone: zones
+A notification carries no work. Its receiver polls the zone's rows, which it also does at intervals; so a
+notification that is lost, duplicated or late costs time only. A broker belongs to one zone: zones
 talk to each other over HTTP alone.
 
-    exchange                        key                 queue                          heard by
+    exchange                        key                 queue                          receiver
     ZONE (topic)                    scheduler           ZONE.scheduler                 one process of the zone
     ZONE (topic)                    scheduler.PROCESS   ZONE.scheduler.PROCESS         this process
     ZONE (topic)                    compute.AGENT       ZONE.compute.AGENT             this agent
@@ -26,7 +26,7 @@ LONGEST_NAME = 60
 
 
 class Kind(enum.Enum):
-    """Rows to poll. MISSED is never sent: it stands for all that a new connection may not have heard."""
+    """Rows to poll. MISSED is never sent: a new connection may have missed any notification."""
 
     BOOTS = "boots"
     HOSTS = "hosts"
@@ -44,8 +44,8 @@ class Notification:
 
 
 @dataclass(frozen=True)
-class Listens:
-    """A queue, and the key of the notifications that it takes: of those to all, or of the others."""
+class Subscription:
+    """A queue, and the key of its notifications: those to all processes if `to_all`, else the others."""
 
     queue: str
     key: str
@@ -72,7 +72,7 @@ class Broker(Protocol):
         """
 
     def receive(self, timeout_s: float) -> Sequence[Kind]:
-        """Return what was heard within `timeout_s`, MISSED first on a new connection.
+        """Return the kinds received within `timeout_s`, MISSED first on a new connection.
 
         Raises BrokerUnavailable.
         """

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
+from typing import Any
 
 import click
 
 from zonesched import conf
+from zonesched.cli.config_files import config_files
 from zonesched.cli.group import CommandGroup
-from zonesched.cli.key import KEY_BYTES
 from zonesched.cli.output import print_json
+from zonesched.cli.sample_files import sample_text, save_samples
 from zonesched.cli.session import Session, offline_options, pass_session
 from zonesched.cli.table import plain, print_table
 from zonesched.conf.private_files import shared_secrets
-from zonesched.conf.samples import SAMPLES, text_of
+from zonesched.conf.remote_services import masked
+from zonesched.conf.samples import SAMPLES
 from zonesched.seal.shortcomings import shortcomings
-from zonesched.seams import SystemClock
 
 
 @click.group(cls=CommandGroup)
@@ -25,19 +26,13 @@ def config() -> None:
 
 
 @config.command()
-@click.option(
-    "--config-file",
-    "files",
-    multiple=True,
-    type=click.Path(),
-    help="Configuration file; repeatable, a later one wins.",
-)
+@config_files
 @offline_options
 @pass_session
 def check(session: Session, files: tuple[str, ...]) -> None:
     """Read a configuration as a zone would; exit with 1 and the option's name if it is invalid."""
     loaded = conf.load(files)
-    values = {option.name: "***" if option.secret else loaded[option.dest] for option in conf.ALL}
+    values = {option.name: _shown(option, loaded[option.dest]) for option in conf.ALL}
     lacks = [*shortcomings(loaded), *shared_secrets(files)]
     if session.as_json:
         print_json({"options": values, "shortcomings": lacks})
@@ -45,6 +40,12 @@ def check(session: Session, files: tuple[str, ...]) -> None:
         print_table(session.screen, plain("option", "value"), list(values.items()), wide=True)
         for line in lacks:
             click.echo(line, err=True)
+
+
+def _shown(option: Any, value: object) -> object:
+    if option.secret:
+        return "***"
+    return masked(value) if isinstance(value, str) else value
 
 
 @config.command()
@@ -68,10 +69,7 @@ def sample(session: Session, name: str | None, save: Path | None) -> None:
                 session.screen, plain("name", "content"), [(found.name, found.help) for found in SAMPLES]
             )
         return
-    [chosen] = [found for found in SAMPLES if found.name == name]
-    text = text_of(chosen, lambda: SystemClock().random_bytes(KEY_BYTES).hex())
     if save is None:
-        click.echo(text, nl=False)
-        return
-    with os.fdopen(os.open(save, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
+        click.echo(sample_text(name), nl=False)
+    else:
+        save_samples({name: save})

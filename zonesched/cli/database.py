@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from zonesched import conf
+from zonesched.cli.config_files import config_files
 from zonesched.cli.group import CommandGroup
-from zonesched.errors import ConfigError
 from zonesched.store import schema
 from zonesched.store.schema import SchemaState
 from zonesched.store.store import Store
@@ -18,20 +18,12 @@ def db() -> None:
 
 
 @db.command()
-@click.option(
-    "--config-file",
-    "files",
-    multiple=True,
-    type=click.Path(),
-    help="Configuration file; repeatable, a later one wins.",
-)
+@config_files
 def upgrade(files: tuple[str, ...]) -> None:
-    """Upgrade the database of a configuration to this version's schema; running zones may go on."""
+    """Upgrade the database of a configuration to this version's schema."""
     store = Store.open(conf.load(files).database_url)
     try:
         before = schema.state(store)
-        if before is SchemaState.AHEAD:
-            raise ConfigError("The database is of a later version of zonesched: nothing was changed.")
         schema.upgrade(store)
     finally:
         store.close()

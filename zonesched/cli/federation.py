@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from zonesched.cli.federation_plan import (
     PARENT,
     AddChild,
     ChangeChild,
+    CreateFlavor,
     CreateParent,
     CreateUser,
     Present,
@@ -23,14 +25,64 @@ from zonesched.cli.federation_plan import (
 )
 from zonesched.cli.group import CommandGroup
 from zonesched.cli.output import print_json
-from zonesched.cli.session import FILE, Session, federation_options, pass_session, read_secret
+from zonesched.cli.sample_files import save_samples
+from zonesched.cli.session import (
+    FILE,
+    Session,
+    federation_options,
+    offline_options,
+    pass_session,
+    read_secret,
+)
 from zonesched.compute.connection import ZoneConnection, ZoneRefused, ZoneUnavailable
 from zonesched.compute.credentials import write_credentials
+from zonesched.errors import ConfigError
 
 
 @click.group(cls=CommandGroup)
 def federation() -> None:
     """Make a tree of zones from a file."""
+
+
+FILES = {
+    "root": "root.conf",
+    "region": "region.conf",
+    "leaf": "leaf.conf",
+    "tree": "tree.toml",
+    "inventory": "hosts.csv",
+}
+"""Samples that make up a tree of three zones on one machine, and their files."""
+
+NEXT = (
+    *(f"zonesched-zone --config-file {zone}.conf > {zone}.log 2>&1 &" for zone in ("root", "region", "leaf")),
+    "zonesched federation apply tree.toml",
+    "zonesched-compute --credentials agent.credentials --inventory hosts.csv > agent.log 2>&1 &",
+    "zonesched --credentials root-state/admin.credentials zone info",
+)
+
+
+@federation.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=Path())
+@offline_options
+@pass_session
+def init(session: Session, folder: Path) -> None:
+    """Write the files of a tree of three zones on this machine into FOLDER, by default the working folder.
+
+    These are configurations with new keys, the tree for `federation apply`, and an inventory of fake hosts.
+    Files that exist are kept, and nothing is written then. The next commands are printed.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{folder}: the folder cannot be made: {error.strerror}.") from None
+    save_samples({name: folder / file for name, file in FILES.items()})
+    steps = NEXT if folder == Path() else (f"cd {shlex.quote(str(folder))}", *NEXT)
+    if session.as_json:
+        print_json({"files": [str(folder / file) for file in FILES.values()], "next": list(steps)})
+        return
+    click.echo(f"made {', '.join(FILES.values())}; next:")
+    for step in steps:
+        click.echo(f"  {step}")
 
 
 @federation.command()
@@ -39,11 +91,11 @@ def federation() -> None:
 @federation_options
 @pass_session
 def apply(session: Session, file: Path, dry_run: bool) -> None:
-    """Make the users, secrets and child zones of FILE (TOML), the leaves first.
+    """Make the users, flavors, secrets and child zones of FILE (TOML), the leaves first.
 
     Every zone is read before anything is changed. A tree that matches the file is not changed, so the
-    command can be repeated, also after it stopped half-way. Users and children that are not in the file
-    stay.
+    command can be repeated, also after it stopped half-way. Users, flavors and children that are not in
+    the file stay.
     """
     zones = read_tree(file)
     tree = _Tree(session, {zone.name: zone for zone in zones})
@@ -76,16 +128,19 @@ class _Tree:
     secrets: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def present(self, zone: str) -> Present:
-        """Read the present users and children of a zone."""
+        """Read the present users, children and flavors of a zone."""
         users = self._call(zone, "GET", "/users")["users"]
         children = self._call(zone, "GET", "/zones/detail")["zones"]
-        return Present({user["name"]: user for user in users}, {child["name"]: child for child in children})
+        flavors = self._call(zone, "GET", "/flavors/detail")["flavors"]
+        return Present(*({row["name"]: row for row in rows} for rows in (users, children, flavors)))
 
     def carry_out(self, step: Step) -> None:
         """Take one step of the plan."""
         match step:
             case CreateUser():
                 self._create(step)
+            case CreateFlavor(zone, flavor):
+                self._call(zone, "POST", "/flavors", {"flavor": asdict(flavor)})
             case CreateParent(zone, name):
                 made = self._call(zone, "POST", "/users", {"user": {"name": name, "role": PARENT}})
                 self.secrets[zone, name] = made["user"]["secret"]

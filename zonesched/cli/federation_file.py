@@ -12,6 +12,10 @@
     role = "compute"
     save = "agent.credentials"
 
+    [zones.root.flavors.small]
+    vcpus = 1
+    ram = 512
+
 Paths are relative to the file. Nothing is read from the zones here.
 """
 
@@ -33,7 +37,9 @@ _ZONE_KEYS = {
     "weight_offset": (int, float),
     "weight_scale": (int, float),
     "users": dict,
+    "flavors": dict,
 }
+_FLAVOR_KEYS = {"vcpus": int, "ram": int, "disk": int, "extra_specs": dict}
 _USER_KEYS = {"role": str, "project": str, "password_file": str, "save": str}
 ROLES = ("admin", "member", "reader", "compute")
 PEOPLE = ("admin", "member", "reader")
@@ -51,6 +57,17 @@ class WantedUser:
 
 
 @dataclass(frozen=True)
+class WantedFlavor:
+    """A flavor to make in a zone. `ram` is in MB and `disk` in GB, as in the API."""
+
+    name: str
+    vcpus: int
+    ram: int
+    disk: int
+    extra_specs: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class WantedZone:
     """A zone of the tree. `admin`: how this command calls it; `api_url`: how its parent calls it."""
 
@@ -61,6 +78,7 @@ class WantedZone:
     weight_offset: float
     weight_scale: float
     users: tuple[WantedUser, ...]
+    flavors: tuple[WantedFlavor, ...]
 
 
 def read_tree(path: Path) -> tuple[WantedZone, ...]:
@@ -109,6 +127,7 @@ def _zone(folder: Path, name: str, section: Any) -> WantedZone:
         weight_offset=float(section.get("weight_offset", 0.0)),
         weight_scale=float(section.get("weight_scale", 1.0)),
         users=tuple(_user(folder, f"{where}.users", *user) for user in section.get("users", {}).items()),
+        flavors=tuple(_flavor(f"{where}.flavors", *item) for item in section.get("flavors", {}).items()),
     )
 
 
@@ -126,6 +145,15 @@ def _user(folder: Path, where: str, name: str, section: Any) -> WantedUser:
     if password_file is None and save is None:
         raise _Fault(f"{where}: name a password_file, or in save a file for a generated secret")
     return WantedUser(name, role, project_id, password_file, save)
+
+
+def _flavor(where: str, name: str, section: Any) -> WantedFlavor:
+    where = f"{where}.{name}"
+    _check_keys(where, section, _FLAVOR_KEYS, "vcpus", "ram")
+    extra_specs = section.get("extra_specs", {})
+    if not all(isinstance(value, str) for value in extra_specs.values()):
+        raise _Fault(f"{where}: extra_specs must be a table of texts")
+    return WantedFlavor(name, section["vcpus"], section["ram"], section.get("disk", 0), extra_specs)
 
 
 def _leaves_first(zones: Mapping[str, WantedZone]) -> tuple[WantedZone, ...]:

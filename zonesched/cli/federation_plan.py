@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zonesched.cli.federation_file import WantedUser, WantedZone
+from zonesched.cli.federation_file import WantedFlavor, WantedUser, WantedZone
 from zonesched.errors import ConfigError
 
 PARENT = "parent"
@@ -19,10 +19,11 @@ REFUSED = "child_refused"
 
 @dataclass(frozen=True)
 class Present:
-    """Present users and child zones of a zone by name, in the form of its API."""
+    """Present users, child zones and flavors of a zone by name, in the form of its API."""
 
     users: Mapping[str, Mapping[str, Any]]
     children: Mapping[str, Mapping[str, Any]]
+    flavors: Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,17 @@ class CreateUser:
 
     def __str__(self) -> str:
         return f"{self.zone}: create user {self.user.name} (role {self.user.role})"
+
+
+@dataclass(frozen=True)
+class CreateFlavor:
+    """Make a flavor of the file."""
+
+    zone: str
+    flavor: WantedFlavor
+
+    def __str__(self) -> str:
+        return f"{self.zone}: create flavor {self.flavor.name}"
 
 
 @dataclass(frozen=True)
@@ -86,18 +98,19 @@ class ChangeChild:
         return f"{self.zone}: change child {self.child.name}: {', '.join(names)}"
 
 
-Step = CreateUser | CreateParent | RenewSecret | AddChild | ChangeChild
+Step = CreateUser | CreateFlavor | CreateParent | RenewSecret | AddChild | ChangeChild
 
 
 def plan(zones: Sequence[WantedZone], present: Mapping[str, Present]) -> list[Step]:
     """Return the steps in their order; none for a tree that is as wanted. `zones`: each after its children.
 
-    Raises ConfigError for a user that exists with another role.
+    Raises ConfigError for a user that exists with another role, and a flavor that exists with other values.
     """
     by_name = {zone.name: zone for zone in zones}
     steps: list[Step] = []
     for zone in zones:
         steps += _users(zone, present[zone.name])
+        steps += _flavors(zone, present[zone.name])
         for child in zone.children:
             steps += _join(zone, by_name[child], present[zone.name], present[child])
     return steps
@@ -107,6 +120,19 @@ def _users(zone: WantedZone, present: Present) -> Iterator[Step]:
     for user in zone.users:
         if _is_missing(zone.name, user.name, user.role, present):
             yield CreateUser(zone.name, user)
+
+
+def _flavors(zone: WantedZone, present: Present) -> Iterator[Step]:
+    for flavor in zone.flavors:
+        found = present.flavors.get(flavor.name)
+        if found is None:
+            yield CreateFlavor(zone.name, flavor)
+            continue
+        for key in ("vcpus", "ram", "disk", "extra_specs"):
+            wanted = getattr(flavor, key)
+            if found[key] != wanted:
+                differs = f"{key} of the flavor {flavor.name} is {found[key]}, not {wanted}"
+                raise ConfigError(f"{zone.name}: {differs}: remove it first.")
 
 
 def _is_missing(zone: str, name: str, role: str, present: Present) -> bool:

@@ -31,7 +31,7 @@ def flavor() -> None:
 @pass_session
 def list_(session: Session) -> None:
     """List all flavors, the smallest first."""
-    answer = session.call("GET", "/flavors/detail")
+    answer = session.call("GET", "/flavors/detail?is_public=none")
     rows = sorted(
         answer["flavors"], key=lambda found: (found["vcpus"], found["ram"], natural_order(found["name"]))
     )
@@ -44,7 +44,7 @@ def list_(session: Session) -> None:
 @pass_session
 def show(session: Session, name_or_id: str) -> None:
     """Show one flavor, by name or id."""
-    found = find(session, "/flavors/detail", "flavors", name_or_id)
+    found = find(session, "/flavors/detail?is_public=none", "flavors", name_or_id)
     print_item(session, {"flavor": found}, {column.name: found[column.name] for column in COLUMNS})
 
 

@@ -29,7 +29,7 @@ def limit() -> None:
 @pass_session
 def list_(session: Session) -> None:
     """List the projects and parents whose quotas are overridden (admin)."""
-    answer = session.call("GET", "/limits/own")
+    answer = session.call("GET", "/limits/overrides")
     owners = {"project": answer["projects"], "parent": answer["parents"]}
     rows = [
         {"kind": kind, "of": of, "limits": limits}
@@ -59,8 +59,9 @@ def show(session: Session, project: str | None, parent: str | None) -> None:
 def set_(session: Session, limits: tuple[str, ...], project: str | None, parent: str | None) -> None:
     """Override quotas of one project or one parent; NAME=default removes an override.
 
-    NAME is project_instances, project_open_boots or project_boots_per_minute; parent_instances,
-    parent_selects_per_minute or parent_entries_per_minute.
+    NAME is project_instances, project_open_boots or project_boots_per_minute; parent_instances, parent_holds,
+    parent_holds_per_minute, parent_idle_percent, parent_tombstones, parent_selects_per_minute,
+    parent_selects_per_hour or parent_entries_per_minute.
     """
     path = _path(project, parent)
     wanted = {name: _number(name, text) for name, text in read_pairs("limit", limits).items()}
@@ -96,8 +97,8 @@ def _print(session: Session, answer: Mapping[str, Any]) -> None:
     for rate in limits["rate"]:
         for one in rate["limit"]:
             rows.append((rate["name"], one["value"], one["value"] - one["remaining"]))
-    if "own" in limits:
-        marked = [(*row, row[0] in limits["own"]) for row in rows]
+    if "overrides" in limits:
+        marked = [(*row, row[0] in limits["overrides"]) for row in rows]
         print_table(session.screen, plain("limit", "maximum", "used", "overridden"), marked)
     else:
         print_table(session.screen, plain("limit", "maximum", "used"), rows)

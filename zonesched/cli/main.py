@@ -37,6 +37,7 @@ NOUNS = {
     "key": "zonesched.cli.key:key",
     "config": "zonesched.cli.config:config",
     "db": "zonesched.cli.database:db",
+    "client-config": "zonesched.cli.client_config:client_config",
     "completion": "zonesched.cli.completion:completion",
 }
 

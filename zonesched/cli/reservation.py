@@ -16,7 +16,8 @@ from rich.text import Text
 from zonesched.cli.group import CommandGroup
 from zonesched.cli.lookup import find_reservation_id, pages
 from zonesched.cli.output import live_console, print_item, print_json, print_list
-from zonesched.cli.server import HERE, delete_one, each, ids_of_boot
+from zonesched.cli.server import HERE, delete_one
+from zonesched.cli.server_targets import each, ids_of_boot
 from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
 from zonesched.cli.table import Column, cell, print_table
 from zonesched.cli.waiting import print_waiting, waiting_line
@@ -24,8 +25,8 @@ from zonesched.cli.why import print_host, print_reasons, print_why, reason_lines
 
 UNFINISHED = "BUILD"
 SHOWN_APART = ("instances", "reasons", "waiting_for", "why")
-ENDED = ("ACTIVE", "ERROR", "DELETED")
 PENDING = ("BUILD", "UNKNOWN")
+UNBUILT = (*PENDING, "ERROR", "DELETED")
 COLUMNS = (
     Column("id", is_id=True),
     Column("name"),
@@ -181,10 +182,11 @@ def watch(session: Session, id: str, pause_s: float = 0.5) -> None:
 
 
 def _is_met(found: Mapping[str, Any]) -> bool:
-    """Tell whether all instances, or at least the requested min_count, are ACTIVE."""
+    """Tell whether all instances, or at least the requested min_count, were built."""
     if found["state"] in ("ACTIVE", "DELETED"):
         return True
-    return bool(found["counts"].get("ACTIVE", 0) >= max(1, found["min_count"]))
+    built = sum(count for status, count in found["counts"].items() if status not in UNBUILT)
+    return bool(built >= max(1, found["min_count"]))
 
 
 def _read(session: Session, id: str) -> Mapping[str, Any]:
@@ -194,7 +196,7 @@ def _read(session: Session, id: str) -> Mapping[str, Any]:
 
 def _progress(found: Mapping[str, Any]) -> Group:
     counts, total = found["counts"], found["num_instances"]
-    ended = sum(counts.get(status, 0) for status in ENDED)
+    ended = total - sum(counts.get(status, 0) for status in PENDING)
     line = Text(f"{found['id'][:8]}  {found['state']}  {cell(counts)}", no_wrap=True, overflow="ellipsis")
     bar = ProgressBar(total=max(1, total), completed=ended, width=60)
     waiting = Text(waiting_line(found["waiting_for"]), no_wrap=True, overflow="ellipsis")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -11,6 +10,8 @@ import click
 from zonesched.cli.group import CommandGroup
 from zonesched.cli.lookup import find_reservation_id, find_server_id
 from zonesched.cli.output import print_item, print_list
+from zonesched.cli.server_actions import COMMANDS
+from zonesched.cli.server_targets import SERVER_STATUSES, each, ids_of_boot
 from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
 from zonesched.cli.table import Column
 from zonesched.compute.connection import ZoneRefused
@@ -30,12 +31,11 @@ COLUMNS = (
     Column("project", rank=6),
     Column("host", rank=7),
 )
-SERVER_STATUSES = ("BUILD", "ACTIVE", "ERROR", "DELETED", "UNKNOWN")
 
 
 @click.group(cls=CommandGroup)
 def server() -> None:
-    """List, show and delete instances."""
+    """List, show, start, stop and delete instances."""
 
 
 @server.command("list")
@@ -84,7 +84,7 @@ def _row(found: Mapping[str, Any]) -> dict[str, Any]:
         **found,
         "zone": _zone(found),
         "fault": found.get("fault", {}).get("error_code"),
-        "flavor": found.get("flavor", {}).get("name"),
+        "flavor": found.get("flavor", {}).get("original_name"),
         "project": found.get("tenant_id"),
         "host": found.get("OS-EXT-SRV-ATTR:host"),
     }
@@ -113,6 +113,8 @@ def show(session: Session, name_or_id: str) -> None:
 
 
 def _named(part: Mapping[str, Any]) -> str:
+    if "original_name" in part:
+        return str(part["original_name"])
     return f"{part['name']} ({part['id']})" if part.get("name") else str(part.get("id", ""))
 
 
@@ -133,17 +135,6 @@ def delete(session: Session, names_or_ids: tuple[str, ...], reservation: str | N
     each(names_or_ids, lambda wanted: delete_one(session, wanted))
 
 
-def ids_of_boot(session: Session, reservation: str, *statuses: str) -> list[str]:
-    """The ids of a boot's instances that are not deleted, or only those in one of `statuses`.
-
-    Raises ZoneRefused with status 404 for an unknown boot.
-    """
-    id = find_reservation_id(session, reservation)
-    instances = session.call("GET", f"/reservations/{id}")["reservation"]["instances"]
-    wanted = statuses or tuple(status for status in SERVER_STATUSES if status != "DELETED")
-    return [found["uuid"] for found in instances if found["status"] in wanted]
-
-
 def delete_one(session: Session, wanted: str) -> None:
     """Delete one instance, by name or id. Raises ZoneRefused that names it."""
     try:
@@ -154,17 +145,5 @@ def delete_one(session: Session, wanted: str) -> None:
         raise
 
 
-def each(names: Iterable[str], act: Callable[[str], None]) -> None:
-    """Act on every name; print those that are refused, and then exit with 1."""
-    names = list(dict.fromkeys(names))
-    refused = False
-    for name in names:
-        try:
-            act(name)
-        except ZoneRefused as error:
-            if len(names) == 1:
-                raise
-            refused = True
-            click.echo(f"zonesched: {name}: {error.message} ({error.code or error.status})", err=True)
-    if refused:
-        sys.exit(1)
+for command in COMMANDS:
+    server.add_command(command)

@@ -25,9 +25,9 @@ GAP = "  "
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _COLOURS = {
-    "green": {"ACTIVE", "ready", "up", "enabled"},
+    "green": {"ACTIVE", "ready", "up", "enabled", "done"},
     "yellow": {"BUILD", "UNKNOWN", "PARTIAL", "waiting", "disabled"},
-    "red": {"ERROR", "offline", "down"},
+    "red": {"ERROR", "offline", "down", "error"},
 }
 _COLOUR_OF = {word: colour for colour, words in _COLOURS.items() for word in words}
 

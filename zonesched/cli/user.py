@@ -29,9 +29,13 @@ COLUMNS = (
     Column("explain_to_parent", rank=1),
     Column("id", rank=2, is_id=True),
 )
-EXPLAINED = click.Choice(("default", "none", "reasons", "counts"))
 ROLES = ("admin", "member", "reader", "compute", "parent")
 
+EXPLAIN = click.option(
+    "--explain",
+    type=click.Choice(("default", "none", "reasons", "counts")),
+    help="Detail of the reasons for refused hosts that a parent gets; default: the zone's option.",
+)
 SAVE = click.option(
     "--save", type=click.Path(dir_okay=False, path_type=Path), help="Write a credentials file (mode 0600)."
 )
@@ -70,11 +74,7 @@ def list_(session: Session) -> None:
 )
 @click.option("--project", default="", help="Id of its project; people need one.")
 @new_password
-@click.option(
-    "--explain",
-    type=EXPLAINED,
-    help="Detail of the reasons for refused hosts that a parent gets; default: the zone's option.",
-)
+@EXPLAIN
 @SAVE
 @zone_options
 @pass_session
@@ -106,11 +106,7 @@ def create(
     help="Replace its secret or password by a generated secret, which is shown once.",
 )
 @new_password
-@click.option(
-    "--explain",
-    type=EXPLAINED,
-    help="Detail of the reasons for refused hosts that a parent gets; default: the zone's option.",
-)
+@EXPLAIN
 @SAVE
 @zone_options
 @pass_session

@@ -18,6 +18,7 @@ from zonesched.compute.connection import ZoneRefused, ZoneUnavailable
 from zonesched.compute.driver import Driver
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import (
+    Apply,
     Destroy,
     Event,
     Fetched,
@@ -160,6 +161,8 @@ class Agent:
                     with tracing.within(wanted.trace):
                         log.info("building instance %s, attempt %d", wanted.key.uuid, wanted.key.attempt)
                     self._driver.spawn(wanted)
+                case Apply(key, desired):
+                    self._driver.apply(key, desired)
                 case Destroy(key):
                     self._driver.destroy(key)
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from zonesched.compute.connection import ZoneConnection, ZoneUnavailable
+from zonesched.compute.desired_state import Desired, Power, RebootType
 from zonesched.compute.inventory import InventoryHost
-from zonesched.compute.machine import Fetched, Key, Report, Wanted
-from zonesched.compute.usage_ledger import Booked, Claim, Place, Statement
+from zonesched.compute.machine import Fetched, Key, Report, ReportState, Wanted
+from zonesched.compute.usage_ledger import Booked, Claim, HostClass, Statement
 from zonesched.tracing import Trace
 
 UUID = re.compile(r"[0-9A-Za-z-]{1,64}")
@@ -60,6 +61,7 @@ class AgentClient:
                     flavor=item["flavor"],
                     image=item["image"],
                     is_active=item.get("status") == "ACTIVE",
+                    desired=_desired(item["desired"]),
                     trace=Trace(str(item.get("request_id", "")), str(item.get("reservation_id", ""))),
                 )
                 for item in answer["instances"]
@@ -87,7 +89,7 @@ class AgentClient:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ZoneUnavailable(f"the answer of GET /hosts/claims cannot be read: {error!r}") from error
 
-    def report_excesses(self, amounts: Mapping[Place, int]) -> None:
+    def report_excesses(self, amounts: Mapping[HostClass, int]) -> None:
         """Report how much more is counted than is claimed; 0 withdraws an earlier report."""
         lines = [
             {"host": host, "resource_class": resource_class, "excess": amount}
@@ -99,11 +101,29 @@ class AgentClient:
 
     def report(self, reports: Sequence[Report]) -> None:
         """Report the states of at most BATCH instances."""
-        lines = [
-            {"uuid": r.key.uuid, "attempt": r.key.attempt, "state": r.state.value, "reason": r.reason}
-            for r in reports
-        ]
+        lines = [_line(report) for report in reports]
         self._connection.call("POST", "/hosts/reports", {"service": self._service, "reports": lines})
+
+
+def _line(report: Report) -> Mapping[str, Any]:
+    line = {
+        "uuid": report.key.uuid,
+        "attempt": report.key.attempt,
+        "state": report.state.value,
+        "reason": report.reason,
+    }
+    if report.state is ReportState.ACTIVE:
+        line |= {"generation": report.observed.generation, "power": report.observed.power.value}
+    return line
+
+
+def _desired(item: Mapping[str, Any]) -> Desired:
+    return Desired(
+        generation=int(item["generation"]),
+        power=Power(item["power"]),
+        reboots=int(item["reboots"]),
+        reboot_type=RebootType(item["reboot_type"]),
+    )
 
 
 def _amounts(resources: Mapping[str, Any]) -> Mapping[str, int]:

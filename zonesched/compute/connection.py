@@ -56,6 +56,7 @@ class ZoneConnection:
         self._timeout_s = timeout_s
         self._session = requests.Session()
         self._session.trust_env = False
+        self._session.headers["OpenStack-API-Version"] = "compute latest"
         if adapter is not None:
             self._session.mount("http://", adapter)
         if username:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Protocol, cast
 
+from zonesched.compute.desired_state import Desired
 from zonesched.compute.machine import DriverEvent, Key, Wanted
 from zonesched.errors import ConfigError
 from zonesched.seams import Clock
@@ -20,10 +21,13 @@ class DriverUnknown(ConfigError):
 
 
 class Driver(Protocol):
-    """Starts and ends instances. `spawn` and `destroy` return at once; `poll` later returns their results.
+    """Builds, changes and ends instances. These calls return at once; `poll` later returns their results.
 
-    One agent works with a driver, from one thread; docs/plugins.md has the rules for drivers.
+    One agent works with a driver, from one thread; docs/plugins.md has the rules for drivers. `traits`:
+    actions that not every driver can do, such as COMPUTE_SUSPEND; the agent's hosts have them.
     """
+
+    traits: Collection[str]
 
     def found(self) -> Sequence[Key]:
         """Return the instances of an earlier agent, once, before any other call.
@@ -33,6 +37,12 @@ class Driver(Protocol):
 
     def spawn(self, wanted: Wanted) -> None:
         """Start building an instance; one that runs or is being built is left as it is."""
+
+    def apply(self, key: Key, desired: Desired) -> None:
+        """Start bringing a built instance into a desired state.
+
+        A newer generation replaces an older one that is not reached yet; any other call changes nothing.
+        """
 
     def destroy(self, key: Key) -> None:
         """Start ending an instance; a missing one counts as ended."""
@@ -48,13 +58,16 @@ class Driver(Protocol):
 class DriverSettings:
     """Settings that every driver gets; each reads those it needs.
 
-    For tests: how long builds take, how many of them fail (0 to 1) and the `seed` that chooses which. For
-    instances that are there: the folder where the driver keeps what must outlive the agent ("" for none), the
-    command that is an instance (the driver's own where it is empty), and how long that may take to end.
+    For tests: how long builds and actions take, how many of each fail (0 to 1) and the `seed` that chooses
+    which. For instances that are there: the folder where the driver keeps what must outlive the agent ("" for
+    none), the command that is an instance (the driver's own where it is empty), and how long that may take to
+    end.
     """
 
     build_seconds: float = 0.0
     failure_rate: float = 0.0
+    action_seconds: float = 0.0
+    action_failure_rate: float = 0.0
     seed: str = ""
     state_folder: str = ""
     command: tuple[str, ...] = ()

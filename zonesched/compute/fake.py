@@ -1,4 +1,4 @@
-"""The fake driver: instances without processes, with configurable build times and failure rates."""
+"""The fake driver: instances without processes, with configurable times and failure rates."""
 
 from __future__ import annotations
 
@@ -7,25 +7,30 @@ import heapq
 import math
 from collections.abc import Sequence
 
+from zonesched.compute.desired_state import FIRST_OBSERVED, Desired, Observed
 from zonesched.compute.driver import DriverSettings
-from zonesched.compute.machine import Built, Destroyed, DriverEvent, Failed, Key, Wanted
+from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Failed, Key, Wanted
 from zonesched.seams import Clock
 
-BUILD_FAILED = "build_failed"
+BUILD_FAILED, ACTION_FAILED = "build_failed", "action_failed"
 
 
 class FakeDriver:
-    """Builds take `build_seconds`; whether one fails depends on seed, uuid and attempt alone.
+    """Builds take `build_seconds` and actions `action_seconds`.
 
-    Instances that the zone lists as active count as running: fake instances outlive their agent.
+    Whether one fails depends on seed, uuid, attempt and generation alone. Instances that the zone lists as
+    active exist in the state that it wants: fake instances outlive their agent.
     """
+
+    traits = frozenset({"COMPUTE_PAUSE", "COMPUTE_SUSPEND"})
 
     def __init__(self, settings: DriverSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        self._due: list[tuple[float, Key]] = []
+        self._due: list[tuple[float, Key, int]] = []
         self._building: set[Key] = set()
-        self._running: set[Key] = set()
+        self._built: dict[Key, Observed] = {}
+        self._applying: dict[Key, Desired] = {}
         self._happened: list[DriverEvent] = []
 
     def found(self) -> Sequence[Key]:
@@ -33,27 +38,37 @@ class FakeDriver:
 
     def spawn(self, wanted: Wanted) -> None:
         key = wanted.key
-        if key in self._running or key in self._building:
+        if key in self._built or key in self._building:
             return
         if wanted.is_active:
-            self._running.add(key)
-            self._happened.append(Built(key))
+            observed = Observed(wanted.desired.generation, wanted.desired.power)
+            self._built[key] = observed
+            self._happened.append(Built(key, observed))
             return
         self._building.add(key)
-        heapq.heappush(self._due, (self._clock.monotonic() + self._settings.build_seconds, key))
+        self._begin(key, 0, self._settings.build_seconds)
+
+    def apply(self, key: Key, desired: Desired) -> None:
+        if key not in self._built or desired.generation <= self._newest(key):
+            return
+        self._applying[key] = desired
+        self._begin(key, desired.generation, self._settings.action_seconds)
 
     def destroy(self, key: Key) -> None:
         self._building.discard(key)
-        self._running.discard(key)
+        self._built.pop(key, None)
+        self._applying.pop(key, None)
         self._happened.append(Destroyed(key))
 
     def poll(self) -> Sequence[DriverEvent]:
         now = self._clock.monotonic()
         while self._due and self._due[0][0] <= now:
-            _, key = heapq.heappop(self._due)
-            if key in self._building:
+            _, key, generation = heapq.heappop(self._due)
+            if generation == 0 and key in self._building:
                 self._building.discard(key)
-                self._happened.append(self._outcome(key))
+                self._happened.append(self._build(key))
+            elif key in self._applying and self._applying[key].generation == generation:
+                self._happened.append(self._reach(key, self._applying.pop(key)))
         happened, self._happened = self._happened, []
         return happened
 
@@ -64,14 +79,28 @@ class FakeDriver:
             return math.inf
         return max(0.0, self._due[0][0] - self._clock.monotonic())
 
-    def _outcome(self, key: Key) -> DriverEvent:
+    def _begin(self, key: Key, generation: int, seconds: float) -> None:
+        heapq.heappush(self._due, (self._clock.monotonic() + seconds, key, generation))
+
+    def _newest(self, key: Key) -> int:
+        applying = self._applying.get(key)
+        return self._built[key].generation if applying is None else applying.generation
+
+    def _build(self, key: Key) -> DriverEvent:
         if _chance(self._settings.seed, key) < self._settings.failure_rate:
             return Failed(key, BUILD_FAILED)
-        self._running.add(key)
+        self._built[key] = FIRST_OBSERVED
         return Built(key)
 
+    def _reach(self, key: Key, desired: Desired) -> DriverEvent:
+        observed = Observed(desired.generation, desired.power)
+        if _chance(self._settings.seed, key, str(desired.generation)) < self._settings.action_failure_rate:
+            observed = Observed(desired.generation, self._built[key].power, ACTION_FAILED)
+        self._built[key] = observed
+        return Changed(key, observed)
 
-def _chance(seed: str, key: Key) -> float:
-    """Return a pseudo-random number from 0 to 1 (exclusive), always the same for the same attempt."""
-    digest = hashlib.sha256(f"{seed}/{key.uuid}/{key.attempt}".encode()).digest()
+
+def _chance(seed: str, key: Key, *names: str) -> float:
+    """Return a pseudo-random number from 0 to 1 (exclusive), always the same for the same arguments."""
+    digest = hashlib.sha256("/".join((seed, key.uuid, str(key.attempt), *names)).encode()).digest()
     return int.from_bytes(digest[:8]) / 2**64

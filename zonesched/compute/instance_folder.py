@@ -3,6 +3,7 @@
 lock          held by the launcher until the command runs
 wanted.json   command, environment and limits, written before anything is started
 process.json  the identity of its process, written by the launcher before the command runs
+reached.json  its last state that the driver has brought about or found; absent until it was built
 error         why the command could not be run
 disk/         its working directory
 output.log    its output
@@ -17,17 +18,19 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from zonesched.compute import process_table
+from zonesched.compute.desired_state import Power
 from zonesched.compute.machine import Key
 from zonesched.compute.process_table import Process
 
 UNFINISHED = "unfinished."
 
 
-class Standing(enum.Enum):
+class Status(enum.Enum):
     """Status of an instance, by its folder and the machine's processes."""
 
     ABSENT = "absent"
@@ -35,6 +38,15 @@ class Standing(enum.Enum):
     STARTING = "starting"
     RUNNING = "running"
     ENDED = "ended"
+
+
+@dataclass(frozen=True)
+class Reached:
+    """State of a built instance: generation acted on, power state, and reboots done."""
+
+    generation: int = 0
+    power: Power = Power.RUNNING
+    reboots: int = 0
 
 
 class InstanceFolder:
@@ -53,24 +65,55 @@ class InstanceFolder:
         (self._unfinished / "wanted.json").write_text(json.dumps(wanted), encoding="utf-8")
         self._unfinished.rename(self.path)
 
-    def standing(self) -> Standing:
+    def status(self) -> Status:
         """Read the present status."""
         if not self.path.is_dir():
-            return Standing.ABSENT
+            return Status.ABSENT
         with self._locked() as is_free:
-            return self._standing() if is_free else Standing.STARTING
+            return self._read_status() if is_free else Status.STARTING
 
     def process(self) -> Process | None:
         """Return its process, dead or alive; None before it was started."""
-        try:
-            found = json.loads((self.path / "process.json").read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        return Process(found["pid"], found["started"], found["boot_id"])
+        found = self._read("process.json")
+        return Process(found["pid"], found["started"], found["boot_id"]) if found else None
 
     def was_not_started(self) -> bool:
         """Tell whether its command could not be run."""
         return (self.path / "error").exists()
+
+    def was_built(self) -> bool:
+        """Tell whether its command has run as wanted at least once."""
+        return (self.path / "reached.json").exists()
+
+    def reached(self) -> Reached:
+        """Return its last state; before it was built, the one to start with."""
+        if self.was_built():
+            found = self._read("reached.json")
+            return Reached(found["generation"], Power(found["power"]), found["reboots"])
+        # The reboots of an earlier attempt are done: a new process has nothing to repeat.
+        return Reached(reboots=self._read("wanted.json").get("reboots", 0))
+
+    def note_reached(self, reached: Reached) -> None:
+        """Write its state; it is on disk when this returns, so that no later agent repeats a reboot."""
+        path = self.path / "reached.json"
+        with open(f"{path}.new", "w", encoding="utf-8") as file:
+            line = {
+                "generation": reached.generation,
+                "power": reached.power.value,
+                "reboots": reached.reboots,
+            }
+            json.dump(line, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(f"{path}.new", path)
+
+    def make_startable(self) -> None:
+        """Forget the ended process, so that a launcher may start the command again."""
+        with self._locked() as is_free:
+            process = self.process()
+            if is_free and (process is None or not process_table.members(process)):
+                (self.path / "error").unlink(missing_ok=True)
+                (self.path / "process.json").unlink(missing_ok=True)
 
     def remove(self) -> bool:
         """Remove the folder, so that nothing can start; return false if anything of the instance runs."""
@@ -88,11 +131,18 @@ class InstanceFolder:
         shutil.rmtree(self._unfinished, ignore_errors=True)
         return True
 
-    def _standing(self) -> Standing:
+    def _read(self, name: str) -> dict[str, Any]:
+        """Read one of its files; empty where there is none."""
+        try:
+            return dict(json.loads((self.path / name).read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return {}
+
+    def _read_status(self) -> Status:
         process = self.process()
         if process is None:
-            return Standing.PREPARED
-        return Standing.RUNNING if process_table.is_alive(process) else Standing.ENDED
+            return Status.PREPARED
+        return Status.RUNNING if process_table.is_alive(process) else Status.ENDED
 
     @contextmanager
     def _locked(self) -> Iterator[bool]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,10 @@ class InventoryHost:
     capabilities: Mapping[str, Any] = field(default_factory=dict)
     traits: tuple[str, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
+
+    def with_traits(self, traits: Iterable[str]) -> InventoryHost:
+        """Return the host with these traits added, in alphabetical order."""
+        return replace(self, traits=tuple(sorted({*self.traits, *traits})))
 
     def to_wire(self) -> dict[str, Any]:
         """Return the host in the form of PUT /hosts.
@@ -176,4 +180,9 @@ def _check_ratio(what: str, value: Any) -> None:
 
 
 def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False

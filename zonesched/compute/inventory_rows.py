@@ -17,7 +17,7 @@ PARTS = (*WHOLE_PARTS[1:], RATIO)
 
 def json_rows(text: str) -> Iterator[Row]:
     """Return the objects of the array one by one, with their lines. Raises InventoryError."""
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
     at = _skip(text, 0, "")
     if text[at : at + 1] != "[":
         raise InventoryError("line 1: a JSON inventory is an array of hosts")
@@ -28,10 +28,18 @@ def json_rows(text: str) -> Iterator[Row]:
             row, at = decoder.raw_decode(text, at)
         except json.JSONDecodeError as error:
             raise InventoryError(f"line {error.lineno}: {error.msg}") from None
+        except RecursionError:
+            raise InventoryError(f"line {line}: nests too deep") from None
+        except ValueError:
+            raise InventoryError(f"line {line}: a number is too long, or NaN or infinite") from None
         if not isinstance(row, dict):
             raise InventoryError(f"line {line}: a host is a JSON object")
         yield line, row
         at = _skip(text, at, ",")
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(name)
 
 
 def _skip(text: str, at: int, separator: str) -> int:
@@ -46,13 +54,13 @@ def csv_rows(text: str) -> Iterator[Row]:
     if not lines:
         raise InventoryError("line 1: the header is missing")
     (header_line, header_text), *rest = lines
-    header = _cells(header_text)
+    header = _cells(header_line, header_text)
     try:
         _check_header(header)
     except ValueError as error:
         raise InventoryError(f"line {header_line}: {error}") from None
     for number, line in rest:
-        cells = _cells(line)
+        cells = _cells(number, line)
         if len(cells) != len(header):
             raise InventoryError(f"line {number}: {len(cells)} cells, the header has {len(header)}")
         try:
@@ -65,8 +73,11 @@ def _counts(line: str) -> bool:
     return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in next(csv.reader([line]))]
+def _cells(number: int, line: str) -> list[str]:
+    try:
+        return [cell.strip() for cell in next(csv.reader([line]))]
+    except csv.Error as error:
+        raise InventoryError(f"line {number}: {error}") from None
 
 
 def _check_header(header: list[str]) -> None:

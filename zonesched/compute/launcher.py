@@ -2,9 +2,9 @@
 
 The process driver starts it as `python -I -S launcher.py FOLDER`.
 
-It needs nothing of this package, so that it starts in milliseconds, and lives on when the agent dies. The
-lock and the record make it the only one of its instance, however many are started: the record is written
-before the command runs, and whoever finds one leaves. The lock is held until the command runs, or this ends.
+It needs nothing of this package, so that it starts in milliseconds, and lives on when the agent dies. If
+several are started for an instance, only one runs its command: it writes the record first, and a launcher
+that finds a record exits. It holds the lock until the command runs or it exits.
 """
 
 from __future__ import annotations

@@ -4,8 +4,10 @@ Each round compares the wanted instances with the existing ones, so that a lost 
 never loses it. No I/O, clocks or threads: `zonesched.compute.agent` executes the instructions.
 
     wanted, not there        -> Spawn            BUILDING
-    Built                    -> report active    RUNNING
+    Built                    -> report active    BUILT
     Failed                   -> report error     FAILED, until the zone no longer wants it: Destroy
+    desired state is newer   -> Apply            BUILT
+    Changed                  -> report active    BUILT
     Found, by a new agent    ->                  BUILDING, until the driver reports its status
     there, not wanted        -> Destroy          DESTROYING
     Destroyed                -> report gone      forgotten
@@ -19,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from zonesched.compute.desired_state import FIRST_DESIRED, FIRST_OBSERVED, Desired, Observed
 from zonesched.tracing import UNTRACED, Trace
 
 
@@ -32,7 +35,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Wanted:
-    """An instance that should run on `host` (the host's name); `is_active`: the zone has it as running.
+    """An instance that should be on `host` (the host's name); `is_active`: the zone knows that it was built.
 
     `name`: given by its owner. `trace`: context of the request that it comes from, for logs.
     """
@@ -43,14 +46,15 @@ class Wanted:
     flavor: Mapping[str, Any] = field(default_factory=dict)
     image: Mapping[str, Any] = field(default_factory=dict)
     is_active: bool = False
+    desired: Desired = FIRST_DESIRED
     trace: Trace = UNTRACED
 
 
 class Phase(enum.Enum):
-    """Phase of an instance on this agent."""
+    """Phase of an instance on this agent. BUILT: it exists, whatever its power state."""
 
     BUILDING = "building"
-    RUNNING = "running"
+    BUILT = "built"
     FAILED = "failed"
     DESTROYING = "destroying"
 
@@ -59,12 +63,14 @@ class Phase(enum.Enum):
 class Local:
     """An instance on this agent; `reason` is a stable code when FAILED, else "".
 
-    `zone_has_it`: the zone had it as running before this agent, perhaps restarted since, built it.
+    `zone_has_it`: the zone had it as active before this agent, perhaps restarted since, built it. `observed`:
+    its state when BUILT.
     """
 
     phase: Phase
     reason: str = ""
     zone_has_it: bool = False
+    observed: Observed = FIRST_OBSERVED
 
 
 class ReportState(enum.Enum):
@@ -77,11 +83,12 @@ class ReportState(enum.Enum):
 
 @dataclass(frozen=True)
 class Report:
-    """One line of POST /hosts/reports."""
+    """One line of POST /hosts/reports; `observed`: state of an active instance."""
 
     key: Key
     state: ReportState
     reason: str = ""
+    observed: Observed = FIRST_OBSERVED
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,15 @@ class Destroy:
     key: Key
 
 
-Instruction = Spawn | Destroy
+@dataclass(frozen=True)
+class Apply:
+    """Bring a built instance into this state; no effect where that was done or refused."""
+
+    key: Key
+    desired: Desired
+
+
+Instruction = Spawn | Destroy | Apply
 
 
 @dataclass(frozen=True)
@@ -122,14 +137,23 @@ class Found:
 
 @dataclass(frozen=True)
 class Built:
-    """The driver has built it."""
+    """The driver has built it, or has found it built; `observed`: its state."""
 
     key: Key
+    observed: Observed = FIRST_OBSERVED
+
+
+@dataclass(frozen=True)
+class Changed:
+    """The driver has acted on a desired state of a built instance, or the instance ended by itself."""
+
+    key: Key
+    observed: Observed
 
 
 @dataclass(frozen=True)
 class Failed:
-    """The driver could not build it, or it stopped by itself; `reason` is a stable code."""
+    """The driver could not build it, or has lost it; `reason` is a stable code."""
 
     key: Key
     reason: str
@@ -149,7 +173,7 @@ class Reported:
     reports: tuple[Report, ...]
 
 
-DriverEvent = Built | Failed | Destroyed
+DriverEvent = Built | Changed | Failed | Destroyed
 Event = Found | Fetched | DriverEvent | Reported
 
 
@@ -186,10 +210,13 @@ class _Draft:
             case Fetched(wanted, releasing):
                 self._converge(wanted)
                 self._report_gone(releasing)
-            case Built(key):
-                self._built(key)
+            case Built(key, observed):
+                self._built(key, observed)
+            case Changed(key, observed):
+                if self._phase(key) is Phase.BUILT:
+                    self._report_active(key, replace(self.instances[key], observed=observed))
             case Failed(key, reason):
-                if self._phase(key) in (Phase.BUILDING, Phase.RUNNING):
+                if self._phase(key) in (Phase.BUILDING, Phase.BUILT):
                     self._move(key, Local(Phase.FAILED, reason), ReportState.ERROR)
             case Destroyed(key):
                 if self.instances.pop(key, None) is not None:
@@ -201,14 +228,20 @@ class _Draft:
         local = self.instances.get(key)
         return None if local is None else local.phase
 
-    def _built(self, key: Key) -> None:
+    def _built(self, key: Key, observed: Observed) -> None:
         local = self.instances.get(key)
         if local is None or local.phase is not Phase.BUILDING:
             return
-        if local.zone_has_it:
-            self.instances[key] = replace(local, phase=Phase.RUNNING)
+        built = replace(local, phase=Phase.BUILT, observed=observed)
+        if local.zone_has_it and observed == FIRST_OBSERVED:
+            self.instances[key] = built
         else:
-            self._move(key, Local(Phase.RUNNING), ReportState.ACTIVE)
+            # Also where an earlier agent reported it: that report may be lost, and a second one is harmless.
+            self._report_active(key, built)
+
+    def _report_active(self, key: Key, local: Local) -> None:
+        self.instances[key] = local
+        self.unreported[key] = Report(key, ReportState.ACTIVE, local.observed.reason, local.observed)
 
     def _move(self, key: Key, local: Local, state: ReportState) -> None:
         self.instances[key] = local
@@ -228,7 +261,7 @@ class _Draft:
 
     def _let_go(self, key: Key) -> None:
         match self.instances[key].phase:
-            case Phase.BUILDING | Phase.RUNNING | Phase.FAILED:
+            case Phase.BUILDING | Phase.BUILT | Phase.FAILED:
                 self.instances[key] = Local(Phase.DESTROYING)
                 self.unreported.pop(key, None)
                 self.instructions.append(Destroy(key))
@@ -241,8 +274,11 @@ class _Draft:
             case None:
                 self.instances[wanted.key] = Local(Phase.BUILDING, zone_has_it=wanted.is_active)
                 self.instructions.append(Spawn(wanted))
-            case Local(Phase.RUNNING) if not wanted.is_active:
-                self.unreported[wanted.key] = Report(wanted.key, ReportState.ACTIVE)
+            case Local(Phase.BUILT):
+                if not wanted.is_active:
+                    self._report_active(wanted.key, local)
+                if wanted.desired.generation > local.observed.generation:
+                    self.instructions.append(Apply(wanted.key, wanted.desired))
             case Local(Phase.FAILED, reason):
                 self.unreported[wanted.key] = Report(wanted.key, ReportState.ERROR, reason)
             case Local(Phase.DESTROYING):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import signal
@@ -25,6 +26,7 @@ from zonesched.compute.membership import Membership
 from zonesched.compute.subscriber import Subscriber
 from zonesched.compute.tracker import Tracker
 from zonesched.conf.checks import check_servicegroup_driver, check_transport_url
+from zonesched.conf.remote_services import check_protected, is_protected
 from zonesched.errors import ConfigError
 from zonesched.seams import SystemClock, ThreadExecutor
 from zonesched.service_group.contract import ServiceGroup
@@ -32,6 +34,9 @@ from zonesched.service_group.opening import open_group
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 SECONDS = click.FloatRange(min=0.01)
+ALLOW_FLAG = "--allow-unverified-services"
+
+log = logging.getLogger(__name__)
 
 
 @click.command()
@@ -67,6 +72,12 @@ SECONDS = click.FloatRange(min=0.01)
     " environment or in --credentials instead. Without it the agent sends heartbeats to the zone itself.",
 )
 @click.option(
+    ALLOW_FLAG,
+    is_flag=True,
+    envvar="ZONESCHED_ALLOW_UNVERIFIED_SERVICES",
+    help="Allow a broker or service group on another machine without TLS that checks the server's name.",
+)
+@click.option(
     "--state-folder",
     type=click.Path(file_okay=False),
     default="",
@@ -83,7 +94,9 @@ SECONDS = click.FloatRange(min=0.01)
 @click.option("--log-format", type=click.Choice(log_lines.FORMATS), default="text", show_default=True)
 @click.option("--fake-build-seconds", type=click.FloatRange(min=0), default=0.0, show_default=True)
 @click.option("--fake-failure-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True)
-@click.option("--fake-seed", default="", help="Seed that selects the builds that fail.")
+@click.option("--fake-action-seconds", type=click.FloatRange(min=0), default=0.0, show_default=True)
+@click.option("--fake-action-failure-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True)
+@click.option("--fake-seed", default="", help="Seed that selects the builds and actions that fail.")
 @click.version_option(package_name="zonesched")
 def main(
     zone_url: str,
@@ -97,12 +110,15 @@ def main(
     poll_seconds: float,
     transport_url: str,
     servicegroup_driver: str,
+    allow_unverified_services: bool,
     state_folder: str,
     process_command: str,
     process_stop_seconds: float,
     log_format: str,
     fake_build_seconds: float,
     fake_failure_rate: float,
+    fake_action_seconds: float,
+    fake_action_failure_rate: float,
     fake_seed: str,
 ) -> None:
     """Register the hosts of an inventory with a zone, and run the instances that the zone wants on them."""
@@ -115,15 +131,19 @@ def main(
         check_transport_url(broker_url, "--transport-url")
         group_url = servicegroup_driver or who.servicegroup_driver
         check_servicegroup_driver(group_url, "--servicegroup-driver")
+        _check_protected(broker_url, group_url, allow_unverified_services)
         settings = DriverSettings(
             build_seconds=fake_build_seconds,
             failure_rate=fake_failure_rate,
+            action_seconds=fake_action_seconds,
+            action_failure_rate=fake_action_failure_rate,
             seed=fake_seed,
             state_folder=state_folder,
             command=tuple(shlex.split(process_command)),
             stop_seconds=process_stop_seconds,
         )
         driver = load_driver(connection_type)(settings, clock)
+        hosts = [host.with_traits(driver.traits) for host in hosts]
     except (CredentialsError, InventoryError, ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from error
     client = AgentClient(ZoneConnection(who.url, who.username, who.password), service)
@@ -138,6 +158,16 @@ def main(
         lambda zone_uuid: open_group(group_url, zone_uuid, member, 3 * heartbeat_seconds),
         heartbeat_seconds,
     )
+
+
+def _check_protected(broker_url: str, group_url: str, allows_unverified: bool) -> None:
+    """Raise ConfigError for a service without TLS that checks names, or warn where that is allowed."""
+    for option, url in (("transport_url", broker_url), ("servicegroup_driver", group_url)):
+        flag = f"--{option.replace('_', '-')}"
+        if not allows_unverified:
+            check_protected(option, url, flag, ALLOW_FLAG)
+        elif not is_protected(url):
+            log.warning("%s is not protected by TLS that checks the server's name", flag)
 
 
 def _credentials(file: Path | None, zone_url: str, username: str, password_file: Path | None) -> Credentials:

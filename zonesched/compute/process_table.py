@@ -48,6 +48,11 @@ def members(process: Process) -> list[int]:
     return found
 
 
+def are_paused(process: Process) -> bool:
+    """Tell whether all processes in the session of a process are stopped by a signal."""
+    return all(_stat(pid)[:1] in (["T"], []) for pid in members(process))
+
+
 def send(process: Process, number: signal.Signals) -> None:
     """Send a signal to all processes in the session of a process."""
     for pid in members(process):

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from zonesched.compute.agent import Agent
 from zonesched.compute.connection import ZoneCallError
-from zonesched.compute.usage_ledger import Place, Statement, UsageLedger, compare, present, unreported
+from zonesched.compute.usage_ledger import HostClass, Statement, UsageLedger, compare, present, unreported
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ class Claims(Protocol):
 
     def claims(self) -> Statement: ...
 
-    def report_excesses(self, amounts: Mapping[Place, int]) -> None: ...
+    def report_excesses(self, amounts: Mapping[HostClass, int]) -> None: ...
 
 
 class Tracker:

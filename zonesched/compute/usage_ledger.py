@@ -3,8 +3,8 @@
 Pure: `zonesched.compute.tracker` makes the calls. The zone is authoritative for the resources of an instance
 and for the wanted instances; the ledger changes no claim.
 
-Between a claim and its build, or a release and the end of the instance, the two may differ. So an instance
-counts as the agent has it only if it has not changed since the last comparison, else as the zone wants it.
+Between a claim and its build, or a release and the end of the instance, the two may differ. So the
+agent's state of an instance counts only if it has not changed since the last comparison, else the zone's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from zonesched.compute.machine import Key, Local, Phase
 
-Place = tuple[str, str]
+HostClass = tuple[str, str]
 """A host's name and a resource class."""
 
 
@@ -44,7 +44,7 @@ class Statement:
     """The zone's claims on an agent's hosts, in one snapshot."""
 
     wanted: Mapping[Key, Claim] = field(default_factory=dict)
-    booked: Mapping[Place, Booked] = field(default_factory=dict)
+    booked: Mapping[HostClass, Booked] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Excess:
     claimed: int
 
     @property
-    def place(self) -> Place:
+    def place(self) -> HostClass:
         return self.host, self.resource_class
 
     @property
@@ -88,7 +88,7 @@ class UsageLedger:
     """State of the ledger at the last comparison."""
 
     entries: Mapping[Key, Entry] = field(default_factory=dict)
-    counted: Mapping[Place, int] = field(default_factory=dict)
+    counted: Mapping[HostClass, int] = field(default_factory=dict)
     excesses: tuple[Excess, ...] = ()
 
 
@@ -115,7 +115,7 @@ def compare(ledger: UsageLedger, here: Set[Key], statement: Statement) -> UsageL
     return UsageLedger(entries, counted, excesses)
 
 
-def unreported(ledger: UsageLedger, statement: Statement) -> Mapping[Place, int]:
+def unreported(ledger: UsageLedger, statement: Statement) -> Mapping[HostClass, int]:
     """Return the present excess of each place where the last report was another one."""
     amounts = {excess.place: excess.amount for excess in ledger.excesses}
     known = {place: booked.excess for place, booked in statement.booked.items()}
@@ -126,8 +126,8 @@ def unreported(ledger: UsageLedger, statement: Statement) -> Mapping[Place, int]
     }
 
 
-def _sums(claims: Iterable[Claim]) -> Counter[Place]:
-    total: Counter[Place] = Counter()
+def _sums(claims: Iterable[Claim]) -> Counter[HostClass]:
+    total: Counter[HostClass] = Counter()
     for claim in claims:
         for resource_class, amount in claim.resources.items():
             total[claim.host, resource_class] += amount

@@ -12,6 +12,14 @@ from urllib.parse import urlsplit
 
 from oslo_config import cfg
 
+from zonesched.conf.remote_services import (
+    ALLOW,
+    PROTECTION,
+    check_database_url,
+    check_protected,
+    is_loopback,
+    masked,
+)
 from zonesched.errors import ConfigError
 from zonesched.ratios import read_ratios
 
@@ -27,6 +35,7 @@ NAMED_NETWORKS = ("public", "private", "loopback", "link-local")
 
 GROUP_CLIENTS = {
     "redis": "redis",
+    "rediss": "redis",
     "memcached": "pymemcache",
     "zookeeper": "kazoo",
     "kazoo": "kazoo",
@@ -72,7 +81,7 @@ def _bounds(option_type: Any) -> str:
 
 def refused_value(option: Any, shown: str) -> ConfigError:
     """Return the error for a value that `option` does not accept; a secret's value is not shown."""
-    value = "the value" if option.secret or not shown else repr(shown)
+    value = "the value" if option.secret or not shown else repr(masked(shown))
     return ConfigError(
         f"Option {option.name}: {value} is not accepted. Accepted: {accepted_values(option)}.",
         field=option.name,
@@ -93,6 +102,10 @@ def check_together(conf: cfg.ConfigOpts) -> None:
     _check_noauth(conf)
     check_transport_url(conf.transport_url, "Option transport_url")
     check_servicegroup_driver(conf.servicegroup_driver, "Option servicegroup_driver")
+    check_database_url(conf.database_url)
+    if not conf[ALLOW]:
+        for option in PROTECTION:
+            check_protected(option, conf[option], f"Option {option}", f"{ALLOW} = true")
 
 
 def check_transport_url(url: str, setting: str) -> None:
@@ -149,24 +162,13 @@ def _check_installed(package: str, extra: str, setting: str, field: str) -> None
         )
 
 
-def is_loopback(address: str) -> bool:
-    """Tell whether only this machine can reach a listener on `address`."""
-    if address == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
-
-
 def _check_keys(conf: cfg.ConfigOpts) -> None:
     # A short sealing key is no error: the zone starts, logs a warning and refuses select.
     for key in conf.build_plan_encryption_key:
         if key != SAMPLE_KEY:
             _check_hex("build_plan_encryption_key", key)
-    secret = conf.secret_encryption_key
-    if secret:
-        _check_hex("secret_encryption_key", secret)
+    for key in conf.secret_encryption_key:
+        _check_hex("secret_encryption_key", key)
 
 
 def _check_hex(option: str, key: str) -> None:

@@ -13,6 +13,7 @@ from oslo_config import cfg, iniparser
 from zonesched.conf.checks import check_together, refused_value
 from zonesched.conf.hosts import HOSTS
 from zonesched.conf.quotas import LIMITS
+from zonesched.conf.remote_services import masked
 from zonesched.conf.scheduler import SCHEDULER
 from zonesched.conf.services import SERVICES
 from zonesched.conf.zone import API, BOOT, CHILDREN, SEAL, SELECT, ZONE
@@ -35,6 +36,12 @@ SAMPLE_GROUPS: Sequence[tuple[str, Sequence[Any]]] = (
 
 ALL: Sequence[Any] = tuple(option for _, options in SAMPLE_GROUPS for option in options)
 
+_BY_NAME: Mapping[str, Any] = {
+    name: option
+    for option in ALL
+    for name in (option.name, *(older.name for older in option.deprecated_opts))
+}
+
 
 def load(config_files: Sequence[str] = (), overrides: Mapping[str, Any] | None = None) -> Conf:
     """Return the options of one zone, from INI files and from overrides by name.
@@ -53,10 +60,11 @@ def load(config_files: Sequence[str] = (), overrides: Mapping[str, Any] | None =
         default_config_dirs=[],
         use_env=False,
     )
-    for name, value in (overrides or {}).items():
-        _override(conf, _option(name, "an override"), value)
-    for option in ALL:
-        _read(conf, option, given.get(option.name, ""))
+    overridden = {_option(name, "an override").name: value for name, value in (overrides or {}).items()}
+    for name, value in overridden.items():
+        _override(conf, _BY_NAME[name], value)
+    for name in given | overridden:
+        _read(conf, _BY_NAME[name], given.get(name, ""))
     check_together(conf)
     return conf
 
@@ -88,18 +96,21 @@ def _read_file(name: str) -> dict[str, str]:
 
 
 def secrets_in(name: str) -> list[str]:
-    """Return the names of the secret options that a configuration file sets.
+    """Return the names of the options that a configuration file sets to a secret, or to a URL with one.
 
     Raise ConfigError for a file that cannot be read.
     """
     given = _read_file(name)
-    return [option.name for option in ALL if option.secret and given.get(option.name)]
+    return [
+        option.name
+        for option in ALL
+        if (value := given.get(option.name)) and (option.secret or masked(value) != value)
+    ]
 
 
 def _option(name: str, where: str) -> Any:
-    for option in ALL:
-        if name in (option.name, *(older.name for older in option.deprecated_opts)):
-            return option
+    if name in _BY_NAME:
+        return _BY_NAME[name]
     near = difflib.get_close_matches(name, [option.name for option in ALL], n=1)
     hint = f"Did you mean {near[0]}?" if near else "`zonesched config sample zone` lists them all."
     raise ConfigError(f"Option {name} in {where} does not exist. {hint}", field=name)

@@ -36,10 +36,46 @@ LIMITS = [
         help="Maximum number of a parent's instances, without deleted and failed ones; above it, 429.",
     ),
     cfg.IntOpt(
+        "parent_holds",
+        default=100_000,
+        min=1,
+        help="Maximum number of a parent's instances that are held and not confirmed; above it, 429.",
+    ),
+    cfg.IntOpt(
+        "parent_holds_per_minute",
+        default=10_000,
+        min=1,
+        help="Holds per minute of one parent, also the burst size; a confirmed hold does not count. Each"
+        " process counts for itself.",
+    ),
+    cfg.IntOpt(
+        "parent_idle_percent",
+        default=10,
+        min=1,
+        max=100,
+        help="Percentage of the zone's capacity that one parent may take, on average, with holds that it does"
+        " not confirm; a minute of the whole zone is free. Above it, 429. A hold in a child zone counts as"
+        " 1/parent_holds of the capacity.",
+    ),
+    cfg.IntOpt(
+        "parent_tombstones",
+        default=10_000,
+        min=1,
+        help="Maximum number of a parent's attempts that ended before they had a placement, such as those"
+        " cancelled before they arrived; above it, 429. Each is kept for build_plan_ttl and retry_window.",
+    ),
+    cfg.IntOpt(
         "parent_selects_per_minute",
         default=60_000,
         min=1,
         help="Selects per minute of one parent, also the burst size; each process counts for itself.",
+    ),
+    cfg.IntOpt(
+        "parent_selects_per_hour",
+        default=360_000,
+        min=1,
+        help="Selects per hour of one parent, also the burst size; it bounds what a parent learns by asking."
+        " Each process counts for itself.",
     ),
     cfg.IntOpt(
         "parent_entries_per_minute",

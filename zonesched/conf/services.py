@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from zonesched.conf.remote_services import ALLOW
+
 SERVICES = [
     cfg.StrOpt(
         "host",
@@ -29,7 +31,8 @@ SERVICES = [
         default="db",
         secret=True,
         help="Where agents send their heartbeats. db: to the zone itself. Or the URL of a group that they"
-        " join: redis://host:6379, memcached://, zookeeper:// or etcd3+http://.",
+        " join: redis://host:6379, memcached://, zookeeper:// or etcd3+http://; with TLS, rediss:// or"
+        " etcd3+https://.",
     ),
     cfg.StrOpt(
         "transport_url",
@@ -37,5 +40,11 @@ SERVICES = [
         secret=True,
         help="RabbitMQ through which the zone's processes and agents wake each other, as"
         " amqp://user:password@host:5672/vhost, or amqps. Empty: each polls at its own interval.",
+    ),
+    cfg.BoolOpt(
+        ALLOW,
+        default=False,
+        help="Allow a database, broker or service group on another machine without TLS that checks the"
+        " server's name. Passwords and data can then be read and changed on the way; each start warns.",
     ),
 ]

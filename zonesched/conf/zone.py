@@ -18,7 +18,8 @@ ZONE = [
     cfg.StrOpt(
         "database_url",
         default="sqlite:///$state_path/zone.sqlite",
-        help="SQLAlchemy URL of the zone's database.",
+        help="SQLAlchemy URL of the zone's database. PostgreSQL on another machine has sslmode=verify-full,"
+        " unless the URL has a sslmode.",
     ),
 ]
 
@@ -85,12 +86,13 @@ SEAL = [
     cfg.FloatOpt(
         "build_plan_ttl", default=60.0, min=1.0, max=300.0, help="Seconds until a sealed entry expires."
     ),
-    cfg.StrOpt(
+    cfg.ListOpt(
         "secret_encryption_key",
-        default="",
+        default=[],
         secret=True,
-        help="Key that encrypts the children's credentials in the database, 64 hex digits. A zone with"
-        " children needs it.",
+        help="Keys of the secrets in the database, 64 hex digits each: the zone's own, the children's"
+        " credentials, user_data. The first encrypts, at start also older secrets; all decrypt. A zone with"
+        " children needs one.",
     ),
 ]
 
@@ -197,7 +199,7 @@ BOOT = [
         help="Seconds that a hold must have left when its confirm is sent.",
     ),
     cfg.FloatOpt(
-        "max_hold", default=600.0, min=1.0, help="Maximum hold in seconds that a parent may ask for."
+        "max_hold", default=120.0, min=1.0, help="Maximum hold in seconds that a parent may ask for."
     ),
     cfg.IntOpt(
         "max_attempts",

@@ -25,7 +25,7 @@ COLUMNS = (("VCPU", "VCPU", 1), ("RAM GiB", "MEMORY_MB", MIB_IN_GIB), ("PGPU", "
 
 
 def print_tree(run: DemoRun) -> None:
-    """Print each zone with its local hosts, their instances and what is used of their capacity."""
+    """Print each zone with its local hosts, their instances and the used part of their capacity."""
     click.echo("\nEach zone was asked for its own hosts; no zone knows another one's. Used / capacity:\n")
     print_table(standard_output(), *tree_rows([(zone, run.hypervisors(zone)) for zone in run.zones]))
 
@@ -63,7 +63,7 @@ def print_outcome(found: Mapping[str, Any]) -> None:
 
 
 def print_audits(audits: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """Print what the audits of the zones found."""
+    """Print the inconsistencies that the audits of the zones found."""
     if not any(audits.values()):
         click.echo(f"\nThe audit of all {len(audits)} zones finds no inconsistency.")
     for zone, found in audits.items():

@@ -1,4 +1,4 @@
-"""Aggregates that take only images with certain properties."""
+"""Filter for aggregates that accept the image of the request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only hosts of aggregates whose metadata is what the flavor's extra specs demand."""
+"""Filter for hosts in aggregates whose metadata matches the flavor's extra specs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AggregateInstanceExtraSpecsFilter(SharedFactsFilter):
     code = "aggregate_extra_specs_not_met"
 
     def question(self, spec: RequestSpec) -> Question:
-        demands = tuple(demands_of(spec.flavor.extra_specs, SCOPE))
+        demands = tuple(demands_of(spec, SCOPE))
         return _Meets(demands) if demands else any_host
 
 

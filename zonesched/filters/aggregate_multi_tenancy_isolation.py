@@ -1,4 +1,4 @@
-"""Aggregates that some projects have for themselves."""
+"""Filter for aggregates that are reserved for the request's project."""
 
 from __future__ import annotations
 

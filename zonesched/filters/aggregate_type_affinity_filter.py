@@ -1,4 +1,4 @@
-"""Aggregates that take only certain flavors."""
+"""Filter for aggregates that accept the flavor of the request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every host passes."""
+"""Filter that every host passes."""
 
 from __future__ import annotations
 

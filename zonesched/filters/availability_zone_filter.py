@@ -1,4 +1,4 @@
-"""Only hosts of the availability zone asked for."""
+"""Filter for hosts in the requested availability zone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only hosts whose capabilities are what the flavor's extra specs demand."""
+"""Filter for hosts whose capabilities match the flavor's extra specs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ class ComputeCapabilitiesFilter(BaseHostFilter):
     everybody, so no host passes there.
 
     The value starts with one of `= == != >= <=` (numbers; `=` is at least), `s== s!= s>= s> s<= s<` (texts),
-    `<in>` (substring), `<all-in>` (all of these), `<or>` (one of these); without any it is `s==`.
+    `<in>` (substring), `<all-in>` (all of these), `<or>` (one of these); without any it is `s==`. For a
+    request from a parent zone, which could else read a text letter by letter, `s>= s> s<= s<` pass no host,
+    and `<in>` and `<all-in>` look for whole words.
 
     Extra specs without a scope are read by AggregateInstanceExtraSpecsFilter as well: with both filters
     enabled, host and aggregate must both meet them. A scope avoids that.
@@ -87,7 +89,7 @@ class _Meets(Lasting):
 
 def _demands(spec: RequestSpec) -> list[tuple[_Path, Requirement]]:
     if SCOPE not in spec.readings:
-        demands = demands_of(spec.flavor.extra_specs, SCOPE)
+        demands = demands_of(spec, SCOPE)
         spec.readings[SCOPE] = [(tuple(key.split(":")), demand) for key, demand in demands]
     found: list[tuple[_Path, Requirement]] = spec.readings[SCOPE]
     return found

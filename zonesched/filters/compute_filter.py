@@ -1,4 +1,4 @@
-"""Only hosts that are enabled and up."""
+"""Filter for hosts that are enabled and up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only hosts with enough VCPUs left."""
+"""Filter for hosts with enough VCPUs left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only hosts with enough disk left."""
+"""Filter for hosts with enough disk left."""
 
 from __future__ import annotations
 

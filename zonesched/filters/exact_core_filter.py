@@ -1,4 +1,4 @@
-"""Only hosts with just as many VCPUs free as asked for."""
+"""Filter for hosts whose free VCPUs are exactly what one instance requests."""
 
 from __future__ import annotations
 

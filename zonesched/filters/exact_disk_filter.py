@@ -1,4 +1,4 @@
-"""Only hosts with just as much disk free as asked for."""
+"""Filter for hosts whose free disk is exactly what one instance requests."""
 
 from __future__ import annotations
 

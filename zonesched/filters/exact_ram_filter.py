@@ -1,4 +1,4 @@
-"""Only hosts with just as much RAM free as asked for."""
+"""Filter for hosts whose free RAM is exactly what one instance requests."""
 
 from __future__ import annotations
 

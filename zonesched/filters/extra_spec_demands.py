@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from zonesched.errors import BadRequest
 from zonesched.filters.requirement import Requirement, parse_requirement
+from zonesched.model.request_spec import RequestSpec
 
 FIELD = "flavor.extra_specs"
 
 
-def demands_of(extra_specs: Mapping[str, str], scope: str) -> Sequence[tuple[str, Requirement]]:
-    """(key without the scope, what it demands) of each extra spec of `scope`, and of each without any.
+def demands_of(spec: RequestSpec, scope: str) -> Sequence[tuple[str, Requirement]]:
+    """Return (key without the scope, demand) of each extra spec of `scope`, and of each without a scope.
 
     Those of other scopes (resources, trait, zone, hw, quota, ...) are for others. Raises BadRequest
     (extra_spec_invalid, field flavor.extra_specs) for an empty key and a requirement of no known form.
     """
     found = []
-    for name, text in extra_specs.items():
+    for name, text in spec.flavor.extra_specs.items():
         prefix, colon, rest = name.partition(":")
         if colon and prefix != scope:
             continue
@@ -25,7 +26,7 @@ def demands_of(extra_specs: Mapping[str, str], scope: str) -> Sequence[tuple[str
         if not all(key.split(":")):
             raise _refused(f"{name!r} has an empty part in its name")
         try:
-            found.append((key, parse_requirement(text)))
+            found.append((key, parse_requirement(text, of_parent=bool(spec.path))))
         except ValueError as error:
             raise _refused(f"{name}: {error}") from None
     return found

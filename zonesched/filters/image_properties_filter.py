@@ -1,4 +1,4 @@
-"""Only hosts that can run the image."""
+"""Filter for hosts that can run the image."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class ImagePropertiesFilter(SharedFactsFilter):
 
     Reads: the image properties `hw_architecture`, `img_hv_type`, `hw_vm_mode` and
     `img_hv_requested_version`, or their older names `architecture`, `hypervisor_type`, `vm_mode` and
-    `hypervisor_version_requires`. A property that the image does not have is not demanded; the option
-    `image_properties_default_architecture`, where it is set, stands for an architecture that is not named. Of
-    a host it reads the capabilities `supported_instances` (a list of [architecture, hypervisor type, vm
-    mode], one of which must have all that is demanded; of a host without it, `hypervisor_type` alone) and
-    `hypervisor_version` (2012000 or "2.12.0"). A required version is one or more bounds, `>=6.0,<7`; a host
-    that reports no version meets them all. Case makes no difference, nor do OpenStack's names for the
-    same thing (amd64 and x86_64, hv and hvm, ...).
+    `hypervisor_version_requires`. A missing property demands nothing; the option
+    `image_properties_default_architecture`, if set, is the architecture of an image that names none. The
+    capability `supported_instances` of a host is a list of [architecture, hypervisor type, vm mode], of which
+    one must have everything that the image demands; without it the host has its `hypervisor_type` only. The
+    capability `hypervisor_version` is 2012000 or "2.12.0". A required version is one or more bounds,
+    `>=6.0,<7`; a host that reports no version meets them all. Case is ignored, and OpenStack's names for the
+    same thing are equal (amd64 and x86_64, hv and hvm, ...).
 
     Example: an image with `hw_architecture = aarch64` and `img_hv_type = qemu` goes to hosts that report
     `"supported_instances": [["aarch64", "qemu", "hvm"]]`.

@@ -1,4 +1,4 @@
-"""Hosts by the instances that a request's hints name."""
+"""Filters by the hosts of the instances that a request's hints name."""
 
 from __future__ import annotations
 

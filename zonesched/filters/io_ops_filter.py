@@ -1,4 +1,4 @@
-"""Only hosts that are not busy building instances."""
+"""Filter for hosts that are not busy building instances."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from zonesched.filters.host_limit import AggregateHostLimitFilter, HostLimitFilt
 class IoOpsFilter(HostLimitFilter):
     """Passes hosts on which fewer than `max_io_ops_per_host` instances are being built.
 
-    Reads: option `max_io_ops_per_host` (8), and of a host what keeps its disks busy: instances that it has
-    been given and has not built yet, those of this request included.
+    Reads: option `max_io_ops_per_host` (8), and the number of instances that the host has got and not built
+    yet, including those of this request: they keep its disks busy.
 
-    Example: with `max_io_ops_per_host = 2` a host that builds one instance passes, and one that builds two
-    does not, until the first of them is done.
+    Example: with `max_io_ops_per_host = 2` a host that builds one instance passes. A host that builds two
+    passes once one of them is built.
     """
 
     code = "too_many_io_ops"
@@ -23,9 +23,9 @@ class IoOpsFilter(HostLimitFilter):
 class AggregateIoOpsFilter(AggregateHostLimitFilter):
     """Passes hosts on which fewer instances are being built than their aggregates allow.
 
-    Reads: metadata of aggregates, `max_io_ops_per_host`; where several aggregates of a host say a number, the
-    smallest counts. Where none does, the option `max_io_ops_per_host` (8) does, as for IoOpsFilter. It also
-    does where the value of one of them is not a number, which is logged once.
+    Reads: `max_io_ops_per_host` in the metadata of the host's aggregates, of several numbers the smallest.
+    Without any, and if one of them is not a number (which is logged once), the option `max_io_ops_per_host`
+    (8) counts, as for IoOpsFilter.
 
     Example: an aggregate of hosts with slow disks has `max_io_ops_per_host = 1`: each builds one instance at
     a time, all others eight.

@@ -1,4 +1,4 @@
-"""Hosts that are kept for certain images."""
+"""Filter for hosts that are reserved for certain images."""
 
 from __future__ import annotations
 

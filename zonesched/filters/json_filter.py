@@ -1,4 +1,4 @@
-"""Only hosts for which the request's own query holds."""
+"""Filter for hosts that match the request's query."""
 
 from __future__ import annotations
 

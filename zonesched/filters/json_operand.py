@@ -10,9 +10,9 @@ from typing import Any
 
 from zonesched.model.arrays import Floats
 from zonesched.model.host_row import SharedFacts
-from zonesched.model.host_state import MB_PER_GB, HostState
+from zonesched.model.host_state import HostState
 from zonesched.model.host_view import HostView
-from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU
+from zonesched.model.request_spec import DISK_GB, MB_PER_GB, MEMORY_MB, VCPU
 
 
 class Operand(ABC):

@@ -7,8 +7,8 @@
 variable: a number of the host (`$free_ram_mb`), or a path into its capabilities. A comparison with a value
 that the host does not have, or of different kinds (number, text, truth), does not hold.
 
-Refused are variables that tell which host it is, counts of everybody's instances, and `<  >  <=  >=` of
-texts: with these a caller could read any text of a capability letter by letter.
+Variables that identify the host and counts of all projects' instances are refused. So are `<  >  <=  >=` of
+texts, with which a caller could read a text of a capability letter by letter.
 
 The cost of a query is bounded when it is read: at most MAX_OPERANDS operands are looked at per host.
 

@@ -1,4 +1,4 @@
-"""Only hosts that report what MetricsWeigher weighs."""
+"""Filter for hosts that report every metric of MetricsWeigher."""
 
 from __future__ import annotations
 

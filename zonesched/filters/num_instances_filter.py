@@ -1,4 +1,4 @@
-"""Only hosts with few instances."""
+"""Filter for hosts with few instances."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from zonesched.filters.host_limit import AggregateHostLimitFilter, HostLimitFilt
 class NumInstancesFilter(HostLimitFilter):
     """Passes hosts with fewer than `max_instances_per_host` instances.
 
-    Reads: option `max_instances_per_host` (50), and the living instances of a host, whoever owns them, those
-    of this request included.
+    Reads: option `max_instances_per_host` (50), and the number of living instances on the host, of all
+    projects and including those of this request.
 
-    Example: with `max_instances_per_host = 3` a host with two instances takes one more, and no second one.
+    Example: with `max_instances_per_host = 3` a host with two instances takes one more instance.
     """
 
     code = "too_many_instances_on_host"
@@ -22,9 +22,9 @@ class NumInstancesFilter(HostLimitFilter):
 class AggregateNumInstancesFilter(AggregateHostLimitFilter):
     """Passes hosts with fewer instances than their aggregates allow.
 
-    Reads: metadata of aggregates, `max_instances_per_host`; where several aggregates of a host say a number,
-    the smallest counts. Where none does, the option `max_instances_per_host` (50) does, as for
-    NumInstancesFilter. It also does where the value of one of them is not a number, which is logged once.
+    Reads: `max_instances_per_host` in the metadata of the host's aggregates, of several numbers the smallest.
+    Without any, and if one of them is not a number (which is logged once), the option
+    `max_instances_per_host` (50) counts, as for NumInstancesFilter.
 
     Example: an aggregate of licensed hosts has `max_instances_per_host = 4`: none of them ever has a fifth.
     """

@@ -1,4 +1,4 @@
-"""Only hosts with enough RAM left."""
+"""Filter for hosts with enough RAM left."""
 
 from __future__ import annotations
 

@@ -11,6 +11,9 @@ is missing, or no number where one is needed, meets nothing, `!=` included. Of a
 one element that meets them, `<all-in>` looks for whole elements, and nothing else holds. true and false are
 matched in any case.
 
+A request from a parent zone has requirements `of_parent`: they do not order texts, and `<in>` and `<all-in>`
+look for whole words of a text. Else a parent could read a text letter by letter.
+
 >>> parse_requirement("<or> fpu <or> gpu").met_by("gpu")
 True
 >>> parse_requirement(">= 5").met_by("12.5")
@@ -27,7 +30,7 @@ import json
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,10 +49,14 @@ TEXT_OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
     "s<=": operator.le,
     "s<": operator.lt,
 }
+ORDERING_OPERATORS = frozenset(TEXT_OPERATORS) - {"s==", "s!="}
+"""Operators that meet nothing in a request from a parent."""
+
 IN, ALL_IN, OR = "<in>", "<all-in>", "<or>"
 OPERATORS = (*NUMBER_OPERATORS, *TEXT_OPERATORS, IN, ALL_IN, OR)
 
 _LONGEST_FIRST = sorted(OPERATORS, key=len, reverse=True)
+_BETWEEN_WORDS = re.compile(r"[^\w.+-]+")
 _SPLIT = re.compile(rf"({'|'.join(map(re.escape, _LONGEST_FIRST))})\s*(.*)", re.DOTALL)
 
 
@@ -59,6 +66,7 @@ class Requirement:
 
     operator: str
     wanted: tuple[str, ...]
+    of_parent: bool = False
 
     def met_by(self, value: object) -> bool:
         """Return True if a value meets it: a text, number, truth, list of these, or None if missing."""
@@ -70,25 +78,31 @@ class Requirement:
         wanted = [word.lower() for word in self.wanted] if isinstance(value, bool) else self.wanted
         match self.operator:
             case "<in>":
-                return any(wanted[0] in text for text in texts)
+                return any(wanted[0] == text or wanted[0] in self._parts(text) for text in texts)
             case "<or>":
                 return any(text in wanted for text in texts)
             case "<all-in>":
-                held = texts if isinstance(value, list) else "".join(texts)
+                held = texts if isinstance(value, list) else self._parts("".join(texts))
                 return all(word in held for word in wanted)
+            case name if self.of_parent and name in ORDERING_OPERATORS:
+                return False
             case name:
                 is_list = isinstance(value, list)
                 return not is_list and any(TEXT_OPERATORS[name](text, wanted[0]) for text in texts)
 
+    def _parts(self, text: str) -> Container[str]:
+        """Return the texts that `<in>` and `<all-in>` find in a text: any part of it, or whole words."""
+        return _BETWEEN_WORDS.split(text) if self.of_parent else text
 
-def parse_requirement(text: str) -> Requirement:
+
+def parse_requirement(text: str, *, of_parent: bool = False) -> Requirement:
     """Read the text of an extra spec. Raise ValueError, which names the accepted forms."""
     text = text.strip()
     split = _SPLIT.match(text)
     if split is None:
         if text[:1] in ("<", ">", "!"):
             raise ValueError(f"{text!r} starts with none of {' '.join(OPERATORS)}")
-        return Requirement("s==", (text,))
+        return Requirement("s==", (text,), of_parent)
     name, rest = split[1], split[2].strip()
     match name:
         case "<or>":
@@ -101,7 +115,7 @@ def parse_requirement(text: str) -> Requirement:
         raise ValueError(f"{text!r} has nothing after {name}")
     if name in NUMBER_OPERATORS and _number(rest) is None:
         raise ValueError(f"{text!r} has no finite number after {name}")
-    return Requirement(name, wanted)
+    return Requirement(name, wanted, of_parent)
 
 
 def follow(value: Any, keys: tuple[str, ...]) -> object:

@@ -1,4 +1,4 @@
-"""Only hosts that have what else the flavor asks for, in units they give."""
+"""Filter for hosts with enough of every resource class that the flavor requests."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ _OF_OTHER_FILTERS = frozenset({VCPU, MEMORY_MB, DISK_GB})
 
 
 class ResourceClassFilter(BaseHostFilter):
-    """Passes hosts with enough of every class besides VCPU, MEMORY_MB and DISK_GB, and fitting units of all.
+    """Passes hosts with enough of every class but VCPU, MEMORY_MB and DISK_GB, and valid amounts of all.
 
-    Reads: the flavor's extra specs `resources:CLASS`, each a number of units that one instance takes, and the
-    host's inventories: capacity less what claims take, and whether `min_unit`, `max_unit` and `step_size`
-    admit the number, those of VCPU, MEMORY_MB and DISK_GB too. A host without an inventory of the class has
-    none of it.
+    Reads: the flavor's extra specs `resources:CLASS`, each the amount of one instance, and the host's
+    inventories: the capacity minus the claims, and for VCPU, MEMORY_MB and DISK_GB too whether `min_unit`,
+    `max_unit` and `step_size` admit the amount. A host without an inventory of a class has none of it.
 
     Example: a flavor with `resources:CUSTOM_GPU = 2` goes to hosts with two CUSTOM_GPU left, unless their
     inventory has a `max_unit` of 1.

@@ -1,4 +1,4 @@
-"""No host twice for one request."""
+"""Filter for hosts where the request has not failed before."""
 
 from __future__ import annotations
 

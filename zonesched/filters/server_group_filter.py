@@ -1,4 +1,4 @@
-"""Hosts by the server group that a request's instances join."""
+"""Filters by the server group that a request's instances join."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hosts of the network that an admin asks for."""
+"""Filter for hosts in the network that an admin requests."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ DEFAULT_PREFIX_LENGTH = 24
 
 
 class SimpleCIDRAffinityFilter(BaseHostFilter):
-    """Passes hosts whose address is in the network around the one that the request's hint names; else all.
+    """Passes hosts in the network around the address that the request's hint names; without the hint, all.
 
     Reads: the hints `build_near_host_ip` (an IPv4 or IPv6 address) and `cidr` (the length of the network's
-    prefix, `/24` or `24`; `/24` for IPv4 and IPv6 alike where it is not given). A host whose address is
-    not known as an IP address is not in any network. A request with these hints brings the filter along,
-    whatever filters are enabled. Only this zone's own admins may give them, and they are about this zone's
-    own hosts: no child zone is asked.
+    prefix, `/24` or `24`; by default `/24` for both IPv4 and IPv6). A host without a known IP address is in
+    no network. A request with these hints adds this filter to the enabled ones. Only an admin of this zone
+    may use them, and they restrict the request to local hosts: no child zone is asked.
 
     Example: `"os:scheduler_hints": {"build_near_host_ip": "192.168.1.1", "cidr": "/24"}`.
     """

@@ -1,4 +1,4 @@
-"""Only hosts with the right traits."""
+"""Filter for hosts with the required traits and without forbidden ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One instance of a flavor per host."""
+"""Filter for hosts without an instance of the request's flavor."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from zonesched.model.request_spec import RequestSpec
 class TypeAffinityFilter(BaseHostFilter):
     """Passes hosts that have no instance of the request's flavor.
 
-    Reads: the id of the request's flavor, and the flavors of the living instances of a host, whoever owns
-    them. Of one request's own instances, too, no two share a host.
+    Reads: the id of the request's flavor, and the flavors of the living instances on the host. For a zone's
+    own users the instances of all of them count; for a parent zone, only those that it has placed itself:
+    zones share no flavors, and no parent learns where others have instances. Two instances of one request do
+    not share a host either.
 
-    Example: three instances of the flavor `large` go to three hosts, none of which had a `large` one before.
+    Example: three instances of the flavor `large` go to three hosts without an instance of that flavor.
     """
 
     code = "flavor_on_host"

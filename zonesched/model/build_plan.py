@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from zonesched.model.place import LocalPlace
+
 MAX_WEIGHT = 2**53 - 1
 
 TIE_BITS = 20
@@ -11,22 +13,15 @@ MAX_TIE = 2**TIE_BITS - 1
 
 
 @dataclass(frozen=True, slots=True)
-class LocalPlace:
-    """A host of this zone; its id is a UUID in text form."""
-
-    host_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChildPlace:
-    """A place that a child offered: `blob` is opaque and goes back to that child unchanged."""
+class ChildBlob:
+    """An offer of a child: `blob` is opaque and goes back to that child unchanged."""
 
     child_id: str
     blob: str
 
 
-Place = LocalPlace | ChildPlace
-"""The place that an entry names: in the zone's plan, sealed in its blobs, and opened again."""
+EntryPlace = LocalPlace | ChildBlob
+"""Place that an entry names, in the zone's plan and sealed in its blobs. `model.place.Place` has no blob."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +34,7 @@ class Entry:
 
     weight: int
     tie: int
-    place: Place
+    place: EntryPlace
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from zonesched.model.build_plan import FunnelStep, Refusal, Why
 class ChildOutcome(enum.Enum):
     """Outcome of a child zone in one select.
 
-    ANSWERED, also for all below it. INCOMPLETE: it answered, without all that is below it. INELIGIBLE: not
-    asked, since what is fixed there cannot hold the request. NOT_READY: not asked, since it cannot answer
-    now. UNREACHABLE: asked, without a usable answer in time.
+    ANSWERED: it answered for its whole subtree. INCOMPLETE: it answered for a part of its subtree.
+    INELIGIBLE: not asked, because none of its hosts could hold the request even if it were empty. NOT_READY:
+    not asked, because it cannot answer now. UNREACHABLE: asked, without a usable answer in time.
     """
 
     ANSWERED = "answered"

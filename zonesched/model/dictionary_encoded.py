@@ -17,7 +17,7 @@ from zonesched.model.work_deadline import NO_DEADLINE, WorkDeadline
 
 V = TypeVar("V")
 
-_MOST_KEPT = 64
+_MAX_CACHED = 64
 _MOST_ANSWERS = 16
 _NOT_ASKED, _NO, _YES = 0, 1, 2
 
@@ -39,7 +39,7 @@ class EncodedColumn(Generic[V]):
         self._number_of: dict[Hashable, int] = {default_key: 0}
         self._unused: list[int] = []
         self._numbers: npt.NDArray[np.int32] = np.zeros(room, dtype=np.int32)
-        self._kept: dict[Lasting, bytearray] = {}
+        self._cached: dict[Lasting, bytearray] = {}
         self._answers: dict[tuple[Lasting, int], Bools | None] = {}
 
     def grow(self, room: int) -> None:
@@ -105,11 +105,11 @@ class EncodedColumn(Generic[V]):
         if not isinstance(question, Lasting):
             return bytearray(len(self._values))
         # The dictionary is in order of last use.
-        known = self._kept.pop(question, None) or bytearray()
+        known = self._cached.pop(question, None) or bytearray()
         known += bytes(len(self._values) - len(known))
-        self._kept[question] = known
-        if len(self._kept) > _MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
+        self._cached[question] = known
+        if len(self._cached) > _MAX_CACHED:
+            del self._cached[next(iter(self._cached))]
         return known
 
     def numbers(
@@ -151,7 +151,7 @@ class EncodedColumn(Generic[V]):
         if self._unused:
             number = self._unused.pop()
             self._values[number], self._keys[number] = value, key
-            for known in self._kept.values():
+            for known in self._cached.values():
                 if number < len(known):
                     known[number] = _NOT_ASKED
         else:

@@ -1,8 +1,10 @@
-"""Place of an affinity group from the view of one zone: on a local host, or in a child zone."""
+"""Place of an affinity group as one zone sees it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from zonesched.model.place import Place
 
 
 @dataclass(frozen=True)
@@ -10,20 +12,5 @@ class Anywhere:
     """No member has a place yet: the next member chooses it for all."""
 
 
-@dataclass(frozen=True)
-class AtHost:
-    """The group is on this local host."""
-
-    host_id: str
-
-
-@dataclass(frozen=True)
-class AtChild:
-    """The group is in this child zone, which knows the host."""
-
-    child_id: str
-
-
 ANYWHERE = Anywhere()
-TakenPlace = AtHost | AtChild
-GroupPlace = Anywhere | TakenPlace
+GroupPlace = Anywhere | Place

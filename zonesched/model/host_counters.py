@@ -19,7 +19,7 @@ _Small = npt.NDArray[np.int32]
 
 _HOLE = -1
 _FIRST_ROOM = 256
-_MOST_KEPT = 2
+_MAX_CACHED = 2
 
 
 class HostCounters:
@@ -36,7 +36,7 @@ class HostCounters:
         self._number_of: dict[str, int] = {}
         self._unused: list[int] = []
         self._holders: Ints = np.zeros(0, dtype=np.int64)
-        self._kept: dict[str, Floats] = {}
+        self._cached: dict[str, Floats] = {}
 
     def grow(self, room: int) -> None:
         more = np.zeros(room - len(self._starts), dtype=np.int32)
@@ -45,7 +45,7 @@ class HostCounters:
 
     def set(self, rows: Ints, counts: Counts) -> None:
         """Replace the counts of `rows`, each of which is given once."""
-        self._kept.clear()
+        self._cached.clear()
         before = self._clear(rows)
         if len(counts.positions):
             self._append(rows, counts)
@@ -69,12 +69,12 @@ class HostCounters:
 
     def column(self, key: str, size: int) -> Floats:
         """Return the counts of one key, by row; the array is cached until a count changes."""
-        kept = self._kept.get(key)
-        if kept is None or len(kept) != size:
-            if len(self._kept) >= _MOST_KEPT:
-                del self._kept[next(iter(self._kept))]
-            kept = self._kept[key] = self._column(key, size)
-        return kept
+        cached = self._cached.get(key)
+        if cached is None or len(cached) != size:
+            if len(self._cached) >= _MAX_CACHED:
+                del self._cached[next(iter(self._cached))]
+            cached = self._cached[key] = self._column(key, size)
+        return cached
 
     def weighed(self, scores: Mapping[str, float], size: int) -> Floats:
         """Return by row the sum of count times score over the keys, added in order of key."""
@@ -131,13 +131,13 @@ class HostCounters:
 
     def _make_room(self, more: int) -> None:
         """Compact the pool, and reserve half as much again as free space."""
-        kept = np.flatnonzero(self._numbers[: self._end] != _HOLE)
-        room = max(_FIRST_ROOM, (len(kept) + more) * 3 // 2)
+        filled = np.flatnonzero(self._numbers[: self._end] != _HOLE)
+        room = max(_FIRST_ROOM, (len(filled) + more) * 3 // 2)
         for name in ("_rows", "_numbers", "_amounts"):
             column = np.zeros(room, dtype=np.int32)
-            column[: len(kept)] = getattr(self, name)[kept]
+            column[: len(filled)] = getattr(self, name)[filled]
             setattr(self, name, column)
-        self._end = len(kept)
+        self._end = len(filled)
         rows = self._rows[: self._end]
         firsts = np.flatnonzero(np.diff(rows, prepend=_HOLE))
         self._starts[rows[firsts]] = firsts

@@ -29,13 +29,21 @@ class HostFacts:
     aggregates: tuple[Aggregate, ...] = ()
 
 
+def flavor_key(caller_id: str, flavor_id: str) -> str:
+    """Make the key of an instance's flavor: its sender (a parent's user, or this zone) and id.
+
+    Zones share no flavors, so a parent's flavor of the same id is another one.
+    """
+    return f"{caller_id}:{flavor_id}"
+
+
 @dataclass(frozen=True)
 class HostUse:
     """Uses of a host that claims and builds change: claimed amounts by class, and counts.
 
-    The counts are living instances by the key of their owner, the id of their flavor, the key of their
-    image's properties (`image_key`), and the key of their server group. `num_building`: living instances that
-    are not built yet. `failed_builds`: builds that failed since the last successful one.
+    The counts are living instances by the key of their owner, the key of their flavor (`flavor_key`), the key
+    of their image's properties (`image_key`), and the key of their server group. `num_building`: living
+    instances that are not built yet. `failed_builds`: builds that failed since the last successful one.
     """
 
     used: Mapping[str, int] = field(default_factory=dict)

@@ -11,12 +11,10 @@ from typing import Any
 
 from zonesched.model.aggregate import Aggregate
 from zonesched.model.class_columns import ClassColumns
-from zonesched.model.host_row import SharedFacts
+from zonesched.model.host_row import SharedFacts, flavor_key
 from zonesched.model.host_table import HostTable
 from zonesched.model.request_context import NOTHING_KNOWN, RequestContext
-from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU, RequestSpec
-
-MB_PER_GB = 1024
+from zonesched.model.request_spec import DISK_GB, MB_PER_GB, MEMORY_MB, VCPU, RequestSpec
 
 
 class HostState:
@@ -165,9 +163,9 @@ class HostState:
         return self.table.groups.has(self.context.group)
 
     def flavor_instances(self, flavor_id: str) -> int:
-        """Living instances of a flavor on this host."""
+        """Living instances of a flavor on this host that the request's caller has placed."""
         added = self._added if flavor_id == self._flavor else 0
-        return self.table.flavors.count(self.row, flavor_id) + added
+        return self.table.flavors.count(self.row, flavor_key(self.context.caller, flavor_id)) + added
 
     def image_score(self, scores: Mapping[str, float]) -> float:
         """Return the sum of the living instances' scores; `scores` is by image key."""

@@ -17,7 +17,7 @@ from zonesched.model.addresses import Network
 from zonesched.model.aggregate import Aggregate
 from zonesched.model.arrays import Bools, Floats, Hashes, Ints, RowSelection
 from zonesched.model.dictionary_encoded import EncodedColumn
-from zonesched.model.host_row import SharedFacts
+from zonesched.model.host_row import SharedFacts, flavor_key
 from zonesched.model.host_state import HostState
 from zonesched.model.host_table import HostTable
 from zonesched.model.request_context import NOTHING_KNOWN, RequestContext
@@ -63,7 +63,7 @@ class HostView:
         self.context = context
         self.copies = copies
         self.deadline = deadline
-        self._kept: dict[tuple[str, str], Floats] = {}
+        self._cached: dict[tuple[str, str], Floats] = {}
         self._admitted: dict[str, Bools] = {}
         self._have_left: dict[tuple[str, int], Bools] = {}
         # Values that readers of this view cache, by name.
@@ -180,10 +180,10 @@ class HostView:
 
     def have_left(self, resource_class: str, amount: int) -> Bools:
         """Tell for each host whether `amount` of a class is free."""
-        kept = self._have_left.get((resource_class, amount))
-        if kept is None:
-            kept = self._have_left[resource_class, amount] = self.left(resource_class) >= amount
-        return kept
+        cached = self._have_left.get((resource_class, amount))
+        if cached is None:
+            cached = self._have_left[resource_class, amount] = self.left(resource_class) >= amount
+        return cached
 
     def admits(self, resource_class: str) -> Bools:
         """Tell for each host whether one instance may take the requested amount of a class, by its units."""
@@ -264,8 +264,9 @@ class HostView:
 
     @property
     def flavor_instances(self) -> Floats:
-        """Living instances of the request's flavor."""
-        return self._add_copies(self.table.flavors.column(self.spec.flavor.id, self.table.size)[self.rows], 1)
+        """Living instances of the request's flavor that the request's caller has placed."""
+        key = flavor_key(self.context.caller, self.spec.flavor.id)
+        return self._add_copies(self.table.flavors.column(key, self.table.size)[self.rows], 1)
 
     @property
     def num_io_ops(self) -> Floats:
@@ -386,7 +387,7 @@ class HostView:
         return column if self.copies is None or amount == 0 else column + self.copies * float(amount)
 
     def _keep(self, name: str, resource_class: str, make: Callable[[], Floats]) -> Floats:
-        kept = self._kept.get((name, resource_class))
-        if kept is None:
-            kept = self._kept[name, resource_class] = make()
-        return kept
+        cached = self._cached.get((name, resource_class))
+        if cached is None:
+            cached = self._cached[name, resource_class] = make()
+        return cached

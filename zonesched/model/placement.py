@@ -9,6 +9,8 @@ import enum
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from zonesched.model.observed_state import Observed
+
 
 class PlacementState(enum.Enum):
     # Enum's own hash is written in Python, and states are hashed for every placement of a boot.
@@ -150,6 +152,7 @@ class InstanceChange:
 
     `state`: state of the attempt, as in the answer to a build or confirm of it. After FAILED nothing is left
     of the attempt there; an instance in ERROR whose attempt is CONFIRMED was built and has ended since.
+    `observed`: None for an instance that never had an action, and has not ended by itself.
     """
 
     uuid: str
@@ -157,3 +160,4 @@ class InstanceChange:
     status: InstanceStatus
     state: BuildState
     reason: str = ""
+    observed: Observed | None = None

@@ -31,7 +31,7 @@ class IllegalMove(AssertionError):
 LOCAL_STARTS: Mapping[PlacementState, str] = {
     _S.HELD: "resources were claimed",
     _S.CONFIRMED: "claimed and confirmed in one transaction",
-    _S.FAILED: "no room, or refused by the group policy",
+    _S.FAILED: "no free slot, or refused by the group policy",
 }
 """States in which a placement on a local host is written, and when."""
 

@@ -18,6 +18,7 @@ from zonesched.model.own_zone import AS_CONFIGURED, EnabledFilters
 VCPU = "VCPU"
 MEMORY_MB = "MEMORY_MB"
 DISK_GB = "DISK_GB"
+MB_PER_GB = 1024
 
 RESOURCES_SCOPE = "resources:"
 TRAIT_SCOPE = "trait:"
@@ -68,6 +69,13 @@ class Flavor:
     ram_mb: int
     disk_gb: int
     extra_specs: Mapping[str, str] = field(default_factory=dict)
+    ephemeral_gb: int = 0
+    swap_mb: int = 0
+
+    @property
+    def all_disk_gb(self) -> int:
+        """Root disk, ephemeral disk and swap; the swap is rounded up to whole GB, as in OpenStack Nova."""
+        return self.disk_gb + self.ephemeral_gb + -(-self.swap_mb // MB_PER_GB)
 
     @property
     def memory_mb(self) -> int:
@@ -184,7 +192,7 @@ class RequestSpec:
         amounts = {
             VCPU: self.flavor.vcpus,
             MEMORY_MB: self.flavor.ram_mb,
-            DISK_GB: self.flavor.disk_gb,
+            DISK_GB: self.flavor.all_disk_gb,
         }
         for key, value in self.flavor.extra_specs.items():
             if key.startswith(RESOURCES_SCOPE):

@@ -65,6 +65,8 @@ def spec_to_wire(spec: RequestSpec) -> dict[str, Any]:
             "vcpus": spec.flavor.vcpus,
             "ram": spec.flavor.ram_mb,
             "disk": spec.flavor.disk_gb,
+            "ephemeral": spec.flavor.ephemeral_gb,
+            "swap": spec.flavor.swap_mb,
             "extra_specs": dict(spec.flavor.extra_specs),
         },
         "image": {
@@ -98,6 +100,8 @@ def spec_from_wire(wire: Mapping[str, Any]) -> RequestSpec:
             vcpus=flavor["vcpus"],
             ram_mb=flavor["ram"],
             disk_gb=flavor["disk"],
+            ephemeral_gb=flavor["ephemeral"],
+            swap_mb=flavor["swap"],
             extra_specs=dict(flavor["extra_specs"]),
         ),
         image=Image(id=image["id"], name=image["name"], properties=dict(image["properties"])),

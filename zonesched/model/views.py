@@ -13,6 +13,8 @@ from typing import Any
 from zonesched.model.caller import Explained, Role
 from zonesched.model.capacity import Inventory, InventorySetting
 from zonesched.model.decision_trace import NO_TRACE, DecisionTrace
+from zonesched.model.desired_state import NEW, Desired, InstanceState
+from zonesched.model.observed_state import Observed, Power
 from zonesched.model.pending_step import PendingStep
 from zonesched.model.placement import InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Flavor, GroupPolicy, Image
@@ -47,10 +49,15 @@ class DryRunView:
 
 @dataclass(frozen=True)
 class ServerQuery:
-    """Filters of a list of instances; "" leaves a filter out. `limit` is the page's length."""
+    """Filters of a list of instances; "" leaves a filter out. `limit` is the page's length.
+
+    `changed_since`: UTC epoch seconds; 0 for all. With it, deleted instances are listed too.
+    """
 
     reservation_id: str = ""
     status: str = ""
+    flavor_id: str = ""
+    changed_since: float = 0.0
     name: str = ""
     limit: int = 1000
     marker: str = ""
@@ -78,7 +85,9 @@ class ServerView:
     local. `fault_code` and `fault_message` are "" without a fault. `stale`: the child that has the instance
     is unreachable, and the values are from its last report. `sent`: state of the attempt, for a parent.
     `child_name`: the child zone that has the instance, for this zone's admin only. `failed_attempts`: failed
-    placements of an instance in ERROR, oldest first.
+    placements of an instance in ERROR, oldest first. `launched_at`: when it was built, 0 before.
+    `locked_reason`: None unless it is locked. `pinned_availability_zone`: the one that its owner asked for.
+    `group_id`: its server group's. Both are "" for none.
     """
 
     uuid: str
@@ -102,6 +111,11 @@ class ServerView:
     sent: InstanceChange | None = None
     child_name: str = ""
     failed_attempts: Sequence[FailedAttempt] = ()
+    state: InstanceState = NEW
+    launched_at: float = 0.0
+    locked_reason: str | None = None
+    pinned_availability_zone: str = ""
+    group_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -227,6 +241,7 @@ class DesiredInstance:
     status: InstanceStatus = InstanceStatus.BUILD
     request_id: str = ""
     reservation_id: str = ""
+    desired: Desired = field(default_factory=Desired)
 
 
 class AgentState(enum.Enum):
@@ -239,12 +254,22 @@ class AgentState(enum.Enum):
 
 @dataclass(frozen=True)
 class AgentReport:
-    """One instance as its agent found it; `reason` is a stable code where the state is ERROR, else ""."""
+    """One instance as its agent found it.
+
+    `reason`: a stable code where the state is ERROR, or where ACTIVE and not as desired, else "".
+    `generation` and `power`: what was applied last, and what is so, where ACTIVE.
+    """
 
     uuid: str
     attempt: int
     state: AgentState
     reason: str = ""
+    generation: int = 0
+    power: Power = Power.RUNNING
+
+    @property
+    def observed(self) -> Observed:
+        return Observed(self.generation, self.power, self.reason)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Deadline of the work for one request.
+"""Deadline of the work for one request, which also ends once nobody waits for its result.
 
 >>> now = iter([0.0, 0.5, 1.0])
 >>> deadline = WorkDeadline.after(lambda: next(now), 1.0)
@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from zonesched.errors import Unavailable
+from zonesched.errors import CallerGone, Unavailable
 
 T = TypeVar("T")
 
@@ -30,21 +30,32 @@ class OutOfTime(Unavailable):
         super().__init__("The time budget of the request is used up.")
 
 
+def always() -> bool:
+    """Return True: the result is wanted whoever waits for it."""
+    return True
+
+
 @dataclass(frozen=True)
 class WorkDeadline:
-    """A time `at` of a monotonic clock, in seconds; `monotonic` reads that clock."""
+    """A time `at` of a monotonic clock, in seconds; `monotonic` reads that clock.
+
+    `is_wanted` tells whether somebody still waits for the result.
+    """
 
     monotonic: Callable[[], float]
     at: float
+    is_wanted: Callable[[], bool] = always
 
     @classmethod
-    def after(cls, monotonic: Callable[[], float], seconds: float) -> WorkDeadline:
+    def after(
+        cls, monotonic: Callable[[], float], seconds: float, is_wanted: Callable[[], bool] = always
+    ) -> WorkDeadline:
         """Return the deadline that many seconds from now."""
-        return cls(monotonic, monotonic() + seconds)
+        return cls(monotonic, monotonic() + seconds, is_wanted)
 
     def at_least(self, seconds: float) -> WorkDeadline:
         """Return this deadline, or the one that many seconds from now if that is later."""
-        return WorkDeadline(self.monotonic, max(self.at, self.monotonic() + seconds))
+        return replace(self, at=max(self.at, self.monotonic() + seconds))
 
     @property
     def left_s(self) -> float:
@@ -57,12 +68,18 @@ class WorkDeadline:
         return self.monotonic() >= self.at
 
     def check(self) -> None:
-        """Raise OutOfTime if no time is left."""
+        """Raise OutOfTime if no time is left, CallerGone if nobody waits for the result."""
+        self.check_wanted()
         if self.has_passed:
             raise OutOfTime
 
+    def check_wanted(self) -> None:
+        """Raise CallerGone if nobody waits for the result."""
+        if not self.is_wanted():
+            raise CallerGone
+
     def watch(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield the items; raise OutOfTime between two chunks of them if no time is left."""
+        """Yield the items; between two chunks of them raise as `check` does."""
         for number, item in enumerate(items):
             if number % CHUNK == 0:
                 self.check()

@@ -15,10 +15,10 @@ from zonesched.filters.retry_filter import RetryFilter
 from zonesched.model.arrays import Bools
 from zonesched.model.build_plan import FunnelStep
 from zonesched.model.decision_trace import HostAnswer
-from zonesched.model.group_place import AtChild, AtHost
 from zonesched.model.host_state import HostState
 from zonesched.model.host_view import DENSE, HostView
 from zonesched.model.own_zone import FORCE_HINTS, IGNORE_HINT, named_hosts
+from zonesched.model.place import ChildPlace, LocalPlace
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.model.work_deadline import OutOfTime
 from zonesched.scheduler.aggregate_limits import NO_LIMITS, AggregateLimits
@@ -86,14 +86,14 @@ def _ask_all(
         if hint in spec.hints:
             funnel.narrow(hint, "host_not_forced", funnel.whole.named(named_hosts(spec.hints, hint)))
     match request.context.group_place:
-        case AtHost(host_id):
+        case LocalPlace(host_id):
             funnel.narrow("server_group", "group_elsewhere", funnel.whole.among(frozenset({host_id})))
-        case AtChild():
+        case ChildPlace():
             funnel.narrow("server_group", "group_elsewhere", np.zeros(table.size, dtype=np.bool_))
     for host_filter in _in_order(request, filters):
         funnel.narrow(host_filter.name, host_filter.code, funnel.answers(host_filter, spec))
     needed = spec.num_instances if spec.policy is Policy.AFFINITY else 1
-    funnel.narrow("room", "no_room", have_free_slots(funnel.whole, needed))
+    funnel.narrow("free_slots", "no_free_slots", have_free_slots(funnel.whole, needed))
 
 
 def _in_order(request: OfferRequest, filters: Sequence[BaseHostFilter]) -> Sequence[BaseHostFilter]:

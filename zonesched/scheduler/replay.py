@@ -17,10 +17,11 @@ from zonesched.conf import Conf
 from zonesched.conf.hosts import HOSTS
 from zonesched.conf.scheduler import SCHEDULER
 from zonesched.errors import BadRequest
-from zonesched.model.build_plan import Entry, LocalPlace
+from zonesched.model.build_plan import Entry
 from zonesched.model.decision_trace import LocalTrace
 from zonesched.model.host_row import HostRow
 from zonesched.model.host_table import HostTable
+from zonesched.model.place import LocalPlace
 from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import RequestSpec, Unweighed
 from zonesched.model.request_wire import spec_from_row, spec_to_row

@@ -16,7 +16,7 @@ from zonesched.scheduler.funnel import answers_of
 
 CODES = {VCPU: "not_enough_vcpus", MEMORY_MB: "not_enough_ram", DISK_GB: "not_enough_disk"}
 OF_OTHER_CLASSES = "not_enough_resources"
-NO_ROOM = ("room", "no_room")
+NO_ROOM = ("free_slots", "no_free_slots")
 
 
 def reasons_of(hosts: HostView, filters: Sequence[BaseHostFilter]) -> tuple[FunnelStep, ...]:

@@ -25,6 +25,12 @@ HIGHEST_SCORE = WEIGHT_OF_SCORE_0 / WEIGHT_PER_SCORE
 LOWEST_SCORE = (WEIGHT_OF_SCORE_0 - MAX_WEIGHT) / WEIGHT_PER_SCORE
 """Scores beyond HIGHEST_SCORE or LOWEST_SCORE have the weights of these bounds."""
 
+CLASSES = 8
+"""Steps of a number's binary fraction, which is from 0.5 to 1: so there are half as many in each doubling."""
+
+LARGEST_IN_CLASS = 1e300
+"""Beyond it a bound stays as it is: the next class might be infinite."""
+
 BLOCK = 16_384
 """Number of elements of a column that are computed together: 128 KiB of each column."""
 
@@ -49,6 +55,20 @@ def merge_ranges(*ranges: Mapping[str, Range]) -> dict[str, Range]:
             known = merged.get(name, found)
             merged[name] = Range(min(known.low, found.low), max(known.high, found.high))
     return merged
+
+
+def in_classes(found: Range) -> Range:
+    """Widen a range to classes, so that it tells no exact value: 4 in each doubling."""
+    # Not -x: a low of 0 would be -0.0.
+    return Range(0.0 - _class(-found.low), _class(found.high))
+
+
+def _class(value: float) -> float:
+    """Return the lowest class from `value` on."""
+    if abs(value) > LARGEST_IN_CLASS:
+        return value
+    part, exponent = math.frexp(value)
+    return math.ldexp(math.ceil(part * CLASSES) / CLASSES, exponent)
 
 
 def choose_scale(name: str, weigher: BaseHostWeigher, observed: Range) -> WeigherScale:

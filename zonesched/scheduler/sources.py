@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zonesched.model.build_plan import Bundle, Entry, LocalPlace
+from zonesched.model.build_plan import Bundle, Entry
+from zonesched.model.place import LocalPlace
 from zonesched.model.request_spec import RequestSpec
 from zonesched.scheduler.merge import merge_heads
 from zonesched.scheduler.offer import Offer, Pick

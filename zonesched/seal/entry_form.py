@@ -13,7 +13,8 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Sequence
 
 from zonesched.errors import ConfigError
-from zonesched.model.build_plan import ChildPlace, LocalPlace, Place
+from zonesched.model.build_plan import ChildBlob, EntryPlace
+from zonesched.model.place import LocalPlace
 
 MIN_BLOB_BYTES = 256
 MAX_BLOB_BYTES = 65_536
@@ -88,7 +89,7 @@ def blob_from_text(text: str) -> bytes:
     return a2b_base64(text.encode("ascii").translate(_FROM_URL) + padding, strict_mode=True)
 
 
-def pack_content(content: Place, size: int) -> bytes:
+def pack_content(content: EntryPlace, size: int) -> bytes:
     """Pack a place into exactly `size` bytes.
 
     Raise ValueError if it does not fit, or its blob or UUID is not valid.
@@ -102,7 +103,7 @@ def pack_content(content: Place, size: int) -> bytes:
     return (_CHILD_START + _id_bytes(content.child_id) + length + blob).ljust(size, b"\0")
 
 
-def unpack_content(packed: bytes) -> Place:
+def unpack_content(packed: bytes) -> EntryPlace:
     """Return the place that `pack_content` packed. Raise ValueError for other content."""
     item_id = packed[1:_LENGTH_AT].decode("ascii")
     if packed[0] == _HOST_KIND:
@@ -112,7 +113,7 @@ def unpack_content(packed: bytes) -> Place:
     end = _BLOB_AT + int.from_bytes(packed[_LENGTH_AT:_BLOB_AT], "big")
     if end > len(packed):
         raise ValueError("the content is longer than its blob")
-    return ChildPlace(item_id, blob_to_text(packed[_BLOB_AT:end]))
+    return ChildBlob(item_id, blob_to_text(packed[_BLOB_AT:end]))
 
 
 def _id_bytes(text: str) -> bytes:

@@ -27,7 +27,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from zonesched.errors import BlobRefused
-from zonesched.model.build_plan import Place
+from zonesched.model.build_plan import EntryPlace
 from zonesched.seal.entry_form import (
     MAX_BLOB_BYTES,
     MIN_BLOB_BYTES,
@@ -79,7 +79,7 @@ class OpenedEntry(NamedTuple):
     seconds.
     """
 
-    place: Place
+    place: EntryPlace
     key: str
     expires_at: float
 
@@ -95,7 +95,7 @@ class Envelope:
         self.ttl_s = ttl_s
         self.blob_size = blob_size
 
-    def seal(self, bound: Bound, places: Sequence[Place], expires_in_s: float = math.inf) -> list[str]:
+    def seal(self, bound: Bound, places: Sequence[EntryPlace], expires_in_s: float = math.inf) -> list[str]:
         """Seal one answer's entries, in order; they expire after `expires_in_s` seconds, at most `ttl_s`.
 
         Raise Unavailable (zone_has_no_key), and ValueError for an id that is no UUID or a child's blob that

@@ -31,17 +31,19 @@ class ScryptCost:
 
 PERSON = ScryptCost()
 
-UNKNOWN_USER = f"scrypt${PERSON.n}${PERSON.r}${PERSON.p}${'00' * _SALT_BYTES}${'00' * _HASH_BYTES}"
-"""A stored text that no password matches; it makes the check of an unknown user take as long as any other."""
-
 UNKNOWN_MACHINE = f"sha256${'00' * 32}"
 """A stored text that no secret matches."""
 
 
-def hash_password(password: str, clock: Clock, cost: ScryptCost = PERSON) -> str:
+def hash_password(password: str, clock: Clock, cost: ScryptCost) -> str:
     """Return the text to store for a person's password."""
     salt = clock.random_bytes(_SALT_BYTES)
     return f"scrypt${cost.n}${cost.r}${cost.p}${salt.hex()}${_scrypt(password, salt, cost).hex()}"
+
+
+def unknown_user(cost: ScryptCost) -> str:
+    """Return a stored text that no password matches, so that an unknown user costs as much as any other."""
+    return f"scrypt${cost.n}${cost.r}${cost.p}${'00' * _SALT_BYTES}${'00' * _HASH_BYTES}"
 
 
 def new_secret(clock: Clock) -> str:

@@ -1,16 +1,17 @@
-"""Encryption of the credentials in a zone's database, and host ids that hide a host from tenants.
+"""Encryption of the secrets in a zone's database, and host ids that hide a host from tenants.
 
 A ciphertext is bound to its row and column, so a copy in another row, column, table or zone does not decrypt:
 
     text     base64url of 1 version | 8 key id | 12 nonce | ciphertext | 16 tag
     AAD      version, key id | label, zone uuid, table, row, column: each after its own length, 4 bytes
 
-Credentials are written rarely (when a child is added), so random nonces do not repeat.
+Secrets are written rarely (a child that is added, a boot with user_data), so random nonces do not repeat.
 """
 
 from __future__ import annotations
 
 import hmac
+from collections.abc import Sequence
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -30,14 +31,17 @@ _HOST_ID_LABEL = "zonesched/host-id"
 
 
 class SecretBox:
-    """Encrypts and decrypts texts of one zone's rows; with an empty key both raise Unavailable."""
+    """Encrypts and decrypts texts of one zone's rows; without a key both raise Unavailable.
 
-    def __init__(self, key_hex: str, zone_uuid: str, clock: Clock) -> None:
-        """Raise ConfigError for a key that is neither empty nor 64 hex digits."""
-        key = key_from_hex(_OPTION, key_hex) if key_hex else b""
-        self.can_encrypt = bool(key)
-        self._cipher = AESGCM(derive(key, b"", b"zonesched/secret/v1"))
-        self._start = _VERSION + derive(key, b"", b"zonesched/secret-key-id/v1", KEY_ID_BYTES)
+    The first key encrypts, all decrypt.
+    """
+
+    def __init__(self, keys_hex: Sequence[str], zone_uuid: str, clock: Clock) -> None:
+        """Raise ConfigError for a key that is not 64 hex digits."""
+        keys = [key_from_hex(_OPTION, key) for key in keys_hex]
+        self.can_encrypt = bool(keys)
+        self._ciphers = {_start_of(key): AESGCM(derive(key, b"", b"zonesched/secret/v1")) for key in keys}
+        self._first = next(iter(self._ciphers), b"")
         self._zone_uuid = zone_uuid
         self._clock = clock
 
@@ -48,8 +52,9 @@ class SecretBox:
         """
         self._check_key()
         nonce = self._clock.random_bytes(_NONCE_BYTES)
-        ciphertext = self._cipher.encrypt(nonce, _utf8(text), self._associated(table, row, column))
-        return blob_to_text(self._start + nonce + ciphertext)
+        associated = self._associated(self._first, table, row, column)
+        ciphertext = self._ciphers[self._first].encrypt(nonce, _utf8(text), associated)
+        return blob_to_text(self._first + nonce + ciphertext)
 
     def decrypt(self, table: str, row: str, column: str, encrypted: str) -> str:
         """Return the text that was encrypted for the same row and column.
@@ -58,26 +63,29 @@ class SecretBox:
         secret_damaged (the ciphertext was changed, or copied from another row or column).
         """
         self._check_key()
-        try:
-            sealed = blob_from_text(encrypted)
-        except ValueError:
-            sealed = b""
+        sealed = _bytes_of(encrypted)
         if len(sealed) <= _CIPHERTEXT_AT or sealed[:1] != _VERSION:
             raise _damaged()
-        if sealed[:_NONCE_AT] != self._start:
+        start = sealed[:_NONCE_AT]
+        if start not in self._ciphers:
             raise Unavailable(
                 f"A stored secret was encrypted under a {_OPTION} that this zone no longer has.",
                 code="secret_of_other_key",
             )
         nonce, ciphertext = sealed[_NONCE_AT:_CIPHERTEXT_AT], sealed[_CIPHERTEXT_AT:]
         try:
-            plain = self._cipher.decrypt(nonce, ciphertext, self._associated(table, row, column))
+            associated = self._associated(start, table, row, column)
+            plain = self._ciphers[start].decrypt(nonce, ciphertext, associated)
         except InvalidTag:
             raise _damaged() from None
         return plain.decode("utf-8", "surrogatepass")
 
-    def _associated(self, table: str, row: str, column: str) -> bytes:
-        return self._start + _fields(_LABEL, self._zone_uuid, table, row, column)
+    def is_current(self, text: str) -> bool:
+        """Tell whether a text is encrypted under the first key."""
+        return self.can_encrypt and _bytes_of(text)[:_NONCE_AT] == self._first
+
+    def _associated(self, start: bytes, table: str, row: str, column: str) -> bytes:
+        return start + _fields(_LABEL, self._zone_uuid, table, row, column)
 
     def _check_key(self) -> None:
         if not self.can_encrypt:
@@ -92,6 +100,17 @@ def host_id_for_tenant(secret_hex: str, project_id: str, host_id: str) -> str:
     """
     key = key_from_hex("host_id_secret", secret_hex)
     return hmac.digest(key, _fields(_HOST_ID_LABEL, project_id, host_id), "sha224").hex()
+
+
+def _start_of(key: bytes) -> bytes:
+    return _VERSION + derive(key, b"", b"zonesched/secret-key-id/v1", KEY_ID_BYTES)
+
+
+def _bytes_of(encrypted: str) -> bytes:
+    try:
+        return blob_from_text(encrypted)
+    except ValueError:
+        return b""
 
 
 def _damaged() -> Unavailable:

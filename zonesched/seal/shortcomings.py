@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs, urlsplit
-
 from zonesched.conf import Conf
-from zonesched.conf.checks import is_loopback
+from zonesched.conf.remote_services import ALLOW, PROTECTION, is_loopback, unprotected
 from zonesched.seal.keyring import Keyring
 
 
@@ -30,26 +28,8 @@ def shortcomings(conf: Conf) -> list[str]:
             f"This zone serves plain http on {conf.bind_host}: put a proxy with https in front of it, or"
             " passwords can be read on the network."
         )
-    return lines + _unverified_services(conf)
-
-
-def _unverified_services(conf: Conf) -> list[str]:
-    """Return a warning for each remote service without TLS that verifies the name of the server."""
-    urls = (
-        ("transport_url", conf.transport_url, "use amqps"),
-        ("servicegroup_driver", conf.servicegroup_driver, "keep it on a network of its own"),
-        ("database_url", conf.database_url, "add sslmode=verify-full"),
-    )
-    return [
-        f"{option} is not protected by TLS that checks the server's name: passwords and data can be read and"
-        f" changed on the way. To protect it, {advice}."
-        for option, url, advice in urls
-        if _is_unverified(url)
+    return lines + [
+        f"{ALLOW} is set, and {option} is not protected by TLS that checks the server's name: passwords and"
+        f" data can be read and changed on the way. To protect it, use {PROTECTION[option]}."
+        for option in unprotected(conf)
     ]
-
-
-def _is_unverified(url: str) -> bool:
-    parts = urlsplit(url)
-    if not parts.hostname or is_loopback(parts.hostname) or parts.scheme == "amqps":
-        return False
-    return parse_qs(parts.query).get("sslmode", [""])[-1] != "verify-full"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 
 from tooz import coordination
 
@@ -20,7 +20,7 @@ class ToozGroup:
     is_there = True
 
     def __init__(self, url: str, group: str, member: str, lives_s: float) -> None:
-        self._url = _with_times(url, lives_s)
+        self._url = _for_tooz(url, lives_s)
         self._group = group.encode()
         self._member = member.encode()
         self._coordinator: Any = None
@@ -71,9 +71,13 @@ class ToozGroup:
         return GroupUnavailable(f"{type(error).__name__}: {str(error)[:200]}")
 
 
-def _with_times(url: str, lives_s: float) -> str:
-    """Return the URL with our time-outs, unless it has its own."""
+def _for_tooz(url: str, lives_s: float) -> str:
+    """Return the URL in tooz's form, with our time-outs unless it has its own."""
     parts = urlsplit(url)
-    ours = urlencode({"timeout": IO_TIMEOUT_S, "membership_timeout": lives_s})
-    query = f"{ours}&{parts.query}" if parts.query else ours
-    return urlunsplit(parts._replace(query=query))
+    queries = [urlencode({"timeout": IO_TIMEOUT_S, "membership_timeout": lives_s}), parts.query]
+    if parts.scheme == "rediss":
+        # tooz has no such scheme. The last value of a parameter counts.
+        parts = parts._replace(scheme="redis")
+        has_sentinel = "sentinel" in parse_qs(parts.query)
+        queries.append(urlencode({"ssl": True, **({"sentinel_ssl": True} if has_sentinel else {})}))
+    return urlunsplit(parts._replace(query="&".join(filter(None, queries))))

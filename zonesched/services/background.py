@@ -50,10 +50,10 @@ def start(zone: Zone) -> None:
 
 def poll_children(zone: Zone) -> float:
     """Ask each child how it is; what waits for one that answers again goes on at once."""
-    before = ready_ids(zone)
+    before = ready_ids(zone.children)
     zone.children.poll()
-    if returned := ready_ids(zone) - before:
-        wake_waiting_for(zone, returned)
+    if returned := ready_ids(zone.children) - before:
+        wake_waiting_for(zone.store, zone.wake, returned)
     return float(zone.conf.zone_db_check_interval)
 
 

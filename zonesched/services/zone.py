@@ -14,12 +14,13 @@ from zonesched.scheduler.schedulers import Schedulers
 from zonesched.seal.entry_form import blob_size_for
 from zonesched.seal.envelope import Envelope
 from zonesched.seal.keyring import Keyring
-from zonesched.seal.passwords import VerifiedCache
+from zonesched.seal.passwords import PERSON, ScryptCost, VerifiedCache
 from zonesched.seal.secrets import SecretBox, host_id_for_tenant
 from zonesched.seal.tie_keys import TieSecret
 from zonesched.seams import Clock, Executor, SystemClock, ThreadExecutor
 from zonesched.service_group.contract import ServiceGroup
 from zonesched.service_group.opening import open_group
+from zonesched.services.state import stored_secrets
 from zonesched.services.state.boot_queue import BootQueue
 from zonesched.services.state.child_rows import StoredChildren
 from zonesched.services.state.heartbeats import Heartbeats
@@ -79,6 +80,7 @@ class Zone:
         store: Store | None = None,
         broker: Broker | None = None,
         group: ServiceGroup | None = None,
+        password_cost: ScryptCost = PERSON,
     ) -> Zone:
         """Open the zone of a configuration and migrate its schema; `background.start` starts its loops."""
         clock = clock or SystemClock()
@@ -86,26 +88,22 @@ class Zone:
         transport = transport or HttpTransport.from_conf(conf, clock)
         store = store or Store.open(conf.database_url)
         schema.upgrade(store)
-        new = Identity(clock.new_uuid(), clock.random_bytes(32).hex())
-        epoch_id = clock.random_bytes(16).hex()
-        me = store.write(lambda tx: _begin(tx, new, epoch_id))
-        uuid = me.zone_uuid
+        uuid, host_id_secret, secret_box = _identify(conf, store, clock)
         schedulers = Schedulers.from_conf(conf)
-        secret_box = SecretBox(conf.secret_encryption_key, uuid, clock)
         boots, notifications = BootQueue(), Notifications(broker or _broker(conf), store)
         zone = cls(
             conf=conf,
             uuid=uuid,
-            host_id_secret=me.host_id_secret,
+            host_id_secret=host_id_secret,
             clock=clock,
             executor=executor,
             store=store,
             transport=transport,
             keyring=Keyring.from_conf(conf.build_plan_encryption_key),
             secret_box=secret_box,
-            tie_secret=TieSecret(me.host_id_secret),
+            tie_secret=TieSecret(host_id_secret),
             verified=VerifiedCache(clock),
-            passwords=PasswordGuard(clock, conf.api_threads // 2),
+            passwords=PasswordGuard(clock, conf.api_threads // 2, password_cost),
             schedulers=schedulers,
             hosts=_hosts(conf, store, clock, schedulers.default),
             heartbeats=Heartbeats(store, clock, conf.service_down_time),
@@ -180,7 +178,26 @@ def _hosts(conf: Conf, store: Store, clock: Clock, scheduler: BaseScheduler) -> 
     return HostCache(store, clock, conf.service_down_time, max_age_s=scheduler.hosts_max_age_s)
 
 
-def _begin(tx: Transaction, new: Identity, epoch_id: str) -> Identity:
-    me = identity.identity(tx, new)
-    identity.begin_epoch(tx, epoch_id)
-    return me
+def _identify(conf: Conf, store: Store, clock: Clock) -> tuple[str, str, SecretBox]:
+    """Return the zone's uuid, its own secret and its box of secrets; begin an epoch.
+
+    Raise ConfigError, with nothing written, if the keys of the configuration do not decrypt the secret.
+    """
+
+    def box_of(uuid: str) -> SecretBox:
+        return SecretBox(conf.secret_encryption_key, uuid, clock)
+
+    new_uuid = clock.new_uuid()
+    new = stored_secrets.new_identity(box_of(new_uuid), new_uuid, clock.random_bytes(32).hex())
+    epoch_id = clock.random_bytes(16).hex()
+
+    def begin(tx: Transaction) -> tuple[Identity, str]:
+        me = identity.identity(tx, new)
+        secret = stored_secrets.own_secret(box_of(me.zone_uuid), me)
+        identity.begin_epoch(tx, epoch_id)
+        return me, secret
+
+    me, secret = store.write(begin)
+    box = box_of(me.zone_uuid)
+    stored_secrets.encrypt_all(store, box, me)
+    return me.zone_uuid, secret, box

@@ -28,13 +28,15 @@ from gunicorn import util
 from gunicorn.http.errors import ParseException
 from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
+from zonesched import turns
 from zonesched.api.auth import SENDER_LOG
+from zonesched.api.call import IS_WANTED
 from zonesched.errors import ZoneschedError
 from zonesched.model.byte_budget import ByteBudget
 from zonesched.model.sender import Kind
 from zonesched.seams import SystemClock
 from zonesched.serving.body_input import BodyInput, SenderLog
-from zonesched.serving.connection import READ_S, Connection, ConnectionSocket, Lane
+from zonesched.serving.connection import READ_S, CallerPresence, Connection, ConnectionSocket, Waiting
 from zonesched.serving.fair_queue import FairQueue
 from zonesched.serving.refusals import HEAD_TOO_LARGE, LINE_TOO_LONG, TOO_MANY, fault_of, refusal
 from zonesched.serving.request_bytes import RequestBytes
@@ -54,6 +56,10 @@ LEAVING_S = 2.0
 
 PIECE_BYTES = 64 * 1024
 
+COMPUTING = {Kind.PERSON: 2, Kind.MACHINE: 3}
+"""Requests of one sender that compute at the same time, by its kind. A parent zone has three calls of its
+users under way, two of any one user: the third never waits for these."""
+
 MIB = 2**20
 BODY_BYTES = 128 * MIB
 BODY_BYTES_OF = {Kind.STRANGER: 0, Kind.PERSON: 16 * MIB, Kind.MACHINE: 64 * MIB}
@@ -71,24 +77,26 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         self._clock = clock = SystemClock()
         self._senders = Senders()
         self._queue: FairQueue[Connection] = FairQueue(self.cfg.threads)
+        self._turns = {kind: turns.Turns(at_once) for kind, at_once in COMPUTING.items()}
         self._bodies = ByteBudget(BODY_BYTES, BODY_BYTES_OF)
         self._answers = ByteBudget(ANSWER_BYTES, ANSWER_BYTES_OF)
         self._reading_threads = {True: 0, False: 0}
-        self._gathering = Lane(REQUEST_S, clock)
-        self._receiving = Lane(READ_S, clock)
-        self._writing = Lane(WRITE_S, clock)
-        self._leaving = Lane(LEAVING_S, clock)
-        self._lanes = (self._leaving, self._gathering, self._receiving, self._writing)
+        self._gathering = Waiting(REQUEST_S, clock)
+        self._receiving = Waiting(READ_S, clock)
+        self._writing = Waiting(WRITE_S, clock)
+        self._leaving = Waiting(LEAVING_S, clock)
+        self._all_waiting = (self._leaving, self._gathering, self._receiving, self._writing)
 
     def load_wsgi(self) -> None:
-        """Load the application, which reads bodies from BodyInput and reports senders."""
+        """Load the application, which reads bodies from BodyInput, reports senders and looks for callers."""
         super().load_wsgi()
         app: Callable[..., Iterable[bytes]] = self.wsgi
-        senders = self._senders
+        senders, clock, all_turns = self._senders, self._clock, self._turns
 
         def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
             environ["wsgi.input"] = BodyInput(environ["wsgi.input"])
-            environ[SENDER_LOG] = SenderLog(senders, environ.get("HTTP_AUTHORIZATION", ""))
+            environ[IS_WANTED] = CallerPresence(environ["gunicorn.socket"], clock)
+            environ[SENDER_LOG] = SenderLog(senders, all_turns, environ.get("HTTP_AUTHORIZATION", ""))
             return app(environ, start_response)
 
         self.wsgi: Callable[..., Iterable[bytes]] = serve
@@ -211,6 +219,9 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
             conn.sock.flush()
         except OSError:
             return False
+        finally:
+            # Begun by SenderLog, once the caller was authenticated.
+            turns.end()
         return is_kept
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
@@ -221,7 +232,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
             self.log.exception("a request failed outside the application")
             fault = ZoneschedError("The zone failed to answer this request.")
         with suppress(OSError):
-            client.sendall(refusal(fault))
+            client.sendall(refusal(fault, self._clock))
 
     def _keepalive_after(self, conn: Connection, keepalive: Any) -> bool:
         if not keepalive:
@@ -294,9 +305,9 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
 
     # -- a connection ends ---------------------------------------------------------------------------------
 
-    def _refuse(self, conn: Connection, answer: bytes) -> None:
+    def _refuse(self, conn: Connection, fault: ZoneschedError) -> None:
         with suppress(OSError):
-            conn.sock.send(answer)
+            conn.sock.send(refusal(fault, self._clock))
         self._release_body(conn)
         self._let_leave(conn)
 
@@ -322,9 +333,9 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
     def murder_pending(self) -> None:
         """Close connections past their deadline; when the worker stops, also those without a request."""
         now = self._clock.monotonic()
-        for lane in self._lanes:
-            for conn in lane:
-                is_silent = lane is self._gathering and not self.alive and not conn.gathered
+        for waiting in self._all_waiting:
+            for conn in waiting:
+                is_silent = waiting is self._gathering and not self.alive and not conn.gathered
                 if is_silent or conn.timeout <= now:
                     self._close(conn)
                 elif self.alive:
@@ -332,7 +343,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         super().murder_pending()
 
     def _make_room(self) -> None:
-        oldest = [conn for lane in self._lanes for conn in lane.oldest()]
+        oldest = [conn for waiting in self._all_waiting for conn in waiting.oldest()]
         oldest += [self.keepalived_conns[0]] if self.keepalived_conns else []
         if oldest:
             self._close(min(oldest, key=lambda conn: float(conn.timeout)))
@@ -349,14 +360,18 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
     # -- waiting in the loop -------------------------------------------------------------------------------
 
     def _wait(
-        self, conn: Connection, lane: Lane, event: int, then: Callable[[Connection, socket.socket], None]
+        self,
+        conn: Connection,
+        waiting: Waiting,
+        event: int,
+        then: Callable[[Connection, socket.socket], None],
     ) -> None:
         self.poller.register(conn.sock, event, partial(then, conn))
-        lane.add(conn)
+        waiting.add(conn)
 
     def _wait_no_more(self, conn: Connection) -> None:
-        for lane in self._lanes:
-            lane.remove(conn)
+        for waiting in self._all_waiting:
+            waiting.remove(conn)
         # It may not be registered.
         with suppress(OSError, KeyError, ValueError):
             self.poller.unregister(conn.sock)

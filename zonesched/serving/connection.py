@@ -17,6 +17,12 @@ from zonesched.serving.request_bytes import RequestBytes
 READ_S = 30.0
 """Time limit in seconds for a thread to read the rest of a body."""
 
+LOOK_S = 0.1
+"""Pause between two looks whether the caller of a running request is still connected."""
+
+# Linux tells of a closed half also where unread bytes came before.
+_CLOSED = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
+
 NOBODY = Sender(Kind.STRANGER, "")
 
 
@@ -92,13 +98,31 @@ class ConnectionSocket(socket.socket):
         return True
 
     def is_gone(self) -> bool:
-        """Tell whether the other side has closed the connection."""
-        try:
-            return not super().recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return False
-        except OSError:
+        """Tell whether the other side has closed the connection, or its half of it.
+
+        Requests that it has sent ahead do not matter.
+        """
+        if self.fileno() < 0:
             return True
+        poller = select.poll()
+        poller.register(self, _CLOSED)
+        return bool(poller.poll(0))
+
+
+class CallerPresence:
+    """Tells whether the caller of one request is still connected; looks at most every LOOK_S seconds."""
+
+    def __init__(self, sock: ConnectionSocket, clock: SystemClock) -> None:
+        self._sock = sock
+        self._clock = clock
+        self._looks_at = clock.monotonic() + LOOK_S
+        self._is_gone = False
+
+    def __call__(self) -> bool:
+        if not self._is_gone and self._clock.monotonic() >= self._looks_at:
+            self._is_gone = self._sock.is_gone()
+            self._looks_at = self._clock.monotonic() + LOOK_S
+        return not self._is_gone
 
 
 class Connection(TConn):  # type: ignore[misc]
@@ -121,7 +145,7 @@ class Connection(TConn):  # type: ignore[misc]
         self.is_kept = False
 
 
-class Lane:
+class Waiting:
     """Connections that wait for the same event, with the same time limit; oldest first."""
 
     def __init__(self, seconds: float, clock: SystemClock) -> None:

@@ -100,7 +100,11 @@ def prepare(conf: Conf) -> None:
     except StoreError as error:
         raise ConfigError(f"Option database_url: the database cannot be used: {error.orig}.") from error
     try:
-        made = users.create_first_admin(zone, keep) if conf.auth_strategy == "http_basic" else None
+        made = (
+            users.create_first_admin(zone.store, zone.clock, keep)
+            if conf.auth_strategy == "http_basic"
+            else None
+        )
     finally:
         zone.stop()
     if made:

@@ -13,6 +13,7 @@ from zonesched.model.placement import LIVING_STATUSES, Attempt, InstanceStatus, 
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_from_row
 from zonesched.model.views import DesiredInstance
+from zonesched.store import instance_states
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in, one_of
 
@@ -27,9 +28,11 @@ _DESIRED = Prepared(
         _place.reservation_id,
         _instance.status,
         _place.is_fetched,
+        *[c for c in t.instance_states.c if c.name != "uuid"],
     )
     .join(t.hosts, _host.id == _place.host_id)
     .join(t.instances, sa.and_(_instance.uuid == _place.uuid, _instance.attempt == _place.number))
+    .outerjoin(t.instance_states, t.instance_states.c.uuid == _place.uuid)
     .where(_host.service_id == sa.bindparam("service"))
     .where(_place.state == PlacementState.CONFIRMED.value)
     .where(is_in(_instance.status, LIVING_STATUSES))
@@ -85,6 +88,7 @@ def desired(tx: Connection, service_id: str) -> Work:
             InstanceStatus(row.status),
             request_id=spec.traced_by,
             reservation_id=row.reservation_id,
+            desired=instance_states.state_of(row).desired,
         )
         for row in found
         if (spec := specs.get((row.caller_id, row.reservation_id))) is not None

@@ -32,6 +32,7 @@ from zonesched.model.placement import (
 )
 from zonesched.store import capacities
 from zonesched.store import tables as t
+from zonesched.store.audit_actions import action_open
 from zonesched.store.audit_groups import group_inconsistencies
 from zonesched.store.prepared import is_in
 from zonesched.store.reservations import ReservationState
@@ -62,6 +63,7 @@ def inconsistencies(tx: Connection, times: OverdueTimes) -> list[Inconsistency]:
         *reservation_overdue(tx, times.work_overdue_before),
         *reservation_counts(tx, times.zone_uuid),
         *group_inconsistencies(tx),
+        *action_open(tx),
     ]
     return sorted(found, key=lambda d: d.order)
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.group_place import Anywhere, AtChild, AtHost, TakenPlace
+from zonesched.model.group_place import Anywhere
 from zonesched.model.inconsistency import Inconsistency, OfGroup
+from zonesched.model.place import ChildPlace, LocalPlace, Place
 from zonesched.model.placement import CLAIMING, OCCUPYING, PlacementState
 from zonesched.model.request_spec import Group, GroupPolicy, ServerGroup
 from zonesched.store import group_places, reservations
@@ -29,7 +30,7 @@ class Member:
     uuid: str
     key: Key
     group: Group
-    place: TakenPlace
+    place: Place
     state: PlacementState
 
 
@@ -72,7 +73,7 @@ def host_overfull(members_: Sequence[Member]) -> list[Inconsistency]:
     allowed: dict[Key, int] = {}
     for member in members_:
         match member.group, member.place:
-            case ServerGroup(policy=GroupPolicy.ANTI_AFFINITY, max_server_per_host=limit), AtHost(host_id):
+            case ServerGroup(_, GroupPolicy.ANTI_AFFINITY, limit), LocalPlace(host_id):
                 counted[member.key, host_id] += member.state in CLAIMING
                 allowed[member.key] = max(limit, allowed.get(member.key, limit))
     return [
@@ -98,7 +99,7 @@ def members(tx: Connection) -> Sequence[Member]:
             uuid=row.uuid,
             key=(row.caller_id, row.group_id),
             group=boots[row.caller_id, row.reservation_id].spec.group,
-            place=AtChild(row.child_id) if row.host_id is None else AtHost(row.host_id),
+            place=ChildPlace(row.child_id) if row.host_id is None else LocalPlace(row.host_id),
             state=PlacementState(row.state),
         )
         for row in rows

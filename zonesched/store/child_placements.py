@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.placement import UNANSWERED, ZONE_LOST, InstanceStatus, PlacementState
+from zonesched.model.placement import LIVING_STATUSES, UNANSWERED, ZONE_LOST, InstanceStatus, PlacementState
 from zonesched.store import tables as t
 from zonesched.store.placements import Placement
 from zonesched.store.prepared import Prepared, is_in, one_of
@@ -17,6 +17,12 @@ _MAKE_CALLS_DUE = Prepared(
     sa.update(t.placements)
     .where(is_in(t.placements.c.state, UNANSWERED), one_of(t.placements.c.child_id, "children"))
     .values(next_call_at=0.0, calls=0)
+)
+_place, _instance = t.placements.c, t.instances.c
+_IN_CHILD = Prepared(
+    sa.select(_place.uuid, _place.number, _place.state, _place.hold_expires_at, _instance.status)
+    .outerjoin(t.instances, sa.and_(_instance.uuid == _place.uuid, _instance.attempt == _place.number))
+    .where(one_of(_place.uuid, "uuids"), _place.child_id == sa.bindparam("child"))
 )
 _LOST = Prepared(
     sa.select(t.placements.c.uuid, t.placements.c.number).where(
@@ -39,14 +45,28 @@ class PlaceInChild:
     status: InstanceStatus | None
 
 
-def places_in_child(tx: Connection, child_id: str) -> list[PlaceInChild]:
-    """Read all places in a child zone, ended ones included."""
-    place, instance = t.placements.c, t.instances.c
+def living_in_child(tx: Connection, child_id: str) -> dict[str, int]:
+    """Read the instances that run or are built in a child zone: their confirmed attempt by uuid."""
     statement = (
-        sa.select(place.uuid, place.number, place.state, place.hold_expires_at, instance.status)
-        .outerjoin(t.instances, sa.and_(instance.uuid == place.uuid, instance.attempt == place.number))
-        .where(place.child_id == child_id)
+        sa.select(_place.uuid, _place.number)
+        .join(t.instances, sa.and_(_instance.uuid == _place.uuid, _instance.attempt == _place.number))
+        .where(
+            _place.child_id == child_id,
+            _place.state == PlacementState.CONFIRMED.value,
+            is_in(_instance.status, LIVING_STATUSES),
+        )
     )
+    return {row.uuid: row.number for row in tx.execute(statement)}
+
+
+def count_in_child(tx: Connection, child_id: str) -> int:
+    """Count all places in a child zone, ended ones included."""
+    statement = sa.select(sa.func.count()).where(t.placements.c.child_id == child_id)
+    return int(tx.execute(statement).scalar_one())
+
+
+def places_in_child(tx: Connection, child_id: str, uuids: Sequence[str]) -> list[PlaceInChild]:
+    """Read the places of these instances in a child zone, ended ones included."""
     return [
         PlaceInChild(
             row.uuid,
@@ -55,7 +75,7 @@ def places_in_child(tx: Connection, child_id: str) -> list[PlaceInChild]:
             row.hold_expires_at,
             None if row.status is None else InstanceStatus(row.status),
         )
-        for row in tx.execute(statement)
+        for row in _IN_CHILD.all(tx, uuids=uuids, child=child_id)
     ]
 
 

@@ -72,6 +72,15 @@ def replace(tx: Connection, child: ChildRow) -> None:
     tx.execute(sa.update(t.children).where(COLUMNS.id == child.id).values(**_to_row(child)))
 
 
+def set_password(tx: Connection, child: ChildRow, encrypted_password: str) -> None:
+    """Store a child's credential, unless it was changed since `child` was read."""
+    tx.execute(
+        sa.update(t.children)
+        .where(COLUMNS.id == child.id, COLUMNS.password == child.encrypted_password)
+        .values(password=encrypted_password)
+    )
+
+
 def name_of_zone(tx: Connection, zone_uuid: str, but: str) -> str:
     """Read the name of the child with this zone uuid, except the child with id `but`; "" for none."""
     statement = sa.select(COLUMNS.name).where(COLUMNS.zone_uuid == zone_uuid, COLUMNS.id != but)

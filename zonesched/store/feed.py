@@ -1,4 +1,9 @@
-"""Feed of a parent: all changes of its instances, in order of their change numbers."""
+"""Feed of a parent: all changes of its instances, window by window.
+
+A window is a range of change numbers, read in the order of the instances' uuids: the order of the changes
+would show which instances are in the same zone below. An instance that changes again leaves its window
+for a later one, so no change is missed.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +23,21 @@ from zonesched.model.placement import (
     InstanceStatus,
     PlacementState,
 )
-from zonesched.store import claims, inbound
+from zonesched.store import inbound, instance_states
 from zonesched.store import tables as t
-from zonesched.store.prepared import Prepared, is_in
+from zonesched.store.prepared import Prepared, is_in, one_of
+
+WINDOW = 10_000
+"""Changes after which a window ends, with the last one's transaction."""
 
 
 @dataclass(frozen=True)
-class ChangeLine:
-    """One change and the number of the transaction that wrote it."""
+class Window:
+    """Change numbers above `after` up to `until`, of which a parent has read those up to `uuid`."""
 
-    seq: int
-    change: InstanceChange
+    after: int
+    until: int
+    uuid: str = ""
 
 
 _place, _instance, _build = t.placements.c, t.instances.c, t.inbound_builds.c
@@ -36,13 +45,14 @@ _place, _instance, _build = t.placements.c, t.instances.c, t.inbound_builds.c
 _LINES = (
     sa.select(
         _instance.uuid,
+        _instance.caller_id,
         _instance.status,
         _instance.reason,
-        _instance.changed_seq,
         _build.attempt,
         _build.rest,
         _place.state,
         _place.reason.label("place_reason"),
+        *[c for c in t.instance_states.c if c.name != "uuid"],
     )
     .join(
         t.inbound_builds,
@@ -53,40 +63,58 @@ _LINES = (
         ),
     )
     .join(t.placements, sa.and_(_place.uuid == _instance.uuid, _place.number == _instance.attempt))
+    .outerjoin(t.instance_states, t.instance_states.c.uuid == _instance.uuid)
 )
 
-_LATER = sa.or_(
+# The caller is compared afterwards: else SQLite would walk all of its instances.
+_CURRENT = Prepared(_LINES.where(one_of(_instance.uuid, "uuids")))
+_IN_WINDOW = (
+    _instance.caller_id == sa.bindparam("caller"),
     _instance.changed_seq > sa.bindparam("after_seq"),
-    sa.and_(_instance.changed_seq == sa.bindparam("after_seq"), _instance.uuid > sa.bindparam("after_uuid")),
+    _instance.changed_seq <= sa.bindparam("until_seq"),
 )
-_CHANGES = Prepared(
-    _LINES.where(_instance.caller_id == sa.bindparam("caller"), _LATER)
-    .where(_instance.changed_seq <= sa.bindparam("until_seq"))
-    .order_by(_instance.changed_seq, _instance.uuid)
-    .limit(sa.bindparam("most"))
+_NEXT_UUIDS = Prepared(
+    sa.select(_instance.uuid)
+    .where(*_IN_WINDOW, _instance.uuid > sa.bindparam("after_uuid"))
+    .order_by(_instance.uuid)
+    .limit(sa.bindparam("limit"))
 )
+_NEXT_SEQS = (
+    sa.select(_instance.changed_seq)
+    .where(*_IN_WINDOW)
+    .order_by(_instance.changed_seq)
+    .limit(sa.bindparam("limit"))
+    .subquery()
+)
+_WINDOW_END = Prepared(sa.select(sa.func.max(_NEXT_SEQS.c.changed_seq).label("seq")))
 
 
-def changes(
-    tx: Connection, caller_id: str, after_seq: int, after_uuid: str, until_seq: int, limit: int
-) -> list[ChangeLine]:
-    """Return a caller's instances that changed after (seq, uuid), in that order, with the attempt it knows.
+def next_window(tx: Connection, caller_id: str, after: int, watermark: int) -> Window | None:
+    """Return the window of a caller's next changes after this number; None where there are none.
 
-    `until_seq` is the value of `identity.low_watermark`, read before.
+    `watermark` is the value of `identity.low_watermark`, read before.
     """
-    rows = _CHANGES.all(
-        tx, caller=caller_id, after_seq=after_seq, after_uuid=after_uuid, until_seq=until_seq, most=limit
+    row = _WINDOW_END.first(tx, caller=caller_id, after_seq=after, until_seq=watermark, limit=WINDOW)
+    return None if row.seq is None else Window(after, int(row.seq))
+
+
+def next_uuids(tx: Connection, caller_id: str, window: Window, limit: int) -> list[str]:
+    """Return the next uuids of a window, in order."""
+    rows = _NEXT_UUIDS.all(
+        tx,
+        caller=caller_id,
+        after_seq=window.after,
+        until_seq=window.until,
+        after_uuid=window.uuid,
+        limit=limit,
     )
-    return [ChangeLine(row.changed_seq, _change(row)) for row in rows]
+    return [row.uuid for row in rows]
 
 
 def current(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[str, InstanceChange]:
     """Read the current feed line of each of this caller's instances among `uuids`, by uuid."""
-    found: dict[str, InstanceChange] = {}
-    for some in claims.chunks(uuids):
-        rows = tx.execute(_LINES.where(_instance.caller_id == caller_id, _instance.uuid.in_(some)))
-        found |= {row.uuid: _change(row) for row in rows}
-    return found
+    rows = _CURRENT.all(tx, uuids=uuids)
+    return {row.uuid: _change(row) for row in rows if row.caller_id == caller_id}
 
 
 def _change(row: Any) -> InstanceChange:
@@ -95,7 +123,8 @@ def _change(row: Any) -> InstanceChange:
         # Another entry of the build is still to be tried: only a final failure is reported.
         state = BuildState.PENDING
     reason = row.reason or (row.place_reason if state is BuildState.FAILED else "")
-    return InstanceChange(row.uuid, row.attempt, InstanceStatus(row.status), state, reason)
+    observed = None if row.generation is None else instance_states.state_of(row).observed
+    return InstanceChange(row.uuid, row.attempt, InstanceStatus(row.status), state, reason, observed)
 
 
 _IN_CHILD = sa.select(_place.uuid).where(

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.group_place import Anywhere, AtChild, AtHost, GroupPlace, TakenPlace
+from zonesched.model.group_place import Anywhere, GroupPlace
+from zonesched.model.place import ChildPlace, LocalPlace, Place
 from zonesched.model.placement import CLAIMING, OCCUPYING
 from zonesched.store import claims
 from zonesched.store import tables as t
@@ -50,16 +51,16 @@ def find(tx: Connection, caller_id: str, group_id: str) -> GroupPlace:
     row = tx.execute(_OF_GROUP, {"caller": caller_id, "group": group_id}).first()
     if row is None:
         return Anywhere()
-    return AtChild(row.child_id) if row.host_id is None else AtHost(row.host_id)
+    return ChildPlace(row.child_id) if row.host_id is None else LocalPlace(row.host_id)
 
 
-def take(tx: Connection, caller_id: str, group_id: str, place: TakenPlace) -> None:
+def take(tx: Connection, caller_id: str, group_id: str, place: Place) -> None:
     """Store the place of this caller's group; raises IntegrityError when it has one already."""
     values = {"caller_id": caller_id, "group_id": group_id, "host_id": None, "child_id": None}
     match place:
-        case AtHost(host_id):
+        case LocalPlace(host_id):
             values["host_id"] = host_id
-        case AtChild(child_id):
+        case ChildPlace(child_id):
             values["child_id"] = child_id
     tx.execute(sa.insert(t.group_places).values(**values))
 
@@ -76,7 +77,7 @@ def forget(tx: Connection, caller_id: str, group_id: str) -> bool:
     return bool(tx.execute(_FORGET, {"caller": caller_id, "group": group_id}).rowcount)
 
 
-def point_to(tx: Connection, caller_id: str, group_id: str, place: TakenPlace) -> None:
+def point_to(tx: Connection, caller_id: str, group_id: str, place: Place) -> None:
     """Set the place of this caller's group, whether or not it has one."""
     key = (_row.caller_id == caller_id, _row.group_id == group_id)
     tx.execute(sa.delete(t.group_places).where(*key))

@@ -102,7 +102,7 @@ def _conditions(tx: Connection, demands: Demands) -> list[tuple[str, str, _MAY]]
     if demands.traits != TraitQuery():
         found.append(("TraitsFilter", "traits_not_met", _with_traits(demands.traits)))
     free = sa.and_(*(_has_free_slot(name, amount) for name, amount in sorted(demands.resources.items())))
-    found.append(("room", "no_room", free))
+    found.append(("free_slots", "no_free_slots", free))
     return found
 
 

@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 
 from zonesched.model.arrays import Ints
 from zonesched.model.counts import Counts
+from zonesched.model.host_row import flavor_key
 from zonesched.model.host_uses import NO_USES, HostUses
 from zonesched.model.placement import CLAIMING, InstanceStatus
 from zonesched.store import tables as t
@@ -56,7 +57,7 @@ class UsesOf:
             ids=list(position_of),
             used=_by_class(self._used.all(tx, **values), position_of),
             owners=Counts.counted(positions, [owner_key(one.caller_id, one.project_id) for one in living]),
-            flavors=Counts.counted(positions, [one.flavor_id for one in living]),
+            flavors=Counts.counted(positions, [flavor_key(one.caller_id, one.flavor_id) for one in living]),
             images=Counts.counted(positions, [one.image_key for one in living]),
             groups=Counts.counted(
                 [positions[n] for n in grouped],

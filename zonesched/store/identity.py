@@ -87,10 +87,13 @@ _GIVEN = _number(_COUNT + _transaction_id(sa.func.pg_snapshot_xmax(_SNAPSHOT)) -
 
 @dataclass(frozen=True)
 class Identity:
-    """The zone's uuid, and the secret (hex) from which the host ids that tenants see are derived."""
+    """The zone's uuid, and the zone's own secret as it is stored: 64 hex digits, or encrypted.
+
+    Host ids that tenants see, cursors and tie keys are derived from the secret.
+    """
 
     zone_uuid: str
-    host_id_secret: str = field(repr=False)
+    stored_secret: str = field(repr=False)
 
 
 def identity(tx: Connection, new: Identity) -> Identity:
@@ -98,11 +101,21 @@ def identity(tx: Connection, new: Identity) -> Identity:
     found = tx.execute(sa.select(t.identity)).first()
     if found is not None:
         return Identity(found.zone_uuid, found.host_id_secret)
-    tx.execute(sa.insert(t.identity).values(id=1, zone_uuid=new.zone_uuid, host_id_secret=new.host_id_secret))
+    tx.execute(sa.insert(t.identity).values(id=1, zone_uuid=new.zone_uuid, host_id_secret=new.stored_secret))
     tx.execute(
         sa.insert(t.counters), [{"name": name, "value": 0} for name in (CHANGES, AGGREGATES, REMOVALS)]
     )
     return new
+
+
+def replace_secret(tx: Connection, old: Identity, stored_secret: str) -> None:
+    """Replace the zone's stored secret, unless another process has done so."""
+    row = t.identity.c
+    tx.execute(
+        sa.update(t.identity)
+        .where(row.host_id_secret == old.stored_secret)
+        .values(host_id_secret=stored_secret)
+    )
 
 
 def begin_epoch(tx: Connection, epoch_id: str) -> None:

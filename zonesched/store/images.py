@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from zonesched.model.catalog import CatalogImage
 from zonesched.model.request_spec import Image
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared
@@ -17,23 +20,32 @@ _BY_ID = Prepared(_ALL.where(COLUMNS.id == sa.bindparam("id")))
 _BY_NAME = Prepared(_ALL.where(COLUMNS.name == sa.bindparam("name")))
 
 
-def insert(tx: Connection, image: Image) -> None:
+def insert(tx: Connection, new: CatalogImage) -> None:
     """Add a row; raises IntegrityError for an id that exists."""
-    properties = orjson.dumps(dict(image.properties), option=orjson.OPT_SORT_KEYS).decode()
-    tx.execute(sa.insert(t.images).values(id=image.id, name=image.name, properties=properties))
+    properties = orjson.dumps(dict(new.image.properties), option=orjson.OPT_SORT_KEYS).decode()
+    tx.execute(
+        sa.insert(t.images).values(
+            id=new.image.id,
+            name=new.image.name,
+            properties=properties,
+            min_disk_gb=new.min_disk_gb,
+            min_ram_mb=new.min_ram_mb,
+            created_at=new.created_at,
+        )
+    )
 
 
-def read_all(tx: Connection) -> list[Image]:
+def read_all(tx: Connection) -> list[CatalogImage]:
     """Read all images, by name and id."""
     return _read(tx, _EVERY)
 
 
-def read_one(tx: Connection, image_id: str) -> Image | None:
+def read_one(tx: Connection, image_id: str) -> CatalogImage | None:
     """Read one image by id."""
     return next(iter(_read(tx, _BY_ID, id=image_id)), None)
 
 
-def read_by_name(tx: Connection, name: str) -> list[Image]:
+def read_by_name(tx: Connection, name: str) -> list[CatalogImage]:
     """Read the images of that name, by id."""
     return _read(tx, _BY_NAME, name=name)
 
@@ -43,5 +55,10 @@ def delete(tx: Connection, image_id: str) -> bool:
     return tx.execute(sa.delete(t.images).where(COLUMNS.id == image_id)).rowcount > 0
 
 
-def _read(tx: Connection, statement: Prepared, **values: str) -> list[Image]:
-    return [Image(row.id, row.name, orjson.loads(row.properties)) for row in statement.all(tx, **values)]
+def _read(tx: Connection, statement: Prepared, **values: str) -> list[CatalogImage]:
+    return [_from_row(row) for row in statement.all(tx, **values)]
+
+
+def _from_row(row: Any) -> CatalogImage:
+    image = Image(row.id, row.name, orjson.loads(row.properties))
+    return CatalogImage(image, row.min_disk_gb, row.min_ram_mb, row.created_at)

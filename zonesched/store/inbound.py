@@ -10,7 +10,8 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.build_plan import ChildPlace, LocalPlace, Place
+from zonesched.model.build_plan import ChildBlob, EntryPlace
+from zonesched.model.place import LocalPlace
 from zonesched.model.placement import Attempt, PlacementState
 from zonesched.store import claims
 from zonesched.store import tables as t
@@ -55,7 +56,7 @@ NOTHING_LEFT = "[]"
 """The column `rest` of a build that has no entry left to try."""
 
 _PRUNE = Prepared(
-    sa.delete(t.inbound_builds).where(COLUMNS.retained_until < sa.bindparam("now"), COLUMNS.number == 0)
+    sa.delete(t.inbound_builds).where(COLUMNS.retained_until < sa.bindparam("now"), t.IS_TOMBSTONE)
 )
 
 
@@ -63,7 +64,7 @@ _PRUNE = Prepared(
 class RestEntry:
     """Opened entry that has not been tried yet. `key`: its key of single use; `expires_at`: epoch seconds."""
 
-    place: Place
+    place: EntryPlace
     key: str
     expires_at: float
 
@@ -179,17 +180,17 @@ def _rest_text(rest: Sequence[RestEntry]) -> str:
     return orjson.dumps([[*_place_fields(r.place), r.key, r.expires_at] for r in rest]).decode()
 
 
-def _place_fields(place: Place) -> tuple[str, str, str]:
+def _place_fields(place: EntryPlace) -> tuple[str, str, str]:
     """Split a place into host id, child id and blob; "" for a part that it does not have."""
     match place:
         case LocalPlace(host_id):
             return (host_id, "", "")
-        case ChildPlace(child_id, blob):
+        case ChildBlob(child_id, blob):
             return ("", child_id, blob)
 
 
 def _rest_entry(host_id: str, child_id: str, blob: str, key: str, expires_at: float) -> RestEntry:
-    place = LocalPlace(host_id) if host_id else ChildPlace(child_id, blob)
+    place = LocalPlace(host_id) if host_id else ChildBlob(child_id, blob)
     return RestEntry(place, key, expires_at)
 
 

@@ -11,9 +11,9 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.placement import BUILDING_STATUSES, InstanceStatus
+from zonesched.model.placement import BUILDING_STATUSES, ENDED_STATUSES, InstanceStatus
 from zonesched.model.request_spec import RequestSpec
-from zonesched.store import claims
+from zonesched.store import claims, instance_actions
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in, one_of
 
@@ -29,6 +29,7 @@ _BY_UUID = Prepared(
 _CURRENT_STATUSES = Prepared(
     sa.select(COLUMNS.uuid, COLUMNS.status, COLUMNS.attempt).where(one_of(COLUMNS.uuid, "uuids"))
 )
+_UPDATED_AT = Prepared(sa.select(COLUMNS.uuid, COLUMNS.updated_at).where(one_of(COLUMNS.uuid, "uuids")))
 _IN_RESERVATION = (
     COLUMNS.reservation_id == sa.bindparam("reservation"),
     COLUMNS.caller_id == sa.bindparam("caller"),
@@ -72,6 +73,11 @@ _END_ATTEMPT = Prepared(
         updated_at=sa.bindparam("now"),
         changed_seq=sa.bindparam("change"),
     )
+)
+_TOUCH = Prepared(
+    sa.update(t.instances)
+    .where(one_of(COLUMNS.uuid, "uuids"))
+    .values(updated_at=sa.bindparam("now"), changed_seq=sa.bindparam("change"))
 )
 _SET_STATUS_FROM = Prepared(_SET_STATUS.where(one_of(COLUMNS.status, "only_from")))
 
@@ -139,6 +145,14 @@ def of_request(
     )
 
 
+class StoredPassthrough(NamedTuple):
+    """Passthrough of one instance, as it is stored."""
+
+    uuid: str
+    reservation_id: str
+    passthrough: Mapping[str, Any]
+
+
 class Member(NamedTuple):
     """Progress of one instance of a boot, read by the worker after each step; fields as in `Instance`."""
 
@@ -177,6 +191,34 @@ def read_by_uuid(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Instance]
     return {i.uuid: i for i in map(from_row, _BY_UUID.all(tx, uuids=uuids))}
 
 
+def read_passthroughs(tx: Connection, named: str, after: str, limit: int) -> list[StoredPassthrough]:
+    """Read passthroughs that contain the text `named`, in order of uuid, from behind `after`."""
+    statement = (
+        sa.select(COLUMNS.uuid, COLUMNS.reservation_id, COLUMNS.passthrough)
+        .where(COLUMNS.uuid > after, COLUMNS.passthrough.contains(named, autoescape=True))
+        .order_by(COLUMNS.uuid)
+        .limit(limit)
+    )
+    rows = tx.execute(statement).all()
+    return [StoredPassthrough(uuid, boot, orjson.loads(text)) for uuid, boot, text in rows]
+
+
+def set_passthroughs(tx: Connection, passthroughs: Mapping[str, Mapping[str, Any]]) -> None:
+    """Set the passthrough of instances by uuid."""
+    for uuid, passthrough in sorted(passthroughs.items()):
+        text = orjson.dumps(dict(passthrough)).decode()
+        tx.execute(sa.update(t.instances).where(COLUMNS.uuid == uuid).values(passthrough=text))
+
+
+def set_details(
+    tx: Connection, change: int, uuid: str, name: str, passthrough: Mapping[str, Any], now: float
+) -> None:
+    """Set the name and the passthrough of an instance."""
+    text = orjson.dumps(dict(passthrough)).decode()
+    values = {"name": name, "passthrough": text, "updated_at": now, "changed_seq": change}
+    tx.execute(sa.update(t.instances).where(COLUMNS.uuid == uuid).values(**values))
+
+
 def ids_of_caller(tx: Connection, caller_id: str, ids: Sequence[str]) -> frozenset[str]:
     """Return the ids that name an instance, a reservation or a group of this caller's instances."""
     found: set[str] = set()
@@ -185,6 +227,11 @@ def ids_of_caller(tx: Connection, caller_id: str, ids: Sequence[str]) -> frozens
             statement = sa.select(column).where(COLUMNS.caller_id == caller_id, column.in_(some)).distinct()
             found.update(tx.execute(statement).scalars())
     return frozenset(found)
+
+
+def updated_at(tx: Connection, uuids: Sequence[str]) -> Mapping[str, float]:
+    """Read when the instances of these uuids were last changed (epoch seconds), by uuid."""
+    return {row.uuid: row.updated_at for row in _UPDATED_AT.all(tx, uuids=uuids)}
 
 
 def current_statuses(tx: Connection, uuids: Sequence[str]) -> Mapping[str, CurrentStatus]:
@@ -217,13 +264,26 @@ def set_status(
     reason: str = "",
     only_from: Collection[InstanceStatus] = (),
 ) -> int:
-    """Set the status of instances, from those in `only_from` if given; return how many changed."""
+    """Set the status of instances, from those in `only_from` if given; return how many changed.
+
+    The open actions of instances that end so end with them.
+    """
     if not uuids:
         return 0
     values = {"b_status": status.value, "b_reason": reason, "now": now, "change": change}
-    if not only_from:
-        return _SET_ANY_STATUS.run(tx, uuids=uuids, **values)
-    return _SET_STATUS_FROM.run(tx, uuids=uuids, only_from=[s.value for s in only_from], **values)
+    if only_from:
+        changed = _SET_STATUS_FROM.run(tx, uuids=uuids, only_from=[s.value for s in only_from], **values)
+    else:
+        changed = _SET_ANY_STATUS.run(tx, uuids=uuids, **values)
+    if changed and status in ENDED_STATUSES:
+        why = instance_actions.reason_of_end(status, reason)
+        instance_actions.end_with_instances(tx, uuids, status, why, now)
+    return changed
+
+
+def touch(tx: Connection, change: int, uuids: Sequence[str], now: float) -> None:
+    """Mark instances as changed."""
+    _TOUCH.run(tx, uuids=uuids, now=now, change=change)
 
 
 def end_attempts(
@@ -260,7 +320,7 @@ def _to_row(i: Instance) -> dict[str, Any]:
         "reservation_id": i.reservation_id,
         "position": i.position,
         "name": i.name,
-        "kept": orjson.dumps(dict(i.passthrough)).decode(),
+        "passthrough": orjson.dumps(dict(i.passthrough)).decode(),
         "flavor_id": i.flavor_id,
         "image_key": i.image_key,
         "group_id": i.group_id,
@@ -283,7 +343,7 @@ def from_row(row: Any) -> Instance:
         reservation_id=row.reservation_id,
         position=row.position,
         name=row.name,
-        passthrough=orjson.loads(row.kept),
+        passthrough=orjson.loads(row.passthrough),
         flavor_id=row.flavor_id,
         image_key=row.image_key,
         group_id=row.group_id,

@@ -1,6 +1,6 @@
 """Row locks in one order for all transactions, so that they do not deadlock.
 
-    a child's row, an agent's row -> boots -> server groups -> hosts        each in one order
+    a child's row, an agent's row -> boots -> a parent -> server groups -> hosts        each in one order
 
 A transaction that moves an instance first locks its boot; one that changes a host or its use locks the host.
 All locks are taken before the first write, so that rows read afterwards stay unchanged until it ends. SQLite
@@ -84,6 +84,18 @@ def call(tx: Connection, caller_id: str, reservation_id: str) -> None:
     if _is_needed(tx):
         _advisory(tx, [("call", caller_id, reservation_id)])
         boots(tx, [(reservation_id, caller_id)])
+
+
+def parent(tx: Connection, caller_id: str) -> None:
+    """Lock the number of a parent's instances."""
+    if _is_needed(tx):
+        _advisory(tx, [("parent", caller_id)])
+
+
+def tombstones(tx: Connection, caller_id: str) -> None:
+    """Lock the number of a parent's tombstones; the first lock of a cancel."""
+    if _is_needed(tx):
+        _advisory(tx, [("tombstones", caller_id)])
 
 
 def group(tx: Connection, caller_id: str, group_id: str) -> None:

@@ -110,22 +110,23 @@ _OVERDUE = Prepared(
 
 
 @dataclass(frozen=True)
-class OnHost:
-    """Place on a host of this zone, with the resources that it takes there."""
+class ClaimedHost:
+    """A host of this zone, with the resources that the placement claims there."""
 
     host_id: str
     resources: Mapping[str, int]
 
 
 @dataclass(frozen=True)
-class InChild:
-    """Place in a child zone, with the entries that the child tries, in order."""
+class AskedChild:
+    """A child zone, with the blobs that it is asked to try, in order."""
 
     child_id: str
     blobs: tuple[str, ...]
 
 
-Where = OnHost | InChild
+Where = ClaimedHost | AskedChild
+"""Where a placement is. `model.place.Place` is the same without the resources and blobs of one placement."""
 
 
 @dataclass(frozen=True)
@@ -306,7 +307,7 @@ def move_all(
             [
                 (p.where.host_id, p.where.resources)
                 for p in moved
-                if isinstance(p.where, OnHost) and p.state in CLAIMING
+                if isinstance(p.where, ClaimedHost) and p.state in CLAIMING
             ],
         )
     if to not in OCCUPYING:
@@ -316,7 +317,7 @@ def move_all(
 
 def _check_legal(placements: Sequence[Placement], to: PlacementState) -> None:
     for kind, state in {(type(p.where), p.state) for p in placements}:
-        moves = LOCAL_MOVES if kind is OnHost else CHILD_MOVES
+        moves = LOCAL_MOVES if kind is ClaimedHost else CHILD_MOVES
         if Move(state, to) not in moves:
             raise IllegalMove(f"A placement ({kind.__name__}) was to move from {state.value} to {to.value}.")
 
@@ -339,7 +340,7 @@ def postpone(tx: Connection, placements: Sequence[Placement], due_after: Callabl
 
 def _to_row(p: Placement) -> dict[str, Any]:
     match p.where:
-        case OnHost(host_id, resources):
+        case ClaimedHost(host_id, resources):
             where = {
                 "kind": "host",
                 "host_id": host_id,
@@ -347,7 +348,7 @@ def _to_row(p: Placement) -> dict[str, Any]:
                 "resources": orjson.dumps(dict(resources)).decode(),
                 "blobs": "[]",
             }
-        case InChild(child_id, blobs):
+        case AskedChild(child_id, blobs):
             where = {
                 "kind": "child",
                 "host_id": None,
@@ -374,9 +375,9 @@ def _to_row(p: Placement) -> dict[str, Any]:
 def _from_row(row: Any) -> Placement:
     where: Where
     if row.kind == "host":
-        where = OnHost(row.host_id, orjson.loads(row.resources))
+        where = ClaimedHost(row.host_id, orjson.loads(row.resources))
     else:
-        where = InChild(row.child_id, tuple(orjson.loads(row.blobs)))
+        where = AskedChild(row.child_id, tuple(orjson.loads(row.blobs)))
     return Placement(
         uuid=row.uuid,
         number=row.number,

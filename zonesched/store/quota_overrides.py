@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from zonesched.store import tables as t
 
-COLUMNS = t.own_limits.c
+COLUMNS = t.quota_overrides.c
 QuotaOverrides = Mapping[str, Mapping[str, int]]
 """Quota overrides by project id or parent's user id, then by the name of the quota."""
 
@@ -17,20 +17,20 @@ QuotaOverrides = Mapping[str, Mapping[str, int]]
 def read_all(tx: Connection) -> QuotaOverrides:
     """Read all quota overrides; a project or parent without any is left out."""
     found: dict[str, dict[str, int]] = {}
-    for row in tx.execute(sa.select(t.own_limits).order_by(COLUMNS.subject, COLUMNS.name)):
-        found.setdefault(row.subject, {})[row.name] = row.most
+    for row in tx.execute(sa.select(t.quota_overrides).order_by(COLUMNS.subject, COLUMNS.name)):
+        found.setdefault(row.subject, {})[row.name] = row.hard_limit
     return found
 
 
 def write(tx: Connection, subject: str, wanted: Mapping[str, int | None]) -> None:
     """Set the named overrides, or remove those given as None; the others stay."""
     which = (COLUMNS.subject == subject, COLUMNS.name.in_(list(wanted)))
-    tx.execute(sa.delete(t.own_limits).where(*which))
-    given = {name: most for name, most in wanted.items() if most is not None}
-    for name, most in given.items():
-        tx.execute(sa.insert(t.own_limits).values(subject=subject, name=name, most=most))
+    tx.execute(sa.delete(t.quota_overrides).where(*which))
+    for name, limit in wanted.items():
+        if limit is not None:
+            tx.execute(sa.insert(t.quota_overrides).values(subject=subject, name=name, hard_limit=limit))
 
 
 def forget(tx: Connection, subject: str) -> None:
     """Remove all overrides of one project or parent."""
-    tx.execute(sa.delete(t.own_limits).where(COLUMNS.subject == subject))
+    tx.execute(sa.delete(t.quota_overrides).where(COLUMNS.subject == subject))

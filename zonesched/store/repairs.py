@@ -27,7 +27,7 @@ from zonesched.model.request_spec import (
 from zonesched.store import claims, instances, placements, reservations
 from zonesched.store import tables as t
 from zonesched.store.instances import Instance
-from zonesched.store.placements import OnHost, Placement
+from zonesched.store.placements import ClaimedHost, Placement
 from zonesched.store.prepared import is_in
 from zonesched.store.reservations import ReservationState
 
@@ -122,7 +122,7 @@ def make_due(tx: Connection, caller_id: str, reservation_id: str, now: float) ->
             lease_expires_at=0.0,
             # A paused worker must not overwrite this decision.
             lease_number=_reservation.lease_number + 1,
-            pokes=_reservation.pokes + 1,
+            wakes=_reservation.wakes + 1,
         )
     )
     return bool(tx.execute(statement).rowcount)
@@ -173,7 +173,7 @@ def _spec_of(orphan: Instance, places: Sequence[Placement]) -> RequestSpec:
     """Rebuild the known parts of the request: the size from the claims on a host, the image properties."""
     amounts: dict[str, int] = {}
     for place in places:
-        if isinstance(place.where, OnHost):
+        if isinstance(place.where, ClaimedHost):
             amounts |= place.where.resources
     usual = {name: amounts.pop(name, 0) for name in (VCPU, MEMORY_MB, DISK_GB)}
     flavor = Flavor(
@@ -207,7 +207,7 @@ def restore_instance(tx: Connection, change: int, uuid: str, now: float) -> bool
     if boot is None:
         return False
     siblings = instances.read_reservation(tx, place.caller_id, place.reservation_id)
-    on_host = isinstance(place.where, OnHost)
+    on_host = isinstance(place.where, ClaimedHost)
     row = instances.of_request(
         boot.spec,
         uuid=uuid,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from zonesched.model.desired_state import STATUS_OF_POWER, Status
+from zonesched.model.observed_state import Power
 from zonesched.model.placement import InstanceStatus
 from zonesched.store import reservations
 from zonesched.store import tables as t
@@ -25,16 +27,17 @@ class ListedBoot:
 
     reservation: Reservation
     name: str
-    counts: Mapping[InstanceStatus, int]
+    counts: Mapping[Status, int]
 
 
 def page(tx: Connection, scope: Scope, marker: str, limit: int) -> list[ListedBoot]:
     """Read a page of boots that are not deleted as a whole, newest first, after `marker` ("": the first).
 
-    Raises LookupError for a marker that names no boot.
+    Raises LookupError for a marker that names no boot in the scope.
     """
     present = sa.exists().where(_SAME_BOOT, _INSTANCE.status != InstanceStatus.DELETED.value)
-    conditions = [*_in_scope(scope), present, *([_after(tx, marker)] if marker else [])]
+    own = _in_scope(scope)
+    conditions = [*own, present, *([_after(tx, own, marker)] if marker else [])]
     newest = (_BOOT.created_at.desc(), _BOOT.id.desc())
     found = reservations.read_page(tx, conditions, newest, limit)
     counts, names = _count(tx, found)
@@ -54,8 +57,8 @@ def _in_scope(scope: Scope) -> list[sa.ColumnElement[bool]]:
             return [_BOOT.caller_id == caller_id, _BOOT.project_id == project_id]
 
 
-def _after(tx: Connection, marker: str) -> sa.ColumnElement[bool]:
-    created_at = tx.execute(sa.select(_BOOT.created_at).where(_BOOT.id == marker)).scalar()
+def _after(tx: Connection, own: Sequence[sa.ColumnElement[bool]], marker: str) -> sa.ColumnElement[bool]:
+    created_at = tx.execute(sa.select(_BOOT.created_at).where(_BOOT.id == marker, *own)).scalar()
     if created_at is None:
         raise LookupError(marker)
     return sa.or_(_BOOT.created_at < created_at, sa.and_(_BOOT.created_at == created_at, _BOOT.id < marker))
@@ -66,24 +69,28 @@ Key = tuple[str, str]
 
 def _count(
     tx: Connection, boots: Sequence[Reservation]
-) -> tuple[Mapping[Key, Mapping[InstanceStatus, int]], Mapping[Key, str]]:
+) -> tuple[Mapping[Key, Mapping[Status, int]], Mapping[Key, str]]:
     """Count each boot's instances by status, and find the lowest name, by (caller id, reservation id)."""
-    column = _INSTANCE
+    column, power = _INSTANCE, t.instance_states.c.observed_power
     statement = (
         sa.select(
             column.caller_id,
             column.reservation_id,
             column.status,
+            power,
             sa.func.count().label("number"),
             sa.func.min(column.name).label("first_name"),
         )
+        .outerjoin_from(t.instances, t.instance_states, t.instance_states.c.uuid == column.uuid)
         .where(column.reservation_id.in_([boot.id for boot in boots]))
-        .group_by(column.caller_id, column.reservation_id, column.status)
+        .group_by(column.caller_id, column.reservation_id, column.status, power)
     )
-    counts: defaultdict[Key, dict[InstanceStatus, int]] = defaultdict(dict)
+    counts: defaultdict[Key, Counter[Status]] = defaultdict(Counter)
     names: dict[Key, str] = {}
     for row in tx.execute(statement):
         key = (str(row.caller_id), str(row.reservation_id))
-        counts[key][InstanceStatus(row.status)] = row.number
+        is_built = row.status == InstanceStatus.ACTIVE.value and row.observed_power is not None
+        status = STATUS_OF_POWER[Power(row.observed_power)] if is_built else Status(row.status)
+        counts[key][status] += row.number
         names[key] = min(names.get(key, row.first_name), row.first_name)
     return counts, names

@@ -57,7 +57,7 @@ _NEXT_DUE = Prepared(
 _KEEP_LEASE = Prepared(
     sa.update(t.reservations).where(*_LEASED).values(lease_expires_at=sa.bindparam("expires_at"))
 )
-_NOT_WOKEN = COLUMNS.pokes == sa.bindparam("seen_wakes", type_=sa.Integer)
+_NOT_WOKEN = COLUMNS.wakes == sa.bindparam("seen_wakes", type_=sa.Integer)
 _GIVE_BACK = Prepared(
     sa.update(t.reservations)
     .where(*_LEASED)
@@ -181,7 +181,7 @@ def _to_row(r: Reservation) -> dict[str, Any]:
         "lease_number": 0,
         "lease_expires_at": 0.0,
         "next_work_at": r.next_work_at,
-        "pokes": 0,
+        "wakes": 0,
         "created_at": r.created_at,
         "settled_at": 0.0,
     }
@@ -266,7 +266,7 @@ def wake(tx: Connection, caller_id: str, reservation_id: str) -> None:
         sa.update(t.reservations)
         .where(COLUMNS.id == reservation_id, COLUMNS.caller_id == caller_id)
         .where(COLUMNS.state != ReservationState.SERVED.value)
-        .values(state=ReservationState.OPEN.value, next_work_at=0.0, pokes=COLUMNS.pokes + 1)
+        .values(state=ReservationState.OPEN.value, next_work_at=0.0, wakes=COLUMNS.wakes + 1)
     )
 
 
@@ -333,7 +333,7 @@ def _from_row(row: Any) -> Reservation:
         idempotency_key=row.idempotency_key or "",
         fingerprint=row.fingerprint,
         created_at=row.created_at,
-        wakes=row.pokes,
+        wakes=row.wakes,
         next_work_at=row.next_work_at,
     )
 

@@ -13,6 +13,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Connection
 
+from zonesched.errors import ConfigError
 from zonesched.store.store import Store
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -38,7 +39,7 @@ def state(store: Store) -> SchemaState:
 def upgrade(store: Store) -> None:
     """Upgrade the schema, all or nothing; concurrent upgrades wait for each other.
 
-    The schema of a later version stays as it is: it only adds to the tables of this version.
+    Raises ConfigError for the schema of a later version, and changes nothing.
     """
     store.write(_upgrade)
 
@@ -52,14 +53,25 @@ def revisions() -> tuple[str, ...]:
 def _upgrade(tx: Connection) -> None:
     if tx.dialect.name == "postgresql":
         tx.execute(sa.select(sa.func.pg_advisory_xact_lock(UPGRADE_LOCK)))
-    if _state(tx) in {SchemaState.EMPTY, SchemaState.BEHIND}:
-        config = _config()
-        config.attributes["connection"] = tx
-        command.upgrade(config, "head")
+    match _state(tx):
+        case SchemaState.AHEAD:
+            raise ConfigError(
+                f"Option database_url: the database has the schema revision {_revision(tx)}, of a later"
+                f" version of zonesched; this version has revisions up to {revisions()[0]}. Install the later"
+                " version, or restore a backup that this version has written."
+            )
+        case SchemaState.EMPTY | SchemaState.BEHIND:
+            config = _config()
+            config.attributes["connection"] = tx
+            command.upgrade(config, "head")
+
+
+def _revision(tx: Connection) -> str | None:
+    return MigrationContext.configure(tx).get_current_revision()
 
 
 def _state(tx: Connection) -> SchemaState:
-    found = MigrationContext.configure(tx).get_current_revision()
+    found = _revision(tx)
     if found is None:
         return SchemaState.EMPTY
     known = revisions()

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from zonesched.model.desired_state import STATUS_OF_POWER, RebootType, Status
+from zonesched.model.observed_state import Power
 from zonesched.model.placement import InstanceStatus
-from zonesched.store import instances
+from zonesched.store import aliases, instances
 from zonesched.store import tables as t
 from zonesched.store.instances import Instance
 
@@ -49,26 +51,39 @@ def _in_scope(scope: Scope) -> list[sa.ColumnElement[bool]]:
             return [COLUMNS.caller_id == caller_id, COLUMNS.project_id == project_id]
 
 
+def _uuid_here(tx: Connection, scope: Scope, uuid: str) -> str:
+    match scope:
+        case OfCaller(caller_id):
+            return aliases.instance_uuids(tx, caller_id, [uuid]).get(uuid, uuid)
+        case _:
+            return uuid
+
+
 def find(tx: Connection, scope: Scope, uuid: str) -> list[Instance]:
-    """Read the instance of this uuid; empty where the scope has none."""
+    """Read the instance of this uuid, which may be an alias of the caller; empty where the scope has none."""
+    uuid = _uuid_here(tx, scope, uuid)
     statement = sa.select(t.instances).where(COLUMNS.uuid == uuid, *_in_scope(scope))
     return [instances.from_row(row) for row in tx.execute(statement)]
 
 
 @dataclass(frozen=True)
 class Page:
-    """Query of one page; "" leaves a filter out."""
+    """Query of one page; "" leaves a filter out, and so does a `changed_since` of 0."""
 
     scope: Scope
     reservation_id: str
     status: str
+    flavor_id: str
+    changed_since: float
     name: str
     marker: str
     limit: int
 
 
 def page(tx: Connection, wanted: Page) -> list[Instance]:
-    """Read a page of instances, newest first, after the marker; deleted ones only for that status.
+    """Read a page of instances, newest first, after the marker.
+
+    Deleted ones are in it only for that status, or with `changed_since`.
 
     Raises LookupError for a marker that names no instance of the scope.
     """
@@ -78,9 +93,13 @@ def page(tx: Connection, wanted: Page) -> list[Instance]:
     if wanted.name:
         conditions.append(COLUMNS.name.contains(wanted.name, autoescape=True))
     if wanted.status:
-        conditions.append(COLUMNS.status == wanted.status)
-    else:
+        conditions.append(_shows(Status(wanted.status)))
+    elif not wanted.changed_since:
         conditions.append(COLUMNS.status != InstanceStatus.DELETED.value)
+    if wanted.flavor_id:
+        conditions.append(COLUMNS.flavor_id == wanted.flavor_id)
+    if wanted.changed_since:
+        conditions.append(COLUMNS.updated_at >= wanted.changed_since)
     if wanted.marker:
         conditions.append(_after(tx, wanted))
     statement = (
@@ -92,8 +111,34 @@ def page(tx: Connection, wanted: Page) -> list[Instance]:
     return [instances.from_row(row) for row in tx.execute(statement)]
 
 
+def _shows(status: Status) -> sa.ColumnElement[bool]:
+    """Make the condition that an instance shows this status (`model.desired_state.shown_status`)."""
+    if status not in _POWERS:
+        return COLUMNS.status == status.value
+    state = t.instance_states.c
+    is_running = state.observed_power == Power.RUNNING.value
+    is_rebooting = sa.and_(is_running, state.rebooted_by > state.observed_generation)
+    match status:
+        case Status.ACTIVE:
+            such = sa.or_(sa.not_(is_running), is_rebooting)
+        case Status.REBOOT | Status.HARD_REBOOT:
+            kind = RebootType.HARD if status is Status.HARD_REBOOT else RebootType.SOFT
+            such = sa.and_(is_rebooting, state.reboot_type == kind.value)
+        case _:
+            such = state.observed_power == _POWERS[status].value
+    found = sa.select(state.uuid).where(state.uuid == COLUMNS.uuid, such).exists()
+    is_active = COLUMNS.status == InstanceStatus.ACTIVE.value
+    return sa.and_(is_active, sa.not_(found) if status is Status.ACTIVE else found)
+
+
+_POWERS = {status: power for power, status in STATUS_OF_POWER.items()} | dict.fromkeys(
+    (Status.REBOOT, Status.HARD_REBOOT), Power.RUNNING
+)
+"""The power in each status of an instance that is stored as ACTIVE."""
+
+
 def _after(tx: Connection, wanted: Page) -> sa.ColumnElement[bool]:
-    marker = wanted.marker
+    marker = _uuid_here(tx, wanted.scope, wanted.marker)
     found = sa.select(COLUMNS.created_at).where(COLUMNS.uuid == marker, *_in_scope(wanted.scope))
     created_at = tx.execute(found).scalar()
     if created_at is None:

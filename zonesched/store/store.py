@@ -15,7 +15,9 @@ from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
+from zonesched import turns
 from zonesched.conf.private_files import refuse_if_shared
+from zonesched.conf.remote_services import with_checked_names
 from zonesched.errors import ConfigError, DatabaseFull
 from zonesched.store.group_commit import GroupCommit
 from zonesched.store.prepared import run_text
@@ -64,7 +66,7 @@ class Store:
         Raises ConfigError for an invalid URL or a folder that cannot be made. Does not connect yet.
         """
         try:
-            return cls(_engine(sa.make_url(database_url)))
+            return cls(_engine(sa.make_url(with_checked_names(database_url))))
         except (ArgumentError, ImportError, ValueError):
             # The URL may hold a password: it is not shown.
             raise ConfigError(
@@ -74,6 +76,13 @@ class Store:
 
     def read(self, fn: Callable[[Connection], T]) -> T:
         """Return the result of `fn` in one consistent snapshot."""
+        if self._is_sqlite:
+            return self._read(fn)
+        # A wait for the server needs no processor of this process.
+        with turns.waiting():
+            return self._read(fn)
+
+    def _read(self, fn: Callable[[Connection], T]) -> T:
         with self.engine.connect() as connection:
             # SQLite's own transactions are snapshots; PostgreSQL's are only from this level on.
             level = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
@@ -88,6 +97,11 @@ class Store:
         A transaction that conflicted with another one (unique key, deadlock, serialization) is run again.
         Raises DatabaseFull, and StoreError where the database fails otherwise.
         """
+        # A wait for the disk or for other writers needs no processor.
+        with turns.waiting():
+            return self._write(fn)
+
+    def _write(self, fn: Callable[[Connection], T]) -> T:
         for _ in range(RERUNS):
             try:
                 return self._write_once(fn)

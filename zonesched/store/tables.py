@@ -14,35 +14,30 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
-    MetaData,
     String,
     Table,
     Text,
     UniqueConstraint,
     false,
     text,
+    true,
 )
 
-metadata = MetaData(
-    naming_convention={
-        "pk": "pk_%(table_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_name)s",
-        "ix": "ix_%(table_name)s_%(column_0_name)s",
-    }
-)
+from zonesched.store import state_tables
+from zonesched.store.metadata import NAME, UUID, metadata
 
-UUID = String(36)
-NAME = String(255)
+instance_actions = state_tables.instance_actions
+instance_locks = state_tables.instance_locks
+instance_states = state_tables.instance_states
 
 # Quota overrides of projects and parents.
-own_limits = Table(
-    "own_limits",
+quota_overrides = Table(
+    "quota_overrides",
     metadata,
     # A project's id, or the id of a parent's user; the names of their quotas differ.
     Column("subject", NAME, primary_key=True),
     Column("name", String(64), primary_key=True),
-    Column("most", BigInteger, nullable=False),
+    Column("hard_limit", BigInteger, nullable=False),
 )
 
 identity = Table(
@@ -50,7 +45,7 @@ identity = Table(
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("zone_uuid", UUID, nullable=False),
-    Column("host_id_secret", String(64), nullable=False),
+    Column("host_id_secret", Text, nullable=False),
 )
 
 counters = Table(
@@ -90,6 +85,18 @@ flavors = Table(
     Column("ram_mb", Integer, nullable=False),
     Column("disk_gb", Integer, nullable=False),
     Column("extra_specs", Text, nullable=False),
+    Column("ephemeral_gb", Integer, nullable=False, server_default="0"),
+    Column("swap_mb", Integer, nullable=False, server_default="0"),
+    Column("is_public", Boolean, nullable=False, server_default=true()),
+    Column("description", Text, nullable=False, server_default=""),
+)
+
+# Projects that may use a flavor that is not public.
+flavor_projects = Table(
+    "flavor_projects",
+    metadata,
+    Column("flavor_id", NAME, primary_key=True),
+    Column("project_id", NAME, primary_key=True),
 )
 
 images = Table(
@@ -98,6 +105,19 @@ images = Table(
     Column("id", NAME, primary_key=True),
     Column("name", NAME, nullable=False),
     Column("properties", Text, nullable=False),
+    Column("min_disk_gb", Integer, nullable=False, server_default="0"),
+    Column("min_ram_mb", Integer, nullable=False, server_default="0"),
+    Column("created_at", Float, nullable=False, server_default="0"),
+)
+
+keypairs = Table(
+    "keypairs",
+    metadata,
+    Column("user_id", NAME, primary_key=True),
+    Column("name", NAME, primary_key=True),
+    Column("public_key", Text, nullable=False),
+    Column("fingerprint", String(64), nullable=False),
+    Column("created_at", Float, nullable=False),
 )
 
 server_groups = Table(
@@ -239,7 +259,7 @@ reservations = Table(
     Column("lease_expires_at", Float, nullable=False),
     Column("next_work_at", Float, nullable=False),
     # The number of wake-ups, so that a worker notices one during its work.
-    Column("pokes", Integer, nullable=False),
+    Column("wakes", Integer, nullable=False),
     Column("created_at", Float, nullable=False),
     # When the boot was last settled; 0 before.
     Column("settled_at", Float, nullable=False),
@@ -257,7 +277,7 @@ instances = Table(
     Column("reservation_id", UUID, nullable=False),
     Column("position", Integer, nullable=False),
     Column("name", NAME, nullable=False),
-    Column("kept", Text, nullable=False),
+    Column("passthrough", Text, nullable=False),
     # The host table counts instances by flavor, image properties and server group ("" for none).
     Column("flavor_id", NAME, nullable=False),
     Column("image_key", Text, nullable=False),
@@ -270,7 +290,8 @@ instances = Table(
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
     Column("changed_seq", BigInteger, nullable=False),
-    Index("ix_instances_changes", "caller_id", "changed_seq"),
+    # The status is rewritten with the number anyway: a parent's living instances are counted from here.
+    Index("ix_instances_changes", "caller_id", "changed_seq", "status"),
     Index("ix_instances_status", "status", "updated_at"),
     Index("ix_instances_listing", "caller_id", "project_id", "created_at", "uuid"),
     # As long as the listing's index: else SQLite would walk the whole project to list one reservation.
@@ -309,7 +330,7 @@ placements = Table(
     Column("is_fetched", Boolean, nullable=False, server_default=false()),
     Index("ix_placements_host", "host_id", "state"),
     Index("ix_placements_reservation", "reservation_id", "caller_id"),
-    Index("ix_placements_state", "state", "next_call_at"),
+    Index("ix_placements_state", "state", "next_call_at", "caller_id"),
 )
 
 # The place of an affinity group: one of host_id and child_id.
@@ -334,4 +355,35 @@ inbound_builds = Table(
     # Entries not tried yet, opened, in order.
     Column("rest", Text, nullable=False),
     Column("retained_until", Float, nullable=False),
+    # Partial: a build with a placement costs nothing.
+    Index(
+        "ix_inbound_builds_tombstones",
+        "caller_id",
+        "retained_until",
+        sqlite_where=text("number = 0"),
+        postgresql_where=text("number = 0"),
+    ),
+)
+IS_TOMBSTONE = text("inbound_builds.number = 0")
+"""Condition of the partial index, without a parameter: else SQLite would not use it."""
+
+# The capacity that parents took with holds that they did not confirm.
+idle_holds = Table(
+    "idle_holds",
+    metadata,
+    Column("caller_id", UUID, primary_key=True),
+    # One is the whole capacity of the zone for a second.
+    Column("zone_seconds", Float, nullable=False),
+    Column("updated_at", Float, nullable=False),
+)
+
+# The uuid that a parent gave an instance, where another caller's instance has it here.
+aliases = Table(
+    "aliases",
+    metadata,
+    Column("caller_id", UUID, primary_key=True),
+    Column("uuid", UUID, primary_key=True),
+    Column(
+        "instance_uuid", UUID, ForeignKey("instances.uuid", ondelete="CASCADE"), nullable=False, unique=True
+    ),
 )

@@ -5,12 +5,22 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.placement import LIVING_STATUSES
+from zonesched.model.placement import LIVING_STATUSES, UNCONFIRMED
 from zonesched.store import tables as t
-from zonesched.store.prepared import is_in
+from zonesched.store.prepared import Prepared, is_in
 from zonesched.store.reservations import ReservationState
 
 _instance, _reservation = t.instances.c, t.reservations.c
+_HOLDS = Prepared(
+    sa.select(sa.func.count().label("number"))
+    .select_from(t.placements)
+    .where(t.placements.c.caller_id == sa.bindparam("caller"), is_in(t.placements.c.state, UNCONFIRMED))
+)
+_TOMBSTONES = Prepared(
+    sa.select(sa.func.count().label("number"))
+    .select_from(t.inbound_builds)
+    .where(t.inbound_builds.c.caller_id == sa.bindparam("caller"), t.IS_TOMBSTONE)
+)
 
 
 def instances(tx: Connection, caller_id: str, project_id: str | None = None) -> int:
@@ -24,6 +34,16 @@ def instances(tx: Connection, caller_id: str, project_id: str | None = None) -> 
     if project_id is not None:
         statement = statement.where(_instance.project_id == project_id)
     return int(tx.execute(statement).scalar_one())
+
+
+def holds(tx: Connection, caller_id: str) -> int:
+    """Count the placements of a parent that were not confirmed and have not ended."""
+    return int(_HOLDS.first(tx, caller=caller_id).number)
+
+
+def tombstones(tx: Connection, caller_id: str) -> int:
+    """Count the attempts of a parent that ended before they had a placement."""
+    return int(_TOMBSTONES.first(tx, caller=caller_id).number)
 
 
 def open_boots(tx: Connection, zone_uuid: str, project_id: str | None = None) -> int:

@@ -31,7 +31,7 @@ class _SoftGroupWeigher(BuiltInWeigher):
 class ServerGroupSoftAffinityWeigher(_SoftGroupWeigher):
     """Prefers hosts with more members of the request's server group, if its policy is soft-affinity.
 
-    Raw value: the group's living instances on the host, this request's own placed ones included; nothing for
+    Raw value: the number of the group's living instances on the host, including those of this request; 0 for
     other requests. The scale is 0 to 1 whatever the hosts: one member is worth one multiplier, two are worth
     two. Multiplier: option `soft_affinity_weight_multiplier` (1.0), or the aggregate metadata of that name;
     a negative one is refused.
@@ -49,8 +49,8 @@ class ServerGroupSoftAffinityWeigher(_SoftGroupWeigher):
 class ServerGroupSoftAntiAffinityWeigher(_SoftGroupWeigher):
     """Prefers hosts with fewer members of the request's server group, if its policy is soft-anti-affinity.
 
-    Raw value: minus the group's living instances on the host, this request's own placed ones included;
-    nothing for other requests. The scale is -1 to 0 whatever the hosts: each member costs one multiplier.
+    Raw value: minus the number of the group's living instances on the host, including those of this request;
+    0 for other requests. The scale is -1 to 0 whatever the hosts: each member costs one multiplier.
     Multiplier: option `soft_anti_affinity_weight_multiplier` (1.0), or the aggregate metadata of that
     name; a negative one is refused.
 

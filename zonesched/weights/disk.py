@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from zonesched.model.arrays import Floats
-from zonesched.model.host_state import MB_PER_GB, HostState
+from zonesched.model.host_state import HostState
 from zonesched.model.host_view import HostView
-from zonesched.model.request_spec import DISK_GB, RequestSpec
+from zonesched.model.request_spec import DISK_GB, MB_PER_GB, RequestSpec
 from zonesched.weights.built_in import BuiltInWeigher
 
 

@@ -18,10 +18,10 @@ from zonesched.weights.built_in import BuiltInWeigher
 class ImagePropertiesWeigher(BuiltInWeigher):
     """Prefers hosts whose instances have images like the request's, or with a negative multiplier unlike it.
 
-    Raw value: over the living instances there, this request's own placed ones included, the number of
-    properties of the request's image that their image has with the same text. Option
-    `image_props_weight_setting`, a list of name=ratio, lets each property count its ratio and all that
-    are not named nothing. The scale is 0 to 1 whatever the hosts: one match is worth one multiplier.
+    Raw value: the number of image properties that the living instances on the host, including those of this
+    request, have in common with the request's image, summed over the instances. With the option
+    `image_props_weight_setting`, a list of name=ratio, each property counts its ratio, and others do not
+    count. The scale is always 0 to 1: one property in common is worth one multiplier.
     Multiplier: option `image_props_weight_multiplier` (0.0: does nothing), or the aggregate metadata of
     that name.
 

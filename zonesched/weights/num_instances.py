@@ -12,7 +12,7 @@ from zonesched.weights.built_in import BuiltInWeigher
 class NumInstancesWeigher(BuiltInWeigher):
     """Prefers hosts with more instances (positive multiplier) or with fewer (negative), whatever their size.
 
-    Raw value: `num_instances`, the living instances there, this request's own placed ones included.
+    Raw value: `num_instances`, the number of living instances on the host, including those of this request.
     Multiplier: option `num_instances_weight_multiplier` (0.0: does nothing), or the aggregate metadata of
     that name.
 

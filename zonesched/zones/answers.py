@@ -13,7 +13,9 @@ from typing import Any, TypeVar
 
 from zonesched.errors import ChildUnreachable
 from zonesched.model.build_plan import MAX_TIE, MAX_WEIGHT, FunnelStep, Refusal, Why
+from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken
 from zonesched.model.inconsistency import ReportedAudit, ReportedInconsistency
+from zonesched.model.observed_state import Observed, Power
 from zonesched.model.placement import Attempt, BuildAnswer, BuildState, InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.scheduler.scale import Range
@@ -26,6 +28,7 @@ MAX_HOLD_S = 3600.0
 MAX_EXPIRY_S = 3600.0
 MAX_COUNT = 10**9
 MAX_ATTEMPT = 2**31 - 1
+MAX_GENERATION = 2**31 - 2
 MAX_CHANGES = 10_000
 MAX_INFO_ITEMS = 10_000
 MAX_CAPABILITIES = 256
@@ -63,6 +66,23 @@ def read_builds(body: bytes, attempts: Sequence[Attempt]) -> list[BuildAnswer]:
         if by_key.keys() != {(a.uuid, a.attempt) for a in attempts}:
             raise Invalid
         return [by_key[a.uuid, a.attempt] for a in attempts]
+
+    return _read(body, read)
+
+
+def read_desired(body: bytes, told: Sequence[DesiredOf]) -> list[DesiredAnswer]:
+    """Parse the answer to POST /servers/desired: one for each attempt, of no earlier generation than told."""
+
+    def read(answer: Unverified) -> list[DesiredAnswer]:
+        found = [_desired_answer(item) for item in answer.objects("servers", len(told))]
+        by_key = {one.key: one for one in found}
+        if by_key.keys() != {one.key for one in told}:
+            raise Invalid
+        answers = [by_key[one.key] for one in told]
+        pairs = zip(told, answers, strict=True)
+        if any(a.taken is Taken.STORED and a.generation < one.desired.generation for one, a in pairs):
+            raise Invalid
+        return answers
 
     return _read(body, read)
 
@@ -236,10 +256,30 @@ def _change(uuid: str, item: Unverified) -> InstanceChange:
         status=_member(InstanceStatus, item.text("status", _NAME)),
         state=_member(BuildState, item.text("state", _CODE)),
         reason=item.text("reason", _REASON, default=""),
+        observed=_observed(item.object("observed")) if item.has("observed") else None,
     )
 
 
-E = TypeVar("E", BuildState, InstanceStatus)
+def _observed(item: Unverified) -> Observed:
+    return Observed(
+        generation=item.whole("generation", 0, MAX_GENERATION),
+        power=_member(Power, item.text("power", _CODE)),
+        reason=item.text("reason", _REASON, default=""),
+    )
+
+
+def _desired_answer(item: Unverified) -> DesiredAnswer:
+    taken = _member(Taken, item.text("state", _CODE))
+    if taken is Taken.UNSUPPORTED:
+        raise Invalid
+    is_stored = taken is Taken.STORED
+    generation = item.whole("generation", 1, MAX_GENERATION) if is_stored else 0
+    reboots = item.whole("reboots", 0, MAX_GENERATION) if is_stored else 0
+    uuid, attempt = item.text("uuid", _UUID), item.whole("attempt", 0, MAX_ATTEMPT)
+    return DesiredAnswer(uuid, attempt, taken, generation, reboots)
+
+
+E = TypeVar("E", BuildState, InstanceStatus, Power, Taken)
 
 
 def _member(kind: type[E], text: str) -> E:

@@ -8,7 +8,7 @@ goes into an error.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -17,16 +17,20 @@ import orjson
 from zonesched import tracing
 from zonesched.errors import BlobRefused, ChildBusy, ChildRefused, ChildUnreachable, Kind, ZoneBusy
 from zonesched.model.caller import Role
+from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken
 from zonesched.model.inconsistency import ReportedAudit
 from zonesched.model.placement import Attempt, Build, BuildAnswer, BuildState, InstanceChange
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_to_wire
+from zonesched.model.work_deadline import always
 from zonesched.seal.entry_form import MAX_BLOB_BYTES
 from zonesched.seams import Clock
 from zonesched.zones import answer_bounds, answers
 from zonesched.zones.answer_bounds import AnswerBound
 from zonesched.zones.child import Changes, Child, ChildInfo, ChildOffer
 from zonesched.zones.transport import Call, Reply, Transport
+
+Take = Callable[[int, float], None]
 
 ANSWER_BYTES = 64 * 2**20
 _VERSION = 1
@@ -44,6 +48,9 @@ ROLE_HEADER = "X-Zonesched-Role"
 class ChildClient:
     """Calls to one child. None of them lasts beyond `ends_at`, in the clock's monotonic seconds.
 
+    A call ends with child_timeout soon after `is_wanted` has become false. `take` finds room for each answer
+    (`zones.transport.Call`).
+
     `answer_bytes` is the largest answer that is read to any call, `blob_bytes` the largest sealed entry that
     is taken; with the question they bound each answer.
     """
@@ -57,6 +64,8 @@ class ChildClient:
         answer_bytes: int = ANSWER_BYTES,
         blob_bytes: int = MAX_BLOB_BYTES,
         ends_at: float = float("inf"),
+        is_wanted: Callable[[], bool] = always,
+        take: Take = lambda size, timeout_s: None,
     ) -> None:
         self.child = child
         self._transport = transport
@@ -64,6 +73,8 @@ class ChildClient:
         self._answer_bytes = answer_bytes
         self._blob_bytes = blob_bytes
         self._ends_at = ends_at
+        self._is_wanted = is_wanted
+        self._take = take
         credentials = f"{child.username}:{child.password}".encode()
         self._headers = {
             "Authorization": "Basic " + base64.b64encode(credentials).decode("ascii"),
@@ -71,8 +82,13 @@ class ChildClient:
             ROLE_HEADER: Role.PARENT.value,
         }
 
-    def within(self, ends_at: float) -> ChildClient:
-        """Return this client for calls that end by then."""
+    def within(
+        self,
+        ends_at: float,
+        is_wanted: Callable[[], bool] = always,
+        take: Take = lambda size, timeout_s: None,
+    ) -> ChildClient:
+        """Return this client for calls that end by then, and once `is_wanted` is false."""
         return ChildClient(
             self.child,
             self._transport,
@@ -80,6 +96,8 @@ class ChildClient:
             answer_bytes=self._answer_bytes,
             blob_bytes=self._blob_bytes,
             ends_at=ends_at,
+            is_wanted=is_wanted,
+            take=take,
         )
 
     def info(self, timeout_s: float) -> ChildInfo:
@@ -125,6 +143,28 @@ class ChildClient:
     def cancel(self, reservation_id: str, attempts: Sequence[Attempt], timeout_s: float) -> list[BuildAnswer]:
         """Release held places; one answer per attempt, in their order."""
         return self._settle("cancel", reservation_id, attempts, timeout_s)
+
+    def tell_desired(self, told: Sequence[DesiredOf], timeout_s: float) -> list[DesiredAnswer]:
+        """Tell the child desired states; one answer each, in their order.
+
+        A child of a version without this call answers UNSUPPORTED for all.
+        """
+        servers = [
+            {
+                "uuid": one.uuid,
+                "attempt": one.attempt,
+                "generation": one.desired.generation,
+                "power": one.desired.power.value,
+                "reboots": one.desired.reboots,
+                "reboot_type": one.desired.reboot_type.value,
+            }
+            for one in told
+        ]
+        bound = answer_bounds.of_builds(len(told))
+        reply = self._send("POST", "/servers/desired", timeout_s, bound, {"servers": servers})
+        if reply.status in (404, 405) and answers.error_code(reply.body) in ("url_unknown", "method_unknown"):
+            return [DesiredAnswer(one.uuid, one.attempt, Taken.UNSUPPORTED) for one in told]
+        return answers.read_desired(_expect(reply, 200), told)
 
     def delete_server(self, uuid: str, timeout_s: float) -> bool:
         """Delete an instance; false if the child has none of this uuid, or no more."""
@@ -185,7 +225,7 @@ class ChildClient:
         content = b"" if body is None else orjson.dumps(body)
         request_id = tracing.current().request_id
         headers = {**self._headers, tracing.HEADER: request_id} if request_id else self._headers
-        call = Call(method, self.child.api_url + path, headers, content)
+        call = Call(method, self.child.api_url + path, headers, content, self._is_wanted, self._take)
         reply = self._transport.send(call, left_s, min(bound.max_bytes, self._answer_bytes))
         if not bound.fits(reply.body):
             raise ChildUnreachable(

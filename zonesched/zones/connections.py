@@ -20,6 +20,7 @@ from requests.adapters import DEFAULT_CA_BUNDLE_PATH, BaseAdapter
 from requests.structures import CaseInsensitiveDict
 
 from zonesched.errors import ConfigError
+from zonesched.model.work_deadline import always
 from zonesched.seams import Clock
 from zonesched.zones.address import AddressGuard, Endpoint, split_call_url
 from zonesched.zones.deadline_socket import Deadline, DeadlineSocket, DeadlineTlsSocket, connect, secure
@@ -27,6 +28,15 @@ from zonesched.zones.resolver import Resolver
 
 MAX_IDLE = 8
 """Maximum of idle connections to one endpoint."""
+
+MAX_INTERIM = 8
+"""Maximum of interim answers (100 Continue) before the answer itself; no request asks for any."""
+
+
+class PreparedCall(requests.PreparedRequest):
+    """A request whose exchange ends soon after `is_wanted` has become false."""
+
+    is_wanted: Callable[[], bool] = staticmethod(always)
 
 
 class CheckedAdapter(BaseAdapter):
@@ -55,7 +65,8 @@ class CheckedAdapter(BaseAdapter):
         `timeout` is a number of seconds; `verify`, `cert` and `proxies` are not looked at. Raises
         AddressRefused, OSError and http.client.HTTPException.
         """
-        deadline = Deadline(self._clock, timeout)
+        is_wanted = request.is_wanted if isinstance(request, PreparedCall) else always
+        deadline = Deadline(self._clock, timeout, is_wanted)
         endpoint, path = split_call_url(str(request.url))
         kept = self._take(endpoint)
         if kept is not None:
@@ -116,6 +127,18 @@ class CheckedAdapter(BaseAdapter):
         channel.close()
 
 
+class _Answer(http.client.HTTPResponse):
+    """An answer behind a few interim ones at most: a child may not keep a thread busy with more."""
+
+    _statuses = 0
+
+    def _read_status(self) -> Any:
+        self._statuses += 1
+        if self._statuses > MAX_INTERIM + 1:
+            raise http.client.HTTPException("more interim answers than a child may send")
+        return super()._read_status()  # type: ignore[misc]
+
+
 class _Channel:
     """One open connection to an endpoint."""
 
@@ -123,6 +146,7 @@ class _Channel:
         self.endpoint = endpoint
         self.sock = sock
         self._http = http.client.HTTPConnection(endpoint.host, endpoint.port)
+        self._http.response_class = _Answer
         self._http.default_port = 443 if endpoint.scheme == "https" else 80
         self._http.auto_open = 0
         self._http.sock = sock

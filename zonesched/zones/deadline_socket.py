@@ -1,30 +1,37 @@
 """Sockets with a deadline for the whole exchange, however slowly the peer sends.
 
-A socket's own timeout starts anew with each byte. These set it, before each operation, to what is left of
-their deadline, so that the whole exchange ends by then; TLS included.
+A socket's own timeout starts again with each byte. These sockets set it before each operation to the rest of
+their deadline, so that the whole exchange ends by then, TLS included. A wait for bytes also ends once nobody
+wants the answer any more.
 """
 
 from __future__ import annotations
 
+import math
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from zonesched.model.work_deadline import always
 from zonesched.seams import Clock
+
+LOOK_S = 0.25
+"""Pause between two looks whether an awaited answer is still wanted."""
 
 
 class Deadline:
-    """A point in monotonic time."""
+    """A point in monotonic time, or earlier: the moment from which `is_wanted` is false."""
 
-    def __init__(self, clock: Clock, timeout_s: float) -> None:
+    def __init__(self, clock: Clock, timeout_s: float, is_wanted: Callable[[], bool] = always) -> None:
         self._clock = clock
         self._ends_at = clock.monotonic() + timeout_s
+        self._is_wanted = is_wanted
 
     def left_s(self) -> float:
         """Return the seconds until then. Raises TimeoutError when it is past."""
         left_s = self._ends_at - self._clock.monotonic()
-        if left_s <= 0:
+        if left_s <= 0 or not self._is_wanted():
             raise TimeoutError("the time is over")
         return left_s
 
@@ -35,15 +42,21 @@ class _Limited:
     deadline: Deadline | None = None
     received = 0
 
-    def _limit(self) -> None:
+    def _limit(self, most_s: float = math.inf) -> None:
         if self.deadline is not None:
-            self.settimeout(self.deadline.left_s())  # type: ignore[attr-defined]
+            self.settimeout(min(self.deadline.left_s(), most_s))  # type: ignore[attr-defined]
 
     def recv_into(self, *args: Any, **kwargs: Any) -> int:
-        self._limit()
-        count: int = super().recv_into(*args, **kwargs)  # type: ignore[misc]
-        self.received += count
-        return count
+        while True:
+            self._limit(LOOK_S)
+            try:
+                count: int = super().recv_into(*args, **kwargs)  # type: ignore[misc]
+            except TimeoutError:
+                if self.deadline is None:
+                    raise
+                continue
+            self.received += count
+            return count
 
     def send(self, *args: Any, **kwargs: Any) -> int:
         self._limit()

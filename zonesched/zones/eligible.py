@@ -73,11 +73,11 @@ def why_ineligible(info: ChildInfo, spec: RequestSpec) -> str:
     """Return the code for which no host there could hold an instance, even if all were free; "" if one might.
 
     Only what is fixed counts. A child whose report is incomplete is always eligible: it may hold more than it
-    reports.
+    reports. So is one that has reported no hosts: its agents may have registered some since.
     """
     if info.uuid in spec.path:
         return "zone_passed_before"
-    if not info.complete:
+    if not (info.complete and info.capacities):
         return ""
     traits = spec.traits
     if spec.availability_zone and spec.availability_zone not in info.availability_zones:

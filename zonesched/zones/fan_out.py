@@ -1,8 +1,8 @@
 """Concurrent calls to several children, under one deadline.
 
-Each child has two bulkheads of the executor, four threads together. However slow the child is and however
-many callers wait for it, it ties up no more threads and costs no other child's offers. One of the four
-threads is for health polls, so that a load of boots never makes a healthy child look late.
+Each child has two bulkheads of the executor, four threads together. A slow child never uses more threads,
+however many callers wait for it, and never delays calls to other children. One of the four threads is for
+health polls, so that a load of boots never makes a healthy child look late.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 
 from zonesched import tracing
 from zonesched.errors import ChildUnreachable
+from zonesched.model.work_deadline import always
 from zonesched.seams import Bulkhead, Clock, Done, Executor, Failed, Late
 
 WORK_THREADS = 3
@@ -43,16 +44,22 @@ def health_bulkhead(child_id: str) -> Bulkhead:
 
 
 def fan_out(
-    executor: Executor, clock: Clock, questions: Sequence[Question[T]], timeout_s: float
+    executor: Executor,
+    clock: Clock,
+    questions: Sequence[Question[T]],
+    timeout_s: float,
+    is_wanted: Callable[[], bool] = always,
 ) -> list[Done[T] | Failed | Late]:
     """Return one outcome for each question, in their order, after at most `timeout_s`.
+
+    Return earlier once `is_wanted` is false.
 
     A failure is a ChildUnreachable, also where an unforeseen error met a child's answer.
     """
     ends_at = clock.monotonic() + timeout_s
     trace = tracing.current()
     calls = [(question.bulkhead, partial(_ask, question, ends_at, trace)) for question in questions]
-    return [_foreseen(outcome) for outcome in executor.gather(calls, timeout_s)]
+    return [_foreseen(outcome) for outcome in executor.gather(calls, timeout_s, is_wanted)]
 
 
 def _ask(question: Question[T], ends_at: float, trace: tracing.Trace) -> T:

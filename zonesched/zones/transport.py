@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import http.client
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,11 +15,13 @@ import requests
 from requests.adapters import BaseAdapter
 from requests.structures import CaseInsensitiveDict
 
+from zonesched import turns
 from zonesched.conf import Conf
 from zonesched.errors import ChildUnreachable
+from zonesched.model.work_deadline import always
 from zonesched.seams import Clock
 from zonesched.zones.address import AddressGuard, AddressRefused, parse_api_url
-from zonesched.zones.connections import CheckedAdapter
+from zonesched.zones.connections import CheckedAdapter, PreparedCall
 from zonesched.zones.resolver import Resolver, SystemResolver
 
 log = logging.getLogger(__name__)
@@ -29,12 +31,18 @@ _PIECE_BYTES = 2**20
 
 @dataclass(frozen=True)
 class Call:
-    """One request. `headers` may hold credentials; `body` is empty where there is none."""
+    """One request. `headers` may hold credentials; `body` is empty where there is none.
+
+    `is_wanted` tells whether somebody still waits for the answer. `take` is called with the size of the
+    answer and the seconds left, before it is read; it may wait, and raises ChildUnreachable.
+    """
 
     method: str
     url: str
     headers: Mapping[str, str]
     body: bytes = b""
+    is_wanted: Callable[[], bool] = always
+    take: Callable[[int, float], None] = lambda size, timeout_s: None
 
     def __repr__(self) -> str:
         return f"Call({self.method} {self.url})"
@@ -56,7 +64,8 @@ class Transport(Protocol):
         """Send the request and return the whole answer.
 
         `timeout_s` covers everything from looking up the name to the last byte; `max_bytes` is the largest
-        body that is read. Raises ChildUnreachable: child_timeout, child_unreachable, or child_invalid_answer
+        body that is read. Raises ChildUnreachable: child_timeout, also for an answer that is no longer
+        wanted, child_unreachable, or child_invalid_answer
         for an answer that is not HTTP, too large, compressed or a redirect.
         """
 
@@ -98,11 +107,14 @@ class HttpTransport:
         """Implementation of `Transport`."""
         ends_at = self._clock.monotonic() + timeout_s
         try:
-            response = self._adapter.send(_prepared(call), stream=True, timeout=timeout_s)
-            try:
-                return _read(response, max_bytes)
-            finally:
-                response.close()
+            with turns.waiting():
+                response = self._adapter.send(_prepared(call), stream=True, timeout=timeout_s)
+                try:
+                    size = _size(response, max_bytes)
+                    call.take(size, ends_at - self._clock.monotonic())
+                    return _read(response, max_bytes)
+                finally:
+                    response.close()
         except (TimeoutError, requests.Timeout):
             raise _late() from None
         except AddressRefused as refused:
@@ -129,12 +141,21 @@ class HttpTransport:
 
 def _prepared(call: Call) -> requests.PreparedRequest:
     """Prepare the request by hand: `Request.prepare` takes a third of a call, and normalises the URL."""
-    request = requests.PreparedRequest()
+    request = PreparedCall()
+    request.is_wanted = call.is_wanted
     request.method = call.method
     request.url = call.url
     request.headers = CaseInsensitiveDict(call.headers)
     request.body = call.body or None
     return request
+
+
+def _size(response: requests.Response, max_bytes: int) -> int:
+    """Return the size of the body by the head, the largest one that is read if the head does not tell."""
+    declared = response.headers.get("Content-Length", "")
+    if "Transfer-Encoding" in response.headers or not (declared.isascii() and declared.isdigit()):
+        return max_bytes
+    return min(int(declared[:20]), max_bytes)
 
 
 def _read(response: requests.Response, max_bytes: int) -> Reply:

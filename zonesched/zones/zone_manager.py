@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
@@ -15,9 +16,11 @@ from typing import Protocol, TypeVar
 from zonesched.conf import Conf
 from zonesched.errors import ChildBusy, ChildUnreachable
 from zonesched.model.request_spec import RequestSpec
+from zonesched.model.work_deadline import always
 from zonesched.scheduler.scale import Range, merge_ranges
 from zonesched.seal.entry_form import MIN_BLOB_BYTES, largest_child_blob
 from zonesched.seams import Clock, Done, Executor, Failed, Late
+from zonesched.zones.answer_room import AnswerHand, AnswerRoom
 from zonesched.zones.child import Child, ChildInfo, ChildOffer, Ready
 from zonesched.zones.client import ANSWER_BYTES, ChildClient
 from zonesched.zones.edge_metrics import EdgeMetrics
@@ -95,6 +98,7 @@ class ZoneManager:
         self._has_polled = False
         self._rereads = 0
         self._newest_reread = 0
+        self._room = AnswerRoom(lambda: len(self._known))
         self.edges = EdgeMetrics(self._ages_s)
 
     @classmethod
@@ -192,13 +196,30 @@ class ZoneManager:
         return eligible(self.snapshot(), spec, self._clock.monotonic())
 
     def ask(
-        self, children: Sequence[Child], question: Callable[[ChildClient], T], timeout_s: float
+        self,
+        children: Sequence[Child],
+        question: Callable[[ChildClient], T],
+        timeout_s: float,
+        is_wanted: Callable[[], bool] = always,
+        hand: AnswerHand | None = None,
     ) -> list[Done[T] | Failed | Late]:
-        """Ask all of them the same, concurrently; one outcome each, in order, after at most `timeout_s`."""
-        return self.call([(child.id, question) for child in children], timeout_s)
+        """Ask all of them the same, concurrently; one outcome each, in order, after at most `timeout_s`.
+
+        Once `is_wanted` is false the calls end, and what has no outcome is Late. The answers count as in hand
+        until `hand` is closed; without one until each is parsed.
+        """
+        return self.call([(child.id, question) for child in children], timeout_s, is_wanted, hand)
+
+    def hand(self, caller_id: str) -> AbstractContextManager[AnswerHand]:
+        """Hold answers for a caller, "" for the zone itself, until the block ends."""
+        return self._room.hand(caller_id)
 
     def call(
-        self, calls: Sequence[tuple[str, Callable[[ChildClient], T]]], timeout_s: float
+        self,
+        calls: Sequence[tuple[str, Callable[[ChildClient], T]]],
+        timeout_s: float,
+        is_wanted: Callable[[], bool] = always,
+        hand: AnswerHand | None = None,
     ) -> list[Done[T] | Failed | Late]:
         """Call children by their ids, concurrently, as `ask` does; several calls may go to one child.
 
@@ -209,7 +230,9 @@ class ZoneManager:
             known = self._known.get(child_id)
             started_at = self._clock.monotonic()
             try:
-                return call(self.client(child_id).within(ends_at))
+                with nullcontext(hand) if hand else self.hand("") as in_hand:
+                    take = partial(self._room.take, in_hand, child_id)
+                    return call(self.client(child_id).within(ends_at, is_wanted, take))
             finally:
                 if known is not None:
                     self.edges.took(known.child.name, "work", self._clock.monotonic() - started_at)
@@ -217,7 +240,7 @@ class ZoneManager:
         questions = [
             Question(work_bulkhead(child_id), partial(asked_by, child_id, call)) for child_id, call in calls
         ]
-        outcomes = fan_out(self._executor, self._clock, questions, timeout_s)
+        outcomes = fan_out(self._executor, self._clock, questions, timeout_s, is_wanted)
         for (child_id, _), outcome in zip(calls, outcomes, strict=True):
             known = self._known.get(child_id)
             if known is not None:
@@ -290,7 +313,9 @@ class ZoneManager:
         def ask(ends_at: float) -> ChildInfo:
             started_at = self._clock.monotonic()
             try:
-                return _info(self._client(child), timeout_s, ends_at)
+                with self.hand("") as in_hand:
+                    take = partial(self._room.take, in_hand, child.id)
+                    return self._client(child).within(ends_at, take=take).info(timeout_s)
             finally:
                 self.edges.took(child.name, "poll", self._clock.monotonic() - started_at)
 
@@ -316,14 +341,13 @@ class ZoneManager:
                 return after_answer(known, info, self._clock.now(), rules, is_another=is_another)
             case Failed(ChildBusy(code=code, retry_after_s=pause_s)):
                 return after_busy(known, code, self._clock.monotonic() + pause_s)
+            case Failed(ChildUnreachable(code="child_answer_no_room" as code)):
+                # Other children's answers took the room: not a failure of this one.
+                return after_busy(known, code, self._clock.monotonic())
             case Failed(ChildUnreachable(code=code)):
                 return after_failure(known, code, rules)
             case _:
                 return after_failure(known, "child_timeout", rules)
-
-
-def _info(client: ChildClient, timeout_s: float, ends_at: float) -> ChildInfo:
-    return client.within(ends_at).info(timeout_s)
 
 
 def _carried_over(known: KnownChild | None, child: Child) -> KnownChild:

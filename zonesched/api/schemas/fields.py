@@ -39,11 +39,14 @@ UUID = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 ITEM_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$"
 FILTER_NAME = r"^[A-Za-z_][A-Za-z0-9_.]{0,254}$"
 
+KEYPAIR_NAME = r"^[A-Za-z0-9 ._@-]*$"
+
 FORMS: Mapping[str, str] = {
     CLASS_NAME: "must be a resource class such as VCPU or CUSTOM_GPU",
     PRINTABLE: "must have no control characters",
     UUID: "must be a uuid, in lower case and with hyphens",
     ITEM_ID: "must be 1 to 255 letters, digits and ._-, the first a letter or a digit",
+    KEYPAIR_NAME: "must have only letters, digits, spaces and ._@-",
     FILTER_NAME: "must be the name of a filter, or a dotted path",
 }
 """The words for each pattern, for messages."""
@@ -77,7 +80,13 @@ class Schema(BaseModel):
 
     @classmethod
     def _takes_any_key(cls) -> bool:
-        return cls.model_config.get("extra") == "allow"
+        return cls.model_config.get("extra") != "forbid"
+
+
+class LenientQuery(Schema):
+    """A query that may have unknown parameters: OpenStack Nova ignores them, and its clients send some."""
+
+    model_config = ConfigDict(extra="ignore")
 
 
 def refusal(code: str, message: str) -> PydanticCustomError:

@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
-from zonesched.api.schemas.fields import Amount, ExtraSpecs, ItemId, Name, Schema
+from zonesched.api.schemas.fields import (
+    MAX_INT,
+    Amount,
+    ExtraSpecs,
+    ItemId,
+    LenientQuery,
+    Name,
+    QueryInt,
+    Schema,
+    Text,
+    refusal,
+)
+from zonesched.model.catalog import CatalogFlavor
 from zonesched.model.request_spec import Flavor
+
+Description = Annotated[str, Field(max_length=65_535)]
+
+
+def _no_swap(value: Any) -> Any:
+    """Read an empty text as 0: OpenStack's clients send it for no swap."""
+    return 0 if value == "" else value
+
+
+def _is_public(value: Any) -> Any:
+    """Read OpenStack's spellings: `none` stands for public flavors and others."""
+    return value.lower() if isinstance(value, str) else value
+
+
+IsPublic = Annotated[
+    Literal["none", "true", "false", "1", "0"], BeforeValidator(_is_public, json_schema_input_type=str)
+]
 
 
 class NewFlavor(Schema):
-    """A size; `ram` in MB, `disk` in GB. OpenStack's other keys are accepted with their default only."""
+    """A size; `ram` and `swap` in MB, disks in GB. `rxtx_factor` is accepted with its default only."""
 
     name: Name
     vcpus: Amount
@@ -20,10 +49,11 @@ class NewFlavor(Schema):
     disk: Amount
     id: ItemId | Literal["auto"] | None = None
     extra_specs: ExtraSpecs = Field(default_factory=dict)
-    ephemeral: Literal[0] = Field(default=0, alias="OS-FLV-EXT-DATA:ephemeral")
-    swap: Literal[0] = 0
+    description: Description | None = None
+    ephemeral: Amount = Field(default=0, alias="OS-FLV-EXT-DATA:ephemeral")
+    swap: Annotated[Amount, BeforeValidator(_no_swap)] = 0
     rxtx_factor: Literal[1] | float = Field(default=1, ge=1, le=1)
-    is_public: Literal[True] = Field(default=True, alias="os-flavor-access:is_public")
+    is_public: bool = Field(default=True, alias="os-flavor-access:is_public")
 
 
 class FlavorBody(Schema):
@@ -31,17 +61,66 @@ class FlavorBody(Schema):
 
     flavor: NewFlavor
 
-    def to_flavor(self, new_id: str) -> Flavor:
-        """The flavor; `new_id` names it where the body does not."""
+    def to_flavor(self, new_id: str) -> CatalogFlavor:
+        """Return the flavor; `new_id` names it where the body does not."""
         asked = self.flavor
-        return Flavor(
+        flavor = Flavor(
             id=new_id if asked.id in (None, "auto") else str(asked.id),
             name=asked.name,
             vcpus=asked.vcpus,
             ram_mb=asked.ram,
             disk_gb=asked.disk,
             extra_specs=asked.extra_specs,
+            ephemeral_gb=asked.ephemeral,
+            swap_mb=asked.swap,
         )
+        return CatalogFlavor(flavor, asked.is_public, asked.description or "")
+
+
+class FlavorDescription(Schema):
+    """The one part of a flavor that may change; null removes it."""
+
+    description: Description | None
+
+
+class ChangeFlavorBody(Schema):
+    """A flavor's new description."""
+
+    flavor: FlavorDescription
+
+
+class Project(Schema):
+    """A project that is given access, or loses it."""
+
+    tenant: Name
+
+
+class FlavorActionBody(Schema):
+    """One of the two actions on the access to a flavor that is not public."""
+
+    add: Project | None = Field(default=None, alias="addTenantAccess")
+    remove: Project | None = Field(default=None, alias="removeTenantAccess")
+
+    @model_validator(mode="after")
+    def _one_action(self) -> FlavorActionBody:
+        if (self.add is None) is (self.remove is None):
+            raise refusal("invalid_value", "must have one of addTenantAccess and removeTenantAccess")
+        return self
+
+
+SortKey = Literal["name", "flavorid", "id", "memory_mb", "ram", "vcpus", "root_gb", "disk", "swap"]
+
+
+class FlavorsQuery(LenientQuery):
+    """Filters, order and page of a list of flavors; sizes are least sizes."""
+
+    is_public: IsPublic = "true"
+    min_ram: QueryInt = Field(default=0, ge=0, le=MAX_INT, alias="minRam")
+    min_disk: QueryInt = Field(default=0, ge=0, le=MAX_INT, alias="minDisk")
+    sort_key: SortKey = "name"
+    sort_dir: Literal["asc", "desc"] = "asc"
+    limit: QueryInt = Field(default=1000, ge=1, le=1000)
+    marker: Text = ""
 
 
 class ExtraSpecsBody(Schema):
@@ -50,3 +129,11 @@ class ExtraSpecsBody(Schema):
     body_limit: ClassVar[BodyLimit] = WITH_MAP
 
     extra_specs: ExtraSpecs
+
+
+class ExtraSpecBody(Schema):
+    """One extra spec: its key and value."""
+
+    model_config = ConfigDict(extra="allow")
+
+    __pydantic_extra__: dict[str, Text] = Field(init=False)

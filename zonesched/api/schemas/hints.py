@@ -74,7 +74,7 @@ class SchedulerHints(Schema):
     def policy(self) -> Policy:
         return Policy.AFFINITY if self.group_policy == "affinity" else Policy.EACH
 
-    def kept(self) -> Mapping[str, Any]:
+    def passthrough(self) -> Mapping[str, Any]:
         """Return the hints for filters: all but those with a field of their own in the request spec."""
         return self.model_dump(exclude_unset=True, exclude=_CONSUMED)
 

@@ -23,6 +23,7 @@ from zonesched.api.schemas.fields import (
     Uuid,
     ZoneText,
 )
+from zonesched.model.observed_state import Power
 from zonesched.model.views import AgentReport, AgentState, HostForm, InventoryForm
 
 Unit = Annotated[int, Field(ge=1, le=MAX_INT)]
@@ -80,12 +81,22 @@ class InstancesQuery(Schema):
 
 
 class ReportItem(Schema):
-    """One instance as the agent found it; `reason` is a stable code where the state is error."""
+    """One instance as the agent found it.
+
+    `generation` and `power`: the desired state that was applied last, and what is so, where active. `reason`:
+    a stable code where the state is error, or where it is active and not as that generation desires.
+    """
 
     uuid: Uuid
     attempt: Amount
     state: Literal["active", "error", "gone"]
     reason: ReasonCode = ""
+    generation: Amount = 0
+    power: Literal["running", "stopped", "paused", "suspended"] = "running"
+
+    def to_report(self) -> AgentReport:
+        state, power = AgentState(self.state), Power(self.power)
+        return AgentReport(self.uuid, self.attempt, state, self.reason, self.generation, power)
 
 
 class ReportsBody(Schema):
@@ -95,7 +106,7 @@ class ReportsBody(Schema):
     reports: Annotated[list[ReportItem], Field(max_length=MAX_AGENT_ITEMS), FirstFault]
 
     def to_reports(self) -> list[AgentReport]:
-        return [AgentReport(r.uuid, r.attempt, AgentState(r.state), r.reason) for r in self.reports]
+        return [item.to_report() for item in self.reports]
 
 
 class ExcessItem(Schema):

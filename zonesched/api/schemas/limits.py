@@ -7,9 +7,10 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from zonesched.api.schemas.fields import Amount, Schema, refusal
+from zonesched.api.schemas.fields import Amount, LenientQuery, Schema, Text, refusal
 
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Percent = Annotated[int, Field(ge=1, le=100)]
 
 
 class _QuotaOverrides(Schema):
@@ -35,7 +36,12 @@ class ParentLimits(_QuotaOverrides):
     """Quota overrides of one parent; null removes one, a field left out stays."""
 
     parent_instances: Amount | None = None
+    parent_holds: Positive | None = None
+    parent_holds_per_minute: Positive | None = None
+    parent_idle_percent: Percent | None = None
+    parent_tombstones: Positive | None = None
     parent_selects_per_minute: Positive | None = None
+    parent_selects_per_hour: Positive | None = None
     parent_entries_per_minute: Positive | None = None
 
 
@@ -45,3 +51,9 @@ class ProjectLimitsBody(Schema):
 
 class ParentLimitsBody(Schema):
     limits: ParentLimits
+
+
+class LimitsQuery(LenientQuery):
+    """Parameters that OpenStack's clients send, and that change nothing here."""
+
+    reserved: Text = ""

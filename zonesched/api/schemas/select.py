@@ -36,6 +36,8 @@ class FlavorOfSpec(Schema):
     vcpus: Amount
     ram: Amount
     disk: Amount
+    ephemeral: Amount = 0
+    swap: Amount = 0
     extra_specs: ExtraSpecs
 
 

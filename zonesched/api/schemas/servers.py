@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -12,6 +13,7 @@ from zonesched.api.schemas.body_limit import REQUEST, BodyLimit
 from zonesched.api.schemas.fields import (
     FilterName,
     InstanceCount,
+    LenientQuery,
     Name,
     QueryBool,
     QueryInt,
@@ -22,6 +24,7 @@ from zonesched.api.schemas.fields import (
     refusal,
 )
 from zonesched.api.schemas.hints import SchedulerHints
+from zonesched.api.schemas.server_details import MAX_TAGS, Tag
 from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.boot_form import BootForm
 from zonesched.model.own_zone import AS_CONFIGURED, ChosenFilters, EnabledFilters
@@ -58,10 +61,19 @@ def _networks(value: Any) -> Any:
     return value
 
 
-def _not_deleted(value: bool) -> bool:
-    if value:
-        raise refusal("invalid_value", "must be false; status=DELETED lists what was deleted")
-    return value
+def _moment(text: str) -> str:
+    if text:
+        _epoch_s(text)
+    return text
+
+
+def _epoch_s(text: str) -> float:
+    """Read a time in ISO 8601, in UTC where it names no zone, as epoch seconds."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise refusal("invalid_value", "must be a time such as 2026-01-01T00:00:00Z") from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _status(value: object) -> object:
@@ -83,9 +95,18 @@ class SecurityGroup(Schema):
     name: Name
 
 
+class LocalDisk(Schema):
+    """The disk that a server boots from, made of its image on its host; a zone has no volumes."""
+
+    boot_index: Literal[0] = 0
+    source_type: Literal["image"]
+    destination_type: Literal["local"] = "local"
+    uuid: Name
+    delete_on_termination: Literal[True] = True
+
+
 NetworkList = Annotated[list[Network], Field(max_length=64)]
 Networks = Annotated[Literal["auto", "none"] | NetworkList, BeforeValidator(_networks)]
-Tag = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[^,/\x00-\x1f]*$")]
 
 
 class Server(Schema):
@@ -97,6 +118,7 @@ class Server(Schema):
     min_count: InstanceCount = 1
     max_count: InstanceCount = 1
     return_reservation_id: bool = False
+    block_device_mapping_v2: list[LocalDisk] = Field(default_factory=list, max_length=1)
     availability_zone: ZoneText = ""
     metadata: TextMap = Field(default_factory=dict)
     networks: Networks = "auto"
@@ -105,7 +127,7 @@ class Server(Schema):
     security_groups: list[SecurityGroup] = Field(default_factory=list, max_length=64)
     config_drive: bool = False
     description: Text = ""
-    tags: list[Tag] = Field(default_factory=list, max_length=50)
+    tags: list[Tag] = Field(default_factory=list, max_length=MAX_TAGS)
 
     def security_group_names(self) -> list[str]:
         return [group.name for group in self.security_groups] or ["default"]
@@ -113,6 +135,14 @@ class Server(Schema):
     def counts(self) -> tuple[int, int]:
         """(min_count, max_count): 1 each, and max_count where only min_count is given, as in OpenStack."""
         return self.min_count, self.max_count if "max_count" in self.model_fields_set else self.min_count
+
+    def checked_image_ref(self) -> str:
+        """Return the image to boot from; raises BadRequest where the disk is of another image."""
+        disks = self.block_device_mapping_v2
+        if disks and self.image_ref and disks[0].uuid != self.image_ref:
+            field = "server.block_device_mapping_v2.0.uuid"
+            raise BadRequest(f"{field}: must be the image of server.imageRef.", field=field)
+        return disks[0].uuid if disks else self.image_ref
 
     def checked_counts(self) -> tuple[int, int]:
         """The counts; raises BadRequest for ones that contradict each other or the name's length."""
@@ -192,11 +222,11 @@ class CreateBody(Schema):
         return BootForm(
             name=server.name,
             flavor_ref=server.flavor_ref,
-            image_ref=server.image_ref,
+            image_ref=server.checked_image_ref(),
             num_instances=num_instances,
             min_count=min_count,
             availability_zone=server.availability_zone,
-            hints=hints.kept(),
+            hints=hints.passthrough(),
             hints_field=self._hints_field,
             group_ref=hints.group,
             policy=hints.policy(),
@@ -239,13 +269,27 @@ class BootBody(CreateBody):
 
 
 StatusName = Annotated[
-    Literal["BUILD", "ACTIVE", "ERROR", "DELETED", "UNKNOWN"],
+    Literal[
+        "BUILD",
+        "ACTIVE",
+        "SHUTOFF",
+        "PAUSED",
+        "SUSPENDED",
+        "REBOOT",
+        "HARD_REBOOT",
+        "ERROR",
+        "DELETED",
+        "UNKNOWN",
+    ],
     BeforeValidator(_status, json_schema_input_type=str),
 ]
 
 
-class ListQuery(Schema):
-    """The filters, page and scope of a list of instances."""
+Moment = Annotated[Text, AfterValidator(_moment)]
+
+
+class ListQuery(LenientQuery):
+    """The filters, page and scope of a list of instances; `deleted` lists what was deleted."""
 
     reservation_id: Text = ""
     status: StatusName | Literal[""] = ""
@@ -253,12 +297,16 @@ class ListQuery(Schema):
     limit: QueryInt = Field(default=1000, ge=1, le=1000)
     marker: Text = ""
     all_tenants: QueryBool = False
-    deleted: Annotated[QueryBool, AfterValidator(_not_deleted)] = False
+    deleted: QueryBool = False
+    flavor: Text = ""
+    changes_since: Moment = Field(default="", alias="changes-since")
 
     def to_query(self) -> ServerQuery:
         return ServerQuery(
             reservation_id=self.reservation_id,
-            status=self.status,
+            status=self.status or ("DELETED" if self.deleted else ""),
+            flavor_id=self.flavor,
+            changed_since=_epoch_s(self.changes_since) if self.changes_since else 0.0,
             name=self.name,
             limit=self.limit,
             marker=self.marker,

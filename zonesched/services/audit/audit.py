@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from zonesched.conf import Conf
 from zonesched.model.inconsistency import Inconsistency
+from zonesched.seams import Clock
 from zonesched.services.zone import Zone
 from zonesched.store import audit as rows
 from zonesched.store.audit import OverdueTimes
@@ -16,15 +18,15 @@ GRACE_S = 60.0
 
 def run(zone: Zone) -> Sequence[Inconsistency]:
     """Find all inconsistencies in this zone's own rows, in one snapshot; a sound zone has none."""
-    return zone.store.read(lambda tx: inconsistencies(zone, tx))
+    return zone.store.read(lambda tx: inconsistencies(zone.clock, zone.conf, zone.uuid, tx))
 
 
-def inconsistencies(zone: Zone, tx: Transaction) -> Sequence[Inconsistency]:
+def inconsistencies(clock: Clock, conf: Conf, zone_uuid: str, tx: Transaction) -> Sequence[Inconsistency]:
     """Variant of `audit` in an open transaction."""
-    now = zone.clock.now()
+    now = clock.now()
     times = OverdueTimes(
-        zone_uuid=zone.uuid,
-        holds_overdue_before=now - 2 * zone.conf.hold - GRACE_S,
+        zone_uuid=zone_uuid,
+        holds_overdue_before=now - 2 * conf.hold - GRACE_S,
         work_overdue_before=now - GRACE_S,
     )
     return rows.inconsistencies(tx, times)

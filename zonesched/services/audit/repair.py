@@ -1,12 +1,12 @@
 """The repair: one transaction corrects what the audit finds, and leaves what it cannot decide for certain.
 
 Each kind has one direction (docs/operate.md): claims win over sums, a placement where an instance may run
-over one where none does, the child's rows over ours about what runs there. An instance that may run is ended
-only if its owner has deleted it or has another one in its place. A boot in the hands of a worker is left to
-it.
+over one where none does, the child's rows over this zone's rows for instances there. An instance that may
+run is ended only if its owner has deleted it or has another one in its place. A boot that a worker has leased
+is left to that worker.
 
 The audit runs again within the transaction, so the repair corrects the rows as they are then; a second run
-finds what the first has left, and nothing else.
+finds only what the first has left.
 """
 
 from __future__ import annotations
@@ -59,7 +59,13 @@ def _repair_local(repair: Repair) -> list[RepairResult]:
     """Repair in rounds: the repair of one kind can reveal another."""
     results: dict[Inconsistency, RepairResult] = {}
     for _ in range(MAX_ROUNDS):
-        fresh = [found for found in audit.inconsistencies(repair.zone, repair.tx) if found not in results]
+        fresh = [
+            found
+            for found in audit.inconsistencies(
+                repair.zone.clock, repair.zone.conf, repair.zone.uuid, repair.tx
+            )
+            if found not in results
+        ]
         if not fresh:
             break
         for found in sorted(fresh, key=_turn):
@@ -94,6 +100,7 @@ REPAIRS: dict[str, Callable[[Repair, Inconsistency], str]] = {
     "group_place_missing": repair_rows.gather_group,
     "group_split": repair_rows.gather_group,
     "group_host_overfull": repair_rows.thin_group,
+    "action_open": repair_rows.end_actions,
 }
 """Repairs by kind of the zone's own inconsistencies, in the order in which they run."""
 

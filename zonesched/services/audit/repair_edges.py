@@ -17,15 +17,15 @@ from zonesched.model.placement import (
     InstanceStatus,
     PlacementState,
 )
-from zonesched.services.audit.audit_edges import Unlike
+from zonesched.services.audit.edge_comparison import Unlike
 from zonesched.services.audit.repair_rows import CannotTell, Repair
 from zonesched.store import instances, placements
 from zonesched.store.child_placements import PlaceInChild, lost_with_child, move_to_child
 from zonesched.store.instances import Instance
-from zonesched.store.placements import InChild, Placement
+from zonesched.store.placements import AskedChild, Placement
 
 State = PlacementState
-BELIEVED_LOST = ("deleted_below", "lost_below", "place_lost", ZONE_LOST)
+BELIEVED_LOST = ("deleted_in_child", "lost_in_child", "place_lost", ZONE_LOST)
 """Reasons of an ERROR because an instance was not found; if it is found, its owner still wants it."""
 
 
@@ -44,7 +44,7 @@ def _ask_again(repair: Repair, unlike: Unlike) -> str:
 def _end_here(repair: Repair, unlike: Unlike) -> str:
     """Set the instance to ERROR; if the child has it after all, a later repair restores it."""
     place, _ = _as_compared(repair, unlike)
-    reason = "deleted_below" if unlike.below else "lost_below"
+    reason = "deleted_in_child" if unlike.below else "lost_in_child"
     placements.move(repair.tx, repair.change, place, State.RELEASED, reason=reason)
     instances.set_status(
         repair.tx,
@@ -58,7 +58,7 @@ def _end_here(repair: Repair, unlike: Unlike) -> str:
     return f"the instance is ERROR {reason}"
 
 
-def _take_back_or_delete(repair: Repair, unlike: Unlike) -> str:
+def _restore_or_delete(repair: Repair, unlike: Unlike) -> str:
     """Restore an instance that its owner has or has lost.
 
     Delete one there that the owner deleted or has elsewhere.
@@ -72,7 +72,7 @@ def _take_back_or_delete(repair: Repair, unlike: Unlike) -> str:
     places = placements.read_by_uuid(repair.tx, [subject.uuid])
     if _is_wanted(instance, places):
         _put(repair, subject, instance, places, State.CONFIRMING)
-        _take_back(repair, subject, unlike.below)
+        _restore(repair, subject, unlike.below)
         return f"the instance is restored as {unlike.below.status.value}, and confirmed once more"
     _put(repair, subject, instance, places, State.RELEASING)
     return "the child is asked to delete it"
@@ -96,7 +96,7 @@ def _put(
             number=subject.attempt,
             caller_id=instance.caller_id,
             reservation_id=instance.reservation_id,
-            where=InChild(subject.child_id, ()),
+            where=AskedChild(subject.child_id, ()),
             state=state,
             reason="repaired",
             hold_expires_at=repair.now,
@@ -107,14 +107,14 @@ def _put(
     (place,) = here
     if place.key in lost_with_child(repair.tx, [place.uuid]):
         move_to_child(repair.tx, place, subject.child_id)
-    elif not isinstance(place.where, InChild) or place.where.child_id != subject.child_id:
+    elif not isinstance(place.where, AskedChild) or place.where.child_id != subject.child_id:
         raise CannotTell("this attempt was sent elsewhere: the child's admin may delete it")
     placements.move(
         repair.tx, repair.change, place, state, reason="repaired", next_call_at=repair.now, repair=True
     )
 
 
-def _take_back(repair: Repair, subject: OfAttempt, theirs: InstanceChange) -> None:
+def _restore(repair: Repair, subject: OfAttempt, theirs: InstanceChange) -> None:
     attempts = {subject.uuid: subject.attempt}
     instances.set_attempts(repair.tx, repair.change, attempts, theirs.status, repair.now)
 
@@ -155,7 +155,7 @@ def _still(seen: PlaceInChild, place: Placement, instance: Instance) -> bool:
 _REPAIRS: dict[str, Callable[[Repair, Unlike], str]] = {
     "child_not_compared": _ask_again,
     "child_lacks_instance": _end_here,
-    "child_has_unknown_instance": _take_back_or_delete,
+    "child_has_unknown_instance": _restore_or_delete,
     "status_differs": _believe,
 }
 EDGE_KINDS = tuple(_REPAIRS)

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zonesched.model.group_place import AtHost, TakenPlace
 from zonesched.model.inconsistency import (
     Inconsistency,
     OfEntry,
@@ -20,6 +19,7 @@ from zonesched.model.inconsistency import (
     OfPlace,
     OfReservation,
 )
+from zonesched.model.place import LocalPlace, Place
 from zonesched.model.placement import (
     CLAIMING,
     ENDED_STATUSES,
@@ -34,10 +34,19 @@ from zonesched.model.request_spec import GroupPolicy, ServerGroup
 from zonesched.services.placing import reaper
 from zonesched.services.placing.placement_moves import end_unwanted
 from zonesched.services.zone import Zone
-from zonesched.store import audit_groups, capacities, claims, group_places, instances, placements, repairs
+from zonesched.store import (
+    audit_actions,
+    audit_groups,
+    capacities,
+    claims,
+    group_places,
+    instances,
+    placements,
+    repairs,
+)
 from zonesched.store.audit_groups import Member
 from zonesched.store.instances import Instance
-from zonesched.store.placements import OnHost, Placement
+from zonesched.store.placements import ClaimedHost, Placement
 from zonesched.store.store import Transaction
 
 State = PlacementState
@@ -76,7 +85,7 @@ def keep_one_place(repair: Repair, found: Inconsistency) -> str:
     repair.leave_to_worker(instance.caller_id, instance.reservation_id)
     if instance.status in ENDED_STATUSES:
         keeps_below = instance.status is InstanceStatus.ERROR
-        unwanted = [p for p in places if isinstance(p.where, OnHost) or not keeps_below]
+        unwanted = [p for p in places if isinstance(p.where, ClaimedHost) or not keeps_below]
         ended = _release(repair, unwanted)
         return f"the instance is {instance.status.value}: {ended} released" if ended else ""
     return _keep_one(repair, instance, places)
@@ -106,7 +115,7 @@ def _keep_one(repair: Repair, instance: Instance, places: Sequence[Placement]) -
 def _restore_or_release(repair: Repair, uuid: str, places: Sequence[Placement]) -> str:
     if repairs.restore_instance(repair.tx, repair.change, uuid, repair.now):
         return "the instance is restored from its boot and its place"
-    if any(p.state in WANTED and not isinstance(p.where, OnHost) for p in places):
+    if any(p.state in WANTED and not isinstance(p.where, ClaimedHost) for p in places):
         raise CannotTell("instance and boot are missing: the owner of the child's instance is unknown")
     # Without its boot, no agent gets it as work.
     ended = _release(repair, places)
@@ -241,7 +250,7 @@ def gather_group(repair: Repair, found: Inconsistency) -> str:
         return ""
     counted = Counter(m.place for m in members)
     taken = group_places.find(repair.tx, *key)
-    place: TakenPlace = max(counted, key=lambda p: (p == taken, counted[p], str(p)))
+    place: Place = max(counted, key=lambda p: (p == taken, counted[p], str(p)))
     strays = [m.uuid for m in members if m.place != place]
     if place == taken and not strays:
         return ""
@@ -257,7 +266,7 @@ def thin_group(repair: Repair, found: Inconsistency) -> str:
     key = (found.subject.caller_id, found.subject.group_id)
     by_host: dict[str, list[Member]] = {}
     for member in audit_groups.members(repair.tx):
-        if member.key == key and member.state in CLAIMING and isinstance(member.place, AtHost):
+        if member.key == key and member.state in CLAIMING and isinstance(member.place, LocalPlace):
             by_host.setdefault(member.place.host_id, []).append(member)
     leaving = [uuid for on_host in by_host.values() for uuid in _beyond_limit(repair, on_host)]
     repairs.leave_group(repair.tx, repair.change, leaving)
@@ -269,7 +278,17 @@ def _beyond_limit(repair: Repair, members: Sequence[Member]) -> list[str]:
     strict = [g for g in groups if g.policy is GroupPolicy.ANTI_AFFINITY]
     if not strict:
         return []
-    most = max(group.max_server_per_host for group in strict)
+    limit = max(group.max_server_per_host for group in strict)
     rows = instances.read_by_uuid(repair.tx, [m.uuid for m in members])
     oldest_first = sorted(rows.values(), key=lambda i: (i.created_at, i.uuid))
-    return [i.uuid for i in oldest_first[most:]]
+    return [i.uuid for i in oldest_first[limit:]]
+
+
+# -- actions -----------------------------------------------------------------------------------------------
+
+
+def end_actions(repair: Repair, found: Inconsistency) -> str:
+    """End actions whose instance has ended, or whose generation was reached."""
+    assert isinstance(found.subject, OfInstance)
+    ended = audit_actions.end_open(repair.tx, found.subject.uuid, repair.now)
+    return f"{ended} actions end" if ended else ""

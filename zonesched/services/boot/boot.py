@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zonesched import tracing
 from zonesched.errors import BadRequest, Conflict
 from zonesched.model.boot_form import BootForm
 from zonesched.model.caller import Caller
 from zonesched.model.request_spec import (
-    Flavor,
     Group,
     GroupPolicy,
-    Image,
     NoGroup,
     Policy,
     RequestSpec,
@@ -21,6 +19,7 @@ from zonesched.model.request_spec import (
 from zonesched.model.views import Accepted
 from zonesched.services.catalog import flavors, images, server_groups
 from zonesched.services.select import select
+from zonesched.services.state import stored_secrets
 from zonesched.services.state.boot_queue import NewBoot
 from zonesched.services.zone import Zone
 from zonesched.store import identity, instances, reservations
@@ -46,6 +45,8 @@ def accept(zone: Zone, caller: Caller, form: BootForm) -> Accepted:
     received_at = zone.clock.now()
     select.check_ready(zone)
     spec = spec_of(zone, caller, form)
+    passthrough = stored_secrets.protected(zone.secret_box, spec.request_id, form.passthrough)
+    form = replace(form, passthrough=passthrough)
     stored = zone.store.write(lambda tx: _write(zone, tx, caller, form, spec, received_at))
     if stored.new is not None:
         zone.wake.new_boot(stored.new)
@@ -61,8 +62,9 @@ def spec_of(zone: Zone, caller: Caller, form: BootForm) -> RequestSpec:
             code="too_many_instances",
             field="num_instances",
         )
-    flavor: Flavor = flavors.resolve(zone, form.flavor_ref)
-    image: Image = images.resolve(zone, form.image_ref)
+    flavor = flavors.resolve(zone.store, form.flavor_ref, flavors.viewer_of(caller))
+    image = images.resolve(zone.store, form.image_ref)
+    images.check_fits(image, flavor)
     group = _group_of(zone, caller, form)
     together = isinstance(group, ServerGroup) and group.policy is GroupPolicy.AFFINITY
     spec = RequestSpec(
@@ -70,7 +72,7 @@ def spec_of(zone: Zone, caller: Caller, form: BootForm) -> RequestSpec:
         project_id=caller.project_id,
         num_instances=form.num_instances,
         flavor=flavor,
-        image=image,
+        image=image.image,
         alternates=zone.conf.select_alternates,
         policy=Policy.AFFINITY if together else form.policy,
         group=group,
@@ -100,7 +102,7 @@ def _group_of(zone: Zone, caller: Caller, form: BootForm) -> Group:
     """Return the server group that the hint names. Raises BadRequest, also for contradicting hints."""
     if not form.group_ref:
         return NoGroup()
-    group = server_groups.resolve(zone, caller, form.group_ref, f"{form.hints_field}.group")
+    group = server_groups.resolve(zone.store, caller, form.group_ref, f"{form.hints_field}.group")
     if form.policy is Policy.AFFINITY and group.policy is not GroupPolicy.AFFINITY:
         raise BadRequest(
             f"{form.hints_field}.group_policy: the server group has the policy {group.policy.value}.",

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from zonesched.errors import Forbidden
 from zonesched.model.boot_form import BootForm
-from zonesched.model.build_plan import BuildPlan, ChildPlace, Entry, FunnelStep, Why
+from zonesched.model.build_plan import BuildPlan, ChildBlob, Entry, FunnelStep, Why
 from zonesched.model.caller import Caller, Role
 from zonesched.model.decision_trace import NO_TRACE, DecisionTrace
 from zonesched.model.host_row import HostRow
 from zonesched.model.local_hosts import FoundHosts
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.views import DryRunView
+from zonesched.model.work_deadline import always
 from zonesched.scheduler.replay import (
     VERSION,
     Record,
@@ -32,11 +33,18 @@ from zonesched.services.select.select import Basis, Decision
 from zonesched.services.zone import Zone
 
 
-def dry_run(zone: Zone, caller: Caller, form: BootForm, *, record: bool) -> DryRunView:
+def dry_run(
+    zone: Zone,
+    caller: Caller,
+    form: BootForm,
+    *,
+    record: bool,
+    is_wanted: Callable[[], bool] = always,
+) -> DryRunView:
     """Return how many would fit, where, and what runs out first; with `record`, all inputs of the decision.
 
     Only an admin sees where; others see a number and reasons. Raises the errors of a boot, Forbidden for
-    a record that a caller other than an admin asks for, and ZoneBusy.
+    a record that a caller other than an admin asks for, ZoneBusy, and CallerGone once `is_wanted` is false.
     """
     is_admin = caller.role is Role.ADMIN
     if record and not is_admin:
@@ -44,16 +52,24 @@ def dry_run(zone: Zone, caller: Caller, form: BootForm, *, record: bool) -> DryR
     select.check_ready(zone)
     spec = boot.spec_of(zone, caller, form)
     with zone.select_slots.of_user(caller.user_id):
-        return _run(zone, spec, form, is_admin=is_admin, record=record)
+        return _run(zone, spec, form, is_wanted, is_admin=is_admin, record=record)
 
 
-def _run(zone: Zone, spec: RequestSpec, form: BootForm, *, is_admin: bool, record: bool) -> DryRunView:
+def _run(
+    zone: Zone,
+    spec: RequestSpec,
+    form: BootForm,
+    is_wanted: Callable[[], bool],
+    *,
+    is_admin: bool,
+    record: bool,
+) -> DryRunView:
     if record:
         hosts = RecordedHosts(*zone.hosts.snapshot())
-        decision, basis = select.decide_on(zone, hosts, spec, zone.uuid, select.BEST_HOSTS)
+        decision, basis = select.decide_on(zone, hosts, spec, zone.uuid, select.BEST_HOSTS, is_wanted)
         record_json = record_to_wire(_record(zone, hosts, decision, basis, spec))
     else:
-        decision = select.decide(zone, spec, zone.uuid, select.BEST_HOSTS)
+        decision = select.decide(zone, spec, zone.uuid, select.BEST_HOSTS, is_wanted)
         record_json = {}
     plan, trace = decision.plan, decision.trace
     fits = form.num_instances if plan.bundles else len(plan.entries)
@@ -88,7 +104,7 @@ def _runs_out(steps: tuple[Why, ...]) -> tuple[tuple[str, str], ...]:
 def _fits_in(plan: BuildPlan) -> Mapping[str, int]:
     """Return how many instances of the plan go to each child, by its id; "" for the local hosts."""
     entries = plan.bundles[0].entries if plan.bundles else plan.entries
-    return Counter(e.place.child_id if isinstance(e.place, ChildPlace) else "" for e in entries)
+    return Counter(e.place.child_id if isinstance(e.place, ChildBlob) else "" for e in entries)
 
 
 @dataclass(frozen=True)
@@ -129,7 +145,7 @@ def _record(zone: Zone, hosts: RecordedHosts, decision: Decision, basis: Basis, 
 
 def _without_blobs(source: Source) -> Source:
     def bare(entry: Entry) -> Entry:
-        return replace(entry, place=ChildPlace(source.id, ""))
+        return replace(entry, place=ChildBlob(source.id, ""))
 
     return replace(
         source,

@@ -13,7 +13,7 @@ from zonesched.services.zone import Zone
 from zonesched.store import identity, instances, locks, placements, reservations
 from zonesched.store.placements import Placement
 from zonesched.store.reservations import Lease, Reservation, ReservationState
-from zonesched.store.store import Transaction
+from zonesched.store.store import Store, Transaction
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class LeasedBoot:
     @classmethod
     def read(cls, zone: Zone, lease: Lease) -> LeasedBoot:
         """Read the rows of a boot on which other workers may have worked before."""
-        return cls(zone, lease, *_rows_of(zone, lease))
+        return cls(zone, lease, *_rows_of(zone.store, lease))
 
     @classmethod
     def of_new(cls, zone: Zone, new: NewBoot) -> LeasedBoot:
@@ -44,7 +44,7 @@ class LeasedBoot:
 
     def reread(self) -> None:
         """Read the rows again."""
-        self.progress, reservation = _rows_of(self._zone, self.lease)
+        self.progress, reservation = _rows_of(self._zone.store, self.lease)
         self.reservation = self._with_select(reservation)
 
     def note_select(self, selected: Selected) -> None:
@@ -96,7 +96,7 @@ class LeasedBoot:
         return replace(reservation, selects=reservation.selects + 1, **vars(self._unwritten))
 
 
-def _rows_of(zone: Zone, lease: Lease) -> tuple[Progress, Reservation]:
+def _rows_of(store: Store, lease: Lease) -> tuple[Progress, Reservation]:
     caller_id, reservation_id = lease.caller_id, lease.reservation_id
 
     def fn(tx: Transaction) -> tuple[Progress, Reservation]:
@@ -104,4 +104,4 @@ def _rows_of(zone: Zone, lease: Lease) -> tuple[Progress, Reservation]:
         places = placements.of_boot(tx, caller_id, reservation_id)
         return progress(members, places), reservations.read_one(tx, caller_id, reservation_id)
 
-    return zone.store.read(fn)
+    return store.read(fn)

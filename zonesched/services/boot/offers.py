@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from zonesched.errors import ZoneschedError
 from zonesched.filters.contract import FilterFailed
-from zonesched.model.build_plan import BuildPlan, ChildPlace, Entry, Refusal
+from zonesched.model.build_plan import BuildPlan, ChildBlob, Entry, Refusal
 from zonesched.model.decision_trace import NO_TRACE, DecisionTrace, LocalTrace
 from zonesched.model.group_place import Anywhere
 from zonesched.model.request_spec import RequestSpec
@@ -38,10 +38,10 @@ class Offers:
                 return list(bundle.entries[:size])
         return []
 
-    def spare_blobs(self, place: ChildPlace) -> tuple[str, ...]:
+    def spare_blobs(self, place: ChildBlob) -> tuple[str, ...]:
         """Return the best spare entries of the place's child, which the child tries in this order."""
         places = (entry.place for entry in self._entries)
-        spare = [p.blob for p in places if isinstance(p, ChildPlace) and p.child_id == place.child_id]
+        spare = [p.blob for p in places if isinstance(p, ChildBlob) and p.child_id == place.child_id]
         return tuple(spare[:ALTERNATES_PER_BUILD])
 
 

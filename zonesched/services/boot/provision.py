@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from zonesched.errors import ZoneschedError
-from zonesched.model.build_plan import ChildPlace, Entry, LocalPlace
+from zonesched.model.build_plan import ChildBlob, Entry
+from zonesched.model.place import LocalPlace
 from zonesched.model.placement import LIVING_STATUSES, InstanceStatus
 from zonesched.model.placement import PlacementState as State
 from zonesched.model.request_spec import Policy
@@ -28,7 +29,7 @@ from zonesched.services.state.boot_queue import NewBoot
 from zonesched.services.zone import Zone
 from zonesched.store import instances, placements, reservations
 from zonesched.store.instances import Member
-from zonesched.store.placements import InChild, Placement
+from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.reservations import Lease, Reservation, ReservationState
 from zonesched.store.store import Transaction
 
@@ -183,7 +184,7 @@ class _Boot:
         entry_of = dict(zip([needing.uuid for needing in self._at.needing], entries, strict=False))
         self.finished = self._rows.write(
             lambda tx, change, now: self._write_places(tx, change, now, entry_of),
-            children_used={e.place.child_id for e in entries if isinstance(e.place, ChildPlace)},
+            children_used={e.place.child_id for e in entries if isinstance(e.place, ChildBlob)},
         )
         if self.finished:
             self._zone.wake.agents_of(e.place.host_id for e in entries if isinstance(e.place, LocalPlace))
@@ -214,7 +215,7 @@ class _Boot:
     def _next_select_at(self) -> float:
         """Return when to ask again zones that did not answer: after a growing pause, while holds last."""
         zone = self._zone
-        now, pause_s = zone.clock.now(), child_calls.pause_s(zone, self._reservation.selects)
+        now, pause_s = zone.clock.now(), child_calls.pause_s(zone.conf, self._reservation.selects)
         safe_until = min((p.hold_expires_at for p in self._at.held), default=math.inf) - zone.conf.hold_margin
         return float(max(now, min(now + pause_s, safe_until)))
 
@@ -282,7 +283,7 @@ class _Boot:
         for uuid, entry in entry_of.items():
             at, place = present[uuid], entry.place
             if at.status in LIVING_STATUSES and at.attempt == read_as[uuid]:
-                spare = self._offers.spare_blobs(place) if isinstance(place, ChildPlace) else ()
+                spare = self._offers.spare_blobs(place) if isinstance(place, ChildBlob) else ()
                 found.append(NewPlace(uuid, at.attempt + 1, place, retained_until, spare))
         return found
 
@@ -294,8 +295,8 @@ class _Boot:
 
         def fn(tx: Transaction, change: int, now: float) -> tuple[list[Placement], list[Placement]]:
             living = [p for p in held if p.hold_expires_at > now]
-            in_children = [p for p in living if isinstance(p.where, InChild)]
-            on_hosts = [p for p in living if not isinstance(p.where, InChild)]
+            in_children = [p for p in living if isinstance(p.where, AskedChild)]
+            on_hosts = [p for p in living if not isinstance(p.where, AskedChild)]
             pause_s = zone.conf.retry_pause
             confirming = advance(
                 tx, change, zone.uuid, in_children, State.CONFIRMING, now, repeat_in_s=pause_s

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from zonesched.errors import BadRequest, Conflict, NotFound
+from zonesched.model.caller import Caller, Role
+from zonesched.model.catalog import SEES_ALL, CatalogFlavor, SeesOfProject, Viewer
 from zonesched.model.request_spec import RESOURCES_SCOPE, TRAIT_SCOPE, TRAITS_ANY_OF, Flavor
-from zonesched.services.zone import Zone
 from zonesched.store import flavors as rows
-from zonesched.store.store import Transaction
+from zonesched.store.store import Store, Transaction
 
 MAX_AMOUNT = 2**31 - 1
 MAX_EXTRA_SPECS = 128
@@ -23,103 +24,167 @@ MAX_SHOWN = 255
 """Characters of an unknown reference that its refusal repeats."""
 
 
-def list_flavors(zone: Zone) -> list[Flavor]:
-    """List all flavors, by name."""
-    return zone.store.read(rows.read_all)
+def viewer_of(caller: Caller) -> Viewer:
+    """Return the flavors that a caller sees: an admin all, others public ones and those of their project."""
+    return SEES_ALL if caller.role is Role.ADMIN else SeesOfProject(caller.project_id)
 
 
-def show(zone: Zone, flavor_id: str) -> Flavor:
-    """Show one flavor. Raises NotFound."""
-    return zone.store.read(lambda tx: _existing(tx, flavor_id))
+def list_flavors(store: Store, viewer: Viewer = SEES_ALL) -> list[CatalogFlavor]:
+    """List all flavors that the viewer sees, by name."""
+    return store.read(lambda tx: rows.read_all(tx, viewer))
 
 
-def create(zone: Zone, flavor: Flavor) -> Flavor:
+def show(store: Store, flavor_id: str, viewer: Viewer = SEES_ALL) -> CatalogFlavor:
+    """Show one flavor. Raises NotFound, also where the viewer does not see it."""
+    return store.read(lambda tx: _existing(tx, flavor_id, viewer))
+
+
+def create(store: Store, new: CatalogFlavor) -> CatalogFlavor:
     """Add a flavor. Raises BadRequest for invalid extra specs, Conflict for an id or name in use."""
-    _check(flavor)
+    _check(new.flavor)
 
     def fn(tx: Transaction) -> None:
-        if rows.read_one(tx, flavor.id) or rows.read_by_name(tx, flavor.name):
+        if rows.read_one(tx, new.flavor.id) or rows.read_by_name(tx, new.flavor.name):
             raise Conflict("There is a flavor of that id or name.", code="flavor_exists", field="flavor")
-        rows.insert(tx, flavor)
+        rows.insert(tx, new)
 
-    zone.store.write(fn)
-    return flavor
+    store.write(fn)
+    return new
 
 
-def delete(zone: Zone, flavor_id: str) -> None:
+def describe(store: Store, flavor_id: str, description: str) -> CatalogFlavor:
+    """Change the description of a flavor. Raises NotFound."""
+
+    def fn(tx: Transaction) -> CatalogFlavor:
+        found = _existing(tx, flavor_id)
+        rows.set_description(tx, flavor_id, description)
+        return replace(found, description=description)
+
+    return store.write(fn)
+
+
+def delete(store: Store, flavor_id: str) -> None:
     """Remove a flavor. Raises NotFound."""
 
     def fn(tx: Transaction) -> None:
         _existing(tx, flavor_id)
         rows.delete(tx, flavor_id)
 
-    zone.store.write(fn)
+    store.write(fn)
 
 
-def set_extra_specs(zone: Zone, flavor_id: str, extra_specs: Mapping[str, str]) -> Flavor:
-    """Add or change extra specs, the others stay. Raises NotFound, BadRequest."""
+def list_access(store: Store, flavor_id: str) -> list[str]:
+    """List the projects that may use a flavor. Raises NotFound, also for a public flavor."""
+    return store.read(lambda tx: rows.projects(tx, _private(tx, flavor_id)))
 
-    def fn(tx: Transaction) -> Flavor:
-        found = _existing(tx, flavor_id)
+
+def add_access(store: Store, flavor_id: str, project_id: str) -> list[str]:
+    """Let a project use a flavor; return all that may. Raises NotFound; Conflict where it may already."""
+
+    def fn(tx: Transaction) -> list[str]:
+        if project_id in rows.projects(tx, _private(tx, flavor_id)):
+            raise Conflict("The project may use the flavor already.", code="flavor_access_exists")
+        rows.add_project(tx, flavor_id, project_id)
+        return rows.projects(tx, flavor_id)
+
+    return store.write(fn)
+
+
+def remove_access(store: Store, flavor_id: str, project_id: str) -> list[str]:
+    """Stop a project from using a flavor; return those that still may. Raises NotFound."""
+
+    def fn(tx: Transaction) -> list[str]:
+        if not rows.remove_project(tx, _private(tx, flavor_id), project_id):
+            raise NotFound("The project may not use the flavor.", code="flavor_access_not_found")
+        return rows.projects(tx, flavor_id)
+
+    return store.write(fn)
+
+
+def set_extra_specs(store: Store, flavor_id: str, extra_specs: Mapping[str, str]) -> Mapping[str, str]:
+    """Add or change extra specs, the others stay; return all. Raises NotFound, BadRequest."""
+
+    def fn(tx: Transaction) -> Mapping[str, str]:
+        found = _existing(tx, flavor_id).flavor
         changed = replace(found, extra_specs={**found.extra_specs, **extra_specs})
         _check(changed)
         rows.set_extra_specs(tx, flavor_id, changed.extra_specs)
-        return changed
+        return changed.extra_specs
 
-    return zone.store.write(fn)
+    return store.write(fn)
 
 
-def show_extra_spec(zone: Zone, flavor_id: str, key: str) -> str:
+def show_extra_spec(store: Store, flavor_id: str, key: str, viewer: Viewer = SEES_ALL) -> str:
     """Read the value of one extra spec. Raises NotFound."""
-    specs = show(zone, flavor_id).extra_specs
+    specs = show(store, flavor_id, viewer).flavor.extra_specs
     if key not in specs:
         raise _extra_spec_unknown()
     return specs[key]
 
 
-def delete_extra_spec(zone: Zone, flavor_id: str, key: str) -> None:
+def delete_extra_spec(store: Store, flavor_id: str, key: str) -> None:
     """Remove one extra spec. Raises NotFound."""
 
     def fn(tx: Transaction) -> None:
-        specs = dict(_existing(tx, flavor_id).extra_specs)
+        specs = dict(_existing(tx, flavor_id).flavor.extra_specs)
         if specs.pop(key, None) is None:
             raise _extra_spec_unknown()
         rows.set_extra_specs(tx, flavor_id, specs)
 
-    zone.store.write(fn)
+    store.write(fn)
 
 
-def resolve(zone: Zone, ref: str) -> Flavor:
-    """Look up the flavor that a request names by id, name or link. Raises BadRequest."""
+def resolve(store: Store, ref: str, viewer: Viewer = SEES_ALL) -> Flavor:
+    """Look up the flavor that a request names by id, name or link.
 
-    def fn(tx: Transaction) -> Flavor | None:
+    Raises BadRequest, also where the viewer does not see it.
+    """
+
+    def fn(tx: Transaction) -> CatalogFlavor | None:
         return (
-            rows.read_one(tx, ref) or rows.read_by_name(tx, ref) or rows.read_one(tx, ref.rpartition("/")[2])
+            rows.read_one(tx, ref, viewer)
+            or rows.read_by_name(tx, ref, viewer)
+            or rows.read_one(tx, ref.rpartition("/")[2], viewer)
         )
 
-    found = zone.store.read(fn)
+    found = store.read(fn)
     if found is None:
         raise BadRequest(
             f"server.flavorRef names no flavor of this zone by id, name or link: {ref[:MAX_SHOWN]!r}.",
             code="flavor_unknown",
             field="server.flavorRef",
         )
-    return found
+    return found.flavor
 
 
 def _extra_spec_unknown() -> NotFound:
     return NotFound("The flavor has no such extra spec.", code="extra_spec_unknown", field="key")
 
 
-def _existing(tx: Transaction, flavor_id: str) -> Flavor:
-    found = rows.read_one(tx, flavor_id)
+def _existing(tx: Transaction, flavor_id: str, viewer: Viewer = SEES_ALL) -> CatalogFlavor:
+    found = rows.read_one(tx, flavor_id, viewer)
     if found is None:
         raise NotFound("There is no such flavor.", code="flavor_not_found", field="id")
     return found
 
 
+def _private(tx: Transaction, flavor_id: str) -> str:
+    """Return the id of a flavor that is not public. Raises NotFound."""
+    if _existing(tx, flavor_id).is_public:
+        message = "A public flavor is for all projects: it has no list of them."
+        raise NotFound(message, code="flavor_is_public", field="id")
+    return flavor_id
+
+
 def _check(flavor: Flavor) -> None:
-    for field, amount in (("vcpus", flavor.vcpus), ("ram", flavor.ram_mb), ("disk", flavor.disk_gb)):
+    amounts = {
+        "vcpus": flavor.vcpus,
+        "ram": flavor.ram_mb,
+        "disk": flavor.disk_gb,
+        "OS-FLV-EXT-DATA:ephemeral": flavor.ephemeral_gb,
+        "swap": flavor.swap_mb,
+    }
+    for field, amount in amounts.items():
         if not 0 <= amount <= MAX_AMOUNT:
             raise BadRequest(f"flavor.{field} must be from 0 to {MAX_AMOUNT}.", field=f"flavor.{field}")
     if len(flavor.extra_specs) > MAX_EXTRA_SPECS:

@@ -3,58 +3,58 @@
 from __future__ import annotations
 
 from zonesched.errors import BadRequest, Conflict, NotFound
-from zonesched.model.request_spec import Image
-from zonesched.services.zone import Zone
+from zonesched.model.catalog import CatalogImage
+from zonesched.model.request_spec import Flavor, Image
 from zonesched.store import images as rows
-from zonesched.store.store import Transaction
+from zonesched.store.store import Store, Transaction
 
-NO_IMAGE = Image("", "", {})
+NO_IMAGE = CatalogImage(Image("", "", {}))
 """Image of a request that names none."""
 
 MAX_SHOWN = 255
 """Characters of an unknown reference that its refusal repeats."""
 
 
-def list_images(zone: Zone) -> list[Image]:
+def list_images(store: Store) -> list[CatalogImage]:
     """List all images, by name."""
-    return zone.store.read(rows.read_all)
+    return store.read(rows.read_all)
 
 
-def show(zone: Zone, image_id: str) -> Image:
+def show(store: Store, image_id: str) -> CatalogImage:
     """Show one image. Raises NotFound."""
-    return zone.store.read(lambda tx: _existing(tx, image_id))
+    return store.read(lambda tx: _existing(tx, image_id))
 
 
-def create(zone: Zone, image: Image) -> Image:
+def create(store: Store, new: CatalogImage) -> CatalogImage:
     """Add an image. Raises Conflict for an id in use; names may repeat."""
 
     def fn(tx: Transaction) -> None:
-        if rows.read_one(tx, image.id):
+        if rows.read_one(tx, new.image.id):
             raise Conflict("There is an image of that id.", code="image_exists", field="image.id")
-        rows.insert(tx, image)
+        rows.insert(tx, new)
 
-    zone.store.write(fn)
-    return image
+    store.write(fn)
+    return new
 
 
-def delete(zone: Zone, image_id: str) -> None:
+def delete(store: Store, image_id: str) -> None:
     """Remove an image. Raises NotFound."""
 
     def fn(tx: Transaction) -> None:
         _existing(tx, image_id)
         rows.delete(tx, image_id)
 
-    zone.store.write(fn)
+    store.write(fn)
 
 
-def resolve(zone: Zone, ref: str) -> Image:
+def resolve(store: Store, ref: str) -> CatalogImage:
     """Look up the image that a request names by id, by name, or by a link that ends in its id; "" names none.
 
     Raises BadRequest for an unknown one, and for a name that several images have.
     """
     if not ref:
         return NO_IMAGE
-    found = zone.store.read(lambda tx: _named(tx, ref))
+    found = store.read(lambda tx: _named(tx, ref))
     if not found:
         raise BadRequest(
             f"server.imageRef names no image of this zone by id, name or link: {ref[:MAX_SHOWN]!r}.",
@@ -70,7 +70,26 @@ def resolve(zone: Zone, ref: str) -> Image:
     return found[0]
 
 
-def _named(tx: Transaction, ref: str) -> list[Image]:
+def check_fits(image: CatalogImage, flavor: Flavor) -> None:
+    """Raise BadRequest for a flavor that is smaller than the image needs, as OpenStack Nova does.
+
+    A flavor whose disk is 0 has the image's own size.
+    """
+    if flavor.ram_mb < image.min_ram_mb:
+        raise BadRequest(
+            f"server.flavorRef: the image needs {image.min_ram_mb} MB of RAM.",
+            code="flavor_too_small",
+            field="server.flavorRef",
+        )
+    if 0 < flavor.disk_gb < image.min_disk_gb:
+        raise BadRequest(
+            f"server.flavorRef: the image needs a disk of {image.min_disk_gb} GB.",
+            code="flavor_too_small",
+            field="server.flavorRef",
+        )
+
+
+def _named(tx: Transaction, ref: str) -> list[CatalogImage]:
     by_id = rows.read_one(tx, ref)
     if by_id is not None:
         return [by_id]
@@ -78,7 +97,7 @@ def _named(tx: Transaction, ref: str) -> list[Image]:
     return rows.read_by_name(tx, ref) or ([linked] if linked is not None else [])
 
 
-def _existing(tx: Transaction, image_id: str) -> Image:
+def _existing(tx: Transaction, image_id: str) -> CatalogImage:
     found = rows.read_one(tx, image_id)
     if found is None:
         raise NotFound("There is no such image.", code="image_not_found", field="id")

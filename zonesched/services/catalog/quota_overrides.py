@@ -7,19 +7,18 @@ from dataclasses import dataclass
 
 from zonesched.model.caller import Caller, Role
 from zonesched.services.catalog import users
-from zonesched.services.state.quotas import Limit
-from zonesched.services.zone import Zone
+from zonesched.services.state.quotas import Limit, Quotas
 from zonesched.store import quota_overrides as rows
-from zonesched.store.store import Transaction
+from zonesched.store.store import Store, Transaction
 from zonesched.store.users import User, read_all
 
 
 @dataclass(frozen=True)
 class LimitsView:
-    """Limits of a project or a parent; `own`: those that are overridden."""
+    """Limits of a project or a parent; `overrides`: those that differ from the options."""
 
     limits: list[Limit]
-    own: Mapping[str, int]
+    overrides: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -30,9 +29,9 @@ class AllQuotaOverrides:
     parents: Mapping[str, Mapping[str, int]]
 
 
-def list_own(zone: Zone) -> AllQuotaOverrides:
+def list_all(store: Store) -> AllQuotaOverrides:
     """List all quota overrides."""
-    found, known = zone.store.read(lambda tx: (rows.read_all(tx), read_all(tx)))
+    found, known = store.read(lambda tx: (rows.read_all(tx), read_all(tx)))
     names = {user.id: user.name for user in known if user.role is Role.PARENT}
     return AllQuotaOverrides(
         {subject: own for subject, own in found.items() if subject not in names},
@@ -40,47 +39,49 @@ def list_own(zone: Zone) -> AllQuotaOverrides:
     )
 
 
-def of_caller(zone: Zone, caller: Caller) -> list[Limit]:
+def of_caller(store: Store, quotas: Quotas, caller: Caller) -> list[Limit]:
     """Read the limits and the use of the caller's project, or of a parent."""
     if caller.role is Role.PARENT:
-        return zone.store.read(lambda tx: zone.quotas.of_parent(tx, caller.user_id))
-    return zone.store.read(lambda tx: zone.quotas.of_project(tx, caller.project_id))
+        return store.read(lambda tx: quotas.of_parent(tx, caller.user_id))
+    return store.read(lambda tx: quotas.of_project(tx, caller.project_id))
 
 
-def of_project(zone: Zone, project_id: str) -> LimitsView:
+def of_project(store: Store, quotas: Quotas, project_id: str) -> LimitsView:
     """Read the limits of a project, known to this zone or not."""
-    return zone.store.read(lambda tx: _project(zone, tx, project_id))
+    return store.read(lambda tx: _project(quotas, tx, project_id))
 
 
-def of_parent(zone: Zone, name: str) -> LimitsView:
+def of_parent(store: Store, quotas: Quotas, name: str) -> LimitsView:
     """Read the limits of a parent. Raises NotFound, and BadRequest for a user that is not a parent."""
-    return zone.store.read(lambda tx: _parent(zone, tx, users.existing_parent(tx, name)))
+    return store.read(lambda tx: _parent(quotas, tx, users.existing_parent(tx, name)))
 
 
-def change_project(zone: Zone, project_id: str, wanted: Mapping[str, int | None]) -> LimitsView:
+def change_project(
+    store: Store, quotas: Quotas, project_id: str, wanted: Mapping[str, int | None]
+) -> LimitsView:
     """Override limits of a project, or with None reset them; limits that are not named stay."""
 
     def fn(tx: Transaction) -> LimitsView:
         rows.write(tx, project_id, wanted)
-        return _project(zone, tx, project_id)
+        return _project(quotas, tx, project_id)
 
-    return zone.store.write(fn)
+    return store.write(fn)
 
 
-def change_parent(zone: Zone, name: str, wanted: Mapping[str, int | None]) -> LimitsView:
+def change_parent(store: Store, quotas: Quotas, name: str, wanted: Mapping[str, int | None]) -> LimitsView:
     """Override limits of a parent, as `change_project` does. Raises the errors of `of_parent`."""
 
     def fn(tx: Transaction) -> LimitsView:
         parent = users.existing_parent(tx, name)
         rows.write(tx, parent.id, wanted)
-        return _parent(zone, tx, parent)
+        return _parent(quotas, tx, parent)
 
-    return zone.store.write(fn)
-
-
-def _project(zone: Zone, tx: Transaction, project_id: str) -> LimitsView:
-    return LimitsView(zone.quotas.of_project(tx, project_id), rows.read_all(tx).get(project_id, {}))
+    return store.write(fn)
 
 
-def _parent(zone: Zone, tx: Transaction, parent: User) -> LimitsView:
-    return LimitsView(zone.quotas.of_parent(tx, parent.id), rows.read_all(tx).get(parent.id, {}))
+def _project(quotas: Quotas, tx: Transaction, project_id: str) -> LimitsView:
+    return LimitsView(quotas.of_project(tx, project_id), rows.read_all(tx).get(project_id, {}))
+
+
+def _parent(quotas: Quotas, tx: Transaction, parent: User) -> LimitsView:
+    return LimitsView(quotas.of_parent(tx, parent.id), rows.read_all(tx).get(parent.id, {}))

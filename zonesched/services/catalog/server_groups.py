@@ -4,66 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from zonesched.conf import Conf
 from zonesched.errors import BadRequest, Forbidden, NotFound
 from zonesched.model.caller import Caller, Role
 from zonesched.model.request_spec import ServerGroup
 from zonesched.model.views import ServerGroupForm, ServerGroupView
-from zonesched.services.zone import Zone
+from zonesched.seams import Clock
 from zonesched.store import server_groups as rows
 from zonesched.store.server_groups import AllProjects, OneProject, OwnedGroup
-from zonesched.store.store import Transaction
+from zonesched.store.store import Store, Transaction
 
 
 def list_groups(
-    zone: Zone, caller: Caller, *, all_projects: bool, offset: int, limit: int
+    store: Store, zone_uuid: str, caller: Caller, *, all_projects: bool, offset: int, limit: int
 ) -> list[ServerGroupView]:
     """List the groups of the caller's project, oldest first. Raises Forbidden for those of others."""
     if all_projects and caller.role is not Role.ADMIN:
         raise Forbidden("all_projects: only an admin lists other projects.", field="all_projects")
     projects = AllProjects() if all_projects else OneProject(caller.project_id)
-    return zone.store.read(lambda tx: _views(zone, tx, rows.page(tx, projects, offset, limit)))
+    return store.read(lambda tx: _views(zone_uuid, tx, rows.page(tx, projects, offset, limit)))
 
 
-def show(zone: Zone, caller: Caller, group_id: str) -> ServerGroupView:
+def show(store: Store, zone_uuid: str, caller: Caller, group_id: str) -> ServerGroupView:
     """Show one group of the caller's project, or of any for an admin. Raises NotFound."""
-    return zone.store.read(lambda tx: _views(zone, tx, [_existing(tx, caller, group_id)])[0])
+    return store.read(lambda tx: _views(zone_uuid, tx, [_existing(tx, caller, group_id)])[0])
 
 
-def create(zone: Zone, caller: Caller, form: ServerGroupForm) -> ServerGroupView:
+def create(store: Store, clock: Clock, conf: Conf, caller: Caller, form: ServerGroupForm) -> ServerGroupView:
     """Add a group to the caller's project. Raises Forbidden when the project has too many."""
     owned = OwnedGroup(
-        group=ServerGroup(zone.clock.new_uuid(), form.policy, form.max_server_per_host),
+        group=ServerGroup(clock.new_uuid(), form.policy, form.max_server_per_host),
         name=form.name,
         project_id=caller.project_id,
         user_id=caller.user_id,
-        created_at=zone.clock.now(),
+        created_at=clock.now(),
     )
 
     def fn(tx: Transaction) -> None:
-        most = zone.conf.max_server_groups
-        if rows.count(tx, caller.project_id) >= most:
+        limit = conf.max_server_groups
+        if rows.count(tx, caller.project_id) >= limit:
             raise Forbidden(
-                f"The project has {most} server groups already, the limit of this zone.",
+                f"The project has {limit} server groups already, the limit of this zone.",
                 code="too_many_server_groups",
                 field="server_group",
             )
         rows.insert(tx, owned)
 
-    zone.store.write(fn)
+    store.write(fn)
     return _view(owned, ())
 
 
-def delete(zone: Zone, caller: Caller, group_id: str) -> None:
+def delete(store: Store, caller: Caller, group_id: str) -> None:
     """Remove a group. Its instances go on as they are; new ones cannot join. Raises NotFound."""
 
     def fn(tx: Transaction) -> None:
         _existing(tx, caller, group_id)
         rows.delete(tx, group_id)
 
-    zone.store.write(fn)
+    store.write(fn)
 
 
-def resolve(zone: Zone, caller: Caller, ref: str, field: str) -> ServerGroup:
+def resolve(store: Store, caller: Caller, ref: str, field: str) -> ServerGroup:
     """Look up the group of the caller's project that a request names by id or by name.
 
     Raises BadRequest for an unknown one, and for a name that several groups have.
@@ -75,7 +76,7 @@ def resolve(zone: Zone, caller: Caller, ref: str, field: str) -> ServerGroup:
             return [by_id]
         return rows.named(tx, caller.project_id, ref)
 
-    found = zone.store.read(fn)
+    found = store.read(fn)
     if not found:
         raise BadRequest(
             f"{field} names no server group of this project by id or name.",
@@ -96,8 +97,8 @@ def _existing(tx: Transaction, caller: Caller, group_id: str) -> OwnedGroup:
     return found
 
 
-def _views(zone: Zone, tx: Transaction, found: Sequence[OwnedGroup]) -> list[ServerGroupView]:
-    members = rows.members(tx, zone.uuid, [owned.group.id for owned in found])
+def _views(zone_uuid: str, tx: Transaction, found: Sequence[OwnedGroup]) -> list[ServerGroupView]:
+    members = rows.members(tx, zone_uuid, [owned.group.id for owned in found])
     return [_view(owned, members.get(owned.group.id, ())) for owned in found]
 
 

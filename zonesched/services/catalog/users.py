@@ -10,11 +10,13 @@ from zonesched.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthor
 from zonesched.model.caller import Caller, Explained, Role
 from zonesched.model.views import NewUser, UserView
 from zonesched.seal import passwords
+from zonesched.seal.passwords import PERSON, ScryptCost, VerifiedCache
+from zonesched.seams import Clock
+from zonesched.services.state.password_guard import PasswordGuard
 from zonesched.services.zone import Zone
-from zonesched.store import placements
-from zonesched.store import quota_overrides as own_limits
+from zonesched.store import idle_holds, keypairs, placements, quota_overrides
 from zonesched.store import users as rows
-from zonesched.store.store import Transaction
+from zonesched.store.store import Store, Transaction
 from zonesched.store.users import User
 
 FIRST_ADMIN = "admin"
@@ -24,25 +26,28 @@ MACHINES = frozenset({Role.COMPUTE, Role.PARENT})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,254}")
 
 
-def list_users(zone: Zone) -> list[UserView]:
+def list_users(store: Store) -> list[UserView]:
     """List all users, by name."""
-    return [_view(user) for user in zone.store.read(rows.read_all)]
+    return [_view(user) for user in store.read(rows.read_all)]
 
 
 def create(
-    zone: Zone,
+    store: Store,
+    clock: Clock,
     name: str,
     role: Role,
     project_id: str,
     password: str = "",
     explained: Explained = Explained.AS_THE_ZONE,
+    *,
+    cost: ScryptCost = PERSON,
 ) -> NewUser:
     """Add a user; without a password it gets a secret of 256 bits, which only this call returns.
 
     Raises BadRequest for a name that HTTP Basic cannot carry, for a chosen password of an agent or a parent,
     and as `set_explained`; Conflict for a name in use.
     """
-    user, secret = _new_user(zone, name, role, project_id, password)
+    user, secret = _new_user(clock, name, role, project_id, password, cost)
     new = replace(user, explained=_for_parent(role, explained))
 
     def fn(tx: Transaction) -> None:
@@ -50,11 +55,11 @@ def create(
             raise Conflict(f"There is a user {name}.", code="user_exists", field="user.name")
         rows.insert(tx, new)
 
-    zone.store.write(fn)
+    store.write(fn)
     return NewUser(_view(new), secret)
 
 
-def set_explained(zone: Zone, name: str, explained: Explained) -> UserView:
+def set_explained(store: Store, name: str, explained: Explained) -> UserView:
     """Set the detail of refusal reasons that a parent sees, from its next select on.
 
     Raises NotFound, and BadRequest for a user that is not a parent.
@@ -65,7 +70,7 @@ def set_explained(zone: Zone, name: str, explained: Explained) -> UserView:
         rows.set_explained(tx, user.id, _for_parent(user.role, explained))
         return user
 
-    return _view(zone.store.write(fn))
+    return _view(store.write(fn))
 
 
 def set_secret(zone: Zone, name: str, password: str = "") -> NewUser:
@@ -74,7 +79,7 @@ def set_secret(zone: Zone, name: str, password: str = "") -> NewUser:
     The user keeps its id and all that it owns. Raises NotFound, and BadRequest as `create` does.
     """
     user = zone.store.read(lambda tx: _existing(tx, name))
-    stored, secret = _proof(zone, user.role, password)
+    stored, secret = _proof(zone.clock, user.role, password, zone.passwords.cost)
     if not zone.store.write(lambda tx: rows.set_secret(tx, user.id, stored)):
         raise NotFound("There is no such user.", code="user_not_found", field="name")
     zone.verified.drop(user.id)
@@ -103,7 +108,7 @@ def change_own_password(zone: Zone, caller: Caller, name: str, original: str, pa
     set_secret(zone, name, password)
 
 
-def delete(zone: Zone, name: str, force: bool = False) -> None:
+def delete(store: Store, verified: VerifiedCache, name: str, force: bool = False) -> None:
     """Remove a user. Raises NotFound, Conflict for the last admin.
 
     Only the parent itself can delete its instances from above. Raises Conflict while it has any; with `force`
@@ -122,10 +127,12 @@ def delete(zone: Zone, name: str, force: bool = False) -> None:
                 field="name",
             )
         rows.delete(tx, user.id)
-        own_limits.forget(tx, user.id)
+        keypairs.delete_of_user(tx, user.id)
+        quota_overrides.forget(tx, user.id)
+        idle_holds.forget(tx, user.id)
         return user
 
-    zone.verified.drop(zone.store.write(fn).id)
+    verified.drop(store.write(fn).id)
 
 
 def authenticate(zone: Zone, name: str, password: str, address: str = "") -> Caller:
@@ -137,12 +144,14 @@ def authenticate(zone: Zone, name: str, password: str, address: str = "") -> Cal
     user = zone.store.read(lambda tx: rows.read_by_name(tx, name))
     # A text longer than any password is not hashed.
     presented = password if len(password) <= MAX_PASSWORD_LENGTH else ""
-    if not _is_proof(zone, user, name, presented, address) or user is None:
+    if not _is_proof(zone.verified, zone.passwords, user, name, presented, address) or user is None:
         raise Unauthorized("The credentials are not valid.")
     return Caller(user.id, user.name, user.role, user.project_id, user.explained)
 
 
-def _is_proof(zone: Zone, user: User | None, name: str, presented: str, address: str) -> bool:
+def _is_proof(
+    verified: VerifiedCache, guard: PasswordGuard, user: User | None, name: str, presented: str, address: str
+) -> bool:
     """Tell whether this is the user's password or secret; an unknown user costs as much as a known one.
 
     A text with the form of a generated secret is only compared with secrets, so that machines never wait for
@@ -154,23 +163,22 @@ def _is_proof(zone: Zone, user: User | None, name: str, presented: str, address:
             presented, user.secret if user is not None and has_secret else passwords.UNKNOWN_MACHINE
         )
     if user is None or has_secret:
-        return zone.passwords.check(
-            name, address, lambda: passwords.verify(presented, passwords.UNKNOWN_USER)
-        )
-    if zone.verified.knows(user.id, presented, user.secret):
+        nobody = passwords.unknown_user(guard.cost)
+        return guard.check(name, address, lambda: passwords.verify(presented, nobody))
+    if verified.knows(user.id, presented, user.secret):
         return True
-    if zone.verified.has_seen(user.id, presented, user.secret):
-        return zone.passwords.check_again(lambda: zone.verified.verify(user.id, presented, user.secret))
-    return zone.passwords.check(name, address, lambda: zone.verified.verify(user.id, presented, user.secret))
+    if verified.has_seen(user.id, presented, user.secret):
+        return guard.check_again(lambda: verified.verify(user.id, presented, user.secret))
+    return guard.check(name, address, lambda: verified.verify(user.id, presented, user.secret))
 
 
-def create_first_admin(zone: Zone, keep: Callable[[NewUser], None]) -> NewUser | None:
+def create_first_admin(store: Store, clock: Clock, keep: Callable[[NewUser], None]) -> NewUser | None:
     """Create the first admin of a zone without users; None for a zone that has some.
 
     `keep` stores its secret where the operator finds it, before the commit, so that a zone never has an admin
     whose secret is lost. If `keep` raises, the zone stays without users.
     """
-    user, secret = _new_user(zone, FIRST_ADMIN, Role.ADMIN, FIRST_PROJECT, "")
+    user, secret = _new_user(clock, FIRST_ADMIN, Role.ADMIN, FIRST_PROJECT, "", PERSON)
     made = NewUser(_view(user), secret)
 
     def fn(tx: Transaction) -> bool:
@@ -180,7 +188,7 @@ def create_first_admin(zone: Zone, keep: Callable[[NewUser], None]) -> NewUser |
         keep(made)
         return True
 
-    return made if zone.store.write(fn) else None
+    return made if store.write(fn) else None
 
 
 def existing_parent(tx: Transaction, name: str) -> User:
@@ -208,17 +216,19 @@ def _existing(tx: Transaction, name: str) -> User:
     return user
 
 
-def _new_user(zone: Zone, name: str, role: Role, project_id: str, password: str) -> tuple[User, str]:
+def _new_user(
+    clock: Clock, name: str, role: Role, project_id: str, password: str, cost: ScryptCost
+) -> tuple[User, str]:
     if not _NAME.fullmatch(name):
         raise BadRequest(
             "user.name must be 1 to 255 letters, digits and ._@-, the first a letter or a digit.",
             field="user.name",
         )
-    stored, secret = _proof(zone, role, password)
-    return User(zone.clock.new_uuid(), name, role, project_id, stored, zone.clock.now()), secret
+    stored, secret = _proof(clock, role, password, cost)
+    return User(clock.new_uuid(), name, role, project_id, stored, clock.now()), secret
 
 
-def _proof(zone: Zone, role: Role, password: str) -> tuple[str, str]:
+def _proof(clock: Clock, role: Role, password: str, cost: ScryptCost) -> tuple[str, str]:
     """Hash a password, or generate a secret where there is none; return the stored form and the secret."""
     if len(password) > MAX_PASSWORD_LENGTH:
         raise BadRequest(
@@ -239,8 +249,8 @@ def _proof(zone: Zone, role: Role, password: str) -> tuple[str, str]:
             field="user.password",
         )
     if password:
-        return passwords.hash_password(password, zone.clock), ""
-    secret = passwords.new_secret(zone.clock)
+        return passwords.hash_password(password, clock, cost), ""
+    secret = passwords.new_secret(clock)
     return passwords.hash_secret(secret), secret
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from zonesched.conf import Conf
 from zonesched.errors import BadRequest, Conflict, NotFound
 from zonesched.model.placement import (
     LIVING_STATUSES,
@@ -15,6 +16,7 @@ from zonesched.model.placement import (
     PlacementState,
 )
 from zonesched.model.views import ChildChange, ChildForm, ChildView
+from zonesched.seal.secrets import SecretBox
 from zonesched.services.placing.placement_moves import advance
 from zonesched.services.state.child_rows import StoredChildren
 from zonesched.services.zone import Zone
@@ -22,25 +24,27 @@ from zonesched.store import children as rows
 from zonesched.store import identity, instances, locks, placements, reservations
 from zonesched.store.children import ChildRow
 from zonesched.store.placements import Placement
-from zonesched.store.store import Transaction
+from zonesched.store.store import Store, Transaction
 from zonesched.zones.address import AddressRefused
 from zonesched.zones.child import Offline, Ready, Waiting
 from zonesched.zones.known_child import REGISTERED_TWICE, KnownChild
+from zonesched.zones.transport import Transport
 from zonesched.zones.trial import NO_PARENT, WRONG_CREDENTIALS
+from zonesched.zones.zone_manager import ZoneManager
 
 State = PlacementState
 
 
-def list_children(zone: Zone) -> list[ChildView]:
+def list_children(store: Store, manager: ZoneManager) -> list[ChildView]:
     """List all child zones, in the order in which they were added."""
-    known = _known(zone)
-    return [_view(row, known.get(row.id)) for row in zone.store.read(rows.read_all)]
+    known = _known(manager)
+    return [_view(row, known.get(row.id)) for row in store.read(rows.read_all)]
 
 
-def show(zone: Zone, child_id: str) -> ChildView:
+def show(store: Store, manager: ZoneManager, child_id: str) -> ChildView:
     """Show one child zone. Raises NotFound."""
-    row = zone.store.read(lambda tx: _existing(tx, child_id))
-    return _view(row, _known(zone).get(child_id))
+    row = store.read(lambda tx: _existing(tx, child_id))
+    return _view(row, _known(manager).get(child_id))
 
 
 def add(zone: Zone, form: ChildForm) -> ChildView:
@@ -56,9 +60,9 @@ def add(zone: Zone, form: ChildForm) -> ChildView:
     row = ChildRow(
         id=child_id,
         name=form.name,
-        api_url=_checked_url(zone, form.api_url),
+        api_url=_checked_url(zone.conf, zone.transport, form.api_url),
         username=form.username,
-        encrypted_password=_stored(zone).encrypt(child_id, form.password),
+        encrypted_password=_stored(zone.store, zone.secret_box).encrypt(child_id, form.password),
         weight_offset=form.weight_offset,
         weight_scale=form.weight_scale,
     )
@@ -71,7 +75,7 @@ def add(zone: Zone, form: ChildForm) -> ChildView:
 
     zone.store.write(fn)
     zone.children.refresh()
-    return show(zone, child_id)
+    return show(zone.store, zone.children, child_id)
 
 
 def change(zone: Zone, child_id: str, wanted: ChildChange) -> ChildView:
@@ -82,9 +86,9 @@ def change(zone: Zone, child_id: str, wanted: ChildChange) -> ChildView:
         if (value := getattr(wanted, name)) is not None
     }
     if wanted.api_url is not None:
-        given["api_url"] = _checked_url(zone, wanted.api_url)
+        given["api_url"] = _checked_url(zone.conf, zone.transport, wanted.api_url)
     if wanted.password is not None:
-        given["encrypted_password"] = _stored(zone).encrypt(child_id, wanted.password)
+        given["encrypted_password"] = _stored(zone.store, zone.secret_box).encrypt(child_id, wanted.password)
 
     present = zone.store.read(lambda tx: _existing(tx, child_id))
     wanted_row = replace(present, **given)
@@ -103,7 +107,7 @@ def change(zone: Zone, child_id: str, wanted: ChildChange) -> ChildView:
 
     zone.store.write(fn)
     zone.children.refresh()
-    return show(zone, child_id)
+    return show(zone.store, zone.children, child_id)
 
 
 def remove(zone: Zone, child_id: str, force: bool = False) -> None:
@@ -149,14 +153,14 @@ def _lose(tx: Transaction, change: int, zone_uuid: str, place: Placement, now: f
         reservations.wake(tx, place.caller_id, place.reservation_id)
 
 
-def _stored(zone: Zone) -> StoredChildren:
-    return StoredChildren(zone.store, zone.secret_box)
+def _stored(store: Store, secret_box: SecretBox) -> StoredChildren:
+    return StoredChildren(store, secret_box)
 
 
-def _checked_url(zone: Zone, unverified: str) -> str:
+def _checked_url(conf: Conf, transport: Transport, unverified: str) -> str:
     """Normalise the URL. A name is resolved and its addresses checked here, and again at each connection."""
     try:
-        return zone.transport.check_url(unverified, zone.conf.zone_poll_timeout)
+        return transport.check_url(unverified, conf.zone_poll_timeout)
     except AddressRefused as error:
         raise BadRequest(
             f"zone.api_url cannot be used: {error}.", code="child_url_refused", field="zone.api_url"
@@ -165,7 +169,7 @@ def _checked_url(zone: Zone, unverified: str) -> str:
 
 def _probe(zone: Zone, row: ChildRow) -> str:
     """Try a child with its stored access; return its zone's uuid, "" if it gives no good answer."""
-    probed = zone.children.probe(_stored(zone).child(row))
+    probed = zone.children.probe(_stored(zone.store, zone.secret_box).child(row))
     if probed.error:
         field = "zone.username" if probed.error in (WRONG_CREDENTIALS, NO_PARENT) else "zone.api_url"
         raise BadRequest(_REFUSED[probed.error], code=probed.error, field=field)
@@ -208,8 +212,8 @@ def _existing(tx: Transaction, child_id: str) -> ChildRow:
     return row
 
 
-def _known(zone: Zone) -> Mapping[str, KnownChild]:
-    return {known.child.id: known for known in zone.children.snapshot()}
+def _known(manager: ZoneManager) -> Mapping[str, KnownChild]:
+    return {known.child.id: known for known in manager.snapshot()}
 
 
 def _view(row: ChildRow, known: KnownChild | None) -> ChildView:

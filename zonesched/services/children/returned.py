@@ -6,31 +6,33 @@ from collections.abc import Set
 
 from zonesched.model.decision_trace import ChildOutcome, DecisionTrace
 from zonesched.services.select.faults import NOT_ALL_ANSWERED
-from zonesched.services.zone import Zone
-from zonesched.store import child_placements, reservations
-from zonesched.store.store import Transaction
+from zonesched.services.state.wake import Wake
+from zonesched.store import child_placements, instance_states, reservations
+from zonesched.store.store import Store, Transaction
 from zonesched.zones.child import Ready
+from zonesched.zones.zone_manager import ZoneManager
 
 _MISSED = (ChildOutcome.NOT_READY, ChildOutcome.UNREACHABLE)
 
 
-def ready_ids(zone: Zone) -> frozenset[str]:
+def ready_ids(manager: ZoneManager) -> frozenset[str]:
     """List the ids of the children that are ready."""
-    return frozenset(k.child.id for k in zone.children.snapshot() if isinstance(k.status, Ready))
+    return frozenset(k.child.id for k in manager.snapshot() if isinstance(k.status, Ready))
 
 
-def wake_waiting_for(zone: Zone, child_ids: Set[str]) -> None:
+def wake_waiting_for(store: Store, wake: Wake, child_ids: Set[str]) -> None:
     """Make pending calls to these children due, and boots whose last select had no answer from one of them.
 
     The answers to the calls move the placements that other boots wait for, which makes those boots due in
     turn. A boot spends one select on a child's return, however many processes find it: its trace then has
     that child's answer.
     """
-    zone.store.write(lambda tx: child_placements.make_calls_due(tx, sorted(child_ids)))
-    zone.store.write(lambda tx: _make_boots_due(tx, child_ids))
-    zone.wake.child_calls()
-    zone.wake.sync()
-    zone.wake.boots()
+    store.write(lambda tx: child_placements.make_calls_due(tx, sorted(child_ids)))
+    store.write(lambda tx: instance_states.make_calls_due(tx, sorted(child_ids)))
+    store.write(lambda tx: _make_boots_due(tx, child_ids))
+    wake.child_calls()
+    wake.sync()
+    wake.boots()
 
 
 def _make_boots_due(tx: Transaction, child_ids: Set[str]) -> None:

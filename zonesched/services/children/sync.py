@@ -2,17 +2,20 @@
 
 A child with unfinished instances is asked after `retry_pause` at first, and less often the longer no new
 build was sent; else every `instance_sync_interval`. The rows keep the time of the last send,
-so any process of the zone may have sent it.
+so any process of the zone may have sent it. A child that has more changes is asked again at once, the others
+are not; one that reports more than its placements can have gets a pause (`feed_allowance`).
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from zonesched.conf import Conf
+from zonesched.model.observed_state import Observed
 from zonesched.model.placement import (
     LIVING_STATUSES,
     TO_BUILD,
@@ -22,14 +25,18 @@ from zonesched.model.placement import (
     PlacementState,
 )
 from zonesched.seams import Done
+from zonesched.services.children.feed_allowance import FeedAllowance
 from zonesched.services.children.returned import ready_ids
+from zonesched.services.life.observing import adopt, observe
 from zonesched.services.placing.build_retry import build_failed, lock_with_alternates
+from zonesched.services.state.wake import Wake
 from zonesched.services.zone import Zone
 from zonesched.store import children as child_rows
-from zonesched.store import feed, identity, instances, placements
+from zonesched.store import feed, identity, instance_states, instances, placements
+from zonesched.store.child_placements import count_in_child
 from zonesched.store.instances import Instance
-from zonesched.store.placements import InChild, Placement
-from zonesched.store.store import Transaction
+from zonesched.store.placements import AskedChild, Placement
+from zonesched.store.store import Store, Transaction
 from zonesched.zones.child import Changes, Ready
 from zonesched.zones.client import ChildClient
 
@@ -39,6 +46,9 @@ State = PlacementState
 PAUSE_PER_AGE = 0.25
 """Pause between two polls, as a share of the time since the last send."""
 
+LINES_AT_ONCE = 1000
+"""Changes that are applied in one transaction: other writers wait for no more."""
+
 
 class Sync:
     """Schedule of this process for polling the zone's children."""
@@ -47,23 +57,54 @@ class Sync:
         self._zone = zone
         self._asked_at = -math.inf
         self._asked: frozenset[str] = frozenset()
+        self._behind: frozenset[str] = frozenset()
+        self._allowance = FeedAllowance()
 
     def step(self) -> float:
         """Ask the children that are due; return the pause until the next step."""
         clock, conf = self._zone.clock, self._zone.conf
-        ready = ready_ids(self._zone)
+        ready = ready_ids(self._zone.children)
         # A child that has returned is asked at once: its changes may be long awaited.
-        if ready - self._asked or clock.monotonic() >= self._due_at():
-            there_is_more = ask(self._zone)
-            self._asked_at = -math.inf if there_is_more else clock.monotonic()
+        due = (ready - self._asked) | (ready & self._behind)
+        if clock.monotonic() >= self._due_at():
+            due, self._asked_at = ready, clock.monotonic()
         self._asked = ready
+        self._behind = self._read(due)
+        if self._behind:
+            return 0.0
         left_s = self._due_at() - clock.monotonic()
         return float(max(0.0, min(left_s, conf.boot_poll_interval)))
 
+    def _read(self, child_ids: frozenset[str]) -> frozenset[str]:
+        """Read a page of each of these children that has no pause; return those that have more."""
+        zone, now = self._zone, self._zone.clock.monotonic()
+        names = {known.child.id: known.child.name for known in zone.children.snapshot()}
+        self._allowance.keep(names)
+        asked = ask(zone, [id_ for id_ in child_ids if self._allowance.may_ask(id_, now)])
+        paused = set()
+        for child_id, lines in asked.lines.items():
+            count = partial(_count_placements, zone.store, child_id)
+            pause_s = self._allowance.spend(child_id, lines, count, zone.clock.monotonic())
+            if pause_s:
+                paused.add(child_id)
+                log.warning(
+                    "child zone %s reports more changes than its placements can have;"
+                    " it is not asked for changes for %d seconds",
+                    names.get(child_id, child_id),
+                    pause_s,
+                )
+        return asked.behind - paused
+
     def _due_at(self) -> float:
         zone = self._zone
-        age_s = zone.clock.now() - zone.store.read(feed.newest_unfinished_in_children)
+        age_s = zone.clock.now() - zone.store.read(_newest_unfinished)
         return self._asked_at + pause_s(zone.conf, age_s)
+
+
+def _newest_unfinished(tx: Transaction) -> float:
+    """Return when a child was last sent work that it has not reported as done (epoch seconds)."""
+    built = feed.newest_unfinished_in_children(tx)
+    return max(built, instance_states.newest_pending_in_children(tx))
 
 
 def pause_s(conf: Conf, age_s: float) -> float:
@@ -71,41 +112,80 @@ def pause_s(conf: Conf, age_s: float) -> float:
     return float(min(conf.instance_sync_interval, max(conf.retry_pause, age_s * PAUSE_PER_AGE)))
 
 
-def ask(zone: Zone) -> bool:
-    """Ask each child once for its changes; tell whether a child has more."""
+def _count_placements(store: Store, child_id: str) -> int:
+    return store.read(lambda tx: count_in_child(tx, child_id))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The number of lines in each child's page, by child id; `behind`: the children that have more."""
+
+    lines: Mapping[str, int]
+    behind: frozenset[str]
+
+
+def ask_all(zone: Zone) -> Asked:
+    """Ask each child once for its changes."""
+    return ask(zone, ready_ids(zone.children))
+
+
+def ask(zone: Zone, child_ids: Collection[str]) -> Asked:
+    """Ask those of these children that are ready once for their changes."""
     known = [k.child for k in zone.children.snapshot() if isinstance(k.status, Ready)]
+    known = [child for child in known if child.id in child_ids]
     cursors = zone.store.read(child_rows.cursors)
     timeout_s = zone.conf.build_timeout
 
     def question(child_id: str) -> Callable[[ChildClient], Changes]:
         return lambda client: client.changes(cursors.get(child_id, ""), timeout_s)
 
-    outcomes = zone.children.call([(child.id, question(child.id)) for child in known], timeout_s)
-    more = False
-    for child, outcome in zip(known, outcomes, strict=True):
-        if isinstance(outcome, Done):
-            asked_from = cursors.get(child.id, "")
-            taken = zone.store.write(partial(_apply, zone, child.id, asked_from, outcome.value))
-            wake_for(zone, outcome.value.items)
-            more = more or (taken and outcome.value.more)
-    return more
+    calls = [(child.id, question(child.id)) for child in known]
+    lines: dict[str, int] = {}
+    behind: set[str] = set()
+    with zone.children.hand("") as hand:
+        outcomes = zone.children.call(calls, timeout_s, hand=hand)
+        for child, outcome in zip(known, outcomes, strict=True):
+            if isinstance(outcome, Done):
+                lines[child.id] = len(outcome.value.items)
+                if _take(zone, child.id, cursors.get(child.id, ""), outcome.value) and outcome.value.more:
+                    behind.add(child.id)
+                wake_for(zone.wake, outcome.value.items)
+    return Asked(lines, frozenset(behind))
 
 
-def _apply(zone: Zone, child_id: str, asked_from: str, changes: Changes, tx: Transaction) -> bool:
-    """Apply a page, unless another process has read further meanwhile."""
-    if not child_rows.is_at(tx, child_id, asked_from):
-        return False
-    apply_changes(zone, tx, child_id, changes.items)
-    child_rows.set_cursor(tx, child_id, changes.cursor)
+def _take(zone: Zone, child_id: str, asked_from: str, changes: Changes) -> bool:
+    """Apply a page; return false if another process has read further meanwhile."""
+    last = max(0, len(changes.items) - 1) // LINES_AT_ONCE
+    for number in range(last + 1):
+        items = changes.items[number * LINES_AT_ONCE : (number + 1) * LINES_AT_ONCE]
+        cursor = changes.cursor if number == last else asked_from
+        if not zone.store.write(partial(_apply, zone, child_id, asked_from, items, cursor)):
+            return False
     return True
 
 
-def wake_for(zone: Zone, items: Sequence[InstanceChange]) -> None:
+def _apply(
+    zone: Zone,
+    child_id: str,
+    asked_from: str,
+    items: Sequence[InstanceChange],
+    cursor: str,
+    tx: Transaction,
+) -> bool:
+    """Apply changes and move the cursor, unless another process has read further meanwhile."""
+    if not child_rows.is_at(tx, child_id, asked_from):
+        return False
+    apply_changes(zone, tx, child_id, items)
+    child_rows.set_cursor(tx, child_id, cursor)
+    return True
+
+
+def wake_for(wake: Wake, items: Sequence[InstanceChange]) -> None:
     """Wake the listeners for these changes: boot workers for failed builds, and calls that end instances."""
     if any(item.state is BuildState.FAILED for item in items):
-        zone.wake.boots()
+        wake.boots()
     if any(item.status is InstanceStatus.ERROR for item in items):
-        zone.wake.child_calls()
+        wake.child_calls()
 
 
 def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[InstanceChange]) -> None:
@@ -120,9 +200,10 @@ def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[In
     change, now = identity.next_change(tx), zone.clock.now()
     places = {p.key: p for p in placements.read_by_uuid(tx, [item.uuid for item in items])}
     rows = instances.read_by_uuid(tx, [item.uuid for item in items])
+    seen: list[tuple[str, Observed]] = []
     for item in items:
         place = places.get((item.uuid, item.attempt))
-        if place is None or not isinstance(place.where, InChild) or place.where.child_id != child_id:
+        if place is None or not isinstance(place.where, AskedChild) or place.where.child_id != child_id:
             continue
         if place.state not in TO_BUILD:
             continue
@@ -133,6 +214,29 @@ def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[In
             continue
         elif row.attempt == item.attempt and row.status in LIVING_STATUSES:
             _take_over(tx, change, place, row, item, now)
+            if item.observed is not None and item.status is InstanceStatus.ACTIVE:
+                seen.append((item.uuid, item.observed))
+    if seen:
+        is_active = InstanceStatus.ACTIVE
+        built_at = {u: row.updated_at if row.status is is_active else now for u, row in rows.items()}
+        _reconcile(tx, seen, built_at)
+        observe(tx, change, seen, built_at, now)
+
+
+def _reconcile(tx: Transaction, seen: Sequence[tuple[str, Observed]], built_at: Mapping[str, float]) -> None:
+    """Adopt what a child knows better, and tell it again what it has forgotten.
+
+    Either's database was put back from a copy.
+    """
+    rows = instance_states.read(tx, [uuid for uuid, _ in seen])
+    instance_states.write(tx, adopt(rows, seen, built_at), rows.keys())
+    forgotten = [
+        replace(row, told_generation=observed.generation, next_call_at=0.0)
+        for uuid, observed in seen
+        if (row := rows.get(uuid)) is not None
+        and observed.generation < min(row.state.observed.generation, row.told_generation)
+    ]
+    instance_states.write(tx, forgotten, rows.keys())
 
 
 def _news(tx: Transaction, items: Sequence[InstanceChange]) -> list[InstanceChange]:
@@ -143,6 +247,7 @@ def _news(tx: Transaction, items: Sequence[InstanceChange]) -> list[InstanceChan
         item
         for item in items
         if item.state is not BuildState.CONFIRMED
+        or item.observed is not None
         or known.get((item.uuid, item.attempt)) != (confirmed, item.status.value)
     ]
 
@@ -154,8 +259,8 @@ def _take_over(
     match item.status:
         case InstanceStatus.DELETED:
             # This zone did not delete it; the child's admin did.
-            placements.move(tx, change, place, State.RELEASED, reason="deleted_below")
-            status, reason = InstanceStatus.ERROR, "deleted_below"
+            placements.move(tx, change, place, State.RELEASED, reason="deleted_in_child")
+            status, reason = InstanceStatus.ERROR, "deleted_in_child"
         case InstanceStatus.ERROR:
             placements.move(tx, change, place, State.RELEASING, reason=item.reason, next_call_at=now)
             status, reason = InstanceStatus.ERROR, item.reason

@@ -14,31 +14,32 @@ from zonesched.errors import BadRequest, Conflict, NotFound
 from zonesched.model.aggregate import AVAILABILITY_ZONE
 from zonesched.model.aggregate_ratios import unusable_ratios
 from zonesched.model.views import AggregateView
-from zonesched.services.zone import Zone
+from zonesched.seams import Clock
+from zonesched.services.state.wake import Wake
 from zonesched.store import aggregates as rows
 from zonesched.store import hosts, identity, locks
 from zonesched.store.aggregates import StoredAggregate
-from zonesched.store.store import Transaction
+from zonesched.store.store import Store, Transaction
 
 log = logging.getLogger(__name__)
 
 MAX_METADATA = 128
 
 
-def list_aggregates(zone: Zone) -> list[AggregateView]:
+def list_aggregates(store: Store) -> list[AggregateView]:
     """List all aggregates, oldest first."""
-    found, names = zone.store.read(lambda tx: (rows.read_all(tx), rows.host_names(tx)))
+    found, names = store.read(lambda tx: (rows.read_all(tx), rows.host_names(tx)))
     return [_view(aggregate, names.get(aggregate.id, ())) for aggregate in found]
 
 
-def show(zone: Zone, number: str) -> AggregateView:
+def show(store: Store, number: str) -> AggregateView:
     """Show one aggregate. Raises NotFound."""
-    return zone.store.read(lambda tx: _shown(tx, _existing(tx, number).id))
+    return store.read(lambda tx: _shown(tx, _existing(tx, number).id))
 
 
-def create(zone: Zone, name: str, availability_zone: str | None) -> AggregateView:
+def create(store: Store, clock: Clock, name: str, availability_zone: str | None) -> AggregateView:
     """Add an aggregate without hosts. Raises Conflict for a name in use."""
-    now, new_id = zone.clock.now(), zone.clock.new_uuid()
+    now, new_id = clock.now(), clock.new_uuid()
     metadata = {AVAILABILITY_ZONE: availability_zone} if availability_zone else {}
 
     def fn(tx: Transaction) -> AggregateView:
@@ -50,11 +51,17 @@ def create(zone: Zone, name: str, availability_zone: str | None) -> AggregateVie
         rows.insert(tx, aggregate)
         return _view(aggregate, ())
 
-    return zone.store.write(fn)
+    return store.write(fn)
 
 
 def change(
-    zone: Zone, number: str, *, name: str = "", metadata: Mapping[str, str | None] | None = None
+    store: Store,
+    clock: Clock,
+    wake: Wake,
+    number: str,
+    *,
+    name: str = "",
+    metadata: Mapping[str, str | None] | None = None,
 ) -> AggregateView:
     """Set the name ("" keeps it), and add, change or (with None) remove metadata; the rest stays.
 
@@ -63,14 +70,14 @@ def change(
     aggregate's.
     """
     wanted = dict(metadata or {})
-    view = zone.store.write(lambda tx: _change(zone, tx, number, name, wanted))
-    zone.wake.host_readers()
+    view = store.write(lambda tx: _change(clock, tx, number, name, wanted))
+    wake.host_readers()
     for key in unusable_ratios({key: value for key, value in wanted.items() if value is not None}):
         log.warning("aggregate %s: %s=%r is not a ratio and is ignored", view.name, key, wanted[key])
     return view
 
 
-def delete(zone: Zone, number: str) -> None:
+def delete(store: Store, number: str) -> None:
     """Remove an aggregate. Raises NotFound, BadRequest while it has hosts."""
 
     def fn(tx: Transaction) -> None:
@@ -82,10 +89,10 @@ def delete(zone: Zone, number: str) -> None:
             )
         rows.delete(tx, found.id)
 
-    zone.store.write(fn)
+    store.write(fn)
 
 
-def add_host(zone: Zone, number: str, host_name: str) -> AggregateView:
+def add_host(store: Store, wake: Wake, number: str, host_name: str) -> AggregateView:
     """Put a host into an aggregate.
 
     Raises NotFound, Conflict for a host that is in it or in another zone's aggregate.
@@ -104,12 +111,12 @@ def add_host(zone: Zone, number: str, host_name: str) -> AggregateView:
         rows.add_host(tx, found.id, host_id)
         return _shown(tx, found.id)
 
-    view = zone.store.write(fn)
-    zone.wake.host_readers()
+    view = store.write(fn)
+    wake.host_readers()
     return view
 
 
-def remove_host(zone: Zone, number: str, host_name: str) -> AggregateView:
+def remove_host(store: Store, wake: Wake, number: str, host_name: str) -> AggregateView:
     """Remove a host from an aggregate. Raises NotFound, also for a host that is not in it."""
 
     def fn(tx: Transaction) -> AggregateView:
@@ -124,13 +131,13 @@ def remove_host(zone: Zone, number: str, host_name: str) -> AggregateView:
         rows.remove_host(tx, found.id, host_id)
         return _shown(tx, found.id)
 
-    view = zone.store.write(fn)
-    zone.wake.host_readers()
+    view = store.write(fn)
+    wake.host_readers()
     return view
 
 
 def _change(
-    zone: Zone, tx: Transaction, number: str, name: str, metadata: Mapping[str, str | None]
+    clock: Clock, tx: Transaction, number: str, name: str, metadata: Mapping[str, str | None]
 ) -> AggregateView:
     locks.aggregates(tx)
     found = _existing(tx, number)
@@ -139,7 +146,7 @@ def _change(
         found,
         name=name or found.name,
         metadata={key: value for key, value in both.items() if value is not None},
-        updated_at=zone.clock.now(),
+        updated_at=clock.now(),
     )
     if len(changed.metadata) > MAX_METADATA:
         raise BadRequest(

@@ -6,22 +6,23 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
+from zonesched.conf import Conf
 from zonesched.errors import BadRequest
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_row import HostFacts, HostRow
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU
 from zonesched.model.views import HostForm, InventoryForm
-from zonesched.services.zone import Zone
+from zonesched.seams import Clock
 
 MAX_AMOUNT = 2**31 - 1
 _CLASS = re.compile(r"[A-Z0-9_]{1,64}")
 
 
-def host_rows(zone: Zone, hosts: Sequence[HostForm]) -> list[HostRow]:
+def host_rows(conf: Conf, clock: Clock, hosts: Sequence[HostForm]) -> list[HostRow]:
     """Make a row per host, with the id it gets if it is new. Raises BadRequest, which names the field."""
     _check_names(hosts)
-    defaults = _default_ratios(zone)
-    return [_host_row(zone, form, defaults) for form in hosts]
+    defaults = _default_ratios(conf)
+    return [_host_row(clock, form, defaults) for form in hosts]
 
 
 def _check_names(hosts: Sequence[HostForm]) -> None:
@@ -36,17 +37,17 @@ def _check_names(hosts: Sequence[HostForm]) -> None:
         seen.add(form.name)
 
 
-def _default_ratios(zone: Zone) -> Mapping[str, float]:
+def _default_ratios(conf: Conf) -> Mapping[str, float]:
     return {
-        VCPU: zone.conf.cpu_allocation_ratio,
-        MEMORY_MB: zone.conf.ram_allocation_ratio,
-        DISK_GB: zone.conf.disk_allocation_ratio,
+        VCPU: conf.cpu_allocation_ratio,
+        MEMORY_MB: conf.ram_allocation_ratio,
+        DISK_GB: conf.disk_allocation_ratio,
     }
 
 
-def _host_row(zone: Zone, form: HostForm, defaults: Mapping[str, float]) -> HostRow:
+def _host_row(clock: Clock, form: HostForm, defaults: Mapping[str, float]) -> HostRow:
     facts = HostFacts(
-        id=zone.clock.new_uuid(),
+        id=clock.new_uuid(),
         name=form.name,
         address=form.address,
         availability_zone=form.availability_zone,

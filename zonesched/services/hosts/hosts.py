@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from zonesched.conf import Conf
 from zonesched.errors import NotFound
 from zonesched.model.agent_claims import AgentClaims
 from zonesched.model.caller import Caller
@@ -17,8 +18,10 @@ from zonesched.model.views import (
     HypervisorView,
     ResourceUse,
 )
+from zonesched.seams import Clock
 from zonesched.services.hosts import instance_reports
 from zonesched.services.hosts.host_forms import host_rows
+from zonesched.services.state.heartbeats import Heartbeats
 from zonesched.services.zone import Zone
 from zonesched.store import (
     agent_claims,
@@ -32,7 +35,7 @@ from zonesched.store import (
 )
 from zonesched.store import hosts as rows
 from zonesched.store.services import Service
-from zonesched.store.store import Transaction
+from zonesched.store.store import Store, Transaction
 
 REPORTS_PER_WRITE = 500
 PAGE = 2000
@@ -44,7 +47,7 @@ def register(zone: Zone, caller: Caller, service: str, hosts: Sequence[HostForm]
     A service belongs to the user that registered it first. Raises BadRequest for an impossible report,
     Forbidden for another user's service, Conflict for a host of another user's service.
     """
-    offered = host_rows(zone, hosts)
+    offered = host_rows(zone.conf, zone.clock, hosts)
     now, new_id = zone.clock.now(), zone.clock.new_uuid()
 
     def fn(tx: Transaction) -> Mapping[str, str]:
@@ -56,45 +59,45 @@ def register(zone: Zone, caller: Caller, service: str, hosts: Sequence[HostForm]
     return [(ids[form.name], form.name) for form in hosts]
 
 
-def beat(zone: Zone, caller: Caller, service: str) -> None:
+def beat(store: Store, heartbeats: Heartbeats, caller: Caller, service: str) -> None:
     """Note a heartbeat of an agent. Raises NotFound, and Forbidden for another user's service."""
-    _own(zone, caller, service)
+    _own(store, heartbeats, caller, service)
 
 
-def desired(zone: Zone, caller: Caller, service: str) -> list[DesiredInstance]:
+def desired(store: Store, heartbeats: Heartbeats, caller: Caller, service: str) -> list[DesiredInstance]:
     """Read the instances that should run on the service's hosts, and note them as fetched.
 
     Raises NotFound, Forbidden.
     """
-    own = _own(zone, caller, service)
-    work = zone.store.read(lambda tx: agent_work.desired(tx, own.id))
+    own = _own(store, heartbeats, caller, service)
+    work = store.read(lambda tx: agent_work.desired(tx, own.id))
     if not work.unfetched:
         return list(work.instances)
-    return zone.store.write(lambda tx: _fetched(tx, own.id, sorted(work.unfetched)))
+    return store.write(lambda tx: _fetched(tx, own.id, sorted(work.unfetched)))
 
 
-def releasing(zone: Zone, caller: Caller, service: str) -> list[Attempt]:
+def releasing(store: Store, heartbeats: Heartbeats, caller: Caller, service: str) -> list[Attempt]:
     """Read the attempts that the agent must report as gone once nothing of them is left on its hosts.
 
     Raises NotFound, Forbidden.
     """
-    own = _own(zone, caller, service)
-    return zone.store.read(lambda tx: agent_work.releasing(tx, own.id))
+    own = _own(store, heartbeats, caller, service)
+    return store.read(lambda tx: agent_work.releasing(tx, own.id))
 
 
-def claimed(zone: Zone, caller: Caller, service: str) -> AgentClaims:
+def claimed(store: Store, caller: Caller, service: str) -> AgentClaims:
     """Read the claims on the service's hosts. Raises NotFound, Forbidden."""
-    own = _known(zone, caller, service)
-    return zone.store.read(lambda tx: agent_claims.read(tx, own.id))
+    own = _known(store, caller, service)
+    return store.read(lambda tx: agent_claims.read(tx, own.id))
 
 
-def note_excesses(zone: Zone, caller: Caller, service: str, amounts: Mapping[tuple[str, str], int]) -> None:
+def note_excesses(store: Store, caller: Caller, service: str, amounts: Mapping[tuple[str, str], int]) -> None:
     """Record for operators an agent's excess counts, by host and resource class; the claims stay.
 
     Raises NotFound, Forbidden.
     """
-    own = _known(zone, caller, service)
-    zone.store.write(lambda tx: agent_claims.note_excesses(tx, own.id, amounts))
+    own = _known(store, caller, service)
+    store.write(lambda tx: agent_claims.note_excesses(tx, own.id, amounts))
 
 
 def report(zone: Zone, caller: Caller, service: str, reports: Sequence[AgentReport]) -> None:
@@ -102,7 +105,7 @@ def report(zone: Zone, caller: Caller, service: str, reports: Sequence[AgentRepo
 
     Raises NotFound, Forbidden.
     """
-    own = _own(zone, caller, service)
+    own = _own(zone.store, zone.heartbeats, caller, service)
     any_ended = False
     for some in claims.chunks(reports, REPORTS_PER_WRITE):
         ended = _take(zone, own, some)
@@ -125,7 +128,7 @@ def show_hypervisor(zone: Zone, host_id: str) -> HypervisorView:
     """Show one host of this zone. Raises NotFound."""
 
     def fn(tx: Transaction) -> HypervisorView:
-        return _views(zone, tx, [existing(tx, host_id)])[0]
+        return _views(zone.clock, zone.conf, tx, [existing(tx, host_id)])[0]
 
     return zone.store.read(fn)
 
@@ -150,16 +153,16 @@ def _fetched(tx: Transaction, service_id: str, uuids: Sequence[str]) -> list[Des
     return [instance for instance in work.instances if instance.uuid not in later]
 
 
-def _own(zone: Zone, caller: Caller, name: str) -> Service:
+def _own(store: Store, heartbeats: Heartbeats, caller: Caller, name: str) -> Service:
     """Look up the caller's service; any call counts as a heartbeat. Raises NotFound, Forbidden."""
-    found = _known(zone, caller, name)
-    zone.heartbeats.note(found.id)
+    found = _known(store, caller, name)
+    heartbeats.note(found.id)
     return found
 
 
-def _known(zone: Zone, caller: Caller, name: str) -> Service:
+def _known(store: Store, caller: Caller, name: str) -> Service:
     """Look up the caller's service as `_own` does, for calls that are not heartbeats."""
-    return zone.store.read(lambda tx: services.own(tx, name, caller.user_id))
+    return store.read(lambda tx: services.own(tx, name, caller.user_id))
 
 
 def _take(zone: Zone, service: Service, reports: Sequence[AgentReport]) -> bool:
@@ -167,10 +170,10 @@ def _take(zone: Zone, service: Service, reports: Sequence[AgentReport]) -> bool:
 
 
 def _page(zone: Zone, after: str) -> list[HypervisorView]:
-    return zone.store.read(lambda tx: _views(zone, tx, rows.page(tx, after, PAGE)))
+    return zone.store.read(lambda tx: _views(zone.clock, zone.conf, tx, rows.page(tx, after, PAGE)))
 
 
-def _views(zone: Zone, tx: Transaction, found: Sequence[HostRow]) -> list[HypervisorView]:
+def _views(clock: Clock, conf: Conf, tx: Transaction, found: Sequence[HostRow]) -> list[HypervisorView]:
     known = services.read_all(tx)
     resources: defaultdict[str, dict[str, ResourceUse]] = defaultdict(dict)
     for some in claims.chunks([row.facts.id for row in found]):
@@ -179,7 +182,8 @@ def _views(zone: Zone, tx: Transaction, found: Sequence[HostRow]) -> list[Hyperv
     reasons = host_states.disabled_reasons(tx, [row.facts.id for row in found if not row.facts.enabled])
     return [
         _view(
-            zone,
+            clock,
+            conf,
             row,
             known[row.facts.service_id],
             resources=resources[row.facts.id],
@@ -203,7 +207,13 @@ def _use(row: capacities.Stored) -> ResourceUse:
 
 
 def _view(
-    zone: Zone, row: HostRow, service: Service, *, resources: Mapping[str, ResourceUse], disabled_reason: str
+    clock: Clock,
+    conf: Conf,
+    row: HostRow,
+    service: Service,
+    *,
+    resources: Mapping[str, ResourceUse],
+    disabled_reason: str,
 ) -> HypervisorView:
     facts = row.facts
     return HypervisorView(
@@ -212,7 +222,7 @@ def _view(
         address=facts.address,
         availability_zone=facts.availability_zone,
         service=service.name,
-        is_up=service.is_up(zone.clock.now(), zone.conf.service_down_time) and not facts.forced_down,
+        is_up=service.is_up(clock.now(), conf.service_down_time) and not facts.forced_down,
         is_enabled=facts.enabled,
         disabled_reason=disabled_reason,
         num_instances=sum(row.use.owners.values()),

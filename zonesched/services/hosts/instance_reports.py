@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from zonesched.model.observed_state import Observed
 from zonesched.model.placement import LIVING_STATUSES, InstanceStatus, PlacementState
 from zonesched.model.views import AgentReport, AgentState
+from zonesched.services.life.observing import UNSURPRISING, observe
 from zonesched.services.placing import build_retry
 from zonesched.services.zone import Zone
 from zonesched.store import agent_work, hosts, identity, instances, placements, reservations
 from zonesched.store.instances import Instance
-from zonesched.store.placements import OnHost, Placement
+from zonesched.store.placements import ClaimedHost, Placement
 from zonesched.store.services import Service
 from zonesched.store.store import Transaction
 
@@ -41,27 +43,32 @@ def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentR
     built: list[_Built] = []
     failed: list[_Ended] = []
     ended: list[_Ended] = []
+    seen: list[tuple[str, Observed]] = []
     for reported in reports:
         if (reported.uuid, reported.attempt) not in running:
             continue
         instance, place, host_id = running[reported.uuid, reported.attempt]
         match reported.state:
-            case AgentState.ACTIVE if instance.status is InstanceStatus.BUILD:
-                built.append(_Built(reported.uuid, host_id))
+            case AgentState.ACTIVE:
+                if instance.status is InstanceStatus.BUILD:
+                    built.append(_Built(reported.uuid, host_id))
+                if reported.observed != UNSURPRISING:
+                    seen.append((reported.uuid, reported.observed))
             case AgentState.ERROR if instance.status is InstanceStatus.ACTIVE:
                 ended.append(_Ended(place, reported.reason or "ended_on_host"))
             case AgentState.ERROR:
                 failed.append(_Ended(place, reported.reason or "build_failed"))
             case AgentState.GONE:
                 ended.append(_Ended(place, "lost_by_host"))
-            case _:
-                pass
-    if built or failed or ended:
+    if built or failed or ended or seen:
         change, now = identity.next_change(tx), zone.clock.now()
         _write_built(tx, change, built, now)
         for one in failed:
             build_retry.build_failed(zone, tx, change, one.placement, now, one.reason)
         _write_ended(tx, change, ended, now)
+        in_build = InstanceStatus.BUILD
+        built_at = {i.uuid: now if i.status is in_build else i.updated_at for i, _, _ in running.values()}
+        observe(tx, change, seen, built_at, now)
     return bool(failed or ended)
 
 
@@ -87,7 +94,7 @@ def _should_run(
     here = [
         (p, p.where.host_id)
         for p in placements.read_by_uuid(tx, list(living))
-        if isinstance(p.where, OnHost)
+        if isinstance(p.where, ClaimedHost)
         and p.state is PlacementState.CONFIRMED
         and p.number == living[p.uuid].attempt
     ]

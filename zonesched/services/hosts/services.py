@@ -11,14 +11,17 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
+from zonesched.conf import Conf
 from zonesched.errors import BadRequest, Conflict, Forbidden, NotFound
 from zonesched.model.views import Binary, ServiceChange, ServiceView
+from zonesched.seams import Clock
+from zonesched.services.state.wake import Wake
 from zonesched.services.zone import Zone, process_name
 from zonesched.store import host_states, locks, removals
 from zonesched.store import services as rows
 from zonesched.store.host_states import HostAdminState
 from zonesched.store.services import Service
-from zonesched.store.store import Transaction
+from zonesched.store.store import Store, Transaction
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +34,10 @@ def list_services(zone: Zone, host: str = "", binary: str = "") -> list[ServiceV
 
     def fn(tx: Transaction) -> list[ServiceView]:
         agents = rows.read_all(tx)
-        known = [_of_row(zone, row) for row in agents.values() if host in ("", row.name)]
+        known = [_of_row(zone.clock, zone.conf, row) for row in agents.values() if host in ("", row.name)]
         known.sort(key=lambda view: view.binary is not Binary.SCHEDULER)
         said = host_states.read_named(tx, host) if host else host_states.read_all(tx)
-        return [*known, *(_of_host(zone, one, agents[one.service_id]) for one in said)]
+        return [*known, *(_of_host(zone.clock, zone.conf, one, agents[one.service_id]) for one in said)]
 
     return [view for view in zone.store.read(fn) if binary in ("", view.binary.value)]
 
@@ -59,14 +62,14 @@ def change(zone: Zone, service_id: str, wanted: ServiceChange) -> ServiceView:
     def fn(tx: Transaction) -> ServiceView:
         agents = rows.read_all(tx)
         if service_id in agents:
-            return _of_row(zone, _change_agent(tx, agents[service_id], wanted))
+            return _of_row(zone.clock, zone.conf, _change_agent(tx, agents[service_id], wanted))
         locks.hosts(tx, [service_id])
         said = host_states.read_one(tx, service_id)
         if said is None:
             raise NotFound(NO_SUCH, code="service_not_found", field="id")
         changed = _changed(said, wanted)
         host_states.write(tx, changed)
-        return _of_host(zone, changed, agents[said.service_id])
+        return _of_host(zone.clock, zone.conf, changed, agents[said.service_id])
 
     if wanted == ServiceChange():
         raise BadRequest("The change must have status or forced_down.", code="missing_field", field="status")
@@ -85,7 +88,7 @@ def change_named(zone: Zone, host: str, binary: str, wanted: ServiceChange) -> S
     return change(zone, found[0].id, wanted)
 
 
-def remove(zone: Zone, service_id: str) -> None:
+def remove(store: Store, wake: Wake, service_id: str) -> None:
     """Remove a host without instances, an agent without hosts, or a process; one that runs registers again.
 
     Raises NotFound, and Conflict while a host has claims or an agent hosts.
@@ -107,8 +110,8 @@ def remove(zone: Zone, service_id: str) -> None:
         else:
             raise NotFound(NO_SUCH, code="service_not_found", field="id")
 
-    zone.store.write(fn)
-    zone.wake.host_readers()
+    store.write(fn)
+    wake.host_readers()
 
 
 def _change_agent(tx: Transaction, agent: Service, wanted: ServiceChange) -> Service:
@@ -136,7 +139,7 @@ def _changed(said: HostAdminState, wanted: ServiceChange) -> HostAdminState:
     return said
 
 
-def _of_row(zone: Zone, row: Service) -> ServiceView:
+def _of_row(clock: Clock, conf: Conf, row: Service) -> ServiceView:
     return ServiceView(
         id=row.id,
         binary=Binary(row.binary),
@@ -144,7 +147,7 @@ def _of_row(zone: Zone, row: Service) -> ServiceView:
         availability_zone="internal",
         is_enabled=True,
         disabled_reason="",
-        is_up=row.is_up(zone.clock.now(), zone.conf.service_down_time),
+        is_up=row.is_up(clock.now(), conf.service_down_time),
         forced_down=row.forced_down,
         seen_at=row.last_seen_at,
         topic=row.topic,
@@ -152,7 +155,7 @@ def _of_row(zone: Zone, row: Service) -> ServiceView:
     )
 
 
-def _of_host(zone: Zone, said: HostAdminState, agent: Service) -> ServiceView:
+def _of_host(clock: Clock, conf: Conf, said: HostAdminState, agent: Service) -> ServiceView:
     return ServiceView(
         id=said.id,
         binary=Binary.HOST,
@@ -160,7 +163,7 @@ def _of_host(zone: Zone, said: HostAdminState, agent: Service) -> ServiceView:
         availability_zone=said.availability_zone,
         is_enabled=said.enabled,
         disabled_reason=said.disabled_reason,
-        is_up=not said.forced_down and agent.is_up(zone.clock.now(), zone.conf.service_down_time),
+        is_up=not said.forced_down and agent.is_up(clock.now(), conf.service_down_time),
         forced_down=said.forced_down,
         seen_at=agent.last_seen_at,
         topic=agent.topic,

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 
 from zonesched.errors import BadRequest, NotFound
 from zonesched.model.boot_line import BootLine
 from zonesched.model.caller import Caller, Role
 from zonesched.model.decision_trace import NO_TRACE, HostJudgement
-from zonesched.model.placement import BUILDING_STATUSES, InstanceChange, InstanceStatus
+from zonesched.model.desired_state import NEW, Status, shown_status
+from zonesched.model.placement import InstanceChange, InstanceStatus
 from zonesched.model.views import ReservationView
 from zonesched.seal.cursors import Cursor, CursorBox
 from zonesched.services.owners.pending_steps import pending_steps
-from zonesched.services.owners.servers import scope_of
+from zonesched.services.owners.scopes import scope_of
 from zonesched.services.select import select
 from zonesched.services.select.faults import change_for_parent, for_parent, refusals_for
 from zonesched.services.zone import Zone
+from zonesched.store import (
+    aliases,
+    feed,
+    identity,
+    instance_states,
+    instances,
+    pending_instances,
+    reservation_list,
+)
 from zonesched.store import children as child_rows
-from zonesched.store import feed, identity, instances, pending_instances, reservation_list
 from zonesched.store import reservations as rows
-from zonesched.store.feed import ChangeLine
 from zonesched.store.instances import Instance
 from zonesched.store.pending_instances import PendingInstances
 from zonesched.store.reservation_list import ListedBoot
@@ -31,25 +40,31 @@ from zonesched.store.store import Transaction
 
 def show(zone: Zone, caller: Caller, reservation_id: str) -> ReservationView:
     """Show a boot. Raises NotFound for one that does not exist or that the caller may not see."""
-    scope = scope_of(zone, caller, all_tenants=True)
+    scope = scope_of(zone.uuid, caller, all_tenants=True)
 
-    def fn(tx: Transaction) -> tuple[Reservation, list[Instance], list[PendingInstances], dict[str, str]]:
-        reservation = _existing(tx, reservation_id, scope)
+    def fn(
+        tx: Transaction,
+    ) -> tuple[Reservation, list[Instance], list[Status], list[PendingInstances], dict[str, str]]:
+        reservation = existing(tx, reservation_id, scope)
         key = reservation.caller_id, reservation.id
         is_admin = caller.role is Role.ADMIN
         child_names = {child.id: child.name for child in child_rows.read_all(tx)} if is_admin else {}
         members = instances.read_reservation(tx, *key)
-        return reservation, members, pending_instances.count(tx, *key), child_names
+        states = instance_states.read(tx, [i.uuid for i in members])
+        shown = [shown_status(i.status, states[i.uuid].state if i.uuid in states else NEW) for i in members]
+        own = aliases.callers_uuids(tx, caller.user_id, [i.uuid for i in members])
+        members = [replace(i, uuid=own[i.uuid]) if i.uuid in own else i for i in members]
+        return reservation, members, shown, pending_instances.count(tx, *key), child_names
 
-    reservation, members, pending, child_names = zone.store.read(fn)
+    reservation, members, shown, pending, child_names = zone.store.read(fn)
     return ReservationView(
         id=reservation.id,
-        state=_state({i.status for i in members}),
+        state=_state(set(shown)),
         num_instances=reservation.num_instances,
         min_count=reservation.min_count,
-        counts=_counts(Counter(i.status for i in members)),
+        counts=_counts(Counter(shown)),
         reasons=_reasons(reservation, members, caller.role),
-        instances=[(i.uuid, i.status.value) for i in members],
+        instances=[(i.uuid, status.value) for i, status in zip(members, shown, strict=True)],
         created_at=reservation.created_at,
         waiting_for=pending_steps(reservation, pending, child_names, zone.clock.now()),
         why=reservation.why if caller.role is Role.ADMIN else NO_TRACE,
@@ -63,7 +78,7 @@ def list_boots(
 
     Raises BadRequest for a marker that names no boot.
     """
-    scope = scope_of(zone, caller, all_tenants=all_tenants)
+    scope = scope_of(zone.uuid, caller, all_tenants=all_tenants)
     try:
         found = zone.store.read(lambda tx: reservation_list.page(tx, scope, marker, limit + 1))
     except LookupError as error:
@@ -89,12 +104,13 @@ def _line(boot: ListedBoot) -> BootLine:
 
 def why_host(zone: Zone, caller: Caller, reservation_id: str, host: str) -> HostJudgement:
     """Judge one local host (name or id) for this boot as a select would now. Raises NotFound."""
-    scope = scope_of(zone, caller, all_tenants=True)
-    found = zone.store.read(lambda tx: _existing(tx, reservation_id, scope))
+    scope = scope_of(zone.uuid, caller, all_tenants=True)
+    found = zone.store.read(lambda tx: existing(tx, reservation_id, scope))
     return select.judge_host(zone, found.spec, found.caller_id, host)
 
 
-def _existing(tx: Transaction, reservation_id: str, scope: Scope) -> Reservation:
+def existing(tx: Transaction, reservation_id: str, scope: Scope) -> Reservation:
+    """Read a boot. Raises NotFound for one that does not exist or is not in the scope."""
     found = [r for r in rows.read_ids(tx, [reservation_id]).values() if _visible(r, scope)]
     if not found:
         raise NotFound("There is no such reservation.", code="reservation_not_found")
@@ -111,20 +127,20 @@ def _visible(reservation: Reservation, scope: Scope) -> bool:
             return (reservation.caller_id, reservation.project_id) == (caller_id, project_id)
 
 
-def _counts(counted: Mapping[InstanceStatus, int]) -> dict[str, int]:
+def _counts(counted: Mapping[Status, int]) -> dict[str, int]:
     """Counts by name, in the order of the statuses, without zeros."""
-    return {status.value: counted[status] for status in InstanceStatus if counted.get(status)}
+    return {status.value: counted[status] for status in Status if counted.get(status)}
 
 
-def _state(statuses: Set[InstanceStatus]) -> str:
+def _state(statuses: Set[Status]) -> str:
     """BUILD while anything is unfinished, then ACTIVE, PARTIAL, ERROR or DELETED by all statuses."""
-    if statuses & BUILDING_STATUSES:
+    if statuses & {Status.BUILD, Status.UNKNOWN}:
         return "BUILD"
-    if statuses <= {InstanceStatus.DELETED}:
+    if statuses <= {Status.DELETED}:
         return "DELETED"
-    if InstanceStatus.ERROR not in statuses:
+    if Status.ERROR not in statuses:
         return "ACTIVE"
-    return "PARTIAL" if InstanceStatus.ACTIVE in statuses else "ERROR"
+    return "PARTIAL" if statuses - {Status.ERROR, Status.DELETED} else "ERROR"
 
 
 def _reasons(reservation: Reservation, members: Sequence[Instance], reader: Role) -> list[dict[str, object]]:
@@ -155,21 +171,44 @@ def changes(zone: Zone, caller: Caller, cursor: str) -> tuple[Sequence[InstanceC
 
     watermark = zone.store.read(identity.low_watermark)
 
-    def fn(tx: Transaction) -> tuple[Sequence[ChangeLine], Cursor, bool]:
-        if identity.epoch_of(tx, since.number) != since.epoch:
+    def fn(tx: Transaction) -> _FeedPage:
+        if identity.epoch_of(tx, since.until) != since.epoch:
             raise _cursor_invalid()
-        found = feed.changes(tx, caller.user_id, since.number, since.uuid, watermark, PAGE + 1)
-        page = found[:PAGE]
-        if not page:
-            return page, since, False
-        last = page[-1]
-        reached = Cursor(last.seq, last.change.uuid, identity.epoch_of(tx, last.seq))
-        return page, reached, len(found) > PAGE
+        return _next_page(tx, caller.user_id, since, watermark)
 
     page, reached, more = zone.store.read(fn)
-    # By uuid: the order of the changes would show which instances are in the same child zone.
-    reported = sorted((change_for_parent(line.change) for line in page), key=lambda change: change.uuid)
+    reported = [change_for_parent(change) for change in page]
     return reported, cursors.write(caller.user_id, reached), more
+
+
+_FeedPage = tuple[Sequence[InstanceChange], Cursor, bool]
+
+
+def _next_page(tx: Transaction, caller_id: str, since: Cursor, watermark: int) -> _FeedPage:
+    window = feed.Window(since.number, since.until, since.uuid) if since.uuid else None
+    # The rest of a window is empty where its instances have changed again: the next window has them.
+    while window is not None or (window := feed.next_window(tx, caller_id, since.number, watermark)):
+        found = feed.next_uuids(tx, caller_id, window, PAGE + 1)
+        lines = feed.current(tx, caller_id, found[:PAGE])
+        epoch = identity.epoch_of(tx, window.until)
+        if len(found) > PAGE:
+            since = Cursor(window.after, window.until, found[PAGE - 1], epoch)
+            return _named_by_caller(tx, caller_id, lines), since, True
+        since = Cursor(window.until, window.until, "", epoch)
+        if lines:
+            more = feed.next_window(tx, caller_id, window.until, watermark) is not None
+            return _named_by_caller(tx, caller_id, lines), since, more
+        window = None
+    return [], since, False
+
+
+def _named_by_caller(
+    tx: Transaction, caller_id: str, lines: Mapping[str, InstanceChange]
+) -> list[InstanceChange]:
+    """Return the lines by the caller's own uuids, in their order."""
+    own = aliases.callers_uuids(tx, caller_id, lines)
+    named = [replace(line, uuid=own[uuid]) if uuid in own else line for uuid, line in lines.items()]
+    return sorted(named, key=lambda line: line.uuid)
 
 
 def _cursor_invalid() -> BadRequest:

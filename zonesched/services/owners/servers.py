@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from zonesched.errors import BadRequest, ChildUnreachable, Conflict, NotFound
 from zonesched.model.caller import Caller, Role
+from zonesched.model.desired_state import NEW, task_state
 from zonesched.model.placement import (
     CLAIMING,
     PROMISED,
@@ -17,14 +19,22 @@ from zonesched.model.placement import (
     PlacementState,
 )
 from zonesched.model.views import FailedAttempt, ServerQuery, ServerView
+from zonesched.model.work_deadline import always
 from zonesched.services.children.sync import apply_changes, wake_for
+from zonesched.services.owners.actions import check_not_locked, record_delete
+from zonesched.services.owners.scopes import scope_of
+from zonesched.services.placing import idle_holds
+from zonesched.services.placing.idle_holds import IdleHold
 from zonesched.services.placing.placement_moves import end_unwanted
 from zonesched.services.select import faults
 from zonesched.services.zone import Zone
 from zonesched.store import (
+    aliases,
     feed,
     host_states,
     identity,
+    instance_actions,
+    instance_states,
     instances,
     locks,
     placements,
@@ -33,11 +43,14 @@ from zonesched.store import (
 )
 from zonesched.store.ended import DELETED_BY_ADMIN
 from zonesched.store.host_states import HostAdminState
+from zonesched.store.instance_actions import Lock
+from zonesched.store.instance_states import StoredState
 from zonesched.store.instances import Instance
-from zonesched.store.placements import InChild, OnHost, Placement
+from zonesched.store.placements import AskedChild, ClaimedHost, Placement
 from zonesched.store.reservations import Reservation
-from zonesched.store.server_list import Everybody, OfCaller, OfProject, Page, Scope
+from zonesched.store.server_list import Page
 from zonesched.store.store import Transaction
+from zonesched.zones.zone_manager import ZoneManager
 
 State = PlacementState
 SHOW_TIMEOUT_S = 5.0
@@ -45,28 +58,34 @@ SHOW_TIMEOUT_S = 5.0
 
 @dataclass(frozen=True)
 class _Found:
-    """An instance with the rows from which its view is made."""
+    """An instance with the rows from which its view is made. `own_uuid`: its uuid for the caller."""
 
+    own_uuid: str
     instance: Instance
     reservation: Reservation
     places: Sequence[Placement]
     local_hosts: Mapping[str, HostAdminState]
     sent: InstanceChange | None
     """Status of its attempt, for a parent."""
+    state: StoredState | None
+    lock: Lock | None
 
     @property
     def place(self) -> Placement | None:
         """The present placement, if any."""
         return next((p for p in self.places if p.number == self.instance.attempt), None)
 
+    @property
+    def request_id(self) -> str:
+        """The id of the request that has created it."""
+        spec = self.reservation.spec
+        return spec.traced_by or spec.request_id
 
-def scope_of(zone: Zone, caller: Caller, *, all_tenants: bool) -> Scope:
-    """Return whose instances a caller may see: a parent its own, an admin all, others their project's."""
-    if caller.role is Role.PARENT:
-        return OfCaller(caller.user_id)
-    if caller.role is Role.ADMIN and all_tenants:
-        return Everybody()
-    return OfProject(zone.uuid, caller.project_id)
+    @property
+    def launched_at(self) -> float:
+        if self.state is not None:
+            return self.state.built_at
+        return self.instance.updated_at if self.instance.status is InstanceStatus.ACTIVE else 0.0
 
 
 def list_servers(zone: Zone, caller: Caller, query: ServerQuery) -> tuple[list[ServerView], str]:
@@ -75,9 +94,11 @@ def list_servers(zone: Zone, caller: Caller, query: ServerQuery) -> tuple[list[S
     Raises BadRequest for a marker that names no instance.
     """
     wanted = Page(
-        scope=scope_of(zone, caller, all_tenants=query.all_tenants),
+        scope=scope_of(zone.uuid, caller, all_tenants=query.all_tenants),
         reservation_id=query.reservation_id,
         status=query.status,
+        flavor_id=query.flavor_id,
+        changed_since=query.changed_since,
         name=query.name,
         marker=query.marker,
         limit=query.limit + 1,
@@ -89,10 +110,10 @@ def list_servers(zone: Zone, caller: Caller, query: ServerQuery) -> tuple[list[S
     page = found[: query.limit]
     more = len(found) > query.limit
     views = [_view(zone, caller, f, stale=False) for f in page]
-    return views, page[-1].instance.uuid if more and page else ""
+    return views, page[-1].own_uuid if more and page else ""
 
 
-def show(zone: Zone, caller: Caller, uuid: str) -> ServerView:
+def show(zone: Zone, caller: Caller, uuid: str, is_wanted: Callable[[], bool] = always) -> ServerView:
     """Show one instance, refreshed from its child; marked stale when that child cannot be reached."""
     found = _find(zone, caller, uuid)
     stale = False
@@ -100,24 +121,25 @@ def show(zone: Zone, caller: Caller, uuid: str) -> ServerView:
     if (
         zone.conf.enable_zone_routing
         and place is not None
-        and isinstance(place.where, InChild)
+        and isinstance(place.where, AskedChild)
         and place.state in TO_BUILD
     ):
-        stale = not _refresh(zone, place, place.where.child_id)
+        stale = not _refresh(zone, place, place.where.child_id, is_wanted)
         found = _find(zone, caller, uuid)
     return _view(zone, caller, found, stale=stale)
 
 
-def _refresh(zone: Zone, place: Placement, child_id: str) -> bool:
+def _refresh(zone: Zone, place: Placement, child_id: str, is_wanted: Callable[[], bool]) -> bool:
     """Refresh one instance from its child; False when the child gives no usable answer."""
     try:
-        found = zone.child_client(child_id).show_server(place.uuid, SHOW_TIMEOUT_S)
+        client = zone.child_client(child_id).within(math.inf, is_wanted)
+        found = client.show_server(place.uuid, SHOW_TIMEOUT_S)
     except ChildUnreachable:
         return False
     gone = InstanceChange(place.uuid, place.number, InstanceStatus.DELETED, BuildState.CONFIRMED)
     changes = [found if found is not None else gone]
     zone.store.write(lambda tx: apply_changes(zone, tx, child_id, changes))
-    wake_for(zone, changes)
+    wake_for(zone.wake, changes)
     return True
 
 
@@ -128,30 +150,38 @@ def delete(zone: Zone, caller: Caller, uuid: str) -> None:
     Raises NotFound, and Conflict for an instance of a child where `enable_zone_routing` is off.
     """
     found = _find(zone, caller, uuid)
+    uuid = found.instance.uuid
     place = found.place
-    if place is not None and isinstance(place.where, InChild) and not zone.conf.enable_zone_routing:
+    if place is not None and isinstance(place.where, AskedChild) and not zone.conf.enable_zone_routing:
         raise Conflict("This zone passes no calls on to its child zones.", code="zone_routing_disabled")
 
     # A parent is notified of a deletion that it did not request.
     reason = "deleted" if found.instance.caller_id in (zone.uuid, caller.user_id) else DELETED_BY_ADMIN
 
-    def fn(tx: Transaction) -> bool:
+    def fn(tx: Transaction) -> tuple[bool, list[IdleHold]]:
         locks.instances(tx, [uuid])
         rows = instances.read_by_uuid(tx, [uuid])
         if uuid not in rows or rows[uuid].status is InstanceStatus.DELETED:
             raise NotFound("There is no such instance.", code="instance_not_found")
+        check_not_locked(tx, caller, uuid)
         change, now = identity.next_change(tx), zone.clock.now()
-        call_children = end_unwanted(tx, change, placements.read_by_uuid(tx, [uuid]), now, "deleted")
+        places = placements.read_by_uuid(tx, [uuid])
+        idle = idle_holds.ending(tx, zone.uuid, places, now)
+        call_children = end_unwanted(tx, change, places, now, "deleted")
         instances.set_status(tx, change, [uuid], InstanceStatus.DELETED, now, reason=reason)
-        return call_children
+        if caller.role is not Role.PARENT:
+            record_delete(tx, caller, rows[uuid], found.request_id, now)
+        return call_children, idle
 
-    if zone.store.write(fn):
+    call_children, idle = zone.store.write(fn)
+    idle_holds.charge(zone, idle)
+    if call_children:
         zone.wake.child_calls()
     zone.wake.agents(found.places)
 
 
 def _find(zone: Zone, caller: Caller, uuid: str) -> _Found:
-    scope = scope_of(zone, caller, all_tenants=True)
+    scope = scope_of(zone.uuid, caller, all_tenants=True)
 
     def fn(tx: Transaction) -> list[_Found]:
         return _load(tx, caller, server_list.find(tx, scope, uuid))
@@ -172,22 +202,33 @@ def _load(tx: Transaction, caller: Caller, rows: Sequence[Instance]) -> list[_Fo
     uuids = [row.uuid for row in rows]
     is_parent = caller.role is Role.PARENT
     sent = feed.current(tx, caller.user_id, uuids) if is_parent else {}
+    own = aliases.callers_uuids(tx, caller.user_id, uuids) if is_parent else {}
     places: dict[str, list[Placement]] = {}
     for p in placements.read_by_uuid(tx, uuids):
         places.setdefault(p.uuid, []).append(p)
     boots = reservations.read_ids(tx, sorted({row.reservation_id for row in rows}))
-    host_ids = {p.where.host_id for found in places.values() for p in found if isinstance(p.where, OnHost)}
+    host_ids = {
+        p.where.host_id for found in places.values() for p in found if isinstance(p.where, ClaimedHost)
+    }
     local_hosts = host_states.read_ids(tx, sorted(host_ids))
+    states, held = instance_states.read(tx, uuids), instance_actions.locks(tx, uuids)
     return [
         _Found(
+            own.get(row.uuid, row.uuid),
             row,
             boots[row.caller_id, row.reservation_id],
             places.get(row.uuid, []),
             local_hosts,
-            faults.change_for_parent(sent[row.uuid]) if row.uuid in sent else None,
+            _sent_as(sent[row.uuid], own.get(row.uuid, row.uuid)) if row.uuid in sent else None,
+            states.get(row.uuid),
+            held.get(row.uuid),
         )
         for row in rows
     ]
+
+
+def _sent_as(change: InstanceChange, own_uuid: str) -> InstanceChange:
+    return faults.change_for_parent(replace(change, uuid=own_uuid))
 
 
 def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerView:
@@ -196,7 +237,7 @@ def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerVi
     host = found.local_hosts.get(host_id)
     is_error = instance.status is InstanceStatus.ERROR
     return ServerView(
-        uuid=instance.uuid,
+        uuid=found.own_uuid,
         name=instance.name,
         status=instance.status,
         task_state=_task_state(found),
@@ -215,46 +256,54 @@ def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerVi
         fault_message=faults.message(instance.reason, found.reservation.why) if is_error else "",
         stale=stale,
         sent=found.sent,
-        child_name=_child_name(zone, found) if caller.role is Role.ADMIN else "",
-        failed_attempts=_failed_attempts(zone, caller, found) if is_error else (),
+        child_name=_child_name(zone.children, found) if caller.role is Role.ADMIN else "",
+        failed_attempts=_failed_attempts(zone.children, caller, found) if is_error else (),
+        state=found.state.state if found.state is not None else NEW,
+        launched_at=found.launched_at,
+        locked_reason=found.lock.reason if found.lock is not None else None,
+        pinned_availability_zone=spec.availability_zone,
+        group_id=instance.group_id,
     )
 
 
-def _failed_attempts(zone: Zone, caller: Caller, found: _Found) -> Sequence[FailedAttempt]:
+def _failed_attempts(manager: ZoneManager, caller: Caller, found: _Found) -> Sequence[FailedAttempt]:
     failed = [p for p in found.places if p.state is State.FAILED]
     if caller.role is not Role.ADMIN:
         return [FailedAttempt(p.number, p.reason) for p in failed]
-    children = {known.child.id: known.child.name for known in zone.children.snapshot()}
+    children = {known.child.id: known.child.name for known in manager.snapshot()}
     lines: list[FailedAttempt] = []
     for p in failed:
         match p.where:
-            case OnHost(host_id):
+            case ClaimedHost(host_id):
                 host = found.local_hosts[host_id].name if host_id in found.local_hosts else host_id
                 lines.append(FailedAttempt(p.number, p.reason, host=host))
-            case InChild(child_id):
+            case AskedChild(child_id):
                 lines.append(FailedAttempt(p.number, p.reason, child=children.get(child_id, child_id)))
     return lines
 
 
-def _child_name(zone: Zone, found: _Found) -> str:
+def _child_name(manager: ZoneManager, found: _Found) -> str:
     """Return the name of the child zone that has an instance, its id once removed; "" for none."""
     place = found.place
-    if place is None or not isinstance(place.where, InChild) or place.state not in PROMISED:
+    if place is None or not isinstance(place.where, AskedChild) or place.state not in PROMISED:
         return ""
     child_id = place.where.child_id
-    names = (known.child.name for known in zone.children.snapshot() if known.child.id == child_id)
+    names = (known.child.name for known in manager.snapshot() if known.child.id == child_id)
     return next(names, child_id)
 
 
 def _local_host_id(found: _Found) -> str:
     place = found.place
-    if place is None or not isinstance(place.where, OnHost) or place.state not in CLAIMING:
+    if place is None or not isinstance(place.where, ClaimedHost) or place.state not in CLAIMING:
         return ""
     return place.where.host_id
 
 
 def _task_state(found: _Found) -> str:
-    if found.instance.status is not InstanceStatus.BUILD:
+    status = found.instance.status
+    if found.state is not None:
+        return task_state(status, found.state.state)
+    if status is not InstanceStatus.BUILD:
         return ""
     place = found.place
     return "spawning" if place is not None and place.state is State.CONFIRMED else "scheduling"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from zonesched.errors import BlobRefused
 from zonesched.model.caller import Caller
@@ -12,14 +13,27 @@ from zonesched.model.placement import (
     BuildAnswer,
     BuildState,
 )
+from zonesched.seams import Clock
 from zonesched.services.select.faults import for_parent
-from zonesched.services.zone import Zone
-from zonesched.store import inbound, placements
+from zonesched.store import aliases, inbound, placements
 from zonesched.store.inbound import AttemptStatus
 from zonesched.store.placements import Placement
 from zonesched.store.store import Transaction
 
 REFUSED = BlobRefused.code
+
+
+def attempts_here(tx: Transaction, caller: Caller, called: Sequence[Attempt]) -> list[Attempt]:
+    """Return the attempts of a call by the uuids that their instances have in this zone."""
+    here = aliases.instance_uuids(tx, caller.user_id, [a.uuid for a in called])
+    return [Attempt(here.get(a.uuid, a.uuid), a.attempt) for a in called]
+
+
+def named_by_caller(called: Sequence[Attempt], found: Sequence[BuildAnswer]) -> list[BuildAnswer]:
+    """Return the answers, in the order of the call, by the caller's own uuids."""
+    return [
+        a if a.uuid == own.uuid else replace(a, uuid=own.uuid) for own, a in zip(called, found, strict=True)
+    ]
 
 
 def attempt_statuses(
@@ -37,10 +51,10 @@ def placed(tx: Transaction, at: Mapping[Attempt, AttemptStatus]) -> list[Placeme
 
 
 def answers(
-    zone: Zone, at: Mapping[Attempt, AttemptStatus], attempts: Sequence[Attempt], unknown_reason: str
+    clock: Clock, at: Mapping[Attempt, AttemptStatus], attempts: Sequence[Attempt], unknown_reason: str
 ) -> list[BuildAnswer]:
     """Return one answer for each attempt, in order; `unknown_reason` for one that was never placed."""
-    now = zone.clock.now()
+    now = clock.now()
     unknown = BuildState.FAILED if unknown_reason == REFUSED else BuildState.GONE
     return [
         _answer(a, at[a], now, unknown_reason) if a in at else BuildAnswer(*a, unknown, reason=unknown_reason)

@@ -7,20 +7,42 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from zonesched import tracing
 from zonesched.model.caller import Caller
 from zonesched.model.placement import TO_BUILD, Attempt, BuildAnswer, PlacementState
-from zonesched.services.parent.build_answers import answers, attempt_statuses, placed
-from zonesched.services.placing import child_calls
+from zonesched.services.parent.build_answers import (
+    answers,
+    attempt_statuses,
+    attempts_here,
+    named_by_caller,
+    placed,
+)
+from zonesched.services.placing import child_calls, idle_holds
+from zonesched.services.placing.idle_holds import IdleHold
 from zonesched.services.placing.placement_moves import advance
 from zonesched.services.zone import Zone
 from zonesched.store import identity, inbound, locks
 from zonesched.store.inbound import InboundBuild
-from zonesched.store.placements import InChild, Placement
+from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.store import Transaction
 
 State = PlacementState
+
+
+@dataclass(frozen=True)
+class _Decision:
+    """Placements as they are after the decision, those newly confirmed, and holds that ended idle.
+
+    `attempts`: those of the call, by the uuids that their instances have here.
+    """
+
+    attempts: Sequence[Attempt]
+    places: Sequence[Placement]
+    confirmed: int = 0
+    idle: Sequence[IdleHold] = ()
 
 
 def confirm(
@@ -28,66 +50,88 @@ def confirm(
 ) -> list[BuildAnswer]:
     """Confirm held builds; a place in a child is CONFIRMED only once the child has answered so."""
     tracing.about(reservation_id)
-
-    def decide(tx: Transaction) -> list[Placement]:
-        locks.instances(tx, [a.uuid for a in attempts])
-        now, change = zone.clock.now(), identity.next_change(tx)
-        ends: defaultdict[PlacementState, list[Placement]] = defaultdict(list)
-        places = placed(tx, attempt_statuses(tx, caller, reservation_id, attempts))
-        for p in places:
-            if p.state is State.HELD:
-                if p.hold_expires_at <= now:
-                    to = State.CANCELLING if isinstance(p.where, InChild) else State.GONE
-                else:
-                    to = State.CONFIRMING if isinstance(p.where, InChild) else State.CONFIRMED
-                ends[to].append(p)
-        # A confirmed instance may need another entry if its build fails.
-        kept = {p.uuid for to, some in ends.items() if to not in _LOST for p in some}
-        known = {p.uuid for p in places if p.state in TO_BUILD}
-        inbound.forget_rest(tx, caller.user_id, [a.uuid for a in attempts if a.uuid not in kept | known])
-        decided = [p for p in places if p.state is not State.HELD]
-        for to, some in ends.items():
-            reason = "hold_expired" if to in _LOST else ""
-            pause_s = zone.conf.retry_pause
-            decided += advance(tx, change, zone.uuid, some, to, now, reason=reason, repeat_in_s=pause_s)
-        return decided
-
-    decided = zone.store.write(decide)
-    zone.wake.agents(p for p in decided if p.state is State.CONFIRMED)
-    child_calls.send_confirms(zone, [p for p in decided if p.state is State.CONFIRMING])
-    child_calls.send_cancels(zone, [p for p in decided if p.state is State.CANCELLING])
-    return _answers(zone, caller, reservation_id, attempts, "hold_gone")
+    decision = zone.store.write(partial(_decide_confirm, zone, caller, reservation_id, attempts))
+    zone.quotas.note_confirmed(caller.user_id, decision.confirmed)
+    idle_holds.charge(zone, decision.idle)
+    zone.wake.agents(p for p in decision.places if p.state is State.CONFIRMED)
+    child_calls.send_confirms(zone, [p for p in decision.places if p.state is State.CONFIRMING])
+    child_calls.send_cancels(zone, [p for p in decision.places if p.state is State.CANCELLING])
+    return _answers(zone, caller, reservation_id, attempts, decision.attempts, "hold_gone")
 
 
 _LOST = (State.GONE, State.CANCELLING)
 
 
+def _decide_confirm(
+    zone: Zone, caller: Caller, reservation_id: str, called: Sequence[Attempt], tx: Transaction
+) -> _Decision:
+    attempts = attempts_here(tx, caller, called)
+    locks.instances(tx, [a.uuid for a in attempts])
+    now, change = zone.clock.now(), identity.next_change(tx)
+    ends: defaultdict[PlacementState, list[Placement]] = defaultdict(list)
+    places = placed(tx, attempt_statuses(tx, caller, reservation_id, attempts))
+    for p in places:
+        if p.state is State.HELD:
+            in_child = isinstance(p.where, AskedChild)
+            if p.hold_expires_at <= now:
+                ends[State.CANCELLING if in_child else State.GONE].append(p)
+            else:
+                ends[State.CONFIRMING if in_child else State.CONFIRMED].append(p)
+    # A confirmed instance may need another entry if its build fails.
+    kept = {p.uuid for to, some in ends.items() if to not in _LOST for p in some}
+    known = {p.uuid for p in places if p.state in TO_BUILD}
+    inbound.forget_rest(tx, caller.user_id, [a.uuid for a in attempts if a.uuid not in kept | known])
+    idle = idle_holds.ending(tx, zone.uuid, [p for to in _LOST for p in ends[to]], now)
+    decided = [p for p in places if p.state is not State.HELD]
+    for to, some in ends.items():
+        reason = "hold_expired" if to in _LOST else ""
+        pause_s = zone.conf.retry_pause
+        decided += advance(tx, change, zone.uuid, some, to, now, reason=reason, repeat_in_s=pause_s)
+    return _Decision(attempts, decided, len(kept), idle)
+
+
 def cancel(zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]) -> list[BuildAnswer]:
-    """Cancel held builds. An unknown attempt leaves a tombstone, so that it is not built afterwards."""
+    """Cancel held builds. An unknown attempt leaves a tombstone, so that it is not built afterwards.
+
+    Raises OverLimit, with nothing cancelled, for more tombstones than a parent may leave.
+    """
     tracing.about(reservation_id)
+    decision = zone.store.write(partial(_decide_cancel, zone, caller, reservation_id, attempts))
+    idle_holds.charge(zone, decision.idle)
+    child_calls.send_cancels(zone, decision.places)
+    return _answers(zone, caller, reservation_id, attempts, decision.attempts, "cancelled")
 
-    def decide(tx: Transaction) -> list[Placement]:
-        locks.instances(tx, [a.uuid for a in attempts])
-        now, change = zone.clock.now(), identity.next_change(tx)
-        _leave_tombstones(zone, tx, caller, reservation_id, attempts, now)
-        inbound.forget_rest(tx, caller.user_id, [a.uuid for a in attempts])
-        places = placed(tx, attempt_statuses(tx, caller, reservation_id, attempts))
-        open_ = [p for p in places if p.state in (State.HELD, State.INTENDED)]
-        in_children = [p for p in open_ if isinstance(p.where, InChild)]
-        on_hosts = [p for p in open_ if not isinstance(p.where, InChild)]
-        cancelling = advance(tx, change, zone.uuid, in_children, State.CANCELLING, now, reason="cancelled")
-        advance(tx, change, zone.uuid, on_hosts, State.GONE, now, reason="cancelled")
-        return [*(p for p in places if p.state is State.CANCELLING), *cancelling]
 
-    child_calls.send_cancels(zone, zone.store.write(decide))
-    return _answers(zone, caller, reservation_id, attempts, "cancelled")
+def _decide_cancel(
+    zone: Zone, caller: Caller, reservation_id: str, called: Sequence[Attempt], tx: Transaction
+) -> _Decision:
+    now = zone.clock.now()
+    _leave_tombstones(zone, tx, caller, reservation_id, called, now)
+    attempts = attempts_here(tx, caller, called)
+    locks.instances(tx, [a.uuid for a in attempts])
+    change = identity.next_change(tx)
+    inbound.forget_rest(tx, caller.user_id, [a.uuid for a in attempts])
+    places = placed(tx, attempt_statuses(tx, caller, reservation_id, attempts))
+    open_ = [p for p in places if p.state in (State.HELD, State.INTENDED)]
+    idle = idle_holds.ending(tx, zone.uuid, open_, now)
+    in_children = [p for p in open_ if isinstance(p.where, AskedChild)]
+    on_hosts = [p for p in open_ if not isinstance(p.where, AskedChild)]
+    cancelling = advance(tx, change, zone.uuid, in_children, State.CANCELLING, now, reason="cancelled")
+    advance(tx, change, zone.uuid, on_hosts, State.GONE, now, reason="cancelled")
+    called_again = [p for p in places if p.state is State.CANCELLING]
+    return _Decision(attempts, [*called_again, *cancelling], idle=idle)
 
 
 def _answers(
-    zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[Attempt], unknown_reason: str
+    zone: Zone,
+    caller: Caller,
+    reservation_id: str,
+    called: Sequence[Attempt],
+    attempts: Sequence[Attempt],
+    unknown_reason: str,
 ) -> list[BuildAnswer]:
     at = zone.store.read(lambda tx: attempt_statuses(tx, caller, reservation_id, attempts))
-    return answers(zone, at, attempts, unknown_reason)
+    return named_by_caller(called, answers(zone.clock, at, attempts, unknown_reason))
 
 
 def _leave_tombstones(
@@ -95,16 +139,27 @@ def _leave_tombstones(
     tx: Transaction,
     caller: Caller,
     reservation_id: str,
-    attempts: Sequence[Attempt],
+    called: Sequence[Attempt],
     now: float,
 ) -> None:
-    known = inbound.read(tx, caller.user_id, [a.uuid for a in attempts])
+    if not _unknown(tx, caller, called):
+        return
+    locks.tombstones(tx, caller.user_id)
+    # A hold of the same boot may be about to give an instance another uuid here.
+    locks.call(tx, caller.user_id, reservation_id)
+    unknown = _unknown(tx, caller, called)
+    zone.quotas.admit_tombstones(tx, caller.user_id, len(unknown))
     retained_until = now + zone.conf.build_plan_ttl + zone.conf.retry_window
     inbound.insert(
         tx,
         [
             InboundBuild(a.uuid, caller.user_id, a.attempt, reservation_id, 0, (), retained_until)
-            for a in attempts
-            if a not in known
+            for a in unknown
         ],
     )
+
+
+def _unknown(tx: Transaction, caller: Caller, called: Sequence[Attempt]) -> list[Attempt]:
+    attempts = attempts_here(tx, caller, called)
+    known = inbound.read(tx, caller.user_id, [a.uuid for a in attempts])
+    return [a for a in attempts if a not in known]

@@ -13,22 +13,29 @@ from functools import partial
 
 from zonesched import tracing
 from zonesched.errors import BlobRefused
-from zonesched.model.build_plan import ChildPlace
+from zonesched.model.build_plan import ChildBlob
 from zonesched.model.caller import Caller
-from zonesched.model.placement import UNBUILT, Attempt, Build, BuildAnswer, PlacementState
+from zonesched.model.placement import LIVING_STATUSES, UNBUILT, Attempt, Build, BuildAnswer, PlacementState
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import content_digest
 from zonesched.seal.envelope import Bound, OpenedEntry
-from zonesched.services.parent.build_answers import REFUSED, answers, attempt_statuses, placed
+from zonesched.services.parent.build_answers import (
+    REFUSED,
+    answers,
+    attempt_statuses,
+    named_by_caller,
+    placed,
+)
 from zonesched.services.placing import child_calls
 from zonesched.services.placing.inbound_places import Try, choose, place
 from zonesched.services.placing.new_places import Boot, NewPlace
+from zonesched.services.select.hinted_instances import with_uuids_here
 from zonesched.services.zone import Zone
-from zonesched.store import identity, inbound, instances, locks, placements, reservations
+from zonesched.store import aliases, identity, inbound, instances, locks, placements, reservations
 from zonesched.store.inbound import AttemptStatus, InboundBuild, RestEntry
 from zonesched.store.instances import Instance
 from zonesched.store.reservations import ReservationState
-from zonesched.store.store import Transaction
+from zonesched.store.store import Store, Transaction
 
 log = logging.getLogger(__name__)
 
@@ -63,24 +70,31 @@ def hold_builds(
     """
     ends_at = zone.clock.monotonic() + min(spec.time_budget_s, zone.conf.max_time_budget)
     tracing.about(reservation_id)
-    spec = replace(spec, traced_by=tracing.current().request_id)
+    spec = with_uuids_here(zone.store, caller, replace(spec, traced_by=tracing.current().request_id))
     call = _Call(caller, reservation_id, spec, min(hold_s, zone.conf.max_hold))
     opened = _open(zone, call, builds)
-    if not zone.store.write(lambda tx: _admit(zone, tx, call, builds, opened)):
+    here = zone.store.write(lambda tx: _admit(zone, tx, call, builds, opened))
+    if here is None:
         raise BlobRefused("no build of the call can be used")
-    keys = [Attempt(b.uuid, b.attempt) for b in builds]
-    at = _statuses(zone, call, keys)
+    keys = [Attempt(here.get(b.uuid, b.uuid), b.attempt) for b in builds]
+    own = [Attempt(b.uuid, b.attempt) for b in builds]
+    return named_by_caller(own, _place_all(zone, call, keys, ends_at))
+
+
+def _place_all(zone: Zone, call: _Call, keys: Sequence[Attempt], ends_at: float) -> list[BuildAnswer]:
+    """Send builds to their children, and try further entries, until each attempt is held or has failed."""
+    at = _statuses(zone.store, call, keys)
     while True:
         if intended := {a: s for a, s in at.items() if s.state is State.INTENDED}:
             left_s = ends_at - zone.clock.monotonic()
             _send(zone, call, intended, left_s)
-            at = _statuses(zone, call, keys)
+            at = _statuses(zone.store, call, keys)
         untried = _read_untried(zone, call, at)
         if not untried:
-            return answers(zone, _with_one_end(zone, at), keys, REFUSED)
+            return answers(zone.clock, _with_one_end(zone.store, at), keys, REFUSED)
         child_ids = _children_of(e for build in untried for e in build.rest)
         zone.store.write(partial(_try_next, zone, call, keys, child_ids))
-        at = _statuses(zone, call, keys)
+        at = _statuses(zone.store, call, keys)
 
 
 def _read_untried(zone: Zone, call: _Call, at: Mapping[Attempt, AttemptStatus]) -> list[InboundBuild]:
@@ -88,11 +102,11 @@ def _read_untried(zone: Zone, call: _Call, at: Mapping[Attempt, AttemptStatus]) 
     return zone.store.read(lambda tx: _untried(tx, call, at, zone.clock.now()))
 
 
-def _statuses(zone: Zone, call: _Call, keys: Sequence[Attempt]) -> Mapping[Attempt, AttemptStatus]:
-    return zone.store.read(lambda tx: attempt_statuses(tx, call.caller, call.reservation_id, keys))
+def _statuses(store: Store, call: _Call, keys: Sequence[Attempt]) -> Mapping[Attempt, AttemptStatus]:
+    return store.read(lambda tx: attempt_statuses(tx, call.caller, call.reservation_id, keys))
 
 
-def _with_one_end(zone: Zone, at: Mapping[Attempt, AttemptStatus]) -> Mapping[Attempt, AttemptStatus]:
+def _with_one_end(store: Store, at: Mapping[Attempt, AttemptStatus]) -> Mapping[Attempt, AttemptStatus]:
     """Return the same attempts with all holds shortened to the least.
 
     Different ends would show the parent which instances are held by the same child zone.
@@ -101,7 +115,7 @@ def _with_one_end(zone: Zone, at: Mapping[Attempt, AttemptStatus]) -> Mapping[At
     until = min((s.hold_expires_at for s in held.values()), default=0.0)
     longer = {a: replace(s, hold_expires_at=until) for a, s in held.items() if s.hold_expires_at > until}
     if longer:
-        zone.store.write(partial(_shorten, [(a.uuid, s.number) for a, s in longer.items()], until))
+        store.write(partial(_shorten, [(a.uuid, s.number) for a, s in longer.items()], until))
     return {**at, **longer}
 
 
@@ -131,10 +145,58 @@ def _open(zone: Zone, call: _Call, builds: Sequence[Build]) -> Mapping[Attempt, 
 
 
 def _children_of(entries: Iterable[RestEntry]) -> set[str]:
-    return {e.place.child_id for e in entries if isinstance(e.place, ChildPlace)}
+    return {e.place.child_id for e in entries if isinstance(e.place, ChildBlob)}
 
 
 # -- placing -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Usable:
+    """Builds of a call that can have a placement.
+
+    `here`: the uuids in this zone of the parent's uuids that are aliases. `taken`: new uuids for those that
+    another caller's instance has. `rows`: the instances that were there before. `is_known`: the call names an
+    attempt that was here before.
+    """
+
+    tries: Sequence[Try]
+    here: Mapping[str, str]
+    taken: Mapping[str, str]
+    rows: Mapping[str, Instance]
+    is_known: bool
+
+
+def _read_usable(
+    zone: Zone,
+    tx: Transaction,
+    call: _Call,
+    builds: Sequence[Build],
+    opened: Mapping[Attempt, tuple[RestEntry, ...]],
+) -> _Usable:
+    me = call.caller.user_id
+    here = aliases.instance_uuids(tx, me, [b.uuid for b in builds])
+    uuids = [here.get(b.uuid, b.uuid) for b in builds]
+    known = inbound.read(tx, me, uuids)
+    rows = instances.read_by_uuid(tx, uuids)
+    used = placements.used_entry_keys(tx, [e.key for entries in opened.values() for e in entries])
+    tries: list[Try] = []
+    taken: dict[str, str] = {}
+    for b, uuid in zip(builds, uuids, strict=True):
+        usable = tuple(e for e in opened[Attempt(b.uuid, b.attempt)] if e.key not in used)
+        row = rows.get(uuid)
+        # An instance that has a placement takes no new build.
+        if Attempt(uuid, b.attempt) in known or not usable:
+            continue
+        if row is not None and row.caller_id != me:
+            row = None
+            uuid = taken[b.uuid] = zone.clock.new_uuid()
+        if not _has_place(tx, row):
+            retained_until = max(e.expires_at for e in usable) + zone.conf.retry_window
+            build = InboundBuild(uuid, me, b.attempt, call.reservation_id, 0, (), retained_until)
+            tries.append(Try(build, 0 if row is None else row.attempt, usable))
+    is_known = any(Attempt(uuid, b.attempt) in known for b, uuid in zip(builds, uuids, strict=True))
+    return _Usable(tries, here, taken, rows, is_known)
 
 
 def _admit(
@@ -143,43 +205,44 @@ def _admit(
     call: _Call,
     builds: Sequence[Build],
     opened: Mapping[Attempt, tuple[RestEntry, ...]],
-) -> bool:
-    """Write the rows of usable new builds and claim for them; False when no build of the call is known."""
+) -> Mapping[str, str] | None:
+    """Write the rows of usable new builds and claim for them; None when no build of the call is known.
+
+    Returns the uuids in this zone of the parent's uuids that are aliases.
+    """
     locks.children(tx, _children_of(e for entries in opened.values() for e in entries))
     locks.call(tx, call.caller.user_id, call.reservation_id)
-    now = zone.clock.now()
-    uuids = [b.uuid for b in builds]
-    known = inbound.read(tx, call.caller.user_id, uuids)
-    rows = instances.read_by_uuid(tx, uuids)
-    used = placements.used_entry_keys(tx, [e.key for entries in opened.values() for e in entries])
-    tries: list[Try] = []
-    for b in builds:
-        key = Attempt(b.uuid, b.attempt)
-        usable = tuple(e for e in opened[key] if e.key not in used)
-        # Another caller's instance, or one with a later attempt, takes no new build.
-        other = b.uuid in rows and rows[b.uuid].caller_id != call.caller.user_id
-        if key not in known and usable and not other and not _has_place(tx, rows.get(b.uuid)):
-            retained_until = max(e.expires_at for e in usable) + zone.conf.retry_window
-            row = InboundBuild(
-                b.uuid, call.caller.user_id, b.attempt, call.reservation_id, 0, (), retained_until
-            )
-            tries.append(Try(row, rows[b.uuid].attempt if b.uuid in rows else 0, usable))
-    if not tries:
-        return any(Attempt(b.uuid, b.attempt) in known for b in builds)
+    me, now = call.caller.user_id, zone.clock.now()
+    usable = _read_usable(zone, tx, call, builds, opened)
+    rows, taken = usable.rows, usable.taken
+    if not usable.tries:
+        return usable.here if usable.is_known else None
     if not _same_request(tx, call):
-        return False
-    zone.quotas.admit_builds(tx, call.caller.user_id, sum(t.build.uuid not in rows for t in tries))
+        return None
+    zone.quotas.admit_holds(tx, me, len(usable.tries), _uncounted(usable.tries, rows))
     _write_reservation(tx, call, now)
     change = identity.next_change(tx)
-    chosen = choose(tx, tries)
-    names = {b.uuid: b.name or b.uuid for b in builds}
+    chosen = choose(tx, usable.tries)
+    names = {taken.get(b.uuid) or usable.here.get(b.uuid, b.uuid): b.name or b.uuid for b in builds}
     fresh = [p for p in chosen.places if p.uuid not in rows]
     instances.insert(
         tx, change, [_instance(call, p, names[p.uuid], position, now) for position, p in enumerate(fresh)]
     )
-    inbound.insert(tx, [*chosen.builds, *chosen.refused])
+    placed_here = {p.uuid for p in fresh}
+    new_here = {own: uuid for own, uuid in taken.items() if uuid in placed_here}
+    aliases.insert(tx, me, new_here)
+    zone.quotas.admit_tombstones(tx, me, len(chosen.refused))
+    # A refused build has no instance here: it keeps the parent's uuid.
+    own_of = {uuid: own for own, uuid in taken.items()}
+    refused = [replace(build, uuid=own_of.get(build.uuid, build.uuid)) for build in chosen.refused]
+    inbound.insert(tx, [*chosen.builds, *refused])
     place(zone, tx, change, call.boot, chosen, now, known=rows)
-    return True
+    return {**usable.here, **new_here}
+
+
+def _uncounted(tries: Sequence[Try], rows: Mapping[str, Instance]) -> int:
+    """Count the instances that are new, or have ended and come back."""
+    return sum(t.build.uuid not in rows or rows[t.build.uuid].status not in LIVING_STATUSES for t in tries)
 
 
 def _has_place(tx: Transaction, instance: Instance | None) -> bool:
@@ -214,6 +277,9 @@ def _try_next(
     again = _untried(tx, call, attempt_statuses(tx, call.caller, call.reservation_id, keys), now)
     rows = instances.read_by_uuid(tx, [row.uuid for row in again])
     tries = [Try(row, rows[row.uuid].attempt, row.rest) for row in again]
+    if not zone.quotas.admits_instances(tx, call.caller.user_id, _uncounted(tries, rows)):
+        inbound.forget_rest(tx, call.caller.user_id, [t.build.uuid for t in tries])
+        return
     if not tries:
         return
     change = identity.next_change(tx)

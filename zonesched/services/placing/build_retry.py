@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from zonesched.model.build_plan import ChildPlace, LocalPlace
+from zonesched.model.build_plan import ChildBlob
+from zonesched.model.place import LocalPlace
 from zonesched.model.placement import LIVING_STATUSES, InstanceStatus, PlacementState
 from zonesched.model.request_spec import Policy
 from zonesched.services.placing.inbound_places import Try, choose, place
@@ -17,7 +18,7 @@ from zonesched.services.placing.new_places import Boot
 from zonesched.services.zone import Zone
 from zonesched.store import hosts, inbound, instances, locks, placements, reservations
 from zonesched.store.inbound import RestEntry
-from zonesched.store.placements import OnHost, Placement
+from zonesched.store.placements import ClaimedHost, Placement
 from zonesched.store.reservations import Reservation
 from zonesched.store.store import Transaction
 
@@ -40,7 +41,7 @@ def build_failed(
     """
     if not placements.move(tx, change, failed, State.FAILED, reason=reason):
         return False
-    if isinstance(failed.where, OnHost):
+    if isinstance(failed.where, ClaimedHost):
         hosts.note_failed_build(tx, change, failed.where.host_id)
     count = instances.note_failed_build(tx, failed.uuid)
     may_try_again = count < zone.conf.max_attempts
@@ -84,7 +85,7 @@ def _is_usable(entry: RestEntry, tried: frozenset[str], now: float) -> bool:
     match entry.place:
         case LocalPlace(host_id):
             return host_id not in tried and entry.expires_at > now
-        case ChildPlace():
+        case ChildBlob():
             return False
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from zonesched.conf import Conf
 from zonesched.errors import ChildBusy
 from zonesched.model.placement import Attempt, Build, BuildAnswer, BuildState, InstanceStatus, PlacementState
 from zonesched.model.request_spec import RequestSpec
@@ -21,7 +22,7 @@ from zonesched.services.placing import build_retry
 from zonesched.services.placing.placement_moves import advance
 from zonesched.services.zone import Zone
 from zonesched.store import identity, instances, locks, placements, reservations
-from zonesched.store.placements import InChild, Placement
+from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.reservations import Lease
 from zonesched.store.store import Transaction
 from zonesched.zones.client import ChildClient
@@ -63,7 +64,9 @@ def send_builds(
 
     def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
         builds = [
-            Build(p.uuid, p.number, p.where.blobs) for p in batch.placements if isinstance(p.where, InChild)
+            Build(p.uuid, p.number, p.where.blobs)
+            for p in batch.placements
+            if isinstance(p.where, AskedChild)
         ]
         answers = client.build(batch.reservation_id, spec, builds, asked_s, spec.time_budget_s)
         # A busy child answers so for all builds.
@@ -149,7 +152,7 @@ def _call_children(
 def _batches(sent: Sequence[Placement]) -> list[_Batch]:
     groups: dict[tuple[str, str, str], list[Placement]] = defaultdict(list)
     for p in sent:
-        if isinstance(p.where, InChild):
+        if isinstance(p.where, AskedChild):
             groups[p.where.child_id, p.caller_id, p.reservation_id].append(p)
     return [_Batch(*key, tuple(found)) for key, found in sorted(groups.items())]
 
@@ -182,13 +185,13 @@ def _record(
             moves[to, answer.reason, expiry(p, answer)].append(p)
     for (to, reason, hold_expires_at), some in moves.items():
         advance(tx, change, zone.uuid, some, to, now, reason=reason, hold_expires_at=hold_expires_at)
-    placements.postpone(tx, unanswered, lambda calls: now + pause_s(zone, calls))
+    placements.postpone(tx, unanswered, lambda calls: now + pause_s(zone.conf, calls))
     return unanswered
 
 
-def pause_s(zone: Zone, calls: int) -> float:
+def pause_s(conf: Conf, calls: int) -> float:
     """Return the seconds until the next repeat after `calls` unanswered calls: doubled up to a limit."""
-    return float(min(zone.conf.retry_pause_max, zone.conf.retry_pause * 2 ** min(calls, 30)))
+    return float(min(conf.retry_pause_max, conf.retry_pause * 2 ** min(calls, 30)))
 
 
 def next_state(state: PlacementState, answer: BuildState) -> PlacementState:

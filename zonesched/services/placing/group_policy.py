@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from zonesched.model.group_place import Anywhere, AtChild, AtHost, GroupPlace, TakenPlace
+from zonesched.model.group_place import Anywhere, GroupPlace
+from zonesched.model.place import ChildPlace, LocalPlace, Place
 from zonesched.model.placement import OCCUPYING
 from zonesched.model.request_spec import Group, GroupPolicy, ServerGroup
 from zonesched.store import group_places, locks
-from zonesched.store.placements import InChild, Placement
+from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.store import Transaction
 
 ELSEWHERE = "group_elsewhere"
@@ -25,9 +26,7 @@ def place_of(tx: Transaction, caller_id: str, group: Group) -> GroupPlace:
             return Anywhere()
 
 
-def refused(
-    tx: Transaction, caller_id: str, group: Group, wanted: Mapping[str, TakenPlace]
-) -> Mapping[str, str]:
+def refused(tx: Transaction, caller_id: str, group: Group, wanted: Mapping[str, Place]) -> Mapping[str, str]:
     """Return the reason code of each instance that may not go where it is wanted; first come first served.
 
     Anti-affinity in a child is checked by the child. Locks the group until the transaction ends.
@@ -39,13 +38,13 @@ def refused(
             found = place_of(tx, caller_id, group)
             only = next(iter(wanted.values())) if isinstance(found, Anywhere) else found
             return {uuid: ELSEWHERE for uuid, place in wanted.items() if place != only}
-        case ServerGroup(group_id, GroupPolicy.ANTI_AFFINITY, most):
-            host_of = {uuid: place.host_id for uuid, place in wanted.items() if isinstance(place, AtHost)}
+        case ServerGroup(group_id, GroupPolicy.ANTI_AFFINITY, limit):
+            host_of = {uuid: place.host_id for uuid, place in wanted.items() if isinstance(place, LocalPlace)}
             members = Counter(group_places.members_on(tx, caller_id, group_id, sorted(set(host_of.values()))))
             over: dict[str, str] = {}
             for uuid, host_id in host_of.items():
                 members[host_id] += 1
-                if members[host_id] > most:
+                if members[host_id] > limit:
                     over[uuid] = FULL
             return over
         case _:
@@ -59,5 +58,7 @@ def take_place(tx: Transaction, caller_id: str, group: Group, made: Iterable[Pla
         case ServerGroup(id=group_id, policy=GroupPolicy.AFFINITY) if kept:
             if isinstance(place_of(tx, caller_id, group), Anywhere):
                 where = kept[0].where
-                place = AtChild(where.child_id) if isinstance(where, InChild) else AtHost(where.host_id)
+                place = (
+                    ChildPlace(where.child_id) if isinstance(where, AskedChild) else LocalPlace(where.host_id)
+                )
                 group_places.take(tx, caller_id, group_id, place)

@@ -9,15 +9,15 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from zonesched.model.build_plan import ChildPlace, LocalPlace, Place
-from zonesched.model.group_place import AtChild, AtHost, TakenPlace
+from zonesched.model.build_plan import ChildBlob, EntryPlace
+from zonesched.model.place import ChildPlace, LocalPlace, Place
 from zonesched.model.placement import ZONE_LOST, InstanceStatus, PlacementState
 from zonesched.model.request_spec import RequestSpec
 from zonesched.services.placing import group_policy
 from zonesched.services.placing.removed_children import removed
 from zonesched.services.zone import Zone
 from zonesched.store import claims, instances, placements
-from zonesched.store.placements import InChild, OnHost, Placement, Where
+from zonesched.store.placements import AskedChild, ClaimedHost, Placement, Where
 from zonesched.store.store import Transaction
 
 State = PlacementState
@@ -49,7 +49,7 @@ class NewPlace:
 
     uuid: str
     number: int
-    place: Place
+    place: EntryPlace
     retained_until: float
     spare_blobs: tuple[str, ...] = ()
     entry_key: str = ""
@@ -73,9 +73,9 @@ def claim(zone: Zone, tx: Transaction, change: int, boot: Boot, places: Sequence
 
     A place fails at once when its child was removed, its server group forbids it, or its host is full.
     """
-    gone = removed(zone, tx, {p.place.child_id for p in places if isinstance(p.place, ChildPlace)})
-    lost = {p.uuid: ZONE_LOST for p in places if isinstance(p.place, ChildPlace) and p.place.child_id in gone}
-    wanted = {p.uuid: taken_place(p.place) for p in places if p.uuid not in lost}
+    gone = removed(zone.children, tx, {p.place.child_id for p in places if isinstance(p.place, ChildBlob)})
+    lost = {p.uuid: ZONE_LOST for p in places if isinstance(p.place, ChildBlob) and p.place.child_id in gone}
+    wanted = {p.uuid: _place(p.place) for p in places if p.uuid not in lost}
     failed = {**lost, **group_policy.refused(tx, boot.caller_id, boot.spec.group, wanted)}
     failed |= _claim_local_hosts(tx, change, boot, [p for p in places if p.uuid not in failed])
     if failed:
@@ -133,9 +133,9 @@ def _placement(boot: Boot, new: NewPlace, failed: str, local_state: PlacementSta
     where: Where
     match new.place:
         case LocalPlace(host_id):
-            where, state = OnHost(host_id, boot.spec.resources), local_state
-        case ChildPlace(child_id, blob):
-            where, state = InChild(child_id, (blob, *new.spare_blobs)), State.INTENDED
+            where, state = ClaimedHost(host_id, boot.spec.resources), local_state
+        case ChildBlob(child_id, blob):
+            where, state = AskedChild(child_id, (blob, *new.spare_blobs)), State.INTENDED
     return Placement(
         uuid=new.uuid,
         number=new.number,
@@ -150,10 +150,9 @@ def _placement(boot: Boot, new: NewPlace, failed: str, local_state: PlacementSta
     )
 
 
-def taken_place(place: Place) -> TakenPlace:
-    """Return the place of a group whose first instance goes to `place`."""
-    match place:
+def _place(entry: EntryPlace) -> Place:
+    match entry:
         case LocalPlace(host_id):
-            return AtHost(host_id)
-        case ChildPlace(child_id):
-            return AtChild(child_id)
+            return LocalPlace(host_id)
+        case ChildBlob(child_id):
+            return ChildPlace(child_id)

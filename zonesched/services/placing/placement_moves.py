@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.store import instances, placements, reservations
-from zonesched.store.placements import InChild, Placement
+from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.store import Transaction
 
 State = PlacementState
@@ -74,7 +74,7 @@ def end_unwanted(
     """
     by_end: defaultdict[PlacementState, list[Placement]] = defaultdict(list)
     for p in unwanted:
-        in_child = isinstance(p.where, InChild)
+        in_child = isinstance(p.where, AskedChild)
         match p.state:
             case State.INTENDED | State.HELD:
                 by_end[State.CANCELLING if in_child else State.GONE].append(p)
@@ -85,4 +85,4 @@ def end_unwanted(
         for to, some in by_end.items()
         for p in placements.move_all(tx, change, some, to, reason=reason, next_call_at=now)
     ]
-    return any(isinstance(p.where, InChild) for p in moved)
+    return any(isinstance(p.where, AskedChild) for p in moved)

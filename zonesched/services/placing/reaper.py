@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from zonesched.model.placement import PlacementState
+from zonesched.services.placing import idle_holds
+from zonesched.services.placing.idle_holds import IdleHold
 from zonesched.services.placing.placement_moves import advance
 from zonesched.services.zone import Zone
 from zonesched.store import identity, inbound, locks, placements
-from zonesched.store.placements import InChild, Placement
+from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.store import Transaction
 
 State = PlacementState
@@ -19,14 +21,17 @@ def reap(zone: Zone) -> None:
     """End expired holds, release their claims, call their children, and prune old tombstones."""
     now = zone.clock.now()
 
-    def fn(tx: Transaction) -> None:
+    def fn(tx: Transaction) -> list[IdleHold]:
         overdue = placements.overdue_holds(tx, now, BATCH)
+        idle: list[IdleHold] = []
         if overdue:
             locks.instances(tx, [p.uuid for p in overdue])
+            idle = idle_holds.ending(tx, zone.uuid, overdue, now)
             end_holds(tx, identity.next_change(tx), zone.uuid, overdue, now)
         inbound.prune(tx, now)
+        return idle
 
-    zone.store.write(fn)
+    idle_holds.charge(zone, zone.store.write(fn))
     zone.wake.child_calls()
 
 
@@ -43,5 +48,5 @@ def _end_of(placement: Placement) -> PlacementState:
     A child gets a cancel. A placement whose cancel is unanswered is GONE: it was never confirmed, and the
     child's own reaper ends its hold, so it can never be built.
     """
-    in_child = isinstance(placement.where, InChild)
+    in_child = isinstance(placement.where, AskedChild)
     return State.CANCELLING if in_child and placement.state is not State.CANCELLING else State.GONE

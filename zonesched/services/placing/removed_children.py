@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from zonesched.services.zone import Zone
 from zonesched.store import children
 from zonesched.store.store import Transaction
+from zonesched.zones.zone_manager import ZoneManager
 
 
-def removed(zone: Zone, tx: Transaction, child_ids: Collection[str]) -> frozenset[str]:
+def removed(manager: ZoneManager, tx: Transaction, child_ids: Collection[str]) -> frozenset[str]:
     """Return the children of `child_ids` that are no longer registered; this process stops calling them.
 
     A caller that places instances in the other children has locked them (`store.locks`) against removal.
     """
     gone = frozenset(child_ids) - children.registered(tx, child_ids)
-    zone.children.forget(gone)
+    manager.forget(gone)
     return gone

@@ -1,1 +1,1 @@
-"""The offer of a zone to a request, and the reasons of what it refuses."""
+"""Offers of a zone for a request, and the reasons for refused hosts."""

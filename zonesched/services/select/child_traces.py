@@ -9,13 +9,13 @@ from zonesched.model.build_plan import Refusal
 from zonesched.model.decision_trace import ChildOutcome, ChildTrace
 from zonesched.model.request_spec import RequestSpec
 from zonesched.seams import Done, Failed, Late
-from zonesched.services.zone import Zone
 from zonesched.zones.child import Child, ChildOffer
 from zonesched.zones.eligible import EligibleChildren
+from zonesched.zones.zone_manager import ZoneManager
 
 
 def traces_of(
-    zone: Zone,
+    manager: ZoneManager,
     spec: RequestSpec,
     asked: EligibleChildren,
     outcomes: Sequence[Done[ChildOffer] | Failed | Late],
@@ -30,13 +30,13 @@ def traces_of(
         traces[child.id] = ChildTrace(child.id, child.name, ChildOutcome.INELIGIBLE, code, why=why)
     for child in asked.unavailable:
         traces[child.id] = ChildTrace(child.id, child.name, ChildOutcome.NOT_READY, asked.codes[child.id])
-    added = {known.child.id: number for number, known in enumerate(zone.children.snapshot())}
+    added = {known.child.id: number for number, known in enumerate(manager.snapshot())}
     return sorted(traces.values(), key=lambda trace: added.get(trace.child_id, len(added)))
 
 
-def not_asked(zone: Zone) -> list[ChildTrace]:
+def not_asked(manager: ZoneManager) -> list[ChildTrace]:
     """Trace the children for a request that stays on local hosts."""
-    children = [known.child for known in zone.children.snapshot()]
+    children = [known.child for known in manager.snapshot()]
     return [ChildTrace(c.id, c.name, ChildOutcome.INELIGIBLE, "own_hosts_only") for c in children]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from zonesched.model import desired_state
 from zonesched.model.decision_trace import DecisionTrace
 from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus
 from zonesched.services.select.explain import explain
@@ -19,8 +20,8 @@ MESSAGES = {
     "build_timeout": "The host did not report in time that the instance was built.",
     "ended_on_host": "The instance ran and ended by itself on its host.",
     "lost_by_host": "The host no longer has the instance.",
-    "deleted_below": "The zone that had the instance has deleted it.",
-    "lost_below": "The zone that had the instance no longer knows it.",
+    "deleted_in_child": "The zone that had the instance has deleted it.",
+    "lost_in_child": "The zone that had the instance no longer knows it.",
     "place_lost": "The place of the instance is no longer known.",
     "zone_lost": "The zone that had the instance is no longer part of this cloud.",
     "filter_failed": "A filter of this zone failed.",
@@ -62,7 +63,10 @@ def for_parent(reason: str) -> str:
 
 
 def change_for_parent(change: InstanceChange) -> InstanceChange:
-    """Make the change that is reported to a parent, with `for_parent` applied to its reason."""
+    """Make the change that is reported to a parent, with only stable codes as reasons."""
+    if (observed := change.observed) is not None:
+        reason = desired_state.for_parent(observed.reason)
+        change = replace(change, observed=replace(observed, reason=reason))
     ended = change.status is InstanceStatus.ERROR or change.state is BuildState.FAILED
     return replace(change, reason=for_parent(change.reason)) if ended and change.reason else change
 

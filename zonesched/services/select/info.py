@@ -1,7 +1,7 @@
 """Info of a zone and its child zones: extremes over hosts, and no host by name.
 
 The ranges of weighers are of raw values: for the built-in weighers, the smallest and largest free amount of
-one host. In a subtree with one host, the range is that host's value.
+one host. In a subtree with one host, the range is that host's value. Capacities are widened to classes.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from zonesched.model.host_table import HostTable
-from zonesched.scheduler.scale import Range
+from zonesched.scheduler.scale import Range, in_classes
 from zonesched.services.select import subtree
 from zonesched.services.select.select import own_capabilities
 from zonesched.services.zone import Zone
 from zonesched.store import schema
 from zonesched.store.schema import SchemaState
-from zonesched.store.store import StoreError
+from zonesched.store.store import Store, StoreError
 from zonesched.zones.child import Ready
 
 log = logging.getLogger(__name__)
 
 
-def is_ready(zone: Zone) -> bool:
+def is_ready(store: Store) -> bool:
     """Tell whether the zone's rows can be read; a zone that is not ready takes no requests."""
     try:
-        return schema.state(zone.store) is SchemaState.CURRENT
+        return schema.state(store) is SchemaState.CURRENT
     except StoreError:
         log.exception("the database cannot be read")
         return False
@@ -49,7 +49,9 @@ def report(zone: Zone) -> Mapping[str, Any]:
     capacities = subtree.ranges(own_capacities, [info.capacities for info in below])
     traits = subtree.texts(own_traits, [info.traits for info in below])
     zones = subtree.texts(own_zones, [info.availability_zones for info in below])
-    capabilities = subtree.capabilities(own_capabilities(zone), [info.zone_capabilities for info in below])
+    capabilities = subtree.capabilities(
+        own_capabilities(zone.conf), [info.zone_capabilities for info in below]
+    )
     heard = len(below) == len(known) and all(info.complete for info in below)
     return {
         "name": zone.conf.zone_name,
@@ -66,11 +68,11 @@ def report(zone: Zone) -> Mapping[str, Any]:
 
 
 def _own_capacities(table: HostTable) -> Mapping[str, Range]:
-    """Find the smallest and largest capacity of one host, by resource class."""
+    """Find the smallest and largest capacity of one host, by resource class, in classes."""
     alive = table.alive
     found = {name: table.capacity(name)[alive] for name in table.resource_classes}
     return {
-        name: Range(float(column[column > 0].min()), float(column.max()))
+        name: in_classes(Range(float(column[column > 0].min()), float(column.max())))
         for name, column in found.items()
         if column.any()
     }

@@ -1,34 +1,24 @@
 """Select: find the best places in this zone and its child zones; write nothing and hold nothing.
 
 local hosts -> scheduler.offer --+
-                                 +-> merge by best head -> build plan -> sealed, for a parent
+                                 +-> merge by best head -> build plan
 children -> POST /zones/select --+
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from zonesched.conf import Conf
 from zonesched.errors import (
-    BadRequest,
     ChildBusy,
-    FilterUnknown,
     NotFound,
-    Unavailable,
-    WeighingUnknown,
 )
-from zonesched.model.build_plan import (
-    BuildPlan,
-    Bundle,
-    ChildPlace,
-    Entry,
-    Refusal,
-)
-from zonesched.model.caller import Caller, Explained
+from zonesched.model.build_plan import BuildPlan, Bundle, ChildBlob, Entry, Refusal
 from zonesched.model.decision_trace import (
     NO_TRACE,
     ChildTrace,
@@ -36,27 +26,26 @@ from zonesched.model.decision_trace import (
     HostJudgement,
     LocalTrace,
 )
-from zonesched.model.group_place import ANYWHERE, Anywhere, AtChild, AtHost, GroupPlace
+from zonesched.model.group_place import ANYWHERE, Anywhere, GroupPlace
 from zonesched.model.local_hosts import FoundHosts
 from zonesched.model.own_zone import keeps_to_own_hosts
+from zonesched.model.place import ChildPlace, LocalPlace
 from zonesched.model.request_context import RequestContext
-from zonesched.model.request_spec import Policy, RequestSpec, spec_for_child
+from zonesched.model.request_spec import RequestSpec, spec_for_child
 from zonesched.model.request_wire import content_digest
-from zonesched.model.sealed_offer import SealedBundle, SealedEntry, SealedOffer
-from zonesched.model.work_deadline import WorkDeadline
+from zonesched.model.work_deadline import WorkDeadline, always
 from zonesched.scheduler.merge import adjust
 from zonesched.scheduler.offer import Offer, OfferRequest
 from zonesched.scheduler.scale import Range
 from zonesched.scheduler.sources import Source, merge_sources, own_source
-from zonesched.seal.envelope import Bound
 from zonesched.seams import Done, Failed
 from zonesched.services.placing import group_policy
 from zonesched.services.select.child_traces import not_asked, traces_of
-from zonesched.services.select.explain import explain
 from zonesched.services.zone import Zone
 from zonesched.store import placements
 from zonesched.store.host_uses import group_key, owner_key
 from zonesched.store.store import Transaction
+from zonesched.zones.answer_room import AnswerHand
 from zonesched.zones.child import Child, ChildOffer, OfferedBundle, OfferedEntry
 from zonesched.zones.eligible import EligibleChildren
 
@@ -117,65 +106,55 @@ class _ChildAnswers:
     unreliable: frozenset[str] = frozenset()
 
 
-def decide(zone: Zone, spec: RequestSpec, caller_id: str, scored: int = 0) -> Decision:
+def decide(
+    zone: Zone,
+    spec: RequestSpec,
+    caller_id: str,
+    scored: int = 0,
+    is_wanted: Callable[[], bool] = always,
+) -> Decision:
     """Make the unsealed plan of this zone and its child zones, for this zone's own use.
 
-    `scored`: the number of best local hosts whose scores the trace has.
+    `scored`: the number of best local hosts whose scores the trace has. Raises CallerGone soon after
+    `is_wanted` has become false.
     """
     if zone.uuid in spec.path:
         # This zone is the first of the loop and has offered its hosts already.
         log.warning("request %s came back to this zone: zones are registered in a loop", spec.request_id)
-        return Decision(_no_offer(zone, complete=True), spec, NO_TRACE)
+        return Decision(no_offer(zone.conf, complete=True), spec, NO_TRACE)
     if len(spec.path) >= MAX_PATH:
-        return Decision(_no_offer(zone, complete=False), spec, _refused("path", "path_too_long"))
-    decision, _ = decide_on(zone, zone.hosts, spec, caller_id, scored)
+        return Decision(no_offer(zone.conf, complete=False), spec, refused("path", "path_too_long"))
+    decision, _ = decide_on(zone, zone.hosts, spec, caller_id, scored, is_wanted)
     return decision
 
 
 def decide_on(
-    zone: Zone, hosts: LocalHosts, spec: RequestSpec, caller_id: str, scored: int
+    zone: Zone,
+    hosts: LocalHosts,
+    spec: RequestSpec,
+    caller_id: str,
+    scored: int,
+    is_wanted: Callable[[], bool] = always,
 ) -> tuple[Decision, Basis]:
     """Variant of `decide` on these local hosts, for a user's request; returns its basis too."""
     started_at = zone.clock.monotonic()
     context = _context(zone, spec, caller_id)
-    deadline = WorkDeadline(zone.clock.monotonic, started_at + spec.time_budget_s - _reserve_s(zone, spec))
+    ends_at = started_at + spec.time_budget_s - _reserve_s(zone.conf, spec)
+    deadline = WorkDeadline(zone.clock.monotonic, ends_at, is_wanted)
     basis = _own_basis(zone, hosts, spec, context, scored, deadline)
     spec, own = basis.request.spec, basis.own
-    answers = _ask_children(zone, spec, caller_id, context.group_place, deadline)
-    below = tuple(
-        replace(_child_source(child, offer), unreliable=child.id in answers.unreliable)
-        for child, offer in answers.offers
-    )
-    plan = _merge(zone, spec, own, answers, below)
+    # Once they are merged, no more is in memory than was asked for.
+    with zone.children.hand(caller_id) as hand:
+        answers = _ask_children(zone, spec, hand, context.group_place, deadline)
+        below = tuple(
+            replace(_child_source(child, offer), unreliable=child.id in answers.unreliable)
+            for child, offer in answers.offers
+        )
+        plan = _merge(zone, spec, own, answers, below)
     trace = DecisionTrace(_own_trace(spec, own), tuple(answers.traces))
     blob_sizes = [offer.blob_size for _, offer in answers.offers]
     decision = Decision(plan, spec, trace, context.group_place, blob_sizes)
     return decision, replace(basis, below=below)
-
-
-def answer_parent(zone: Zone, caller: Caller, unverified_spec: RequestSpec) -> SealedOffer:
-    """Offer hosts of this zone and its child zones, sealed for this caller, project and request.
-
-    At most `max_entries_per_select` entries, alternates included. Raises Unavailable for a zone without a key
-    of its own, BadRequest for an affinity request of more instances than that, OverLimit, ZoneBusy, NotReady.
-    """
-    if not zone.keyring.can_seal:
-        raise Unavailable("This zone has no key and cannot seal offers.", code="zone_has_no_key")
-    check_ready(zone)
-    spec = _capped(unverified_spec, zone.conf.max_entries_per_select)
-    spec = replace(spec, time_budget_s=min(spec.time_budget_s, zone.conf.max_time_budget))
-    zone.quotas.admit_select(caller.user_id)
-    try:
-        with zone.select_slots.of_parent(caller.user_id):
-            decision = decide(zone, spec, caller.user_id)
-    except WeighingUnknown as error:
-        decision = Decision(_no_offer(zone, complete=False), spec, _refused("weighing", error.code))
-    except FilterUnknown as error:
-        # No host passes a missing filter: another select would have the same answer.
-        decision = Decision(_no_offer(zone, complete=True), spec, _refused(error.filter_name, error.code))
-    offer = _seal(zone, caller, unverified_spec, decision)
-    zone.quotas.note_entries(caller.user_id, offer.entries)
-    return offer
 
 
 def check_ready(zone: Zone) -> None:
@@ -184,25 +163,13 @@ def check_ready(zone: Zone) -> None:
         zone.hosts.check_ready()
 
 
-def _capped(spec: RequestSpec, max_entries: int) -> RequestSpec:
-    """Cap the spec's number of entries at the limit of one answer."""
-    if spec.policy is Policy.AFFINITY:
-        if spec.num_instances > max_entries:
-            raise BadRequest(
-                f"An affinity request may have at most {max_entries} instances here.",
-                code="too_many_instances",
-                field="num_instances",
-            )
-        return replace(spec, alternates=min(spec.alternates, max_entries // spec.num_instances - 1))
-    count = min(spec.num_instances, max_entries)
-    return replace(spec, num_instances=count, alternates=min(spec.alternates, max_entries - count))
+def no_offer(conf: Conf, *, complete: bool) -> BuildPlan:
+    """Make a plan without entries."""
+    return BuildPlan((), (), (), complete=complete, expires_in_s=conf.build_plan_ttl)
 
 
-def _no_offer(zone: Zone, *, complete: bool) -> BuildPlan:
-    return BuildPlan((), (), (), complete=complete, expires_in_s=zone.conf.build_plan_ttl)
-
-
-def _refused(name: str, code: str) -> DecisionTrace:
+def refused(name: str, code: str) -> DecisionTrace:
+    """Make the trace of a request that this zone refused as a whole."""
     return DecisionTrace(LocalTrace(steps=(Refusal(name, code),)))
 
 
@@ -220,11 +187,11 @@ def _own_basis(
     deadline: WorkDeadline,
 ) -> Basis:
     with hosts.for_request(spec) as found:
-        request = OfferRequest(found.table, spec, context, zone_capabilities=own_capabilities(zone))
+        request = OfferRequest(found.table, spec, context, zone_capabilities=own_capabilities(zone.conf))
         ranges, has_children = zone.children.ranges(), bool(zone.children.snapshot())
         scheduler, request = zone.schedulers.prepare(request, ranges, has_children)
         # A wait for the host table shortens the children's time, not the time for local offers.
-        deadline = deadline.at_least(_reserve_s(zone, spec))
+        deadline = deadline.at_least(_reserve_s(zone.conf, spec))
         offer = scheduler.offer(replace(request, scored=scored, deadline=deadline))
         offer = replace(offer, why=(*found.steps, *offer.why))
         weighed = replace(request, spec=replace(spec, weighing=offer.weighing))
@@ -238,16 +205,16 @@ def judge_host(zone: Zone, spec: RequestSpec, caller_id: str, name_or_id: str) -
         if not rows:
             raise NotFound("There is no such host.", code="host_not_found", field="host")
         context = _context(zone, spec, caller_id)
-        request = OfferRequest(table, spec, context, zone_capabilities=own_capabilities(zone))
+        request = OfferRequest(table, spec, context, zone_capabilities=own_capabilities(zone.conf))
         has_children = bool(zone.children.snapshot())
         scheduler, request = zone.schedulers.prepare(request, zone.children.ranges(), has_children)
         weighed = replace(spec, weighing=scheduler.offer(request).weighing)
         return scheduler.judge(replace(request, spec=weighed), rows[0])
 
 
-def own_capabilities(zone: Zone) -> Mapping[str, frozenset[str]]:
+def own_capabilities(conf: Conf) -> Mapping[str, frozenset[str]]:
     """Capabilities from this zone's configuration, by key."""
-    pairs = (text.partition("=") for text in zone.conf.zone_capabilities)
+    pairs = (text.partition("=") for text in conf.zone_capabilities)
     return {key.strip(): frozenset(v.strip() for v in values.split(";")) for key, _, values in pairs}
 
 
@@ -270,33 +237,37 @@ def _context(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
             tried_hosts=placements.failed_hosts(tx, caller_id, spec.request_id),
             group_place=group_policy.place_of(tx, caller_id, spec.group),
             tie_key=tie_key,
+            caller=caller_id,
         )
 
     return zone.store.read(read)
 
 
-def _reserve_s(zone: Zone, spec: RequestSpec) -> float:
+def _reserve_s(conf: Conf, spec: RequestSpec) -> float:
     """Return the seconds of the time budget reserved to merge, seal and answer."""
-    return min(float(zone.conf.select_reserve), spec.time_budget_s / 5)
+    return min(float(conf.select_reserve), spec.time_budget_s / 5)
 
 
 def _ask_children(
-    zone: Zone, spec: RequestSpec, caller_id: str, group: GroupPlace, deadline: WorkDeadline
+    zone: Zone, spec: RequestSpec, hand: AnswerHand, group: GroupPlace, deadline: WorkDeadline
 ) -> _ChildAnswers:
     if keeps_to_own_hosts(spec.hints):
-        return _ChildAnswers((), complete=True, traces=not_asked(zone))
+        return _ChildAnswers((), complete=True, traces=not_asked(zone.children))
     asked = _of_group(zone.children.eligible(spec), group)
     if not asked.to_ask:
-        return _ChildAnswers((), asked.complete, traces_of(zone, spec, asked, []))
-    unreliable = zone.store.read(lambda tx: placements.unreliable_children(tx, caller_id, spec.request_id))
+        return _ChildAnswers((), asked.complete, traces_of(zone.children, spec, asked, []))
+    unreliable = zone.store.read(
+        lambda tx: placements.unreliable_children(tx, hand.caller_id, spec.request_id)
+    )
     budget_s = deadline.left_s
     if budget_s <= 0:
-        traces = traces_of(zone, spec, asked.out_of_time(), [])
+        traces = traces_of(zone.children, spec, asked.out_of_time(), [])
         return _ChildAnswers((), complete=False, traces=traces)
     child_spec = spec_for_child(spec, zone.uuid, budget_s)
     outcomes = zone.children.ask(
-        asked.to_ask, lambda client: client.select(child_spec, budget_s), timeout_s=budget_s
+        asked.to_ask, lambda client: client.select(child_spec, budget_s), budget_s, deadline.is_wanted, hand
     )
+    deadline.check_wanted()
     offers = [
         (child, outcome.value)
         for child, outcome in zip(asked.to_ask, outcomes, strict=True)
@@ -309,7 +280,7 @@ def _ask_children(
             case Failed(ChildBusy(retry_after_s=pause_s)):
                 zone.children.is_busy(child.id, pause_s)
     complete = asked.complete and len(offers) == len(outcomes) and all(o.complete for _, o in offers)
-    return _ChildAnswers(offers, complete, traces_of(zone, spec, asked, outcomes), unreliable)
+    return _ChildAnswers(offers, complete, traces_of(zone.children, spec, asked, outcomes), unreliable)
 
 
 def _of_group(asked: EligibleChildren, group: GroupPlace) -> EligibleChildren:
@@ -317,9 +288,9 @@ def _of_group(asked: EligibleChildren, group: GroupPlace) -> EligibleChildren:
     match group:
         case Anywhere():
             return asked
-        case AtHost():
+        case LocalPlace():
             return asked.only("", "group_elsewhere")
-        case AtChild(child_id):
+        case ChildPlace(child_id):
             return asked.only(child_id, "group_elsewhere")
 
 
@@ -339,7 +310,7 @@ def _merge(
 
 def _child_source(child: Child, offer: ChildOffer) -> Source:
     def entry(offered: OfferedEntry) -> Entry:
-        return Entry(_weight_here(child, offered.weight), offered.tie, ChildPlace(child.id, offered.blob))
+        return Entry(_weight_here(child, offered.weight), offered.tie, ChildBlob(child.id, offered.blob))
 
     def bundle(offered: OfferedBundle) -> Bundle:
         entries = [entry(OfferedEntry(offered.weight, offered.tie, blob)) for blob in offered.blobs]
@@ -355,24 +326,3 @@ def _child_source(child: Child, offer: ChildOffer) -> Source:
 
 def _weight_here(child: Child, weight: int) -> int:
     return adjust(weight, child.weight_offset, child.weight_scale)
-
-
-def _seal(zone: Zone, caller: Caller, spec: RequestSpec, decision: Decision) -> SealedOffer:
-    plan = decision.plan
-    # Children may have been added or changed since: the blob size must fit what they have offered.
-    envelope = zone.envelope_for(decision.child_blob_sizes)
-    bound = Bound(zone.uuid, caller.user_id, spec.project_id, content_digest(spec))
-    entries = [*plan.entries, *plan.alternates, *(e for b in plan.bundles for e in b.entries)]
-    # Valid as long as this zone's own offers: a child's shorter time affects only its own entries.
-    blobs = iter(envelope.seal(bound, [e.place for e in entries]))
-    explained = caller.explained
-    how_much = zone.conf.explain_to_parent if explained is Explained.AS_THE_ZONE else explained.value
-    return SealedOffer(
-        weights=[SealedEntry(entry.weight, entry.tie, next(blobs)) for entry in plan.entries],
-        alternates=[SealedEntry(entry.weight, entry.tie, next(blobs)) for entry in plan.alternates],
-        bundles=[SealedBundle(b.weight, b.tie, [next(blobs) for _ in b.entries]) for b in plan.bundles],
-        complete=plan.complete,
-        expires_in_s=plan.expires_in_s,
-        why=explain(decision.trace.why, how_much),
-        runs_out=explain(decision.trace.runs_out, how_much),
-    )

@@ -31,16 +31,16 @@ class Reported(NamedTuple, Generic[T]):
 def texts(own: Set[str], below: Iterable[Set[str]]) -> Reported[list[str]]:
     """Collect all names, sorted."""
     names = frozenset(own).union(*below)
-    kept = _own_first(own, names, MAX_INFO_ITEMS)
-    return Reported(sorted(kept), len(kept) == len(names))
+    listed = _own_first(own, names, MAX_INFO_ITEMS)
+    return Reported(sorted(listed), len(listed) == len(names))
 
 
 def ranges(own: Mapping[str, Range], below: Iterable[Mapping[str, Range]]) -> Reported[dict[str, str]]:
     """Merge the ranges by name, in the documents' form "min,max"."""
     merged = merge_ranges(own, *below)
-    kept = _own_first(own.keys(), merged.keys(), MAX_INFO_ITEMS)
-    lines = {name: f"{merged[name].low!r},{merged[name].high!r}" for name in sorted(kept)}
-    return Reported(lines, len(kept) == len(merged))
+    listed = _own_first(own.keys(), merged.keys(), MAX_INFO_ITEMS)
+    lines = {name: f"{merged[name].low!r},{merged[name].high!r}" for name in sorted(listed)}
+    return Reported(lines, len(listed) == len(merged))
 
 
 def capabilities(
@@ -55,17 +55,17 @@ def capabilities(
     whole = len(names) == len(merged)
     lines = []
     for key in sorted(names):
-        kept = _own_first(own.get(key, frozenset()), merged[key], MAX_INFO_ITEMS, VALUE_BYTES)
-        whole = whole and len(kept) == len(merged[key])
-        lines.append(f"{key}={';'.join(sorted(kept))}")
+        listed = _own_first(own.get(key, frozenset()), merged[key], MAX_INFO_ITEMS, VALUE_BYTES)
+        whole = whole and len(listed) == len(merged[key])
+        lines.append(f"{key}={';'.join(sorted(listed))}")
     return Reported(lines, whole)
 
 
 def _own_first(own: Set[str], names: Set[str], max_items: int, max_bytes: int = NAME_BYTES) -> list[str]:
-    kept: list[str] = []
+    listed: list[str] = []
     for name in (*sorted(own), *sorted(names - own)):
         max_bytes -= len(name.encode("utf-8", "surrogatepass")) + 1
-        if max_bytes < 0 or len(kept) == max_items:
+        if max_bytes < 0 or len(listed) == max_items:
             break
-        kept.append(name)
-    return kept
+        listed.append(name)
+    return listed

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from zonesched.errors import OverLimit, ZoneBusy
+from zonesched.seal.passwords import PERSON, ScryptCost
 from zonesched.seams import Clock
 
 log = logging.getLogger(__name__)
@@ -43,9 +44,13 @@ class _Failures:
 
 
 class PasswordGuard:
-    """Password checks of one process; at most `waiting` calls wait, half of them of one address."""
+    """Password checks of one process; at most `waiting` calls wait, half of them of one address.
 
-    def __init__(self, clock: Clock, waiting: int) -> None:
+    `cost`: the cost of new passwords, and of the check of a user that does not exist.
+    """
+
+    def __init__(self, clock: Clock, waiting: int, cost: ScryptCost = PERSON) -> None:
+        self.cost = cost
         self._clock = clock
         self._waiting = max(2, waiting)
         self._scrypt = threading.Lock()

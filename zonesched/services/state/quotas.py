@@ -1,8 +1,9 @@
 """Quotas and rate limits of the zone, of each project and of each parent, and their use.
 
-Rates are token buckets that hold one minute's tokens, in each process. Counts are read from the database
-every `COUNT_S`; in between, a process adds its own admissions, and it reads again before it refuses. So no
-request is refused wrongly, and several processes exceed a limit by their admissions in `COUNT_S` at most.
+Rates are token buckets that hold the tokens of their minute or hour, in each process. Counts are read from
+the database every `COUNT_S`; in between, a process adds its own admissions, and it reads again before it
+refuses. So no request is refused wrongly, and several processes exceed a limit by their admissions in
+`COUNT_S` at most. The instances of a parent near its limit are counted for each call, so it is exact.
 
 The zone's options apply to all; quota overrides of projects and parents are read as often.
 """
@@ -17,8 +18,7 @@ from zonesched.conf import Conf
 from zonesched.errors import OverLimit, ZoneBusy
 from zonesched.seams import Clock
 from zonesched.services.state.rate_limits import COUNT_S, CachedCounts, RateLimiter
-from zonesched.store import quota_overrides as own_limits
-from zonesched.store import usage
+from zonesched.store import idle_holds, locks, quota_overrides, usage
 from zonesched.store.quota_overrides import QuotaOverrides
 from zonesched.store.store import Store, Transaction
 
@@ -26,13 +26,35 @@ BUSY_RETRY_S = 2
 FULL_RETRY_S = 30
 """Retry-After of a full quota, which people free; `BUSY_RETRY_S`: of a busy zone, whose work ends soon."""
 
+HOUR_S = 3600
+
+FAR = 200_000
+"""Instances below `parent_instances` from which each call is counted: more than are admitted in `COUNT_S`."""
+
+FREE_IDLE_S = 60.0
+"""Seconds of the whole zone's capacity that a parent may waste before `parent_idle_percent` limits it."""
+
+MAX_IDLE_RETRY_S = 60
+
+
+@dataclass(frozen=True)
+class IdleShare:
+    """Capacity of holds that ended without a confirm, times the seconds that they lasted.
+
+    `local_zone_seconds`: on local hosts, in units of the zone's whole capacity. `child_seconds`: of holds in
+    child zones, whose capacity is not known, in units of one instance.
+    """
+
+    local_zone_seconds: float = 0.0
+    child_seconds: float = 0.0
+
 
 @dataclass(frozen=True)
 class Limit:
     """Limit of a caller, and its use if `is_counted`; `unit`: "" or a unit of time."""
 
     name: str
-    most: int
+    value: int
     used: int = 0
     unit: str = ""
     is_counted: bool = True
@@ -49,97 +71,162 @@ class Quotas:
         self._numbers = CachedCounts(clock)
         self._boots = RateLimiter(clock)
         self._selects = RateLimiter(clock)
+        self._hourly_selects = RateLimiter(clock, HOUR_S)
         self._entries = RateLimiter(clock)
-        self._own: QuotaOverrides = {}
-        self._own_until = -math.inf
+        self._holds = RateLimiter(clock)
+        self._overrides: QuotaOverrides = {}
+        self._read_again_at = -math.inf
 
     def admit_boot(self, tx: Transaction, project_id: str, instances: int) -> None:
         """Admit a new boot of a project. Raises OverLimit and ZoneBusy."""
         conf, zone, me = self._conf, self._zone_uuid, project_id
-        self._read_own(lambda: own_limits.read_all(tx))
+        self._read_overrides(lambda: quota_overrides.read_all(tx))
         if not self._admits("open", 1, conf.max_open_boots, lambda: usage.open_boots(tx, zone)):
             raise ZoneBusy("This zone has too many boots under way.", BUSY_RETRY_S)
-        most = self._most(me, "project_open_boots")
-        if not self._admits(f"open {me}", 1, most, lambda: usage.open_boots(tx, zone, me)):
-            message = f"The project has {most} boots under way."
+        limit = self._limit(me, "project_open_boots")
+        if not self._admits(f"open {me}", 1, limit, lambda: usage.open_boots(tx, zone, me)):
+            message = f"The project has {limit} boots under way."
             raise OverLimit(message, BUSY_RETRY_S, code="project_open_boots")
-        most = self._most(me, "project_instances")
-        if not self._admits(f"project {me}", instances, most, lambda: usage.instances(tx, zone, me)):
+        limit = self._limit(me, "project_instances")
+        if not self._admits(f"project {me}", instances, limit, lambda: usage.instances(tx, zone, me)):
             raise OverLimit(
-                f"The project may have {most} instances.",
+                f"The project may have {limit} instances.",
                 FULL_RETRY_S,
                 code="project_instances",
                 field="num_instances",
             )
-        most = self._most(me, "project_boots_per_minute")
-        if wait_s := self._boots.take(me, most):
-            message = f"The project may boot {most} times per minute."
+        limit = self._limit(me, "project_boots_per_minute")
+        if wait_s := self._boots.take(me, limit):
+            message = f"The project may boot {limit} times per minute."
             raise OverLimit(message, wait_s, code="project_boots_per_minute")
 
     def admit_select(self, parent_id: str) -> None:
         """Admit a parent's select. Raises OverLimit."""
-        self._read_own(lambda: self._store.read(own_limits.read_all))
-        for code, rate, amount in (
-            ("parent_selects_per_minute", self._selects, 1),
-            ("parent_entries_per_minute", self._entries, 0),
-        ):
-            most = self._most(parent_id, code)
-            if wait_s := rate.take(parent_id, most, amount):
-                raise OverLimit(f"{code} is {most} here.", wait_s, code=code)
+        self._read_overrides(lambda: self._store.read(quota_overrides.read_all))
+        selects = (
+            ("parent_selects_per_hour", self._hourly_selects),
+            ("parent_selects_per_minute", self._selects),
+        )
+        # Nothing is taken from any of them until all of them admit it.
+        for code, rate in (*selects, ("parent_entries_per_minute", self._entries)):
+            limit = self._limit(parent_id, code)
+            if wait_s := rate.take(parent_id, limit, 0):
+                raise OverLimit(f"{code} is {limit} here.", wait_s, code=code)
+        for code, rate in selects:
+            rate.take(parent_id, self._limit(parent_id, code))
 
     def note_entries(self, parent_id: str, entries: int) -> None:
         """Note the number of entries in an answer to a parent."""
-        self._entries.take(parent_id, self._most(parent_id, "parent_entries_per_minute"), entries)
+        self._entries.take(parent_id, self._limit(parent_id, "parent_entries_per_minute"), entries)
 
-    def admit_builds(self, tx: Transaction, parent_id: str, new_instances: int) -> None:
-        """Admit a parent's builds of new instances. Raises OverLimit."""
-        self._read_own(lambda: own_limits.read_all(tx))
-        most = self._most(parent_id, "parent_instances")
-        if new_instances and not self._admits(
-            f"parent {parent_id}", new_instances, most, lambda: usage.instances(tx, parent_id)
-        ):
-            raise OverLimit(f"parent_instances is {most} here.", FULL_RETRY_S, code="parent_instances")
+    def admit_holds(self, tx: Transaction, parent_id: str, holds: int, new_instances: int) -> None:
+        """Admit a parent's new holds. Raises OverLimit.
+
+        `new_instances`: those whose instance did not count until now, whether or not it was here before.
+        """
+        self._read_overrides(lambda: quota_overrides.read_all(tx))
+        self._check_idle(tx, parent_id)
+        rate = self._limit(parent_id, "parent_holds_per_minute")
+        if wait_s := self._holds.take(parent_id, rate, 0):
+            code = "parent_holds_per_minute"
+            raise OverLimit(f"{code} is {rate} here.", wait_s, code=code)
+        limit = self._limit(parent_id, "parent_holds")
+        if not self._admits(f"holds {parent_id}", holds, limit, lambda: usage.holds(tx, parent_id)):
+            raise OverLimit(f"parent_holds is {limit} here.", FULL_RETRY_S, code="parent_holds")
+        if not self.admits_instances(tx, parent_id, new_instances):
+            limit = self._limit(parent_id, "parent_instances")
+            raise OverLimit(f"parent_instances is {limit} here.", FULL_RETRY_S, code="parent_instances")
+        self._holds.take(parent_id, rate, holds)
+
+    def admits_instances(self, tx: Transaction, parent_id: str, more: int) -> bool:
+        """Tell whether a parent may have so many more instances; exact, by whatever process they come."""
+        if not more:
+            return True
+        limit = self._limit(parent_id, "parent_instances")
+        far = limit - FAR
+        if far > 0 and self._admits(f"parent {parent_id}", more, far, lambda: usage.instances(tx, parent_id)):
+            return True
+        locks.parent(tx, parent_id)
+        return usage.instances(tx, parent_id) + more <= limit
+
+    def note_confirmed(self, parent_id: str, holds: int) -> None:
+        """Note that holds were confirmed, which the rate of holds does not count."""
+        self._holds.give_back(parent_id, self._limit(parent_id, "parent_holds_per_minute"), holds)
+
+    def admit_tombstones(self, tx: Transaction, parent_id: str, more: int) -> None:
+        """Admit attempts that end before they had a place. Raises OverLimit."""
+        self._read_overrides(lambda: quota_overrides.read_all(tx))
+        limit = self._limit(parent_id, "parent_tombstones")
+        if more and usage.tombstones(tx, parent_id) + more > limit:
+            raise OverLimit(f"parent_tombstones is {limit} here.", FULL_RETRY_S, code="parent_tombstones")
+
+    def charge_idle(self, tx: Transaction, parent_id: str, held: IdleShare) -> None:
+        """Charge a parent for holds that ended without a confirm."""
+        self._read_overrides(lambda: quota_overrides.read_all(tx))
+        zone_seconds = held.local_zone_seconds + held.child_seconds / self._limit(parent_id, "parent_holds")
+        idle_holds.add(tx, parent_id, zone_seconds, self._clock.now(), self._idle_rate(parent_id))
+
+    def _check_idle(self, tx: Transaction, parent_id: str) -> None:
+        rate = self._idle_rate(parent_id)
+        left = idle_holds.read(tx, parent_id, self._clock.now(), rate) - FREE_IDLE_S
+        if left > 0:
+            retry_s = min(MAX_IDLE_RETRY_S, max(1, math.ceil(left / rate)))
+            code = "parent_idle_percent"
+            limit = self._limit(parent_id, code)
+            message = f"{code} is {limit} here: too many holds ended without a confirm."
+            raise OverLimit(message, retry_s, code=code)
+
+    def _idle_rate(self, parent_id: str) -> float:
+        """Share of the zone's capacity that a parent may waste on average."""
+        return self._limit(parent_id, "parent_idle_percent") / 100
 
     def of_project(self, tx: Transaction, project_id: str) -> list[Limit]:
         """Read the limits of a project and their present use."""
-        self.read_own_anew(tx)
+        self.read_overrides_anew(tx)
         conf, zone, me = self._conf, self._zone_uuid, project_id
-        rate = self._most(me, "project_boots_per_minute")
+        rate = self._limit(me, "project_boots_per_minute")
         instances, open_boots = usage.instances(tx, zone, me), usage.open_boots(tx, zone, me)
         return [
-            Limit("project_instances", self._most(me, "project_instances"), instances),
-            Limit("project_open_boots", self._most(me, "project_open_boots"), open_boots),
+            Limit("project_instances", self._limit(me, "project_instances"), instances),
+            Limit("project_open_boots", self._limit(me, "project_open_boots"), open_boots),
             Limit("project_boots_per_minute", rate, self._boots.used(me, rate), "MINUTE"),
             Limit("max_instances_per_request", conf.max_instances_per_request, is_counted=False),
         ]
 
     def of_parent(self, tx: Transaction, parent_id: str) -> list[Limit]:
         """Read the limits of a parent and their present use."""
-        self.read_own_anew(tx)
+        self.read_overrides_anew(tx)
         me = parent_id
-        selects = self._most(me, "parent_selects_per_minute")
-        entries = self._most(me, "parent_entries_per_minute")
+        selects = self._limit(me, "parent_selects_per_minute")
+        hourly = self._limit(me, "parent_selects_per_hour")
+        entries = self._limit(me, "parent_entries_per_minute")
+        holds = self._limit(me, "parent_holds_per_minute")
         return [
-            Limit("parent_instances", self._most(me, "parent_instances"), usage.instances(tx, me)),
+            Limit("parent_instances", self._limit(me, "parent_instances"), usage.instances(tx, me)),
+            Limit("parent_holds", self._limit(me, "parent_holds"), usage.holds(tx, me)),
+            Limit("parent_holds_per_minute", holds, self._holds.used(me, holds), "MINUTE"),
+            Limit("parent_idle_percent", self._limit(me, "parent_idle_percent"), is_counted=False),
+            Limit("parent_tombstones", self._limit(me, "parent_tombstones"), usage.tombstones(tx, me)),
             Limit("parent_selects_per_minute", selects, self._selects.used(me, selects), "MINUTE"),
+            Limit("parent_selects_per_hour", hourly, self._hourly_selects.used(me, hourly), "HOUR"),
             Limit("parent_entries_per_minute", entries, self._entries.used(me, entries), "MINUTE"),
             Limit("max_entries_per_select", self._conf.max_entries_per_select, is_counted=False),
         ]
 
-    def read_own_anew(self, tx: Transaction) -> None:
+    def read_overrides_anew(self, tx: Transaction) -> None:
         """Read the quota overrides again at the next use."""
-        self._own_until = -math.inf
-        self._read_own(lambda: own_limits.read_all(tx))
+        self._read_again_at = -math.inf
+        self._read_overrides(lambda: quota_overrides.read_all(tx))
 
-    def _read_own(self, read: Callable[[], QuotaOverrides]) -> None:
+    def _read_overrides(self, read: Callable[[], QuotaOverrides]) -> None:
         now = self._clock.monotonic()
-        if now >= self._own_until:
-            self._own = read()
-            self._own_until = now + COUNT_S
+        if now >= self._read_again_at:
+            self._overrides = read()
+            self._read_again_at = now + COUNT_S
 
-    def _most(self, subject: str, name: str) -> int:
+    def _limit(self, subject: str, name: str) -> int:
         """Limit of a project or a parent: its override, else the option for all."""
-        return int(self._own.get(subject, {}).get(name, self._conf[name]))
+        return int(self._overrides.get(subject, {}).get(name, self._conf[name]))
 
-    def _admits(self, key: str, more: int, most: int, count: Callable[[], int]) -> bool:
-        return self._numbers.add(key, more, most, count)
+    def _admits(self, key: str, more: int, limit: int, count: Callable[[], int]) -> bool:
+        return self._numbers.add(key, more, limit, count)

@@ -16,37 +16,44 @@ MAX_KEYS = 10_000
 
 
 class RateLimiter:
-    """Token buckets by key: each refills evenly over a minute.
+    """Token buckets by key: each refills evenly over a minute, or over `period_s`.
 
     A `take` may exceed the bucket: the next one waits until the bucket has refilled.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, period_s: int = 60) -> None:
         self._clock = clock
+        self._period_s = period_s
         self._lock = threading.Lock()
         self._known: dict[str, tuple[float, float]] = {}
 
-    def take(self, key: str, per_minute: int, amount: int = 1) -> int:
+    def take(self, key: str, most: int, amount: int = 1) -> int:
         """Take `amount` tokens; return 0, or the whole seconds until the key may take any."""
         with self._lock:
-            taken = self._taken(key, per_minute)
-            if taken >= per_minute:
-                return max(1, math.ceil((1 + taken - per_minute) * 60 / per_minute))
+            taken = self._taken(key, most)
+            if taken >= most:
+                return max(1, math.ceil((1 + taken - most) * self._period_s / most))
             self._known.pop(key, None)
             self._known[key] = (taken + amount, self._clock.monotonic())
             if len(self._known) > MAX_KEYS:
                 del self._known[next(iter(self._known))]
             return 0
 
-    def used(self, key: str, per_minute: int) -> int:
+    def give_back(self, key: str, most: int, amount: int) -> None:
+        """Return tokens to the bucket, up to those that are taken now."""
+        with self._lock:
+            if key in self._known:
+                self._known[key] = (max(0.0, self._taken(key, most) - amount), self._clock.monotonic())
+
+    def used(self, key: str, most: int) -> int:
         """Return the tokens of the bucket that are taken now."""
         with self._lock:
-            return math.ceil(self._taken(key, per_minute))
+            return math.ceil(self._taken(key, most))
 
-    def _taken(self, key: str, per_minute: int) -> float:
+    def _taken(self, key: str, most: int) -> float:
         now = self._clock.monotonic()
         taken, at = self._known.get(key, (0.0, now))
-        return max(0.0, taken - (now - at) * per_minute / 60)
+        return max(0.0, taken - (now - at) * most / self._period_s)
 
 
 class CachedCounts:
@@ -57,17 +64,17 @@ class CachedCounts:
         self._lock = threading.Lock()
         self._known: dict[str, tuple[int, float]] = {}
 
-    def add(self, key: str, more: int, most: int, count: Callable[[], int]) -> bool:
-        """Tell whether the limit `most` admits `more`, and add them; `count` reads the present number."""
+    def add(self, key: str, more: int, limit: int, count: Callable[[], int]) -> bool:
+        """Tell whether the limit `limit` admits `more`, and add them; `count` reads the present number."""
         now = self._clock.monotonic()
         with self._lock:
             number, at = self._known.get(key, (0, -math.inf))
-            if number + more <= most and now - at < COUNT_S:
+            if number + more <= limit and now - at < COUNT_S:
                 self._known[key] = (number + more, at)
                 return True
         number = count()
         with self._lock:
-            admits = number + more <= most
+            admits = number + more <= limit
             self._known.pop(key, None)
             self._known[key] = (number + more * admits, now)
             if len(self._known) > MAX_KEYS:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from zonesched.seams import Loop
 from zonesched.services.state.boot_queue import BootQueue, NewBoot
 from zonesched.services.state.notifications import Notifications
-from zonesched.store.placements import OnHost, Placement
+from zonesched.store.placements import ClaimedHost, Placement
 
 
 class Wake:
@@ -45,7 +45,7 @@ class Wake:
 
     def agents(self, places: Iterable[Placement]) -> None:
         """Notify the agents of the places that are on local hosts to fetch their work."""
-        self.agents_of(p.where.host_id for p in places if isinstance(p.where, OnHost))
+        self.agents_of(p.where.host_id for p in places if isinstance(p.where, ClaimedHost))
 
     def agents_of(self, host_ids: Iterable[str]) -> None:
         """Notify the agents of these hosts to fetch their work."""

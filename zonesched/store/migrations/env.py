@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from alembic import context
 
-from zonesched.store.tables import metadata
+from zonesched.store import tables
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=metadata,
+    target_metadata=tables.instances.metadata,
     render_as_batch=True,
     compare_type=True,
 )

@@ -1,0 +1,1 @@
+"""Fuzz targets: one for each parser that reads from outside."""

@@ -1,0 +1,67 @@
+"""An agent of a zone, played by its HTTP calls: it does what is desired, or says why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.builders.tree import Node, Tree
+from zonesched.services.hosts import hosts
+
+
+@dataclass
+class PlayedAgent:
+    """The agent of one zone's hosts. `refuses`: by power, the reason for which it does not do it.
+
+    `reboots`: how often it has rebooted each server; `done`: the counts of reboots done or passed over.
+    """
+
+    node: Node
+    refuses: dict[str, str] = field(default_factory=dict)
+    reboots: dict[str, int] = field(default_factory=dict)
+    done: dict[str, int] = field(default_factory=dict)
+    power: dict[str, str] = field(default_factory=dict)
+    sent: list[dict[str, Any]] = field(default_factory=list)
+
+    def work(self) -> list[dict[str, Any]]:
+        """Fetch what should run."""
+        found = self.node.client("compute").get("/hosts/instances?service=agent")
+        assert found.status == 200, found.body
+        lines: list[dict[str, Any]] = found.json["instances"]
+        return lines
+
+    def converge(self) -> None:
+        """Fetch, do all of it, and report."""
+        self.report([self._do(line) for line in self.work()])
+
+    def report(self, lines: list[dict[str, Any]]) -> None:
+        self.sent = lines
+        body = {"service": "agent", "reports": lines}
+        assert self.node.client("compute").post("/hosts/reports", body).status == 204
+
+    def _do(self, line: dict[str, Any]) -> dict[str, Any]:
+        uuid, desired = line["uuid"], line["desired"]
+        wanted, reason = desired["power"], ""
+        if wanted in self.refuses:
+            reason, wanted = self.refuses[wanted], self.power.get(uuid, "running")
+        if desired["reboots"] > self.done.get(uuid, 0) and wanted == "running":
+            self.reboots[uuid] = self.reboots.get(uuid, 0) + 1
+        self.done[uuid], self.power[uuid] = desired["reboots"], wanted
+        return a_report(line, desired["generation"], wanted, reason)
+
+
+def a_report(line: dict[str, Any], generation: int, power: str, reason: str = "") -> dict[str, Any]:
+    """A report on an instance that is there."""
+    return {
+        "uuid": line["uuid"],
+        "attempt": line["attempt"],
+        "state": "active",
+        "generation": generation,
+        "power": power,
+        "reason": reason,
+    }
+
+
+def agents_of(tree: Tree) -> dict[str, PlayedAgent]:
+    """An agent for each zone of a tree that has hosts."""
+    return {name: PlayedAgent(node) for name, node in tree.nodes.items() if hosts.list_hypervisors(node.zone)}

@@ -1,0 +1,44 @@
+"""Attacks on a tree of real zones: the bounds hold, and no process is left by the tool."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.builders.real_processes import interrupt, processes_of
+
+pytestmark = pytest.mark.slow
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "hostile.py"
+SOME = [
+    "stranger-never-reads",
+    "member-quote-bombs",
+    "member-foreign-markers",
+    "parent-mutated-entries",
+    "agent-others-reports",
+    "admin-child-urls",
+    "child-large",
+    "child-confirms-cancels",
+]
+
+
+def test_one_attack_of_each_kind_keeps_all_bounds() -> None:
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "--short", *SOME], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    line = json.loads(done.stdout)
+    assert line["attacks"] == len(SOME)
+    found = {name: line[name] for name in ("late", "unrecovered", "leaks", "broken")}
+    assert found == {"late": 0, "unrecovered": 0, "leaks": 0, "broken": 0}
+
+
+def test_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
+    started = interrupt([SCRIPT, "--seconds", "60"], tmp_path)
+
+    assert started == "hostile: starting 3 zones of 1 process(es)\n"
+    assert processes_of(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []

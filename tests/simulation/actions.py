@@ -1,0 +1,101 @@
+"""P9 at rest, by plain rows: actions have ended once and in order, and zones and agents agree on states."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+Key = tuple[str, int]
+Rows = Sequence[sqlite3.Row]
+Seen = tuple[int, str]
+"""Generation and power."""
+
+NEW: Seen = (0, "running")
+
+
+@dataclass(frozen=True)
+class Life:
+    """Rows of one zone about the life of its instances.
+
+    `hosted`: (uuid, number) of what is confirmed on its hosts. `sent`: uuids by child's name, of what is
+    confirmed there. `seen`: what its agent observes, by (uuid, number); None for one that is lost.
+    """
+
+    zone: str
+    statuses: Mapping[str, str]
+    states: Mapping[str, sqlite3.Row]
+    actions: Rows
+    hosted: Collection[Key]
+    sent: Mapping[str, Collection[str]]
+    seen: Mapping[Key, Seen] | None
+
+
+def faults(lives: Mapping[str, Life]) -> Iterator[str]:
+    """Find what is wrong with actions and states in all zones."""
+    waiting = {uuid for life in lives.values() if life.seen is None for uuid, _ in life.hosted}
+    for life in lives.values():
+        yield from _ends(life, waiting)
+        yield from _states(life, waiting)
+        yield from _edges(life, lives, waiting)
+        yield from _agent(life)
+
+
+def _ends(life: Life, waiting: Collection[str]) -> Iterator[str]:
+    """Each action has ended, unless it waits for an agent that never comes back; generations only grow."""
+    newest: dict[str, int] = {}
+    for row in sorted(life.actions, key=lambda row: (row["uuid"], row["number"])):
+        uuid, what = row["uuid"], f"{row['action']} {row['number']} of {row['uuid']}"
+        if not row["finished_at"] and uuid not in waiting:
+            yield f"P9 {life.zone}: {what} is open"
+        if bool(row["finished_at"]) != (row["result"] in ("done", "error", "superseded")):
+            yield f"P9 {life.zone}: {what} has the result {row['result']!r}"
+        if (row["result"] == "error") != bool(row["reason"]):
+            yield f"P9 {life.zone}: {what} is {row['result']} for the reason {row['reason']!r}"
+        if row["generation"]:
+            if row["generation"] <= newest.get(uuid, 0):
+                yield f"P9 {life.zone}: {what} is of no later generation than the one before"
+            newest[uuid] = row["generation"]
+
+
+def _states(life: Life, waiting: Collection[str]) -> Iterator[str]:
+    """Check that each living instance is in its desired state."""
+    for uuid, row in life.states.items():
+        if life.statuses.get(uuid) != "ACTIVE" or uuid in waiting:
+            continue
+        if row["observed_generation"] != row["generation"]:
+            yield f"P9 {life.zone}: {uuid} is at {row['observed_generation']} of {row['generation']}"
+        elif not row["observed_reason"] and row["observed_power"] != row["power"]:
+            yield f"P9 {life.zone}: {uuid} is {row['observed_power']}, not {row['power']}"
+
+
+def _edges(life: Life, lives: Mapping[str, Life], waiting: Collection[str]) -> Iterator[str]:
+    """A child desires and observes what its parent does."""
+    for child, uuids in life.sent.items():
+        below = lives[child]
+        for uuid in uuids:
+            if uuid in waiting or life.statuses.get(uuid) != "ACTIVE":
+                continue
+            here, there = _all_of(life.states.get(uuid)), _all_of(below.states.get(uuid))
+            if here != there:
+                yield f"P9 {life.zone}: {uuid} is {here}, in {child} {there}"
+
+
+def _all_of(row: sqlite3.Row | None) -> tuple[int, str, int, int, str]:
+    if row is None:
+        return 0, "running", 0, *NEW
+    names = ("generation", "power", "reboots", "observed_generation", "observed_power")
+    generation, power, reboots, seen, seen_power = (row[name] for name in names)
+    return generation, power, reboots, seen, seen_power
+
+
+def _agent(life: Life) -> Iterator[str]:
+    """Check that zone and agent agree on the observed state."""
+    if life.seen is None:
+        return
+    for uuid, number in life.hosted:
+        row = life.states.get(uuid)
+        known = NEW if row is None else (row["observed_generation"], row["observed_power"])
+        seen = life.seen.get((uuid, number), NEW)
+        if life.statuses.get(uuid) == "ACTIVE" and known != seen:
+            yield f"P9 {life.zone}: {uuid} is {known}, its agent says {seen}"

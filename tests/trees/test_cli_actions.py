@@ -1,0 +1,134 @@
+"""Commands that act on instances, against a zone whose agent is played by its own calls."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.builders.boots import FLAVOR
+from tests.builders.command import TreeCommand
+from tests.builders.played_agent import PlayedAgent
+from tests.builders.tree import Tree, a_host
+
+
+class Scene:
+    """A zone with three servers that run, and the command of its member."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.tree = Tree(folder)
+        node = self.tree.add("root", hosts_=[a_host("h1")])
+        node.client().post("/flavors", FLAVOR)
+        self.agent = PlayedAgent(node)
+        self.command = TreeCommand(capsys, self.tree, "root", "member")
+        assert self.command("zone", "boot", "--flavor", "small", "--name", "web", "-n", "3") == 0
+        self.reservation_id = self.command.out.strip()
+        self.tree.settle()
+        self.agent.converge()
+
+    def statuses(self) -> dict[str, str]:
+        assert self.command("server", "list", "-o", "json", "-c", "name", "-c", "status") == 0
+        return {line["name"]: line["status"] for line in json.loads(self.command.out)}
+
+    def working(self) -> TreeCommand:
+        """The command, with an agent that works whenever the command pauses."""
+        command, connect = self.command, self.command.session
+
+        def session() -> object:
+            made = connect()
+            made.pause = lambda pause_s: self.agent.converge()
+            return made
+
+        command.session = session  # type: ignore[method-assign, assignment]
+        return command
+
+
+@pytest.fixture
+def scene(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Scene:
+    return Scene(tmp_path, capsys)
+
+
+WAYS = [
+    (["stop"], "SHUTOFF", ["start"]),
+    (["pause"], "PAUSED", ["unpause"]),
+    (["suspend"], "SUSPENDED", ["resume"]),
+    (["reboot"], "ACTIVE", ["reboot", "--hard"]),
+]
+
+
+@pytest.mark.parametrize(("there", "status", "back"), WAYS)
+def test_each_command_and_the_way_back(scene: Scene, there: list[str], status: str, back: list[str]) -> None:
+    command = scene.working()
+
+    assert command("server", *there, "web-1", "web-2", "--wait", "-o", "json", "-c", "result") == 0
+    assert json.loads(command.out[command.out.index("[") :]) == [{"result": "done"}] * 2
+    assert scene.statuses() == {"web-1": status, "web-2": status, "web-3": "ACTIVE"}
+    assert command("server", *back, "web-1", "--wait") == 0
+
+    assert scene.statuses()["web-1"] == "ACTIVE"
+
+
+def test_without_waiting_it_says_what_was_accepted(scene: Scene) -> None:
+    assert scene.command("server", "stop", "web-1", "-o", "value", "-c", "result") == 0
+
+    assert scene.command.out == "accepted\n"
+    assert scene.statuses()["web-1"] == "ACTIVE"
+
+
+def test_a_whole_boot_is_stopped_and_those_that_refuse_are_named(scene: Scene) -> None:
+    command = scene.working()
+    assert command("server", "stop", "web-1", "--wait") == 0
+
+    code = command("server", "stop", "--reservation", scene.reservation_id, "--wait")
+
+    assert code == 1
+    assert command.err.count("(wrong_status)") == 1
+    assert set(scene.statuses().values()) == {"SHUTOFF"}
+
+
+def test_an_action_that_fails_while_it_is_waited_for_is_exit_1(scene: Scene) -> None:
+    scene.agent.refuses["suspended"] = "suspend_unsupported"
+    command = scene.working()
+
+    assert command("server", "suspend", "web-1", "--wait") == 1
+    assert "suspend_unsupported" in command.out
+    assert command("server", "actions", "web-1", "-o", "value", "-c", "action", "-c", "error_code") == 0
+    assert command.lines[0] == "suspend suspend_unsupported"
+
+
+def test_a_lock_keeps_members_off(scene: Scene) -> None:
+    assert scene.command("server", "lock", "web-1", "--reason", "audit") == 0
+    assert scene.command("server", "show", "web-1", "-o", "json", "-c", "locked_reason") == 0
+    assert json.loads(scene.command.out) == {"locked_reason": "audit"}
+
+    assert scene.command("server", "stop", "web-1") == 1
+    assert "server_locked" in scene.command.err
+    assert scene.command("server", "unlock", "web-1") == 0
+    assert scene.command("server", "stop", "web-1") == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["stop"], ["stop", "web-1", "--reservation", "x"], ["reboot", "web-1", "--soft"], ["lock"]],
+)
+def test_wrong_usage_is_exit_2(scene: Scene, arguments: list[str]) -> None:
+    assert scene.command("server", *arguments) == 2
+
+
+def test_a_server_that_is_not_there_is_named(scene: Scene) -> None:
+    assert scene.command("server", "stop", "nobody") == 4
+    assert "nobody" in scene.command.err
+    assert scene.command("server", "stop", "nobody", "web-1") == 1
+    scene.agent.converge()
+
+    assert scene.statuses()["web-1"] == "SHUTOFF"
+
+
+def test_a_stopped_server_of_a_boot_is_deleted_with_it(scene: Scene) -> None:
+    command = scene.working()
+    assert command("server", "stop", "web-1", "--wait") == 0
+
+    assert command("server", "delete", "--reservation", scene.reservation_id) == 0
+
+    assert scene.statuses() == {}

@@ -1,0 +1,171 @@
+"""The table of actions, every cell, and what follows from desired and observed states."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zonesched.model.desired_state import (
+    NEW,
+    Action,
+    Desired,
+    Illegal,
+    InstanceState,
+    RebootType,
+    Status,
+    expected_status,
+    is_news,
+    judge,
+    shown_status,
+    task_state,
+)
+from zonesched.model.observed_state import Observed, Power
+from zonesched.model.placement import InstanceStatus
+
+ACTIVE = InstanceStatus.ACTIVE
+RUNNING, STOPPED, PAUSED, SUSPENDED = Power
+
+
+def at_rest(power: Power, reason: str = "") -> InstanceState:
+    return InstanceState(Desired(3, power, 2), Observed(3, power, reason), rebooted_by=1)
+
+
+def rebooting(kind: RebootType) -> InstanceState:
+    return InstanceState(Desired(4, RUNNING, 3, kind), Observed(3, RUNNING), rebooted_by=4)
+
+
+STATE_IN: dict[Status, tuple[InstanceStatus, InstanceState]] = {
+    Status.BUILD: (InstanceStatus.BUILD, NEW),
+    Status.ACTIVE: (ACTIVE, at_rest(RUNNING)),
+    Status.SHUTOFF: (ACTIVE, at_rest(STOPPED)),
+    Status.PAUSED: (ACTIVE, at_rest(PAUSED)),
+    Status.SUSPENDED: (ACTIVE, at_rest(SUSPENDED)),
+    Status.REBOOT: (ACTIVE, rebooting(RebootType.SOFT)),
+    Status.HARD_REBOOT: (ACTIVE, rebooting(RebootType.HARD)),
+    Status.ERROR: (InstanceStatus.ERROR, NEW),
+    Status.DELETED: (InstanceStatus.DELETED, NEW),
+    Status.UNKNOWN: (InstanceStatus.UNKNOWN, NEW),
+}
+
+TABLE = """
+             BUILD  ACTIVE    SHUTOFF  PAUSED   SUSPENDED REBOOT    HARD_REBOOT ERROR DELETED UNKNOWN
+os-start     -      -         running  -        -         -         -           -     -       -
+os-stop      -      stopped   -        -        -         stopped   stopped     -     -       -
+pause        -      paused    -        -        -         paused    paused      -     -       -
+unpause      -      -         -        running  -         -         -           -     -       -
+suspend      -      suspended -        -        -         suspended suspended   -     -       -
+resume       -      -         -        -        running   -         -           -     -       -
+reboot_SOFT  -      running   -        -        -         -         -           -     -       -
+reboot_HARD  -      running   running  running  running   running   running     -     -       -
+"""
+
+
+def cells() -> list[tuple[Action, Status, str]]:
+    head, *lines = TABLE.strip().splitlines()
+    statuses = [Status(name) for name in head.split()]
+    return [
+        (Action(words[0].replace("_", " ")), status, power)
+        for words in (line.split() for line in lines)
+        for status, power in zip(statuses, words[1:], strict=True)
+    ]
+
+
+@pytest.mark.parametrize(("action", "status", "power"), cells())
+def test_each_action_in_each_status(action: Action, status: Status, power: str) -> None:
+    stored, state = STATE_IN[status]
+    assert shown_status(stored, state) is status
+
+    found = judge(action, stored, state)
+
+    if power == "-":
+        assert isinstance(found, Illegal)
+    else:
+        is_reboot = action in (Action.SOFT_REBOOT, Action.HARD_REBOOT)
+        assert isinstance(found, Desired)
+        assert (found.generation, found.power) == (state.desired.generation + 1, Power(power))
+        assert found.reboots == state.desired.reboots + is_reboot
+
+
+def test_the_table_has_every_action_and_status() -> None:
+    assert {(action, status) for action, status, _ in cells()} == {(a, s) for a in Action for s in Status}
+
+
+def test_an_action_is_judged_by_where_the_earlier_ones_lead() -> None:
+    stopping = NEW.wanting(Desired(1, STOPPED))
+
+    assert isinstance(judge(Action.STOP, ACTIVE, stopping), Illegal)
+    assert judge(Action.START, ACTIVE, stopping) == Desired(2, RUNNING)
+
+
+def test_a_server_whose_action_failed_is_judged_by_what_is_so() -> None:
+    failed = InstanceState(Desired(1, SUSPENDED), Observed(1, RUNNING, "suspend_unsupported"))
+
+    assert (shown_status(ACTIVE, failed), task_state(ACTIVE, failed)) == (Status.ACTIVE, "")
+    assert judge(Action.STOP, ACTIVE, failed) == Desired(2, STOPPED)
+
+
+@pytest.mark.parametrize(
+    ("state", "task"),
+    [
+        (NEW, ""),
+        (NEW.wanting(Desired(1, STOPPED)), "powering-off"),
+        (NEW.wanting(Desired(1, PAUSED)), "pausing"),
+        (NEW.wanting(Desired(1, SUSPENDED)), "suspending"),
+        (at_rest(STOPPED).wanting(Desired(4, RUNNING, 2)), "powering-on"),
+        (at_rest(PAUSED).wanting(Desired(4, RUNNING, 2)), "unpausing"),
+        (at_rest(SUSPENDED).wanting(Desired(4, RUNNING, 2)), "resuming"),
+        (at_rest(STOPPED).wanting(Desired(4, RUNNING, 3, RebootType.HARD)), "rebooting_hard"),
+        (rebooting(RebootType.SOFT), "rebooting"),
+        (rebooting(RebootType.SOFT).wanting(Desired(5, STOPPED, 3)), "powering-off"),
+    ],
+)
+def test_the_task_follows_from_desired_and_observed(state: InstanceState, task: str) -> None:
+    assert task_state(ACTIVE, state) == task
+    assert task_state(InstanceStatus.ERROR, state) == ""
+
+
+def test_a_reboot_is_over_when_its_generation_was_reached_or_superseded() -> None:
+    state = rebooting(RebootType.SOFT).wanting(Desired(5, STOPPED, 3))
+    reached = InstanceState(state.desired, Observed(5, STOPPED), state.rebooted_by)
+
+    assert shown_status(ACTIVE, state) is Status.REBOOT
+    assert shown_status(ACTIVE, reached) is Status.SHUTOFF
+
+
+@pytest.mark.parametrize(
+    ("observed", "news"),
+    [
+        (Observed(1, STOPPED), False),
+        (Observed(2, RUNNING), False),
+        (Observed(2, STOPPED, "ended_by_itself"), True),
+        (Observed(2, STOPPED), False),
+        (Observed(2, PAUSED, "driver_failed"), False),
+        (Observed(3, PAUSED), True),
+        (Observed(3, RUNNING, "pause_unsupported"), True),
+        (Observed(4, PAUSED), False),
+    ],
+)
+def test_only_a_later_report_is_news(observed: Observed, news: bool) -> None:
+    state = InstanceState(Desired(3, PAUSED), Observed(2, RUNNING))
+
+    assert is_news(state, observed) is news
+
+
+POWERS = st.sampled_from(list(Power))
+
+
+@given(st.lists(st.sampled_from(list(Action)), max_size=6), st.integers(0, 6), POWERS)
+def test_any_actions_lead_to_one_of_four_statuses(actions: list[Action], seen: int, power: Power) -> None:
+    state = NEW
+    for action in actions:
+        found = judge(action, ACTIVE, state)
+        if isinstance(found, Desired):
+            assert found.generation == state.desired.generation + 1
+            state = state.wanting(found)
+    before = state
+    state = InstanceState(state.desired, Observed(state.desired.generation, power), state.rebooted_by)
+
+    assert task_state(ACTIVE, state) == ""
+    assert expected_status(ACTIVE, state) is shown_status(ACTIVE, state)
+    assert before.is_pending == bool(before.desired.generation)

@@ -1,0 +1,92 @@
+"""Actions on instances, and the list of those that were taken, in OpenStack's shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zonesched.api.answer import Answer, accepted, ok
+from zonesched.api.call import Call
+from zonesched.api.links import zoneless_time
+from zonesched.model.desired_call import DesiredAnswer
+from zonesched.model.desired_state import MESSAGES, Result
+from zonesched.model.instance_action import ActionView
+from zonesched.services.owners import action_history, actions
+from zonesched.services.parent import desired
+
+
+def act(call: Call) -> Answer:
+    """Take an action on an instance, wherever in the tree it is; answers before it is done."""
+    actions.act(call.zone, call.caller, call.args["id"], call.body.to_action())
+    return accepted(None)
+
+
+def act_on_boot(call: Call) -> Answer:
+    """Take an action on all instances of a boot."""
+    count, refused = actions.act_on_boot(call.zone, call.caller, call.args["id"], call.body.to_action())
+    lines = [{"uuid": one.uuid, "error_code": one.code, "message": one.message} for one in refused]
+    return accepted({"accepted": count, "refused": lines})
+
+
+def take_desired(call: Call) -> Answer:
+    """Store the desired states of a parent's instances."""
+    found = desired.take(call.zone, call.caller, call.body.to_desired())
+    return ok({"servers": [_desired_answer_json(one) for one in found]})
+
+
+def _desired_answer_json(one: DesiredAnswer) -> dict[str, Any]:
+    return {
+        "uuid": one.uuid,
+        "attempt": one.attempt,
+        "state": one.taken.value,
+        "generation": one.generation,
+        "reboots": one.reboots,
+    }
+
+
+def list_all(call: Call) -> Answer:
+    """List the actions on an instance, newest first."""
+    found = action_history.list_actions(call.zone, call.caller, call.args["id"])
+    return ok({"instanceActions": [_action_json(action) for action in found]})
+
+
+def show(call: Call) -> Answer:
+    """Show one action by the id of its request, with its event."""
+    found = action_history.show_action(call.zone, call.caller, call.args["id"], call.args["request_id"])
+    return ok({"instanceAction": _action_json(found) | {"events": [_event_json(found)]}})
+
+
+def _action_json(action: ActionView) -> dict[str, Any]:
+    failed = action.result is Result.ERROR
+    return {
+        "action": action.action,
+        "instance_uuid": action.uuid,
+        "request_id": action.request_id,
+        "user_id": action.user_id,
+        "project_id": action.project_id,
+        "start_time": zoneless_time(action.started_at),
+        "updated_at": zoneless_time(action.finished_at or action.started_at),
+        "finish_time": _time(action.finished_at),
+        "message": _message(action.reason) if failed else None,
+        "result": action.result.value if action.result is not None else None,
+        "error_code": action.reason,
+    }
+
+
+def _event_json(action: ActionView) -> dict[str, Any]:
+    results = {Result.DONE: "Success", Result.ERROR: "Error", Result.SUPERSEDED: "Superseded"}
+    return {
+        "event": f"compute_{action.action}_instance",
+        "start_time": zoneless_time(action.started_at),
+        "finish_time": _time(action.finished_at),
+        "result": results[action.result] if action.result is not None else None,
+        "details": _message(action.reason) if action.reason else None,
+        "traceback": None,
+    }
+
+
+def _message(reason: str) -> str:
+    return MESSAGES.get(reason, "The action failed.")
+
+
+def _time(epoch_s: float) -> str | None:
+    return zoneless_time(epoch_s) if epoch_s else None

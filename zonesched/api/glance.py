@@ -1,0 +1,101 @@
+"""The registry of images in the form of OpenStack's Image API, version 2, to read.
+
+OpenStack's clients look images up there by name before they boot from one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zonesched.api.answer import Answer, ok
+from zonesched.api.call import Call
+from zonesched.api.links import iso_time
+from zonesched.errors import BadRequest
+from zonesched.model.catalog import CatalogImage
+from zonesched.services.catalog import images
+
+MOUNT = "/image"
+VERSION = "v2.9"
+
+
+def list_versions(call: Call) -> Answer:
+    """List the versions of the Image API."""
+    return ok({"versions": [_version(call)]})
+
+
+def show_version(call: Call) -> Answer:
+    """Show the version of the Image API."""
+    return ok({"version": _version(call)})
+
+
+def list_all(call: Call) -> Answer:
+    """List images by name; with `name` or `id`, those of one or, after `in:`, of several."""
+    query = call.query
+    found = [image for image in images.list_images(call.zone.store) if _is_asked(call, image)]
+    at = 0
+    if query.marker:
+        ids = [one.image.id for one in found]
+        if query.marker not in ids:
+            raise BadRequest("marker names no image of the list.", code="marker_unknown", field="marker")
+        at = ids.index(query.marker) + 1
+    page, more = found[at : at + query.limit], len(found) > at + query.limit
+    body: dict[str, Any] = {
+        "images": [_json(image) for image in page],
+        "first": "/v2/images",
+        "schema": "/v2/schemas/images",
+    }
+    if more:
+        body["next"] = f"/v2/images?marker={page[-1].image.id}&limit={query.limit}"
+    return ok(body)
+
+
+def show(call: Call) -> Answer:
+    """Show one image, its properties beside its other members."""
+    return ok(_json(images.show(call.zone.store, call.args["id"])))
+
+
+def _version(call: Call) -> dict[str, Any]:
+    links = [{"rel": "self", "href": f"{call.links.base}{MOUNT}/v2/"}]
+    return {"id": VERSION, "status": "CURRENT", "links": links}
+
+
+def _is_asked(call: Call, found: CatalogImage) -> bool:
+    query, image = call.query, found.image
+    ids, names = query.ids(), query.names()
+    return (
+        (not ids or image.id in ids)
+        and (not names or image.name in names)
+        and query.status in ("", "active")
+        and query.visibility in ("", "public", "all")
+        and all(image.properties.get(name) == value for name, value in query.properties().items())
+    )
+
+
+def _json(found: CatalogImage) -> dict[str, Any]:
+    image = found.image
+    added_at = iso_time(found.created_at)
+    return {
+        **image.properties,
+        "id": image.id,
+        "name": image.name,
+        "status": "active",
+        "visibility": "public",
+        "protected": False,
+        "os_hidden": False,
+        "min_disk": found.min_disk_gb,
+        "min_ram": found.min_ram_mb,
+        "size": 0,
+        "virtual_size": None,
+        "checksum": None,
+        "os_hash_algo": None,
+        "os_hash_value": None,
+        "owner": None,
+        "container_format": "bare",
+        "disk_format": "raw",
+        "tags": [],
+        "created_at": added_at,
+        "updated_at": added_at,
+        "self": f"/v2/images/{image.id}",
+        "file": f"/v2/images/{image.id}/file",
+        "schema": "/v2/schemas/image",
+    }

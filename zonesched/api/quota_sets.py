@@ -1,0 +1,92 @@
+"""Quotas of projects in the form of OpenStack Nova's quota sets.
+
+A zone limits the instances of a project, and neither their cores nor their RAM, which are -1. Its own form,
+with the other limits of projects and parents, is /limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from zonesched.api.answer import Answer, ok
+from zonesched.api.call import Call
+from zonesched.api.schemas.fields import MAX_ITEMS
+from zonesched.errors import BadRequest, NotFound
+from zonesched.model.caller import Role
+from zonesched.services.catalog import keypairs, quota_overrides
+
+PROJECT_INSTANCES = "project_instances"
+UNLIMITED = -1
+WITHOUT_NETWORKS, WITHOUT_FILES = 36, 57
+"""Microversions: without the quotas of networks, and without those of injected files."""
+
+_NETWORKS = ("fixed_ips", "floating_ips", "security_group_rules", "security_groups", "networks")
+_FILES = ("injected_file_content_bytes", "injected_file_path_bytes", "injected_files")
+
+
+def show(call: Call) -> Answer:
+    """Show the quotas of a project; a member sees those of their own."""
+    project = _readable(call)
+    found = quota_overrides.of_project(call.zone.store, call.zone.quotas, project)
+    instances = next(limit.value for limit in found.limits if limit.name == PROJECT_INSTANCES)
+    return ok({"quota_set": {"id": project, **_quotas(call, instances)}})
+
+
+def defaults(call: Call) -> Answer:
+    """Show the quotas of a project that has no overrides."""
+    return ok({"quota_set": {"id": _readable(call), **_quotas(call, call.zone.conf.project_instances)}})
+
+
+def change(call: Call) -> Answer:
+    """Override the quota of a project's instances; the others are not limited here."""
+    zone, asked = call.zone, call.body.quota_set
+    quotas = _quotas(call, asked.instances if asked.instances is not None else UNLIMITED)
+    for name, value in asked.others().items():
+        if value != quotas.get(name, UNLIMITED):
+            raise BadRequest(f"quota_set.{name}: this zone sets no such quota.", field=f"quota_set.{name}")
+    if asked.instances is not None:
+        wanted = {PROJECT_INSTANCES: asked.instances}
+        quota_overrides.change_project(zone.store, zone.quotas, call.args["id"], wanted)
+    found = quota_overrides.of_project(zone.store, zone.quotas, call.args["id"])
+    instances = next(limit.value for limit in found.limits if limit.name == PROJECT_INSTANCES)
+    return ok({"quota_set": _quotas(call, instances)})
+
+
+def reset(call: Call) -> Answer:
+    """Remove the override of a project's instances."""
+    zone = call.zone
+    quota_overrides.change_project(zone.store, zone.quotas, call.args["id"], {PROJECT_INSTANCES: None})
+    return Answer(202)
+
+
+def show_class(call: Call) -> Answer:
+    """Show the quotas of the class `default`: those of a project without overrides."""
+    quotas = _quotas(call, call.zone.conf.project_instances)
+    return ok({"quota_class_set": {"id": call.args["id"], **quotas}})
+
+
+def _readable(call: Call) -> str:
+    project: str = call.args["id"]
+    if call.caller.role is not Role.ADMIN and project != call.caller.project_id:
+        # As for whatever else is another project's: a caller does not learn whether it exists.
+        raise NotFound("The caller has no such project.", code="project_not_found", field="id")
+    return project
+
+
+def _quotas(call: Call, instances: int) -> Mapping[str, Any]:
+    old: tuple[str, ...] = ()
+    if not call.version.has(WITHOUT_NETWORKS):
+        old += _NETWORKS[:-1]
+    if not call.version.has(WITHOUT_FILES):
+        old += _FILES
+    return {
+        "instances": instances,
+        "cores": UNLIMITED,
+        "ram": UNLIMITED,
+        "key_pairs": keypairs.MAX_PER_USER,
+        "metadata_items": MAX_ITEMS,
+        "server_groups": UNLIMITED,
+        "server_group_members": UNLIMITED,
+        **dict.fromkeys(old, UNLIMITED),
+    }

@@ -1,0 +1,44 @@
+"""`zonesched client-config`: configuration of OpenStack's own clients."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from zonesched.cli.session import Session, pass_session, zone_options
+
+COMPUTE, IMAGE = "/v2.1", "/image/v2"
+
+
+@click.command("client-config")
+@click.option("--cloud", default="zone", show_default=True, help="Name of the cloud, for OS_CLOUD.")
+@zone_options
+@pass_session
+def client_config(session: Session, cloud: str) -> None:
+    """Print a clouds.yaml for OpenStack's clients.
+
+    \b
+    zonesched client-config > clouds.yaml
+    OS_CLOUD=zone openstack server list
+
+    The file has the password: keep it where only you read it.
+    """
+    who = session.credentials()
+    compute = json.dumps(who.url.rstrip("/") + COMPUTE)
+    lines = (
+        "clouds:",
+        f"  {json.dumps(cloud)}:",
+        "    auth_type: http_basic",
+        "    auth:",
+        f"      username: {json.dumps(who.username)}",
+        f"      password: {json.dumps(who.password)}",
+        f"      endpoint: {compute}",
+        f"    compute_endpoint_override: {compute}",
+        f"    image_endpoint_override: {json.dumps(who.url.rstrip('/') + IMAGE)}",
+        '    image_api_version: "2"',
+        # Nothing answers there, but some commands ask for an Identity client before they have a use for one.
+        f"    identity_endpoint_override: {compute}",
+        '    identity_api_version: "3"',
+    )
+    click.echo("\n".join(lines))

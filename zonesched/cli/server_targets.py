@@ -1,0 +1,57 @@
+"""Instances that a command is about: named ones, or those of a boot, each acted on by itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+
+import click
+
+from zonesched.cli.lookup import find_reservation_id
+from zonesched.cli.session import Session
+from zonesched.compute.connection import ZoneRefused
+
+SERVER_STATUSES = (
+    "BUILD",
+    "ACTIVE",
+    "SHUTOFF",
+    "PAUSED",
+    "SUSPENDED",
+    "REBOOT",
+    "HARD_REBOOT",
+    "ERROR",
+    "DELETED",
+    "UNKNOWN",
+)
+
+
+def ids_of_boot(session: Session, reservation: str, *statuses: str) -> list[str]:
+    """The ids of a boot's instances that are not deleted, or only those in one of `statuses`.
+
+    Raises ZoneRefused with status 404 for an unknown boot.
+    """
+    id = find_reservation_id(session, reservation)
+    instances = session.call("GET", f"/reservations/{id}")["reservation"]["instances"]
+    wanted = statuses or tuple(status for status in SERVER_STATUSES if status != "DELETED")
+    return [found["uuid"] for found in instances if found["status"] in wanted]
+
+
+def each(names: Iterable[str], act: Callable[[str], None]) -> None:
+    """Act on every name; print those that are refused, and then exit with 1."""
+    names = list(dict.fromkeys(names))
+    refused = False
+    for name in names:
+        try:
+            act(name)
+        except ZoneRefused as error:
+            if len(names) == 1:
+                raise
+            refused = True
+            print_refusal(name, error.message, error.code or str(error.status))
+    if refused:
+        sys.exit(1)
+
+
+def print_refusal(name: str, message: str, code: str) -> None:
+    """Print on standard error why one of several is refused."""
+    click.echo(f"zonesched: {name}: {message} ({code})", err=True)

@@ -1,0 +1,132 @@
+"""Rules for the URLs of a zone's database, broker and service group.
+
+On another machine each needs TLS that checks the server's name, unless `allow_unverified_services` is set.
+URLs may hold passwords: `masked` is the form that may be shown.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from urllib.parse import SplitResult, parse_qs, urlsplit
+
+from oslo_config import cfg
+
+from zonesched.errors import ConfigError
+
+ALLOW = "allow_unverified_services"
+
+PROTECTION = {
+    "database_url": "sslmode=verify-full",
+    "transport_url": "amqps:// without ssl parameters",
+    "servicegroup_driver": "rediss:// or etcd3+https://",
+}
+"""Advice by option: the part of its URL that selects TLS with checked names."""
+
+_POSTGRESQL = "postgresql"
+_PASSWORD = re.compile(r"(?<=//)([^:/@]*):.*@")
+_PASSWORD_PARAMETER = re.compile(r"(?<=[?&])(\w*password)=[^&]*", re.IGNORECASE)
+_HOST_PARAMETERS = ("host", "hostaddr", "hosts", "sentinel_fallback")
+_INDIRECT = ("service", "sentinel")
+"""Parameters that name a place where the address is looked up: a file of libpq's, a Redis Sentinel."""
+
+
+def unprotected(conf: cfg.ConfigOpts) -> list[str]:
+    """Return the options whose URL needs `allow_unverified_services`."""
+    return [option for option in PROTECTION if not is_protected(conf[option])]
+
+
+def check_protected(option: str, url: str, setting: str, allow: str) -> None:
+    """Raise ConfigError if `url` needs to be allowed.
+
+    `setting` names the value in the error, and `allow` the setting that allows it.
+    """
+    if not is_protected(url):
+        raise ConfigError(
+            f"{setting}: a connection to another machine needs TLS that checks the server's name. Accepted:"
+            f" {PROTECTION[option]}, or an address of this machine. With {allow} it is accepted as it is;"
+            " passwords and data can then be read and changed on the way.",
+            field=option,
+        )
+
+
+def check_database_url(url: str) -> None:
+    """Raise ConfigError for a URL in which a password could be taken for a part of the host."""
+    if url.startswith("sqlite"):
+        return
+    try:
+        is_clear = url.count("@") <= ("@" in urlsplit(url).netloc)
+    except ValueError:
+        is_clear = False
+    if not is_clear:
+        raise ConfigError(
+            "Option database_url: the value is not accepted. Accepted: a URL with @ / ? # percent-encoded in"
+            " its user name, password and parameters, such as %40 for @.",
+            field="database_url",
+        )
+
+
+def with_checked_names(database_url: str) -> str:
+    """Return the URL; for PostgreSQL on another machine with sslmode=verify-full, unless it has a sslmode."""
+    parts = urlsplit(database_url)
+    parameters = parse_qs(parts.query)
+    is_remote = parts.scheme.startswith(_POSTGRESQL) and not _is_local(parts, parameters)
+    if not is_remote or "sslmode" in parameters:
+        return database_url
+    return f"{database_url}{'&' if parts.query else '?'}sslmode=verify-full"
+
+
+def masked(url: str) -> str:
+    """Return the URL with *** in the place of each password."""
+    return _PASSWORD_PARAMETER.sub(r"\1=***", _PASSWORD.sub(r"\1:***@", url))
+
+
+def is_protected(url: str) -> bool:
+    """Tell whether a URL leads to this machine alone, or through TLS that checks the server's name."""
+    # kombu accepts several brokers.
+    urls = url.split(";") if url.startswith("amqp") else [url]
+    return all(_is_protected(urlsplit(one)) for one in urls)
+
+
+def is_loopback(address: str) -> bool:
+    """Tell whether only this machine can reach a listener on `address`."""
+    if address == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_protected(parts: SplitResult) -> bool:
+    parameters = parse_qs(parts.query, keep_blank_values=True)
+    return _is_local(parts, parameters) or _checks_names(parts.scheme, parameters)
+
+
+def _is_local(parts: SplitResult, parameters: Mapping[str, list[str]]) -> bool:
+    if any(name in parameters for name in _INDIRECT):
+        return False
+    listed = [one for name in _HOST_PARAMETERS for one in ",".join(parameters.get(name, [])).split(",")]
+    hosts = [host for host in (parts.hostname, *listed) if host]
+    return all(
+        host.startswith("/") or is_loopback(host) or is_loopback(host.rpartition(":")[0]) for host in hosts
+    )
+
+
+def _checks_names(scheme: str, parameters: Mapping[str, list[str]]) -> bool:
+    last = {name: values[-1].lower() for name, values in parameters.items()}
+    match scheme:
+        case "amqps":
+            # kombu takes such parameters in the place of all that the zone sets.
+            return not any(name.startswith("ssl") for name in parameters)
+        case "rediss" | "etcd3+https":
+            return True
+        case "redis":
+            needed = ("ssl", "sentinel_ssl") if "sentinel" in last else ("ssl",)
+            return all(last.get(name) == "true" for name in needed)
+        case "memcached":
+            return last.get("use_ssl") == "true" and last.get("ssl_check_hostname") == "true"
+        case _:
+            # Without a sslmode, the store sets this one.
+            return scheme.startswith(_POSTGRESQL) and last.get("sslmode", "verify-full") == "verify-full"

@@ -1,0 +1,50 @@
+"""Desired states on their way from a zone to the child that has the instances, and the child's answers."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from zonesched.model.desired_state import Desired
+from zonesched.model.placement import Attempt
+
+MAX_PER_CALL = 1000
+
+
+@dataclass(frozen=True)
+class DesiredOf:
+    """The desired state of one attempt of an instance."""
+
+    uuid: str
+    attempt: int
+    desired: Desired
+
+    @property
+    def key(self) -> Attempt:
+        return Attempt(self.uuid, self.attempt)
+
+
+class Taken(enum.Enum):
+    """STORED: the child has this desired state or a later one. GONE: it does not have the attempt.
+
+    UNSUPPORTED: it is of a version without this call.
+    """
+
+    STORED = "stored"
+    GONE = "gone"
+    UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True)
+class DesiredAnswer:
+    """A child's answer for one attempt; generation and reboots as it has stored them, 0 unless STORED."""
+
+    uuid: str
+    attempt: int
+    taken: Taken
+    generation: int = 0
+    reboots: int = 0
+
+    @property
+    def key(self) -> Attempt:
+        return Attempt(self.uuid, self.attempt)

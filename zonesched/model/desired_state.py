@@ -1,0 +1,252 @@
+"""Desired and observed state of a built instance, and the table of power actions.
+
+Actions do not travel; desired states do. Each accepted action makes a desired state of the next generation,
+and status and task state follow from the newest desired and the last observed state: nobody clears a flag.
+An instance that never had an action has no row: its state is `NEW`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from zonesched.model.observed_state import Observed, Power
+from zonesched.model.placement import InstanceStatus
+
+
+class RebootType(enum.Enum):
+    SOFT = "SOFT"
+    HARD = "HARD"
+
+
+@dataclass(frozen=True)
+class Desired:
+    """The state that an instance should have. A later generation replaces an earlier one whole.
+
+    `reboots` counts all reboots that were ever asked for, so that a repeated message is no second reboot.
+    """
+
+    generation: int = 0
+    power: Power = Power.RUNNING
+    reboots: int = 0
+    reboot_type: RebootType = RebootType.SOFT
+
+
+@dataclass(frozen=True)
+class InstanceState:
+    """Desired and observed state. `rebooted_by`: generation of the last reboot, 0 without one."""
+
+    desired: Desired = field(default_factory=Desired)
+    observed: Observed = field(default_factory=Observed)
+    rebooted_by: int = 0
+
+    @property
+    def is_pending(self) -> bool:
+        """Tell whether the desired state is newer than the observed one."""
+        return self.desired.generation > self.observed.generation
+
+    @property
+    def is_rebooting(self) -> bool:
+        return self.rebooted_by > self.observed.generation
+
+    def refused(self, reason: str) -> Observed:
+        """Return the observed state where the desired one is refused: all is as it was."""
+        return Observed(self.desired.generation, self.observed.power, reason)
+
+    def wanting(self, desired: Desired) -> InstanceState:
+        """Return this state with a later desired state."""
+        has_reboot = desired.reboots != self.desired.reboots
+        rebooted_by = desired.generation if has_reboot else self.rebooted_by
+        return replace(self, desired=desired, rebooted_by=rebooted_by)
+
+
+NEW = InstanceState()
+
+
+class Status(enum.Enum):
+    """The statuses of an instance that its owner sees, by the names of OpenStack."""
+
+    __hash__ = object.__hash__
+
+    BUILD = "BUILD"
+    ACTIVE = "ACTIVE"
+    SHUTOFF = "SHUTOFF"
+    PAUSED = "PAUSED"
+    SUSPENDED = "SUSPENDED"
+    REBOOT = "REBOOT"
+    HARD_REBOOT = "HARD_REBOOT"
+    ERROR = "ERROR"
+    DELETED = "DELETED"
+    UNKNOWN = "UNKNOWN"
+
+
+class Action(enum.Enum):
+    """Actions on an instance, by the keys of their bodies; SOFT and HARD reboots are two of them."""
+
+    __hash__ = object.__hash__
+
+    START = "os-start"
+    STOP = "os-stop"
+    PAUSE = "pause"
+    UNPAUSE = "unpause"
+    SUSPEND = "suspend"
+    RESUME = "resume"
+    SOFT_REBOOT = "reboot SOFT"
+    HARD_REBOOT = "reboot HARD"
+
+    @property
+    def recorded_as(self) -> str:
+        """Name of the action in the list of instance actions, as OpenStack has it."""
+        return self.value.removeprefix("os-").partition(" ")[0]
+
+
+class Illegal(enum.Enum):
+    """Reasons why an action does not fit a status, as stable codes."""
+
+    WRONG_STATUS = "wrong_status"
+    NOT_BUILT = "not_built"
+    HAS_ENDED = "has_ended"
+
+
+STATUS_OF_POWER: Mapping[Power, Status] = {
+    Power.RUNNING: Status.ACTIVE,
+    Power.STOPPED: Status.SHUTOFF,
+    Power.PAUSED: Status.PAUSED,
+    Power.SUSPENDED: Status.SUSPENDED,
+}
+
+_RUNNING = frozenset({Status.ACTIVE, Status.REBOOT, Status.HARD_REBOOT})
+LEGAL_IN: Mapping[Action, frozenset[Status]] = {
+    Action.START: frozenset({Status.SHUTOFF}),
+    Action.STOP: _RUNNING,
+    Action.PAUSE: _RUNNING,
+    Action.UNPAUSE: frozenset({Status.PAUSED}),
+    Action.SUSPEND: _RUNNING,
+    Action.RESUME: frozenset({Status.SUSPENDED}),
+    Action.SOFT_REBOOT: frozenset({Status.ACTIVE}),
+    Action.HARD_REBOOT: _RUNNING | {Status.SHUTOFF, Status.PAUSED, Status.SUSPENDED},
+}
+"""The statuses in which each action is legal."""
+
+POWER_AFTER: Mapping[Action, Power] = {
+    Action.START: Power.RUNNING,
+    Action.STOP: Power.STOPPED,
+    Action.PAUSE: Power.PAUSED,
+    Action.UNPAUSE: Power.RUNNING,
+    Action.SUSPEND: Power.SUSPENDED,
+    Action.RESUME: Power.RUNNING,
+    Action.SOFT_REBOOT: Power.RUNNING,
+    Action.HARD_REBOOT: Power.RUNNING,
+}
+"""The power that each action asks for."""
+
+_REBOOTS = {Action.SOFT_REBOOT: RebootType.SOFT, Action.HARD_REBOOT: RebootType.HARD}
+_NOT_BUILT = frozenset({Status.BUILD, Status.UNKNOWN})
+_ENDED = frozenset({Status.ERROR, Status.DELETED})
+
+
+def judge(action: Action, status: InstanceStatus, state: InstanceState) -> Desired | Illegal:
+    """Return the desired state that an action makes, or why it is illegal.
+
+    It is judged by the status to which the actions accepted before it lead, so that a start may follow a
+    stop that is still under way.
+    """
+    expected = expected_status(status, state)
+    if expected in _NOT_BUILT:
+        return Illegal.NOT_BUILT
+    if expected in _ENDED:
+        return Illegal.HAS_ENDED
+    if expected not in LEGAL_IN[action]:
+        return Illegal.WRONG_STATUS
+    before, reboot_type = state.desired, _REBOOTS.get(action)
+    return Desired(
+        generation=before.generation + 1,
+        power=POWER_AFTER[action],
+        reboots=before.reboots + (reboot_type is not None),
+        reboot_type=reboot_type or before.reboot_type,
+    )
+
+
+def expected_status(status: InstanceStatus, state: InstanceState) -> Status:
+    """Return the status once all accepted actions have ended well; REBOOT, HARD_REBOOT while one is due."""
+    if status is not InstanceStatus.ACTIVE:
+        return Status[status.name]
+    power = state.desired.power if state.is_pending else state.observed.power
+    return _rebooting(state) if power is Power.RUNNING and state.is_rebooting else STATUS_OF_POWER[power]
+
+
+def shown_status(status: InstanceStatus, state: InstanceState) -> Status:
+    """Return the status for an instance's owner, from the stored status and the instance's state."""
+    if status is not InstanceStatus.ACTIVE:
+        return Status[status.name]
+    power = state.observed.power
+    return _rebooting(state) if power is Power.RUNNING and state.is_rebooting else STATUS_OF_POWER[power]
+
+
+def _rebooting(state: InstanceState) -> Status:
+    return Status.HARD_REBOOT if state.desired.reboot_type is RebootType.HARD else Status.REBOOT
+
+
+_TASK_TO = {
+    Power.STOPPED: "powering-off",
+    Power.PAUSED: "pausing",
+    Power.SUSPENDED: "suspending",
+}
+_TASK_TO_RUN_FROM = {Power.PAUSED: "unpausing", Power.SUSPENDED: "resuming"}
+
+
+def task_state(status: InstanceStatus, state: InstanceState) -> str:
+    """Return OpenStack's name of the work under way on a built instance; "" for none."""
+    if status is not InstanceStatus.ACTIVE or not state.is_pending:
+        return ""
+    desired = state.desired
+    if desired.power is not Power.RUNNING:
+        return _TASK_TO[desired.power]
+    if state.is_rebooting:
+        return "rebooting_hard" if desired.reboot_type is RebootType.HARD else "rebooting"
+    return _TASK_TO_RUN_FROM.get(state.observed.power, "powering-on")
+
+
+def is_news(state: InstanceState, observed: Observed) -> bool:
+    """Tell whether a report says more than the last one; an old, repeated or impossible one does not.
+
+    Within one generation only a server that ended is news: nothing but a later generation starts it again,
+    so a late copy of an earlier report cannot bring it back.
+    """
+    known = state.observed
+    if observed.generation != known.generation:
+        return known.generation < observed.generation <= state.desired.generation
+    return observed.power is Power.STOPPED and known.power is not Power.STOPPED and observed.reason != ""
+
+
+class Result(enum.Enum):
+    """Result of an action. SUPERSEDED: a later action's state was reached first."""
+
+    DONE = "done"
+    ERROR = "error"
+    SUPERSEDED = "superseded"
+
+
+MESSAGES: Mapping[str, str] = {
+    "action_unsupported_by_zone": "The zone that has the server is of a version without this action.",
+    "driver_failed": "The driver of the host failed.",
+    "ended_by_itself": "The server ended by itself.",
+    "gone_in_child": "The zone that should have the server does not have it.",
+    "pause_unsupported": "The driver of the host cannot pause servers.",
+    "process_ended": "The process of the server ended by itself.",
+    "process_failed": "The process of the server ended with an error.",
+    "process_killed": "The process of the server was killed.",
+    "reboot_unsupported": "The driver of the host cannot reboot servers.",
+    "server_deleted": "The server was deleted before the action was done.",
+    "start_unsupported": "The driver of the host cannot start stopped servers.",
+    "stop_unsupported": "The driver of the host cannot stop servers.",
+    "suspend_unsupported": "The driver of the host cannot suspend servers.",
+    "zone_routing_disabled": "A zone on the way to the server passes no calls on.",
+}
+"""Messages by the stable reason code of an action that failed."""
+
+
+def for_parent(reason: str) -> str:
+    """Reduce a reason to one of the stable codes for a parent; an agent's own text stays in this zone."""
+    return reason if reason in MESSAGES or not reason else "driver_failed"

@@ -1,0 +1,49 @@
+"""Actions on instances between the API and the services: what is asked for, and what was taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zonesched.model.desired_state import Action, Result
+
+
+@dataclass(frozen=True)
+class ActionView:
+    """An action on an instance as its owner sees it; times are epoch seconds.
+
+    Until it ends, `finished_at` is 0 and `result` None. `reason` is a code where it ended as ERROR, else "".
+    """
+
+    uuid: str
+    action: str
+    request_id: str
+    user_id: str
+    project_id: str
+    started_at: float
+    finished_at: float
+    result: Result | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class RefusedAction:
+    """An instance of a boot on which an action is illegal now, and the stable code of the reason."""
+
+    uuid: str
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class LockServer:
+    """Lock an instance; `reason` is "" for none."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class UnlockServer:
+    """Remove the lock of an instance."""
+
+
+AskedAction = Action | LockServer | UnlockServer

@@ -1,0 +1,25 @@
+"""Observed state of a built instance."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Power(enum.Enum):
+    RUNNING = "running"
+    STOPPED = "stopped"
+    PAUSED = "paused"
+    SUSPENDED = "suspended"
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The last report on an instance: its power, and the newest generation that was applied or refused.
+
+    `reason`: a stable code if that generation was refused or failed, or if the power changed by itself.
+    """
+
+    generation: int = 0
+    power: Power = Power.RUNNING
+    reason: str = ""

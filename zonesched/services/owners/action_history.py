@@ -1,0 +1,84 @@
+"""Actions on an instance as its owner sees them, its creation first; no host and no zone below is named."""
+
+from __future__ import annotations
+
+from zonesched.errors import NotFound
+from zonesched.model.caller import Caller
+from zonesched.model.desired_state import Result
+from zonesched.model.instance_action import ActionView
+from zonesched.model.placement import BUILDING_STATUSES, InstanceStatus
+from zonesched.services.owners.scopes import scope_of
+from zonesched.services.zone import Zone
+from zonesched.store import instance_actions, instance_states, reservations, server_list
+from zonesched.store.instance_actions import InstanceAction
+from zonesched.store.instance_states import StoredState
+from zonesched.store.instances import Instance
+from zonesched.store.store import Transaction
+
+
+def list_actions(zone: Zone, caller: Caller, uuid: str) -> list[ActionView]:
+    """List the actions on an instance, newest first; on a deleted one until its rows are pruned.
+
+    Raises NotFound.
+    """
+    scope = scope_of(zone.uuid, caller, all_tenants=True)
+
+    def fn(tx: Transaction) -> list[ActionView]:
+        found = server_list.find(tx, scope, uuid)
+        if not found:
+            raise NotFound("There is no such instance.", code="instance_not_found")
+        (instance,) = found
+        stored = instance_actions.of_instance(tx, uuid)
+        views = [_view(action) for action in stored]
+        if stored and stored[-1].number == 0:
+            return views
+        key = instance.caller_id, instance.reservation_id
+        spec = reservations.read_ids(tx, [instance.reservation_id])[key].spec
+        state = instance_states.read(tx, [uuid]).get(uuid)
+        return [*views, _creation(instance, spec.traced_by or spec.request_id, state)]
+
+    return zone.store.read(fn)
+
+
+def show_action(zone: Zone, caller: Caller, uuid: str, request_id: str) -> ActionView:
+    """Show the action that a request asked for. Raises NotFound."""
+    for action in list_actions(zone, caller, uuid):
+        if action.request_id == request_id:
+            return action
+    raise NotFound("There is no such action.", code="action_not_found", field="request_id")
+
+
+def _creation(instance: Instance, request_id: str, state: StoredState | None) -> ActionView:
+    """Make the creation of an instance, which needs no row of its own."""
+    ended = instance.status in (InstanceStatus.ERROR, InstanceStatus.DELETED)
+    if state is not None:
+        finished_at, result = state.built_at, Result.DONE
+    elif instance.status in BUILDING_STATUSES:
+        finished_at, result = 0.0, None
+    else:
+        finished_at, result = instance.updated_at, Result.ERROR if ended else Result.DONE
+    return ActionView(
+        uuid=instance.uuid,
+        action="create",
+        request_id=request_id,
+        user_id=instance.user_id,
+        project_id=instance.project_id,
+        started_at=instance.created_at,
+        finished_at=finished_at,
+        result=result,
+        reason=instance.reason if result is Result.ERROR else "",
+    )
+
+
+def _view(action: InstanceAction) -> ActionView:
+    return ActionView(
+        uuid=action.uuid,
+        action=action.action,
+        request_id=action.request_id,
+        user_id=action.user_id,
+        project_id=action.project_id,
+        started_at=action.started_at,
+        finished_at=action.finished_at,
+        result=action.result,
+        reason=action.reason,
+    )

@@ -1,0 +1,283 @@
+"""Actions of owners on their instances: judged, recorded and made a desired state in one transaction.
+
+A locked instance refuses everyone but this zone's admins. An instance of a parent takes actions in the zone
+where its owner is, which counts the generations of its desired state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from zonesched import tracing
+from zonesched.errors import Conflict, Forbidden, NotFound, ZoneschedError
+from zonesched.model.caller import Caller, Role
+from zonesched.model.desired_state import (
+    LEGAL_IN,
+    NEW,
+    Action,
+    Desired,
+    Illegal,
+    Result,
+    expected_status,
+    judge,
+)
+from zonesched.model.instance_action import AskedAction, LockServer, RefusedAction, UnlockServer
+from zonesched.model.placement import TO_BUILD, InstanceStatus
+from zonesched.services.life.wanting import Wanted, wake_for, want
+from zonesched.services.owners.reservations import existing
+from zonesched.services.owners.scopes import scope_of
+from zonesched.services.zone import Zone
+from zonesched.store import (
+    claims,
+    identity,
+    instance_actions,
+    instance_states,
+    instances,
+    locks,
+    placements,
+    server_list,
+)
+from zonesched.store.instance_actions import Count, InstanceAction, Lock
+from zonesched.store.instance_states import StoredState
+from zonesched.store.instances import Instance
+from zonesched.store.placements import AskedChild, Placement
+from zonesched.store.store import Transaction
+
+MAX_OPEN = 20
+"""Limit of an instance's actions that have not ended."""
+
+PER_WRITE = 500
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """An instance with the rows by which an action on it is judged."""
+
+    instance: Instance
+    place: Placement | None
+    stored: StoredState | None
+    lock: Lock | None
+    count: Count
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """Outcome of an action on several instances: the places to wake, and the refusals in order."""
+
+    places: Sequence[Placement]
+    refused: Sequence[tuple[str, ZoneschedError]]
+
+
+def act(zone: Zone, caller: Caller, uuid: str, asked: AskedAction) -> None:
+    """Take an action on one instance.
+
+    Raises NotFound, Forbidden, and Conflict with a stable code where it is illegal now.
+    """
+    scope = scope_of(zone.uuid, caller, all_tenants=True)
+
+    def fn(tx: Transaction) -> _Taken:
+        locks.instances(tx, [uuid])
+        found = [i for i in server_list.find(tx, scope, uuid) if i.status is not InstanceStatus.DELETED]
+        if not found:
+            raise NotFound("There is no such instance.", code="instance_not_found")
+        taken = _take(zone, tx, caller, found, asked)
+        for _, error in taken.refused:
+            raise error
+        return taken
+
+    wake_for(zone.wake, zone.store.write(fn).places)
+
+
+def act_on_boot(
+    zone: Zone, caller: Caller, reservation_id: str, asked: AskedAction
+) -> tuple[int, list[RefusedAction]]:
+    """Take an action on all instances of a boot that are not deleted.
+
+    Returns how many took it, and the refusals. Raises NotFound.
+    """
+    scope = scope_of(zone.uuid, caller, all_tenants=True)
+
+    def members(tx: Transaction) -> list[str]:
+        boot = existing(tx, reservation_id, scope)
+        found = instances.members(tx, boot.caller_id, boot.id)
+        return [member.uuid for member in found if member.status is not InstanceStatus.DELETED]
+
+    accepted, refused = 0, list[RefusedAction]()
+    for some in claims.chunks(zone.store.read(members), PER_WRITE):
+        taken = zone.store.write(partial(_take_living, zone, caller, some, asked))
+        accepted += len(taken.places)
+        refused += [RefusedAction(uuid, error.code, error.message) for uuid, error in taken.refused]
+        wake_for(zone.wake, taken.places)
+    return accepted, refused
+
+
+def check_not_locked(tx: Transaction, caller: Caller, uuid: str) -> None:
+    """Raise Conflict where the caller may not act on an instance because it is locked."""
+    if caller.role is Role.MEMBER and uuid in instance_actions.locks(tx, [uuid]):
+        raise _locked(uuid)
+
+
+def record_delete(
+    tx: Transaction, caller: Caller, instance: Instance, request_id_of_create: str, now: float
+) -> None:
+    """Record that a user has deleted an instance, and how its build ended before."""
+    was_built = instance.status is InstanceStatus.ACTIVE
+    stored = instance_states.read(tx, [instance.uuid]).get(instance.uuid)
+    count = instance_actions.counts(tx, [instance.uuid]).get(instance.uuid, Count())
+    created = InstanceAction(
+        uuid=instance.uuid,
+        number=0,
+        action="create",
+        request_id=request_id_of_create,
+        user_id=instance.user_id,
+        project_id=instance.project_id,
+        generation=0,
+        started_at=instance.created_at,
+        finished_at=stored.built_at if stored is not None else instance.updated_at if was_built else now,
+        result=Result.DONE if was_built else Result.ERROR,
+        reason="" if was_built else instance.reason or "server_deleted",
+    )
+    deleted = _action(caller, instance, "delete", count.last + 1, 0, now)
+    instance_actions.insert(tx, [created, replace(deleted, finished_at=now, result=Result.DONE)])
+
+
+def _take_living(
+    zone: Zone, caller: Caller, uuids: Sequence[str], asked: AskedAction, tx: Transaction
+) -> _Taken:
+    locks.instances(tx, uuids)
+    rows = instances.read_by_uuid(tx, uuids)
+    living = [rows[uuid] for uuid in uuids if rows[uuid].status is not InstanceStatus.DELETED]
+    return _take(zone, tx, caller, living, asked)
+
+
+def _take(
+    zone: Zone, tx: Transaction, caller: Caller, rows: Sequence[Instance], asked: AskedAction
+) -> _Taken:
+    """Take an action on locked instances; one that is illegal writes nothing."""
+    now = zone.clock.now()
+    accepted: list[_Subject] = []
+    wanted: list[Wanted] = []
+    refused: list[tuple[str, ZoneschedError]] = []
+    subjects = _subjects(tx, rows)
+    for subject in subjects:
+        try:
+            desired = _judge(zone, caller, subject, asked)
+        except ZoneschedError as error:
+            refused.append((subject.instance.uuid, error))
+            continue
+        accepted.append(subject)
+        if desired is not None and subject.place is not None:
+            wanted.append(Wanted(subject.instance, subject.place, desired))
+    if not accepted:
+        return _Taken((), refused)
+    uuids = [subject.instance.uuid for subject in accepted]
+    match asked:
+        case LockServer(reason):
+            instance_actions.lock(tx, uuids, reason, by_admin=caller.role is Role.ADMIN)
+        case UnlockServer():
+            instance_actions.unlock(tx, uuids)
+        case Action():
+            before = {s.instance.uuid: s.stored for s in accepted if s.stored is not None}
+            want(tx, wanted, before, identity.next_change(tx), now)
+    _record(tx, caller, accepted, asked, {w.instance.uuid: w.desired.generation for w in wanted}, now)
+    return _Taken([w.place for w in wanted], refused)
+
+
+def _subjects(tx: Transaction, rows: Sequence[Instance]) -> list[_Subject]:
+    uuids = [row.uuid for row in rows]
+    attempts = {(row.uuid, row.attempt) for row in rows}
+    places = {p.uuid: p for p in placements.read_by_uuid(tx, uuids) if p.key in attempts}
+    states, held = instance_states.read(tx, uuids), instance_actions.locks(tx, uuids)
+    counts = instance_actions.counts(tx, uuids)
+    return [
+        _Subject(
+            row, places.get(row.uuid), states.get(row.uuid), held.get(row.uuid), counts.get(row.uuid, Count())
+        )
+        for row in rows
+    ]
+
+
+def _judge(zone: Zone, caller: Caller, subject: _Subject, asked: AskedAction) -> Desired | None:
+    """Return the desired state that an action makes, None for a lock. Raises Conflict and Forbidden."""
+    instance, lock = subject.instance, subject.lock
+    if instance.caller_id != zone.uuid:
+        raise Conflict(
+            "The server belongs to a parent zone: act on it there.", code="server_of_parent", field="id"
+        )
+    if subject.count.open >= MAX_OPEN:
+        raise Conflict(
+            f"{MAX_OPEN} actions on the server have not ended yet.", code="too_many_open_actions", field="id"
+        )
+    match asked:
+        case LockServer():
+            return None
+        case UnlockServer():
+            if lock is not None and lock.by_admin and caller.role is not Role.ADMIN:
+                raise Forbidden("An admin has locked the server.", code="locked_by_admin", field="unlock")
+            return None
+        case _ if lock is not None and caller.role is not Role.ADMIN:
+            raise _locked(instance.uuid)
+        case _:
+            return _judge_power(zone, subject, asked)
+
+
+def _judge_power(zone: Zone, subject: _Subject, action: Action) -> Desired:
+    instance, place = subject.instance, subject.place
+    state = subject.stored.state if subject.stored is not None else NEW
+    found = judge(action, instance.status, state)
+    if isinstance(found, Illegal):
+        status = expected_status(instance.status, state).value
+        accepted = ", ".join(sorted(one.value for one in LEGAL_IN[action]))
+        raise Conflict(
+            f"{action.value}: the server's status is {status}, accepted: {accepted}.",
+            code=found.value,
+            field=action.value.partition(" ")[0],
+        )
+    if place is None or place.state not in TO_BUILD:
+        raise Conflict("The server has no place.", code=Illegal.NOT_BUILT.value, field="id")
+    if isinstance(place.where, AskedChild) and not zone.conf.enable_zone_routing:
+        raise Conflict("This zone passes no calls on to its child zones.", code="zone_routing_disabled")
+    return found
+
+
+def _record(
+    tx: Transaction,
+    caller: Caller,
+    subjects: Sequence[_Subject],
+    asked: AskedAction,
+    generations: Mapping[str, int],
+    now: float,
+) -> None:
+    actions: list[InstanceAction] = []
+    for subject in subjects:
+        instance, number = subject.instance, subject.count.last + 1
+        match asked:
+            case Action():
+                generation = generations[instance.uuid]
+                actions.append(_action(caller, instance, asked.recorded_as, number, generation, now))
+            case LockServer() | UnlockServer():
+                name = "lock" if isinstance(asked, LockServer) else "unlock"
+                done = _action(caller, instance, name, number, 0, now)
+                actions.append(replace(done, finished_at=now, result=Result.DONE))
+    instance_actions.insert(tx, actions)
+
+
+def _action(
+    caller: Caller, instance: Instance, name: str, number: int, generation: int, now: float
+) -> InstanceAction:
+    return InstanceAction(
+        uuid=instance.uuid,
+        number=number,
+        action=name,
+        request_id=tracing.current().request_id,
+        user_id=caller.user_id,
+        project_id=caller.project_id,
+        generation=generation,
+        started_at=now,
+    )
+
+
+def _locked(uuid: str) -> Conflict:
+    return Conflict(f"The server {uuid} is locked.", code="server_locked", field="id")

@@ -1,0 +1,78 @@
+"""Desired states that a parent tells: stored if they are later than what is known, and carried on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from zonesched.model.caller import Caller
+from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken
+from zonesched.model.desired_state import Desired
+from zonesched.model.placement import LIVING_STATUSES, TO_BUILD
+from zonesched.services.life.observing import observe
+from zonesched.services.life.wanting import Wanted, wake_for, want
+from zonesched.services.zone import Zone
+from zonesched.store import aliases, identity, inbound, instance_states, instances, locks, placements
+from zonesched.store.instance_states import StoredState
+from zonesched.store.instances import Instance
+from zonesched.store.placements import AskedChild, Placement
+from zonesched.store.store import Transaction
+
+
+def take(zone: Zone, caller: Caller, told: Sequence[DesiredOf]) -> list[DesiredAnswer]:
+    """Store the desired states of a parent's instances; one answer each, in their order.
+
+    A repeat gets the same answer as the first call, and an earlier generation changes nothing.
+    """
+    answers, places = zone.store.write(lambda tx: _take(zone, caller, told, tx))
+    wake_for(zone.wake, places)
+    return [replace(answer, uuid=one.uuid) for one, answer in zip(told, answers, strict=True)]
+
+
+def _take(
+    zone: Zone, caller: Caller, called: Sequence[DesiredOf], tx: Transaction
+) -> tuple[list[DesiredAnswer], list[Placement]]:
+    here = aliases.instance_uuids(tx, caller.user_id, [one.uuid for one in called])
+    told = [replace(one, uuid=here.get(one.uuid, one.uuid)) for one in called]
+    uuids = [one.uuid for one in told]
+    locks.instances(tx, uuids)
+    known = inbound.attempt_statuses(tx, caller.user_id, uuids)
+    numbers = {one.uuid: known[one.key].number for one in told if one.key in known}
+    there = dict(_present(tx, numbers))
+    before = instance_states.read(tx, uuids)
+    answers: list[DesiredAnswer] = []
+    wanted: list[Wanted] = []
+    for one in told:
+        if one.uuid not in there:
+            answers.append(DesiredAnswer(one.uuid, one.attempt, Taken.GONE))
+            continue
+        stored = before[one.uuid].state.desired if one.uuid in before else Desired()
+        if one.desired.generation > stored.generation:
+            stored = one.desired
+            wanted.append(Wanted(*there[one.uuid], stored))
+        answers.append(DesiredAnswer(one.uuid, one.attempt, Taken.STORED, stored.generation, stored.reboots))
+    if wanted:
+        _carry_on(zone, tx, wanted, before)
+    return answers, [one.place for one in wanted]
+
+
+def _present(tx: Transaction, numbers: Mapping[str, int]) -> Iterator[tuple[str, tuple[Instance, Placement]]]:
+    """Find the living instances among these that are at the place of this number, by uuid."""
+    rows = instances.read_by_uuid(tx, list(numbers))
+    for place in placements.read_by_uuid(tx, list(numbers)):
+        instance = rows[place.uuid]
+        is_present = place.number == numbers[place.uuid] == instance.attempt
+        if is_present and place.state in TO_BUILD and instance.status in LIVING_STATUSES:
+            yield place.uuid, (instance, place)
+
+
+def _carry_on(
+    zone: Zone, tx: Transaction, wanted: Sequence[Wanted], before: Mapping[str, StoredState]
+) -> None:
+    change, now, passes_on = identity.next_change(tx), zone.clock.now(), zone.conf.enable_zone_routing
+    want(tx, wanted, before, change, now, passes_on=passes_on)
+    routed = [one.instance.uuid for one in wanted if isinstance(one.place.where, AskedChild)]
+    if routed and not passes_on:
+        rows = instance_states.read(tx, routed).values()
+        refused = [(row.uuid, row.state.refused("zone_routing_disabled")) for row in rows]
+        observe(tx, change, refused, {}, now)

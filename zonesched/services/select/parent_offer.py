@@ -1,0 +1,82 @@
+"""Offer of a zone to a parent: the select's plan, sealed for that parent, its project and its request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from zonesched.errors import BadRequest, FilterUnknown, Unavailable, WeighingUnknown
+from zonesched.model.caller import Caller, Explained
+from zonesched.model.request_spec import Policy, RequestSpec
+from zonesched.model.request_wire import content_digest
+from zonesched.model.sealed_offer import SealedBundle, SealedEntry, SealedOffer
+from zonesched.model.work_deadline import always
+from zonesched.seal.envelope import Bound
+from zonesched.services.select.explain import explain
+from zonesched.services.select.select import Decision, check_ready, decide, no_offer, refused
+from zonesched.services.zone import Zone
+
+
+def answer_parent(
+    zone: Zone, caller: Caller, unverified_spec: RequestSpec, is_wanted: Callable[[], bool] = always
+) -> SealedOffer:
+    """Offer hosts of this zone and its child zones, sealed for this caller, project and request.
+
+    At most `max_entries_per_select` entries, alternates included. Raises Unavailable for a zone without a key
+    of its own, BadRequest for an affinity request of more instances than that, OverLimit, ZoneBusy, NotReady,
+    and CallerGone once `is_wanted` is false.
+    """
+    if not zone.keyring.can_seal:
+        raise Unavailable("This zone has no key and cannot seal offers.", code="zone_has_no_key")
+    check_ready(zone)
+    spec = _capped(unverified_spec, zone.conf.max_entries_per_select)
+    # Filters tell by the path that a request is a parent's; it may claim to have passed no zone.
+    path = spec.path or (caller.user_id,)
+    spec = replace(spec, path=path, time_budget_s=min(spec.time_budget_s, zone.conf.max_time_budget))
+    zone.quotas.admit_select(caller.user_id)
+    try:
+        with zone.select_slots.of_parent(caller.user_id):
+            decision = decide(zone, spec, caller.user_id, is_wanted=is_wanted)
+    except WeighingUnknown as error:
+        decision = Decision(no_offer(zone.conf, complete=False), spec, refused("weighing", error.code))
+    except FilterUnknown as error:
+        # No host passes a missing filter: another select would have the same answer.
+        decision = Decision(no_offer(zone.conf, complete=True), spec, refused(error.filter_name, error.code))
+    offer = _seal(zone, caller, unverified_spec, decision)
+    zone.quotas.note_entries(caller.user_id, offer.entries)
+    return offer
+
+
+def _capped(spec: RequestSpec, max_entries: int) -> RequestSpec:
+    """Cap the spec's number of entries at the limit of one answer."""
+    if spec.policy is Policy.AFFINITY:
+        if spec.num_instances > max_entries:
+            raise BadRequest(
+                f"An affinity request may have at most {max_entries} instances here.",
+                code="too_many_instances",
+                field="num_instances",
+            )
+        return replace(spec, alternates=min(spec.alternates, max_entries // spec.num_instances - 1))
+    count = min(spec.num_instances, max_entries)
+    return replace(spec, num_instances=count, alternates=min(spec.alternates, max_entries - count))
+
+
+def _seal(zone: Zone, caller: Caller, spec: RequestSpec, decision: Decision) -> SealedOffer:
+    plan = decision.plan
+    # Children may have been added or changed since: the blob size must fit what they have offered.
+    envelope = zone.envelope_for(decision.child_blob_sizes)
+    bound = Bound(zone.uuid, caller.user_id, spec.project_id, content_digest(spec))
+    entries = [*plan.entries, *plan.alternates, *(e for b in plan.bundles for e in b.entries)]
+    # Valid as long as this zone's own offers: a child's shorter time affects only its own entries.
+    blobs = iter(envelope.seal(bound, [e.place for e in entries]))
+    explained = caller.explained
+    how_much = zone.conf.explain_to_parent if explained is Explained.AS_THE_ZONE else explained.value
+    return SealedOffer(
+        weights=[SealedEntry(entry.weight, entry.tie, next(blobs)) for entry in plan.entries],
+        alternates=[SealedEntry(entry.weight, entry.tie, next(blobs)) for entry in plan.alternates],
+        bundles=[SealedBundle(b.weight, b.tie, [next(blobs) for _ in b.entries]) for b in plan.bundles],
+        complete=plan.complete,
+        expires_in_s=plan.expires_in_s,
+        why=explain(decision.trace.why, how_much),
+        runs_out=explain(decision.trace.runs_out, how_much),
+    )

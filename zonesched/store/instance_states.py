@@ -1,0 +1,194 @@
+"""Desired and observed states of instances, and which of them a child has yet to be told.
+
+Writers lock the instances (`store.locks`) before they read the rows that they write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from zonesched.model.desired_state import NEW, Desired, InstanceState, RebootType
+from zonesched.model.observed_state import Observed, Power
+from zonesched.model.placement import TO_BUILD, InstanceStatus
+from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared, is_in, one_of
+
+COLUMNS = t.instance_states.c
+_instance, _place = t.instances.c, t.placements.c
+_POWER_OF = {power.value: power for power in Power}
+_TYPE_OF = {kind.value: kind for kind in RebootType}
+_READ = Prepared(sa.select(t.instance_states).where(one_of(COLUMNS.uuid, "uuids")))
+_INSERT = Prepared(sa.insert(t.instance_states))
+_UPDATE = Prepared(
+    sa.update(t.instance_states)
+    .where(COLUMNS.uuid == sa.bindparam("b_uuid"))
+    .values({c.name: sa.bindparam(f"b_{c.name}") for c in COLUMNS if c.name != "uuid"})
+)
+_IN_CHILD = sa.and_(_place.uuid == COLUMNS.uuid, _place.child_id.is_not(None), is_in(_place.state, TO_BUILD))
+_PRESENT = sa.and_(_place.uuid == _instance.uuid, _place.number == _instance.attempt)
+_UNTOLD = COLUMNS.told_generation < COLUMNS.generation
+_DUE = Prepared(
+    sa.select(
+        COLUMNS.uuid,
+        _place.number,
+        _place.child_id,
+        COLUMNS.generation,
+        COLUMNS.power,
+        COLUMNS.reboots,
+        COLUMNS.reboot_type,
+        COLUMNS.calls,
+    )
+    .join_from(t.instance_states, t.instances, _instance.uuid == COLUMNS.uuid)
+    .join(t.placements, sa.and_(_PRESENT, _IN_CHILD))
+    .where(_UNTOLD, COLUMNS.next_call_at <= sa.bindparam("now"))
+    .where(_instance.status == InstanceStatus.ACTIVE.value)
+    .where(sa.not_(one_of(_place.child_id, "busy")))
+    .order_by(COLUMNS.next_call_at, COLUMNS.uuid)
+    .limit(sa.bindparam("most"))
+)
+_MAKE_DUE = Prepared(
+    sa.update(t.instance_states)
+    .where(_UNTOLD)
+    .where(
+        COLUMNS.uuid.in_(
+            sa.select(_place.uuid).where(one_of(_place.child_id, "children"), is_in(_place.state, TO_BUILD))
+        )
+    )
+    .values(next_call_at=0.0, calls=0)
+)
+_NEWEST_PENDING = Prepared(
+    sa.select(sa.func.max(COLUMNS.wanted_at).label("wanted_at")).where(
+        COLUMNS.observed_generation < COLUMNS.generation,
+        sa.select(_place.uuid).where(_IN_CHILD).exists(),
+    )
+)
+
+
+@dataclass(frozen=True)
+class StoredState:
+    """One row.
+
+    `told_generation`: what the child that has the instance has answered for; on a local host always the
+    present one. `wanted_at`: when the present generation was decided. `built_at`: when it was built.
+    """
+
+    uuid: str
+    state: InstanceState = NEW
+    told_generation: int = 0
+    next_call_at: float = 0.0
+    calls: int = 0
+    wanted_at: float = 0.0
+    built_at: float = 0.0
+
+    def wanting(self, desired: Desired, now: float, *, in_child: bool) -> StoredState:
+        """Return the row with a later desired state, which a child is to be told at once."""
+        told = self.told_generation if in_child else desired.generation
+        return replace(
+            self,
+            state=self.state.wanting(desired),
+            told_generation=told,
+            next_call_at=now,
+            calls=0,
+            wanted_at=now,
+        )
+
+    def observing(self, observed: Observed) -> StoredState:
+        """Return the row with a later observed state."""
+        return replace(self, state=replace(self.state, observed=observed))
+
+
+@dataclass(frozen=True)
+class Untold:
+    """A desired state that a child has not answered yet, after `calls` calls."""
+
+    uuid: str
+    attempt: int
+    child_id: str
+    desired: Desired
+    calls: int
+
+
+def read(tx: Connection, uuids: Sequence[str]) -> Mapping[str, StoredState]:
+    """Read the rows of these instances, by uuid; an instance without one never had an action."""
+    return {row.uuid: _from_row(row) for row in _READ.all(tx, uuids=uuids)} if uuids else {}
+
+
+def write(tx: Connection, rows: Sequence[StoredState], known: Collection[str]) -> None:
+    """Store rows; those of uuids in `known` exist already."""
+    _INSERT.run_many(tx, [_to_row(row) for row in rows if row.uuid not in known])
+    changed = [_to_row(row) for row in rows if row.uuid in known]
+    _UPDATE.run_many(tx, [{f"b_{name}": value for name, value in row.items()} for row in changed])
+
+
+def due_to_tell(tx: Connection, now: float, busy: Sequence[str], most: int) -> list[Untold]:
+    """Return at most `most` desired states to tell a child now; children in `busy` are left out."""
+    return [
+        Untold(
+            row.uuid,
+            row.number,
+            row.child_id,
+            Desired(row.generation, _POWER_OF[row.power], row.reboots, _TYPE_OF[row.reboot_type]),
+            row.calls,
+        )
+        for row in _DUE.all(tx, now=now, busy=busy, most=most)
+    ]
+
+
+def make_calls_due(tx: Connection, child_ids: Sequence[str]) -> None:
+    """Make all desired states that these children were not told yet due now; reset the retry pauses."""
+    _MAKE_DUE.run(tx, children=child_ids)
+
+
+def newest_pending_in_children(tx: Connection) -> float:
+    """Return when the last desired state was decided that a child has not reported as reached.
+
+    In epoch seconds; -infinity without one.
+    """
+    found = _NEWEST_PENDING.first(tx).wanted_at
+    return float("-inf") if found is None else float(found)
+
+
+def state_of(row: Any) -> InstanceState:
+    """Make the state of a row with this table's columns, all null where the instance has none."""
+    if row.generation is None:
+        return NEW
+    desired = Desired(row.generation, _POWER_OF[row.power], row.reboots, _TYPE_OF[row.reboot_type])
+    observed = Observed(row.observed_generation, _POWER_OF[row.observed_power], row.observed_reason)
+    return InstanceState(desired, observed, row.rebooted_by)
+
+
+def _from_row(row: Any) -> StoredState:
+    return StoredState(
+        uuid=row.uuid,
+        state=state_of(row),
+        told_generation=row.told_generation,
+        next_call_at=row.next_call_at,
+        calls=row.calls,
+        wanted_at=row.wanted_at,
+        built_at=row.built_at,
+    )
+
+
+def _to_row(row: StoredState) -> dict[str, Any]:
+    desired, observed = row.state.desired, row.state.observed
+    return {
+        "uuid": row.uuid,
+        "generation": desired.generation,
+        "power": desired.power.value,
+        "reboots": desired.reboots,
+        "reboot_type": desired.reboot_type.value,
+        "rebooted_by": row.state.rebooted_by,
+        "observed_generation": observed.generation,
+        "observed_power": observed.power.value,
+        "observed_reason": observed.reason,
+        "told_generation": row.told_generation,
+        "next_call_at": row.next_call_at,
+        "calls": row.calls,
+        "wanted_at": row.wanted_at,
+        "built_at": row.built_at,
+    }

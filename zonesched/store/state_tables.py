@@ -1,0 +1,74 @@
+"""The tables of an instance's life after its build: its state, actions and lock.
+
+`zonesched.store.tables` has them too, among all tables; times as there.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, text
+
+from zonesched.store.metadata import NAME, UUID, metadata
+
+# Desired and observed state of an instance; without a row: generation 0, running.
+instance_states = Table(
+    "instance_states",
+    metadata,
+    Column("uuid", UUID, ForeignKey("instances.uuid"), primary_key=True),
+    Column("generation", Integer, nullable=False),
+    Column("power", String(16), nullable=False),
+    Column("reboots", Integer, nullable=False),
+    Column("reboot_type", String(8), nullable=False),
+    # The generation of the last reboot, 0 without one.
+    Column("rebooted_by", Integer, nullable=False),
+    Column("observed_generation", Integer, nullable=False),
+    Column("observed_power", String(16), nullable=False),
+    Column("observed_reason", String(64), nullable=False),
+    # What the child that has the instance has answered for; on a local host always the generation.
+    Column("told_generation", Integer, nullable=False),
+    Column("next_call_at", Float, nullable=False),
+    Column("calls", Integer, nullable=False),
+    # When the present generation was decided, and when the instance was built.
+    Column("wanted_at", Float, nullable=False),
+    Column("built_at", Float, nullable=False),
+    Index(
+        "ix_instance_states_untold",
+        "next_call_at",
+        sqlite_where=text("told_generation < generation"),
+        postgresql_where=text("told_generation < generation"),
+    ),
+    Index(
+        "ix_instance_states_pending",
+        "wanted_at",
+        sqlite_where=text("observed_generation < generation"),
+        postgresql_where=text("observed_generation < generation"),
+    ),
+)
+
+# Actions that this zone took, numbered per instance in the order accepted.
+instance_actions = Table(
+    "instance_actions",
+    metadata,
+    Column("uuid", UUID, ForeignKey("instances.uuid"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("action", String(32), nullable=False),
+    Column("request_id", String(64), nullable=False),
+    Column("user_id", UUID, nullable=False),
+    Column("project_id", NAME, nullable=False),
+    # 0 for actions that change no desired state.
+    Column("generation", Integer, nullable=False),
+    Column("started_at", Float, nullable=False),
+    # 0 and "" until the action ends.
+    Column("finished_at", Float, nullable=False),
+    Column("result", String(16), nullable=False),
+    Column("reason", String(64), nullable=False),
+)
+
+# Locked instances; members may not act on them.
+instance_locks = Table(
+    "instance_locks",
+    metadata,
+    Column("uuid", UUID, ForeignKey("instances.uuid"), primary_key=True),
+    Column("reason", NAME, nullable=False),
+    # Its owner may not unlock it then.
+    Column("by_admin", Boolean, nullable=False),
+)
