@@ -60,6 +60,13 @@ class TestSamples:
         assert command("config", "sample", "inventory") == 0
         assert capsys.readouterr().out == (folder() / "zonesched/hosts.csv").read_text()
 
+    def test_an_unknown_name_is_refused_with_those_that_exist(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert command("config", "sample", "nosuch") == 2
+        message = capsys.readouterr().err
+        assert "Invalid value for '[NAME]': 'nosuch' is not one of 'zone', " in message
+
     def test_a_file_that_is_there_is_kept(self, tmp_path: Path) -> None:
         (tmp_path / "z.conf").write_text("mine")
         assert command("config", "sample", "zone", "--save", str(tmp_path / "z.conf")) == 1

@@ -49,7 +49,9 @@ def _shown(option: Any, value: object) -> object:
 
 
 @config.command()
-@click.argument("name", type=click.Choice([found.name for found in SAMPLES]), required=False)
+@click.argument(
+    "name", metavar="[NAME]", type=click.Choice([found.name for found in SAMPLES]), required=False
+)
 @click.option(
     "--save", type=click.Path(dir_okay=False, path_type=Path), help="Write a new file instead (mode 0600)."
 )
