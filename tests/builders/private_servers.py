@@ -62,7 +62,8 @@ class Server:
     def go_on(self) -> None:
         """End that."""
         assert self._process is not None
-        os.killpg(self._process.pid, signal.SIGCONT)
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGCONT)
 
     def listens(self) -> bool:
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):

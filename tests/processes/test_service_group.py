@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -25,8 +27,9 @@ from zonesched.compute.machine import Fetched, Report
 from zonesched.compute.membership import Membership as Member
 from zonesched.errors import ConfigError
 from zonesched.seams import SystemClock, ThreadExecutor
-from zonesched.service_group.contract import GroupUnavailable
+from zonesched.service_group.contract import GroupUnavailable, ServiceGroup
 from zonesched.service_group.opening import open_group
+from zonesched.service_group.tooz_group import IO_TIMEOUT_S
 from zonesched.services import background
 from zonesched.services.hosts import hosts, services
 from zonesched.services.hosts.membership import Membership
@@ -200,6 +203,13 @@ class TestOption:
             options.load(overrides={"servicegroup_driver": "redis://host"})
 
 
+def seconds_until_refused(group: ServiceGroup) -> float:
+    started_at = time.monotonic()
+    with pytest.raises(GroupUnavailable):
+        group.beat()
+    return time.monotonic() - started_at
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with redis(tmp_path_factory.mktemp("group") / "redis") as server:
@@ -237,6 +247,22 @@ class TestRedis:
             assert zone.members() == frozenset()
             agent.beat()
             assert zone.members() == {MEMBER}
+
+    def test_its_failures_are_told_soon_and_leave_no_thread(self, tmp_path: Path) -> None:
+        with redis(tmp_path / "redis") as own:
+            group = open_group(f"redis://127.0.0.1:{own.port}", "zone-4", MEMBER, 60.0)
+            group.beat()
+            before = set(threading.enumerate())
+
+            own.hang()
+            assert seconds_until_refused(group) < 6 * IO_TIMEOUT_S
+            own.go_on()
+            group.beat()
+            own.kill()
+            assert seconds_until_refused(group) < 2 * IO_TIMEOUT_S
+            assert seconds_until_refused(group) < 2 * IO_TIMEOUT_S
+
+            assert set(threading.enumerate()) <= before
 
     def test_hosts_stay_up_while_it_is_killed_and_started_again(self, server: Server, tmp_path: Path) -> None:
         url = f"redis://127.0.0.1:{server.port}"

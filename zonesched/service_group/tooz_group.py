@@ -57,6 +57,8 @@ class ToozGroup:
     def _connected(self) -> Any:
         if self._coordinator is None:
             coordinator = coordination.get_coordinator(self._url, self._member)
+            if urlsplit(self._url).scheme == "redis":
+                _without_pauses(coordinator)
             coordinator.start(start_heart=False)
             self._coordinator = coordinator
         return self._coordinator
@@ -71,10 +73,34 @@ class ToozGroup:
         return GroupUnavailable(f"{type(error).__name__}: {str(error)[:200]}")
 
 
+def _without_pauses(coordinator: Any) -> None:
+    """Let a lost connection, a refused password or certificate be told at once, silence after a time-out.
+
+    tooz's driver tries 15 times by itself, and its client several times, with pauses, for each of them:
+    together a minute. tooz has no option for that of the client.
+    """
+    from redis.backoff import NoBackoff  # noqa: PLC0415
+    from redis.retry import Retry  # noqa: PLC0415
+
+    make_client = coordinator._make_client
+
+    def make(*args: Any) -> Any:
+        client = make_client(*args)
+        sentinel = getattr(client.connection_pool, "sentinel_manager", None)
+        for one in [client, *(sentinel.sentinels if sentinel else [])]:
+            one.set_retry(Retry(NoBackoff(), 0))
+        return client
+
+    coordinator._make_client = make
+
+
 def _for_tooz(url: str, lives_s: float) -> str:
     """Return the URL in tooz's form, with our time-outs unless it has its own."""
     parts = urlsplit(url)
     queries = [urlencode({"timeout": IO_TIMEOUT_S, "membership_timeout": lives_s}), parts.query]
+    if parts.scheme in ("redis", "rediss"):
+        # Its client has time-outs of its own; a thread of the driver's would outlive a connection that fails.
+        queries.insert(0, urlencode({"executor": "synchronous"}))
     if parts.scheme == "rediss":
         # tooz has no such scheme. The last value of a parameter counts.
         parts = parts._replace(scheme="redis")
