@@ -155,6 +155,7 @@ class TestImages:
         assert ids(node, f"{path}?status=queued") == []
         assert node.client().get(f"{path}?limit=1").json["next"] == "/v2/images?marker=i-1&limit=1"
         assert node.client().get(f"{path}?marker=none").status == 400
+        assert ids(node, "/v2.1/v2/images", "ann") == ["i-1", "i-2"]
 
     def test_one_is_shown_with_its_properties_flat(self, node: Node) -> None:
         add_image(node, "i-1", properties={"os_type": "linux", "status": "own"}, min_disk=3, min_ram=64)

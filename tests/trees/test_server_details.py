@@ -201,6 +201,8 @@ class TestLocalDisk:
             ({"destination_type": "volume"}, "0.destination_type"),
             ({"source_type": "volume"}, "0.source_type"),
             ({"boot_index": 1}, "0.boot_index"),
+            ({"boot_index": "1"}, "0.boot_index"),
+            ({"delete_on_termination": "False"}, "0.delete_on_termination"),
             ({"delete_on_termination": False}, "0.delete_on_termination"),
             ({"volume_size": 3}, "0.volume_size"),
             ({"uuid": "i-2"}, "0.uuid"),
@@ -213,6 +215,11 @@ class TestLocalDisk:
 
         assert refused.status == 400
         assert refused.json["badRequest"]["field"] == f"server.block_device_mapping_v2.{field}"
+
+    def test_its_numbers_and_truths_may_be_texts(self, node: Node) -> None:
+        assert (
+            self.boot(node, {**self.DISK, "boot_index": "0", "delete_on_termination": "True"}).status == 202
+        )
 
     def test_a_second_disk_is_refused(self, node: Node) -> None:
         assert self.boot(node, self.DISK, self.DISK).status == 400

@@ -169,9 +169,7 @@ def test_the_table_of_calls_is_that_of_the_code() -> None:
     table = [tuple(cells[:3]) for cells in rows(section(README, "## Calls"))]
     assert all(cells[3] for cells in rows(section(README, "## Calls")))
     assert table == [
-        (route.method, f"`{(route.mounts[0] if len(route.mounts) == 1 else '') + route.path}`", who)
-        for route in URLS
-        if (who := roles_in_words(route))
+        (route.method, f"`{route.url}`", who) for route in URLS if (who := roles_in_words(route))
     ]
 
 

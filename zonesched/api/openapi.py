@@ -13,7 +13,7 @@ from pydantic_core import core_schema
 from zonesched import __version__
 from zonesched.api.links import PREFIX
 from zonesched.api.schemas.fields import Schema
-from zonesched.api.urls import Route
+from zonesched.api.urls import MOUNTS, Route
 from zonesched.errors import Kind
 
 SCHEMAS = "#/components/schemas/"
@@ -67,7 +67,7 @@ def _paths(routes: Sequence[Route]) -> dict[str, Any]:
         same = [r for r in routes if (r.url, r.method) == (route.url, route.method)]
         item = paths.setdefault(route.url, {})
         item[route.method.lower()] = _operation(same)
-        if len(route.mounts) == 1:
+        if route.mounts != MOUNTS:
             item["servers"] = [{"url": "/"}]
     return paths
 

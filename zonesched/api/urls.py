@@ -79,6 +79,8 @@ from zonesched.model.caller import Role
 MOUNTS = ("", PREFIX)
 IMAGE = (glance.MOUNT,)
 """Where the calls of OpenStack's Image API are served."""
+IMAGE_LOOKUP = (glance.MOUNT, PREFIX)
+"""Likewise for those that novaclient makes: without a catalog, it looks for images below the Compute API."""
 
 ADMIN = frozenset({Role.ADMIN})
 USERS = frozenset({Role.ADMIN, Role.MEMBER})
@@ -113,8 +115,8 @@ class Route:
 
     @property
     def url(self) -> str:
-        """Return the path, with its mount where it has only one."""
-        return (self.mounts[0] if len(self.mounts) == 1 else "") + self.path
+        """Return the path under its first mount."""
+        return self.mounts[0] + self.path
 
     @property
     def is_open(self) -> bool:
@@ -220,8 +222,8 @@ URLS: tuple[Route, ...] = (
 
     Route("GET", "/", glance.list_versions, OPEN, "versions", mounts=IMAGE),
     Route("GET", "/v2", glance.show_version, OPEN, "version", mounts=IMAGE),
-    Route("GET", "/v2/images", glance.list_all, PEOPLE, "images", query=ImagesQuery, mounts=IMAGE),
-    Route("GET", "/v2/images/{id}", glance.show, PEOPLE, "the image", mounts=IMAGE),
+    Route("GET", "/v2/images", glance.list_all, PEOPLE, "images", query=ImagesQuery, mounts=IMAGE_LOOKUP),
+    Route("GET", "/v2/images/{id}", glance.show, PEOPLE, "the image", mounts=IMAGE_LOOKUP),
 
     Route("GET", "/os-keypairs", keypairs.list_all, PEOPLE, "keypairs", query=KeypairsQuery),
     Route("POST", "/os-keypairs", keypairs.create, USERS, "keypair", KeypairBody, status=201,

@@ -61,6 +61,14 @@ def _networks(value: Any) -> Any:
     return value
 
 
+def _number(value: object) -> object:
+    return 0 if value == "0" else value
+
+
+def _is_true(value: object) -> object:
+    return True if isinstance(value, str) and value.lower() == "true" else value
+
+
 def _moment(text: str) -> str:
     if text:
         _epoch_s(text)
@@ -96,13 +104,16 @@ class SecurityGroup(Schema):
 
 
 class LocalDisk(Schema):
-    """The disk that a server boots from, made of its image on its host; a zone has no volumes."""
+    """The disk that a server boots from, made of its image on its host; a zone has no volumes.
 
-    boot_index: Literal[0] = 0
+    OpenStack's clients write numbers and truths as texts, too.
+    """
+
+    boot_index: Annotated[Literal[0], BeforeValidator(_number)] = 0
     source_type: Literal["image"]
     destination_type: Literal["local"] = "local"
     uuid: Name
-    delete_on_termination: Literal[True] = True
+    delete_on_termination: Annotated[Literal[True], BeforeValidator(_is_true)] = True
 
 
 NetworkList = Annotated[list[Network], Field(max_length=64)]

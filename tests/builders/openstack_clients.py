@@ -1,0 +1,129 @@
+"""OpenStack's own clients, unmodified, in an environment of their own that is kept for the next run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zonesched.compute.credentials import Credentials
+
+PINNED = Path(__file__).parents[1] / "processes" / "clients.txt"
+WORKER = Path(__file__).with_name("client_worker.py")
+NEWEST = "2.96"
+OUT_OF_REACH = ("No matching distribution found", "Max retries exceeded", "Failed to establish")
+"""Parts of what pip says where no index answers."""
+
+
+def python_with_clients() -> Path:
+    """The interpreter of the environment, made once for each list of pins.
+
+    Skips the test where no index is in reach.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "zonesched"
+    wanted = hashlib.sha256((sys.version + PINNED.read_text()).encode()).hexdigest()
+    folder = cache / f"clients-{wanted[:16]}"
+    if not folder.is_dir():
+        cache.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix="clients-", dir=cache))
+        try:
+            _install(made)
+            # Another run may have been first.
+            with suppress(OSError):
+                made.rename(folder)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    return folder / "bin" / "python"
+
+
+def _install(folder: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q", "--retries", "1"]
+    done = subprocess.run(
+        [*pip, "--require-hashes", "--no-deps", "-r", str(PINNED)], capture_output=True, text=True
+    )
+    if done.returncode and any(said in done.stderr for said in OUT_OF_REACH):
+        pytest.skip(f"OpenStack's clients cannot be installed: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a command line printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Clients:
+    """One user of one zone with the three clients. `clouds`: what `zonesched client-config` printed."""
+
+    def __init__(self, python: Path, folder: Path, clouds: str, user: Credentials) -> None:
+        self._python, self._folder = python, folder
+        (folder / "clouds.yaml").write_text(clouds)
+        compute = user.url + "/v2.1"
+        self._environments = {
+            "clouds.yaml": {"OS_CLIENT_CONFIG_FILE": str(folder / "clouds.yaml"), "OS_CLOUD": "zone"},
+            # It reads no clouds.yaml, and asks for a project and Keystone's URL although it uses neither.
+            "nova": {
+                "OS_AUTH_TYPE": "http_basic",
+                "OS_USERNAME": user.username,
+                "OS_PASSWORD": user.password,
+                "OS_ENDPOINT": compute,
+                "OS_AUTH_URL": compute,
+                "OS_PROJECT_NAME": "any",
+            },
+        }
+        self._workers: dict[str, subprocess.Popen[str]] = {}
+
+    def openstack(self, *words: str, version: str = NEWEST) -> Reply:
+        """One command line of python-openstackclient."""
+        return self._call("clouds.yaml", "openstack", ("--os-compute-api-version", version, *words))
+
+    def nova(self, *words: str, version: str = NEWEST) -> Reply:
+        """One command line of python-novaclient."""
+        return self._call("nova", "nova", ("--os-compute-api-version", version, *words))
+
+    def sdk(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
+        """One method of openstacksdk's `connection.compute`; resources come back as dicts."""
+        reply = self._call("clouds.yaml", "sdk", (name, args, kwargs))
+        assert reply.code == 0, reply.err
+        return json.loads(reply.out)
+
+    def close(self) -> None:
+        for worker in self._workers.values():
+            worker.kill()
+            worker.communicate()
+
+    def _call(self, environment: str, client: str, words: Sequence[Any]) -> Reply:
+        if environment not in self._workers:
+            self._workers[environment] = self._start(self._environments[environment])
+        worker = self._workers[environment]
+        assert worker.stdin is not None and worker.stdout is not None
+        worker.stdin.write(json.dumps({"client": client, "words": words}) + "\n")
+        worker.stdin.flush()
+        return Reply(**json.loads(worker.stdout.readline()))
+
+    def _start(self, environment: Mapping[str, str]) -> subprocess.Popen[str]:
+        # Without the settings of whoever runs the tests.
+        own = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "PYTHON"))}
+        return subprocess.Popen(
+            [str(self._python), str(WORKER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**own, "HOME": str(self._folder), "COLUMNS": "200", **environment},
+        )

@@ -1,0 +1,125 @@
+"""OpenStack's own clients, unmodified, drive a tree of two real zones through its root."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.builders.client_stories import STORIES, Refused
+from tests.builders.openstack_clients import Clients, Reply, python_with_clients
+from tests.builders.real_processes import free_ports
+from zonesched.cli.main import run
+from zonesched.cli.session import Session
+from zonesched.compute.credentials import read_credentials
+from zonesched.demo.processes import Processes
+from zonesched.demo.run import DemoRun
+from zonesched.demo.tree import DemoZone
+from zonesched.demo.waiting import Waiter
+from zonesched.seams import SystemClock
+
+pytestmark = [pytest.mark.slow, pytest.mark.once]
+
+IMAGE = {"name": "plain", "properties": {"os": "linux"}}
+FLAVOR = {"name": "small", "vcpus": 1, "ram": 64, "disk": 1}
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoRun]:
+    """A root and a leaf, both with hosts and agents."""
+    folder = tmp_path_factory.mktemp("clients")
+    port = free_ports(2)
+    zones = [DemoZone("root", "", 0, port, 4), DemoZone("leaf", "root", 1, port + 1, 4)]
+    clock, processes = SystemClock(), Processes()
+    try:
+        run = DemoRun(zones, folder, clock, processes, Waiter(clock, time.sleep, processes.check))
+        run.start_zones()
+        run.join()
+        run.start_agents()
+        run.wait_until_ready()
+        root = run.admin(run.root)
+        root.call("POST", "/images", {"image": IMAGE})
+        root.call("POST", "/flavors", {"flavor": FLAVOR})
+        yield run
+    finally:
+        processes.stop()
+
+
+@pytest.fixture(scope="module")
+def clients(tree: DemoRun, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clients]:
+    """The clients as the root's admin, with the clouds.yaml that the root's operator would print."""
+    credentials = tree.admin_file(tree.root)
+    clouds = tmp_path_factory.mktemp("clouds")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        assert run(["--credentials", str(credentials), "client-config"], Session()) == 0
+    found = Clients(python_with_clients(), clouds, printed.getvalue(), read_credentials(credentials))
+    yield found
+    found.close()
+
+
+def reply_to(clients: Clients, line: str) -> Reply:
+    client, *words = shlex.split(line)
+    match client:
+        case "openstack":
+            return clients.openstack(*words)
+        case "nova":
+            return clients.nova(*words)
+        case "WAIT":
+            clients.sdk("wait_for_server", clients.sdk("find_server", words[0])["id"], words[1])
+            return Reply(0, "", "")
+    raise AssertionError(line)
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_command_lines_do_what_they_say(tree: DemoRun, clients: Clients, story: str) -> None:
+    [image] = clients.sdk("images")
+
+    for line, expected in STORIES[story]:
+        reply = reply_to(clients, line.format(image=image["id"]))
+
+        match expected:
+            case Refused(pattern):
+                assert reply.code != 0, line
+                assert re.search(pattern, reply.err), (line, reply)
+            case pattern:
+                assert reply.code == 0, (line, reply)
+                assert re.search(pattern, reply.out.strip(), re.MULTILINE), (line, reply)
+
+
+def test_openstacksdk_drives_a_server_in_the_lowest_zone(clients: Clients) -> None:
+    [image], flavor = clients.sdk("images"), clients.sdk("find_flavor", "small")
+    made = clients.sdk(
+        "create_server",
+        name="sdk",
+        flavor_id=flavor["id"],
+        image_id=image["id"],
+        networks="none",
+        availability_zone="leaf-rack-1",
+        metadata={"a": "b"},
+    )
+    id = made["id"]
+
+    assert clients.sdk("wait_for_server", id)["status"] == "ACTIVE"
+    for action, args, status in (
+        ("stop_server", [], "SHUTOFF"),
+        ("start_server", [], "ACTIVE"),
+        ("reboot_server", ["HARD"], "ACTIVE"),
+        ("pause_server", [], "PAUSED"),
+        ("unpause_server", [], "ACTIVE"),
+    ):
+        clients.sdk(action, id, *args)
+        assert clients.sdk("wait_for_server", id, status)["status"] == status
+    assert [one["name"] for one in clients.sdk("servers", name="sdk")] == ["sdk"]
+    clients.sdk("set_server_metadata", id, c="d")
+    clients.sdk("add_tag_to_server", id, "t")
+    found = clients.sdk("get_server", id)
+    assert (found["metadata"], found["tags"]) == ({"a": "b", "c": "d"}, ["t"])
+    assert [one["action"] for one in clients.sdk("server_actions", id)][-1] == "create"
+    clients.sdk("delete_server", id)
+    assert clients.sdk("find_server", "sdk") is None
