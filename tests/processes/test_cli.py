@@ -221,7 +221,7 @@ class TestHelp:
             "key": {"generate"},
             "config": {"check", "sample"},
             "client-config": set(),
-            "db": {"upgrade"},
+            "db": {"upgrade", "backup", "restore"},
             "completion": {"bash", "zsh", "fish"},
         }
 

@@ -1,55 +1,241 @@
-"""A copy of an SQLite database is put back over what a crashed zone has left, as docs/operate.md says."""
+"""Copies of an SQLite database: made while a zone runs, and put back over what a crash has left."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import sqlite3
-import subprocess
+import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.builders.clock import FakeClock
+from tests.builders.command import Command
 from tests.builders.one_zone import a_zone
 from zonesched.model.catalog import CatalogFlavor
 from zonesched.model.request_spec import Flavor
 from zonesched.services.catalog import flavors
-from zonesched.store.store import Store
+from zonesched.services.zone import Zone
 
 pytestmark = pytest.mark.sqlite
-OPERATE = Path(__file__).parents[2] / "docs" / "operate.md"
 
 
-def a_crashed_zone(folder: Path) -> Path:
-    """Leave the files of a zone that crashed after it wrote a flavor that `copy.sqlite` does not have."""
-    (folder / "lived").mkdir()
-    (folder / "zone-state").mkdir()
-    zone = a_zone(folder / "lived")
-    flavors.create(zone.store, CatalogFlavor(Flavor("before", "before", 1, 1, 1)))
-    copy = sqlite3.connect(folder / "copy.sqlite")
-    sqlite3.connect(folder / "lived" / "zone.sqlite").backup(copy)
-    copy.close()
-    flavors.create(zone.store, CatalogFlavor(Flavor("after", "after", 1, 1, 1)))
-    for path in (folder / "lived").glob("zone.sqlite*"):
-        shutil.copy(path, folder / "zone-state")
+def add_flavor(zone: Zone, name: str) -> None:
+    flavors.create(zone.store, CatalogFlavor(Flavor(name, name, 1, 1, 1)))
+
+
+def flavors_in(database: Path) -> set[str]:
+    with closing(sqlite3.connect(database)) as rows:
+        return {name for (name,) in rows.execute("select name from flavors")}
+
+
+def uuid_in(database: Path) -> str:
+    with closing(sqlite3.connect(database)) as rows:
+        return str(rows.execute("select zone_uuid from identity").fetchone()[0])
+
+
+def a_crashed_zone(folder: Path, files: Path) -> None:
+    """Put into `files` what a zone leaves that crashes after it wrote the flavor "after"."""
+    zone = a_zone(folder)
+    add_flavor(zone, "after")
+    files.mkdir(exist_ok=True)
+    for path in folder.glob("zone.sqlite*"):
+        shutil.copy(path, files)
     zone.store.close()
-    assert (folder / "zone-state" / "zone.sqlite-wal").stat().st_size > 0
-    return folder
+    assert (files / "zone.sqlite-wal").stat().st_size > 0
 
 
-def flavors_in(folder: Path) -> set[str]:
-    store = Store.open(f"sqlite:///{folder / 'zone-state' / 'zone.sqlite'}")
-    try:
-        with sqlite3.connect(folder / "zone-state" / "zone.sqlite") as rows:
-            return {name for (name,) in rows.execute("select name from flavors")}
-    finally:
-        store.close()
+class Database:
+    """`zonesched db` with the configuration of one zone."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], folder: Path, url: str = "") -> None:
+        self.file = folder / "zone.sqlite"
+        config = folder.parent / f"{folder.name}.conf"
+        config.write_text(f"[DEFAULT]\ndatabase_url = {url or f'sqlite:///{self.file}'}\n")
+        self._run = Command(capsys, "db")
+        self._config = f"--config-file={config}"
+
+    def backup(self, copy: Path) -> int:
+        return self._run("backup", str(copy), self._config)
+
+    def restore(self, copy: Path, *options: str) -> int:
+        return self._run("restore", str(copy), self._config, *options)
+
+    @property
+    def out(self) -> str:
+        return self._run.out
+
+    @property
+    def err(self) -> str:
+        return self._run.err
 
 
-def test_the_commands_of_the_page_put_the_copy_back(tmp_path: Path) -> None:
-    folder = a_crashed_zone(tmp_path)
-    (commands,) = re.findall(r"^   (rm -f zone-state.*?)\n   ```", OPERATE.read_text(), re.M | re.S)
+@pytest.fixture
+def database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Database:
+    return Database(capsys, tmp_path / "lived")
 
-    subprocess.run(commands, shell=True, cwd=folder, check=True)
 
-    assert flavors_in(folder) == {"before"}
+@pytest.fixture
+def copy(tmp_path: Path, database: Database) -> Path:
+    """A copy of the running zone's database, which has the flavor "before"."""
+    zone = a_zone(database.file.parent)
+    add_flavor(zone, "before")
+    copy = tmp_path / "copy.sqlite"
+    assert database.backup(copy) == 0, database.err
+    zone.store.close()
+    return copy
+
+
+def test_a_copy_of_a_running_zone_is_one_whole_file_for_its_owner_only(copy: Path) -> None:
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert flavors_in(copy) == {"before"}
+    assert [path.name for path in copy.parent.glob("copy.sqlite*")] == ["copy.sqlite"]
+
+
+def test_a_copy_of_a_stopped_zone_is_made_as_well(tmp_path: Path, database: Database, copy: Path) -> None:
+    assert database.backup(tmp_path / "second.sqlite") == 0
+
+    assert flavors_in(tmp_path / "second.sqlite") == {"before"}
+
+
+def test_a_backup_keeps_an_older_one(database: Database, copy: Path) -> None:
+    before = copy.read_bytes()
+
+    assert database.backup(copy) == 1
+
+    assert "exists already" in database.err
+    assert copy.read_bytes() == before
+
+
+def test_the_log_of_a_crashed_zone_does_not_undo_a_restore(database: Database, copy: Path) -> None:
+    files = database.file.parent
+    a_crashed_zone(files, files.parent / "crashed")
+    for path in (files.parent / "crashed").iterdir():
+        shutil.copy(path, files)
+    assert flavors_in(database.file) == {"before", "after"}
+    for path in (files.parent / "crashed").iterdir():
+        shutil.copy(path, files)
+
+    assert database.restore(copy) == 0, database.err
+
+    assert [path.name for path in files.glob("zone.sqlite*")] == ["zone.sqlite"]
+    assert stat.S_IMODE(database.file.stat().st_mode) == 0o600
+    assert flavors_in(database.file) == {"before"}
+    assert re.search(r"start the zone after 60 seconds, .* zonesched audit", database.out)
+
+
+def test_a_log_without_its_database_does_not_undo_a_restore(database: Database, copy: Path) -> None:
+    files = database.file.parent
+    a_crashed_zone(files, files.parent / "crashed")
+    for path in (files.parent / "crashed").iterdir():
+        shutil.copy(path, files)
+    database.file.unlink()
+
+    assert database.restore(copy) == 0, database.err
+
+    assert flavors_in(database.file) == {"before"}
+
+
+def test_a_restored_zone_starts_and_writes(database: Database, copy: Path) -> None:
+    assert database.restore(copy) == 0
+
+    zone = a_zone(database.file.parent)
+
+    add_flavor(zone, "again")
+    assert zone.uuid == uuid_in(copy)
+    assert flavors_in(database.file) == {"before", "again"}
+    zone.store.close()
+
+
+def test_a_restore_is_refused_while_a_process_uses_the_database(database: Database, copy: Path) -> None:
+    zone = a_zone(database.file.parent)
+    add_flavor(zone, "after")
+
+    assert database.restore(copy) == 1
+
+    assert "is in use: stop all processes of its zone first" in database.err
+    add_flavor(zone, "later")
+    assert flavors_in(database.file) == {"before", "after", "later"}
+    zone.store.close()
+    assert database.restore(copy) == 0
+    assert flavors_in(database.file) == {"before"}
+
+
+def test_the_database_of_another_zone_is_replaced_only_where_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], copy: Path
+) -> None:
+    other = Database(capsys, tmp_path / "other")
+    a_zone(other.file.parent, FakeClock(seed=1)).store.close()
+    assert uuid_in(other.file) != uuid_in(copy)
+
+    assert other.restore(copy) == 1
+
+    assert uuid_in(other.file) in other.err
+    assert flavors_in(other.file) == set()
+    assert other.restore(copy, "--other-zone") == 0
+    assert uuid_in(other.file) == uuid_in(copy)
+
+
+def test_a_copy_makes_the_database_of_a_new_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], copy: Path
+) -> None:
+    new = Database(capsys, tmp_path / "new")
+
+    assert new.restore(copy) == 0, new.err
+
+    assert uuid_in(new.file) == uuid_in(copy)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (new.file.parent, new.file)] == [0o700, 0o600]
+
+
+def test_a_copy_of_a_later_version_is_refused(database: Database, copy: Path) -> None:
+    with closing(sqlite3.connect(copy)) as rows, rows:
+        rows.execute("update alembic_version set version_num = '9999'")
+
+    assert database.restore(copy) == 1
+
+    assert "a later version of zonesched" in database.err
+    assert flavors_in(database.file) == {"before"}
+
+
+@pytest.mark.parametrize("damage", ["cut", "text", "empty", "none", "inside"])
+def test_a_damaged_copy_is_refused_and_changes_nothing(database: Database, copy: Path, damage: str) -> None:
+    whole = copy.read_bytes()
+    made = {"cut": whole[: len(whole) // 2], "text": b"no database", "empty": b""}
+    if damage == "none":
+        copy.unlink()
+    elif damage == "inside":
+        copy.write_bytes(whole[: len(whole) // 2] + b"\xff" * 8192 + whole[len(whole) // 2 + 8192 :])
+    else:
+        copy.write_bytes(made[damage])
+    before = database.file.read_bytes()
+
+    assert database.restore(copy) == 1
+
+    assert "copy.sqlite" in database.err
+    assert "(copy_refused)" in database.err
+    assert database.file.read_bytes() == before
+
+
+def test_a_damaged_database_is_named_with_what_to_do(database: Database, copy: Path) -> None:
+    database.file.write_bytes(b"no database any more" * 400)
+
+    assert database.restore(copy) == 1
+    assert re.search(r"zone\.sqlite cannot be used.*move it away", database.err)
+
+    database.file.rename(database.file.with_name("damaged"))
+    assert database.restore(copy) == 0
+    assert flavors_in(database.file) == {"before"}
+
+
+@pytest.mark.parametrize("command", ["backup", "restore"])
+def test_postgresql_is_left_to_its_own_tools(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    database = Database(capsys, tmp_path / "none", "postgresql+psycopg://zone:secret@db.example/zone")
+
+    assert getattr(database, command)(tmp_path / "copy") == 1
+
+    assert ("pg_dump" in database.err, "pg_restore" in database.err) == (True, True)
+    assert "secret" not in database.err

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from zonesched import conf
 from zonesched.cli.config_files import config_files
 from zonesched.cli.group import CommandGroup
-from zonesched.store import schema
+from zonesched.store import copies, schema
 from zonesched.store.schema import SchemaState
 from zonesched.store.store import Store
 
 
 @click.group(cls=CommandGroup)
 def db() -> None:
-    """Manage a zone's database."""
+    """Manage a zone's database, and copies of it."""
 
 
 @db.command()
@@ -31,4 +33,34 @@ def upgrade(files: tuple[str, ...]) -> None:
         "the schema was current"
         if before is SchemaState.CURRENT
         else f"the schema was {before.value}; upgraded"
+    )
+
+
+@db.command()
+@click.argument("copy", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+@config_files
+def backup(copy: Path, files: tuple[str, ...]) -> None:
+    """Write a consistent copy of an SQLite database to a new FILE (mode 0600), while the zone runs."""
+    database = copies.file_of(conf.load(files).database_url)
+    made = copies.back_up(database, copy)
+    click.echo(f"copied the database of the zone {made.zone_uuid} to {copy}")
+
+
+@db.command()
+@click.argument("copy", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--other-zone", is_flag=True, help="Replace the database of another zone.")
+@config_files
+def restore(copy: Path, other_zone: bool, files: tuple[str, ...]) -> None:
+    """Replace an SQLite database by the copy in FILE; refused while any process uses the database.
+
+    Stop the zone's agents first: they would end every instance that the copy does not have.
+    """
+    loaded = conf.load(files)
+    database = copies.file_of(loaded.database_url)
+    found = copies.restore(database, copy, is_other_zone_allowed=other_zone)
+    click.echo(f"restored the database of the zone {found.zone_uuid} from {copy}")
+    if found.is_behind:
+        click.echo("its schema is of an earlier version; the zone's start upgrades it")
+    click.echo(
+        f"start the zone after {loaded.build_plan_ttl:g} seconds, then its agents, and run: zonesched audit"
     )

@@ -108,6 +108,11 @@ def identity(tx: Connection, new: Identity) -> Identity:
     return new
 
 
+def zone_uuids(tx: Connection) -> list[str]:
+    """Read the uuid of the zone; none before its first start."""
+    return list(tx.execute(sa.select(t.identity.c.zone_uuid)).scalars())
+
+
 def replace_secret(tx: Connection, old: Identity, stored_secret: str) -> None:
     """Replace the zone's stored secret, unless another process has done so."""
     row = t.identity.c
