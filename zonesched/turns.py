@@ -4,7 +4,10 @@ A process runs one thread of Python at a time, so requests that compute at the s
 Without turns a caller with many requests would get as many shares, and every other caller's request would
 take as many times longer. A request that waits for child zones or for a commit gives its turn to the next
 one of its caller. It continues at once when its wait is over, whoever computes then: it may hold a lock that
-those need.
+those need. Before long work, where it holds none, it calls `give_way`.
+
+A large request, as a select of thousands of instances, computes for a hundred milliseconds and more. One of a
+caller's large requests computes at a time, beside its smaller ones.
 """
 
 from __future__ import annotations
@@ -18,13 +21,19 @@ from dataclasses import dataclass
 
 
 class Turns:
-    """At most `at_once` requests of each caller compute; thread-safe. Turns are taken in order of arrival."""
+    """At most `at_once` requests of each caller compute; thread-safe.
 
-    def __init__(self, at_once: int) -> None:
+    Turns are taken in order of arrival, requests that have begun before new ones. `large`: the turns of large
+    requests, which count by themselves.
+    """
+
+    def __init__(self, at_once: int, large: Turns | None = None) -> None:
         self._at_once = at_once
+        self.large = large
         self._lock = threading.Lock()
         self._computing: Counter[Hashable] = Counter()
         self._asleep: dict[Hashable, deque[threading.Lock]] = {}
+        self._begun: dict[Hashable, deque[threading.Lock]] = {}
 
     def begin(self, caller: Hashable) -> None:
         """Wait for a turn of this caller; the thread holds it until it calls `end`."""
@@ -46,9 +55,7 @@ class Turns:
             if self._computing[caller] < self._at_once:
                 self._computing[caller] += 1
                 return
-            gate = threading.Lock()
-            gate.acquire()
-            self._asleep.setdefault(caller, deque()).append(gate)
+            gate = _add_gate(self._asleep, caller)
         # Released by `give_back`, together with the turn.
         gate.acquire()
 
@@ -57,18 +64,40 @@ class Turns:
         with self._lock:
             self._computing[caller] += 1
 
+    def give_way(self, caller: Hashable) -> None:
+        """Give the turn back until no more than `at_once` requests compute with this one."""
+        with self._lock:
+            if self._computing[caller] <= self._at_once:
+                return
+            self._computing[caller] -= 1
+            gate = _add_gate(self._begun, caller)
+        gate.acquire()
+
     def give_back(self, caller: Hashable) -> None:
         """Give the turn to the caller's next request, if one waits."""
         with self._lock:
-            asleep = self._asleep.get(caller)
-            if asleep and self._computing[caller] <= self._at_once:
-                asleep.popleft().release()
-                if not asleep:
-                    del self._asleep[caller]
-                return
+            for line in (self._begun, self._asleep):
+                if caller in line and self._computing[caller] <= self._at_once:
+                    _open_gate(line, caller)
+                    return
             self._computing[caller] -= 1
             if not self._computing[caller]:
                 del self._computing[caller]
+
+
+def _add_gate(line: dict[Hashable, deque[threading.Lock]], caller: Hashable) -> threading.Lock:
+    """Return a closed gate at the end of the caller's line."""
+    gate = threading.Lock()
+    gate.acquire()
+    line.setdefault(caller, deque()).append(gate)
+    return gate
+
+
+def _open_gate(line: dict[Hashable, deque[threading.Lock]], caller: Hashable) -> None:
+    gates = line[caller]
+    gates.popleft().release()
+    if not gates:
+        del line[caller]
 
 
 @dataclass(frozen=True)
@@ -88,6 +117,18 @@ def end() -> None:
     if turn is not None:
         _current.set(None)
         turn.turns.give_back(turn.caller)
+
+
+def become_large() -> None:
+    """Count this thread's request among its caller's large ones, and wait for a turn of these.
+
+    Only a thread that holds no lock may call it.
+    """
+    turn = _current.get()
+    if turn is None or turn.turns.large is None:
+        return
+    end()
+    turn.turns.large.begin(turn.caller)
 
 
 def current() -> Turn | None:
@@ -119,3 +160,13 @@ def waiting() -> Iterator[None]:
     finally:
         turn.turns.take_again(turn.caller)
         _current.reset(before)
+
+
+def give_way() -> None:
+    """Wait for a turn where this request continued beside more of its caller's than may compute together.
+
+    Only a thread that holds no lock may call it: those that it waits for may need the lock.
+    """
+    turn = _current.get()
+    if turn is not None:
+        turn.turns.give_way(turn.caller)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import socket
 import stat
+import subprocess
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -111,6 +114,50 @@ class TestShortcomings:
     def test_each_is_said_in_a_line_of_its_own(self, overrides: dict[str, object], said: str) -> None:
         [line] = shortcomings(conf.load((), {**self.COMPLETE, **overrides}))
         assert said in line
+
+
+GROWTH = """
+import os, sys, threading
+from zonesched.serving.run_zone import keep_to_one_heap
+
+def resident_mb():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20
+
+def use_20_mb(turn, end):
+    turn.wait()
+    texts = [bytes(1000) for _ in range(20_000)]
+    # The last one stays, so that the heap cannot become shorter.
+    last = texts.pop()
+    del texts
+    done.release()
+    end.wait()
+
+if sys.argv[1] == "one":
+    keep_to_one_heap()
+end, done = threading.Event(), threading.Semaphore(0)
+turns = [threading.Event() for _ in range(8)]
+threads = [threading.Thread(target=use_20_mb, args=(turn, end)) for turn in turns]
+for thread in threads:
+    thread.start()
+before = resident_mb()
+for turn in turns:
+    turn.set()
+    done.acquire()
+print(resident_mb() - before)
+end.set()
+"""
+
+
+def grown_mb(heaps: str) -> float:
+    """MB by which a process has grown once eight threads, one after the other, used 20 MB each."""
+    command = [sys.executable, "-c", GROWTH, heaps]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc gives each thread a heap")
+def test_threads_that_work_one_after_the_other_take_the_memory_of_one() -> None:
+    assert grown_mb("one") < 40 < grown_mb("many")
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 from tests.builders.real_processes import eventually
 from zonesched.seams import Bulkhead, Done, ThreadExecutor
 from zonesched.store.store import Store
-from zonesched.turns import Turn, Turns, current, waiting
+from zonesched.turns import Turn, Turns, become_large, current, give_way, waiting
 
 ENDS_WITHIN_S = 10.0
 
@@ -145,6 +145,87 @@ def test_a_wait_within_a_wait_gives_back_one_turn() -> None:
         with waiting(), waiting():
             assert not all_turns._computing
         assert all_turns._computing == {"a": 1}
+
+
+class Going:
+    """A request in a thread of its own that waits, then gives way."""
+
+    def __init__(self, all_turns: Turns, name: str, order: list[str], *, is_large: bool = False) -> None:
+        self.waits, self.end_of_wait, self.end = (threading.Event() for _ in range(3))
+        self.goes_on = threading.Event()
+        self._turns, self._name, self._order, self._is_large = all_turns, name, order, is_large
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        with self._turns.of("a"):
+            if self._is_large:
+                become_large()
+            with waiting():
+                self.waits.set()
+                self.end_of_wait.wait(ENDS_WITHIN_S)
+            give_way()
+            self._order.append(self._name)
+            self.goes_on.set()
+            self.end.wait(ENDS_WITHIN_S)
+
+
+def test_requests_that_waited_together_go_on_one_after_the_other_and_before_new_ones() -> None:
+    all_turns, order = Turns(1), list[str]()
+    first, second, third = (Going(all_turns, name, order) for name in ("1", "2", "3"))
+    for request in (first, second, third):
+        assert request.waits.wait(ENDS_WITHIN_S)
+
+    first.end_of_wait.set()
+    assert first.goes_on.wait(ENDS_WITHIN_S)
+    new = Request(all_turns, "a")
+    eventually("the new one sleeps", lambda: asleep(all_turns, "a") == 1)
+    for number, request in enumerate((second, third), start=1):
+        request.end_of_wait.set()
+        eventually("it sleeps", lambda n=number: len(all_turns._begun.get("a", ())) == n)
+    assert order == ["1"]
+    for request in (first, second):
+        request.end.set()
+    assert third.goes_on.wait(ENDS_WITHIN_S)
+
+    assert order == ["1", "2", "3"]
+    assert not new.computes.is_set()
+    with ended(new):
+        third.end.set()
+        assert new.computes.wait(ENDS_WITHIN_S)
+    assert not all_turns._begun and not all_turns._asleep and not all_turns._computing
+
+
+def test_a_request_below_the_limit_does_not_give_way() -> None:
+    all_turns = Turns(2)
+    other = Request(all_turns, "a")
+    assert other.computes.wait(ENDS_WITHIN_S)
+    with ended(other), all_turns.of("a"):
+        give_way()
+        assert all_turns._computing == {"a": 2}
+
+
+def test_one_large_request_computes_beside_smaller_ones_of_its_caller() -> None:
+    all_turns, order = Turns(1, large=Turns(1)), list[str]()
+    first = Going(all_turns, "1", order, is_large=True)
+    assert first.waits.wait(ENDS_WITHIN_S)
+    second = Going(all_turns, "2", order, is_large=True)
+    assert second.waits.wait(ENDS_WITHIN_S)
+
+    first.end_of_wait.set()
+    assert first.goes_on.wait(ENDS_WITHIN_S)
+    second.end_of_wait.set()
+    eventually("the second sleeps", lambda: len(all_turns.large._begun.get("a", ())) == 1)
+    small = Request(all_turns, "a")
+
+    with ended(small):
+        assert small.computes.wait(ENDS_WITHIN_S)
+        assert order == ["1"]
+        first.end.set()
+        assert second.goes_on.wait(ENDS_WITHIN_S)
+        second.end.set()
+        second.thread.join(ENDS_WITHIN_S)
+    assert not all_turns.large._computing and not all_turns._computing
 
 
 class TestBulkhead:

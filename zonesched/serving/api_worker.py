@@ -60,6 +60,9 @@ COMPUTING = {Kind.PERSON: 2, Kind.MACHINE: 3}
 """Requests of one sender that compute at the same time, by its kind. A parent zone has three calls of its
 users under way, two of any one user: the third never waits for these."""
 
+LARGE_COMPUTING = 1
+"""Large requests of one sender that compute at the same time, beside the others."""
+
 MIB = 2**20
 BODY_BYTES = 128 * MIB
 BODY_BYTES_OF = {Kind.STRANGER: 0, Kind.PERSON: 16 * MIB, Kind.MACHINE: 64 * MIB}
@@ -77,7 +80,10 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         self._clock = clock = SystemClock()
         self._senders = Senders()
         self._queue: FairQueue[Connection] = FairQueue(self.cfg.threads)
-        self._turns = {kind: turns.Turns(at_once) for kind, at_once in COMPUTING.items()}
+        self._turns = {
+            kind: turns.Turns(at_once, large=turns.Turns(LARGE_COMPUTING))
+            for kind, at_once in COMPUTING.items()
+        }
         self._bodies = ByteBudget(BODY_BYTES, BODY_BYTES_OF)
         self._answers = ByteBudget(ANSWER_BYTES, ANSWER_BYTES_OF)
         self._reading_threads = {True: 0, False: 0}

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from zonesched import turns
 from zonesched.conf import Conf
 from zonesched.errors import (
     ChildBusy,
@@ -52,6 +53,9 @@ from zonesched.zones.eligible import EligibleChildren
 log = logging.getLogger(__name__)
 
 MAX_PATH = 16
+
+LARGE = 500
+"""A select of more entries is a large request (`turns`); up to this number it takes a few milliseconds."""
 
 BEST_HOSTS = 10
 """Local hosts whose scores are stored with a boot and shown by a dry run."""
@@ -138,6 +142,8 @@ def decide_on(
 ) -> tuple[Decision, Basis]:
     """Variant of `decide` on these local hosts, for a user's request; returns its basis too."""
     started_at = zone.clock.monotonic()
+    if spec.num_instances + spec.alternates > LARGE:
+        turns.become_large()
     context = _context(zone, spec, caller_id)
     ends_at = started_at + spec.time_budget_s - _reserve_s(zone.conf, spec)
     deadline = WorkDeadline(zone.clock.monotonic, ends_at, is_wanted)
@@ -267,6 +273,8 @@ def _ask_children(
     outcomes = zone.children.ask(
         asked.to_ask, lambda client: client.select(child_spec, budget_s), budget_s, deadline.is_wanted, hand
     )
+    # All selects of a caller that waited for one child continue together; to merge and seal they take turns.
+    turns.give_way()
     deadline.check_wanted()
     offers = [
         (child, outcome.value)
