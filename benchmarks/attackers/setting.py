@@ -23,7 +23,10 @@ from .wire import a_spec, build_body
 INSTANCES = 6
 ACTIVE_WITHIN_S = 30.0
 PLAYED = "played"
-QUOTA = {"project_instances": 100, "project_open_boots": 20}
+MANY_DRY_RUNS = {"project_dry_runs_per_minute": 10_000_000}
+"""Quota of those who make dry runs all the time: attackers too, so that what is behind it is attacked."""
+
+QUOTA = {"project_instances": 100, "project_open_boots": 20, **MANY_DRY_RUNS}
 """Quota of the hostile project, as an operator sets one: rows within it are no harm."""
 
 PARENT_QUOTA = {"parent_instances": 100, "parent_tombstones": 1000}
@@ -56,6 +59,7 @@ def set_the_scene(tree: Tree) -> Setting:
         "person": middle.secret_of("person", "member", "people", password),
     }
     root.admin.call("PUT", "/limits/projects/hostile", {"limits": QUOTA})
+    root.admin.call("PUT", "/limits/projects/victim", {"limits": MANY_DRY_RUNS})
     middle.admin.call("PUT", "/limits/parents/hostile", {"limits": PARENT_QUOTA})
     for zone, parents in ((middle, ("partner", "user-of-root")), (leaf, ("partner", "user-of-middle"))):
         for parent in parents:

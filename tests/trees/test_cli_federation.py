@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead
 from zonesched import conf
 from zonesched.cli.federation import NEXT
-from zonesched.cli.federation_file import read_tree
+from zonesched.cli.federation_file import MAX_BYTES, MAX_DOTS, read_tree
 from zonesched.compute.credentials import Credentials, read_credentials, write_credentials
 from zonesched.errors import ConfigError
 from zonesched.model.caller import Role
@@ -198,12 +199,36 @@ def test_credentials_that_are_no_admins_are_named(site: Site) -> None:
         (TREE.replace('role = "compute"', 'role = "parent"'), "role must be one of"),
         (TREE.replace('project = "p1"\n', ""), "needs a project"),
         (TREE.replace('save = "agent.credentials"', ""), "password_file"),
+        ("x = " + "[" * 5000, "a value is nested too deeply"),
+        (TREE + "#" * MAX_BYTES, f"the file has more than {MAX_BYTES} bytes"),
+        ("\n" + ".".join("a" * 30_000) + " = 1", "line 2: a key has more than 16 dots"),
+        ("x = {" + " . ".join(["'a'", '"b"', "c"] * 6) + " = 1}", "line 1: a key has more than 16 dots"),
     ],
 )
 def test_a_file_that_describes_no_tree_is_refused_with_the_reason(site: Site, text: str, said: str) -> None:
     assert site.apply(text=text) == 1
     assert said in site.command.err
     assert str(site.folder / "tree.toml") in site.command.err
+
+
+@pytest.mark.parametrize("unit", ["a", '"', "'", "a ", "a.", '"a', "a" + " " * 200, ("a." * MAX_DOTS) + " "])
+def test_a_file_of_the_most_bytes_is_read_in_time(tmp_path: Path, unit: str) -> None:
+    file = tmp_path / "tree.toml"
+    file.write_text("# " + unit * ((MAX_BYTES - 2) // len(unit)))
+    began_at = time.process_time()
+
+    with pytest.raises(ConfigError):
+        read_tree(file)
+
+    assert time.process_time() - began_at < 2.0
+
+
+def test_a_key_of_the_most_dots_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "tree.toml"
+    file.write_text(".".join(["zones"] * (MAX_DOTS + 1)) + ' = 1\nurl = "https://a.b.c.example"')
+
+    with pytest.raises(ConfigError, match="unknown key 'url'"):
+        read_tree(file)
 
 
 def test_a_file_without_credentials_is_named(site: Site) -> None:

@@ -33,6 +33,18 @@ def boot(node: Node, count: int = 1, user: str = "member", **headers: str) -> An
     return node.client(user).post("/zones/boot", {"server": server}, headers=headers)
 
 
+def dry_run(node: Node, user: str) -> Answer:
+    server = {"name": "vm", "flavorRef": "small", "num_instances": 1}
+    return node.client(user).post("/zones/boot", {"server": server, "dry_run": True})
+
+
+def selects_of(node: Node, parent: str) -> int:
+    """Count the selects that count for a parent, from its own limits."""
+    rates = node.client(parent).get("/limits").json["limits"]["rate"]
+    [limit] = next(rate["limit"] for rate in rates if rate["name"] == "parent_selects_per_hour")
+    return int(limit["value"] - limit["remaining"])
+
+
 def refused(answer: Answer) -> tuple[int, str]:
     """The status and the code; when to come again is told twice, alike."""
     (fault,) = answer.json.values()
@@ -162,8 +174,44 @@ def test_a_project_sees_its_limits(tmp_path: Path) -> None:
 
     assert limits["absolute"]["project_instances"] == 9
     assert limits["absolute"]["project_instances_used"] == 2
-    (rate,) = limits["rate"]
-    assert rate["limit"] == [{"value": 5, "remaining": 4, "unit": "MINUTE"}]
+    rates = {rate["name"]: rate["limit"] for rate in limits["rate"]}
+    assert rates == {
+        "project_boots_per_minute": [{"value": 5, "remaining": 4, "unit": "MINUTE"}],
+        "project_dry_runs_per_minute": [{"value": 600, "remaining": 600, "unit": "MINUTE"}],
+    }
+
+
+def test_a_project_makes_so_many_dry_runs_in_a_minute_and_its_children_hear_of_no_more(
+    tmp_path: Path,
+) -> None:
+    tree = Tree(tmp_path)
+    root = tree.add("root", project_dry_runs_per_minute=2)
+    leaf = tree.add("leaf", parent="root", hosts_=[a_host("h1")])
+    tree.poll()
+    for project in ("project-1", "project-2"):
+        root.secrets[project] = users.create(
+            root.zone.store, root.zone.clock, project, Role.MEMBER, project
+        ).secret
+    root.client().post("/flavors", FLAVOR)
+    before = selects_of(leaf, "parent-root")
+
+    answers = [dry_run(root, "project-1") for _ in range(3)]
+
+    assert [answer.status for answer in answers] == [200, 200, 429]
+    assert refused(answers[2]) == (429, "project_dry_runs_per_minute")
+    assert selects_of(leaf, "parent-root") == before + 2
+    assert dry_run(root, "project-2").status == 200
+    assert boot(root, user="project-1").status == 202
+    tree.clock.advance(float(answers[2].headers["Retry-After"]))
+    assert dry_run(root, "project-1").status == 200
+
+
+def test_a_project_makes_as_many_dry_runs_as_it_alone_may(tmp_path: Path) -> None:
+    node = a_node(tmp_path, project_dry_runs_per_minute=1)
+
+    give(node, "projects/project-1", project_dry_runs_per_minute=2)
+
+    assert [dry_run(node, "member").status for _ in range(3)] == [200, 200, 429]
 
 
 # -- limits of their own -----------------------------------------------------------------------------------
@@ -205,7 +253,7 @@ def test_a_limit_of_its_own_holds_for_one_project_and_is_shown_to_it(tmp_path: P
     give(node, "projects/other", project_boots_per_minute=1, project_open_boots=3)
     give(node, f"projects/{project_of(node)}", project_boots_per_minute=5)
 
-    (rate,) = node.client("member").get("/limits").json["limits"]["rate"]
+    (rate, _) = node.client("member").get("/limits").json["limits"]["rate"]
     assert rate["limit"] == [{"value": 5, "remaining": 4, "unit": "MINUTE"}]
     other = node.client().get("/limits/projects/other").json["limits"]
     assert (other["absolute"]["project_open_boots"], other["rate"][0]["limit"][0]["value"]) == (3, 1)

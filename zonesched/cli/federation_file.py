@@ -21,6 +21,7 @@ Paths are relative to the file. Nothing is read from the zones here.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,6 +30,13 @@ from typing import Any
 
 from zonesched.compute.credentials import Credentials, read_credentials
 from zonesched.errors import ConfigError
+
+MAX_BYTES = 2**20
+MAX_DOTS = 16
+"""Maximum number of dots in one key; the time to read a dotted key grows with their square."""
+
+_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
+_DEEP_KEY = re.compile(rf"(?<![\w-])(?:{_PART}\.[ \t]*+){{{MAX_DOTS + 1}}}")
 
 _ZONE_KEYS = {
     "credentials": str,
@@ -84,9 +92,11 @@ class WantedZone:
 def read_tree(path: Path) -> tuple[WantedZone, ...]:
     """The zones of the file, each after its children. Raises ConfigError that names file and fault."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        content = tomllib.loads(_bounded(path))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, _Fault) as error:
         raise ConfigError(f"{path}: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: a value is nested too deeply") from None
     try:
         _check_keys("the file", content, {"zones": dict})
         zones = {name: _zone(path.parent, name, section) for name, section in content["zones"].items()}
@@ -97,6 +107,19 @@ def read_tree(path: Path) -> tuple[WantedZone, ...]:
 
 class _Fault(Exception):
     """The file is TOML, but describes no tree; the message has the reason."""
+
+
+def _bounded(path: Path) -> str:
+    """Read a text that takes a second at most to parse."""
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise _Fault(f"the file has more than {MAX_BYTES} bytes")
+    text = content.decode("utf-8")
+    if deep := _DEEP_KEY.search(text):
+        line = text.count("\n", 0, deep.start()) + 1
+        raise _Fault(f"line {line}: a key has more than {MAX_DOTS} dots")
+    return text
 
 
 def _check_keys(where: str, section: Any, known: Mapping[str, Any], *required: str) -> None:

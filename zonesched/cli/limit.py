@@ -59,9 +59,9 @@ def show(session: Session, project: str | None, parent: str | None) -> None:
 def set_(session: Session, limits: tuple[str, ...], project: str | None, parent: str | None) -> None:
     """Override quotas of one project or one parent; NAME=default removes an override.
 
-    NAME is project_instances, project_open_boots or project_boots_per_minute; parent_instances, parent_holds,
-    parent_holds_per_minute, parent_idle_percent, parent_tombstones, parent_selects_per_minute,
-    parent_selects_per_hour or parent_entries_per_minute.
+    NAME is project_instances, project_open_boots, project_boots_per_minute or project_dry_runs_per_minute;
+    parent_instances, parent_holds, parent_holds_per_minute, parent_idle_percent, parent_tombstones,
+    parent_selects_per_minute, parent_selects_per_hour or parent_entries_per_minute.
     """
     path = _path(project, parent)
     wanted = {name: _number(name, text) for name, text in read_pairs("limit", limits).items()}

@@ -30,6 +30,13 @@ LIMITS = [
         help="Boots per minute of one project, also the burst size; each process counts for itself.",
     ),
     cfg.IntOpt(
+        "project_dry_runs_per_minute",
+        default=600,
+        min=1,
+        help="Dry runs per minute of one project, also the burst size; each is a select in the whole tree."
+        " Each process counts for itself.",
+    ),
+    cfg.IntOpt(
         "parent_instances",
         default=1_000_000,
         min=0,

@@ -30,6 +30,7 @@ class ProjectLimits(_QuotaOverrides):
     project_instances: Amount | None = None
     project_open_boots: Positive | None = None
     project_boots_per_minute: Positive | None = None
+    project_dry_runs_per_minute: Positive | None = None
 
 
 class ParentLimits(_QuotaOverrides):

@@ -44,7 +44,8 @@ def dry_run(
     """Return how many would fit, where, and what runs out first; with `record`, all inputs of the decision.
 
     Only an admin sees where; others see a number and reasons. Raises the errors of a boot, Forbidden for
-    a record that a caller other than an admin asks for, ZoneBusy, and CallerGone once `is_wanted` is false.
+    a record that a caller other than an admin asks for, OverLimit, ZoneBusy, and CallerGone once `is_wanted`
+    is false.
     """
     is_admin = caller.role is Role.ADMIN
     if record and not is_admin:
@@ -52,6 +53,7 @@ def dry_run(
     select.check_ready(zone)
     spec = boot.spec_of(zone, caller, form)
     with zone.select_slots.of_user(caller.user_id):
+        zone.quotas.admit_dry_run(caller.project_id)
         return _run(zone, spec, form, is_wanted, is_admin=is_admin, record=record)
 
 

@@ -70,6 +70,7 @@ class Quotas:
         self._clock = clock
         self._numbers = CachedCounts(clock)
         self._boots = RateLimiter(clock)
+        self._dry_runs = RateLimiter(clock)
         self._selects = RateLimiter(clock)
         self._hourly_selects = RateLimiter(clock, HOUR_S)
         self._entries = RateLimiter(clock)
@@ -99,6 +100,14 @@ class Quotas:
         if wait_s := self._boots.take(me, limit):
             message = f"The project may boot {limit} times per minute."
             raise OverLimit(message, wait_s, code="project_boots_per_minute")
+
+    def admit_dry_run(self, project_id: str) -> None:
+        """Admit a project's dry run. Raises OverLimit."""
+        self._read_overrides(lambda: self._store.read(quota_overrides.read_all))
+        limit = self._limit(project_id, "project_dry_runs_per_minute")
+        if wait_s := self._dry_runs.take(project_id, limit):
+            message = f"The project may make {limit} dry runs per minute."
+            raise OverLimit(message, wait_s, code="project_dry_runs_per_minute")
 
     def admit_select(self, parent_id: str) -> None:
         """Admit a parent's select. Raises OverLimit."""
@@ -185,11 +194,13 @@ class Quotas:
         self.read_overrides_anew(tx)
         conf, zone, me = self._conf, self._zone_uuid, project_id
         rate = self._limit(me, "project_boots_per_minute")
+        dry_runs = self._limit(me, "project_dry_runs_per_minute")
         instances, open_boots = usage.instances(tx, zone, me), usage.open_boots(tx, zone, me)
         return [
             Limit("project_instances", self._limit(me, "project_instances"), instances),
             Limit("project_open_boots", self._limit(me, "project_open_boots"), open_boots),
             Limit("project_boots_per_minute", rate, self._boots.used(me, rate), "MINUTE"),
+            Limit("project_dry_runs_per_minute", dry_runs, self._dry_runs.used(me, dry_runs), "MINUTE"),
             Limit("max_instances_per_request", conf.max_instances_per_request, is_counted=False),
         ]
 
