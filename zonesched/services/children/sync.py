@@ -4,12 +4,16 @@ A child with unfinished instances is asked after `retry_pause` at first, and les
 build was sent; else every `instance_sync_interval`. The rows keep the time of the last send,
 so any process of the zone may have sent it. A child that has more changes is asked again at once, the others
 are not; one that reports more than its placements can have gets a pause (`feed_allowance`).
+
+Each child has a bulkhead of its own. One that hangs keeps that busy until the call times out; until then no
+step asks it, and the others are asked as if it were not there.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +28,7 @@ from zonesched.model.placement import (
     InstanceStatus,
     PlacementState,
 )
-from zonesched.seams import Done
+from zonesched.seams import Bulkhead, Done, Failed
 from zonesched.services.children.feed_allowance import FeedAllowance
 from zonesched.services.children.returned import ready_ids
 from zonesched.services.life.observing import adopt, observe
@@ -55,45 +59,81 @@ class Sync:
 
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
+        self._lock = threading.Lock()
         self._asked_at = -math.inf
         self._asked: frozenset[str] = frozenset()
-        self._behind: frozenset[str] = frozenset()
+        self._reading: set[str] = set()
+        self._behind: set[str] = set()
         self._allowance = FeedAllowance()
 
     def step(self) -> float:
         """Ask the children that are due; return the pause until the next step."""
-        clock, conf = self._zone.clock, self._zone.conf
-        ready = ready_ids(self._zone.children)
+        zone = self._zone
+        ready = ready_ids(zone.children)
         # A child that has returned is asked at once: its changes may be long awaited.
-        due = (ready - self._asked) | (ready & self._behind)
-        if clock.monotonic() >= self._due_at():
-            due, self._asked_at = ready, clock.monotonic()
+        due = (ready - self._asked) | self._behind_of(ready)
+        if zone.clock.monotonic() >= self._due_at():
+            due, self._asked_at = ready, zone.clock.monotonic()
         self._asked = ready
-        self._behind = self._read(due)
-        if self._behind:
-            return 0.0
-        left_s = self._due_at() - clock.monotonic()
-        return float(max(0.0, min(left_s, conf.boot_poll_interval)))
-
-    def _read(self, child_ids: frozenset[str]) -> frozenset[str]:
-        """Read a page of each of these children that has no pause; return those that have more."""
-        zone, now = self._zone, self._zone.clock.monotonic()
-        names = {known.child.id: known.child.name for known in zone.children.snapshot()}
-        self._allowance.keep(names)
-        asked = ask(zone, [id_ for id_ in child_ids if self._allowance.may_ask(id_, now)])
-        paused = set()
-        for child_id, lines in asked.lines.items():
-            count = partial(_count_placements, zone.store, child_id)
-            pause_s = self._allowance.spend(child_id, lines, count, zone.clock.monotonic())
-            if pause_s:
-                paused.add(child_id)
-                log.warning(
-                    "child zone %s reports more changes than its placements can have;"
-                    " it is not asked for changes for %d seconds",
-                    names.get(child_id, child_id),
-                    pause_s,
+        # Apart from the bulkheads of the calls themselves, which these threads wait for.
+        reads = [(Bulkhead(f"{id_}-sync", 1), partial(self._read, id_)) for id_ in self._may_ask(due)]
+        for outcome in zone.executor.gather(reads, zone.conf.retry_pause):
+            if isinstance(outcome, Failed):
+                log.error(
+                    "a child's changes could not be taken and are asked for again", exc_info=outcome.error
                 )
-        return asked.behind - paused
+        if self._behind_of(ready):
+            return 0.0
+        left_s = self._due_at() - zone.clock.monotonic()
+        return float(max(0.0, min(left_s, zone.conf.boot_poll_interval)))
+
+    def _behind_of(self, ready: frozenset[str]) -> frozenset[str]:
+        with self._lock:
+            return ready & self._behind
+
+    def _may_ask(self, due: frozenset[str]) -> Sequence[str]:
+        """Return those of these children that have no pause and no read under way."""
+        now = self._zone.clock.monotonic()
+        with self._lock:
+            self._allowance.keep(self._names())
+            self._behind -= due
+            return sorted(id_ for id_ in due - self._reading if self._allowance.may_ask(id_, now))
+
+    def _names(self) -> Mapping[str, str]:
+        return {known.child.id: known.child.name for known in self._zone.children.snapshot()}
+
+    def _read(self, child_id: str) -> None:
+        """Read a page of a child, in a thread of its own; note whether it has more."""
+        with self._lock:
+            if child_id in self._reading:
+                return
+            self._reading.add(child_id)
+        try:
+            asked = ask(self._zone, [child_id])
+            is_paused = child_id in asked.lines and self._is_too_much(child_id, asked.lines[child_id])
+        finally:
+            with self._lock:
+                self._reading.discard(child_id)
+        if child_id in asked.behind and not is_paused:
+            with self._lock:
+                self._behind.add(child_id)
+            # The step that began the read may be over.
+            self._zone.wake.sync()
+
+    def _is_too_much(self, child_id: str, lines: int) -> bool:
+        """Count the lines of a page; return true if the child gets a pause."""
+        zone = self._zone
+        count = partial(_count_placements, zone.store, child_id)
+        with self._lock:
+            pause_s = self._allowance.spend(child_id, lines, count, zone.clock.monotonic())
+        if pause_s:
+            log.warning(
+                "child zone %s reports more changes than its placements can have;"
+                " it is not asked for changes for %d seconds",
+                self._names().get(child_id, child_id),
+                pause_s,
+            )
+        return pause_s > 0
 
     def _due_at(self) -> float:
         zone = self._zone
