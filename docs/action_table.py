@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from zonesched.model.desired_state import LEGAL_IN, POWER_AFTER, Action, Status
+from zonesched.model.desired_state import LEGAL_IN, Action, Status, power_after
 
 PAGE = Path(__file__).with_name("actions.md")
 MARKED = re.compile(r"(<!-- actions -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -25,8 +25,9 @@ def table() -> str:
 
 
 def _row(action: Action, statuses: list[Status]) -> list[str]:
-    power = POWER_AFTER[action].value
-    return [f"`{action.value}`", *(power if status in LEGAL_IN[action] else "-" for status in statuses)]
+    legal = LEGAL_IN[action]
+    powers = [power_after(action, status).value if status in legal else "-" for status in statuses]
+    return [f"`{action.value}`", *powers]
 
 
 if __name__ == "__main__":

@@ -177,6 +177,11 @@ def _marked_up(name: str):
 
 
 def _asked(cls: type[BaseHostFilter]) -> str:
+    rebuild = "; on a rebuild, about the server's own host alone" if cls.RUN_ON_REBUILD else ""
+    return _asked_at_boot(cls) + rebuild
+
+
+def _asked_at_boot(cls: type[BaseHostFilter]) -> str:
     if cls.shared_facts_only:
         return "once for all hosts with the same availability zone, capabilities, traits and aggregates"
     if cls.run_filter_once_per_request or cls.implied_by_free_slots:

@@ -14,12 +14,14 @@ class PlayedAgent:
     """The agent of one zone's hosts. `refuses`: by power, the reason for which it does not do it.
 
     `reboots`: how often it has rebooted each server; `done`: the counts of reboots done or passed over.
+    `rebuilds`: the names of the images from which it has rebuilt each server, in order.
     """
 
     node: Node
     refuses: dict[str, str] = field(default_factory=dict)
     reboots: dict[str, int] = field(default_factory=dict)
     done: dict[str, int] = field(default_factory=dict)
+    rebuilds: dict[str, list[str]] = field(default_factory=dict)
     power: dict[str, str] = field(default_factory=dict)
     sent: list[dict[str, Any]] = field(default_factory=list)
 
@@ -47,10 +49,16 @@ class PlayedAgent:
         if desired["reboots"] > self.done.get(uuid, 0) and wanted == "running":
             self.reboots[uuid] = self.reboots.get(uuid, 0) + 1
         self.done[uuid], self.power[uuid] = desired["reboots"], wanted
-        return a_report(line, desired["generation"], wanted, reason)
+        rebuilds = self.rebuilds.setdefault(uuid, [])
+        if desired["rebuilds"] > len(rebuilds) and not reason:
+            reason = self.refuses.get("rebuild", "")
+            rebuilds += [] if reason else [line["image"]["name"]]
+        return a_report(line, desired["generation"], wanted, reason, len(rebuilds))
 
 
-def a_report(line: dict[str, Any], generation: int, power: str, reason: str = "") -> dict[str, Any]:
+def a_report(
+    line: dict[str, Any], generation: int, power: str, reason: str = "", rebuilds: int = 0
+) -> dict[str, Any]:
     """A report on an instance that is there."""
     return {
         "uuid": line["uuid"],
@@ -59,6 +67,7 @@ def a_report(line: dict[str, Any], generation: int, power: str, reason: str = ""
         "generation": generation,
         "power": power,
         "reason": reason,
+        "rebuilds": rebuilds,
     }
 
 

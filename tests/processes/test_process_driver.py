@@ -308,8 +308,12 @@ def desired(generation: int, power: Power, reboots: int = 0, kind: RebootType = 
     return Desired(generation, power, reboots, kind)
 
 
-def reached(generation: int, power: Power, reason: str = "") -> Changed:
-    return Changed(A, Observed(generation, power, reason))
+def rebuilt(generation: int, power: Power = Power.RUNNING, rebuilds: int = 1) -> Desired:
+    return Desired(generation, power, rebuilds=rebuilds, image={"name": "newer"})
+
+
+def reached(generation: int, power: Power, reason: str = "", rebuilds: int = 0) -> Changed:
+    return Changed(A, Observed(generation, power, reason, rebuilds))
 
 
 def states(process: Process) -> set[str]:
@@ -454,6 +458,63 @@ class TestPower:
         bench.until(second, Built(A, Observed(4, power)))
         second.apply(A, desired(4, power, 2))
         assert second.poll() == []
+
+    def test_a_rebuild_starts_it_anew_in_an_empty_folder_with_its_image(
+        self, bench: Bench, driver: ProcessDriver
+    ) -> None:
+        before = bench.process(A)
+        (bench.at(A).path / "disk/data").write_text("of the old image")
+
+        driver.apply(A, rebuilt(1))
+        bench.until(driver, reached(1, Power.RUNNING, rebuilds=1))
+
+        process = bench.process(A)
+        bench.wait(lambda: (bench.at(A).path / "disk/starts").exists())
+        assert [path.name for path in (bench.at(A).path / "disk").iterdir()] == ["starts"]
+        assert self.starts(bench) == 1
+        assert not process_table.members(before)
+        environment = Path(f"/proc/{process.pid}/environ").read_text().split("\0")
+        assert "ZONESCHED_IMAGE=newer" in environment
+        driver.apply(A, rebuilt(2, Power.STOPPED))
+        bench.until(driver, reached(2, Power.STOPPED, rebuilds=1))
+        assert self.starts(bench) == 1
+
+    def test_a_stopped_instance_is_emptied_and_not_started(self, bench: Bench, driver: ProcessDriver) -> None:
+        driver.apply(A, desired(1, Power.STOPPED))
+        bench.until(driver, reached(1, Power.STOPPED))
+
+        driver.apply(A, rebuilt(2, Power.STOPPED))
+        bench.until(driver, reached(2, Power.STOPPED, rebuilds=1))
+
+        assert list((bench.at(A).path / "disk").iterdir()) == []
+        assert bench.running() == []
+
+    def test_an_agent_that_dies_at_any_step_of_a_rebuild_rebuilds_once(self, bench: Bench) -> None:
+        for steps in range(12):
+            key = Key(f"b-{steps}", 1)
+            driver = bench.driver(*shell(COUNTS_ITS_STARTS))
+            driver.found()
+            run(bench, driver, wanted(key))
+            (bench.at(key).path / "disk/data").write_text("of the old image")
+            driver.apply(key, rebuilt(1))
+            for _ in range(steps):
+                driver.poll()
+                time.sleep(0.002)  # Real processes end and start meanwhile, a step further each time.
+
+            second = bench.driver()
+            second.found()
+            bench.told = []
+            bench.wait(lambda d=second: bench.told.extend(d.poll()) or bench.told)
+            second.apply(key, rebuilt(1))
+            bench.wait(lambda d=second, k=key: d.poll() or InstanceFolder(d._root, k).reached().generation)
+
+            starts = bench.at(key).path / "disk/starts"
+            bench.wait(lambda s=starts: s.exists() and s.read_text().count("start") == 1)
+            assert [path.name for path in starts.parent.iterdir()] == ["starts"]
+            assert InstanceFolder(second._root, key).reached().rebuilds == 1
+            assert process_table.is_alive(bench.process(key))
+            second.destroy(key)
+            bench.wait(lambda d=second: d.poll())
 
     def test_an_agent_that_dies_at_any_step_of_a_reboot_reboots_once(self, bench: Bench) -> None:
         for steps in range(12):

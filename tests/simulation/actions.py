@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 Key = tuple[str, int]
 Rows = Sequence[sqlite3.Row]
-Seen = tuple[int, str]
-"""Generation and power."""
+Seen = tuple[int, str, int]
+"""Generation, power and number of rebuilds."""
 
-NEW: Seen = (0, "running")
+NEW: Seen = (0, "running", 0)
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,8 @@ def _states(life: Life, waiting: Collection[str]) -> Iterator[str]:
             yield f"P9 {life.zone}: {uuid} is at {row['observed_generation']} of {row['generation']}"
         elif not row["observed_reason"] and row["observed_power"] != row["power"]:
             yield f"P9 {life.zone}: {uuid} is {row['observed_power']}, not {row['power']}"
+        elif (row["observed_rebuilds"], row["image"]) != (row["rebuilds"], row["desired_image"]):
+            yield f"P9 {life.zone}: {uuid} was rebuilt {row['observed_rebuilds']} of {row['rebuilds']} times"
 
 
 def _edges(life: Life, lives: Mapping[str, Life], waiting: Collection[str]) -> Iterator[str]:
@@ -81,12 +83,16 @@ def _edges(life: Life, lives: Mapping[str, Life], waiting: Collection[str]) -> I
                 yield f"P9 {life.zone}: {uuid} is {here}, in {child} {there}"
 
 
-def _all_of(row: sqlite3.Row | None) -> tuple[int, str, int, int, str]:
+def _all_of(row: sqlite3.Row | None) -> tuple[int, str, int, int, str, Seen]:
     if row is None:
-        return 0, "running", 0, *NEW
-    names = ("generation", "power", "reboots", "observed_generation", "observed_power")
-    generation, power, reboots, seen, seen_power = (row[name] for name in names)
-    return generation, power, reboots, seen, seen_power
+        return 0, "running", 0, 0, "", NEW
+    names = ("generation", "power", "reboots", "rebuilds", "image")
+    generation, power, reboots, rebuilds, image = (row[name] for name in names)
+    return generation, power, reboots, rebuilds, image, _observed(row)
+
+
+def _observed(row: sqlite3.Row) -> Seen:
+    return row["observed_generation"], row["observed_power"], row["observed_rebuilds"]
 
 
 def _agent(life: Life) -> Iterator[str]:
@@ -95,7 +101,7 @@ def _agent(life: Life) -> Iterator[str]:
         return
     for uuid, number in life.hosted:
         row = life.states.get(uuid)
-        known = NEW if row is None else (row["observed_generation"], row["observed_power"])
+        known = NEW if row is None else _observed(row)
         seen = life.seen.get((uuid, number), NEW)
         if life.statuses.get(uuid) == "ACTIVE" and known != seen:
             yield f"P9 {life.zone}: {uuid} is {known}, its agent says {seen}"

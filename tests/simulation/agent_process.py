@@ -71,11 +71,15 @@ class AgentProcess(Process):
         local = self.agent.state.instances
         return {key for key in local if local[key].phase is Phase.BUILT}
 
-    def seen(self) -> dict[tuple[str, int], tuple[int, str]]:
-        """Generation and power of each built instance, by uuid and attempt."""
+    def seen(self) -> dict[tuple[str, int], tuple[int, str, int]]:
+        """Generation, power and rebuilds of each built instance, by uuid and attempt."""
         local = self.agent.state.instances
         return {
-            (key.uuid, key.attempt): (one.observed.generation, one.observed.power.value)
+            (key.uuid, key.attempt): (
+                one.observed.generation,
+                one.observed.power.value,
+                one.observed.rebuilds,
+            )
             for key, one in local.items()
             if one.phase is Phase.BUILT
         }

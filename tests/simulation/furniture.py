@@ -14,15 +14,18 @@ from tests.builders.clock import FakeClock
 from tests.builders.inline_executor import InlineExecutor
 from zonesched import conf as options
 from zonesched.model.caller import Role
-from zonesched.model.catalog import CatalogFlavor
-from zonesched.model.request_spec import Flavor, GroupPolicy
+from zonesched.model.catalog import CatalogFlavor, CatalogImage
+from zonesched.model.request_spec import Flavor, GroupPolicy, Image
 from zonesched.model.views import ServerGroupForm
 from zonesched.seams import Clock
-from zonesched.services.catalog import flavors, server_groups, users
+from zonesched.services.catalog import flavors, images, server_groups, users
 from zonesched.services.zone import Zone
 
 FLAVORS = {"small": (1, 512), "big": (2, 1024)}
 """vCPUs and MB of RAM, by name."""
+
+IMAGES = {"newer": {}, "picky": {"hw_architecture": "aarch64"}}
+"""Properties by name; no host takes the second one."""
 
 USERS = {"admin": Role.ADMIN, "compute": Role.COMPUTE, "parent": Role.PARENT, "stranger": Role.PARENT}
 """The stranger is another parent, which never booted anything."""
@@ -72,6 +75,8 @@ def _template() -> tuple[Path, dict[str, str]]:
     }
     for name, (vcpus, ram_mb) in FLAVORS.items():
         flavors.create(zone.store, CatalogFlavor(Flavor(name, name, vcpus, ram_mb, 0)))
+    for name, properties in IMAGES.items():
+        images.create(zone.store, CatalogImage(Image(name, name, properties)))
     admin = users.authenticate(zone, "admin", secrets["admin"])
     for name, (policy, most) in GROUPS.items():
         server_groups.create(zone.store, zone.clock, zone.conf, admin, ServerGroupForm(name, policy, most))

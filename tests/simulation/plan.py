@@ -52,7 +52,10 @@ ACTIONS = (
     "resume",
     "SOFT",
     "HARD",
+    "rebuild newer",
+    "rebuild picky",
 )
+"""Keys of bodies, types of reboots, and rebuilds with the image's name."""
 
 
 @dataclass(frozen=True)

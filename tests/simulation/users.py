@@ -39,6 +39,14 @@ class Refused(Exception):
     """The zone has answered, and what it says is no passing trouble."""
 
 
+def _body_of(action: str) -> dict[str, Any]:
+    """Make the body of one of `plan.ACTIONS`."""
+    key, _, image = action.partition(" ")
+    if image:
+        return {key: {"imageRef": image}}
+    return {"reboot": {"type": key}} if key in ("SOFT", "HARD") else {key: None}
+
+
 class Illegal(Exception):
     """The instance's status does not take the action."""
 
@@ -175,8 +183,7 @@ class Users:
         started_at = self._stage.baton.now
         for action in promise.boot.actions:
             self._stage.baton.pause(max(0.0, started_at + action.after_s - self._stage.baton.now))
-            is_reboot = action.body in ("SOFT", "HARD")
-            body = {"reboot": {"type": action.body}} if is_reboot else {action.body: None}
+            body = _body_of(action.body)
             if action.on_all:
                 self._act(promise, f"/reservations/{promise.reservation_id}/action", body)
                 continue

@@ -83,7 +83,7 @@ def code(reply: Answer) -> tuple[int, str]:
 def test_a_stop_is_accepted_desired_and_reached(tree: Tree, node: Node, agent: PlayedAgent) -> None:
     (uuid,) = booted(tree, agent)
     assert (agent.work()[0]["desired"], states(node, uuid)) == (
-        {"generation": 0, "power": "running", "reboots": 0, "reboot_type": "SOFT"},
+        {"generation": 0, "power": "running", "reboots": 0, "reboot_type": "SOFT", "rebuilds": 0},
         ("ACTIVE", "active", None, 1),
     )
 
@@ -94,7 +94,8 @@ def test_a_stop_is_accepted_desired_and_reached(tree: Tree, node: Node, agent: P
 
     assert (reply.status, reply.body) == (202, b"")
     assert accepted == ("ACTIVE", "active", "powering-off", 1)
-    assert line["desired"] == {"generation": 1, "power": "stopped", "reboots": 0, "reboot_type": "SOFT"}
+    stopped = {"generation": 1, "power": "stopped", "reboots": 0, "reboot_type": "SOFT", "rebuilds": 0}
+    assert line["desired"] == stopped
     assert states(node, uuid) == ("SHUTOFF", "stopped", None, 4)
     assert results(node, uuid) == [("create", "done", ""), ("stop", "done", "")]
 

@@ -402,7 +402,8 @@ def test_only_a_later_state_is_stored_and_a_repeat_has_the_same_answer(tmp_path:
     again = leaf.tell(leaf.line(2, "stopped"))
     earlier = leaf.tell(leaf.line(1, "paused"))
 
-    stored = {"uuid": leaf.uuid, "attempt": 1, "state": "stored", "generation": 2, "reboots": 0}
+    numbers = {"generation": 2, "reboots": 0, "rebuilds": 0}
+    stored = {"uuid": leaf.uuid, "attempt": 1, "state": "stored", **numbers}
     assert (first.status, first.json) == (200, {"servers": [stored]})
     assert again.json == earlier.json == first.json
     assert leaf.desired() == (2, "stopped")
@@ -440,6 +441,9 @@ def test_another_parents_server_is_gone(tmp_path: Path) -> None:
         ({"power": "off"}, "servers.0.power"),
         ({"reboots": 1.5}, "servers.0.reboots"),
         ({"reboot_type": "soft"}, "servers.0.reboot_type"),
+        ({"rebuilds": -1}, "servers.0.rebuilds"),
+        ({"rebuilds": 1, "image": 8}, "servers.0.image"),
+        ({"rebuilds": 1, "image": 0}, "servers"),
         ({"host": "h1"}, "servers.0.host"),
     ],
 )

@@ -19,9 +19,12 @@ from zonesched.model.desired_state import (
     judge,
     shown_status,
     task_state,
+    told,
 )
+from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.observed_state import Observed, Power
 from zonesched.model.placement import InstanceStatus
+from zonesched.model.request_spec import Image
 
 ACTIVE = InstanceStatus.ACTIVE
 RUNNING, STOPPED, PAUSED, SUSPENDED = Power
@@ -29,6 +32,13 @@ RUNNING, STOPPED, PAUSED, SUSPENDED = Power
 
 def at_rest(power: Power, reason: str = "") -> InstanceState:
     return InstanceState(Desired(3, power, 2), Observed(3, power, reason), rebooted_by=1)
+
+
+IMAGE = Image("i-2", "newer", {"hw_architecture": "x86_64"})
+
+
+def rebuilding(power: Power = Power.RUNNING) -> InstanceState:
+    return at_rest(power).wanting(Desired(4, power, 2, rebuilds=1, image=IMAGE))
 
 
 def rebooting(kind: RebootType) -> InstanceState:
@@ -43,21 +53,23 @@ STATE_IN: dict[Status, tuple[InstanceStatus, InstanceState]] = {
     Status.SUSPENDED: (ACTIVE, at_rest(SUSPENDED)),
     Status.REBOOT: (ACTIVE, rebooting(RebootType.SOFT)),
     Status.HARD_REBOOT: (ACTIVE, rebooting(RebootType.HARD)),
+    Status.REBUILD: (ACTIVE, rebuilding()),
     Status.ERROR: (InstanceStatus.ERROR, NEW),
     Status.DELETED: (InstanceStatus.DELETED, NEW),
     Status.UNKNOWN: (InstanceStatus.UNKNOWN, NEW),
 }
 
 TABLE = """
-             BUILD  ACTIVE    SHUTOFF  PAUSED   SUSPENDED REBOOT    HARD_REBOOT ERROR DELETED UNKNOWN
-os-start     -      -         running  -        -         -         -           -     -       -
-os-stop      -      stopped   -        -        -         stopped   stopped     -     -       -
-pause        -      paused    -        -        -         paused    paused      -     -       -
-unpause      -      -         -        running  -         -         -           -     -       -
-suspend      -      suspended -        -        -         suspended suspended   -     -       -
-resume       -      -         -        -        running   -         -           -     -       -
-reboot_SOFT  -      running   -        -        -         -         -           -     -       -
-reboot_HARD  -      running   running  running  running   running   running     -     -       -
+             BUILD  ACTIVE    SHUTOFF  PAUSED   SUSPENDED REBOOT    HARD_REBOOT REBUILD ERROR DELETED UNKNOWN
+os-start     -      -         running  -        -         -         -           -       -     -       -
+os-stop      -      stopped   -        -        -         stopped   stopped     -       -     -       -
+pause        -      paused    -        -        -         paused    paused      -       -     -       -
+unpause      -      -         -        running  -         -         -           -       -     -       -
+suspend      -      suspended -        -        -         suspended suspended   -       -     -       -
+resume       -      -         -        -        running   -         -           -       -     -       -
+reboot_SOFT  -      running   -        -        -         -         -           -       -     -       -
+reboot_HARD  -      running   running  running  running   running   running     -       -     -       -
+rebuild      -      running   stopped  -        -         -         -           -       -     -       -
 """
 
 
@@ -85,6 +97,50 @@ def test_each_action_in_each_status(action: Action, status: Status, power: str) 
         assert isinstance(found, Desired)
         assert (found.generation, found.power) == (state.desired.generation + 1, Power(power))
         assert found.reboots == state.desired.reboots + is_reboot
+
+
+def test_a_rebuild_waits_for_no_other_action() -> None:
+    stopping = NEW.wanting(Desired(1, STOPPED))
+
+    assert judge(Action.REBUILD, ACTIVE, stopping, IMAGE) is Illegal.ACTION_UNDER_WAY
+
+
+@pytest.mark.parametrize("power", [RUNNING, STOPPED])
+def test_a_rebuild_has_a_status_until_it_is_done_or_refused(power: Power) -> None:
+    state = rebuilding(power)
+    done = state.observing(Observed(4, power, "", 1))
+    refused = state.observing(state.refused("image_unfit"))
+    after = at_rest(power)
+
+    assert (shown_status(ACTIVE, state), task_state(ACTIVE, state)) == (Status.REBUILD, "rebuilding")
+    assert shown_status(ACTIVE, done) is shown_status(ACTIVE, refused) is shown_status(ACTIVE, after)
+    assert (state.image, done.image, refused.image) == (AS_BOOTED, IMAGE, AS_BOOTED)
+
+
+def test_a_rebuild_that_was_refused_is_not_done_by_the_next_action() -> None:
+    refused = rebuilding().observing(Observed(4, RUNNING, "rebuild_unsupported"))
+
+    stop = judge(Action.STOP, ACTIVE, refused)
+    again = judge(Action.REBUILD, ACTIVE, refused, IMAGE)
+
+    assert stop == Desired(5, STOPPED, 2)
+    assert again == Desired(5, RUNNING, 2, rebuilds=1, image=IMAGE)
+
+
+def test_a_rebuild_whose_instance_does_not_start_has_happened() -> None:
+    ended = rebuilding().observing(Observed(4, STOPPED, "process_failed", 1))
+
+    assert (ended.image, shown_status(ACTIVE, ended)) == (IMAGE, Status.SHUTOFF)
+    assert judge(Action.START, ACTIVE, ended) == Desired(5, RUNNING, 2, rebuilds=1, image=IMAGE)
+
+
+def test_a_child_keeps_its_image_unless_it_is_told_of_a_new_rebuild() -> None:
+    here = Desired(4, RUNNING, rebuilds=1, image=IMAGE)
+    other = Image("i-3", "newest")
+
+    assert told(here, Desired(5, STOPPED, rebuilds=1)) == Desired(5, STOPPED, rebuilds=1, image=IMAGE)
+    assert told(here, Desired(5, STOPPED, rebuilds=2)) == Desired(5, STOPPED, rebuilds=1, image=IMAGE)
+    assert told(here, Desired(5, rebuilds=2, image=other)) == Desired(5, rebuilds=2, image=other)
 
 
 def test_the_table_has_every_action_and_status() -> None:

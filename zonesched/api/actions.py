@@ -7,17 +7,23 @@ from typing import Any
 from zonesched.api.answer import Answer, accepted, ok
 from zonesched.api.call import Call
 from zonesched.api.links import zoneless_time
+from zonesched.api.server_json import server_json
 from zonesched.model.desired_call import DesiredAnswer
 from zonesched.model.desired_state import MESSAGES, Result
-from zonesched.model.instance_action import ActionView
-from zonesched.services.owners import action_history, actions
+from zonesched.model.instance_action import ActionView, RebuildServer
+from zonesched.services.owners import action_history, actions, servers
 from zonesched.services.parent import desired
 
 
 def act(call: Call) -> Answer:
     """Take an action on an instance, wherever in the tree it is; answers before it is done."""
-    actions.act(call.zone, call.caller, call.args["id"], call.body.to_action())
-    return accepted(None)
+    uuid, asked = call.args["id"], call.body.to_action()
+    actions.act(call.zone, call.caller, uuid, asked)
+    if not isinstance(asked, RebuildServer):
+        return accepted(None)
+    view = servers.show(call.zone, call.caller, uuid)
+    body = {"server": server_json(view, call.links, call.version)}
+    return accepted(body, Location=call.links.of("servers", uuid)[0]["href"])
 
 
 def act_on_boot(call: Call) -> Answer:
@@ -40,6 +46,7 @@ def _desired_answer_json(one: DesiredAnswer) -> dict[str, Any]:
         "state": one.taken.value,
         "generation": one.generation,
         "reboots": one.reboots,
+        "rebuilds": one.rebuilds,
     }
 
 

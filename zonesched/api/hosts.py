@@ -91,4 +91,5 @@ def _desired_json(desired: Desired) -> dict[str, Any]:
         "power": desired.power.value,
         "reboots": desired.reboots,
         "reboot_type": desired.reboot_type.value,
+        "rebuilds": desired.rebuilds,
     }

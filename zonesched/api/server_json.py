@@ -77,8 +77,14 @@ def observed_json(change: InstanceChange) -> dict[str, Any]:
     observed = change.observed
     if observed is None:
         return {}
-    power, reason = observed.power.value, observed.reason
-    return {"observed": {"generation": observed.generation, "power": power, "reason": reason}}
+    return {
+        "observed": {
+            "generation": observed.generation,
+            "power": observed.power.value,
+            "reason": observed.reason,
+            "rebuilds": observed.rebuilds,
+        }
+    }
 
 
 def server_json(view: ServerView, links: Links, version: Microversion) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class AgentClient:
                     flavor=item["flavor"],
                     image=item["image"],
                     is_active=item.get("status") == "ACTIVE",
-                    desired=_desired(item["desired"]),
+                    desired=_desired(item["desired"], item["image"]),
                     trace=Trace(str(item.get("request_id", "")), str(item.get("reservation_id", ""))),
                 )
                 for item in answer["instances"]
@@ -113,16 +113,23 @@ def _line(report: Report) -> Mapping[str, Any]:
         "reason": report.reason,
     }
     if report.state is ReportState.ACTIVE:
-        line |= {"generation": report.observed.generation, "power": report.observed.power.value}
+        observed = report.observed
+        line |= {
+            "generation": observed.generation,
+            "power": observed.power.value,
+            "rebuilds": observed.rebuilds,
+        }
     return line
 
 
-def _desired(item: Mapping[str, Any]) -> Desired:
+def _desired(item: Mapping[str, Any], image: Mapping[str, Any]) -> Desired:
     return Desired(
         generation=int(item["generation"]),
         power=Power(item["power"]),
         reboots=int(item["reboots"]),
         reboot_type=RebootType(item["reboot_type"]),
+        rebuilds=int(item["rebuilds"]),
+        image=image,
     )
 
 

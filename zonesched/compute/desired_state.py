@@ -7,7 +7,9 @@ was away acts on the last of several.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 
 class Power(enum.Enum):
@@ -28,12 +30,18 @@ class RebootType(enum.Enum):
 
 @dataclass(frozen=True)
 class Desired:
-    """State that the zone wants; `reboots` counts the reboots of the instance since it was created."""
+    """State that the zone wants.
+
+    `reboots` and `rebuilds` count those of the instance since it was created; `image` is the one to rebuild
+    it from.
+    """
 
     generation: int = 0
     power: Power = Power.RUNNING
     reboots: int = 0
     reboot_type: RebootType = RebootType.SOFT
+    rebuilds: int = 0
+    image: Mapping[str, Any] = field(default_factory=dict)
 
 
 FIRST_DESIRED = Desired()
@@ -45,12 +53,13 @@ class Observed:
     """State of a built instance.
 
     `generation`: newest desired state that the driver has acted on. `reason`: a stable code where that state
-    was not reached, or where the instance ended by itself, else "".
+    was not reached, or where the instance ended by itself, else "". `rebuilds`: how many are done.
     """
 
     generation: int = 0
     power: Power = Power.RUNNING
     reason: str = ""
+    rebuilds: int = 0
 
 
 FIRST_OBSERVED = Observed()

@@ -6,6 +6,7 @@ import hashlib
 import heapq
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from zonesched.compute.desired_state import FIRST_OBSERVED, Desired, Observed
 from zonesched.compute.driver import DriverSettings
@@ -28,7 +29,7 @@ class FakeDriver:
         self._settings = settings
         self._clock = clock
         self._due: list[tuple[float, Key, int]] = []
-        self._building: set[Key] = set()
+        self._building: dict[Key, int] = {}
         self._built: dict[Key, Observed] = {}
         self._applying: dict[Key, Desired] = {}
         self._happened: list[DriverEvent] = []
@@ -41,11 +42,13 @@ class FakeDriver:
         if key in self._built or key in self._building:
             return
         if wanted.is_active:
-            observed = Observed(wanted.desired.generation, wanted.desired.power)
+            desired = wanted.desired
+            observed = Observed(desired.generation, desired.power, rebuilds=desired.rebuilds)
             self._built[key] = observed
             self._happened.append(Built(key, observed))
             return
-        self._building.add(key)
+        # The rebuilds of an earlier attempt are done: it is built from the present image.
+        self._building[key] = wanted.desired.rebuilds
         self._begin(key, 0, self._settings.build_seconds)
 
     def apply(self, key: Key, desired: Desired) -> None:
@@ -55,7 +58,7 @@ class FakeDriver:
         self._begin(key, desired.generation, self._settings.action_seconds)
 
     def destroy(self, key: Key) -> None:
-        self._building.discard(key)
+        self._building.pop(key, None)
         self._built.pop(key, None)
         self._applying.pop(key, None)
         self._happened.append(Destroyed(key))
@@ -65,8 +68,7 @@ class FakeDriver:
         while self._due and self._due[0][0] <= now:
             _, key, generation = heapq.heappop(self._due)
             if generation == 0 and key in self._building:
-                self._building.discard(key)
-                self._happened.append(self._build(key))
+                self._happened.append(self._build(key, self._building.pop(key)))
             elif key in self._applying and self._applying[key].generation == generation:
                 self._happened.append(self._reach(key, self._applying.pop(key)))
         happened, self._happened = self._happened, []
@@ -86,16 +88,17 @@ class FakeDriver:
         applying = self._applying.get(key)
         return self._built[key].generation if applying is None else applying.generation
 
-    def _build(self, key: Key) -> DriverEvent:
+    def _build(self, key: Key, rebuilds: int) -> DriverEvent:
         if _chance(self._settings.seed, key) < self._settings.failure_rate:
             return Failed(key, BUILD_FAILED)
-        self._built[key] = FIRST_OBSERVED
-        return Built(key)
+        self._built[key] = replace(FIRST_OBSERVED, rebuilds=rebuilds)
+        return Built(key, self._built[key])
 
     def _reach(self, key: Key, desired: Desired) -> DriverEvent:
-        observed = Observed(desired.generation, desired.power)
-        if _chance(self._settings.seed, key, str(desired.generation)) < self._settings.action_failure_rate:
-            observed = Observed(desired.generation, self._built[key].power, ACTION_FAILED)
+        before, generation = self._built[key], desired.generation
+        observed = Observed(generation, desired.power, "", max(before.rebuilds, desired.rebuilds))
+        if _chance(self._settings.seed, key, str(generation)) < self._settings.action_failure_rate:
+            observed = replace(before, generation=generation, reason=ACTION_FAILED)
         self._built[key] = observed
         return Changed(key, observed)
 

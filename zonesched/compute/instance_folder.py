@@ -28,6 +28,8 @@ from zonesched.compute.machine import Key
 from zonesched.compute.process_table import Process
 
 UNFINISHED = "unfinished."
+IMAGE_VARIABLE = "ZONESCHED_IMAGE"
+"""Environment variable with the name of the image."""
 
 
 class Status(enum.Enum):
@@ -42,11 +44,12 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True)
 class Reached:
-    """State of a built instance: generation acted on, power state, and reboots done."""
+    """State of a built instance: generation acted on, power state, reboots and rebuilds done."""
 
     generation: int = 0
     power: Power = Power.RUNNING
     reboots: int = 0
+    rebuilds: int = 0
 
 
 class InstanceFolder:
@@ -89,23 +92,37 @@ class InstanceFolder:
         """Return its last state; before it was built, the one to start with."""
         if self.was_built():
             found = self._read("reached.json")
-            return Reached(found["generation"], Power(found["power"]), found["reboots"])
-        # The reboots of an earlier attempt are done: a new process has nothing to repeat.
-        return Reached(reboots=self._read("wanted.json").get("reboots", 0))
+            return Reached(found["generation"], Power(found["power"]), found["reboots"], found["rebuilds"])
+        # Those of an earlier attempt are done: a new process has nothing to repeat.
+        wanted = self._read("wanted.json")
+        return Reached(reboots=wanted.get("reboots", 0), rebuilds=wanted.get("rebuilds", 0))
 
     def note_reached(self, reached: Reached) -> None:
         """Write its state; it is on disk when this returns, so that no later agent repeats a reboot."""
-        path = self.path / "reached.json"
-        with open(f"{path}.new", "w", encoding="utf-8") as file:
-            line = {
-                "generation": reached.generation,
-                "power": reached.power.value,
-                "reboots": reached.reboots,
-            }
-            json.dump(line, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(f"{path}.new", path)
+        line = {
+            "generation": reached.generation,
+            "power": reached.power.value,
+            "reboots": reached.reboots,
+            "rebuilds": reached.rebuilds,
+        }
+        self._write("reached.json", line)
+
+    def empty(self, image_name: str) -> bool:
+        """Remove what an ended instance has written, and name the image that it is started with next.
+
+        Return false while anything of it runs. May be repeated at any time.
+        """
+        with self._locked() as is_free:
+            process = self.process()
+            if not is_free or (process is not None and process_table.members(process)):
+                return False
+            shutil.rmtree(self.path / "disk", ignore_errors=True)
+            (self.path / "disk").mkdir(exist_ok=True, mode=0o700)
+            (self.path / "output.log").unlink(missing_ok=True)
+            wanted = self._read("wanted.json")
+            environment = {**wanted["environment"], IMAGE_VARIABLE: image_name}
+            self._write("wanted.json", {**wanted, "environment": environment})
+        return True
 
     def make_startable(self) -> None:
         """Forget the ended process, so that a launcher may start the command again."""
@@ -130,6 +147,15 @@ class InstanceFolder:
             self.path.rename(self._unfinished)
         shutil.rmtree(self._unfinished, ignore_errors=True)
         return True
+
+    def _write(self, name: str, content: Mapping[str, Any]) -> None:
+        """Write one of its files atomically; it is on disk when this returns."""
+        path = self.path / name
+        with open(f"{path}.new", "w", encoding="utf-8") as file:
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(f"{path}.new", path)
 
     def _read(self, name: str) -> dict[str, Any]:
         """Read one of its files; empty where there is none."""

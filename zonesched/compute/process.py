@@ -18,7 +18,7 @@ from typing import Any
 from zonesched.compute import instance_folder, launcher
 from zonesched.compute.desired_state import Desired
 from zonesched.compute.driver import DriverSettings
-from zonesched.compute.instance_folder import InstanceFolder, Status
+from zonesched.compute.instance_folder import IMAGE_VARIABLE, InstanceFolder, Status
 from zonesched.compute.machine import DriverEvent, Failed, Key, Wanted
 from zonesched.compute.process_instance import ProcessInstance, Surroundings
 from zonesched.errors import ConfigError
@@ -111,9 +111,10 @@ class ProcessDriver:
                 "ZONESCHED_INSTANCE_ATTEMPT": str(wanted.key.attempt),
                 "ZONESCHED_HOST": wanted.host,
                 "ZONESCHED_FLAVOR": str(flavor.get("name", "")),
-                "ZONESCHED_IMAGE": str(wanted.image.get("name", "")),
+                IMAGE_VARIABLE: str(wanted.image.get("name", "")),
             },
             "reboots": wanted.desired.reboots,
+            "rebuilds": wanted.desired.rebuilds,
             "cpus": cpus_for(wanted.key.uuid, vcpus, sorted(os.sched_getaffinity(0))),
             "ram_mb": int(flavor.get("ram", 0)),
             "disk_gb": int(flavor.get("disk", 0)),

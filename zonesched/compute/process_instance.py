@@ -6,8 +6,10 @@
     reaching  a newer desired state
     ending    until nothing of it is left
 
-What must outlive the agent is written before the step that relies on it: a reboot is counted after the old
-process has ended and before the new one starts, so that an agent that dies in between starts it once.
+What must outlive the agent is written before the step that relies on it: a reboot or rebuild is counted
+after the old process has ended and before the new one starts, so that an agent that dies in between starts
+it once. The folder is emptied before its rebuild is counted, so that a rebuild that was cut short empties it
+again.
 """
 
 from __future__ import annotations
@@ -53,7 +55,11 @@ class ProcessInstance:
         self._form = form
         self._folder = InstanceFolder(around.root, key)
         self._step: Callable[[], Sequence[DriverEvent]] = self._start if form is None else self._await_turn
-        self._reached = self._folder.reached() if form is None else Reached(reboots=form["reboots"])
+        self._reached = (
+            self._folder.reached()
+            if form is None
+            else Reached(reboots=form["reboots"], rebuilds=form["rebuilds"])
+        )
         self._desired = FIRST_DESIRED
         self._launched: subprocess.Popen[bytes] | None = None
         self._launched_for = 0
@@ -126,7 +132,7 @@ class ProcessInstance:
         power = self._present_power()
         self._note(replace(self._reached, power=power))
         self._step = self._rest
-        return (Built(self._folder.key, Observed(self._reached.generation, power)),)
+        return (Built(self._folder.key, self._observed(power)),)
 
     def _failed(self) -> Sequence[DriverEvent]:
         return ()
@@ -146,14 +152,19 @@ class ProcessInstance:
 
     def _ended_by_itself(self) -> Observed:
         if self._reached.power is Power.STOPPED:
-            return Observed(self._reached.generation, Power.STOPPED)
+            return self._observed(Power.STOPPED)
         self._note(replace(self._reached, power=Power.STOPPED))
-        return Observed(self._reached.generation, Power.STOPPED, self._why_ended())
+        return self._observed(Power.STOPPED, self._why_ended())
+
+    def _observed(self, power: Power, reason: str = "") -> Observed:
+        return Observed(self._reached.generation, power, reason, self._reached.rebuilds)
 
     def _reach(self) -> Sequence[DriverEvent]:
         desired, status = self._desired, self._folder.status()
         if self._is_starting(status):
             return ()
+        if desired.rebuilds > self._reached.rebuilds:
+            return self._rebuild()
         match desired.power:
             case Power.SUSPENDED:
                 return self._done(self._present_power(), SUSPEND_UNSUPPORTED)
@@ -165,6 +176,13 @@ class ProcessInstance:
                 return ()
             case power:
                 return self._run(power, status)
+
+    def _rebuild(self) -> Sequence[DriverEvent]:
+        """End it and empty its folder; the next steps start it again, unless it is to be stopped."""
+        desired = self._desired
+        if self._has_ended() and self._folder.empty(str(desired.image.get("name", ""))):
+            self._note(replace(self._reached, power=Power.STOPPED, rebuilds=desired.rebuilds))
+        return ()
 
     def _run(self, power: Power, status: Status) -> Sequence[DriverEvent]:
         """Start it where it has ended, then pause it or let it go on."""
@@ -188,11 +206,11 @@ class ProcessInstance:
     def _done(self, power: Power, reason: str = "") -> Sequence[DriverEvent]:
         generation = self._desired.generation
         reboots = self._reached.reboots if reason else self._desired.reboots
-        self._note(Reached(generation, power, reboots))
+        self._note(Reached(generation, power, reboots, self._reached.rebuilds))
         self._looked_at = self._around.monotonic()
         self._asked_to_end_at = math.inf
         self._step = self._rest
-        return (Changed(self._folder.key, Observed(generation, power, reason)),)
+        return (Changed(self._folder.key, self._observed(power, reason)),)
 
     def _note(self, reached: Reached) -> None:
         if reached != self._reached or not self._folder.was_built():

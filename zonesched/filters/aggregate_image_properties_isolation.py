@@ -25,6 +25,7 @@ class AggregateImagePropertiesIsolation(SharedFactsFilter):
     """
 
     code = "image_not_of_aggregate"
+    RUN_ON_REBUILD = True
 
     def __init__(self, namespace: str = "", separator: str = ".") -> None:
         self._prefix = namespace + separator if namespace else ""

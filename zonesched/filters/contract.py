@@ -35,13 +35,15 @@ class BaseHostFilter:
     consumed changes no answer. `shared_facts_only`: it reads nothing but availability zone, capabilities,
     traits and aggregates, so it is asked once for all hosts that share these. `implied_by_free_slots`: a
     host with a free slot for the request always passes. A filter with one of the three is not asked again
-    about a host that was picked.
+    about a host that was picked. `RUN_ON_REBUILD`, by OpenStack Nova's name: an instance that gets another
+    image stays on its host only if the filter lets it in.
     """
 
     code = "refused_by_filter"
     run_filter_once_per_request = False
     shared_facts_only = False
     implied_by_free_slots = False
+    RUN_ON_REBUILD = False
 
     @classmethod
     def from_conf(cls, conf: Conf) -> Self:

@@ -32,6 +32,7 @@ class ImagePropertiesFilter(SharedFactsFilter):
     """
 
     code = "image_not_supported"
+    RUN_ON_REBUILD = True
 
     def __init__(self, default_architecture: str = "") -> None:
         self._default_architecture = default_architecture

@@ -26,6 +26,7 @@ class IsolatedHostsFilter(BaseHostFilter):
 
     code = "host_or_image_isolated"
     run_filter_once_per_request = True
+    RUN_ON_REBUILD = True
 
     def __init__(self, images: Iterable[str] = (), hosts: Iterable[str] = (), restrict: bool = True) -> None:
         self._images = frozenset(images)

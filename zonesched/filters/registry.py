@@ -149,6 +149,11 @@ class HostFilters:
                 enabled = () if is_forced(spec.hints) else self.default
         return tuple(dict.fromkeys((*enabled, *self.added_by(spec))))
 
+    @property
+    def on_rebuild(self) -> tuple[BaseHostFilter, ...]:
+        """The enabled filters that an instance must still pass for another image on its host."""
+        return tuple(one for one in self.default if one.RUN_ON_REBUILD)
+
     def added_by(self, spec: RequestSpec) -> tuple[BaseHostFilter, ...]:
         """Return the filters that the request names, and those that its hints, query or group need.
 

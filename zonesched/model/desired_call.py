@@ -10,6 +10,9 @@ from zonesched.model.placement import Attempt
 
 MAX_PER_CALL = 1000
 
+MAX_IMAGES = 8
+"""Different images in one call."""
+
 
 @dataclass(frozen=True)
 class DesiredOf:
@@ -37,13 +40,14 @@ class Taken(enum.Enum):
 
 @dataclass(frozen=True)
 class DesiredAnswer:
-    """A child's answer for one attempt; generation and reboots as it has stored them, 0 unless STORED."""
+    """A child's answer for one attempt; the numbers are those that it has stored, 0 unless STORED."""
 
     uuid: str
     attempt: int
     taken: Taken
     generation: int = 0
     reboots: int = 0
+    rebuilds: int = 0
 
     @property
     def key(self) -> Attempt:

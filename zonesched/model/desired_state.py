@@ -1,4 +1,4 @@
-"""Desired and observed state of a built instance, and the table of power actions.
+"""Desired and observed state of a built instance, and the table of actions.
 
 Actions do not travel; desired states do. Each accepted action makes a desired state of the next generation,
 and status and task state follow from the newest desired and the last observed state: nobody clears a flag.
@@ -11,8 +11,10 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from zonesched.model.instance_image import AS_BOOTED, InstanceImage
 from zonesched.model.observed_state import Observed, Power
 from zonesched.model.placement import InstanceStatus
+from zonesched.model.request_spec import Image
 
 
 class RebootType(enum.Enum):
@@ -24,22 +26,31 @@ class RebootType(enum.Enum):
 class Desired:
     """The state that an instance should have. A later generation replaces an earlier one whole.
 
-    `reboots` counts all reboots that were ever asked for, so that a repeated message is no second reboot.
+    `reboots` and `rebuilds` count all that were ever asked for, so that a repeated message is no second one.
+    `image`: the one of the last rebuild.
     """
 
     generation: int = 0
     power: Power = Power.RUNNING
     reboots: int = 0
     reboot_type: RebootType = RebootType.SOFT
+    rebuilds: int = 0
+    image: InstanceImage = AS_BOOTED
 
 
 @dataclass(frozen=True)
 class InstanceState:
-    """Desired and observed state. `rebooted_by`: generation of the last reboot, 0 without one."""
+    """Desired and observed state.
+
+    `rebooted_by`, `rebuilt_by`: generation of the last reboot and rebuild, 0 without one. `image`: the one
+    that it has; the desired one while it is not being rebuilt.
+    """
 
     desired: Desired = field(default_factory=Desired)
     observed: Observed = field(default_factory=Observed)
     rebooted_by: int = 0
+    rebuilt_by: int = 0
+    image: InstanceImage = AS_BOOTED
 
     @property
     def is_pending(self) -> bool:
@@ -50,15 +61,36 @@ class InstanceState:
     def is_rebooting(self) -> bool:
         return self.rebooted_by > self.observed.generation
 
+    @property
+    def is_rebuilding(self) -> bool:
+        return self.rebuilt_by > self.observed.generation
+
     def refused(self, reason: str) -> Observed:
         """Return the observed state where the desired one is refused: all is as it was."""
-        return Observed(self.desired.generation, self.observed.power, reason)
+        return replace(self.observed, generation=self.desired.generation, reason=reason)
 
     def wanting(self, desired: Desired) -> InstanceState:
         """Return this state with a later desired state."""
         has_reboot = desired.reboots != self.desired.reboots
-        rebooted_by = desired.generation if has_reboot else self.rebooted_by
-        return replace(self, desired=desired, rebooted_by=rebooted_by)
+        has_rebuild = desired.rebuilds > self.desired.rebuilds
+        return replace(
+            self,
+            desired=desired,
+            rebooted_by=desired.generation if has_reboot else self.rebooted_by,
+            rebuilt_by=desired.generation if has_rebuild else self.rebuilt_by,
+        )
+
+    def observing(self, observed: Observed) -> InstanceState:
+        """Return this state with a later observed state.
+
+        A rebuild that was refused is no longer desired: a later action must not bring it about.
+        """
+        desired, image = self.desired, self.image
+        if observed.rebuilds >= desired.rebuilds:
+            image = desired.image
+        if observed.generation == desired.generation:
+            desired = replace(desired, rebuilds=observed.rebuilds, image=image)
+        return replace(self, desired=desired, observed=observed, image=image)
 
 
 NEW = InstanceState()
@@ -76,6 +108,7 @@ class Status(enum.Enum):
     SUSPENDED = "SUSPENDED"
     REBOOT = "REBOOT"
     HARD_REBOOT = "HARD_REBOOT"
+    REBUILD = "REBUILD"
     ERROR = "ERROR"
     DELETED = "DELETED"
     UNKNOWN = "UNKNOWN"
@@ -94,6 +127,7 @@ class Action(enum.Enum):
     RESUME = "resume"
     SOFT_REBOOT = "reboot SOFT"
     HARD_REBOOT = "reboot HARD"
+    REBUILD = "rebuild"
 
     @property
     def recorded_as(self) -> str:
@@ -105,6 +139,7 @@ class Illegal(enum.Enum):
     """Reasons why an action does not fit a status, as stable codes."""
 
     WRONG_STATUS = "wrong_status"
+    ACTION_UNDER_WAY = "action_under_way"
     NOT_BUILT = "not_built"
     HAS_ENDED = "has_ended"
 
@@ -126,10 +161,11 @@ LEGAL_IN: Mapping[Action, frozenset[Status]] = {
     Action.RESUME: frozenset({Status.SUSPENDED}),
     Action.SOFT_REBOOT: frozenset({Status.ACTIVE}),
     Action.HARD_REBOOT: _RUNNING | {Status.SHUTOFF, Status.PAUSED, Status.SUSPENDED},
+    Action.REBUILD: frozenset({Status.ACTIVE, Status.SHUTOFF}),
 }
 """The statuses in which each action is legal."""
 
-POWER_AFTER: Mapping[Action, Power] = {
+_POWER_AFTER: Mapping[Action, Power] = {
     Action.START: Power.RUNNING,
     Action.STOP: Power.STOPPED,
     Action.PAUSE: Power.PAUSED,
@@ -139,18 +175,25 @@ POWER_AFTER: Mapping[Action, Power] = {
     Action.SOFT_REBOOT: Power.RUNNING,
     Action.HARD_REBOOT: Power.RUNNING,
 }
-"""The power that each action asks for."""
-
 _REBOOTS = {Action.SOFT_REBOOT: RebootType.SOFT, Action.HARD_REBOOT: RebootType.HARD}
 _NOT_BUILT = frozenset({Status.BUILD, Status.UNKNOWN})
 _ENDED = frozenset({Status.ERROR, Status.DELETED})
 
 
-def judge(action: Action, status: InstanceStatus, state: InstanceState) -> Desired | Illegal:
-    """Return the desired state that an action makes, or why it is illegal.
+def power_after(action: Action, status: Status) -> Power:
+    """Return the power that an action asks for in a status in which it is legal."""
+    if action is Action.REBUILD:
+        return Power.STOPPED if status is Status.SHUTOFF else Power.RUNNING
+    return _POWER_AFTER[action]
+
+
+def judge(
+    action: Action, status: InstanceStatus, state: InstanceState, image: InstanceImage = AS_BOOTED
+) -> Desired | Illegal:
+    """Return the desired state that an action makes, or why it is illegal; `image`: of a rebuild.
 
     It is judged by the status to which the actions accepted before it lead, so that a start may follow a
-    stop that is still under way.
+    stop that is still under way. A rebuild follows none: where it is refused, all is as before it.
     """
     expected = expected_status(status, state)
     if expected in _NOT_BUILT:
@@ -159,19 +202,40 @@ def judge(action: Action, status: InstanceStatus, state: InstanceState) -> Desir
         return Illegal.HAS_ENDED
     if expected not in LEGAL_IN[action]:
         return Illegal.WRONG_STATUS
+    is_rebuild = action is Action.REBUILD
+    if is_rebuild and state.is_pending:
+        return Illegal.ACTION_UNDER_WAY
     before, reboot_type = state.desired, _REBOOTS.get(action)
-    return Desired(
+    return replace(
+        before,
         generation=before.generation + 1,
-        power=POWER_AFTER[action],
+        power=power_after(action, expected),
         reboots=before.reboots + (reboot_type is not None),
         reboot_type=reboot_type or before.reboot_type,
+        rebuilds=before.rebuilds + is_rebuild,
+        image=image if is_rebuild else before.image,
     )
 
 
+def told(before: Desired, desired: Desired) -> Desired:
+    """Return a parent's desired state as a child stores it.
+
+    Only a rebuild that the child does not have yet comes with its image.
+    """
+    if desired.rebuilds > before.rebuilds and isinstance(desired.image, Image):
+        return desired
+    return replace(desired, rebuilds=before.rebuilds, image=before.image)
+
+
 def expected_status(status: InstanceStatus, state: InstanceState) -> Status:
-    """Return the status once all accepted actions have ended well; REBOOT, HARD_REBOOT while one is due."""
+    """Return the status once all accepted actions have ended well.
+
+    REBOOT, HARD_REBOOT or REBUILD while one is due.
+    """
     if status is not InstanceStatus.ACTIVE:
         return Status[status.name]
+    if state.is_rebuilding:
+        return Status.REBUILD
     power = state.desired.power if state.is_pending else state.observed.power
     return _rebooting(state) if power is Power.RUNNING and state.is_rebooting else STATUS_OF_POWER[power]
 
@@ -180,6 +244,8 @@ def shown_status(status: InstanceStatus, state: InstanceState) -> Status:
     """Return the status for an instance's owner, from the stored status and the instance's state."""
     if status is not InstanceStatus.ACTIVE:
         return Status[status.name]
+    if state.is_rebuilding:
+        return Status.REBUILD
     power = state.observed.power
     return _rebooting(state) if power is Power.RUNNING and state.is_rebooting else STATUS_OF_POWER[power]
 
@@ -200,6 +266,8 @@ def task_state(status: InstanceStatus, state: InstanceState) -> str:
     """Return OpenStack's name of the work under way on a built instance; "" for none."""
     if status is not InstanceStatus.ACTIVE or not state.is_pending:
         return ""
+    if state.is_rebuilding:
+        return "rebuilding"
     desired = state.desired
     if desired.power is not Power.RUNNING:
         return _TASK_TO[desired.power]
@@ -233,11 +301,14 @@ MESSAGES: Mapping[str, str] = {
     "driver_failed": "The driver of the host failed.",
     "ended_by_itself": "The server ended by itself.",
     "gone_in_child": "The zone that should have the server does not have it.",
+    "host_changed": "The server came to another host while the action was taken.",
+    "image_unfit": "The host of the server does not take the image.",
     "pause_unsupported": "The driver of the host cannot pause servers.",
     "process_ended": "The process of the server ended by itself.",
     "process_failed": "The process of the server ended with an error.",
     "process_killed": "The process of the server was killed.",
     "reboot_unsupported": "The driver of the host cannot reboot servers.",
+    "rebuild_unsupported": "The driver of the host cannot rebuild servers.",
     "server_deleted": "The server was deleted before the action was done.",
     "start_unsupported": "The driver of the host cannot start stopped servers.",
     "stop_unsupported": "The driver of the host cannot stop servers.",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from zonesched.model.desired_state import Action, Result
 
@@ -46,4 +48,16 @@ class UnlockServer:
     """Remove the lock of an instance."""
 
 
-AskedAction = Action | LockServer | UnlockServer
+@dataclass(frozen=True)
+class RebuildServer:
+    """Rebuild an instance from an image, given by id, name or link.
+
+    `name`: "" keeps it. `passthrough`: the given members of what its owner keeps with it; None removes one.
+    """
+
+    image_ref: str
+    name: str = ""
+    passthrough: Mapping[str, Any] = field(default_factory=dict)
+
+
+AskedAction = Action | LockServer | UnlockServer | RebuildServer

@@ -18,8 +18,10 @@ class Observed:
     """The last report on an instance: its power, and the newest generation that was applied or refused.
 
     `reason`: a stable code if that generation was refused or failed, or if the power changed by itself.
+    `rebuilds`: how many of the rebuilds that were ever asked for are done or passed over.
     """
 
     generation: int = 0
     power: Power = Power.RUNNING
     reason: str = ""
+    rebuilds: int = 0

@@ -96,6 +96,11 @@ class Image:
     name: str
     properties: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def key(self) -> str:
+        """Text that is equal for images with the same properties."""
+        return json.dumps(dict(self.properties), sort_keys=True, separators=(",", ":"))
+
 
 @dataclass(frozen=True)
 class TraitQuery:
@@ -250,7 +255,7 @@ class RequestSpec:
     @cached_property
     def image_key(self) -> str:
         """The image's properties as one text, equal for images with equal properties."""
-        return json.dumps(dict(self.image.properties), sort_keys=True, separators=(",", ":"))
+        return self.image.key
 
 
 def spec_for_child(spec: RequestSpec, zone_uuid: str, time_budget_s: float) -> RequestSpec:

@@ -69,11 +69,7 @@ def spec_to_wire(spec: RequestSpec) -> dict[str, Any]:
             "swap": spec.flavor.swap_mb,
             "extra_specs": dict(spec.flavor.extra_specs),
         },
-        "image": {
-            "id": spec.image.id,
-            "name": spec.image.name,
-            "properties": dict(spec.image.properties),
-        },
+        "image": image_to_wire(spec.image),
         "availability_zone": spec.availability_zone,
         "hints": for_others(spec.hints),
         "filters": list(spec.filters),
@@ -86,7 +82,7 @@ def spec_to_wire(spec: RequestSpec) -> dict[str, Any]:
 
 def spec_from_wire(wire: Mapping[str, Any]) -> RequestSpec:
     """Return the spec of a validated `request_spec` object; the API's schema checks types and limits."""
-    flavor, image = wire["flavor"], wire["image"]
+    flavor = wire["flavor"]
     return RequestSpec(
         request_id=wire["request_id"],
         project_id=wire["project_id"],
@@ -104,7 +100,7 @@ def spec_from_wire(wire: Mapping[str, Any]) -> RequestSpec:
             swap_mb=flavor["swap"],
             extra_specs=dict(flavor["extra_specs"]),
         ),
-        image=Image(id=image["id"], name=image["name"], properties=dict(image["properties"])),
+        image=image_from_wire(wire["image"]),
         availability_zone=wire["availability_zone"],
         hints=dict(wire["hints"]),
         filters=tuple(wire["filters"]),
@@ -113,6 +109,16 @@ def spec_from_wire(wire: Mapping[str, Any]) -> RequestSpec:
         path=tuple(wire["path"]),
         time_budget_s=wire["time_budget_s"],
     )
+
+
+def image_to_wire(image: Image) -> dict[str, Any]:
+    """Return an image as an object that is encoded as JSON."""
+    return {"id": image.id, "name": image.name, "properties": dict(image.properties)}
+
+
+def image_from_wire(wire: Mapping[str, Any]) -> Image:
+    """Return the image of a validated object."""
+    return Image(id=wire["id"], name=wire["name"], properties=dict(wire["properties"]))
 
 
 def spec_to_row(spec: RequestSpec) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from zonesched.model.caller import Explained, Role
 from zonesched.model.capacity import Inventory, InventorySetting
 from zonesched.model.decision_trace import NO_TRACE, DecisionTrace
 from zonesched.model.desired_state import NEW, Desired, InstanceState
-from zonesched.model.observed_state import Observed, Power
+from zonesched.model.observed_state import Observed
 from zonesched.model.pending_step import PendingStep
 from zonesched.model.placement import InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Flavor, GroupPolicy, Image
@@ -257,19 +257,14 @@ class AgentReport:
     """One instance as its agent found it.
 
     `reason`: a stable code where the state is ERROR, or where ACTIVE and not as desired, else "".
-    `generation` and `power`: what was applied last, and what is so, where ACTIVE.
+    `observed`: what was applied last, and what is so, where ACTIVE.
     """
 
     uuid: str
     attempt: int
     state: AgentState
     reason: str = ""
-    generation: int = 0
-    power: Power = Power.RUNNING
-
-    @property
-    def observed(self) -> Observed:
-        return Observed(self.generation, self.power, self.reason)
+    observed: Observed = field(default_factory=Observed)
 
 
 @dataclass(frozen=True)

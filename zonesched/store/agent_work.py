@@ -9,6 +9,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from zonesched.model.instance_image import image_of
 from zonesched.model.placement import LIVING_STATUSES, Attempt, InstanceStatus, PlacementState
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_from_row
@@ -84,14 +85,15 @@ def desired(tx: Connection, service_id: str) -> Work:
             row.name,
             row.instance_name,
             spec.flavor,
-            spec.image,
+            image_of(desired.image, spec.image),
             InstanceStatus(row.status),
             request_id=spec.traced_by,
             reservation_id=row.reservation_id,
-            desired=instance_states.state_of(row).desired,
+            desired=desired,
         )
         for row in found
-        if (spec := specs.get((row.caller_id, row.reservation_id))) is not None
+        if (desired := instance_states.state_of(row).desired)
+        and (spec := specs.get((row.caller_id, row.reservation_id))) is not None
     ]
     return Work(made, frozenset(row.uuid for row in found if not row.is_fetched))
 

@@ -9,12 +9,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.model.desired_state import NEW, Desired, InstanceState, RebootType
+from zonesched.model.instance_image import AS_BOOTED, AsBooted, InstanceImage
 from zonesched.model.observed_state import Observed, Power
 from zonesched.model.placement import TO_BUILD, InstanceStatus
+from zonesched.model.request_wire import image_from_wire, image_to_wire
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in, one_of
 
@@ -41,7 +44,11 @@ _DUE = Prepared(
         COLUMNS.power,
         COLUMNS.reboots,
         COLUMNS.reboot_type,
+        COLUMNS.rebuilds,
         COLUMNS.calls,
+        sa.case((COLUMNS.rebuilt_by > COLUMNS.told_generation, COLUMNS.desired_image), else_="").label(
+            "desired_image"
+        ),
     )
     .join_from(t.instance_states, t.instances, _instance.uuid == COLUMNS.uuid)
     .join(t.placements, sa.and_(_PRESENT, _IN_CHILD))
@@ -99,12 +106,15 @@ class StoredState:
 
     def observing(self, observed: Observed) -> StoredState:
         """Return the row with a later observed state."""
-        return replace(self, state=replace(self.state, observed=observed))
+        return replace(self, state=self.state.observing(observed))
 
 
 @dataclass(frozen=True)
 class Untold:
-    """A desired state that a child has not answered yet, after `calls` calls."""
+    """A desired state that a child has not answered yet, after `calls` calls.
+
+    It has an image only where the child has not answered for the rebuild either.
+    """
 
     uuid: str
     attempt: int
@@ -132,7 +142,7 @@ def due_to_tell(tx: Connection, now: float, busy: Sequence[str], most: int) -> l
             row.uuid,
             row.number,
             row.child_id,
-            Desired(row.generation, _POWER_OF[row.power], row.reboots, _TYPE_OF[row.reboot_type]),
+            _desired(row),
             row.calls,
         )
         for row in _DUE.all(tx, now=now, busy=busy, most=most)
@@ -157,9 +167,29 @@ def state_of(row: Any) -> InstanceState:
     """Make the state of a row with this table's columns, all null where the instance has none."""
     if row.generation is None:
         return NEW
-    desired = Desired(row.generation, _POWER_OF[row.power], row.reboots, _TYPE_OF[row.reboot_type])
-    observed = Observed(row.observed_generation, _POWER_OF[row.observed_power], row.observed_reason)
-    return InstanceState(desired, observed, row.rebooted_by)
+    observed = Observed(
+        row.observed_generation, _POWER_OF[row.observed_power], row.observed_reason, row.observed_rebuilds
+    )
+    return InstanceState(_desired(row), observed, row.rebooted_by, row.rebuilt_by, _image(row.image))
+
+
+def _desired(row: Any) -> Desired:
+    return Desired(
+        row.generation,
+        _POWER_OF[row.power],
+        row.reboots,
+        _TYPE_OF[row.reboot_type],
+        row.rebuilds,
+        _image(row.desired_image),
+    )
+
+
+def _image(text: str) -> InstanceImage:
+    return image_from_wire(orjson.loads(text)) if text else AS_BOOTED
+
+
+def _image_text(image: InstanceImage) -> str:
+    return "" if isinstance(image, AsBooted) else orjson.dumps(image_to_wire(image)).decode()
 
 
 def _from_row(row: Any) -> StoredState:
@@ -183,9 +213,14 @@ def _to_row(row: StoredState) -> dict[str, Any]:
         "reboots": desired.reboots,
         "reboot_type": desired.reboot_type.value,
         "rebooted_by": row.state.rebooted_by,
+        "rebuilds": desired.rebuilds,
+        "rebuilt_by": row.state.rebuilt_by,
+        "desired_image": _image_text(desired.image),
+        "image": _image_text(row.state.image),
         "observed_generation": observed.generation,
         "observed_power": observed.power.value,
         "observed_reason": observed.reason,
+        "observed_rebuilds": observed.rebuilds,
         "told_generation": row.told_generation,
         "next_call_at": row.next_call_at,
         "calls": row.calls,

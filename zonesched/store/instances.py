@@ -11,8 +11,8 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.placement import BUILDING_STATUSES, ENDED_STATUSES, InstanceStatus
-from zonesched.model.request_spec import RequestSpec
+from zonesched.model.placement import BUILDING_STATUSES, CLAIMING, ENDED_STATUSES, InstanceStatus
+from zonesched.model.request_spec import Image, RequestSpec
 from zonesched.store import claims, instance_actions
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in, one_of
@@ -88,7 +88,7 @@ class Instance:
 
     `reason`: the reason code of its end, or of its last failed build until it is placed again.
 
-    `flavor_id`, `image_key` and `group_id` ("" without a group) come from its request.
+    `flavor_id` and `group_id` ("" without a group) come from its request; `image_key` is its image's.
     """
 
     uuid: str
@@ -217,6 +217,15 @@ def set_details(
     text = orjson.dumps(dict(passthrough)).decode()
     values = {"name": name, "passthrough": text, "updated_at": now, "changed_seq": change}
     tx.execute(sa.update(t.instances).where(COLUMNS.uuid == uuid).values(**values))
+
+
+def set_image(tx: Connection, change: int, uuid: str, image: Image) -> None:
+    """Note the image of a rebuilt instance, by whose properties the instances of its host are counted."""
+    tx.execute(sa.update(t.instances).where(COLUMNS.uuid == uuid).values(image_key=image.key))
+    on_host = sa.select(t.placements.c.host_id).where(
+        t.placements.c.uuid == uuid, is_in(t.placements.c.state, CLAIMING)
+    )
+    tx.execute(sa.update(t.hosts).where(t.hosts.c.id.in_(on_host)).values(changed_seq=change))
 
 
 def ids_of_caller(tx: Connection, caller_id: str, ids: Sequence[str]) -> frozenset[str]:

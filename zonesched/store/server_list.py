@@ -113,28 +113,30 @@ def page(tx: Connection, wanted: Page) -> list[Instance]:
 
 def _shows(status: Status) -> sa.ColumnElement[bool]:
     """Make the condition that an instance shows this status (`model.desired_state.shown_status`)."""
-    if status not in _POWERS:
+    if status not in _OF_BUILT:
         return COLUMNS.status == status.value
     state = t.instance_states.c
     is_running = state.observed_power == Power.RUNNING.value
     is_rebooting = sa.and_(is_running, state.rebooted_by > state.observed_generation)
+    is_rebuilding = state.rebuilt_by > state.observed_generation
     match status:
         case Status.ACTIVE:
-            such = sa.or_(sa.not_(is_running), is_rebooting)
+            such = sa.or_(sa.not_(is_running), is_rebooting, is_rebuilding)
+        case Status.REBUILD:
+            such = is_rebuilding
         case Status.REBOOT | Status.HARD_REBOOT:
             kind = RebootType.HARD if status is Status.HARD_REBOOT else RebootType.SOFT
-            such = sa.and_(is_rebooting, state.reboot_type == kind.value)
+            such = sa.and_(is_rebooting, state.reboot_type == kind.value, sa.not_(is_rebuilding))
         case _:
-            such = state.observed_power == _POWERS[status].value
+            such = sa.and_(state.observed_power == _POWERS[status].value, sa.not_(is_rebuilding))
     found = sa.select(state.uuid).where(state.uuid == COLUMNS.uuid, such).exists()
     is_active = COLUMNS.status == InstanceStatus.ACTIVE.value
     return sa.and_(is_active, sa.not_(found) if status is Status.ACTIVE else found)
 
 
-_POWERS = {status: power for power, status in STATUS_OF_POWER.items()} | dict.fromkeys(
-    (Status.REBOOT, Status.HARD_REBOOT), Power.RUNNING
-)
-"""The power in each status of an instance that is stored as ACTIVE."""
+_POWERS = {status: power for power, status in STATUS_OF_POWER.items()}
+_OF_BUILT = {*_POWERS, Status.REBOOT, Status.HARD_REBOOT, Status.REBUILD}
+"""The statuses of an instance that is stored as ACTIVE."""
 
 
 def _after(tx: Connection, wanted: Page) -> sa.ColumnElement[bool]:

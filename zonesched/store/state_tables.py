@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, text
+from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, Text, text
 
 from zonesched.store.metadata import NAME, UUID, metadata
 
@@ -20,9 +20,16 @@ instance_states = Table(
     Column("reboot_type", String(8), nullable=False),
     # The generation of the last reboot, 0 without one.
     Column("rebooted_by", Integer, nullable=False),
+    Column("rebuilds", Integer, nullable=False, server_default="0"),
+    # The generation of the last rebuild, 0 without one.
+    Column("rebuilt_by", Integer, nullable=False, server_default="0"),
+    # The image of the last rebuild, and the one that it has; "" for that of its boot.
+    Column("desired_image", Text, nullable=False, server_default=""),
+    Column("image", Text, nullable=False, server_default=""),
     Column("observed_generation", Integer, nullable=False),
     Column("observed_power", String(16), nullable=False),
     Column("observed_reason", String(64), nullable=False),
+    Column("observed_rebuilds", Integer, nullable=False, server_default="0"),
     # What the child that has the instance has answered for; on a local host always the generation.
     Column("told_generation", Integer, nullable=False),
     Column("next_call_at", Float, nullable=False),

@@ -265,6 +265,7 @@ def _observed(item: Unverified) -> Observed:
         generation=item.whole("generation", 0, MAX_GENERATION),
         power=_member(Power, item.text("power", _CODE)),
         reason=item.text("reason", _REASON, default=""),
+        rebuilds=item.whole("rebuilds", 0, MAX_GENERATION) if item.has("rebuilds") else 0,
     )
 
 
@@ -275,8 +276,9 @@ def _desired_answer(item: Unverified) -> DesiredAnswer:
     is_stored = taken is Taken.STORED
     generation = item.whole("generation", 1, MAX_GENERATION) if is_stored else 0
     reboots = item.whole("reboots", 0, MAX_GENERATION) if is_stored else 0
+    rebuilds = item.whole("rebuilds", 0, MAX_GENERATION) if is_stored else 0
     uuid, attempt = item.text("uuid", _UUID), item.whole("attempt", 0, MAX_ATTEMPT)
-    return DesiredAnswer(uuid, attempt, taken, generation, reboots)
+    return DesiredAnswer(uuid, attempt, taken, generation, reboots, rebuilds)
 
 
 E = TypeVar("E", BuildState, InstanceStatus, Power, Taken)

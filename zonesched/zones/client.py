@@ -18,6 +18,7 @@ from zonesched import tracing
 from zonesched.errors import BlobRefused, ChildBusy, ChildRefused, ChildUnreachable, Kind, ZoneBusy
 from zonesched.model.caller import Role
 from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken
+from zonesched.model.desired_wire import desired_to_wire
 from zonesched.model.inconsistency import ReportedAudit
 from zonesched.model.placement import Attempt, Build, BuildAnswer, BuildState, InstanceChange
 from zonesched.model.request_spec import RequestSpec
@@ -149,19 +150,8 @@ class ChildClient:
 
         A child of a version without this call answers UNSUPPORTED for all.
         """
-        servers = [
-            {
-                "uuid": one.uuid,
-                "attempt": one.attempt,
-                "generation": one.desired.generation,
-                "power": one.desired.power.value,
-                "reboots": one.desired.reboots,
-                "reboot_type": one.desired.reboot_type.value,
-            }
-            for one in told
-        ]
         bound = answer_bounds.of_builds(len(told))
-        reply = self._send("POST", "/servers/desired", timeout_s, bound, {"servers": servers})
+        reply = self._send("POST", "/servers/desired", timeout_s, bound, desired_to_wire(told))
         if reply.status in (404, 405) and answers.error_code(reply.body) in ("url_unknown", "method_unknown"):
             return [DesiredAnswer(one.uuid, one.attempt, Taken.UNSUPPORTED) for one in told]
         return answers.read_desired(_expect(reply, 200), told)

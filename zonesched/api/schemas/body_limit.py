@@ -40,5 +40,5 @@ HOSTS = BodyLimit(16 * KIB * KIB, 512 * KIB)
 """2,000 hosts of an agent, some 260 values each."""
 REPORTS = BodyLimit(KIB * KIB, 32 * KIB)
 """2,000 reports of an agent."""
-DESIRED = BodyLimit(256 * KIB, 16 * KIB)
-"""1,000 desired states of a parent's instances."""
+DESIRED = BodyLimit(KIB * KIB, 32 * KIB)
+"""1,000 desired states of a parent's instances, and the 8 images of their rebuilds."""

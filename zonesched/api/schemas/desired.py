@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from zonesched.api.schemas.body_limit import DESIRED, BodyLimit
 from zonesched.api.schemas.fields import MAX_INT, Amount, FirstFault, Schema, Uuid
+from zonesched.api.schemas.select import ImageOfSpec
 from zonesched.errors import BadRequest
-from zonesched.model.desired_call import MAX_PER_CALL, DesiredOf
+from zonesched.model.desired_call import MAX_IMAGES, MAX_PER_CALL, DesiredOf
 from zonesched.model.desired_state import Desired, RebootType
+from zonesched.model.instance_image import AS_BOOTED, InstanceImage
 from zonesched.model.observed_state import Power
+from zonesched.model.request_spec import Image
+from zonesched.model.request_wire import image_from_wire
 
 
 class DesiredItem(Schema):
-    """The desired state of one attempt of an instance."""
+    """The desired state of one attempt of an instance; `image`: position in `images`, of a new rebuild."""
 
     uuid: Uuid
     attempt: Amount
@@ -23,19 +28,37 @@ class DesiredItem(Schema):
     power: Literal["running", "stopped", "paused", "suspended"]
     reboots: Amount
     reboot_type: Literal["SOFT", "HARD"]
+    rebuilds: Annotated[int, Field(ge=0, lt=MAX_INT)] = 0
+    image: Annotated[int, Field(ge=0, lt=MAX_IMAGES)] | None = None
 
-    def to_desired(self) -> DesiredOf:
-        power, reboot_type = Power(self.power), RebootType(self.reboot_type)
-        return DesiredOf(self.uuid, self.attempt, Desired(self.generation, power, self.reboots, reboot_type))
+    def to_desired(self, images: Sequence[Image]) -> DesiredOf:
+        desired = Desired(
+            generation=self.generation,
+            power=Power(self.power),
+            reboots=self.reboots,
+            reboot_type=RebootType(self.reboot_type),
+            rebuilds=self.rebuilds,
+            image=self._image(images),
+        )
+        return DesiredOf(self.uuid, self.attempt, desired)
+
+    def _image(self, images: Sequence[Image]) -> InstanceImage:
+        if self.image is None:
+            return AS_BOOTED
+        if self.image >= len(images):
+            raise BadRequest("servers: an image is not among images.", field="servers")
+        return images[self.image]
 
 
 class DesiredBody(Schema):
     body_limit: ClassVar[BodyLimit] = DESIRED
 
     servers: Annotated[list[DesiredItem], Field(min_length=1, max_length=MAX_PER_CALL), FirstFault]
+    images: Annotated[list[ImageOfSpec], Field(max_length=MAX_IMAGES)] = []
 
     def to_desired(self) -> list[DesiredOf]:
-        """Return the desired states. Raises BadRequest for an instance that is named twice."""
+        """Return the desired states. Raises BadRequest for an instance named twice, and a missing image."""
         if len({item.uuid for item in self.servers}) < len(self.servers):
             raise BadRequest("servers: an instance is named twice.", field="servers")
-        return [item.to_desired() for item in self.servers]
+        images = [image_from_wire(image.model_dump()) for image in self.images]
+        return [item.to_desired(images) for item in self.servers]

@@ -23,7 +23,7 @@ from zonesched.api.schemas.fields import (
     Uuid,
     ZoneText,
 )
-from zonesched.model.observed_state import Power
+from zonesched.model.observed_state import Observed, Power
 from zonesched.model.views import AgentReport, AgentState, HostForm, InventoryForm
 
 Unit = Annotated[int, Field(ge=1, le=MAX_INT)]
@@ -83,8 +83,9 @@ class InstancesQuery(Schema):
 class ReportItem(Schema):
     """One instance as the agent found it.
 
-    `generation` and `power`: the desired state that was applied last, and what is so, where active. `reason`:
-    a stable code where the state is error, or where it is active and not as that generation desires.
+    `generation` and `power`: the desired state that was applied last, and what is so, where active;
+    `rebuilds`: how many were done. `reason`: a stable code where the state is error, or where it is active
+    and not as that generation desires.
     """
 
     uuid: Uuid
@@ -93,10 +94,11 @@ class ReportItem(Schema):
     reason: ReasonCode = ""
     generation: Amount = 0
     power: Literal["running", "stopped", "paused", "suspended"] = "running"
+    rebuilds: Amount = 0
 
     def to_report(self) -> AgentReport:
-        state, power = AgentState(self.state), Power(self.power)
-        return AgentReport(self.uuid, self.attempt, state, self.reason, self.generation, power)
+        observed = Observed(self.generation, Power(self.power), self.reason, self.rebuilds)
+        return AgentReport(self.uuid, self.attempt, AgentState(self.state), self.reason, observed)
 
 
 class ReportsBody(Schema):

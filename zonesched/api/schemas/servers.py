@@ -116,6 +116,7 @@ class LocalDisk(Schema):
     delete_on_termination: Annotated[Literal[True], BeforeValidator(_is_true)] = True
 
 
+UserData = Annotated[str, Field(max_length=65_535), AfterValidator(_base64)]
 NetworkList = Annotated[list[Network], Field(max_length=64)]
 Networks = Annotated[Literal["auto", "none"] | NetworkList, BeforeValidator(_networks)]
 
@@ -134,7 +135,7 @@ class Server(Schema):
     metadata: TextMap = Field(default_factory=dict)
     networks: Networks = "auto"
     key_name: Name = ""
-    user_data: Annotated[str, Field(max_length=65_535), AfterValidator(_base64)] = ""
+    user_data: UserData = ""
     security_groups: list[SecurityGroup] = Field(default_factory=list, max_length=64)
     config_drive: bool = False
     description: Text = ""
@@ -288,6 +289,7 @@ StatusName = Annotated[
         "SUSPENDED",
         "REBOOT",
         "HARD_REBOOT",
+        "REBUILD",
         "ERROR",
         "DELETED",
         "UNKNOWN",

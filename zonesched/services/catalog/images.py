@@ -47,45 +47,46 @@ def delete(store: Store, image_id: str) -> None:
     store.write(fn)
 
 
-def resolve(store: Store, ref: str) -> CatalogImage:
+def resolve(store: Store, ref: str, field: str = "server.imageRef") -> CatalogImage:
     """Look up the image that a request names by id, by name, or by a link that ends in its id; "" names none.
 
-    Raises BadRequest for an unknown one, and for a name that several images have.
+    `field`: of the request, for errors. Raises BadRequest for an unknown one, and for a name that several
+    images have.
     """
     if not ref:
         return NO_IMAGE
     found = store.read(lambda tx: _named(tx, ref))
     if not found:
         raise BadRequest(
-            f"server.imageRef names no image of this zone by id, name or link: {ref[:MAX_SHOWN]!r}.",
+            f"{field} names no image of this zone by id, name or link: {ref[:MAX_SHOWN]!r}.",
             code="image_unknown",
-            field="server.imageRef",
+            field=field,
         )
     if len(found) > 1:
         raise BadRequest(
-            "server.imageRef names several images: give an id.",
+            f"{field} names several images: give an id.",
             code="image_ambiguous",
-            field="server.imageRef",
+            field=field,
         )
     return found[0]
 
 
-def check_fits(image: CatalogImage, flavor: Flavor) -> None:
+def check_fits(image: CatalogImage, flavor: Flavor, field: str = "server.flavorRef") -> None:
     """Raise BadRequest for a flavor that is smaller than the image needs, as OpenStack Nova does.
 
     A flavor whose disk is 0 has the image's own size.
     """
     if flavor.ram_mb < image.min_ram_mb:
         raise BadRequest(
-            f"server.flavorRef: the image needs {image.min_ram_mb} MB of RAM.",
+            f"{field}: the image needs {image.min_ram_mb} MB of RAM.",
             code="flavor_too_small",
-            field="server.flavorRef",
+            field=field,
         )
     if 0 < flavor.disk_gb < image.min_disk_gb:
         raise BadRequest(
-            f"server.flavorRef: the image needs a disk of {image.min_disk_gb} GB.",
+            f"{field}: the image needs a disk of {image.min_disk_gb} GB.",
             code="flavor_too_small",
-            field="server.flavorRef",
+            field=field,
         )
 
 

@@ -6,18 +6,20 @@ goes out, and hold when its next repeat is due.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from zonesched.model.desired_call import MAX_PER_CALL, DesiredAnswer, DesiredOf, Taken
+from zonesched.model.desired_call import MAX_IMAGES, MAX_PER_CALL, DesiredAnswer, DesiredOf, Taken
+from zonesched.model.instance_image import InstanceImage
 from zonesched.model.observed_state import Observed
 from zonesched.model.placement import Attempt
+from zonesched.model.request_spec import Image
 from zonesched.seams import Done
 from zonesched.services.life.observing import observe
 from zonesched.services.placing.child_calls import pause_s
 from zonesched.services.zone import Zone
-from zonesched.store import claims, identity, instance_actions, instance_states, instances, locks
+from zonesched.store import identity, instance_actions, instance_states, instances, locks
 from zonesched.store.instance_states import StoredState, Untold
 from zonesched.store.store import Transaction
 from zonesched.zones.client import ChildClient
@@ -27,7 +29,7 @@ _REASON_OF = {Taken.GONE: "gone_in_child", Taken.UNSUPPORTED: "action_unsupporte
 
 def send_desired(zone: Zone, child_id: str, due: Sequence[Untold]) -> None:
     """Tell one child these desired states; an unanswered batch is repeated after a growing pause."""
-    for some in claims.chunks(due, MAX_PER_CALL):
+    for some in batches(due):
         told = [DesiredOf(one.uuid, one.attempt, one.desired) for one in some]
 
         def call(client: ChildClient, told: Sequence[DesiredOf] = told) -> Sequence[DesiredAnswer]:
@@ -38,6 +40,20 @@ def send_desired(zone: Zone, child_id: str, due: Sequence[Untold]) -> None:
         zone.store.write(partial(_record, zone, some, answers))
     if due:
         zone.wake.sync()
+
+
+def batches(due: Sequence[Untold]) -> Iterator[Sequence[Untold]]:
+    """Split desired states into calls, in order; each has a limit of lines and of different images."""
+    lines, images = list[Untold](), list[InstanceImage]()
+    for one in due:
+        is_new = isinstance(one.desired.image, Image) and one.desired.image not in images
+        if len(lines) == MAX_PER_CALL or (is_new and len(images) == MAX_IMAGES):
+            yield lines
+            lines, images, is_new = [], [], isinstance(one.desired.image, Image)
+        lines.append(one)
+        images += [one.desired.image] if is_new else []
+    if lines:
+        yield lines
 
 
 def _record(
@@ -77,8 +93,19 @@ def _overtaking(tx: Transaction, row: StoredState, answer: DesiredAnswer, now: f
     """
     desired = row.state.desired
     is_reboot = row.state.rebooted_by == desired.generation
+    is_rebuild = row.state.rebuilt_by == desired.generation
     generation = answer.generation + 1
-    later = replace(desired, generation=generation, reboots=answer.reboots + is_reboot)
+    later = replace(
+        desired,
+        generation=generation,
+        reboots=answer.reboots + is_reboot,
+        rebuilds=answer.rebuilds + is_rebuild,
+    )
     instance_actions.renumber(tx, row.uuid, desired.generation, generation)
-    rebooted_by = generation if is_reboot else row.state.rebooted_by
-    return replace(row, state=replace(row.state, desired=later, rebooted_by=rebooted_by), next_call_at=now)
+    state = replace(
+        row.state,
+        desired=later,
+        rebooted_by=generation if is_reboot else row.state.rebooted_by,
+        rebuilt_by=generation if is_rebuild else row.state.rebuilt_by,
+    )
+    return replace(row, state=state, next_call_at=now)

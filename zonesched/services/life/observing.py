@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from zonesched.model.desired_state import is_news
 from zonesched.model.observed_state import Observed
+from zonesched.model.request_spec import Image
 from zonesched.store import instance_actions, instance_states, instances
 from zonesched.store.instance_states import StoredState
 from zonesched.store.store import Transaction
@@ -28,7 +29,12 @@ def adopt(
     for uuid, observed in seen:
         row = rows.get(uuid) or StoredState(uuid, built_at=built_at[uuid])
         if observed.generation > row.state.desired.generation:
-            desired = replace(row.state.desired, generation=observed.generation, power=observed.power)
+            desired = replace(
+                row.state.desired,
+                generation=observed.generation,
+                power=observed.power,
+                rebuilds=observed.rebuilds,
+            )
             state = replace(row.state, desired=desired)
             adopted.append(replace(row, state=state, told_generation=observed.generation))
     return adopted
@@ -57,5 +63,16 @@ def observe(
         return
     instance_states.write(tx, changed, before.keys())
     instances.touch(tx, change, [row.uuid for row in changed], now)
+    _count_new_images(tx, change, before, changed)
     reached = {row.uuid: (row.state.observed.generation, row.state.observed.reason) for row in changed}
     instance_actions.reached(tx, reached, now)
+
+
+def _count_new_images(
+    tx: Transaction, change: int, before: Mapping[str, StoredState], changed: Sequence[StoredState]
+) -> None:
+    """Note the images of rebuilt instances where hosts count the images of theirs."""
+    for row in changed:
+        image = row.state.image
+        if isinstance(image, Image) and (row.uuid not in before or image != before[row.uuid].state.image):
+            instances.set_image(tx, change, row.uuid, image)

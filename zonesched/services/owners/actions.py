@@ -23,9 +23,20 @@ from zonesched.model.desired_state import (
     expected_status,
     judge,
 )
-from zonesched.model.instance_action import AskedAction, LockServer, RefusedAction, UnlockServer
+from zonesched.model.instance_action import (
+    AskedAction,
+    LockServer,
+    RebuildServer,
+    RefusedAction,
+    UnlockServer,
+)
+from zonesched.model.instance_image import AS_BOOTED, InstanceImage
 from zonesched.model.placement import TO_BUILD, InstanceStatus
+from zonesched.services.life import image_fit
+from zonesched.services.life.observing import observe
 from zonesched.services.life.wanting import Wanted, wake_for, want
+from zonesched.services.owners import rebuilds
+from zonesched.services.owners.rebuilds import Rebuild
 from zonesched.services.owners.reservations import existing
 from zonesched.services.owners.scopes import scope_of
 from zonesched.services.zone import Zone
@@ -50,6 +61,8 @@ MAX_OPEN = 20
 
 PER_WRITE = 500
 
+_Asked = Action | LockServer | UnlockServer | Rebuild
+
 
 @dataclass(frozen=True)
 class _Subject:
@@ -73,16 +86,16 @@ class _Taken:
 def act(zone: Zone, caller: Caller, uuid: str, asked: AskedAction) -> None:
     """Take an action on one instance.
 
-    Raises NotFound, Forbidden, and Conflict with a stable code where it is illegal now.
+    Raises NotFound, Forbidden, BadRequest for a rebuild's image, and Conflict with a stable code where it is
+    illegal now.
     """
     scope = scope_of(zone.uuid, caller, all_tenants=True)
+    zone.store.read(lambda tx: _living(tx, scope, uuid))
+    prepared = _prepared(zone, [uuid], asked)
 
     def fn(tx: Transaction) -> _Taken:
         locks.instances(tx, [uuid])
-        found = [i for i in server_list.find(tx, scope, uuid) if i.status is not InstanceStatus.DELETED]
-        if not found:
-            raise NotFound("There is no such instance.", code="instance_not_found")
-        taken = _take(zone, tx, caller, found, asked)
+        taken = _take(zone, tx, caller, _living(tx, scope, uuid), prepared)
         for _, error in taken.refused:
             raise error
         return taken
@@ -95,7 +108,7 @@ def act_on_boot(
 ) -> tuple[int, list[RefusedAction]]:
     """Take an action on all instances of a boot that are not deleted.
 
-    Returns how many took it, and the refusals. Raises NotFound.
+    Returns how many took it, and the refusals. Raises NotFound, and BadRequest for a rebuild's image.
     """
     scope = scope_of(zone.uuid, caller, all_tenants=True)
 
@@ -106,11 +119,23 @@ def act_on_boot(
 
     accepted, refused = 0, list[RefusedAction]()
     for some in claims.chunks(zone.store.read(members), PER_WRITE):
-        taken = zone.store.write(partial(_take_living, zone, caller, some, asked))
+        taken = zone.store.write(partial(_take_living, zone, caller, some, _prepared(zone, some, asked)))
         accepted += len(taken.places)
         refused += [RefusedAction(uuid, error.code, error.message) for uuid, error in taken.refused]
         wake_for(zone.wake, taken.places)
     return accepted, refused
+
+
+def _living(tx: Transaction, scope: server_list.Scope, uuid: str) -> list[Instance]:
+    """Find an instance of the scope that is not deleted. Raises NotFound."""
+    found = [i for i in server_list.find(tx, scope, uuid) if i.status is not InstanceStatus.DELETED]
+    if not found:
+        raise NotFound("There is no such instance.", code="instance_not_found")
+    return found
+
+
+def _prepared(zone: Zone, uuids: Sequence[str], asked: AskedAction) -> _Asked:
+    return rebuilds.prepare(zone, uuids, asked) if isinstance(asked, RebuildServer) else asked
 
 
 def check_not_locked(tx: Transaction, caller: Caller, uuid: str) -> None:
@@ -143,18 +168,14 @@ def record_delete(
     instance_actions.insert(tx, [created, replace(deleted, finished_at=now, result=Result.DONE)])
 
 
-def _take_living(
-    zone: Zone, caller: Caller, uuids: Sequence[str], asked: AskedAction, tx: Transaction
-) -> _Taken:
+def _take_living(zone: Zone, caller: Caller, uuids: Sequence[str], asked: _Asked, tx: Transaction) -> _Taken:
     locks.instances(tx, uuids)
     rows = instances.read_by_uuid(tx, uuids)
     living = [rows[uuid] for uuid in uuids if rows[uuid].status is not InstanceStatus.DELETED]
     return _take(zone, tx, caller, living, asked)
 
 
-def _take(
-    zone: Zone, tx: Transaction, caller: Caller, rows: Sequence[Instance], asked: AskedAction
-) -> _Taken:
+def _take(zone: Zone, tx: Transaction, caller: Caller, rows: Sequence[Instance], asked: _Asked) -> _Taken:
     """Take an action on locked instances; one that is illegal writes nothing."""
     now = zone.clock.now()
     accepted: list[_Subject] = []
@@ -178,11 +199,22 @@ def _take(
             instance_actions.lock(tx, uuids, reason, by_admin=caller.role is Role.ADMIN)
         case UnlockServer():
             instance_actions.unlock(tx, uuids)
-        case Action():
+        case Action() | Rebuild():
             before = {s.instance.uuid: s.stored for s in accepted if s.stored is not None}
             want(tx, wanted, before, identity.next_change(tx), now)
     _record(tx, caller, accepted, asked, {w.instance.uuid: w.desired.generation for w in wanted}, now)
+    if isinstance(asked, Rebuild):
+        _rebuild(zone, tx, wanted, asked, now)
     return _Taken([w.place for w in wanted], refused)
+
+
+def _rebuild(zone: Zone, tx: Transaction, wanted: Sequence[Wanted], asked: Rebuild, now: float) -> None:
+    """Change what owners keep with rebuilt instances; end the rebuilds that hosts of this zone refuse."""
+    change = identity.next_change(tx)
+    for one in wanted:
+        rebuilds.change_details(zone, tx, change, one.instance, asked.asked)
+    reasons = {one.instance.uuid: asked.fit.refusal(one.place) for one in wanted}
+    observe(tx, change, image_fit.refused(tx, reasons), {}, now)
 
 
 def _subjects(tx: Transaction, rows: Sequence[Instance]) -> list[_Subject]:
@@ -199,7 +231,7 @@ def _subjects(tx: Transaction, rows: Sequence[Instance]) -> list[_Subject]:
     ]
 
 
-def _judge(zone: Zone, caller: Caller, subject: _Subject, asked: AskedAction) -> Desired | None:
+def _judge(zone: Zone, caller: Caller, subject: _Subject, asked: _Asked) -> Desired | None:
     """Return the desired state that an action makes, None for a lock. Raises Conflict and Forbidden."""
     instance, lock = subject.instance, subject.lock
     if instance.caller_id != zone.uuid:
@@ -219,14 +251,25 @@ def _judge(zone: Zone, caller: Caller, subject: _Subject, asked: AskedAction) ->
             return None
         case _ if lock is not None and caller.role is not Role.ADMIN:
             raise _locked(instance.uuid)
+        case Rebuild():
+            asked.check(instance.uuid)
+            return _judge_desired(zone, subject, Action.REBUILD, asked.image.image)
         case _:
-            return _judge_power(zone, subject, asked)
+            return _judge_desired(zone, subject, asked)
 
 
-def _judge_power(zone: Zone, subject: _Subject, action: Action) -> Desired:
+def _judge_desired(
+    zone: Zone, subject: _Subject, action: Action, image: InstanceImage = AS_BOOTED
+) -> Desired:
     instance, place = subject.instance, subject.place
     state = subject.stored.state if subject.stored is not None else NEW
-    found = judge(action, instance.status, state)
+    found = judge(action, instance.status, state, image)
+    if found is Illegal.ACTION_UNDER_WAY:
+        raise Conflict(
+            f"{action.value}: another action on the server has not ended yet.",
+            code=found.value,
+            field=action.value,
+        )
     if isinstance(found, Illegal):
         status = expected_status(instance.status, state).value
         accepted = ", ".join(sorted(one.value for one in LEGAL_IN[action]))
@@ -246,7 +289,7 @@ def _record(
     tx: Transaction,
     caller: Caller,
     subjects: Sequence[_Subject],
-    asked: AskedAction,
+    asked: _Asked,
     generations: Mapping[str, int],
     now: float,
 ) -> None:
@@ -254,9 +297,10 @@ def _record(
     for subject in subjects:
         instance, number = subject.instance, subject.count.last + 1
         match asked:
-            case Action():
+            case Action() | Rebuild():
+                name = (asked if isinstance(asked, Action) else Action.REBUILD).recorded_as
                 generation = generations[instance.uuid]
-                actions.append(_action(caller, instance, asked.recorded_as, number, generation, now))
+                actions.append(_action(caller, instance, name, number, generation, now))
             case LockServer() | UnlockServer():
                 name = "lock" if isinstance(asked, LockServer) else "unlock"
                 done = _action(caller, instance, name, number, 0, now)

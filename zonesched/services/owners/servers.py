@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from zonesched.errors import BadRequest, ChildUnreachable, Conflict, NotFound
 from zonesched.model.caller import Caller, Role
 from zonesched.model.desired_state import NEW, task_state
+from zonesched.model.instance_image import image_of
 from zonesched.model.placement import (
     CLAIMING,
     PROMISED,
@@ -233,6 +234,7 @@ def _sent_as(change: InstanceChange, own_uuid: str) -> InstanceChange:
 
 def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerView:
     instance, spec = found.instance, found.reservation.spec
+    state = found.state.state if found.state is not None else NEW
     host_id = _local_host_id(found)
     host = found.local_hosts.get(host_id)
     is_error = instance.status is InstanceStatus.ERROR
@@ -247,7 +249,7 @@ def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerVi
         created_at=instance.created_at,
         updated_at=instance.updated_at,
         flavor=spec.flavor,
-        image=spec.image,
+        image=image_of(state.image, spec.image),
         passthrough=instance.passthrough,
         availability_zone=host.availability_zone if host else spec.availability_zone,
         host_id_for_tenant=host_id and zone.tenant_host_id(instance.project_id, host_id),
@@ -258,7 +260,7 @@ def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerVi
         sent=found.sent,
         child_name=_child_name(zone.children, found) if caller.role is Role.ADMIN else "",
         failed_attempts=_failed_attempts(zone.children, caller, found) if is_error else (),
-        state=found.state.state if found.state is not None else NEW,
+        state=state,
         launched_at=found.launched_at,
         locked_reason=found.lock.reason if found.lock is not None else None,
         pinned_availability_zone=spec.availability_zone,

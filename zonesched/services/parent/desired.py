@@ -8,7 +8,11 @@ from dataclasses import replace
 from zonesched.model.caller import Caller
 from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken
 from zonesched.model.desired_state import Desired
+from zonesched.model.desired_state import told as told_by_parent
 from zonesched.model.placement import LIVING_STATUSES, TO_BUILD
+from zonesched.model.request_spec import Image
+from zonesched.services.life import image_fit
+from zonesched.services.life.image_fit import ImageFit
 from zonesched.services.life.observing import observe
 from zonesched.services.life.wanting import Wanted, wake_for, want
 from zonesched.services.zone import Zone
@@ -24,13 +28,21 @@ def take(zone: Zone, caller: Caller, told: Sequence[DesiredOf]) -> list[DesiredA
 
     A repeat gets the same answer as the first call, and an earlier generation changes nothing.
     """
-    answers, places = zone.store.write(lambda tx: _take(zone, caller, told, tx))
+    fit = image_fit.ask(zone, zone.store.read(lambda tx: _new_images(tx, caller, told)))
+    answers, places = zone.store.write(lambda tx: _take(zone, caller, told, fit, tx))
     wake_for(zone.wake, places)
     return [replace(answer, uuid=one.uuid) for one, answer in zip(told, answers, strict=True)]
 
 
+def _new_images(tx: Transaction, caller: Caller, told: Sequence[DesiredOf]) -> Mapping[str, Image]:
+    """Return the images that instances are to be rebuilt from, by the uuid here."""
+    images = {one.uuid: one.desired.image for one in told if isinstance(one.desired.image, Image)}
+    here = aliases.instance_uuids(tx, caller.user_id, list(images)) if images else {}
+    return {here.get(uuid, uuid): image for uuid, image in images.items()}
+
+
 def _take(
-    zone: Zone, caller: Caller, called: Sequence[DesiredOf], tx: Transaction
+    zone: Zone, caller: Caller, called: Sequence[DesiredOf], fit: ImageFit, tx: Transaction
 ) -> tuple[list[DesiredAnswer], list[Placement]]:
     here = aliases.instance_uuids(tx, caller.user_id, [one.uuid for one in called])
     told = [replace(one, uuid=here.get(one.uuid, one.uuid)) for one in called]
@@ -48,11 +60,12 @@ def _take(
             continue
         stored = before[one.uuid].state.desired if one.uuid in before else Desired()
         if one.desired.generation > stored.generation:
-            stored = one.desired
+            stored = told_by_parent(stored, one.desired)
             wanted.append(Wanted(*there[one.uuid], stored))
-        answers.append(DesiredAnswer(one.uuid, one.attempt, Taken.STORED, stored.generation, stored.reboots))
+        numbers_ = (stored.generation, stored.reboots, stored.rebuilds)
+        answers.append(DesiredAnswer(one.uuid, one.attempt, Taken.STORED, *numbers_))
     if wanted:
-        _carry_on(zone, tx, wanted, before)
+        _carry_on(zone, tx, wanted, before, fit)
     return answers, [one.place for one in wanted]
 
 
@@ -67,12 +80,21 @@ def _present(tx: Transaction, numbers: Mapping[str, int]) -> Iterator[tuple[str,
 
 
 def _carry_on(
-    zone: Zone, tx: Transaction, wanted: Sequence[Wanted], before: Mapping[str, StoredState]
+    zone: Zone,
+    tx: Transaction,
+    wanted: Sequence[Wanted],
+    before: Mapping[str, StoredState],
+    fit: ImageFit,
 ) -> None:
     change, now, passes_on = identity.next_change(tx), zone.clock.now(), zone.conf.enable_zone_routing
     want(tx, wanted, before, change, now, passes_on=passes_on)
     routed = [one.instance.uuid for one in wanted if isinstance(one.place.where, AskedChild)]
-    if routed and not passes_on:
-        rows = instance_states.read(tx, routed).values()
-        refused = [(row.uuid, row.state.refused("zone_routing_disabled")) for row in rows]
-        observe(tx, change, refused, {}, now)
+    reasons = {one.instance.uuid: fit.refusal(one.place) for one in wanted if _is_rebuild(one, before)}
+    if not passes_on:
+        reasons |= dict.fromkeys(routed, "zone_routing_disabled")
+    observe(tx, change, image_fit.refused(tx, reasons), {}, now)
+
+
+def _is_rebuild(one: Wanted, before: Mapping[str, StoredState]) -> bool:
+    known = before.get(one.instance.uuid)
+    return one.desired.rebuilds > (known.state.desired.rebuilds if known is not None else 0)
