@@ -69,6 +69,17 @@ def test_each_command_and_the_way_back(scene: Scene, there: list[str], status: s
     assert scene.statuses()["web-1"] == "ACTIVE"
 
 
+def test_a_server_is_rebuilt_from_an_image(scene: Scene) -> None:
+    scene.agent.node.client().post("/images", {"image": {"id": "i-2", "name": "newer"}})
+
+    assert scene.working()("server", "rebuild", "web-1", "--image", "newer", "--wait", "-o", "value") == 0
+
+    assert scene.command.out.split()[1] == "done"
+    assert scene.agent.rebuilds[scene.command.out.split()[0]] == ["newer"]
+    assert scene.command("server", "rebuild", "web-1", "--image", "nowhere") == 1
+    assert scene.command("server", "rebuild", "web-1") == 2
+
+
 def test_without_waiting_it_says_what_was_accepted(scene: Scene) -> None:
     assert scene.command("server", "stop", "web-1", "-o", "value", "-c", "result") == 0
 

@@ -127,6 +127,13 @@ def test_a_rebuild_that_was_refused_is_not_done_by_the_next_action() -> None:
     assert again == Desired(5, RUNNING, 2, rebuilds=1, image=IMAGE)
 
 
+def test_a_driver_that_knows_no_rebuilds_refuses_them() -> None:
+    ignored = rebuilding().observing(Observed(4, RUNNING))
+
+    assert ignored.observed == Observed(4, RUNNING, "rebuild_unsupported")
+    assert (ignored.image, ignored.desired.rebuilds) == (AS_BOOTED, 0)
+
+
 def test_a_rebuild_whose_instance_does_not_start_has_happened() -> None:
     ended = rebuilding().observing(Observed(4, STOPPED, "process_failed", 1))
 

@@ -89,6 +89,23 @@ def lock(
     _act(session, body, names_or_ids, reservation, wait)
 
 
+@click.command()
+@click.option("--image", required=True, metavar="NAME", help="Name or id of the image.")
+@click.option("--name", metavar="NAME", help="New name of the instance.")
+@_targets
+def rebuild(
+    session: Session,
+    image: str,
+    name: str | None,
+    names_or_ids: tuple[str, ...],
+    reservation: str | None,
+    wait: bool,
+) -> None:
+    """Rebuild instances from an image, on the hosts that have them; what is on their disks is lost."""
+    body = {"rebuild": {"imageRef": image} | ({"name": name} if name else {})}
+    _act(session, body, names_or_ids, reservation, wait)
+
+
 COMMANDS = (
     _power_command("start", {"os-start": None}, "Start instances that are SHUTOFF."),
     _power_command("stop", {"os-stop": None}, "Stop instances; they keep their hosts."),
@@ -97,6 +114,7 @@ COMMANDS = (
     _power_command("suspend", {"suspend": None}, "Suspend instances."),
     _power_command("resume", {"resume": None}, "Resume suspended instances."),
     reboot,
+    rebuild,
     lock,
     _power_command("unlock", {"unlock": None}, "Remove the lock of instances."),
     list_actions,

@@ -19,6 +19,7 @@ SERVER_STATUSES = (
     "SUSPENDED",
     "REBOOT",
     "HARD_REBOOT",
+    "REBUILD",
     "ERROR",
     "DELETED",
     "UNKNOWN",

@@ -83,13 +83,16 @@ class InstanceState:
     def observing(self, observed: Observed) -> InstanceState:
         """Return this state with a later observed state.
 
-        A rebuild that was refused is no longer desired: a later action must not bring it about.
+        A rebuild that was not done is no longer desired: a later action must not bring it about.
         """
-        desired, image = self.desired, self.image
-        if observed.rebuilds >= desired.rebuilds:
-            image = desired.image
+        desired = self.desired
+        is_rebuilt = observed.rebuilds >= desired.rebuilds
+        image = desired.image if is_rebuilt else self.image
         if observed.generation == desired.generation:
             desired = replace(desired, rebuilds=observed.rebuilds, image=image)
+            if not is_rebuilt and not observed.reason:
+                # A driver that knows no rebuilds has acted on the rest.
+                observed = replace(observed, reason="rebuild_unsupported")
         return replace(self, desired=desired, observed=observed, image=image)
 
 
