@@ -35,17 +35,16 @@ def success_is_described(context: Any, response: Any, case: Any) -> None:
     assert response.status_code >= 400 or str(response.status_code) in described, response.status_code
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_every_call_answers_as_it_is_described(tmp_path: Path, role: str) -> None:
-    site = a_site(tmp_path)
-    node = site.tree.nodes["zone"]
-    pair = base64.b64encode(f"{role}:{node.secrets[role]}".encode()).decode()
+def test_every_call_answers_as_it_is_described_whoever_makes_it(tmp_path: Path) -> None:
+    # given a zone of its own for each role: to think of a call takes longer than to make it as each of them
+    sites = {role: a_site(tmp_path / role).tree.nodes["zone"] for role in ROLES}
     left_out = [checks.CHECKS.get_one(name) for name in LEFT_OUT]
-    described = schemathesis.openapi.from_wsgi("/openapi.json", node.app)
+    described = schemathesis.openapi.from_wsgi("/openapi.json", sites["admin"].app)
     made = 0
     for result in described.get_all_operations():
         operation = result.ok()
 
+        # when each call is made as each role, then its answer is as described
         @settings(
             max_examples=CALLS_EACH,
             derandomize=True,
@@ -57,12 +56,16 @@ def test_every_call_answers_as_it_is_described(tmp_path: Path, role: str) -> Non
         def call(case: Any) -> None:
             nonlocal made
             made += 1
-            case.call_and_validate(
-                headers={"Authorization": f"Basic {pair}"},
-                additional_checks=[success_is_described],
-                excluded_checks=left_out,
-            )
+            for role, node in sites.items():
+                pair = base64.b64encode(f"{role}:{node.secrets[role]}".encode()).decode()
+                case.call_and_validate(
+                    app=node.app,
+                    headers={"Authorization": f"Basic {pair}"},
+                    additional_checks=[success_is_described],
+                    excluded_checks=left_out,
+                )
 
         call()
     assert made > CALLS_EACH * len(described.raw_schema["paths"])
-    node.zone.stop()
+    for node in sites.values():
+        node.zone.stop()
