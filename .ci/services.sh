@@ -86,6 +86,9 @@ shared_buffers = 128MB
 fsync = off
 full_page_writes = off
 synchronous_commit = off
+wal_level = minimal
+max_wal_senders = 0
+jit = off
 CONF
     stops+=(stop_postgresql)
     unprivileged "$pg_folder" "$pg_ctl" -D "$pg_folder/data" -l "$pg_folder/log" -w start >/dev/null ||

@@ -22,6 +22,11 @@ from zonesched.store.store import Store
 SERVER = os.environ.get("ZONESCHED_TEST_DATABASE_URL", "")
 """A database of the server on which tests may make others; "" where all is tested on SQLite."""
 
+EMPTY_ALL = SQL("; ").join(
+    SQL("DELETE FROM {}").format(Identifier(table.name)) for table in reversed(tables.metadata.sorted_tables)
+)
+"""One call for all tables, and one transaction."""
+
 
 class Databases:
     """One database for each path of a file that SQLite would have."""
@@ -33,6 +38,7 @@ class Databases:
         self._idle: list[str] = []
         self._single: set[str] = set()
         self._own: dict[str, psycopg.Connection[Any]] = {}
+        self._emptying: dict[str, psycopg.Connection[Any]] = {}
         self._connections: list[psycopg.Connection[Any]] = []
         sa.event.listen(sa.pool.Pool, "connect", self._connected)
         atexit.register(self._drop_all)
@@ -83,24 +89,32 @@ class Databases:
         """Take back all databases below a folder: whatever is connected to them is cut off."""
         for path in [path for path in self._names if path.is_relative_to(folder)]:
             name = self._names.pop(path)
-            self.close(name)
             if name in self._single:
+                self.close(name)
                 self._single.discard(name)
                 self._drop(name)
             else:
+                self._cut_off(name)
                 self._empty(name)
                 self._idle.append(name)
 
     def close(self, name: str) -> None:
         """End all connections to a database, of this process and of others."""
+        if name in self._emptying:
+            self._emptying.pop(name).close()
+        self._cut_off(name)
+
+    def _cut_off(self, name: str) -> None:
         if name in self._own:
             self._own.pop(name).close()
         for connection in self._connections:
             if not connection.closed and connection.info.dbname == name:
                 connection.close()
         self._connections = [connection for connection in self._connections if not connection.closed]
+        emptying = self._emptying[name].info.backend_pid if name in self._emptying else 0
         self._admin.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name]
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> %s",
+            [name, emptying],
         )
 
     def _connected(self, connection: Any, _record: Any) -> None:
@@ -127,9 +141,10 @@ class Databases:
         return name
 
     def _empty(self, name: str) -> None:
-        with self._connect(name) as connection:
-            for table in reversed(tables.metadata.sorted_tables):
-                connection.execute(SQL("DELETE FROM {}").format(Identifier(table.name)))
+        # To connect takes longer than to empty all tables: the connection stays for the next test.
+        if name not in self._emptying:
+            self._emptying[name] = self._connect(name, autocommit=True)
+        self._emptying[name].execute(EMPTY_ALL)
 
     def _connect(self, name: str, **options: Any) -> psycopg.Connection[Any]:
         url = self._server.set(drivername="postgresql", database=name)
