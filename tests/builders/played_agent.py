@@ -27,14 +27,20 @@ class PlayedAgent:
 
     def work(self) -> list[dict[str, Any]]:
         """Fetch what should run."""
-        found = self.node.client("compute").get("/hosts/instances?service=agent")
-        assert found.status == 200, found.body
-        lines: list[dict[str, Any]] = found.json["instances"]
+        lines: list[dict[str, Any]] = self._fetch()["instances"]
         return lines
 
     def converge(self) -> None:
-        """Fetch, do all of it, and report."""
-        self.report([self._do(line) for line in self.work()])
+        """Fetch, do all of it, end what is to be released, and report."""
+        found = self._fetch()
+        gone = [{**line, "state": "gone"} for line in found["releasing"]]
+        self.report([*(self._do(line) for line in found["instances"]), *gone])
+
+    def _fetch(self) -> dict[str, Any]:
+        found = self.node.client("compute").get("/hosts/instances?service=agent")
+        assert found.status == 200, found.body
+        answer: dict[str, Any] = found.json
+        return answer
 
     def report(self, lines: list[dict[str, Any]]) -> None:
         self.sent = lines

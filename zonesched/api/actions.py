@@ -13,6 +13,7 @@ from zonesched.model.desired_state import MESSAGES, Result
 from zonesched.model.instance_action import ActionView, RebuildServer
 from zonesched.services.owners import action_history, actions, servers
 from zonesched.services.parent import desired
+from zonesched.services.select.faults import MESSAGES as FAULTS
 
 
 def act(call: Call) -> Answer:
@@ -92,7 +93,7 @@ def _event_json(action: ActionView) -> dict[str, Any]:
 
 
 def _message(reason: str) -> str:
-    return MESSAGES.get(reason, "The action failed.")
+    return MESSAGES.get(reason) or FAULTS.get(reason, "The action failed.")
 
 
 def _time(epoch_s: float) -> str | None:

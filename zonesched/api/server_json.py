@@ -7,7 +7,7 @@ from typing import Any
 
 from zonesched.api.links import Links, iso_time
 from zonesched.api.microversion import Microversion
-from zonesched.model.desired_state import shown_status
+from zonesched.model.desired_state import is_unshelving, shown_status
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus
 from zonesched.model.views import FailedAttempt, ServerView
@@ -39,14 +39,22 @@ _VM_STATE = {
     InstanceStatus.ERROR: "error",
     InstanceStatus.DELETED: "deleted",
     InstanceStatus.UNKNOWN: "unknown",
+    InstanceStatus.OFFLOADED: "shelved_offloaded",
 }
 _VM_STATE_OF_POWER = {
     Power.RUNNING: "active",
     Power.STOPPED: "stopped",
     Power.PAUSED: "paused",
     Power.SUSPENDED: "suspended",
+    Power.OFFLOADED: "shelved_offloaded",
 }
-_POWER_STATE = {Power.RUNNING: 1, Power.PAUSED: 3, Power.STOPPED: 4, Power.SUSPENDED: 7}
+_POWER_STATE = {
+    Power.RUNNING: 1,
+    Power.PAUSED: 3,
+    Power.STOPPED: 4,
+    Power.SUSPENDED: 7,
+    Power.OFFLOADED: NO_STATE,
+}
 """OpenStack's numbers of power states."""
 
 
@@ -160,7 +168,8 @@ def _passthrough(view: ServerView) -> dict[str, Any]:
 
 
 def _extensions(view: ServerView) -> dict[str, Any]:
-    is_built, power = view.status is InstanceStatus.ACTIVE, view.state.observed.power
+    power = view.state.observed.power
+    is_built = view.status is InstanceStatus.ACTIVE or is_unshelving(view.status, view.state)
     launched_at = iso_time(view.launched_at)[:-1] if view.launched_at else None
     return {
         "OS-DCF:diskConfig": "MANUAL",

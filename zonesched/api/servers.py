@@ -86,6 +86,12 @@ def delete(call: Call) -> Answer:
     return no_content()
 
 
+def delete_for_parent(call: Call) -> Answer:
+    """Delete an instance of a parent at the attempt that it names, and at no other one."""
+    servers.delete(call.zone, call.caller, call.args["id"], call.query.attempt)
+    return no_content()
+
+
 def boot_form(call: Call) -> BootForm:
     """Return the boot that the user asks for. Raises BadRequest for a malformed Idempotency-Key."""
     key = call.headers.get("Idempotency-Key")

@@ -24,7 +24,7 @@ def change(call: Call) -> Answer:
 
 def remove(call: Call) -> Answer:
     """Remove a host without instances, or an agent without hosts."""
-    services.remove(call.zone.store, call.zone.wake, call.args["id"])
+    services.remove(call.zone, call.args["id"])
     return no_content()
 
 

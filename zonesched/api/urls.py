@@ -64,7 +64,7 @@ from zonesched.api.schemas.reservations import BootsQuery, ChangesQuery, WhyQuer
 from zonesched.api.schemas.select import SelectBody
 from zonesched.api.schemas.server_details import ChangeServerBody, MetadataBody, MetadataItemBody, TagsBody
 from zonesched.api.schemas.server_groups import GroupsQuery, ServerGroupBody
-from zonesched.api.schemas.servers import BootBody, CreateBody, ListQuery
+from zonesched.api.schemas.servers import BootBody, CreateBody, DeleteQuery, ListQuery
 from zonesched.api.schemas.services import (
     DisableBody,
     ForceDownBody,
@@ -157,7 +157,9 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/servers/{id}", servers.show, PEOPLE, "server"),
     Route("GET", "/servers/{id}", servers.show_to_parent, PARENT, "server"),
     Route("PUT", "/servers/{id}", server_details.change, USERS, "server", ChangeServerBody),
-    Route("DELETE", "/servers/{id}", servers.delete, USERS | PARENT, "nothing", status=204),
+    Route("DELETE", "/servers/{id}", servers.delete, USERS, "nothing", status=204),
+    Route("DELETE", "/servers/{id}", servers.delete_for_parent, PARENT, "nothing", query=DeleteQuery,
+          status=204),
     Route("POST", "/servers/desired", actions.take_desired, PARENT, "servers", DesiredBody),
     Route("POST", "/servers/{id}/action", actions.act, USERS, "nothing; of a rebuild: server", ActionBody,
           status=202),

@@ -23,6 +23,7 @@ SERVER_STATUSES = (
     "ERROR",
     "DELETED",
     "UNKNOWN",
+    "SHELVED_OFFLOADED",
 )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from zonesched.model.instance_image import AS_BOOTED, InstanceImage
 from zonesched.model.observed_state import Observed, Power
-from zonesched.model.placement import InstanceStatus
+from zonesched.model.placement import BUILDING_STATUSES, InstanceStatus
 from zonesched.model.request_spec import Image
 
 
@@ -115,6 +115,7 @@ class Status(enum.Enum):
     ERROR = "ERROR"
     DELETED = "DELETED"
     UNKNOWN = "UNKNOWN"
+    SHELVED_OFFLOADED = "SHELVED_OFFLOADED"
 
 
 class Action(enum.Enum):
@@ -131,6 +132,8 @@ class Action(enum.Enum):
     SOFT_REBOOT = "reboot SOFT"
     HARD_REBOOT = "reboot HARD"
     REBUILD = "rebuild"
+    SHELVE = "shelve"
+    UNSHELVE = "unshelve"
 
     @property
     def recorded_as(self) -> str:
@@ -145,6 +148,7 @@ class Illegal(enum.Enum):
     ACTION_UNDER_WAY = "action_under_way"
     NOT_BUILT = "not_built"
     HAS_ENDED = "has_ended"
+    STILL_SHELVING = "still_shelving"
 
 
 STATUS_OF_POWER: Mapping[Power, Status] = {
@@ -152,9 +156,21 @@ STATUS_OF_POWER: Mapping[Power, Status] = {
     Power.STOPPED: Status.SHUTOFF,
     Power.PAUSED: Status.PAUSED,
     Power.SUSPENDED: Status.SUSPENDED,
+    Power.OFFLOADED: Status.SHELVED_OFFLOADED,
 }
 
+STATUS_WITHOUT_POWER: Mapping[InstanceStatus, Status] = {
+    InstanceStatus.BUILD: Status.BUILD,
+    InstanceStatus.ACTIVE: Status.ACTIVE,
+    InstanceStatus.ERROR: Status.ERROR,
+    InstanceStatus.DELETED: Status.DELETED,
+    InstanceStatus.UNKNOWN: Status.UNKNOWN,
+    InstanceStatus.OFFLOADED: Status.SHELVED_OFFLOADED,
+}
+"""Statuses by the stored status, of instances whose power was not reported or does not matter."""
+
 _RUNNING = frozenset({Status.ACTIVE, Status.REBOOT, Status.HARD_REBOOT})
+_NOT_RUNNING = frozenset({Status.SHUTOFF, Status.PAUSED, Status.SUSPENDED})
 LEGAL_IN: Mapping[Action, frozenset[Status]] = {
     Action.START: frozenset({Status.SHUTOFF}),
     Action.STOP: _RUNNING,
@@ -163,8 +179,10 @@ LEGAL_IN: Mapping[Action, frozenset[Status]] = {
     Action.SUSPEND: _RUNNING,
     Action.RESUME: frozenset({Status.SUSPENDED}),
     Action.SOFT_REBOOT: frozenset({Status.ACTIVE}),
-    Action.HARD_REBOOT: _RUNNING | {Status.SHUTOFF, Status.PAUSED, Status.SUSPENDED},
+    Action.HARD_REBOOT: _RUNNING | _NOT_RUNNING,
     Action.REBUILD: frozenset({Status.ACTIVE, Status.SHUTOFF}),
+    Action.SHELVE: _RUNNING | _NOT_RUNNING,
+    Action.UNSHELVE: frozenset({Status.SHELVED_OFFLOADED}),
 }
 """The statuses in which each action is legal."""
 
@@ -177,6 +195,8 @@ _POWER_AFTER: Mapping[Action, Power] = {
     Action.RESUME: Power.RUNNING,
     Action.SOFT_REBOOT: Power.RUNNING,
     Action.HARD_REBOOT: Power.RUNNING,
+    Action.SHELVE: Power.OFFLOADED,
+    Action.UNSHELVE: Power.RUNNING,
 }
 _REBOOTS = {Action.SOFT_REBOOT: RebootType.SOFT, Action.HARD_REBOOT: RebootType.HARD}
 _NOT_BUILT = frozenset({Status.BUILD, Status.UNKNOWN})
@@ -205,6 +225,8 @@ def judge(
         return Illegal.HAS_ENDED
     if expected not in LEGAL_IN[action]:
         return Illegal.WRONG_STATUS
+    if action is Action.UNSHELVE:
+        return _unshelved(state) if status is InstanceStatus.OFFLOADED else Illegal.STILL_SHELVING
     is_rebuild = action is Action.REBUILD
     if is_rebuild and state.is_pending:
         return Illegal.ACTION_UNDER_WAY
@@ -230,13 +252,19 @@ def told(before: Desired, desired: Desired) -> Desired:
     return replace(desired, rebuilds=before.rebuilds, image=before.image)
 
 
+def _unshelved(state: InstanceState) -> Desired:
+    """Return the desired state at a new place: no reboot has happened there, and its own image is built again."""
+    has_own_image = isinstance(state.image, Image)
+    return Desired(state.desired.generation + 1, rebuilds=int(has_own_image), image=state.image)
+
+
 def expected_status(status: InstanceStatus, state: InstanceState) -> Status:
     """Return the status once all accepted actions have ended well.
 
     REBOOT, HARD_REBOOT or REBUILD while one is due.
     """
     if status is not InstanceStatus.ACTIVE:
-        return Status[status.name]
+        return STATUS_WITHOUT_POWER[status]
     if state.is_rebuilding:
         return Status.REBUILD
     power = state.desired.power if state.is_pending else state.observed.power
@@ -245,12 +273,19 @@ def expected_status(status: InstanceStatus, state: InstanceState) -> Status:
 
 def shown_status(status: InstanceStatus, state: InstanceState) -> Status:
     """Return the status for an instance's owner, from the stored status and the instance's state."""
+    if status is InstanceStatus.BUILD and is_unshelving(status, state):
+        return Status.SHELVED_OFFLOADED
     if status is not InstanceStatus.ACTIVE:
-        return Status[status.name]
+        return STATUS_WITHOUT_POWER[status]
     if state.is_rebuilding:
         return Status.REBUILD
     power = state.observed.power
     return _rebooting(state) if power is Power.RUNNING and state.is_rebooting else STATUS_OF_POWER[power]
+
+
+def is_unshelving(status: InstanceStatus, state: InstanceState) -> bool:
+    """Tell whether an offloaded instance is being placed or built again."""
+    return status in BUILDING_STATUSES and state.observed.power is Power.OFFLOADED
 
 
 def _rebooting(state: InstanceState) -> Status:
@@ -261,12 +296,19 @@ _TASK_TO = {
     Power.STOPPED: "powering-off",
     Power.PAUSED: "pausing",
     Power.SUSPENDED: "suspending",
+    Power.OFFLOADED: "shelving",
 }
-_TASK_TO_RUN_FROM = {Power.PAUSED: "unpausing", Power.SUSPENDED: "resuming"}
+_TASK_TO_RUN_FROM = {
+    Power.PAUSED: "unpausing",
+    Power.SUSPENDED: "resuming",
+    Power.OFFLOADED: "unshelving",
+}
 
 
 def task_state(status: InstanceStatus, state: InstanceState) -> str:
     """Return OpenStack's name of the work under way on a built instance; "" for none."""
+    if is_unshelving(status, state):
+        return "unshelving"
     if status is not InstanceStatus.ACTIVE or not state.is_pending:
         return ""
     if state.is_rebuilding:

@@ -11,6 +11,8 @@ class Power(enum.Enum):
     STOPPED = "stopped"
     PAUSED = "paused"
     SUSPENDED = "suspended"
+    OFFLOADED = "offloaded"
+    """It has no place: nothing of it is left on any host."""
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ class BuildAnswer:
 
 
 class InstanceStatus(enum.Enum):
-    """The OpenStack statuses that a scheduler uses."""
+    """The OpenStack statuses that a scheduler uses. OFFLOADED: SHELVED_OFFLOADED, at rest without a place."""
 
     __hash__ = object.__hash__
 
@@ -134,6 +134,7 @@ class InstanceStatus(enum.Enum):
     ERROR = "ERROR"
     DELETED = "DELETED"
     UNKNOWN = "UNKNOWN"
+    OFFLOADED = "OFFLOADED"
 
 
 LIVING_STATUSES = frozenset({InstanceStatus.BUILD, InstanceStatus.ACTIVE, InstanceStatus.UNKNOWN})
@@ -144,6 +145,12 @@ BUILDING_STATUSES = frozenset({InstanceStatus.BUILD, InstanceStatus.UNKNOWN})
 
 ENDED_STATUSES = frozenset({InstanceStatus.ERROR, InstanceStatus.DELETED})
 """Statuses that an instance keeps unless its owner or a repair changes them."""
+
+PLACELESS_STATUSES = ENDED_STATUSES | {InstanceStatus.OFFLOADED}
+"""Statuses of an instance that takes no resources of any host, and that no worker places."""
+
+COUNTED_STATUSES = LIVING_STATUSES | {InstanceStatus.OFFLOADED}
+"""Statuses of an instance that counts against its project's or its parent's quota."""
 
 
 @dataclass(frozen=True)

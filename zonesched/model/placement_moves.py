@@ -1,8 +1,8 @@
 """The legal moves of a placement between states, each with its cause.
 
 INTENDED, CONFIRMING, CANCELLING and RELEASING mean that a call to the child was decided and its answer is not
-known yet. Of these a placement on a local host has only RELEASING: a build that was not reported in time
-keeps its claim until its agent reports that nothing of it is left.
+known yet. Of these a placement on a local host has only RELEASING: a build that was not reported in time, or
+a shelved instance, keeps its claim until its agent reports that nothing of it is left.
 
 `store.placements` refuses any other move. Only a repair may write a state that no move leads to.
 """
@@ -46,7 +46,7 @@ LOCAL_MOVES: Mapping[Move, str] = {
     Move(_S.HELD, _S.GONE): "cancelled, or the hold expired",
     Move(_S.CONFIRMED, _S.FAILED): "the build failed",
     Move(_S.CONFIRMED, _S.RELEASED): "deleted, lost by its host, or ended there by itself",
-    Move(_S.CONFIRMED, _S.RELEASING): "fetched by its agent, and not reported in time",
+    Move(_S.CONFIRMED, _S.RELEASING): "shelved; or fetched by its agent, and not reported in time",
     Move(_S.RELEASING, _S.RELEASED): "its agent says that nothing is left, or its host was removed",
 }
 """All moves of a placement on a local host, and when each happens."""
@@ -65,7 +65,7 @@ CHILD_MOVES: Mapping[Move, str] = {
     Move(_S.CONFIRMING, _S.RELEASING): "deleted, or the child reported an ERROR",
     Move(_S.CONFIRMING, _S.RELEASED): "deleted in the child, or the child was removed",
     Move(_S.CONFIRMED, _S.FAILED): "the child reported that the build failed",
-    Move(_S.CONFIRMED, _S.RELEASING): "deleted, or the child reported an ERROR",
+    Move(_S.CONFIRMED, _S.RELEASING): "deleted, or the child reported an ERROR or the end of a shelve",
     Move(_S.CONFIRMED, _S.RELEASED): "deleted in the child, or the child was removed",
     Move(_S.CANCELLING, _S.GONE): "the child answered `gone`, was removed, or the hold expired",
     Move(_S.CANCELLING, _S.FAILED): "the child answered `failed`",

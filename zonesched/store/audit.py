@@ -20,9 +20,9 @@ from zonesched.model.inconsistency import (
     OfPlace,
     OfReservation,
 )
+from zonesched.model.observed_state import Power
 from zonesched.model.placement import (
     CLAIMING,
-    ENDED_STATUSES,
     LIVING_STATUSES,
     OCCUPYING,
     TO_BUILD,
@@ -113,12 +113,13 @@ def over_capacity(tx: Connection) -> list[Inconsistency]:
 def claim_without_instance(tx: Connection) -> list[Inconsistency]:
     """Check that every claim is the present place of an instance that has not ended.
 
-    In a child zone an instance in ERROR keeps its place until it is deleted.
+    In a child zone an instance in ERROR keeps its place until it is deleted. An offloaded one has none.
     """
     # A RELEASING place waits for its agent, whatever the instance's status.
     here = sa.and_(_place.kind == "host", is_in(_place.state, CLAIMING - {State.RELEASING}))
     below = sa.and_(_place.kind == "child", is_in(_place.state, TO_BUILD))
-    ended_here = sa.and_(_place.kind == "host", is_in(_instance.status, ENDED_STATUSES))
+    ended_here = sa.and_(_place.kind == "host", _instance.status == InstanceStatus.ERROR.value)
+    has_none = (InstanceStatus.DELETED, InstanceStatus.OFFLOADED)
     statement = (
         sa.select(
             _place.uuid, _place.number, _place.caller_id, _place.state, _instance.status, _instance.attempt
@@ -128,7 +129,7 @@ def claim_without_instance(tx: Connection) -> list[Inconsistency]:
             sa.or_(here, below),
             sa.or_(
                 _instance.uuid.is_(None),
-                _instance.status == InstanceStatus.DELETED.value,
+                is_in(_instance.status, has_none),
                 ended_here,
                 _instance.attempt != _place.number,
             ),
@@ -145,7 +146,14 @@ def claim_without_instance(tx: Connection) -> list[Inconsistency]:
 
 
 def instance_without_place(tx: Connection) -> list[Inconsistency]:
-    """Check that every living instance has a place, unless a worker still looks for one."""
+    """Check that every living instance has a place, unless a worker still looks for one, or it is leaving."""
+    state = t.instance_states.c
+    is_leaving = sa.and_(
+        _place.state == State.RELEASING.value,
+        sa.select(state.uuid)
+        .where(state.uuid == _instance.uuid, state.power == Power.OFFLOADED.value)
+        .exists(),
+    )
     statement = (
         sa.select(_instance.uuid, _instance.caller_id, _instance.status, _instance.attempt, _place.state)
         .join(
@@ -157,7 +165,7 @@ def instance_without_place(tx: Connection) -> list[Inconsistency]:
         .outerjoin(t.placements, sa.and_(_place.uuid == _instance.uuid, _place.number == _instance.attempt))
         .where(is_in(_instance.status, LIVING_STATUSES))
         .where(_reservation.state != ReservationState.OPEN.value)
-        .where(sa.or_(_place.uuid.is_(None), ~is_in(_place.state, OCCUPYING)))
+        .where(sa.or_(_place.uuid.is_(None), sa.not_(sa.or_(is_in(_place.state, OCCUPYING), is_leaving))))
     )
     return [
         Inconsistency(

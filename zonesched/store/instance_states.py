@@ -27,6 +27,7 @@ _POWER_OF = {power.value: power for power in Power}
 _TYPE_OF = {kind.value: kind for kind in RebootType}
 _READ = Prepared(sa.select(t.instance_states).where(one_of(COLUMNS.uuid, "uuids")))
 _INSERT = Prepared(sa.insert(t.instance_states))
+_FORGET = Prepared(sa.delete(t.instance_states).where(one_of(COLUMNS.uuid, "uuids")))
 _UPDATE = Prepared(
     sa.update(t.instance_states)
     .where(COLUMNS.uuid == sa.bindparam("b_uuid"))
@@ -133,6 +134,17 @@ def write(tx: Connection, rows: Sequence[StoredState], known: Collection[str]) -
     _INSERT.run_many(tx, [_to_row(row) for row in rows if row.uuid not in known])
     changed = [_to_row(row) for row in rows if row.uuid in known]
     _UPDATE.run_many(tx, [{f"b_{name}": value for name, value in row.items()} for row in changed])
+
+
+def is_offloaded(tx: Connection, uuid: str) -> bool:
+    """Tell whether nothing of an instance was left anywhere when it was observed last."""
+    row = read(tx, [uuid]).get(uuid)
+    return row is not None and row.state.observed.power is Power.OFFLOADED
+
+
+def forget(tx: Connection, uuids: Sequence[str]) -> None:
+    """Delete the rows of instances at another attempt of their parent: there, none was acted on yet."""
+    _FORGET.run(tx, uuids=uuids)
 
 
 def due_to_tell(tx: Connection, now: float, busy: Sequence[str], most: int) -> list[Untold]:

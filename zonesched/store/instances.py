@@ -11,6 +11,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from zonesched.model.observed_state import Power
 from zonesched.model.placement import BUILDING_STATUSES, CLAIMING, ENDED_STATUSES, InstanceStatus
 from zonesched.model.request_spec import Image, RequestSpec
 from zonesched.store import claims, instance_actions
@@ -35,8 +36,17 @@ _IN_RESERVATION = (
     COLUMNS.caller_id == sa.bindparam("caller"),
 )
 _OF_RESERVATION = Prepared(sa.select(t.instances).where(*_IN_RESERVATION).order_by(COLUMNS.position))
+_observed_power = t.instance_states.c.observed_power
 _MEMBERS = Prepared(
-    sa.select(COLUMNS.uuid, COLUMNS.status, COLUMNS.attempt, COLUMNS.reason, COLUMNS.failed_builds)
+    sa.select(
+        COLUMNS.uuid,
+        COLUMNS.status,
+        COLUMNS.attempt,
+        COLUMNS.reason,
+        COLUMNS.failed_builds,
+        (sa.func.coalesce(_observed_power, "") == Power.OFFLOADED.value).label("is_unshelving"),
+    )
+    .outerjoin_from(t.instances, t.instance_states, t.instance_states.c.uuid == COLUMNS.uuid)
     .where(*_IN_RESERVATION)
     .order_by(COLUMNS.position)
 )
@@ -154,13 +164,17 @@ class StoredPassthrough(NamedTuple):
 
 
 class Member(NamedTuple):
-    """Progress of one instance of a boot, read by the worker after each step; fields as in `Instance`."""
+    """Progress of one instance of a boot, read by the worker after each step; fields as in `Instance`.
+
+    `is_unshelving`: it was built once, is offloaded, and where its status is BUILD it is to be placed again.
+    """
 
     uuid: str
     status: InstanceStatus
     attempt: int
     reason: str
     failed_builds: int
+    is_unshelving: bool = False
 
 
 class CurrentStatus(NamedTuple):
@@ -183,7 +197,10 @@ def read_reservation(tx: Connection, caller_id: str, reservation_id: str) -> lis
 def members(tx: Connection, caller_id: str, reservation_id: str) -> list[Member]:
     """Return the progress of each instance of a caller's reservation, in order of their position."""
     rows = _MEMBERS.all(tx, reservation=reservation_id, caller=caller_id)
-    return [Member(uuid, _STATUS_OF[status], *rest) for uuid, status, *rest in rows]
+    return [
+        Member(uuid, _STATUS_OF[status], attempt, reason, failed, bool(is_unshelving))
+        for uuid, status, attempt, reason, failed, is_unshelving in rows
+    ]
 
 
 def read_by_uuid(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Instance]:
@@ -307,6 +324,21 @@ def end_attempts(
     """Set the status of unbuilt instances whose present placement still has the number in `attempts`."""
     rows = [{"b_uuid": uuid, "b_attempt": number} for uuid, number in sorted(attempts.items())]
     _END_ATTEMPT.run_many(tx, rows, b_status=status.value, b_reason=reason, now=now, change=change)
+
+
+def begin_unshelve(tx: Connection, change: int, uuids: Sequence[str], now: float) -> None:
+    """Let offloaded instances be placed again, with the builds of a new one."""
+    tx.execute(
+        sa.update(t.instances)
+        .where(COLUMNS.uuid.in_(uuids), COLUMNS.status == InstanceStatus.OFFLOADED.value)
+        .values(
+            status=InstanceStatus.BUILD.value,
+            reason="",
+            failed_builds=0,
+            updated_at=now,
+            changed_seq=change,
+        )
+    )
 
 
 def note_failed_build(tx: Connection, uuid: str) -> int:

@@ -12,28 +12,31 @@ from sqlalchemy.engine import Connection
 from zonesched.model.placement import CLAIMING, PlacementState
 from zonesched.store import identity, locks, placements
 from zonesched.store import tables as t
+from zonesched.store.placements import Placement
 from zonesched.store.prepared import is_in
 
 
-def remove_host(tx: Connection, host_id: str) -> bool:
-    """Remove a host with its rows; False, with nothing done, while it has claims.
+def remove_host(tx: Connection, change: int, host_id: str) -> list[Placement] | None:
+    """Remove a host with its rows; None, with nothing done, while it has claims.
 
-    A RELEASING place, which only waits for the host's agent, ends with the host.
+    A RELEASING place, which only waits for the host's agent, ends with the host; returns these.
     """
-    # The same lock order as an agent's report: the service's row, then the host.
+    # The same lock order as an agent's report: the service's row, the boots, then the host.
     service = sa.select(t.services.c.id).join(t.hosts).where(t.hosts.c.id == host_id)
     tx.execute(service.with_for_update(of=t.services))
-    locks.hosts(tx, [host_id])
     place = t.placements.c
     releasing = PlacementState.RELEASING
+    is_waiting = (place.host_id == host_id, place.state == releasing.value)
+    locks.instances(tx, [p.uuid for p in placements.read(tx, *is_waiting)])
+    locks.hosts(tx, [host_id])
     claims = sa.select(place.uuid).where(place.host_id == host_id, is_in(place.state, CLAIMING - {releasing}))
     if tx.execute(claims.limit(1)).first() is not None:
-        return False
-    waiting = placements.read(tx, place.host_id == host_id, place.state == releasing.value)
-    placements.move_all(tx, identity.next_change(tx), waiting, PlacementState.RELEASED)
+        return None
+    waiting = placements.read(tx, *is_waiting)
+    released = placements.move_all(tx, change, waiting, PlacementState.RELEASED)
     tx.execute(sa.delete(t.hosts).where(t.hosts.c.id == host_id))
     identity.next_removal(tx)
-    return True
+    return released
 
 
 def remove_service(tx: Connection, service_id: str) -> bool:

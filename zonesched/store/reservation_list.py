@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.desired_state import STATUS_OF_POWER, Status
-from zonesched.model.observed_state import Power
+from zonesched.model.desired_state import InstanceState, Status, shown_status
+from zonesched.model.observed_state import Observed, Power
 from zonesched.model.placement import InstanceStatus
 from zonesched.store import reservations
 from zonesched.store import tables as t
@@ -89,8 +89,9 @@ def _count(
     names: dict[Key, str] = {}
     for row in tx.execute(statement):
         key = (str(row.caller_id), str(row.reservation_id))
-        is_built = row.status == InstanceStatus.ACTIVE.value and row.observed_power is not None
-        status = STATUS_OF_POWER[Power(row.observed_power)] if is_built else Status(row.status)
+        power_now = Power.RUNNING if row.observed_power is None else Power(row.observed_power)
+        state = InstanceState(observed=Observed(power=power_now))
+        status = shown_status(InstanceStatus(row.status), state)
         counts[key][status] += row.number
         names[key] = min(names.get(key, row.first_name), row.first_name)
     return counts, names

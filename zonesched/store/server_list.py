@@ -113,9 +113,18 @@ def page(tx: Connection, wanted: Page) -> list[Instance]:
 
 def _shows(status: Status) -> sa.ColumnElement[bool]:
     """Make the condition that an instance shows this status (`model.desired_state.shown_status`)."""
-    if status not in _OF_BUILT:
-        return COLUMNS.status == status.value
     state = t.instance_states.c
+    is_offloaded = state.observed_power == Power.OFFLOADED.value
+    was_offloaded = sa.select(state.uuid).where(state.uuid == COLUMNS.uuid, is_offloaded).exists()
+    match status:
+        case Status.BUILD:
+            return sa.and_(COLUMNS.status == InstanceStatus.BUILD.value, sa.not_(was_offloaded))
+        case Status.SHELVED_OFFLOADED:
+            comes_back = COLUMNS.status.in_([InstanceStatus.BUILD.value, InstanceStatus.ACTIVE.value])
+            rests = COLUMNS.status == InstanceStatus.OFFLOADED.value
+            return sa.or_(rests, sa.and_(comes_back, was_offloaded))
+        case _ if status not in _OF_BUILT:
+            return sa.and_(COLUMNS.status == status.value)
     is_running = state.observed_power == Power.RUNNING.value
     is_rebooting = sa.and_(is_running, state.rebooted_by > state.observed_generation)
     is_rebuilding = state.rebuilt_by > state.observed_generation

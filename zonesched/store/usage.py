@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.placement import LIVING_STATUSES, UNCONFIRMED
+from zonesched.model.placement import COUNTED_STATUSES, UNCONFIRMED
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in
 from zonesched.store.reservations import ReservationState
@@ -24,12 +24,12 @@ _TOMBSTONES = Prepared(
 
 
 def instances(tx: Connection, caller_id: str, project_id: str | None = None) -> int:
-    """Count the instances of a parent, or of a project of this zone, that run or may still be built.
+    """Count the instances of a parent, or of a project of this zone, that run, may still be built, or rest.
 
     Those in ERROR take nothing: a boot that fails as a whole leaves its caller what it had before.
     """
     statement = sa.select(sa.func.count()).where(
-        _instance.caller_id == caller_id, is_in(_instance.status, LIVING_STATUSES)
+        _instance.caller_id == caller_id, is_in(_instance.status, COUNTED_STATUSES)
     )
     if project_id is not None:
         statement = statement.where(_instance.project_id == project_id)

@@ -156,9 +156,10 @@ class ChildClient:
             return [DesiredAnswer(one.uuid, one.attempt, Taken.UNSUPPORTED) for one in told]
         return answers.read_desired(_expect(reply, 200), told)
 
-    def delete_server(self, uuid: str, timeout_s: float) -> bool:
-        """Delete an instance; false if the child has none of this uuid, or no more."""
-        reply = self._send("DELETE", f"/servers/{quote(uuid, safe='')}", timeout_s, answer_bounds.ONE_SERVER)
+    def delete_server(self, uuid: str, attempt: int, timeout_s: float) -> bool:
+        """Delete an instance at this attempt; false if the child has none of this uuid there, or no more."""
+        path = f"/servers/{quote(uuid, safe='')}?attempt={attempt}"
+        reply = self._send("DELETE", path, timeout_s, answer_bounds.ONE_SERVER)
         if _is_not_found(reply):
             return False
         _expect(reply, 204)

@@ -52,6 +52,8 @@ class ActionBody(Schema):
     suspend: None = None
     resume: None = None
     reboot: Reboot | None = None
+    shelve: None = None
+    unshelve: None = None
     lock: Lock | None = None
     unlock: None = None
     rebuild: Rebuild | None = None

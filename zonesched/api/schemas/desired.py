@@ -25,7 +25,7 @@ class DesiredItem(Schema):
     uuid: Uuid
     attempt: Amount
     generation: Annotated[int, Field(ge=1, lt=MAX_INT)]
-    power: Literal["running", "stopped", "paused", "suspended"]
+    power: Literal["running", "stopped", "paused", "suspended", "offloaded"]
     reboots: Amount
     reboot_type: Literal["SOFT", "HARD"]
     rebuilds: Annotated[int, Field(ge=0, lt=MAX_INT)] = 0

@@ -293,12 +293,19 @@ StatusName = Annotated[
         "ERROR",
         "DELETED",
         "UNKNOWN",
+        "SHELVED_OFFLOADED",
     ],
     BeforeValidator(_status, json_schema_input_type=str),
 ]
 
 
 Moment = Annotated[Text, AfterValidator(_moment)]
+
+
+class DeleteQuery(Schema):
+    """`attempt`: only at this attempt of the parent; 0 for the present one."""
+
+    attempt: QueryInt = Field(default=0, ge=0)
 
 
 class ListQuery(LenientQuery):

@@ -22,9 +22,9 @@ from zonesched.model.inconsistency import (
 from zonesched.model.place import LocalPlace, Place
 from zonesched.model.placement import (
     CLAIMING,
-    ENDED_STATUSES,
     LIVING_STATUSES,
     OCCUPYING,
+    PLACELESS_STATUSES,
     TO_BUILD,
     WANTED,
     InstanceStatus,
@@ -40,6 +40,7 @@ from zonesched.store import (
     capacities,
     claims,
     group_places,
+    instance_states,
     instances,
     placements,
     repairs,
@@ -83,7 +84,7 @@ def keep_one_place(repair: Repair, found: Inconsistency) -> str:
     if instance is None:
         return _restore_or_release(repair, uuid, places)
     repair.leave_to_worker(instance.caller_id, instance.reservation_id)
-    if instance.status in ENDED_STATUSES:
+    if instance.status in PLACELESS_STATUSES:
         keeps_below = instance.status is InstanceStatus.ERROR
         unwanted = [p for p in places if isinstance(p.where, ClaimedHost) or not keeps_below]
         ended = _release(repair, unwanted)
@@ -129,20 +130,23 @@ def _release(repair: Repair, places: Sequence[Placement]) -> str:
 
 
 def find_or_end(repair: Repair, found: Inconsistency) -> str:
-    """Place an instance that was never built again; set a built one to ERROR, since its place is unknown."""
+    """Place an instance again that was never built, or is unshelved.
+
+    Set a built one to ERROR, since its place is unknown.
+    """
     assert isinstance(found.subject, OfInstance)
     uuid = found.subject.uuid
     instance = instances.read_by_uuid(repair.tx, [uuid])[uuid]
     places = placements.read_by_uuid(repair.tx, [uuid])
     present = [p for p in places if p.number == instance.attempt]
-    if instance.status in ENDED_STATUSES or any(p.state in OCCUPYING for p in present):
+    if instance.status in PLACELESS_STATUSES or any(p.state in OCCUPYING for p in present):
         return ""
     repair.leave_to_worker(instance.caller_id, instance.reservation_id)
     own = instance.caller_id == repair.zone.uuid
-    never_built = instance.status is InstanceStatus.BUILD and all(
-        p.state in (State.GONE, State.FAILED) for p in present
-    )
-    if own and never_built:
+    has_left = instance_states.is_offloaded(repair.tx, uuid)
+    unbuilt = (State.GONE, State.FAILED, State.RELEASED) if has_left else (State.GONE, State.FAILED)
+    is_unbuilt = instance.status is InstanceStatus.BUILD and all(p.state in unbuilt for p in present)
+    if own and is_unbuilt:
         repairs.make_due(repair.tx, instance.caller_id, instance.reservation_id, repair.now)
         return "its boot goes on: it finds a place or sets the reason"
     _end(repair, uuid, "place_lost")

@@ -40,8 +40,9 @@ class Step(enum.Enum):
 class Progress:
     """The living instances of a reservation, grouped by the state of their present placement.
 
-    `retried`: uuids of instances of which a build has failed on its host. They count in none of `wanted`,
-    `promised` and `possible`: the batch was complete before, and their loss ends none of the others.
+    `retried`: uuids of instances of which a build has failed on its host, and of those that are unshelved.
+    They count in none of `wanted`, `promised` and `possible`: the batch was complete before, and their loss
+    ends none of the others.
     """
 
     needing: tuple[Member, ...]
@@ -62,6 +63,11 @@ class Progress:
     def wanted(self) -> int:
         """The number of instances that have a place or still need one."""
         return self.promised + self._counted((*self.needing, *self.unanswered, *self.waiting))
+
+    @property
+    def needs_batch(self) -> bool:
+        """Tell whether an instance needs a place together with the others of an affinity request."""
+        return any(not one.is_unshelving for one in self.needing)
 
     def possible(self, offered: int) -> int:
         """Return how many instances have a place after `offered` more entries, in the order of `needing`."""
@@ -88,7 +94,7 @@ def progress(members: Sequence[Member], placements: Sequence[Placement]) -> Prog
             needing.append(member)
         else:
             groups[placement.state].append(placement)
-    retried = frozenset(one.uuid for one in members if one.failed_builds)
+    retried = frozenset(one.uuid for one in members if one.failed_builds or one.is_unshelving)
     return Progress(
         # The batch first: offers go to the instances whose loss would end it.
         needing=tuple(sorted(needing, key=lambda one: one.uuid in retried)),
@@ -120,7 +126,7 @@ def next_step(
     """
     if at.unanswered:
         return Step.SEND
-    if whole and at.needing and (at.held or at.waiting or at.confirming or at.confirmed):
+    if whole and at.needs_batch and (at.held or at.waiting or at.confirming or at.confirmed):
         return _regroup(at)
     if at.needing and now < places_at:
         return Step.WAIT

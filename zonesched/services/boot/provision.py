@@ -20,6 +20,7 @@ from zonesched.model.request_spec import Policy
 from zonesched.services.boot.boot_progress import Progress, Step, next_step
 from zonesched.services.boot.leased_boot import LeasedBoot
 from zonesched.services.boot.offers import Offers, Selected, failed_select, reason_for_none
+from zonesched.services.life.shelving import rest_again
 from zonesched.services.placing import child_calls, new_places
 from zonesched.services.placing.new_places import NewPlace
 from zonesched.services.placing.placement_moves import advance, end_unwanted
@@ -89,10 +90,11 @@ class _Boot:
         return self._rows.reservation
 
     def reread(self) -> None:
-        """Read the rows again; a build that has failed meanwhile may be placed again."""
-        failed_before = self._at.failed_builds
+        """Read the rows again; a failed build, or an instance unshelved meanwhile, may be placed again."""
+        failed_before, needing_before = self._at.failed_builds, {one.uuid for one in self._at.needing}
         self._rows.reread()
-        if self._at.failed_builds > failed_before:
+        unshelved = {one.uuid for one in self._at.needing if one.is_unshelving}
+        if self._at.failed_builds > failed_before or unshelved - needing_before:
             self._nothing_left = False
 
     @property
@@ -319,6 +321,7 @@ class _Boot:
     def _end(self, unplaced: Sequence[Member], placed: Sequence[Placement]) -> None:
         why = self._reservation.reason or "no_valid_host"
         # An instance whose build failed keeps that reason when it cannot be placed again.
+        resting = {i.uuid for i in unplaced if i.is_unshelving}
         uuids_of = {why: [p.uuid for p in placed]}
         for i in unplaced:
             uuids_of.setdefault(i.reason or why, []).append(i.uuid)
@@ -326,6 +329,7 @@ class _Boot:
         def fn(tx: Transaction, change: int, now: float) -> bool:
             call_children = end_unwanted(tx, change, placed, now, why)
             for reason, uuids in uuids_of.items():
+                rest_again(tx, change, [uuid for uuid in uuids if uuid in resting], reason, now)
                 instances.set_status(
                     tx, change, uuids, InstanceStatus.ERROR, now, reason=reason, only_from=LIVING_STATUSES
                 )

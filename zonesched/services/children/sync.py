@@ -32,6 +32,7 @@ from zonesched.seams import Bulkhead, Done, Failed
 from zonesched.services.children.feed_allowance import FeedAllowance
 from zonesched.services.children.returned import ready_ids
 from zonesched.services.life.observing import adopt, observe
+from zonesched.services.life.shelving import SHELVED, note_offloaded
 from zonesched.services.placing.build_retry import build_failed, lock_with_alternates
 from zonesched.services.state.wake import Wake
 from zonesched.services.zone import Zone
@@ -224,7 +225,7 @@ def wake_for(wake: Wake, items: Sequence[InstanceChange]) -> None:
     """Wake the listeners for these changes: boot workers for failed builds, and calls that end instances."""
     if any(item.state is BuildState.FAILED for item in items):
         wake.boots()
-    if any(item.status is InstanceStatus.ERROR for item in items):
+    if any(item.status in (InstanceStatus.ERROR, InstanceStatus.OFFLOADED) for item in items):
         wake.child_calls()
 
 
@@ -241,6 +242,7 @@ def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[In
     places = {p.key: p for p in placements.read_by_uuid(tx, [item.uuid for item in items])}
     rows = instances.read_by_uuid(tx, [item.uuid for item in items])
     seen: list[tuple[str, Observed]] = []
+    left: list[Placement] = []
     for item in items:
         place = places.get((item.uuid, item.attempt))
         if place is None or not isinstance(place.where, AskedChild) or place.where.child_id != child_id:
@@ -254,13 +256,23 @@ def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[In
             continue
         elif row.attempt == item.attempt and row.status in LIVING_STATUSES:
             _take_over(tx, change, place, row, item, now)
-            if item.observed is not None and item.status is InstanceStatus.ACTIVE:
+            if item.observed is not None and item.status in (InstanceStatus.ACTIVE, InstanceStatus.OFFLOADED):
                 seen.append((item.uuid, item.observed))
+            if item.status is InstanceStatus.OFFLOADED:
+                left.append(place)
     if seen:
         is_active = InstanceStatus.ACTIVE
         built_at = {u: row.updated_at if row.status is is_active else now for u, row in rows.items()}
         _reconcile(tx, seen, built_at)
         observe(tx, change, seen, built_at, now)
+    _rest(tx, change, left, now)
+
+
+def _rest(tx: Transaction, change: int, left: Sequence[Placement], now: float) -> None:
+    """Let shelved instances rest of which a child has nothing left; any others are lost."""
+    resting = note_offloaded(tx, change, left, now)
+    lost = sorted({place.uuid for place in left} - resting)
+    instances.set_status(tx, change, lost, InstanceStatus.ERROR, now, reason="deleted_in_child")
 
 
 def _reconcile(tx: Transaction, seen: Sequence[tuple[str, Observed]], built_at: Mapping[str, float]) -> None:
@@ -304,6 +316,10 @@ def _take_over(
         case InstanceStatus.ERROR:
             placements.move(tx, change, place, State.RELEASING, reason=item.reason, next_call_at=now)
             status, reason = InstanceStatus.ERROR, item.reason
+        case InstanceStatus.OFFLOADED:
+            # Nothing is left of it there but its row; `note_offloaded` sets the status.
+            placements.move(tx, change, place, State.RELEASING, reason=SHELVED, next_call_at=now)
+            return
         case _:
             if place.state is State.CONFIRMING:
                 placements.move(tx, change, place, State.CONFIRMED)

@@ -9,6 +9,7 @@ from zonesched.model.observed_state import Observed
 from zonesched.model.placement import LIVING_STATUSES, InstanceStatus, PlacementState
 from zonesched.model.views import AgentReport, AgentState
 from zonesched.services.life.observing import UNSURPRISING, observe
+from zonesched.services.life.shelving import note_offloaded
 from zonesched.services.placing import build_retry
 from zonesched.services.zone import Zone
 from zonesched.store import agent_work, hosts, identity, instances, placements, reservations
@@ -38,7 +39,7 @@ def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentR
     """Write a service's reports on its hosts; tell whether any instance ended."""
     failed_uuids = [reported.uuid for reported in reports if reported.state is AgentState.ERROR]
     build_retry.lock_with_alternates(tx, [reported.uuid for reported in reports], failed_uuids)
-    _release(tx, service, reports)
+    _release(tx, service, reports, zone.clock.now())
     running = _should_run(tx, service, reports)
     built: list[_Built] = []
     failed: list[_Ended] = []
@@ -72,14 +73,16 @@ def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentR
     return bool(failed or ended)
 
 
-def _release(tx: Transaction, service: Service, reports: Sequence[AgentReport]) -> None:
+def _release(tx: Transaction, service: Service, reports: Sequence[AgentReport], now: float) -> None:
     """Release the claims of RELEASING placements that the agent reports as gone."""
     gone = {(reported.uuid, reported.attempt) for reported in reports if reported.state is AgentState.GONE}
     waiting = gone.intersection(agent_work.releasing(tx, service.id)) if gone else set()
     if waiting:
         places = placements.read_by_uuid(tx, sorted({uuid for uuid, _ in waiting}))
         released = [p for p in places if p.key in waiting]
-        placements.move_all(tx, identity.next_change(tx), released, PlacementState.RELEASED)
+        change = identity.next_change(tx)
+        moved = placements.move_all(tx, change, released, PlacementState.RELEASED)
+        note_offloaded(tx, change, moved, now)
 
 
 def _should_run(

@@ -15,13 +15,13 @@ from zonesched.conf import Conf
 from zonesched.errors import BadRequest, Conflict, Forbidden, NotFound
 from zonesched.model.views import Binary, ServiceChange, ServiceView
 from zonesched.seams import Clock
-from zonesched.services.state.wake import Wake
+from zonesched.services.life.shelving import note_offloaded
 from zonesched.services.zone import Zone, process_name
-from zonesched.store import host_states, locks, removals
+from zonesched.store import host_states, identity, locks, removals
 from zonesched.store import services as rows
 from zonesched.store.host_states import HostAdminState
 from zonesched.store.services import Service
-from zonesched.store.store import Store, Transaction
+from zonesched.store.store import Transaction
 
 log = logging.getLogger(__name__)
 
@@ -88,20 +88,24 @@ def change_named(zone: Zone, host: str, binary: str, wanted: ServiceChange) -> S
     return change(zone, found[0].id, wanted)
 
 
-def remove(store: Store, wake: Wake, service_id: str) -> None:
+def remove(zone: Zone, service_id: str) -> None:
     """Remove a host without instances, an agent without hosts, or a process; one that runs registers again.
 
-    Raises NotFound, and Conflict while a host has claims or an agent hosts.
+    A server that is being shelved there is offloaded. Raises NotFound, and Conflict while a host has claims
+    or an agent hosts.
     """
 
     def fn(tx: Transaction) -> None:
         if host_states.read_one(tx, service_id) is not None:
-            if not removals.remove_host(tx, service_id):
+            change = identity.next_change(tx)
+            released = removals.remove_host(tx, change, service_id)
+            if released is None:
                 raise Conflict(
                     "The host has instances, or claims of boots under way.",
                     code="host_has_instances",
                     field="id",
                 )
+            note_offloaded(tx, change, released, zone.clock.now())
         elif service_id in rows.read_all(tx):
             if not removals.remove_service(tx, service_id):
                 raise Conflict(
@@ -110,8 +114,8 @@ def remove(store: Store, wake: Wake, service_id: str) -> None:
         else:
             raise NotFound(NO_SUCH, code="service_not_found", field="id")
 
-    store.write(fn)
-    wake.host_readers()
+    zone.store.write(fn)
+    zone.wake.host_readers()
 
 
 def _change_agent(tx: Transaction, agent: Service, wanted: ServiceChange) -> Service:

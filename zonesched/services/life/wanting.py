@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zonesched.model.desired_state import Desired
+from zonesched.model.observed_state import Power
+from zonesched.services.life import shelving
 from zonesched.services.state.wake import Wake
 from zonesched.store import instance_states, instances
 from zonesched.store.instance_states import StoredState
@@ -38,6 +40,7 @@ def want(
     """
     rows = [_row(one, before.get(one.instance.uuid), now, passes_on) for one in wanted]
     instance_states.write(tx, rows, before.keys())
+    shelving.leave_hosts(tx, change, [one.place for one in wanted if one.desired.power is Power.OFFLOADED])
     instances.touch(tx, change, [row.uuid for row in rows], now)
 
 
@@ -51,5 +54,8 @@ def wake_for(wake: Wake, places: Sequence[Placement]) -> None:
 def _row(wanted: Wanted, before: StoredState | None, now: float, passes_on: bool) -> StoredState:
     instance = wanted.instance
     row = before or StoredState(instance.uuid, built_at=instance.updated_at)
+    if before is not None and before.state.observed.power is Power.OFFLOADED:
+        # Whatever place it gets: a child there is told once it has built it.
+        return replace(row.wanting(wanted.desired, now, in_child=True), told_generation=0)
     in_child = passes_on and isinstance(wanted.place.where, AskedChild)
     return row.wanting(wanted.desired, now, in_child=in_child)

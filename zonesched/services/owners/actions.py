@@ -34,6 +34,7 @@ from zonesched.model.instance_image import AS_BOOTED, InstanceImage
 from zonesched.model.placement import TO_BUILD, InstanceStatus
 from zonesched.services.life import image_fit
 from zonesched.services.life.observing import observe
+from zonesched.services.life.shelving import place_again
 from zonesched.services.life.wanting import Wanted, wake_for, want
 from zonesched.services.owners import rebuilds
 from zonesched.services.owners.rebuilds import Rebuild
@@ -100,7 +101,7 @@ def act(zone: Zone, caller: Caller, uuid: str, asked: AskedAction) -> None:
             raise error
         return taken
 
-    wake_for(zone.wake, zone.store.write(fn).places)
+    _wake(zone, asked, zone.store.write(fn).places)
 
 
 def act_on_boot(
@@ -122,7 +123,7 @@ def act_on_boot(
         taken = zone.store.write(partial(_take_living, zone, caller, some, _prepared(zone, some, asked)))
         accepted += len(taken.places)
         refused += [RefusedAction(uuid, error.code, error.message) for uuid, error in taken.refused]
-        wake_for(zone.wake, taken.places)
+        _wake(zone, asked, taken.places)
     return accepted, refused
 
 
@@ -138,6 +139,13 @@ def _prepared(zone: Zone, uuids: Sequence[str], asked: AskedAction) -> _Asked:
     return rebuilds.prepare(zone, uuids, asked) if isinstance(asked, RebuildServer) else asked
 
 
+def _wake(zone: Zone, asked: AskedAction, places: Sequence[Placement]) -> None:
+    if asked is Action.UNSHELVE:
+        zone.wake.boots()
+    else:
+        wake_for(zone.wake, places)
+
+
 def check_not_locked(tx: Transaction, caller: Caller, uuid: str) -> None:
     """Raise Conflict where the caller may not act on an instance because it is locked."""
     if caller.role is Role.MEMBER and uuid in instance_actions.locks(tx, [uuid]):
@@ -148,8 +156,8 @@ def record_delete(
     tx: Transaction, caller: Caller, instance: Instance, request_id_of_create: str, now: float
 ) -> None:
     """Record that a user has deleted an instance, and how its build ended before."""
-    was_built = instance.status is InstanceStatus.ACTIVE
     stored = instance_states.read(tx, [instance.uuid]).get(instance.uuid)
+    was_built = stored is not None or instance.status is InstanceStatus.ACTIVE
     count = instance_actions.counts(tx, [instance.uuid]).get(instance.uuid, Count())
     created = InstanceAction(
         uuid=instance.uuid,
@@ -201,7 +209,10 @@ def _take(zone: Zone, tx: Transaction, caller: Caller, rows: Sequence[Instance],
             instance_actions.unlock(tx, uuids)
         case Action() | Rebuild():
             before = {s.instance.uuid: s.stored for s in accepted if s.stored is not None}
-            want(tx, wanted, before, identity.next_change(tx), now)
+            change = identity.next_change(tx)
+            want(tx, wanted, before, change, now)
+            if asked is Action.UNSHELVE:
+                place_again(tx, change, [w.instance for w in wanted], now)
     _record(tx, caller, accepted, asked, {w.instance.uuid: w.desired.generation for w in wanted}, now)
     if isinstance(asked, Rebuild):
         _rebuild(zone, tx, wanted, asked, now)
@@ -264,6 +275,12 @@ def _judge_desired(
     instance, place = subject.instance, subject.place
     state = subject.stored.state if subject.stored is not None else NEW
     found = judge(action, instance.status, state, image)
+    if found is Illegal.STILL_SHELVING:
+        raise Conflict(
+            "The server is not offloaded yet: unshelve it once its status is SHELVED_OFFLOADED.",
+            code=found.value,
+            field=action.value,
+        )
     if found is Illegal.ACTION_UNDER_WAY:
         raise Conflict(
             f"{action.value}: another action on the server has not ended yet.",
@@ -278,6 +295,8 @@ def _judge_desired(
             code=found.value,
             field=action.value.partition(" ")[0],
         )
+    if action is Action.UNSHELVE:
+        return found
     if place is None or place.state not in TO_BUILD:
         raise Conflict("The server has no place.", code=Illegal.NOT_BUILT.value, field="id")
     if isinstance(place.where, AskedChild) and not zone.conf.enable_zone_routing:

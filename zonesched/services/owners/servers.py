@@ -34,6 +34,7 @@ from zonesched.store import (
     feed,
     host_states,
     identity,
+    inbound,
     instance_actions,
     instance_states,
     instances,
@@ -144,8 +145,10 @@ def _refresh(zone: Zone, place: Placement, child_id: str, is_wanted: Callable[[]
     return True
 
 
-def delete(zone: Zone, caller: Caller, uuid: str) -> None:
+def delete(zone: Zone, caller: Caller, uuid: str, attempt: int = 0) -> None:
     """Delete an instance; its resources are released once, here or in a child zone.
+
+    `attempt`: of a parent, which deletes it at that attempt only; a call that comes late leaves a later one.
 
     Its owner no longer sees it at once. A child that has it is called in the background until it answers.
     Raises NotFound, and Conflict for an instance of a child where `enable_zone_routing` is off.
@@ -164,6 +167,8 @@ def delete(zone: Zone, caller: Caller, uuid: str) -> None:
         rows = instances.read_by_uuid(tx, [uuid])
         if uuid not in rows or rows[uuid].status is InstanceStatus.DELETED:
             raise NotFound("There is no such instance.", code="instance_not_found")
+        if attempt and not _is_at(tx, caller, rows[uuid], attempt):
+            raise NotFound("There is no such instance.", code="instance_not_found")
         check_not_locked(tx, caller, uuid)
         change, now = identity.next_change(tx), zone.clock.now()
         places = placements.read_by_uuid(tx, [uuid])
@@ -179,6 +184,12 @@ def delete(zone: Zone, caller: Caller, uuid: str) -> None:
     if call_children:
         zone.wake.child_calls()
     zone.wake.agents(found.places)
+
+
+def _is_at(tx: Transaction, caller: Caller, instance: Instance, attempt: int) -> bool:
+    """Tell whether an instance of a parent is at this attempt of its."""
+    build = inbound.of_place(tx, caller.user_id, instance.uuid, instance.attempt)
+    return build is not None and build.attempt == attempt
 
 
 def _find(zone: Zone, caller: Caller, uuid: str) -> _Found:

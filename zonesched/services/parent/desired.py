@@ -9,6 +9,7 @@ from zonesched.model.caller import Caller
 from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken
 from zonesched.model.desired_state import Desired
 from zonesched.model.desired_state import told as told_by_parent
+from zonesched.model.observed_state import Power
 from zonesched.model.placement import LIVING_STATUSES, TO_BUILD
 from zonesched.model.request_spec import Image
 from zonesched.services.life import image_fit
@@ -50,8 +51,8 @@ def _take(
     locks.instances(tx, uuids)
     known = inbound.attempt_statuses(tx, caller.user_id, uuids)
     numbers = {one.uuid: known[one.key].number for one in told if one.key in known}
-    there = dict(_present(tx, numbers))
     before = instance_states.read(tx, uuids)
+    there = dict(_present(tx, numbers, before))
     answers: list[DesiredAnswer] = []
     wanted: list[Wanted] = []
     for one in told:
@@ -60,6 +61,9 @@ def _take(
             continue
         stored = before[one.uuid].state.desired if one.uuid in before else Desired()
         if one.desired.generation > stored.generation:
+            if stored.power is Power.OFFLOADED:
+                answers.append(DesiredAnswer(one.uuid, one.attempt, Taken.GONE))
+                continue
             stored = told_by_parent(stored, one.desired)
             wanted.append(Wanted(*there[one.uuid], stored))
         numbers_ = (stored.generation, stored.reboots, stored.rebuilds)
@@ -69,13 +73,17 @@ def _take(
     return answers, [one.place for one in wanted]
 
 
-def _present(tx: Transaction, numbers: Mapping[str, int]) -> Iterator[tuple[str, tuple[Instance, Placement]]]:
-    """Find the living instances among these that are at the place of this number, by uuid."""
+def _present(
+    tx: Transaction, numbers: Mapping[str, int], states: Mapping[str, StoredState]
+) -> Iterator[tuple[str, tuple[Instance, Placement]]]:
+    """Find the instances among these that live, or are shelved, at the place of this number, by uuid."""
     rows = instances.read_by_uuid(tx, list(numbers))
     for place in placements.read_by_uuid(tx, list(numbers)):
         instance = rows[place.uuid]
         is_present = place.number == numbers[place.uuid] == instance.attempt
-        if is_present and place.state in TO_BUILD and instance.status in LIVING_STATUSES:
+        is_shelved = place.uuid in states and states[place.uuid].state.desired.power is Power.OFFLOADED
+        is_there = is_shelved or (place.state in TO_BUILD and instance.status in LIVING_STATUSES)
+        if is_present and is_there:
             yield place.uuid, (instance, place)
 
 

@@ -15,7 +15,15 @@ from zonesched import tracing
 from zonesched.errors import BlobRefused
 from zonesched.model.build_plan import ChildBlob
 from zonesched.model.caller import Caller
-from zonesched.model.placement import LIVING_STATUSES, UNBUILT, Attempt, Build, BuildAnswer, PlacementState
+from zonesched.model.placement import (
+    COUNTED_STATUSES,
+    UNBUILT,
+    Attempt,
+    Build,
+    BuildAnswer,
+    InstanceStatus,
+    PlacementState,
+)
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import content_digest
 from zonesched.seal.envelope import Bound, OpenedEntry
@@ -31,7 +39,16 @@ from zonesched.services.placing.inbound_places import Try, choose, place
 from zonesched.services.placing.new_places import Boot, NewPlace
 from zonesched.services.select.hinted_instances import with_uuids_here
 from zonesched.services.zone import Zone
-from zonesched.store import aliases, identity, inbound, instances, locks, placements, reservations
+from zonesched.store import (
+    aliases,
+    identity,
+    inbound,
+    instance_states,
+    instances,
+    locks,
+    placements,
+    reservations,
+)
 from zonesched.store.inbound import AttemptStatus, InboundBuild, RestEntry
 from zonesched.store.instances import Instance
 from zonesched.store.reservations import ReservationState
@@ -228,6 +245,7 @@ def _admit(
     instances.insert(
         tx, change, [_instance(call, p, names[p.uuid], position, now) for position, p in enumerate(fresh)]
     )
+    instance_states.forget(tx, [p.uuid for p in chosen.places if p.uuid in rows])
     placed_here = {p.uuid for p in fresh}
     new_here = {own: uuid for own, uuid in taken.items() if uuid in placed_here}
     aliases.insert(tx, me, new_here)
@@ -242,13 +260,15 @@ def _admit(
 
 def _uncounted(tries: Sequence[Try], rows: Mapping[str, Instance]) -> int:
     """Count the instances that are new, or have ended and come back."""
-    return sum(t.build.uuid not in rows or rows[t.build.uuid].status not in LIVING_STATUSES for t in tries)
+    return sum(t.build.uuid not in rows or rows[t.build.uuid].status not in COUNTED_STATUSES for t in tries)
 
 
 def _has_place(tx: Transaction, instance: Instance | None) -> bool:
     if instance is None or instance.attempt == 0:
         return False
-    return placements.read_one(tx, instance.uuid, instance.attempt).state not in UNBUILT
+    state = placements.read_one(tx, instance.uuid, instance.attempt).state
+    may_return = instance.status in (InstanceStatus.DELETED, InstanceStatus.OFFLOADED)
+    return state not in UNBUILT and not (state is State.RELEASED and may_return)
 
 
 def _same_request(tx: Transaction, call: _Call) -> bool:

@@ -13,6 +13,7 @@ from zonesched.model.build_plan import ChildBlob
 from zonesched.model.place import LocalPlace
 from zonesched.model.placement import LIVING_STATUSES, InstanceStatus, PlacementState
 from zonesched.model.request_spec import Policy
+from zonesched.services.life.shelving import rest_again
 from zonesched.services.placing.inbound_places import Try, choose, place
 from zonesched.services.placing.new_places import Boot
 from zonesched.services.zone import Zone
@@ -36,8 +37,9 @@ def build_failed(
     """End a confirmed placement whose build failed; False when it had moved since it was read.
 
     Gives its resources back. An instance of this zone's own user is placed again by the reservation's worker;
-    after `max_attempts` builds it is ERROR with `reason`. A parent's instance gets its next entry of a local
-    host, else it ends here, and the parent, which is notified, finds another place.
+    after `max_attempts` builds it is ERROR with `reason`, or offloaded as before its unshelve. A parent's
+    instance gets its next entry of a local host, else it ends here, and the parent, which is notified, finds
+    another place.
     """
     if not placements.move(tx, change, failed, State.FAILED, reason=reason):
         return False
@@ -47,8 +49,12 @@ def build_failed(
     may_try_again = count < zone.conf.max_attempts
     boot = reservations.read_one(tx, failed.caller_id, failed.reservation_id)
     if failed.caller_id == zone.uuid:
-        status = InstanceStatus.BUILD if may_try_again and _may_move(boot) else InstanceStatus.ERROR
-        instances.set_status(tx, change, [failed.uuid], status, now, reason=reason, only_from=LIVING_STATUSES)
+        may_move = may_try_again and _may_move(boot)
+        if may_move or not rest_again(tx, change, [failed.uuid], reason, now):
+            status = InstanceStatus.BUILD if may_move else InstanceStatus.ERROR
+            instances.set_status(
+                tx, change, [failed.uuid], status, now, reason=reason, only_from=LIVING_STATUSES
+            )
         reservations.place_again(tx, failed.caller_id, failed.reservation_id)
     elif not (may_try_again and _placed_on_alternate(zone, tx, change, failed, boot, now)):
         _tell_parent(tx, change, failed, now, reason)

@@ -118,7 +118,7 @@ def send_deletes(zone: Zone, releasing: Sequence[Placement]) -> None:
 
     def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
         for p in batch.placements:
-            client.delete_server(p.uuid, zone.conf.build_timeout)
+            client.delete_server(p.uuid, p.number, zone.conf.build_timeout)
         return [BuildAnswer(p.uuid, p.number, BuildState.GONE) for p in batch.placements]
 
     _call_children(zone, releasing, call, None)
