@@ -18,7 +18,8 @@ NEW: Seen = (0, "running", 0)
 class Life:
     """Rows of one zone about the life of its instances.
 
-    `hosted`: (uuid, number) of what is confirmed on its hosts. `sent`: uuids by child's name, of what is
+    `hosted`: (uuid, number) of what is confirmed on its hosts; `leaving`: uuids of what is shelved and still
+    there. `sent`: uuids by child's name, of what is
     confirmed there. `seen`: what its agent observes, by (uuid, number); None for one that is lost.
     """
 
@@ -27,13 +28,15 @@ class Life:
     states: Mapping[str, sqlite3.Row]
     actions: Rows
     hosted: Collection[Key]
+    leaving: Collection[str]
     sent: Mapping[str, Collection[str]]
     seen: Mapping[Key, Seen] | None
 
 
 def faults(lives: Mapping[str, Life]) -> Iterator[str]:
     """Find what is wrong with actions and states in all zones."""
-    waiting = {uuid for life in lives.values() if life.seen is None for uuid, _ in life.hosted}
+    lost = [life for life in lives.values() if life.seen is None]
+    waiting = {uuid for life in lost for uuid in (*(uuid for uuid, _ in life.hosted), *life.leaving)}
     for life in lives.values():
         yield from _ends(life, waiting)
         yield from _states(life, waiting)

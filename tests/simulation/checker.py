@@ -26,6 +26,9 @@ LATE_FAILURES = ("build_failed", "build_timeout", "lost_by_host", "zone_lost")
 NEVER = ("deleted_in_child",)
 """Reasons of what nobody does here: to delete below what is wanted above."""
 
+WAITING = ("build_timeout", "shelved")
+"""Reasons of places that keep their claim until their agent says that nothing is left."""
+
 ZONE_LOST = "zone_lost"
 """The reason of what was in a child that its parent has given up."""
 
@@ -113,12 +116,14 @@ def _life(zone: ZoneRows, expected: Expected) -> Life:
     for (uuid, _), row in confirmed:
         if row["child_id"] in zone.child_names:
             sent[zone.child_names[row["child_id"]]].add(uuid)
+    left = [uuid for (uuid, _), row in zone.places.items() if _is_there(row) and row["state"] == "releasing"]
     return Life(
         zone=zone.name,
         statuses={uuid: row["status"] for uuid, row in zone.instances.items()},
         states=zone.states,
         actions=zone.actions,
         hosted=[key for key, row in confirmed if row["kind"] == "host"],
+        leaving=left,
         sent=sent,
         seen=None if zone.name in expected.without_agent else expected.seen.get(zone.name, {}),
     )
@@ -156,7 +161,7 @@ def _unfinished(zone: ZoneRows, never: Sequence[str], is_abandoned: bool) -> Ite
         if row["state"] == "open":
             yield f"P2 {zone.name}: reservation {row['id']} is open"
     for (uuid, number), row in zone.places.items():
-        waits = row["kind"] == "host" and (row["state"], row["reason"]) == ("releasing", "build_timeout")
+        waits = row["kind"] == "host" and row["state"] == "releasing" and row["reason"] in WAITING
         if row["state"] not in OVER and not (waits and is_abandoned):
             yield f"P2 {zone.name}: place {number} of {uuid} is {row['state']}"
     for uuid, row in zone.instances.items():
@@ -183,15 +188,24 @@ def _own_rows(zone: ZoneRows) -> Iterator[str]:
         if row["used"] != claimed[row["host_id"], row["resource_class"]]:
             yield f"P3 {zone.name}: {row['resource_class']} of {row['host_id']} is {row['used']}, not the sum"
     for uuid, row in zone.instances.items():
-        confirmed = [p["number"] for p in zone.places_of(uuid) if p["state"] == "confirmed"]
+        confirmed = [p["number"] for p in zone.places_of(uuid) if _is_there(p)]
         if row["status"] == "ACTIVE" and confirmed != [row["attempt"]]:
             yield f"P2 {zone.name}: {uuid} is ACTIVE at {row['attempt']}, confirmed are {confirmed}"
-        if row["status"] == "DELETED" and confirmed:
-            yield f"P2 {zone.name}: {uuid} is DELETED, confirmed are {confirmed}"
+        if row["status"] == "OFFLOADED" and confirmed:
+            yield f"P2 {zone.name}: {uuid} is OFFLOADED, confirmed are {confirmed}"
+        built = [p["number"] for p in zone.places_of(uuid) if p["state"] == "confirmed"]
+        if row["status"] == "DELETED" and built:
+            yield f"P2 {zone.name}: {uuid} is DELETED, confirmed are {built}"
     entries = Counter(row["entry_key"] for row in zone.places.values() if row["entry_key"])
     for entry, count in entries.items():
         if count > 1:
             yield f"P5 {zone.name}: entry {entry} was used {count} times"
+
+
+def _is_there(place: sqlite3.Row) -> bool:
+    """Tell whether its instance runs at a place, or waits there for an agent that is to end it."""
+    is_leaving = place["kind"] == "host" and (place["state"], place["reason"]) == ("releasing", "shelved")
+    return is_leaving or place["state"] == "confirmed"
 
 
 def _edges(zone: ZoneRows, zones: Mapping[str, ZoneRows]) -> Iterator[str]:
@@ -256,7 +270,7 @@ def _promises(zones: Mapping[str, ZoneRows], promised: Iterable[Promised]) -> It
         members = [row for row in zone.instances.values() if row["reservation_id"] == one.reservation_id]
         if len(rows) != 1 or len(members) != one.count or ids[one.reservation_id] != 1:
             yield f"P2 {one.zone}: boot {one.reservation_id} has {len(rows)} rows, {len(members)} instances"
-        active = sum(row["status"] == "ACTIVE" for row in members)
+        active = sum(row["status"] in ("ACTIVE", "OFFLOADED") for row in members)
         ended_later = sum(
             row["uuid"] in one.deleted or (row["status"] == "ERROR" and row["reason"] in LATE_FAILURES)
             for row in members
@@ -286,8 +300,10 @@ def _on_one_host(zones: Mapping[str, ZoneRows], lost: Container[tuple[str, str]]
     places: Counter[str] = Counter()
     for zone in zones.values():
         for (uuid, _), row in zone.places.items():
-            is_counted = row["kind"] == "host" and row["state"] in TAKING and (zone.name, uuid) not in lost
-            places[uuid] += is_counted
+            is_here = row["state"] in TAKING or (
+                _is_there(row) and zone.instances[uuid]["status"] == "ACTIVE"
+            )
+            places[uuid] += row["kind"] == "host" and is_here and (zone.name, uuid) not in lost
     for uuid, count in places.items():
         if count > 1:
             yield f"P2: {uuid} is on {count} hosts"

@@ -41,7 +41,7 @@ def _keep_claim(rows: Rows, draw: random.Random) -> str:
     """An instance that has ended takes room again."""
     found = rows.execute(
         "SELECT p.uuid, p.number, p.host_id, p.resources FROM placements p"
-        " JOIN instances i ON i.uuid = p.uuid AND i.status IN ('DELETED', 'ERROR')"
+        " JOIN instances i ON i.uuid = p.uuid AND i.status IN ('DELETED', 'ERROR', 'OFFLOADED')"
         " WHERE p.kind = 'host' AND p.state IN ('released', 'gone') ORDER BY 1, 2"
     ).fetchall()
     if not found:

@@ -62,7 +62,7 @@ class Guard:
 
 
 class Rooms:
-    """No claim above the capacity, what is in use is what is claimed, no instance confirmed on two hosts."""
+    """No claim above the capacity, what is in use is what is claimed, no instance on two hosts."""
 
     def __init__(self) -> None:
         self._used: dict[tuple[str, str, str], int] = {}
@@ -84,7 +84,7 @@ class Rooms:
         for uuid, count in confirmed.items():
             zones = [name for name, found in self._confirmed.items() if uuid in found]
             if count > 1 or len(zones) > 1:
-                yield f"P2: {uuid} is confirmed {count} times in {zone}, and in {zones}"
+                yield f"P2: {uuid} is on {count} hosts in {zone}, and in {zones}"
 
     def active(self) -> int:
         """Instances that are confirmed on hosts now."""
@@ -94,11 +94,12 @@ class Rooms:
 def _claims(rows: sqlite3.Connection) -> tuple[Counter[tuple[str, str]], Counter[str]]:
     claimed: Counter[tuple[str, str]] = Counter()
     confirmed: Counter[str] = Counter()
-    for uuid, host, resources, state in rows.execute(
-        "SELECT uuid, host_id, resources, state FROM placements"
+    for uuid, host, resources, state, reason in rows.execute(
+        "SELECT uuid, host_id, resources, state, reason FROM placements"
         " WHERE kind = 'host' AND state IN ('held', 'confirmed', 'releasing')"
     ):
         for name, amount in json.loads(resources).items():
             claimed[host, name] += amount
-        confirmed[uuid] += state == "confirmed"
+        # A shelved instance is there until its agent says otherwise.
+        confirmed[uuid] += state == "confirmed" or (state, reason) == ("releasing", "shelved")
     return claimed, +confirmed

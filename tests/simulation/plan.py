@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -102,7 +102,7 @@ def plan_of(seed: int) -> Plan:
         boots += _crowd(draw, zones)
     return Plan(
         zones=tuple(zones),
-        boots=tuple(_with_actions(seed, sorted(boots, key=lambda boot: boot.at_s))),
+        boots=tuple(_with_shelves(seed, _with_actions(seed, sorted(boots, key=lambda boot: boot.at_s)))),
         options={
             "select_alternates": draw.choice((0, 1, 3)),
             "max_attempts": draw.choice((2, 3)),
@@ -243,6 +243,21 @@ def _with_actions(seed: int, boots: Sequence[BootPlan]) -> Iterator[BootPlan]:
             for _ in range(draw.choice((2, 3, 5))):
                 actions.append(ActionPlan(at_s, number, draw.choice(ACTIONS)))
                 at_s += draw.choice((0.0, 0.1, 1.0, 4.0))
+        yield replace(boot, actions=tuple(sorted(actions, key=lambda action: action.after_s)))
+
+
+def _with_shelves(seed: int, boots: Iterable[BootPlan]) -> Iterator[BootPlan]:
+    """Let the users of some boots shelve instances, most of which they unshelve again."""
+    draw = random.Random(f"shelves/{seed}")
+    for boot in boots:
+        actions = list(boot.actions)
+        for _ in range(draw.choice((0, 0, 1, 1, 2))):
+            number = draw.choice((-1, 0, 1))
+            at_s = draw.uniform(1.0, 12.0)
+            actions.append(ActionPlan(at_s, number, "shelve"))
+            for _ in range(draw.choice((0, 1, 2, 3))):
+                at_s += draw.choice((0.5, 2.0, 6.0, 15.0))
+                actions.append(ActionPlan(at_s, number, "unshelve"))
         yield replace(boot, actions=tuple(sorted(actions, key=lambda action: action.after_s)))
 
 

@@ -27,17 +27,22 @@ class Scene:
         self.tree.settle()
         self.agent.converge()
 
+    def work(self) -> None:
+        """What zone and agent have to do now."""
+        self.tree.settle(1)
+        self.agent.converge()
+
     def statuses(self) -> dict[str, str]:
         assert self.command("server", "list", "-o", "json", "-c", "name", "-c", "status") == 0
         return {line["name"]: line["status"] for line in json.loads(self.command.out)}
 
     def working(self) -> TreeCommand:
-        """The command, with an agent that works whenever the command pauses."""
+        """The command, with a zone and an agent that work whenever the command pauses."""
         command, connect = self.command, self.command.session
 
         def session() -> object:
             made = connect()
-            made.pause = lambda pause_s: self.agent.converge()
+            made.pause = lambda pause_s: self.work()
             return made
 
         command.session = session  # type: ignore[method-assign, assignment]
@@ -54,6 +59,7 @@ WAYS = [
     (["pause"], "PAUSED", ["unpause"]),
     (["suspend"], "SUSPENDED", ["resume"]),
     (["reboot"], "ACTIVE", ["reboot", "--hard"]),
+    (["shelve"], "SHELVED_OFFLOADED", ["unshelve"]),
 ]
 
 

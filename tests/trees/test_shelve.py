@@ -199,7 +199,9 @@ def test_builds_that_fail_at_the_new_place_leave_the_server_offloaded(scene: Sce
 
     for _ in range(scene.node.zone.conf.max_attempts):
         scene.tree.settle()
-        scene.agent.report([{**a_report(line, 0, "running"), "state": "error"} for line in scene.agent.work()])
+        scene.agent.report(
+            [{**a_report(line, 0, "running"), "state": "error"} for line in scene.agent.work()]
+        )
     scene.settle()
 
     assert scene.states(uuid)[0] == "SHELVED_OFFLOADED"

@@ -78,6 +78,7 @@ def test_a_server_leaves_its_zone_and_comes_back_in_another(tmp_path: Path) -> N
     assert differences(scene.tree) == []
 
 
+@pytest.mark.slow
 def test_a_server_comes_back_to_the_zone_that_it_left(tmp_path: Path) -> None:
     scene = a_scene(tmp_path, 12)
     uuid = scene.in_zone("leaf-a")

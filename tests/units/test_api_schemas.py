@@ -25,7 +25,7 @@ from zonesched.api.schemas.zones import AddZoneBody, ChangeZoneBody
 from zonesched.api.validation import validate
 from zonesched.errors import BadRequest, Forbidden, ZoneschedError
 from zonesched.model.catalog import CatalogFlavor
-from zonesched.model.placement import InstanceStatus
+from zonesched.model.desired_state import Status
 from zonesched.model.request_spec import (
     CostFunction,
     CostWeighing,
@@ -664,8 +664,8 @@ def test_a_truth_of_a_query_has_many_spellings(text: str, truth: bool) -> None:
     assert validate(ListQuery, {"all_tenants": text}, LIMITS).all_tenants is truth
 
 
-@pytest.mark.parametrize("status", list(InstanceStatus))
-def test_a_list_can_be_of_any_status(status: InstanceStatus) -> None:
+@pytest.mark.parametrize("status", list(Status))
+def test_a_list_can_be_of_any_status(status: Status) -> None:
     query = validate(ListQuery, {"status": status.value.lower()}, LIMITS).to_query()
     assert query.status == status.value
 

@@ -27,7 +27,7 @@ from zonesched.model.placement import InstanceStatus
 from zonesched.model.request_spec import Image
 
 ACTIVE = InstanceStatus.ACTIVE
-RUNNING, STOPPED, PAUSED, SUSPENDED = Power
+RUNNING, STOPPED, PAUSED, SUSPENDED, OFFLOADED = Power
 
 
 def at_rest(power: Power, reason: str = "") -> InstanceState:
@@ -57,25 +57,28 @@ STATE_IN: dict[Status, tuple[InstanceStatus, InstanceState]] = {
     Status.ERROR: (InstanceStatus.ERROR, NEW),
     Status.DELETED: (InstanceStatus.DELETED, NEW),
     Status.UNKNOWN: (InstanceStatus.UNKNOWN, NEW),
+    Status.SHELVED_OFFLOADED: (InstanceStatus.OFFLOADED, at_rest(OFFLOADED)),
 }
 
 TABLE = """
-             BUILD  ACTIVE    SHUTOFF  PAUSED   SUSPENDED REBOOT    HARD_REBOOT REBUILD ERROR DELETED UNKNOWN
-os-start     -      -         running  -        -         -         -           -       -     -       -
-os-stop      -      stopped   -        -        -         stopped   stopped     -       -     -       -
-pause        -      paused    -        -        -         paused    paused      -       -     -       -
-unpause      -      -         -        running  -         -         -           -       -     -       -
-suspend      -      suspended -        -        -         suspended suspended   -       -     -       -
-resume       -      -         -        -        running   -         -           -       -     -       -
-reboot_SOFT  -      running   -        -        -         -         -           -       -     -       -
-reboot_HARD  -      running   running  running  running   running   running     -       -     -       -
-rebuild      -      running   stopped  -        -         -         -           -       -     -       -
+            BUILD  ACTIVE    SHUTOFF  PAUSED   SUSPENDED REBOOT    HARD_REBOOT REBUILD ERROR DELETED UNKNOWN OFFLOADED
+os-start     -      -         running  -        -         -         -           -       -     -       -       -
+os-stop      -      stopped   -        -        -         stopped   stopped     -       -     -       -       -
+pause        -      paused    -        -        -         paused    paused      -       -     -       -       -
+unpause      -      -         -        running  -         -         -           -       -     -       -       -
+suspend      -      suspended -        -        -         suspended suspended   -       -     -       -       -
+resume       -      -         -        -        running   -         -           -       -     -       -       -
+reboot_SOFT  -      running   -        -        -         -         -           -       -     -       -       -
+reboot_HARD  -      running   running  running  running   running   running     -       -     -       -       -
+rebuild      -      running   stopped  -        -         -         -           -       -     -       -       -
+shelve       -      offloaded offloaded offloaded offloaded offloaded offloaded -    -       -       -       -
+unshelve     -      -         -        -        -         -         -           -     -       -       - running
 """
 
 
 def cells() -> list[tuple[Action, Status, str]]:
     head, *lines = TABLE.strip().splitlines()
-    statuses = [Status(name) for name in head.split()]
+    statuses = [Status(name) if name != "OFFLOADED" else Status.SHELVED_OFFLOADED for name in head.split()]
     return [
         (Action(words[0].replace("_", " ")), status, power)
         for words in (line.split() for line in lines)
@@ -96,7 +99,8 @@ def test_each_action_in_each_status(action: Action, status: Status, power: str) 
         is_reboot = action in (Action.SOFT_REBOOT, Action.HARD_REBOOT)
         assert isinstance(found, Desired)
         assert (found.generation, found.power) == (state.desired.generation + 1, Power(power))
-        assert found.reboots == state.desired.reboots + is_reboot
+        before = 0 if action is Action.UNSHELVE else state.desired.reboots
+        assert found.reboots == before + is_reboot
 
 
 def test_a_rebuild_waits_for_no_other_action() -> None:
@@ -161,6 +165,21 @@ def test_an_action_is_judged_by_where_the_earlier_ones_lead() -> None:
     assert judge(Action.START, ACTIVE, stopping) == Desired(2, RUNNING)
 
 
+def test_a_server_is_unshelved_once_it_is_offloaded() -> None:
+    shelving = NEW.wanting(Desired(1, OFFLOADED))
+
+    assert judge(Action.UNSHELVE, ACTIVE, shelving) is Illegal.STILL_SHELVING
+    assert judge(Action.STOP, ACTIVE, shelving) is Illegal.WRONG_STATUS
+
+
+def test_a_server_shows_that_it_is_offloaded_until_it_runs_again() -> None:
+    unshelving = at_rest(OFFLOADED).wanting(Desired(4, RUNNING))
+
+    for stored in (InstanceStatus.BUILD, ACTIVE):
+        assert shown_status(stored, unshelving) is Status.SHELVED_OFFLOADED
+        assert task_state(stored, unshelving) == "unshelving"
+
+
 def test_a_server_whose_action_failed_is_judged_by_what_is_so() -> None:
     failed = InstanceState(Desired(1, SUSPENDED), Observed(1, RUNNING, "suspend_unsupported"))
 
@@ -181,6 +200,8 @@ def test_a_server_whose_action_failed_is_judged_by_what_is_so() -> None:
         (at_rest(STOPPED).wanting(Desired(4, RUNNING, 3, RebootType.HARD)), "rebooting_hard"),
         (rebooting(RebootType.SOFT), "rebooting"),
         (rebooting(RebootType.SOFT).wanting(Desired(5, STOPPED, 3)), "powering-off"),
+        (at_rest(STOPPED).wanting(Desired(4, OFFLOADED, 2)), "shelving"),
+        (at_rest(OFFLOADED).wanting(Desired(4, RUNNING)), "unshelving"),
     ],
 )
 def test_the_task_follows_from_desired_and_observed(state: InstanceState, task: str) -> None:

@@ -101,7 +101,7 @@ def _answers(routes: Sequence[Route]) -> dict[str, Any]:
 
 
 def _answer(texts: Sequence[str]) -> dict[str, Any]:
-    answer: dict[str, Any] = {"description": "; or ".join(texts)}
+    answer: dict[str, Any] = {"description": "; or ".join(dict.fromkeys(texts))}
     if TEXT in texts:
         return {**answer, "content": {"text/plain": {"schema": {"type": "string"}}}}
     if NOTHING in texts:

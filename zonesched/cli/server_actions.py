@@ -113,6 +113,16 @@ COMMANDS = (
     _power_command("unpause", {"unpause": None}, "Let paused instances run again."),
     _power_command("suspend", {"suspend": None}, "Suspend instances."),
     _power_command("resume", {"resume": None}, "Resume suspended instances."),
+    _power_command(
+        "shelve",
+        {"shelve": None},
+        "Shelve instances: they leave their hosts, whose disks of them are lost, and take no resources.",
+    ),
+    _power_command(
+        "unshelve",
+        {"unshelve": None},
+        "Place shelved instances again, in any zone, and build them anew from their images.",
+    ),
     reboot,
     rebuild,
     lock,

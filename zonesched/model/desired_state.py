@@ -71,7 +71,7 @@ class InstanceState:
 
     def wanting(self, desired: Desired) -> InstanceState:
         """Return this state with a later desired state."""
-        has_reboot = desired.reboots != self.desired.reboots
+        has_reboot = desired.reboots > self.desired.reboots
         has_rebuild = desired.rebuilds > self.desired.rebuilds
         return replace(
             self,
