@@ -204,8 +204,8 @@ class TestHelp:
         assert verbs == {
             "zone": {"info", "list", "show", "add", "set", "delete", "boot"},
             "federation": {"apply", "init"},
-            "server": {"list", "show", "delete", "actions", "lock", "unlock", "start", "stop"}
-            | {"pause", "unpause", "suspend", "resume", "reboot", "rebuild"},
+            "server": {"list", "show", "delete", "actions", "lock", "unlock", "shelve", "start", "stop"}
+            | {"pause", "unpause", "suspend", "resume", "reboot", "unshelve", "rebuild"},
             "server-group": {"list", "show", "create", "delete"},
             "reservation": {"list", "show", "why", "cancel"},
             "flavor": {"list", "show", "create", "delete", "set"},

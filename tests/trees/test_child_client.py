@@ -68,7 +68,7 @@ CALLS: dict[str, Callable[[ChildClient], Any]] = {
     "build": lambda client: client.build(RESERVATION, SPEC, BUILDS, 30.0, SOME_S),
     "confirm": lambda client: client.confirm(RESERVATION, ATTEMPTS, SOME_S),
     "cancel": lambda client: client.cancel(RESERVATION, ATTEMPTS, SOME_S),
-    "delete": lambda client: client.delete_server(ONE, SOME_S),
+    "delete": lambda client: client.delete_server(ONE, 1, SOME_S),
     "show": lambda client: client.show_server(ONE, SOME_S),
     "changes": lambda client: client.changes("17.a", SOME_S),
 }
@@ -185,8 +185,8 @@ def test_a_server_is_deleted_once_and_then_not_there(scene: Scene) -> None:
     path = f"/v2.1/servers/{ONE}"
 
     scene.app.answers("DELETE", path, 204)
-    deleted = scene.client.delete_server(ONE, SOME_S)
-    again = scene.client.delete_server(TWO, SOME_S)
+    deleted = scene.client.delete_server(ONE, 1, SOME_S)
+    again = scene.client.delete_server(TWO, 1, SOME_S)
 
     assert (deleted, again) == (True, False)
 
@@ -195,7 +195,7 @@ def test_a_404_of_anybody_else_does_not_mean_that_an_instance_is_gone(scene: Sce
     scene.app.answers("DELETE", f"/v2.1/servers/{ONE}", 404, b"<html>not found</html>")
     scene.app.answers("GET", f"/v2.1/servers/{ONE}", 404, {"message": "no Route matched"})
 
-    assert fault(lambda: scene.client.delete_server(ONE, SOME_S)) == "child_refused"
+    assert fault(lambda: scene.client.delete_server(ONE, 1, SOME_S)) == "child_refused"
     assert fault(lambda: scene.client.show_server(ONE, SOME_S)) == "child_refused"
 
 

@@ -61,18 +61,18 @@ STATE_IN: dict[Status, tuple[InstanceStatus, InstanceState]] = {
 }
 
 TABLE = """
-            BUILD  ACTIVE    SHUTOFF  PAUSED   SUSPENDED REBOOT    HARD_REBOOT REBUILD ERROR DELETED UNKNOWN OFFLOADED
-os-start     -      -         running  -        -         -         -           -       -     -       -       -
-os-stop      -      stopped   -        -        -         stopped   stopped     -       -     -       -       -
-pause        -      paused    -        -        -         paused    paused      -       -     -       -       -
-unpause      -      -         -        running  -         -         -           -       -     -       -       -
-suspend      -      suspended -        -        -         suspended suspended   -       -     -       -       -
-resume       -      -         -        -        running   -         -           -       -     -       -       -
-reboot_SOFT  -      running   -        -        -         -         -           -       -     -       -       -
-reboot_HARD  -      running   running  running  running   running   running     -       -     -       -       -
-rebuild      -      running   stopped  -        -         -         -           -       -     -       -       -
-shelve       -      offloaded offloaded offloaded offloaded offloaded offloaded -    -       -       -       -
-unshelve     -      -         -        -        -         -         -           -     -       -       - running
+            BUILD ACTIVE    SHUTOFF   PAUSED    SUSPENDED REBOOT    HARD_REBOOT REBUILD ERROR DELETED UNKNOWN OFFLOADED
+os-start    -     -         running   -         -         -         -           -       -     -       -       -
+os-stop     -     stopped   -         -         -         stopped   stopped     -       -     -       -       -
+pause       -     paused    -         -         -         paused    paused      -       -     -       -       -
+unpause     -     -         -         running   -         -         -           -       -     -       -       -
+suspend     -     suspended -         -         -         suspended suspended   -       -     -       -       -
+resume      -     -         -         -         running   -         -           -       -     -       -       -
+reboot_SOFT -     running   -         -         -         -         -           -       -     -       -       -
+reboot_HARD -     running   running   running   running   running   running     -       -     -       -       -
+rebuild     -     running   stopped   -         -         -         -           -       -     -       -       -
+shelve      -     offloaded offloaded offloaded offloaded offloaded offloaded   -       -     -       -       -
+unshelve    -     -         -         -         -         -         -           -       -     -       -       running
 """
 
 
