@@ -284,3 +284,21 @@ def test_a_locked_server_is_not_shelved_by_a_member(scene: Scene) -> None:
     scene.act(uuid, {"lock": None})
 
     assert code(scene.act(uuid, SHELVE)) == (409, "server_locked")
+
+
+def test_a_rebuilt_server_comes_back_with_its_own_image(scene: Scene) -> None:
+    admin = scene.node.client()
+    ids = [admin.post("/images", {"image": {"name": name}}).json["image"]["id"] for name in ("old", "new")]
+    (uuid,) = scene.boot(imageRef=ids[0])
+    scene.act(uuid, {"rebuild": {"imageRef": ids[1]}})
+    scene.settle()
+
+    scene.act(uuid, SHELVE)
+    scene.settle()
+    resting = scene.shown(uuid)["image"]["id"]
+    scene.act(uuid, UNSHELVE)
+    scene.settle()
+
+    (line,) = scene.agent.work()
+    assert resting == scene.shown(uuid)["image"]["id"] == line["image"]["id"] == ids[1]
+    assert scene.results(uuid)[1:] == [("shelve", "done", ""), ("unshelve", "done", "")]

@@ -73,7 +73,7 @@ reboot_HARD -     running   running   running   running   running   running     
 rebuild     -     running   stopped   -         -         -         -           -       -     -       -       -
 shelve      -     offloaded offloaded offloaded offloaded offloaded offloaded   -       -     -       -       -
 unshelve    -     -         -         -         -         -         -           -       -     -       -       running
-"""
+"""  # noqa: E501
 
 
 def cells() -> list[tuple[Action, Status, str]]:

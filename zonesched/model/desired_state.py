@@ -253,7 +253,7 @@ def told(before: Desired, desired: Desired) -> Desired:
 
 
 def _unshelved(state: InstanceState) -> Desired:
-    """Return the desired state at a new place: no reboot has happened there, and its own image is built again."""
+    """Return the desired state at a new place: without reboots, and with its own image built again."""
     has_own_image = isinstance(state.image, Image)
     return Desired(state.desired.generation + 1, rebuilds=int(has_own_image), image=state.image)
 
