@@ -78,8 +78,9 @@ def test_the_roles_are_those_of_the_design() -> None:
         "/hosts/claims",
         "/hosts/excesses",
     }
-    read = ("servers", "reservations", "flavors", "images", "v2", "os-availability-zone", "os-server-groups",
-            "limits", "os-keypairs", "os-quota-sets", "os-quota-class-sets", "extensions")  # fmt: skip
+    read = ("servers", "reservations", "flavors", "images", "v2", "v3", "os-availability-zone",
+            "os-server-groups", "limits", "os-keypairs", "os-quota-sets", "os-quota-class-sets", "extensions",
+            "os-simple-tenant-usage")  # fmt: skip
     of_reader = {(method, path.split("/")[1]) for method, path, role in table if role == "reader"}
     own_password = ("POST", "users")
     assert of_reader == {("GET", noun) for noun in read} | {own_password}
@@ -98,6 +99,10 @@ def test_the_roles_are_those_of_the_design() -> None:
         ("DELETE", "/servers/{id}/tags"),
         ("PUT", "/servers/{id}/tags/{tag}"),
         ("DELETE", "/servers/{id}/tags/{tag}"),
+        ("DELETE", "/servers/{id}/migrations/{migration_id}"),
+        ("POST", "/servers/{id}/migrations/{migration_id}/action"),
+        ("DELETE", "/servers/{id}/os-server-password"),
+        ("POST", "/servers/{id}/remote-consoles"),
         ("POST", "/os-keypairs"),
         ("DELETE", "/os-keypairs/{name}"),
         ("POST", "/reservations/{id}/action"),

@@ -12,6 +12,7 @@ from tests.builders.clock import FakeClock
 from tests.builders.one_zone import sql
 from tests.builders.tree import Answer, Node, Tree, a_host
 from tests.builders.wsgi_transport import Replace
+from zonesched.api.links import iso_time
 from zonesched.errors import OverLimit
 from zonesched.model.caller import Role
 from zonesched.services import background
@@ -20,6 +21,15 @@ from zonesched.services.state.rate_limits import COUNT_S, CachedCounts, RateLimi
 from zonesched.store import usage
 
 FLAVOR = {"flavor": {"name": "small", "vcpus": 1, "ram": 64, "disk": 1}}
+
+A_MINUTE = {
+    "verb": "POST",
+    "value": 5,
+    "remaining": 4,
+    "unit": "MINUTE",
+    "next-available": "2023-11-14T22:13:20Z",
+}
+"""A rate of 5 of which one was used at the start of the test's clock."""
 
 
 def a_node(tmp_path: Path, **options: Any) -> Node:
@@ -176,8 +186,8 @@ def test_a_project_sees_its_limits(tmp_path: Path) -> None:
     assert limits["absolute"]["project_instances_used"] == 2
     rates = {rate["name"]: rate["limit"] for rate in limits["rate"]}
     assert rates == {
-        "project_boots_per_minute": [{"value": 5, "remaining": 4, "unit": "MINUTE"}],
-        "project_dry_runs_per_minute": [{"value": 600, "remaining": 600, "unit": "MINUTE"}],
+        "project_boots_per_minute": [A_MINUTE],
+        "project_dry_runs_per_minute": [{**A_MINUTE, "value": 600, "remaining": 600}],
     }
 
 
@@ -254,7 +264,7 @@ def test_a_limit_of_its_own_holds_for_one_project_and_is_shown_to_it(tmp_path: P
     give(node, f"projects/{project_of(node)}", project_boots_per_minute=5)
 
     (rate, _) = node.client("member").get("/limits").json["limits"]["rate"]
-    assert rate["limit"] == [{"value": 5, "remaining": 4, "unit": "MINUTE"}]
+    assert rate["limit"] == [A_MINUTE]
     other = node.client().get("/limits/projects/other").json["limits"]
     assert (other["absolute"]["project_open_boots"], other["rate"][0]["limit"][0]["value"]) == (3, 1)
     assert overrides(node)["projects"]["other"] == {"project_boots_per_minute": 1, "project_open_boots": 3}
@@ -350,7 +360,9 @@ def test_a_parent_selects_so_often_in_an_hour_whatever_it_may_in_a_minute(tmp_pa
     assert given.json["limits"]["overrides"] == {"parent_selects_per_hour": 7}
     rates = leaf.client().get("/limits/parents/other").json["limits"]["rate"]
     [hour] = [rate["limit"] for rate in rates if rate["name"] == "parent_selects_per_hour"]
-    assert hour == [{"value": 7, "remaining": 2, "unit": "HOUR"}]
+    now = iso_time(tree.clock.now())
+    one = {"verb": "POST", "value": 7, "remaining": 2, "unit": "HOUR", "next-available": now}
+    assert hour == [one]
 
 
 def test_a_select_refused_by_one_rate_uses_up_none(tmp_path: Path) -> None:

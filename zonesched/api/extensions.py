@@ -13,13 +13,18 @@ EXTENSIONS = {
     "os-availability-zone": "AvailabilityZone",
     "os-flavor-access": "FlavorAccess",
     "os-flavor-extra-specs": "FlavorExtraSpecs",
+    "os-hosts": "Hosts",
     "os-hypervisors": "Hypervisors",
     "os-keypairs": "Keypairs",
+    "os-migrations": "Migrations",
     "os-multiple-create": "MultipleCreate",
     "os-quota-sets": "Quotas",
     "os-scheduler-hints": "SchedulerHints",
+    "os-server-diagnostics": "ServerDiagnostics",
+    "os-server-external-events": "ServerExternalEvents",
     "os-server-groups": "ServerGroups",
     "os-services": "Services",
+    "os-simple-tenant-usage": "SimpleTenantUsage",
     "os-used-limits": "UsedLimits",
 }
 """Names by alias."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from zonesched.api.answer import Answer, ok
@@ -11,6 +12,11 @@ from zonesched.model.capacity import NOTHING_SET, Inventory
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU
 from zonesched.model.views import HypervisorView, ResourceUse
 from zonesched.services.hosts import host_settings, hosts
+
+WITHOUT_SIZES = 88
+"""Microversion: with the uptime of a host, and without sizes of its workload."""
+
+PAGE = 1000
 
 SUMMED = (
     "vcpus",
@@ -28,39 +34,85 @@ NOTHING = ResourceUse(0, 0, 1.0, capacity=0, used=0, reported=Inventory(0), sett
 
 
 def list_brief(call: Call) -> Answer:
-    """List all hosts of this zone, with id, name and state."""
-    return ok({"hypervisors": [_brief(host) for host in hosts.list_hypervisors(call.zone)]})
+    """List the hosts of this zone, with id, name and state."""
+    return _list(call, lambda host: _brief(host))
 
 
 def list_detail(call: Call) -> Answer:
-    """List all hosts of this zone, with their inventories and usage."""
-    return ok({"hypervisors": [_full(host) for host in hosts.list_hypervisors(call.zone)]})
+    """List the hosts of this zone, with their inventories and usage."""
+    return _list(call, lambda host: _full(call, host))
+
+
+def _list(call: Call, to_json: Callable[[HypervisorView], dict[str, Any]]) -> Answer:
+    query = call.query
+    if query.hypervisor_hostname_pattern:
+        found, more = _named(call, query.hypervisor_hostname_pattern), False
+    elif query.limit or query.marker:
+        limit = query.limit or PAGE
+        found = hosts.page_hypervisors(call.zone, query.marker, limit + 1)
+        found, more = found[:limit], len(found) > limit
+    else:
+        found, more = hosts.list_hypervisors(call.zone), False
+    body: dict[str, Any] = {"hypervisors": [to_json(host) for host in found]}
+    if query.with_servers:
+        _add_servers(call, found, body["hypervisors"])
+    if more:
+        body["hypervisors_links"] = call.links.next_page(found[-1].id)
+    return ok(body)
+
+
+def _named(call: Call, text: str) -> list[HypervisorView]:
+    found = [host for host in hosts.list_hypervisors(call.zone) if text in host.name]
+    if not found:
+        raise NotFound("No host of this zone has such a name.", code="host_not_found", field="id")
+    return found
+
+
+def _add_servers(call: Call, found: Sequence[HypervisorView], to: Sequence[dict[str, Any]]) -> None:
+    placed = hosts.instances_on(call.zone, [host.id for host in found])
+    for host, content in zip(found, to, strict=True):
+        content["servers"] = [{"uuid": one.uuid, "name": one.name} for one in placed.get(host.id, ())]
 
 
 def statistics(call: Call) -> Answer:
     """Sum up the inventories and usage of all hosts of this zone."""
-    found = [_full(host) for host in hosts.list_hypervisors(call.zone)]
+    found = [_full(call, host) for host in hosts.list_hypervisors(call.zone)]
     sums = {name: sum(host[name] for host in found) for name in SUMMED}
-    return ok({"hypervisor_statistics": {"count": len(found), **sums}})
+    unknown = {} if call.version.has(WITHOUT_SIZES) else {"current_workload": 0, "disk_available_least": None}
+    return ok({"hypervisor_statistics": {"count": len(found), **sums, **unknown}})
 
 
 def search(call: Call) -> Answer:
     """List the hosts whose names have this text in them."""
-    found = [host for host in hosts.list_hypervisors(call.zone) if call.args["id"] in host.name]
-    if not found:
-        raise NotFound("No host of this zone has such a name.", code="host_not_found", field="id")
-    return ok({"hypervisors": [_brief(host) for host in found]})
+    return ok({"hypervisors": [_brief(host) for host in _named(call, call.args["id"])]})
+
+
+def list_servers(call: Call) -> Answer:
+    """List the hosts whose names have this text in them, with the instances on each."""
+    found = _named(call, call.args["id"])
+    content = [_brief(host) for host in found]
+    _add_servers(call, found, content)
+    return ok({"hypervisors": content})
 
 
 def show(call: Call) -> Answer:
     """Show one host of this zone."""
-    return ok({"hypervisor": _full(hosts.show_hypervisor(call.zone, call.args["id"]))})
+    host = hosts.show_hypervisor(call.zone, call.args["id"])
+    content = _full(call, host)
+    if call.query.with_servers:
+        _add_servers(call, [host], [content])
+    return ok({"hypervisor": content})
+
+
+def show_uptime(call: Call) -> Answer:
+    """Show one host of this zone in brief; its agent does not tell how long it is up."""
+    return ok({"hypervisor": {**_brief(hosts.show_hypervisor(call.zone, call.args["id"])), "uptime": None}})
 
 
 def change(call: Call) -> Answer:
     """Set the ratio and reserved amounts of one host, or remove such a setting."""
     changed = host_settings.change(call.zone, call.args["id"], call.body.to_changes())
-    return ok({"hypervisor": _full(changed)})
+    return ok({"hypervisor": _full(call, changed)})
 
 
 def _brief(host: HypervisorView) -> dict[str, Any]:
@@ -72,12 +124,14 @@ def _brief(host: HypervisorView) -> dict[str, Any]:
     }
 
 
-def _full(host: HypervisorView) -> dict[str, Any]:
+def _full(call: Call, host: HypervisorView) -> dict[str, Any]:
     vcpu, ram, disk = (host.resources.get(name, NOTHING) for name in (VCPU, MEMORY_MB, DISK_GB))
     return {
         **_brief(host),
+        **_unknown(call),
         "host_ip": host.address,
         "hypervisor_type": str(host.capabilities.get("hypervisor_type", "")),
+        "hypervisor_version": _whole(host.capabilities.get("hypervisor_version")),
         "vcpus": vcpu.total,
         "vcpus_used": vcpu.used,
         "memory_mb": ram.total,
@@ -87,13 +141,24 @@ def _full(host: HypervisorView) -> dict[str, Any]:
         "local_gb_used": disk.used,
         "free_disk_gb": disk.capacity - disk.used,
         "running_vms": host.num_instances,
-        "service": {"host": host.service, "disabled_reason": host.disabled_reason or None},
+        "service": {"id": host.id, "host": host.service, "disabled_reason": host.disabled_reason or None},
         "availability_zone": host.availability_zone,
         "aggregates": list(host.aggregates),
         "resources": {name: _use(use) for name, use in host.resources.items()},
         "capabilities": dict(host.capabilities),
         "traits": sorted(host.traits),
     }
+
+
+def _unknown(call: Call) -> dict[str, Any]:
+    """Members that OpenStack's clients look for, and that no agent reports."""
+    if call.version.has(WITHOUT_SIZES):
+        return {"uptime": None}
+    return {"cpu_info": {}, "current_workload": 0, "disk_available_least": None}
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _use(use: ResourceUse) -> dict[str, Any]:

@@ -7,24 +7,42 @@ from typing import Any
 from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
 from zonesched.api.links import Links, iso_time
+from zonesched.errors import NotFound
 from zonesched.model.catalog import CatalogImage
 from zonesched.services.catalog import images
 
 
 def list_brief(call: Call) -> Answer:
-    """List all images, with id and name."""
-    found = images.list_images(call.zone.store)
-    return ok({"images": [_brief(image, call.links) for image in found]})
+    """List images, with id and name."""
+    return ok({"images": [_brief(image, call.links) for image in _asked(call)]})
 
 
 def list_detail(call: Call) -> Answer:
-    """List all images, in full."""
-    return ok({"images": [_full(image, call.links) for image in images.list_images(call.zone.store)]})
+    """List images, in full."""
+    return ok({"images": [_full(image, call.links) for image in _asked(call)]})
+
+
+def _asked(call: Call) -> list[CatalogImage]:
+    name = call.query.name
+    return [found for found in images.list_images(call.zone.store) if name in ("", found.image.name)]
 
 
 def show(call: Call) -> Answer:
     """Show one image."""
     return ok({"image": _full(images.show(call.zone.store, call.args["id"]), call.links)})
+
+
+def list_metadata(call: Call) -> Answer:
+    """List an image's properties, which do not change."""
+    return ok({"metadata": dict(images.show(call.zone.store, call.args["id"]).image.properties)})
+
+
+def show_metadata(call: Call) -> Answer:
+    """Show one of an image's properties."""
+    properties, key = images.show(call.zone.store, call.args["id"]).image.properties, call.args["key"]
+    if key not in properties:
+        raise NotFound("The image has no such property.", code="metadata_not_found", field="key")
+    return ok({"meta": {key: properties[key]}})
 
 
 def create(call: Call) -> Answer:

@@ -2,19 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
-from zonesched.services.catalog import quota_overrides
+from zonesched.api.links import iso_time
+from zonesched.api.schemas.fields import MAX_ITEMS
+from zonesched.model.caller import Role
+from zonesched.services.catalog import keypairs, quota_overrides
 from zonesched.services.catalog.quota_overrides import LimitsView
 from zonesched.services.state.quotas import Limit
+
+UNLIMITED = -1
+WITHOUT_NETWORKS, WITHOUT_IMAGES, WITHOUT_FILES = 36, 39, 57
+"""Microversions: without the limits of networks, of images' properties, and of injected files."""
+
+UNIT_S = {"MINUTE": 60, "HOUR": 3600}
+URIS = {
+    "project_boots_per_minute": "/servers",
+    "project_dry_runs_per_minute": "/zones/boot",
+    "parent_holds_per_minute": "/servers",
+    "parent_selects_per_minute": "/zones/select",
+    "parent_selects_per_hour": "/zones/select",
+    "parent_entries_per_minute": "/zones/select",
+}
+"""What each rate limits: calls of POST to this URL."""
 
 
 def show(call: Call) -> Answer:
     """Show the quotas of the caller's project, or of a parent, and their usage."""
-    return ok({"limits": _json(quota_overrides.of_caller(call.zone.store, call.zone.quotas, call.caller))})
+    found = _json(quota_overrides.of_caller(call.zone.store, call.zone.quotas, call.caller), _now(call))
+    if call.caller.role is not Role.PARENT:
+        found["absolute"] |= _nova_json(call, found["absolute"])
+    return ok({"limits": found})
+
+
+def _nova_json(call: Call, absolute: Mapping[str, int]) -> dict[str, int]:
+    """Return the limits of a project under OpenStack Nova's names; -1 is none."""
+    used = quota_overrides.use_of_project(call.zone.store, call.zone.uuid, call.caller.project_id)
+    found = {
+        "maxTotalInstances": absolute["project_instances"],
+        "maxTotalCores": UNLIMITED,
+        "maxTotalRAMSize": UNLIMITED,
+        "maxTotalKeypairs": keypairs.MAX_PER_USER,
+        "maxServerMeta": MAX_ITEMS,
+        "maxServerGroups": UNLIMITED,
+        "maxServerGroupMembers": UNLIMITED,
+        "totalInstancesUsed": used.instances,
+        "totalCoresUsed": used.vcpus,
+        "totalRAMUsed": used.ram_mb,
+        "totalServerGroupsUsed": used.server_groups,
+    }
+    if not call.version.has(WITHOUT_NETWORKS):
+        names = ("maxSecurityGroups", "maxSecurityGroupRules", "maxTotalFloatingIps")
+        found |= dict.fromkeys(names, UNLIMITED)
+        found |= {"totalSecurityGroupsUsed": 0, "totalFloatingIpsUsed": 0}
+    if not call.version.has(WITHOUT_IMAGES):
+        found["maxImageMeta"] = MAX_ITEMS
+    if not call.version.has(WITHOUT_FILES):
+        found |= dict.fromkeys(("maxPersonality", "maxPersonalitySize"), UNLIMITED)
+    return found
 
 
 def list_overrides(call: Call) -> Answer:
@@ -25,45 +73,61 @@ def list_overrides(call: Call) -> Answer:
 
 def show_project(call: Call) -> Answer:
     """Show the quotas of one project."""
-    return _of(quota_overrides.of_project(call.zone.store, call.zone.quotas, call.args["id"]))
+    return _of(call, quota_overrides.of_project(call.zone.store, call.zone.quotas, call.args["id"]))
 
 
 def change_project(call: Call) -> Answer:
     """Set quota overrides of one project, or remove them."""
     return _of(
+        call,
         quota_overrides.change_project(
             call.zone.store, call.zone.quotas, call.args["id"], call.body.limits.to_changes()
-        )
+        ),
     )
 
 
 def show_parent(call: Call) -> Answer:
     """Show the quotas of one parent."""
-    return _of(quota_overrides.of_parent(call.zone.store, call.zone.quotas, call.args["name"]))
+    return _of(call, quota_overrides.of_parent(call.zone.store, call.zone.quotas, call.args["name"]))
 
 
 def change_parent(call: Call) -> Answer:
     """Set quota overrides of one parent, or remove them."""
     return _of(
+        call,
         quota_overrides.change_parent(
             call.zone.store, call.zone.quotas, call.args["name"], call.body.limits.to_changes()
-        )
+        ),
     )
 
 
-def _of(view: LimitsView) -> Answer:
-    return ok({"limits": {**_json(view.limits), "overrides": dict(view.overrides)}})
+def _of(call: Call, view: LimitsView) -> Answer:
+    return ok({"limits": {**_json(view.limits, _now(call)), "overrides": dict(view.overrides)}})
 
 
-def _json(found: Sequence[Limit]) -> dict[str, Any]:
+def _now(call: Call) -> float:
+    return call.zone.clock.now()
+
+
+def _json(found: Sequence[Limit], now: float) -> dict[str, Any]:
     absolute = {key: value for limit in found if not limit.unit for key, value in _absolute(limit)}
-    return {"absolute": absolute, "rate": [_rate(limit) for limit in found if limit.unit]}
+    return {"absolute": absolute, "rate": [_rate(limit, now) for limit in found if limit.unit]}
 
 
 def _absolute(limit: Limit) -> list[tuple[str, int]]:
     return [(limit.name, limit.value), *([(f"{limit.name}_used", limit.used)] if limit.is_counted else [])]
 
 
-def _rate(limit: Limit) -> dict[str, Any]:
+def _rate(limit: Limit, now: float) -> dict[str, Any]:
     left = max(0, limit.value - limit.used)
-    return {"name": limit.name, "limit": [{"value": limit.value, "remaining": left, "unit": limit.unit}]}
+    # A bucket fills evenly: one call is free again after its share of the unit.
+    free_at = now if left else now + UNIT_S[limit.unit] / max(1, limit.value)
+    uri = URIS[limit.name]
+    one = {
+        "verb": "POST",
+        "value": limit.value,
+        "remaining": left,
+        "unit": limit.unit,
+        "next-available": iso_time(free_at),
+    }
+    return {"name": limit.name, "uri": uri, "regex": f"^{uri}$", "limit": [one]}

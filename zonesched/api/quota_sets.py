@@ -12,6 +12,7 @@ from typing import Any
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
 from zonesched.api.schemas.fields import MAX_ITEMS
+from zonesched.api.schemas.quota_sets import QuotaSet
 from zonesched.errors import BadRequest, NotFound
 from zonesched.model.caller import Role
 from zonesched.services.catalog import keypairs, quota_overrides
@@ -33,6 +34,25 @@ def show(call: Call) -> Answer:
     return ok({"quota_set": {"id": project, **_quotas(call, instances)}})
 
 
+def show_detail(call: Call) -> Answer:
+    """Show the quotas of a project with their use."""
+    project = _readable(call)
+    found = quota_overrides.of_project(call.zone.store, call.zone.quotas, project)
+    instances = next(limit.value for limit in found.limits if limit.name == PROJECT_INSTANCES)
+    used = quota_overrides.use_of_project(call.zone.store, call.zone.uuid, project)
+    in_use = {
+        "instances": used.instances,
+        "cores": used.vcpus,
+        "ram": used.ram_mb,
+        "server_groups": used.server_groups,
+    }
+    quotas = {
+        name: {"limit": value, "in_use": in_use.get(name, 0), "reserved": 0}
+        for name, value in _quotas(call, instances).items()
+    }
+    return ok({"quota_set": {"id": project, **quotas}})
+
+
 def defaults(call: Call) -> Answer:
     """Show the quotas of a project that has no overrides."""
     return ok({"quota_set": {"id": _readable(call), **_quotas(call, call.zone.conf.project_instances)}})
@@ -41,10 +61,7 @@ def defaults(call: Call) -> Answer:
 def change(call: Call) -> Answer:
     """Override the quota of a project's instances; the others are not limited here."""
     zone, asked = call.zone, call.body.quota_set
-    quotas = _quotas(call, asked.instances if asked.instances is not None else UNLIMITED)
-    for name, value in asked.others().items():
-        if value != quotas.get(name, UNLIMITED):
-            raise BadRequest(f"quota_set.{name}: this zone sets no such quota.", field=f"quota_set.{name}")
+    _refuse_others(call, "quota_set", asked)
     if asked.instances is not None:
         wanted = {PROJECT_INSTANCES: asked.instances}
         quota_overrides.change_project(zone.store, zone.quotas, call.args["id"], wanted)
@@ -64,6 +81,25 @@ def show_class(call: Call) -> Answer:
     """Show the quotas of the class `default`: those of a project without overrides."""
     quotas = _quotas(call, call.zone.conf.project_instances)
     return ok({"quota_class_set": {"id": call.args["id"], **quotas}})
+
+
+def change_class(call: Call) -> Answer:
+    """Accept the quotas of the class `default` as they are: the zone's options set them."""
+    asked, present = call.body.quota_class_set, call.zone.conf.project_instances
+    _refuse_others(call, "quota_class_set", asked)
+    if asked.instances not in (None, present):
+        field = "quota_class_set.instances"
+        message = f"{field}: the zone's option {PROJECT_INSTANCES} sets it; it is {present}."
+        raise BadRequest(message, field=field)
+    return ok({"quota_class_set": _quotas(call, present)})
+
+
+def _refuse_others(call: Call, name: str, asked: QuotaSet) -> None:
+    """Raise BadRequest for a quota that a zone does not have, unless it has the value that it shows."""
+    quotas = _quotas(call, UNLIMITED)
+    for quota, value in asked.others().items():
+        if value != quotas.get(quota, UNLIMITED):
+            raise BadRequest(f"{name}.{quota}: this zone sets no such quota.", field=f"{name}.{quota}")
 
 
 def _readable(call: Call) -> str:

@@ -14,18 +14,24 @@ from zonesched.api import (
     audit,
     availability_zones,
     extensions,
+    external_events,
     flavors,
     glance,
     health,
     hosts,
     hypervisors,
+    identity,
     images,
     keypairs,
     limits,
+    migrations,
+    os_hosts,
     quota_sets,
     reservations,
     server_details,
     server_groups,
+    server_internals,
+    server_usage,
     servers,
     services,
     users,
@@ -39,6 +45,7 @@ from zonesched.api.schemas.aggregates import AggregateActionBody, ChangeAggregat
 from zonesched.api.schemas.audit import AuditQuery, RepairBody, ReportedAuditQuery
 from zonesched.api.schemas.builds import AttemptsBody, BuildBody
 from zonesched.api.schemas.desired import DesiredBody
+from zonesched.api.schemas.external_events import ExternalEventsBody
 from zonesched.api.schemas.fields import Schema
 from zonesched.api.schemas.flavors import (
     ChangeFlavorBody,
@@ -55,15 +62,20 @@ from zonesched.api.schemas.hosts import (
     RegisterBody,
     ReportsBody,
 )
-from zonesched.api.schemas.hypervisors import HypervisorBody
-from zonesched.api.schemas.images import ImageBody, ImagesQuery
+from zonesched.api.schemas.hypervisors import HypervisorBody, HypervisorQuery, HypervisorsQuery
+from zonesched.api.schemas.identity import ProjectsQuery
+from zonesched.api.schemas.images import ComputeImagesQuery, ImageBody, ImagesQuery
 from zonesched.api.schemas.keypairs import KeypairBody, KeypairQuery, KeypairsQuery
 from zonesched.api.schemas.limits import LimitsQuery, ParentLimitsBody, ProjectLimitsBody
-from zonesched.api.schemas.quota_sets import QuotaQuery, QuotaSetBody
+from zonesched.api.schemas.migrations import MigrationActionBody, MigrationsQuery
+from zonesched.api.schemas.os_hosts import OsHostBody, OsHostsQuery
+from zonesched.api.schemas.quota_sets import QuotaClassBody, QuotaQuery, QuotaSetBody
 from zonesched.api.schemas.reservations import BootsQuery, ChangesQuery, WhyQuery
 from zonesched.api.schemas.select import SelectBody
 from zonesched.api.schemas.server_details import ChangeServerBody, MetadataBody, MetadataItemBody, TagsBody
 from zonesched.api.schemas.server_groups import GroupsQuery, ServerGroupBody
+from zonesched.api.schemas.server_internals import RemoteConsoleBody
+from zonesched.api.schemas.server_usage import UsageQuery
 from zonesched.api.schemas.servers import BootBody, CreateBody, DeleteQuery, ListQuery
 from zonesched.api.schemas.services import (
     DisableBody,
@@ -77,6 +89,8 @@ from zonesched.api.schemas.zones import AddZoneBody, ChangeZoneBody, RemoveQuery
 from zonesched.model.caller import Role
 
 MOUNTS = ("", PREFIX)
+IDENTITY = (identity.MOUNT,)
+"""Where the calls of OpenStack's Identity API are served."""
 IMAGE = (glance.MOUNT,)
 """Where the calls of OpenStack's Image API are served."""
 IMAGE_LOOKUP = (glance.MOUNT, PREFIX)
@@ -185,6 +199,19 @@ URLS: tuple[Route, ...] = (
           "interfaceAttachments"),
     Route("GET", "/servers/{id}/os-volume_attachments", server_details.list_volumes, PEOPLE,
           "volumeAttachments"),
+    Route("GET", "/servers/{id}/migrations", migrations.list_of_server, PEOPLE, "migrations"),
+    Route("GET", "/servers/{id}/migrations/{migration_id}", migrations.show, PEOPLE, "migration"),
+    Route("DELETE", "/servers/{id}/migrations/{migration_id}", migrations.abort, USERS, "nothing",
+          status=202),
+    Route("POST", "/servers/{id}/migrations/{migration_id}/action", migrations.complete, USERS, "nothing",
+          MigrationActionBody, status=202),
+    Route("GET", "/servers/{id}/diagnostics", server_internals.diagnostics, PEOPLE, "the diagnostics"),
+    Route("GET", "/servers/{id}/topology", server_internals.topology, PEOPLE, "nodes, pagesize_kb"),
+    Route("GET", "/servers/{id}/os-server-password", server_internals.show_password, PEOPLE, "password"),
+    Route("DELETE", "/servers/{id}/os-server-password", server_internals.clear_password, USERS, "nothing",
+          status=204),
+    Route("POST", "/servers/{id}/remote-consoles", server_internals.open_console, USERS, "remote_console",
+          RemoteConsoleBody),
     Route("GET", "/servers/{id}/os-instance-actions", actions.list_all, PEOPLE, "instanceActions"),
     Route("GET", "/servers/{id}/os-instance-actions/{request_id}", actions.show, PEOPLE, "instanceAction"),
 
@@ -217,16 +244,24 @@ URLS: tuple[Route, ...] = (
           ExtraSpecBody),
     Route("DELETE", "/flavors/{id}/os-extra_specs/{key}", flavors.delete_extra_spec, ADMIN, "nothing"),
 
-    Route("GET", "/images", images.list_brief, PEOPLE, "images"),
+    Route("GET", "/images", images.list_brief, PEOPLE, "images", query=ComputeImagesQuery),
     Route("POST", "/images", images.create, ADMIN, "image", ImageBody, status=201),
-    Route("GET", "/images/detail", images.list_detail, PEOPLE, "images"),
+    Route("GET", "/images/detail", images.list_detail, PEOPLE, "images", query=ComputeImagesQuery),
     Route("GET", "/images/{id}", images.show, PEOPLE, "image"),
     Route("DELETE", "/images/{id}", images.delete, ADMIN, "nothing", status=204),
+    Route("GET", "/images/{id}/metadata", images.list_metadata, PEOPLE, "metadata"),
+    Route("GET", "/images/{id}/metadata/{key}", images.show_metadata, PEOPLE, "meta"),
 
     Route("GET", "/", glance.list_versions, OPEN, "versions", mounts=IMAGE),
     Route("GET", "/v2", glance.show_version, OPEN, "version", mounts=IMAGE),
     Route("GET", "/v2/images", glance.list_all, PEOPLE, "images", query=ImagesQuery, mounts=IMAGE_LOOKUP),
     Route("GET", "/v2/images/{id}", glance.show, PEOPLE, "the image", mounts=IMAGE_LOOKUP),
+
+    Route("GET", "/", identity.list_versions, OPEN, "versions", mounts=IDENTITY),
+    Route("GET", "/v3", identity.show_version, OPEN, "version", mounts=IDENTITY),
+    Route("GET", "/v3/projects", identity.list_projects, PEOPLE, "projects", query=ProjectsQuery,
+          mounts=IDENTITY),
+    Route("GET", "/v3/projects/{id}", identity.show_project, PEOPLE, "project", mounts=IDENTITY),
 
     Route("GET", "/os-keypairs", keypairs.list_all, PEOPLE, "keypairs", query=KeypairsQuery),
     Route("POST", "/os-keypairs", keypairs.create, USERS, "keypair", KeypairBody, status=201,
@@ -235,11 +270,14 @@ URLS: tuple[Route, ...] = (
     Route("DELETE", "/os-keypairs/{name}", keypairs.delete, USERS, "nothing", query=KeypairQuery,
           status=204, other_answers=((202, "nothing"),)),
 
-    Route("GET", "/os-hypervisors", hypervisors.list_brief, ADMIN, "hypervisors"),
-    Route("GET", "/os-hypervisors/detail", hypervisors.list_detail, ADMIN, "hypervisors"),
+    Route("GET", "/os-hypervisors", hypervisors.list_brief, ADMIN, "hypervisors", query=HypervisorsQuery),
+    Route("GET", "/os-hypervisors/detail", hypervisors.list_detail, ADMIN, "hypervisors",
+          query=HypervisorsQuery),
     Route("GET", "/os-hypervisors/statistics", hypervisors.statistics, ADMIN, "hypervisor_statistics"),
     Route("GET", "/os-hypervisors/{id}/search", hypervisors.search, ADMIN, "hypervisors"),
-    Route("GET", "/os-hypervisors/{id}", hypervisors.show, ADMIN, "hypervisor"),
+    Route("GET", "/os-hypervisors/{id}/servers", hypervisors.list_servers, ADMIN, "hypervisors"),
+    Route("GET", "/os-hypervisors/{id}/uptime", hypervisors.show_uptime, ADMIN, "hypervisor"),
+    Route("GET", "/os-hypervisors/{id}", hypervisors.show, ADMIN, "hypervisor", query=HypervisorQuery),
     Route("PUT", "/os-hypervisors/{id}", hypervisors.change, ADMIN, "hypervisor", HypervisorBody),
 
     Route("GET", "/os-aggregates", aggregates.list_all, ADMIN, "aggregates"),
@@ -259,6 +297,12 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/os-availability-zone", availability_zones.list_brief, PEOPLE, "availabilityZoneInfo"),
     Route("GET", "/os-availability-zone/detail", availability_zones.list_detail, ADMIN,
           "availabilityZoneInfo"),
+    Route("GET", "/os-hosts", os_hosts.list_all, ADMIN, "hosts", query=OsHostsQuery),
+    Route("GET", "/os-hosts/{name}", os_hosts.show, ADMIN, "host"),
+    Route("PUT", "/os-hosts/{name}", os_hosts.change, ADMIN, "host, status", OsHostBody),
+    Route("GET", "/os-migrations", migrations.list_all, ADMIN, "migrations", query=MigrationsQuery),
+    Route("POST", "/os-server-external-events", external_events.take, ADMIN, "events", ExternalEventsBody,
+          other_answers=((207, "events"),)),
 
     Route("PUT", "/hosts", hosts.register, AGENT, "hosts", RegisterBody),
     Route("POST", "/hosts/beat", hosts.beat, AGENT, "nothing", BeatBody, status=204),
@@ -283,7 +327,13 @@ URLS: tuple[Route, ...] = (
     Route("PUT", "/os-quota-sets/{id}", quota_sets.change, ADMIN, "quota_set", QuotaSetBody, QuotaQuery),
     Route("DELETE", "/os-quota-sets/{id}", quota_sets.reset, ADMIN, "nothing", query=QuotaQuery, status=202),
     Route("GET", "/os-quota-sets/{id}/defaults", quota_sets.defaults, PEOPLE, "quota_set", query=QuotaQuery),
+    Route("GET", "/os-quota-sets/{id}/detail", quota_sets.show_detail, PEOPLE, "quota_set", query=QuotaQuery),
     Route("GET", "/os-quota-class-sets/{id}", quota_sets.show_class, PEOPLE, "quota_class_set"),
+    Route("PUT", "/os-quota-class-sets/{id}", quota_sets.change_class, ADMIN, "quota_class_set",
+          QuotaClassBody),
+    Route("GET", "/os-simple-tenant-usage", server_usage.list_all, ADMIN, "tenant_usages", query=UsageQuery),
+    Route("GET", "/os-simple-tenant-usage/{id}", server_usage.show, PEOPLE, "tenant_usage",
+          query=UsageQuery),
     Route("GET", "/extensions", extensions.list_all, PEOPLE, "extensions"),
     Route("GET", "/extensions/{id}", extensions.show, PEOPLE, "extension"),
 

@@ -8,7 +8,7 @@ import click
 
 from zonesched.cli.session import Session, pass_session, zone_options
 
-COMPUTE, IMAGE = "/v2.1", "/image/v2"
+COMPUTE, IMAGE, IDENTITY = "/v2.1", "/image/v2", "/identity/v3"
 
 
 @click.command("client-config")
@@ -37,8 +37,9 @@ def client_config(session: Session, cloud: str) -> None:
         f"    compute_endpoint_override: {compute}",
         f"    image_endpoint_override: {json.dumps(who.url.rstrip('/') + IMAGE)}",
         '    image_api_version: "2"',
-        # Nothing answers there, but some commands ask for an Identity client before they have a use for one.
-        f"    identity_endpoint_override: {compute}",
+        f"    identity_endpoint_override: {json.dumps(who.url.rstrip('/') + IDENTITY)}",
         '    identity_api_version: "3"',
+        # A zone has no networks: commands that need them say so at once.
+        "    has_network: false",
     )
     click.echo("\n".join(lines))

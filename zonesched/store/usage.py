@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -33,6 +35,35 @@ def instances(tx: Connection, caller_id: str, project_id: str | None = None) -> 
     )
     if project_id is not None:
         statement = statement.where(_instance.project_id == project_id)
+    return int(tx.execute(statement).scalar_one())
+
+
+@dataclass(frozen=True)
+class OfFlavor:
+    """Number of a project's instances of one flavor, and a reservation whose request has its sizes."""
+
+    count: int
+    reservation_id: str
+
+
+def by_flavor(tx: Connection, caller_id: str, project_id: str) -> list[OfFlavor]:
+    """Count the instances of a project as `instances` does, by flavor."""
+    statement = (
+        sa.select(sa.func.count().label("number"), sa.func.min(_instance.reservation_id).label("reservation"))
+        .where(
+            _instance.caller_id == caller_id,
+            _instance.project_id == project_id,
+            is_in(_instance.status, COUNTED_STATUSES),
+        )
+        .group_by(_instance.flavor_id)
+    )
+    return [OfFlavor(int(row.number), row.reservation) for row in tx.execute(statement)]
+
+
+def server_groups(tx: Connection, project_id: str) -> int:
+    """Count the server groups of a project."""
+    groups = t.server_groups.c
+    statement = sa.select(sa.func.count()).where(groups.project_id == project_id)
     return int(tx.execute(statement).scalar_one())
 
 

@@ -7,7 +7,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from zonesched.api.schemas.fields import Amount, ResourceClass, Schema
+from zonesched.api.schemas.fields import (
+    Amount,
+    LenientQuery,
+    QueryBool,
+    QueryInt,
+    ResourceClass,
+    Schema,
+    Text,
+)
 from zonesched.model.capacity import InventorySetting
 from zonesched.model.views import SettingChange
 
@@ -33,3 +41,17 @@ class HypervisorBody(Schema):
             )
             for name, asked in self.hypervisor.resources.items()
         }
+
+
+class HypervisorQuery(LenientQuery):
+    """`with_servers`: list the instances on the host."""
+
+    with_servers: QueryBool = False
+
+
+class HypervisorsQuery(HypervisorQuery):
+    """A part of the hosts' names, or a page; without a parameter, all hosts. A `limit` of 0: none."""
+
+    hypervisor_hostname_pattern: Text = ""
+    limit: QueryInt = Field(default=0, ge=0, le=1000)
+    marker: Text = ""

@@ -38,6 +38,12 @@ class ImageBody(Schema):
         return CatalogImage(image, asked.min_disk, asked.min_ram, now)
 
 
+class ComputeImagesQuery(LenientQuery):
+    """The image to list; without a name, all."""
+
+    name: Text = ""
+
+
 class ImagesQuery(LenientQuery):
     """Filters and page of a list of images; other parameters are properties that an image must have."""
 

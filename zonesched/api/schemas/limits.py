@@ -55,6 +55,6 @@ class ParentLimitsBody(Schema):
 
 
 class LimitsQuery(LenientQuery):
-    """Parameters that OpenStack's clients send, and that change nothing here."""
+    """A parameter that OpenStack's clients send, and that changes nothing here."""
 
     reserved: Text = ""

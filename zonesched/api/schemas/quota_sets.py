@@ -33,6 +33,12 @@ class QuotaSetBody(Schema):
     quota_set: QuotaSet
 
 
+class QuotaClassBody(Schema):
+    """Quotas of projects without overrides."""
+
+    quota_class_set: QuotaSet
+
+
 class QuotaQuery(LenientQuery):
     """OpenStack Nova's parameter for the quotas of one user, which a zone does not have."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -24,6 +23,7 @@ from zonesched.api.schemas.fields import (
     refusal,
 )
 from zonesched.api.schemas.hints import SchedulerHints
+from zonesched.api.schemas.moments import Moment, epoch_s
 from zonesched.api.schemas.server_details import MAX_TAGS, Tag
 from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.boot_form import BootForm
@@ -67,21 +67,6 @@ def _number(value: object) -> object:
 
 def _is_true(value: object) -> object:
     return True if isinstance(value, str) and value.lower() == "true" else value
-
-
-def _moment(text: str) -> str:
-    if text:
-        _epoch_s(text)
-    return text
-
-
-def _epoch_s(text: str) -> float:
-    """Read a time in ISO 8601, in UTC where it names no zone, as epoch seconds."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise refusal("invalid_value", "must be a time such as 2026-01-01T00:00:00Z") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _status(value: object) -> object:
@@ -299,9 +284,6 @@ StatusName = Annotated[
 ]
 
 
-Moment = Annotated[Text, AfterValidator(_moment)]
-
-
 class DeleteQuery(Schema):
     """`attempt`: only at this attempt of the parent; 0 for the present one."""
 
@@ -326,7 +308,7 @@ class ListQuery(LenientQuery):
             reservation_id=self.reservation_id,
             status=self.status or ("DELETED" if self.deleted else ""),
             flavor_id=self.flavor,
-            changed_since=_epoch_s(self.changes_since) if self.changes_since else 0.0,
+            changed_since=epoch_s(self.changes_since) if self.changes_since else 0.0,
             name=self.name,
             limit=self.limit,
             marker=self.marker,

@@ -9,6 +9,7 @@ from zonesched.model.caller import Caller, Role
 from zonesched.services.catalog import users
 from zonesched.services.state.quotas import Limit, Quotas
 from zonesched.store import quota_overrides as rows
+from zonesched.store import reservations, usage
 from zonesched.store.store import Store, Transaction
 from zonesched.store.users import User, read_all
 
@@ -54,6 +55,34 @@ def of_project(store: Store, quotas: Quotas, project_id: str) -> LimitsView:
 def of_parent(store: Store, quotas: Quotas, name: str) -> LimitsView:
     """Read the limits of a parent. Raises NotFound, and BadRequest for a user that is not a parent."""
     return store.read(lambda tx: _parent(quotas, tx, users.existing_parent(tx, name)))
+
+
+@dataclass(frozen=True)
+class ProjectUse:
+    """What a project has now."""
+
+    instances: int
+    vcpus: int
+    ram_mb: int
+    server_groups: int
+
+
+def use_of_project(store: Store, zone_uuid: str, project_id: str) -> ProjectUse:
+    """Sum up the instances of a project that run or may still be built, and count its server groups."""
+
+    def fn(tx: Transaction) -> ProjectUse:
+        found = usage.by_flavor(tx, zone_uuid, project_id)
+        boots = reservations.read_ids(tx, [one.reservation_id for one in found])
+        flavors = {id: boot.spec.flavor for (caller_id, id), boot in boots.items() if caller_id == zone_uuid}
+        sizes = [(one.count, flavors[one.reservation_id]) for one in found]
+        return ProjectUse(
+            instances=sum(count for count, _ in sizes),
+            vcpus=sum(count * flavor.vcpus for count, flavor in sizes),
+            ram_mb=sum(count * flavor.ram_mb for count, flavor in sizes),
+            server_groups=usage.server_groups(tx, project_id),
+        )
+
+    return store.read(fn)
 
 
 def change_project(

@@ -28,12 +28,14 @@ from zonesched.store import (
     agent_work,
     capacities,
     claims,
+    host_instances,
     host_registry,
     host_states,
     locks,
     services,
 )
 from zonesched.store import hosts as rows
+from zonesched.store.host_instances import Placed
 from zonesched.store.services import Service
 from zonesched.store.store import Store, Transaction
 
@@ -124,6 +126,23 @@ def list_hypervisors(zone: Zone) -> list[HypervisorView]:
     return views
 
 
+def page_hypervisors(zone: Zone, after: str, limit: int) -> list[HypervisorView]:
+    """List at most `limit` hosts of this zone by id, after the host `after` ("" for the first ones)."""
+    return zone.store.read(lambda tx: _views(zone.clock, zone.conf, tx, rows.page(tx, after, limit)))
+
+
+def instances_on(zone: Zone, host_ids: Sequence[str]) -> Mapping[str, Sequence[Placed]]:
+    """Read the instances that hold resources on these hosts, by host id."""
+
+    def fn(tx: Transaction) -> dict[str, Sequence[Placed]]:
+        found: dict[str, Sequence[Placed]] = {}
+        for some in claims.chunks(host_ids):
+            found |= host_instances.on_hosts(tx, some)
+        return found
+
+    return zone.store.read(fn)
+
+
 def show_hypervisor(zone: Zone, host_id: str) -> HypervisorView:
     """Show one host of this zone. Raises NotFound."""
 
@@ -170,7 +189,7 @@ def _take(zone: Zone, service: Service, reports: Sequence[AgentReport]) -> bool:
 
 
 def _page(zone: Zone, after: str) -> list[HypervisorView]:
-    return zone.store.read(lambda tx: _views(zone.clock, zone.conf, tx, rows.page(tx, after, PAGE)))
+    return page_hypervisors(zone, after, PAGE)
 
 
 def _views(clock: Clock, conf: Conf, tx: Transaction, found: Sequence[HostRow]) -> list[HypervisorView]:

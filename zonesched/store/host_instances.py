@@ -1,0 +1,42 @@
+"""Instances that are placed on hosts of this zone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from zonesched.model.placement import CLAIMING
+from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared, is_in, one_of
+
+_place, _instance = t.placements.c, t.instances.c
+_ON_HOSTS = Prepared(
+    sa.select(_place.host_id, _instance.uuid, _instance.name)
+    .select_from(t.placements.join(t.instances, _instance.uuid == _place.uuid))
+    .where(
+        one_of(_place.host_id, "hosts"),
+        is_in(_place.state, CLAIMING),
+        _place.number == _instance.attempt,
+    )
+    .order_by(_place.host_id, _instance.uuid)
+)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An instance on a host."""
+
+    uuid: str
+    name: str
+
+
+def on_hosts(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, Sequence[Placed]]:
+    """Read the instances that hold resources on these hosts, by host id."""
+    found: defaultdict[str, list[Placed]] = defaultdict(list)
+    for row in _ON_HOSTS.all(tx, hosts=host_ids):
+        found[row.host_id].append(Placed(row.uuid, row.name))
+    return found
