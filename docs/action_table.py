@@ -1,23 +1,33 @@
-"""`python docs/action_table.py` writes the table of actions into docs/actions.md, from the code."""
+"""`python docs/action_table.py` writes the tables of docs/actions.md, from the code."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from zonesched.model.desired_state import LEGAL_IN, Action, Status, power_after
+from zonesched.model.desired_state import LEGAL_IN, MOVES, Action, Status, power_after
+from zonesched.model.move_steps import STEPS
 
 PAGE = Path(__file__).with_name("actions.md")
-MARKED = re.compile(r"(<!-- actions -->\n).*?(<!-- end -->)", re.DOTALL)
+ACTIONS = re.compile(r"(<!-- actions -->\n).*?(<!-- end -->)", re.DOTALL)
+MOVE_STEPS = re.compile(r"(<!-- move steps -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def page_with_table(page: str) -> str:
-    """The page with the marked table made anew."""
-    return MARKED.sub(lambda mark: mark[1] + "\n" + table() + "\n" + mark[2], page)
+    """The page with the marked tables made anew."""
+    page = ACTIONS.sub(lambda mark: mark[1] + "\n" + table() + "\n" + mark[2], page)
+    return MOVE_STEPS.sub(lambda mark: mark[1] + "\n" + move_table() + "\n" + mark[2], page)
+
+
+def move_table() -> str:
+    """A row for each step of a move, and when it happens."""
+    lines = [["from", "to", "when"], ["---"] * 3]
+    lines += [[step.before.name, step.after.name, when] for step, when in STEPS.items()]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
 def table() -> str:
-    """A row for each action: the power that it asks for in each status in which it is legal."""
+    """A row for each action: in each status in which it is legal, the power that it asks for, or `moves`."""
     statuses = [status for status in Status if any(status in legal for legal in LEGAL_IN.values())]
     head = ["action", *(status.value for status in statuses)]
     lines = [head, ["---"] * len(head), *(_row(action, statuses) for action in Action)]
@@ -25,9 +35,13 @@ def table() -> str:
 
 
 def _row(action: Action, statuses: list[Status]) -> list[str]:
-    legal = LEGAL_IN[action]
-    powers = [power_after(action, status).value if status in legal else "-" for status in statuses]
-    return [f"`{action.value}`", *powers]
+    return [f"`{action.value}`", *(_effect(action, status) for status in statuses)]
+
+
+def _effect(action: Action, status: Status) -> str:
+    if status not in LEGAL_IN[action]:
+        return "-"
+    return "moves" if action in MOVES else power_after(action, status).value
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any
 from tests.builders.crashes import Killed, Seams, inconsistencies
 from tests.builders.migrated import ask
 from tests.builders.tree import Tree, a_host
-from zonesched.model.views import AgentReport, AgentState
+from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.services.audit import audit, audit_edges
 from zonesched.services.hosts import hosts
 

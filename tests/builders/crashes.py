@@ -86,7 +86,7 @@ def inconsistencies(tree: Tree) -> list[str]:
         ):
             if state in ("held", "confirmed"):
                 placed[uuid] += 1
-            if state in ("held", "confirmed", "releasing"):
+            if state in ("held", "confirmed", "parked", "releasing"):
                 for name, amount in orjson.loads(resources).items():
                     used[host, name] += amount
         for host, name, stored, capacity in ask(

@@ -13,6 +13,8 @@ from zonesched.services.hosts import hosts
 class PlayedAgent:
     """The agent of one zone's hosts. `refuses`: by power, the reason for which it does not do it.
 
+    `cannot_leave` and `cannot_build`: why it stops no instance for a move, and builds none that arrives.
+    `running`: the instances that it has, by uuid and attempt, except those that it has stopped for a move.
     `reboots`: how often it has rebooted each server; `done`: the counts of reboots done or passed over.
     `rebuilds`: the names of the images from which it has rebuilt each server, in order.
     """
@@ -24,6 +26,10 @@ class PlayedAgent:
     rebuilds: dict[str, list[str]] = field(default_factory=dict)
     power: dict[str, str] = field(default_factory=dict)
     sent: list[dict[str, Any]] = field(default_factory=list)
+    service: str = "agent"
+    cannot_leave: str = ""
+    cannot_build: str = ""
+    running: set[tuple[str, int]] = field(default_factory=set)
 
     def work(self) -> list[dict[str, Any]]:
         """Fetch what should run."""
@@ -33,22 +39,32 @@ class PlayedAgent:
     def converge(self) -> None:
         """Fetch, do all of it, end what is to be released, and report."""
         found = self._fetch()
+        lines = found["instances"]
+        self.running = {key for key in self.running if key in set(map(_key, lines))}
         gone = [{**line, "state": "gone"} for line in found["releasing"]]
-        self.report([*(self._do(line) for line in found["instances"]), *gone])
+        self.report([*(self._do(line) for line in lines), *gone])
 
     def _fetch(self) -> dict[str, Any]:
-        found = self.node.client("compute").get("/hosts/instances?service=agent")
+        found = self.node.client("compute").get(f"/hosts/instances?service={self.service}")
         assert found.status == 200, found.body
         answer: dict[str, Any] = found.json
         return answer
 
     def report(self, lines: list[dict[str, Any]]) -> None:
         self.sent = lines
-        body = {"service": "agent", "reports": lines}
+        body = {"service": self.service, "reports": lines}
         assert self.node.client("compute").post("/hosts/reports", body).status == 204
 
     def _do(self, line: dict[str, Any]) -> dict[str, Any]:
         uuid, desired = line["uuid"], line["desired"]
+        key = {"uuid": uuid, "attempt": line["attempt"]}
+        if line["leaves_for"]:
+            if not self.cannot_leave:
+                self.running.discard(_key(line))
+            return key | {"state": "left", "left_for": line["leaves_for"], "reason": self.cannot_leave}
+        if line["moved_from"] and self.cannot_build:
+            return key | {"state": "error", "reason": self.cannot_build}
+        self.running.add(_key(line))
         wanted, reason = desired["power"], ""
         if wanted in self.refuses:
             reason, wanted = self.refuses[wanted], self.power.get(uuid, "running")
@@ -60,6 +76,10 @@ class PlayedAgent:
             reason = self.refuses.get("rebuild", "")
             rebuilds += [] if reason else [line["image"]["name"]]
         return a_report(line, desired["generation"], wanted, reason, len(rebuilds))
+
+
+def _key(line: dict[str, Any]) -> tuple[str, int]:
+    return line["uuid"], line["attempt"]
 
 
 def a_report(

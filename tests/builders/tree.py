@@ -28,6 +28,7 @@ from zonesched.services.catalog import users
 from zonesched.services.children import children, sync
 from zonesched.services.children.pending_calls import PendingCalls
 from zonesched.services.hosts import hosts
+from zonesched.services.moves import mover
 from zonesched.services.placing import build_timeouts
 from zonesched.services.zone import Zone
 from zonesched.store.store import Store
@@ -214,6 +215,7 @@ class Tree:
         zone = self.nodes[name].zone
         while background.work_on_boots(zone) == 0.0:
             pass
+        mover.work(zone)
         PendingCalls(zone).step()
         background.reap(zone)
         build_timeouts.end_lost_builds(zone)

@@ -21,7 +21,7 @@ from zonesched.compute import launcher, process_table
 from zonesched.compute.desired_state import Desired, Observed, Power, RebootType
 from zonesched.compute.driver import DriverSettings, load_driver
 from zonesched.compute.instance_folder import InstanceFolder, Status
-from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Failed, Key, Wanted
+from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Failed, Key, Left, Wanted
 from zonesched.compute.process import ProcessDriver, cpus_for
 from zonesched.compute.process_table import Process
 from zonesched.errors import ConfigError
@@ -539,6 +539,158 @@ class TestPower:
             assert process_table.is_alive(bench.process(key))
             second.destroy(key)
             bench.wait(lambda d=second: d.poll())
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Iterator[Bench]:
+    """The agent of another machine."""
+    bench = Bench(tmp_path / "there")
+    yield bench
+    bench.end()
+
+
+class TestMoves:
+    @pytest.fixture
+    def shared(self, tmp_path: Path, bench: Bench, there: Bench) -> Path:
+        """The folder that both agents reach."""
+        folder = tmp_path / "shared"
+        for one in (bench, there):
+            one.settings = replace(one.settings, shared_folder=str(folder))
+        return folder
+
+    def ran(self, bench: Bench) -> ProcessDriver:
+        """A driver with an instance that has run here, and was rebooted once."""
+        driver = bench.driver(*shell(COUNTS_ITS_STARTS))
+        run(bench, driver)
+        driver.apply(A, desired(1, Power.RUNNING, 1))
+        bench.until(driver, reached(1, Power.RUNNING))
+        bench.wait(lambda: self.starts(bench, A) == 2)
+        return driver
+
+    def starts(self, bench: Bench, key: Key) -> int:
+        return (bench.at(key).path / "disk/starts").read_text().count("start")
+
+    def leave(self, bench: Bench, driver: ProcessDriver) -> None:
+        driver.leave(replace(wanted(), leaves_for=2))
+        bench.until(driver, Left(A, 2))
+
+    def arriving(self, power: Power) -> Wanted:
+        return replace(wanted(A2), desired=desired(1, power, 1), moved_from=1)
+
+    def test_it_goes_on_there_with_its_disk_and_leaves_nothing_here(
+        self, bench: Bench, there: Bench, shared: Path
+    ) -> None:
+        driver = self.ran(bench)
+        self.leave(bench, driver)
+        assert bench.running() == []
+
+        new = there.driver(*shell(COUNTS_ITS_STARTS))
+        new.spawn(self.arriving(Power.RUNNING))
+        there.until(new, Built(A2, Observed(1, Power.RUNNING)))
+        there.wait(lambda: self.starts(there, A2) == 3)
+        driver.destroy(A)
+        bench.until(driver, Destroyed(A))
+
+        assert (bench.running(), list(shared.iterdir())) == ([], [])
+        assert bench.at(A).status() is Status.ABSENT
+        # The reboot from before is not done again.
+        new.apply(A2, desired(1, Power.RUNNING, 1))
+        assert (new.poll(), self.starts(there, A2)) == ([], 3)
+
+    def test_a_stopped_one_is_not_started_there_until_asked(
+        self, bench: Bench, there: Bench, shared: Path
+    ) -> None:
+        self.leave(bench, self.ran(bench))
+        new = there.driver(*shell(COUNTS_ITS_STARTS))
+
+        new.spawn(self.arriving(Power.STOPPED))
+        there.until(new, Built(A2, Observed(1, Power.STOPPED)))
+        next_agent = there.driver(*shell(COUNTS_ITS_STARTS))
+        next_agent.found()
+        there.until(next_agent, Built(A2, Observed(1, Power.STOPPED)))
+        stopped = self.starts(there, A2)
+        next_agent.apply(A2, desired(2, Power.RUNNING, 1))
+        there.until(next_agent, Changed(A2, Observed(2, Power.RUNNING)))
+
+        assert (stopped, bench.running()) == (2, [])
+        there.wait(lambda: self.starts(there, A2) == 3)
+
+    def test_without_a_shared_folder_it_is_not_started_anew(self, bench: Bench, there: Bench) -> None:
+        driver = self.ran(bench)
+        self.leave(bench, driver)
+        new = there.driver(*shell(COUNTS_ITS_STARTS))
+
+        new.spawn(self.arriving(Power.RUNNING))
+        there.until(new, Failed(A2, "folder_not_shared"))
+        driver.come_back(wanted())
+        bench.until(driver, Built(A, Observed(1, Power.RUNNING)))
+
+        assert there.running() == []
+        bench.wait(lambda: self.starts(bench, A) == 3)
+
+    def test_between_hosts_of_one_agent_it_needs_no_shared_folder(self, bench: Bench) -> None:
+        driver = self.ran(bench)
+        self.leave(bench, driver)
+
+        driver.spawn(self.arriving(Power.RUNNING))
+        bench.until(driver, Built(A2, Observed(1, Power.RUNNING)))
+        driver.destroy(A)
+        bench.until(driver, Destroyed(A))
+
+        bench.wait(lambda: self.starts(bench, A2) == 3)
+
+    def test_one_that_comes_back_leaves_no_copy_and_is_found_by_the_next_agent(
+        self, bench: Bench, shared: Path
+    ) -> None:
+        driver = self.ran(bench)
+        self.leave(bench, driver)
+        copied = [path.name for path in shared.iterdir()]
+        driver.come_back(wanted())
+        bench.until(driver, Built(A, Observed(1, Power.RUNNING)))
+
+        second = bench.driver(*shell(COUNTS_ITS_STARTS))
+
+        assert (copied, list(shared.iterdir())) == (["a-1.1"], [])
+        assert second.found() == [A]
+        bench.until(second, Built(A, Observed(1, Power.RUNNING)))
+
+    def test_a_copy_that_cannot_be_made_is_told_and_the_instance_returns(
+        self, bench: Bench, shared: Path
+    ) -> None:
+        driver = self.ran(bench)
+        shared.touch()
+
+        driver.leave(replace(wanted(), leaves_for=2))
+        bench.until(driver, Left(A, 2, "folder_not_copied"))
+        driver.come_back(wanted())
+
+        bench.until(driver, Built(A, Observed(1, Power.RUNNING)))
+
+    def test_an_agent_that_dies_at_any_step_starts_nothing_that_was_to_leave(
+        self, bench: Bench, shared: Path
+    ) -> None:
+        for steps in range(10):
+            key = Key(f"m-{steps}", 1)
+            driver = bench.driver(*shell(COUNTS_ITS_STARTS))
+            driver.found()
+            run(bench, driver, wanted(key))
+            driver.leave(replace(wanted(key), leaves_for=2))
+            for _ in range(steps):
+                driver.poll()
+                time.sleep(0.002)  # Real processes end meanwhile, a step further each time.
+
+            second = bench.driver(*shell(COUNTS_ITS_STARTS))
+            second.found()
+            second.poll()
+            second.leave(replace(wanted(key), leaves_for=2))
+            bench.told = []
+            bench.wait(lambda d=second: bench.told.extend(d.poll()) or bench.told)
+
+            assert set(bench.told) == {Left(key, 2)}
+            assert not process_table.members(bench.process(key))
+            assert self.starts(bench, key) == 1
+            second.destroy(key)
+            bench.wait(lambda d=second, k=key: Destroyed(k) in d.poll())
 
 
 class TestAfterTheAgentDied:

@@ -19,7 +19,7 @@ class Life:
     """Rows of one zone about the life of its instances.
 
     `hosted`: (uuid, number) of what is confirmed on its hosts; `leaving`: uuids of what is shelved and still
-    there. `sent`: uuids by child's name, of what is
+    there; `parked`: (uuid, number) of what waits there for a move. `sent`: uuids by child's name, of what is
     confirmed there. `seen`: what its agent observes, by (uuid, number); None for one that is lost.
     """
 
@@ -29,6 +29,7 @@ class Life:
     actions: Rows
     hosted: Collection[Key]
     leaving: Collection[str]
+    parked: Collection[Key]
     sent: Mapping[str, Collection[str]]
     seen: Mapping[Key, Seen] | None
 
@@ -36,7 +37,8 @@ class Life:
 def faults(lives: Mapping[str, Life]) -> Iterator[str]:
     """Find what is wrong with actions and states in all zones."""
     lost = [life for life in lives.values() if life.seen is None]
-    waiting = {uuid for life in lost for uuid in (*(uuid for uuid, _ in life.hosted), *life.leaving)}
+    hosted = {uuid for life in lost for uuid, _ in (*life.hosted, *life.parked)}
+    waiting = hosted | {uuid for life in lost for uuid in life.leaving}
     for life in lives.values():
         yield from _ends(life, waiting)
         yield from _states(life, waiting)
@@ -68,6 +70,8 @@ def _states(life: Life, waiting: Collection[str]) -> Iterator[str]:
             continue
         if row["observed_generation"] != row["generation"]:
             yield f"P9 {life.zone}: {uuid} is at {row['observed_generation']} of {row['generation']}"
+        elif row["moves_begun"] != row["moves_ended"]:
+            yield f"P9 {life.zone}: {uuid} has ended {row['moves_ended']} of {row['moves_begun']} moves"
         elif not row["observed_reason"] and row["observed_power"] != row["power"]:
             yield f"P9 {life.zone}: {uuid} is {row['observed_power']}, not {row['power']}"
         elif (row["observed_rebuilds"], row["image"]) != (row["rebuilds"], row["desired_image"]):
@@ -86,12 +90,22 @@ def _edges(life: Life, lives: Mapping[str, Life], waiting: Collection[str]) -> I
                 yield f"P9 {life.zone}: {uuid} is {here}, in {child} {there}"
 
 
-def _all_of(row: sqlite3.Row | None) -> tuple[int, str, int, int, str, Seen]:
-    if row is None:
-        return 0, "running", 0, 0, "", NEW
-    names = ("generation", "power", "reboots", "rebuilds", "image")
-    generation, power, reboots, rebuilds, image = (row[name] for name in names)
-    return generation, power, reboots, rebuilds, image, _observed(row)
+_COMPARED = (
+    "generation",
+    "power",
+    "reboots",
+    "rebuilds",
+    "image",
+    "observed_generation",
+    "observed_power",
+    "observed_rebuilds",
+    "moves_begun",
+    "moves_ended",
+)
+
+
+def _all_of(row: sqlite3.Row | None) -> tuple[int | str, ...]:
+    return (0, "running", 0, 0, "", *NEW, 0, 0) if row is None else tuple(row[name] for name in _COMPARED)
 
 
 def _observed(row: sqlite3.Row) -> Seen:

@@ -93,7 +93,7 @@ class AgentProcess(Process):
     def may_run(self, is_out_of_reach: bool) -> set[Key]:
         """Instances that may run on its hosts; out of reach, that is all that it had begun to build."""
         local = self.agent.state.instances
-        phases = (Phase.BUILDING, Phase.BUILT) if is_out_of_reach else (Phase.BUILT,)
+        phases = {Phase.BUILT, Phase.LEAVING} | ({Phase.BUILDING} if is_out_of_reach else set())
         return {key for key in local if local[key].phase in phases}
 
     def die(self) -> None:

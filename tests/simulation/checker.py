@@ -18,16 +18,17 @@ from tests.simulation.actions import Life, Seen, faults
 Rows = list[sqlite3.Row]
 Key = tuple[str, int]
 
-TAKING = ("held", "confirmed")
+TAKING = ("held", "confirmed", "parked")
 OVER = ("confirmed", "gone", "failed", "released")
 LATE_FAILURES = ("build_failed", "build_timeout", "lost_by_host", "zone_lost")
 """Reasons that an instance may have for its ERROR after it was confirmed."""
 
+LEFT_FOR = ("build_timeout", "shelved", "moved", "move_timeout", "move_not_built")
+AWAITED = {("parked", ""), *(("releasing", reason) for reason in LEFT_FOR)}
+"""States and reasons of places that keep their claim until their agent says that nothing is left."""
+
 NEVER = ("deleted_in_child",)
 """Reasons of what nobody does here: to delete below what is wanted above."""
-
-WAITING = ("build_timeout", "shelved")
-"""Reasons of places that keep their claim until their agent says that nothing is left."""
 
 ZONE_LOST = "zone_lost"
 """The reason of what was in a child that its parent has given up."""
@@ -47,6 +48,7 @@ class ZoneRows:
     groups: Rows
     states: dict[str, sqlite3.Row]
     actions: Rows
+    moves: Rows
     child_names: dict[str, str]
     user_ids: dict[str, str]
 
@@ -124,6 +126,7 @@ def _life(zone: ZoneRows, expected: Expected) -> Life:
         actions=zone.actions,
         hosted=[key for key, row in confirmed if row["kind"] == "host"],
         leaving=left,
+        parked=[key for key, row in zone.places.items() if row["state"] == "parked"],
         sent=sent,
         seen=None if zone.name in expected.without_agent else expected.seen.get(zone.name, {}),
     )
@@ -148,6 +151,7 @@ def _read(name: str, path: Path) -> ZoneRows:
             groups=every("group_places"),
             states={row["uuid"]: row for row in every("instance_states")},
             actions=every("instance_actions"),
+            moves=every("moves"),
             child_names={row["id"]: row["name"] for row in every("children")},
             user_ids={row["name"]: row["id"] for row in every("users")},
         )
@@ -156,14 +160,19 @@ def _read(name: str, path: Path) -> ZoneRows:
 
 
 def _unfinished(zone: ZoneRows, never: Sequence[str], is_abandoned: bool) -> Iterator[str]:
-    """P2: everything ends; only claims of builds that may run wait for an agent that never comes back."""
+    """P2: everything ends; only what may run waits for an agent that never comes back."""
     for row in zone.reservations:
         if row["state"] == "open":
             yield f"P2 {zone.name}: reservation {row['id']} is open"
     for (uuid, number), row in zone.places.items():
-        waits = row["kind"] == "host" and row["state"] == "releasing" and row["reason"] in WAITING
+        waits = row["kind"] == "host" and (row["state"], row["reason"]) in AWAITED
         if row["state"] not in OVER and not (waits and is_abandoned):
             yield f"P2 {zone.name}: place {number} of {uuid} is {row['state']}"
+    for move in zone.moves:
+        if move["state"] not in ("done", "failed") and not (is_abandoned and move["state"] == "returning"):
+            yield f"P9 {zone.name}: the move {move['id']} of {move['uuid']} is {move['state']}"
+        if (move["state"] == "failed") != bool(move["reason"]):
+            yield f"P9 {zone.name}: the move {move['id']} is {move['state']} for {move['reason']!r}"
     for uuid, row in zone.instances.items():
         if row["status"] in ("BUILD", "UNKNOWN"):
             yield f"P2 {zone.name}: {uuid} is {row['status']}"
@@ -205,7 +214,7 @@ def _own_rows(zone: ZoneRows) -> Iterator[str]:
 def _is_there(place: sqlite3.Row) -> bool:
     """Tell whether its instance runs at a place, or waits there for an agent that is to end it."""
     is_leaving = place["kind"] == "host" and (place["state"], place["reason"]) == ("releasing", "shelved")
-    return is_leaving or place["state"] == "confirmed"
+    return is_leaving or place["state"] in ("confirmed", "parked")
 
 
 def _edges(zone: ZoneRows, zones: Mapping[str, ZoneRows]) -> Iterator[str]:

@@ -10,10 +10,10 @@ Group = tuple[str, str]
 Policies = dict[str, tuple[str, int]]
 """By group id, its policy and how many a host may have."""
 
-THERE = ("intended", "held", "confirming", "confirmed", "cancelling")
+THERE = ("intended", "held", "confirming", "confirmed", "cancelling", "parked")
 """States of a place at which an instance is, or may yet be."""
 
-TAKING = ("held", "confirmed")
+TAKING = ("held", "confirmed", "parked")
 
 
 class Groups:

@@ -96,7 +96,7 @@ def _claims(rows: sqlite3.Connection) -> tuple[Counter[tuple[str, str]], Counter
     confirmed: Counter[str] = Counter()
     for uuid, host, resources, state, reason in rows.execute(
         "SELECT uuid, host_id, resources, state, reason FROM placements"
-        " WHERE kind = 'host' AND state IN ('held', 'confirmed', 'releasing')"
+        " WHERE kind = 'host' AND state IN ('held', 'confirmed', 'parked', 'releasing')"
     ):
         for name, amount in json.loads(resources).items():
             claimed[host, name] += amount

@@ -82,11 +82,21 @@ class BootPlan:
 
 
 @dataclass(frozen=True)
+class MigrationPlan:
+    """A move, `at_s` after the storm begins, of the server of this number among all that a zone lists."""
+
+    at_s: float
+    zone: str
+    number: int
+
+
+@dataclass(frozen=True)
 class Plan:
-    """Zones, parents before children; options that all of them have; boots."""
+    """Zones, parents before children; options that all of them have; boots; moves by the zones' admins."""
 
     zones: tuple[ZonePlan, ...]
     boots: tuple[BootPlan, ...]
+    migrations: tuple[MigrationPlan, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     storm_s: float = STORM_S
 
@@ -103,6 +113,7 @@ def plan_of(seed: int) -> Plan:
     return Plan(
         zones=tuple(zones),
         boots=tuple(_with_shelves(seed, _with_actions(seed, sorted(boots, key=lambda boot: boot.at_s)))),
+        migrations=tuple(_migrations(seed, zones)),
         options={
             "select_alternates": draw.choice((0, 1, 3)),
             "max_attempts": draw.choice((2, 3)),
@@ -259,6 +270,17 @@ def _with_shelves(seed: int, boots: Iterable[BootPlan]) -> Iterator[BootPlan]:
                 at_s += draw.choice((0.5, 2.0, 6.0, 15.0))
                 actions.append(ActionPlan(at_s, number, "unshelve"))
         yield replace(boot, actions=tuple(sorted(actions, key=lambda action: action.after_s)))
+
+
+def _migrations(seed: int, zones: Sequence[ZonePlan]) -> Iterator[MigrationPlan]:
+    """Let the admins of most zones with hosts move servers, some of them one after the other."""
+    draw = random.Random(f"migrations/{seed}")
+    for zone in zones:
+        for _ in range(draw.choice((0, 1, 3, 5)) if zone.hosts else 0):
+            at_s, number = draw.uniform(2.0, STORM_S), draw.randint(0, 4)
+            for _ in range(draw.choice((1, 1, 2, 3))):
+                yield MigrationPlan(at_s, zone.name, number)
+                at_s += draw.choice((0.1, 1.0, 4.0))
 
 
 def _moment(draw: random.Random) -> float:

@@ -13,7 +13,7 @@ import requests
 
 from tests.simulation.baton import Process
 from tests.simulation.network import OPERATOR, Wire, a_request
-from tests.simulation.plan import BootPlan
+from tests.simulation.plan import BootPlan, MigrationPlan
 from tests.simulation.site import Site
 from tests.simulation.stage import Stage
 
@@ -66,9 +66,11 @@ class Users:
         self.removed: set[str] = set()
         self._rotating: set[str] = set()
 
-    def start(self, boots: tuple[BootPlan, ...]) -> None:
-        """Each boot at its time, from now on."""
+    def start(self, boots: tuple[BootPlan, ...], migrations: tuple[MigrationPlan, ...]) -> None:
+        """Each boot and each move at its time, from now on."""
         baton = self._stage.baton
+        for move in migrations:
+            baton.at(baton.now + move.at_s, lambda m=move: self._begin("move", partial(self._move, m)))  # type: ignore[misc]
         for number, boot in enumerate(boots):
             self.busy += 1
             start_at = baton.now + boot.at_s
@@ -195,6 +197,16 @@ class Users:
         """Act until there is an answer; an action that is illegal by then is none of a fault."""
         with suppress(Illegal):
             self._insist(self._sites[promise.zone], "POST", path, body, may_be_gone=True)
+
+    def _move(self, move: MigrationPlan) -> None:
+        """Move one of the servers that the zone has, if it has so many and this one can be moved now."""
+        site = self._sites[move.zone]
+        listed = self._insist(site, "GET", "/servers?all_tenants=true").json()["servers"]
+        uuids = sorted(server["id"] for server in listed)
+        if move.number < len(uuids):
+            with suppress(Illegal):
+                path = f"/servers/{uuids[move.number]}/action"
+                self._insist(site, "POST", path, {"migrate": None}, may_be_gone=True)
 
     def _delete_all(self, promise: Promise) -> None:
         for uuid in self._instances(promise):

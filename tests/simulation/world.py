@@ -85,17 +85,18 @@ class World:
         self.stage.baton.at(self.stage.baton.now + LOOK_EACH_S, self._look_at_time)
 
     def _look_for_two_running(self) -> None:
-        """P8: no two agents have the same instance running."""
+        """P8: an instance runs at one place, of one agent or of several."""
         at: dict[str, str] = {}
         for name, site in self.sites.items():
             agent = site.agent
             if agent is None or (agent.is_dead and not site.is_agent_lost):
                 continue
             is_out_of_reach = agent.is_dead or agent.frozen_until > self.stage.baton.now
-            for uuid in sorted({key.uuid for key in agent.may_run(is_out_of_reach)}):
-                if uuid in at:
-                    self.guard.wrong.append(f"P8: {uuid} runs in {at[uuid]} and in {name}")
-                at[uuid] = name
+            for key in sorted(agent.may_run(is_out_of_reach)):
+                if key.uuid in at:
+                    where = f"{at[key.uuid]} and in {name} at {key.attempt}"
+                    self.guard.wrong.append(f"P8: {key.uuid} runs in {where}")
+                at[key.uuid] = f"{name} at {key.attempt}"
 
     # -- before --------------------------------------------------------------------------------------------
 
@@ -125,7 +126,7 @@ class World:
         storm.is_raging = True
         begins_at = baton.now
         self._look_at_time()
-        self.users.start(self.plan.boots)
+        self.users.start(self.plan.boots, self.plan.migrations)
         for after_s, kind in storm.moments(self.plan.storm_s):
             baton.at(begins_at + after_s, lambda k=kind: self._strike(k))  # type: ignore[misc]
         baton.run(begins_at + self.plan.storm_s, lambda: bool(self.guard.wrong))

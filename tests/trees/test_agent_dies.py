@@ -19,7 +19,7 @@ from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import Fetched, Key, Report, Wanted
-from zonesched.model.views import AgentReport, AgentState
+from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.services.hosts import hosts
 
 

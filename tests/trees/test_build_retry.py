@@ -15,9 +15,9 @@ from tests.builders.crashes import Killed, Seams, heal, inconsistencies
 from tests.builders.one_zone import sql
 from tests.builders.sealed_builds import RESERVATION, UUID, Stage
 from tests.builders.tree import Node, Tree, a_host
+from zonesched.model.agent_instances import AgentReport, AgentState, DesiredInstance
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.request_wire import spec_to_wire
-from zonesched.model.views import AgentReport, AgentState, DesiredInstance
 from zonesched.services.audit import audit
 from zonesched.services.hosts import hosts
 

@@ -9,8 +9,8 @@ from typing import Any
 from tests.builders.boots import FLAVOR, boot, counts, nothing_is_wrong, the_server
 from tests.builders.one_zone import sql
 from tests.builders.tree import Node, Tree, a_host
+from zonesched.model.agent_instances import AgentReport, AgentState, DesiredInstance
 from zonesched.model.placement import Attempt
-from zonesched.model.views import AgentReport, AgentState, DesiredInstance
 from zonesched.services.hosts import hosts
 
 DOWN_TIME_S = 60.0

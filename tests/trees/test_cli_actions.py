@@ -149,3 +149,25 @@ def test_a_stopped_server_of_a_boot_is_deleted_with_it(scene: Scene) -> None:
     assert command("server", "delete", "--reservation", scene.reservation_id) == 0
 
     assert scene.statuses() == {}
+
+
+def test_servers_move_to_a_named_host_and_one_that_cannot_is_an_error(
+    scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene.tree.register("root", [a_host("h2", vcpus=2)])
+    command = TreeCommand(capsys, scene.tree, "root", "admin")
+    connect = command.session
+
+    def session() -> object:
+        made = connect()
+        made.pause = lambda pause_s: (scene.tree.settle(1), scene.agent.converge())
+        return made
+
+    command.session = session  # type: ignore[method-assign, assignment]
+
+    assert command("server", "migrate", "web-1", "--host", "h2", "--wait") == 0
+    assert command("server", "migrate", "web-2", "--wait", "-o", "json") == 1
+
+    assert json.loads(command.out[command.out.index("[") :])[0]["error_code"] == "move_no_valid_host"
+    assert command("server", "migrate", "web-2", "--host", "h9") == 1
+    assert "host_not_found" in command.err

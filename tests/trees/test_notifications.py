@@ -30,12 +30,13 @@ from zonesched.compute.machine import Fetched, Key, Report, Wanted
 from zonesched.compute.main import main as compute
 from zonesched.compute.subscriber import Subscriber as AgentSubscriber
 from zonesched.errors import ConfigError
+from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.model.boot_form import BootForm
 from zonesched.model.caller import Caller, Role
 from zonesched.model.catalog import CatalogFlavor, CatalogImage
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.request_spec import Flavor, Image
-from zonesched.model.views import AgentReport, AgentState, ServiceChange
+from zonesched.model.views import ServiceChange
 from zonesched.services import background
 from zonesched.services.boot import boot
 from zonesched.services.catalog import flavors, images

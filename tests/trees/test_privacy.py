@@ -22,9 +22,10 @@ from tests.builders.overheard import LogsByZone, RecordingNetwork, Said
 from tests.builders.tree import Answer, Node, Tree, a_host
 from tests.builders.wsgi_transport import Dead, Replace
 from zonesched.errors import ZoneschedError
+from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.model.request_spec import Flavor, Image, Policy, RequestSpec
 from zonesched.model.request_wire import spec_to_wire
-from zonesched.model.views import AgentReport, AgentState, HostForm
+from zonesched.model.views import HostForm
 from zonesched.seal.entry_form import blob_from_text
 from zonesched.services.catalog import users
 from zonesched.services.children import children

@@ -11,7 +11,7 @@ from tests.builders.migrated import copy_database, replace_database
 from tests.builders.one_zone import sql
 from tests.builders.postgresql import SERVER
 from tests.builders.tree import Client, Tree, a_host
-from zonesched.model.views import AgentState
+from zonesched.model.agent_instances import AgentState
 from zonesched.services.children import sync
 from zonesched.store import identity
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.builders.boots import FLAVOR, boot, counts, nothing_is_wrong, report_all
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead
-from zonesched.model.views import AgentState
+from zonesched.model.agent_instances import AgentState
 from zonesched.services import background
 from zonesched.services.children.pending_calls import PendingCalls
 from zonesched.services.children.sync import Sync

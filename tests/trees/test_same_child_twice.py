@@ -10,8 +10,8 @@ import pytest
 from tests.builders.boots import FLAVOR, boot, counts, nothing_is_wrong, report_all
 from tests.builders.one_zone import sql
 from tests.builders.tree import Answer, Node, Tree, a_host
+from zonesched.model.agent_instances import AgentState
 from zonesched.model.caller import Role
-from zonesched.model.views import AgentState
 from zonesched.services.audit import audit_edges, repair
 from zonesched.services.catalog import users
 from zonesched.services.children import children

@@ -18,7 +18,7 @@ from tests.builders.migrated import url_of
 from tests.builders.one_zone import a_zone
 from tests.builders.tree import Tree
 from tests.builders.wsgi_transport import LostReply, Replace
-from zonesched.model.views import AgentState
+from zonesched.model.agent_instances import AgentState
 from zonesched.seams import ThreadLoop
 from zonesched.services import background
 from zonesched.services.audit import audit, audit_edges

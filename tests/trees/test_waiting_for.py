@@ -11,7 +11,7 @@ from tests.builders.boots import FLAVOR, boot, counts, nothing_is_wrong, report_
 from tests.builders.command import TreeCommand
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead
-from zonesched.model.views import AgentState
+from zonesched.model.agent_instances import AgentState
 from zonesched.services import background
 from zonesched.services.children.returned import ready_ids, wake_waiting_for
 

@@ -30,10 +30,13 @@ from zonesched.compute.machine import (
     Fetched,
     Found,
     Key,
+    Leave,
+    Left,
     Phase,
     Report,
     Reported,
     ReportState,
+    Return,
     Spawn,
     State,
     Wanted,
@@ -49,6 +52,14 @@ def wants(*keys: Key, is_active: bool = False) -> Fetched:
 
 def wants_state(desired: Desired, *, is_active: bool = True) -> Fetched:
     return Fetched((Wanted(A, "host-1", is_active=is_active, desired=desired),))
+
+
+def leaver(key: Key, leaves_for: int) -> Wanted:
+    return Wanted(key, "host-1", is_active=True, leaves_for=leaves_for)
+
+
+def leaves(key: Key, leaves_for: int) -> Fetched:
+    return Fetched((leaver(key, leaves_for),))
 
 
 def after(*events: Event) -> State:
@@ -302,6 +313,48 @@ class TestMachine:
         state, instructions = handle(after(*before), [Changed(A, Observed(1, Power.STOPPED))])
         assert (state, instructions) == (after(*before), ())
 
+    def test_one_that_leaves_is_stopped_once_and_kept_until_it_is_released(self) -> None:
+        running = after(wants(A), Built(A), Reported((Report(A, ReportState.ACTIVE),)))
+        leaving, first = handle(running, [leaves(A, 2)])
+        left, again = handle(leaving, [leaves(A, 2), Left(A, 2), leaves(A, 2)])
+        told, _ = handle(left, [Reported((Report(A, ReportState.LEFT, left_for=2),)), leaves(A, 2)])
+        _, last = handle(told, [Fetched((), releasing=(A,))])
+
+        assert (first, again, last) == ((Leave(leaver(A, 2)),), (), (Destroy(A),))
+        assert left.unreported == {A: Report(A, ReportState.LEFT, left_for=2)}
+        assert (told.unreported, told.instances[A].phase) == ({}, Phase.LEFT)
+
+    def test_one_whose_move_failed_returns_and_is_reported_as_it_is_then(self) -> None:
+        left = after(wants(A), Built(A), leaves(A, 2), Left(A, 2))
+        back, instructions = handle(left, [wants(A, is_active=True)])
+        running, _ = handle(back, [Built(A, Observed(1, Power.STOPPED))])
+
+        assert instructions == (Return(Wanted(A, "host-1", is_active=True)),)
+        assert back.unreported == {}
+        assert running.unreported == {
+            A: Report(A, ReportState.ACTIVE, observed=Observed(1, Power.STOPPED)),
+        }
+
+    def test_a_stop_for_an_earlier_move_is_none_for_a_later_one(self) -> None:
+        state, instructions = handle(after(wants(A), Built(A), leaves(A, 2)), [leaves(A, 3), Left(A, 2)])
+
+        assert instructions == (Leave(leaver(A, 3)),)
+        assert (state.instances[A].phase, state.unreported) == (Phase.LEAVING, {})
+
+    @pytest.mark.parametrize("before", [[], [Found((A,))]])
+    def test_a_new_agent_stops_one_that_leaves_before_it_knows_it(self, before: list[Event]) -> None:
+        state, instructions = handle(after(*before), [leaves(A, 2)])
+
+        assert instructions == (Leave(leaver(A, 2)),)
+        assert handle(state, [Built(A)])[0] == state
+
+    def test_one_that_failed_while_it_left_is_reported(self) -> None:
+        failed = after(wants(A), Built(A), leaves(A, 2), Failed(A, "process_lost"))
+        state, instructions = handle(failed, [leaves(A, 2)])
+
+        assert instructions == ()
+        assert state.unreported == {A: Report(A, ReportState.ERROR, "process_lost")}
+
     def test_a_state_is_never_changed_in_place(self) -> None:
         before = after(wants(A))
         handle(before, [Built(A), wants(B)])
@@ -400,6 +453,28 @@ class TestFakeDriver:
         driver = self.driver(FakeClock())
         driver.spawn(Wanted(A, "h", is_active=True, desired=Desired(3, Power.STOPPED)))
         assert list(driver.poll()) == [Built(A, Observed(3, Power.STOPPED))]
+
+    def test_one_that_leaves_takes_its_time_and_comes_back_as_it_was(self) -> None:
+        clock = FakeClock()
+        driver = self.driver(clock, action_seconds=2.0)
+        driver.spawn(Wanted(A, "h", is_active=True, desired=Desired(3, Power.STOPPED)))
+        driver.poll()
+        driver.leave(leaver(A, 2))
+        at_once = list(driver.poll())
+        clock.advance(2)
+
+        assert (at_once, list(driver.poll())) == ([], [Left(A, 2)])
+        driver.come_back(Wanted(A, "h"))
+        assert list(driver.poll()) == [Built(A, Observed(3, Power.STOPPED))]
+
+    def test_one_that_arrives_takes_its_time_and_is_as_desired(self) -> None:
+        clock = FakeClock()
+        driver = self.driver(clock, build_seconds=2.0)
+        driver.spawn(Wanted(Key("a", 2), "h", desired=Desired(3, Power.STOPPED), moved_from=1))
+        at_once = list(driver.poll())
+        clock.advance(2)
+
+        assert (at_once, list(driver.poll())) == ([], [Built(Key("a", 2), Observed(3, Power.STOPPED))])
 
     def test_an_instance_that_is_not_there_is_not_changed(self) -> None:
         driver = self.driver(FakeClock())

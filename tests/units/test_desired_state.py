@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from zonesched.model.desired_state import (
+    MOVES,
     NEW,
     Action,
     Desired,
@@ -20,9 +23,10 @@ from zonesched.model.desired_state import (
     shown_status,
     task_state,
     told,
+    why_illegal,
 )
 from zonesched.model.instance_image import AS_BOOTED
-from zonesched.model.observed_state import Observed, Power
+from zonesched.model.observed_state import MoveCounts, Observed, Power
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.request_spec import Image
 
@@ -54,6 +58,7 @@ STATE_IN: dict[Status, tuple[InstanceStatus, InstanceState]] = {
     Status.REBOOT: (ACTIVE, rebooting(RebootType.SOFT)),
     Status.HARD_REBOOT: (ACTIVE, rebooting(RebootType.HARD)),
     Status.REBUILD: (ACTIVE, rebuilding()),
+    Status.RESIZE: (ACTIVE, replace(at_rest(STOPPED), moves=MoveCounts(2, 1))),
     Status.ERROR: (InstanceStatus.ERROR, NEW),
     Status.DELETED: (InstanceStatus.DELETED, NEW),
     Status.UNKNOWN: (InstanceStatus.UNKNOWN, NEW),
@@ -61,18 +66,19 @@ STATE_IN: dict[Status, tuple[InstanceStatus, InstanceState]] = {
 }
 
 TABLE = """
-            BUILD ACTIVE    SHUTOFF   PAUSED    SUSPENDED REBOOT    HARD_REBOOT REBUILD ERROR DELETED UNKNOWN OFFLOADED
-os-start    -     -         running   -         -         -         -           -       -     -       -       -
-os-stop     -     stopped   -         -         -         stopped   stopped     -       -     -       -       -
-pause       -     paused    -         -         -         paused    paused      -       -     -       -       -
-unpause     -     -         -         running   -         -         -           -       -     -       -       -
-suspend     -     suspended -         -         -         suspended suspended   -       -     -       -       -
-resume      -     -         -         -         running   -         -           -       -     -       -       -
-reboot_SOFT -     running   -         -         -         -         -           -       -     -       -       -
-reboot_HARD -     running   running   running   running   running   running     -       -     -       -       -
-rebuild     -     running   stopped   -         -         -         -           -       -     -       -       -
-shelve      -     offloaded offloaded offloaded offloaded offloaded offloaded   -       -     -       -       -
-unshelve    -     -         -         -         -         -         -           -       -     -       -       running
+            BUILD ACTIVE    SHUTOFF   PAUSED    SUSPENDED REBOOT    HARD_REBOOT REBUILD RESIZE ERROR DELETED UNKNOWN OFFLOADED
+os-start    -     -         running   -         -         -         -           -       -      -     -       -       -
+os-stop     -     stopped   -         -         -         stopped   stopped     -       -      -     -       -       -
+pause       -     paused    -         -         -         paused    paused      -       -      -     -       -       -
+unpause     -     -         -         running   -         -         -           -       -      -     -       -       -
+suspend     -     suspended -         -         -         suspended suspended   -       -      -     -       -       -
+resume      -     -         -         -         running   -         -           -       -      -     -       -       -
+reboot_SOFT -     running   -         -         -         -         -           -       -      -     -       -       -
+reboot_HARD -     running   running   running   running   running   running     -       -      -     -       -       -
+rebuild     -     running   stopped   -         -         -         -           -       -      -     -       -       -
+shelve      -     offloaded offloaded offloaded offloaded offloaded offloaded   -       -      -     -       -       -
+unshelve    -     -         -         -         -         -         -           -       -      -     -       -       running
+migrate     -     moves     moves     -         -         -         -           -       -      -     -       -       -
 """  # noqa: E501
 
 
@@ -91,6 +97,9 @@ def test_each_action_in_each_status(action: Action, status: Status, power: str) 
     stored, state = STATE_IN[status]
     assert shown_status(stored, state) is status
 
+    if action in MOVES:
+        assert (why_illegal(action, stored, state) is None) == (power == "moves")
+        return
     found = judge(action, stored, state)
 
     if power == "-":
@@ -199,6 +208,7 @@ def test_a_server_whose_action_failed_is_judged_by_what_is_so() -> None:
         (at_rest(SUSPENDED).wanting(Desired(4, RUNNING, 2)), "resuming"),
         (at_rest(STOPPED).wanting(Desired(4, RUNNING, 3, RebootType.HARD)), "rebooting_hard"),
         (rebooting(RebootType.SOFT), "rebooting"),
+        (replace(at_rest(STOPPED), moves=MoveCounts(1, 0)), "resize_migrating"),
         (rebooting(RebootType.SOFT).wanting(Desired(5, STOPPED, 3)), "powering-off"),
         (at_rest(STOPPED).wanting(Desired(4, OFFLOADED, 2)), "shelving"),
         (at_rest(OFFLOADED).wanting(Desired(4, RUNNING)), "unshelving"),
@@ -239,7 +249,10 @@ def test_only_a_later_report_is_news(observed: Observed, news: bool) -> None:
 POWERS = st.sampled_from(list(Power))
 
 
-@given(st.lists(st.sampled_from(list(Action)), max_size=6), st.integers(0, 6), POWERS)
+POWER_ACTIONS = [action for action in Action if action not in MOVES]
+
+
+@given(st.lists(st.sampled_from(POWER_ACTIONS), max_size=6), st.integers(0, 6), POWERS)
 def test_any_actions_lead_to_one_of_four_statuses(actions: list[Action], seen: int, power: Power) -> None:
     state = NEW
     for action in actions:

@@ -18,10 +18,10 @@ from tests.builders.one_zone import (
     sql,
     used_on,
 )
+from zonesched.model.agent_instances import AgentReport, AgentState, DesiredInstance
 from zonesched.model.host_state import HostState
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.request_spec import Flavor, Image
-from zonesched.model.views import AgentReport, AgentState, DesiredInstance
 from zonesched.services.hosts import hosts
 from zonesched.services.zone import Zone
 

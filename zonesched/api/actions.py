@@ -87,13 +87,13 @@ def _event_json(action: ActionView) -> dict[str, Any]:
         "start_time": zoneless_time(action.started_at),
         "finish_time": _time(action.finished_at),
         "result": results[action.result] if action.result is not None else None,
-        "details": _message(action.reason) if action.reason else None,
+        "details": " ".join(filter(None, (_message(action.reason), action.details))) or None,
         "traceback": None,
     }
 
 
 def _message(reason: str) -> str:
-    return MESSAGES.get(reason) or FAULTS.get(reason, "The action failed.")
+    return (MESSAGES.get(reason) or FAULTS.get(reason, "The action failed.")) if reason else ""
 
 
 def _time(epoch_s: float) -> str | None:

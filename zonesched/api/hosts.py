@@ -6,8 +6,8 @@ from typing import Any
 
 from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
+from zonesched.model.agent_instances import DesiredInstance
 from zonesched.model.desired_state import Desired
-from zonesched.model.views import DesiredInstance
 from zonesched.services.hosts import hosts
 
 
@@ -72,6 +72,8 @@ def _instance_json(instance: DesiredInstance) -> dict[str, Any]:
         "reservation_id": instance.reservation_id,
         "status": instance.status.value,
         "desired": _desired_json(instance.desired),
+        "leaves_for": instance.leaves_for,
+        "moved_from": instance.moved_from,
         "flavor": {
             "id": flavor.id,
             "name": flavor.name,

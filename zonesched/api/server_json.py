@@ -80,12 +80,12 @@ def parent_json(view: ServerView) -> dict[str, Any]:
     }
 
 
-def observed_json(change: InstanceChange) -> dict[str, Any]:
-    """Observed state of a parent's instance; nothing for one that never had an action."""
-    observed = change.observed
+def observed_json(change: InstanceChange) -> dict[str, dict[str, Any]]:
+    """Observed state of a parent's instance, and its counts of moves; nothing where it has none."""
+    observed, moves = change.observed, change.moves
     if observed is None:
         return {}
-    return {
+    found = {
         "observed": {
             "generation": observed.generation,
             "power": observed.power.value,
@@ -93,6 +93,9 @@ def observed_json(change: InstanceChange) -> dict[str, Any]:
             "rebuilds": observed.rebuilds,
         }
     }
+    if moves.begun:
+        found["moves"] = {"begun": moves.begun, "ended": moves.ended}
+    return found
 
 
 def server_json(view: ServerView, links: Links, version: Microversion) -> dict[str, Any]:

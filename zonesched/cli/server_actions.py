@@ -106,6 +106,16 @@ def rebuild(
     _act(session, body, names_or_ids, reservation, wait)
 
 
+@click.command()
+@click.option("--host", default="", metavar="NAME", help="The host to move to; by default the best one.")
+@_targets
+def migrate(
+    session: Session, host: str, names_or_ids: tuple[str, ...], reservation: str | None, wait: bool
+) -> None:
+    """Move instances to other hosts of the zone that has them; for its admin."""
+    _act(session, {"migrate": {"host": host} if host else None}, names_or_ids, reservation, wait)
+
+
 COMMANDS = (
     _power_command("start", {"os-start": None}, "Start instances that are SHUTOFF."),
     _power_command("stop", {"os-stop": None}, "Stop instances; they keep their hosts."),
@@ -125,6 +135,7 @@ COMMANDS = (
     ),
     reboot,
     rebuild,
+    migrate,
     lock,
     _power_command("unlock", {"unlock": None}, "Remove the lock of instances."),
     list_actions,

@@ -23,8 +23,10 @@ from zonesched.compute.machine import (
     Event,
     Fetched,
     Found,
+    Leave,
     Report,
     Reported,
+    Return,
     Spawn,
     State,
     handle,
@@ -165,6 +167,14 @@ class Agent:
                     self._driver.apply(key, desired)
                 case Destroy(key):
                     self._driver.destroy(key)
+                case Leave(wanted):
+                    with tracing.within(wanted.trace):
+                        log.info("stopping instance %s, which moves to another host", wanted.key.uuid)
+                    self._driver.leave(wanted)
+                case Return(wanted):
+                    with tracing.within(wanted.trace):
+                        log.info("instance %s stays: its move has failed", wanted.key.uuid)
+                    self._driver.come_back(wanted)
 
     def _pause_s(self) -> float:
         now = self._clock.monotonic()

@@ -62,6 +62,8 @@ class AgentClient:
                     image=item["image"],
                     is_active=item.get("status") == "ACTIVE",
                     desired=_desired(item["desired"], item["image"]),
+                    leaves_for=int(item["leaves_for"]),
+                    moved_from=int(item["moved_from"]),
                     trace=Trace(str(item.get("request_id", "")), str(item.get("reservation_id", ""))),
                 )
                 for item in answer["instances"]
@@ -119,6 +121,8 @@ def _line(report: Report) -> Mapping[str, Any]:
             "power": observed.power.value,
             "rebuilds": observed.rebuilds,
         }
+    if report.state is ReportState.LEFT:
+        line |= {"left_for": report.left_for}
     return line
 
 

@@ -36,13 +36,28 @@ class Driver(Protocol):
         """
 
     def spawn(self, wanted: Wanted) -> None:
-        """Start building an instance; one that runs or is being built is left as it is."""
+        """Start building an instance; one that runs or is being built is left as it is.
+
+        One with `moved_from` goes on with what that attempt's host has kept of it, in the desired state; it
+        is never built anew, and fails with `folder_not_shared` where that host's folder is out of reach.
+        """
 
     def apply(self, key: Key, desired: Desired) -> None:
         """Start bringing a built instance into a desired state.
 
         A newer generation replaces an older one that is not reached yet; any other call changes nothing.
         """
+
+    def leave(self, wanted: Wanted) -> None:
+        """Start stopping an instance that moves to another host, and keep what that host needs of it.
+
+        `poll` reports Left with `wanted.leaves_for` once nothing of it runs, or with a reason where it could
+        not be kept. A later call with another `leaves_for` replaces an earlier one. A new agent may be asked
+        so for an instance that it has not reported yet.
+        """
+
+    def come_back(self, wanted: Wanted) -> None:
+        """Start an instance again as it was before `leave`: its move has failed. `poll` reports Built."""
 
     def destroy(self, key: Key) -> None:
         """Start ending an instance; a missing one counts as ended."""
@@ -60,8 +75,8 @@ class DriverSettings:
 
     For tests: how long builds and actions take, how many of each fail (0 to 1) and the `seed` that chooses
     which. For instances that are there: the folder where the driver keeps what must outlive the agent ("" for
-    none), the command that is an instance (the driver's own where it is empty), and how long that may take to
-    end.
+    none), the one through which moving instances are passed to other machines ("" for none), the command that
+    is an instance (the driver's own where it is empty), and how long that may take to end.
     """
 
     build_seconds: float = 0.0
@@ -70,6 +85,7 @@ class DriverSettings:
     action_failure_rate: float = 0.0
     seed: str = ""
     state_folder: str = ""
+    shared_folder: str = ""
     command: tuple[str, ...] = ()
     stop_seconds: float = 5.0
 

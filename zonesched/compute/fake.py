@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from zonesched.compute.desired_state import FIRST_OBSERVED, Desired, Observed
 from zonesched.compute.driver import DriverSettings
-from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Failed, Key, Wanted
+from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Failed, Key, Left, Wanted
 from zonesched.seams import Clock
 
 BUILD_FAILED, ACTION_FAILED = "build_failed", "action_failed"
@@ -32,6 +32,8 @@ class FakeDriver:
         self._building: dict[Key, int] = {}
         self._built: dict[Key, Observed] = {}
         self._applying: dict[Key, Desired] = {}
+        self._arriving: dict[Key, Observed] = {}
+        self._leaving: dict[Key, int] = {}
         self._happened: list[DriverEvent] = []
 
     def found(self) -> Sequence[Key]:
@@ -47,8 +49,11 @@ class FakeDriver:
             self._built[key] = observed
             self._happened.append(Built(key, observed))
             return
+        desired = wanted.desired
         # The rebuilds of an earlier attempt are done: it is built from the present image.
-        self._building[key] = wanted.desired.rebuilds
+        self._building[key] = desired.rebuilds
+        if wanted.moved_from:
+            self._arriving[key] = Observed(desired.generation, desired.power, rebuilds=desired.rebuilds)
         self._begin(key, 0, self._settings.build_seconds)
 
     def apply(self, key: Key, desired: Desired) -> None:
@@ -57,8 +62,21 @@ class FakeDriver:
         self._applying[key] = desired
         self._begin(key, desired.generation, self._settings.action_seconds)
 
+    def leave(self, wanted: Wanted) -> None:
+        key = wanted.key
+        self._built.setdefault(key, Observed(wanted.desired.generation, wanted.desired.power))
+        self._applying.pop(key, None)
+        self._leaving[key] = wanted.leaves_for
+        self._begin(key, 0, self._settings.action_seconds)
+
+    def come_back(self, wanted: Wanted) -> None:
+        self._leaving.pop(wanted.key, None)
+        self._happened.append(Built(wanted.key, self._built[wanted.key]))
+
     def destroy(self, key: Key) -> None:
         self._building.pop(key, None)
+        self._leaving.pop(key, None)
+        self._arriving.pop(key, None)
         self._built.pop(key, None)
         self._applying.pop(key, None)
         self._happened.append(Destroyed(key))
@@ -69,6 +87,8 @@ class FakeDriver:
             _, key, generation = heapq.heappop(self._due)
             if generation == 0 and key in self._building:
                 self._happened.append(self._build(key, self._building.pop(key)))
+            elif generation == 0 and key in self._leaving:
+                self._happened.append(Left(key, self._leaving[key]))
             elif key in self._applying and self._applying[key].generation == generation:
                 self._happened.append(self._reach(key, self._applying.pop(key)))
         happened, self._happened = self._happened, []
@@ -91,7 +111,7 @@ class FakeDriver:
     def _build(self, key: Key, rebuilds: int) -> DriverEvent:
         if _chance(self._settings.seed, key) < self._settings.failure_rate:
             return Failed(key, BUILD_FAILED)
-        self._built[key] = replace(FIRST_OBSERVED, rebuilds=rebuilds)
+        self._built[key] = self._arriving.pop(key, replace(FIRST_OBSERVED, rebuilds=rebuilds))
         return Built(key, self._built[key])
 
     def _reach(self, key: Key, desired: Desired) -> DriverEvent:

@@ -4,6 +4,7 @@ lock          held by the launcher until the command runs
 wanted.json   command, environment and limits, written before anything is started
 process.json  the identity of its process, written by the launcher before the command runs
 reached.json  its last state that the driver has brought about or found; absent until it was built
+leaving.json  the attempt that it moves to; there from before its stop until it returns
 error         why the command could not be run
 disk/         its working directory
 output.log    its output
@@ -16,7 +17,8 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,9 +66,55 @@ class InstanceFolder:
         """Create the folder with its contents, atomically."""
         shutil.rmtree(self._unfinished, ignore_errors=True)
         (self._unfinished / "disk").mkdir(parents=True, mode=0o700)
+        self._finish(wanted)
+
+    def start_copy_of(self, source: Path, *, with_disk: bool) -> subprocess.Popen[bytes]:
+        """Start to copy disk and output from the instance's folder on another host; else they are empty."""
+        shutil.rmtree(self._unfinished, ignore_errors=True)
+        (self._unfinished / "disk").mkdir(parents=True, mode=0o700)
+        names = ("disk", "output.log") if with_disk else ()
+        kept = [str(path) for name in names if (path := source / name).exists()]
+        return _start_copy(["-t", str(self._unfinished), *(kept or [str(source / "wanted.json")])])
+
+    def finish_copy(self, wanted: Mapping[str, Any], reached: Reached | None) -> None:
+        """Complete the folder of a copied instance, atomically; `reached`: the state it is in already."""
+        if reached is not None:
+            (self._unfinished / "reached.json").write_text(json.dumps(_line_of(reached)), encoding="utf-8")
+        self._finish(wanted)
+
+    def _finish(self, wanted: Mapping[str, Any]) -> None:
         (self._unfinished / "lock").touch(mode=0o600)
         (self._unfinished / "wanted.json").write_text(json.dumps(wanted), encoding="utf-8")
         self._unfinished.rename(self.path)
+
+    def start_copy_to(self, shared: Path) -> subprocess.Popen[bytes]:
+        """Start to copy the folder to where other machines reach it; `finish_copy_to` completes it."""
+        unfinished = shared / self._unfinished.name
+        shutil.rmtree(unfinished, ignore_errors=True)
+        shared.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return _start_copy(["-T", str(self.path), str(unfinished)])
+
+    def finish_copy_to(self, shared: Path) -> None:
+        """Show the finished copy to the other machines, atomically."""
+        shutil.rmtree(shared / self.path.name, ignore_errors=True)
+        (shared / self._unfinished.name).rename(shared / self.path.name)
+
+    def remove_copies_from(self, shared: Path) -> None:
+        """Remove what was copied for other machines, finished or not."""
+        for name in (self.path.name, self._unfinished.name):
+            shutil.rmtree(shared / name, ignore_errors=True)
+
+    def leaves_for(self) -> int:
+        """Return the attempt that the instance moves to; 0 for none."""
+        return int(self._read("leaving.json").get("attempt", 0))
+
+    def note_leaving(self, attempt: int) -> None:
+        """Write that it moves; it is on disk when this returns, so that no later agent runs it meanwhile."""
+        self._write("leaving.json", {"attempt": attempt})
+
+    def note_return(self) -> None:
+        """Forget that it was to move."""
+        (self.path / "leaving.json").unlink(missing_ok=True)
 
     def status(self) -> Status:
         """Read the present status."""
@@ -99,13 +147,7 @@ class InstanceFolder:
 
     def note_reached(self, reached: Reached) -> None:
         """Write its state; it is on disk when this returns, so that no later agent repeats a reboot."""
-        line = {
-            "generation": reached.generation,
-            "power": reached.power.value,
-            "reboots": reached.reboots,
-            "rebuilds": reached.rebuilds,
-        }
-        self._write("reached.json", line)
+        self._write("reached.json", _line_of(reached))
 
     def empty(self, image_name: str) -> bool:
         """Remove what an ended instance has written, and name the image that it is started with next.
@@ -135,6 +177,7 @@ class InstanceFolder:
     def remove(self) -> bool:
         """Remove the folder, so that nothing can start; return false if anything of the instance runs."""
         if not self.path.is_dir():
+            shutil.rmtree(self._unfinished, ignore_errors=True)
             return True
         with self._locked() as is_free:
             if not is_free:
@@ -182,6 +225,36 @@ class InstanceFolder:
                 yield True
 
 
+def rebuilds_in(path: Path) -> int:
+    """Return how many rebuilds the instance of a folder has had."""
+    return InstanceFolder(path.parent, _key_of(path)).reached().rebuilds
+
+
+def _key_of(path: Path) -> Key:
+    uuid, _, attempt = path.name.rpartition(".")
+    return Key(uuid, int(attempt))
+
+
+def _line_of(reached: Reached) -> dict[str, Any]:
+    return {
+        "generation": reached.generation,
+        "power": reached.power.value,
+        "reboots": reached.reboots,
+        "rebuilds": reached.rebuilds,
+    }
+
+
+def _start_copy(arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Copy in a process of its own: a disk may be large, and the agent has other instances."""
+    return subprocess.Popen(
+        ["cp", "-a", "--reflink=auto", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
 def all_in(root: Path) -> list[InstanceFolder]:
     """List the instances that have a folder; remove folders that an earlier agent left incomplete."""
     found: list[InstanceFolder] = []
@@ -189,8 +262,7 @@ def all_in(root: Path) -> list[InstanceFolder]:
         if path.name.startswith(UNFINISHED):
             shutil.rmtree(path, ignore_errors=True)
         elif path.is_dir():
-            uuid, _, attempt = path.name.rpartition(".")
-            found.append(InstanceFolder(root, Key(uuid, int(attempt))))
+            found.append(InstanceFolder(root, _key_of(path)))
     return found
 
 

@@ -3,7 +3,7 @@
 Each round compares the wanted instances with the existing ones, so that a lost message delays an instance and
 never loses it. No I/O, clocks or threads: `zonesched.compute.agent` executes the instructions.
 
-    wanted, not there        -> Spawn            BUILDING
+    wanted, not there        -> Spawn            BUILDING, also one that comes from another host
     Built                    -> report active    BUILT
     Failed                   -> report error     FAILED, until the zone no longer wants it: Destroy
     desired state is newer   -> Apply            BUILT
@@ -12,6 +12,9 @@ never loses it. No I/O, clocks or threads: `zonesched.compute.agent` executes th
     there, not wanted        -> Destroy          DESTROYING
     Destroyed                -> report gone      forgotten
     releasing, not there     -> report gone
+    leaves for another host  -> Leave            LEAVING
+    Left                     -> report left      LEFT, stopped and kept here
+    leaves no more           -> Return           BUILDING, until the driver reports its status
 """
 
 from __future__ import annotations
@@ -37,6 +40,9 @@ class Key:
 class Wanted:
     """An instance that should be on `host` (the host's name); `is_active`: the zone knows that it was built.
 
+    `leaves_for`: it is to be stopped and kept, since it moves to its attempt of that number; 0 for none.
+    `moved_from`: its attempt on another host, whose disk it goes on with; 0 for none.
+
     `name`: given by its owner. `trace`: context of the request that it comes from, for logs.
     """
 
@@ -48,14 +54,21 @@ class Wanted:
     is_active: bool = False
     desired: Desired = FIRST_DESIRED
     trace: Trace = UNTRACED
+    leaves_for: int = 0
+    moved_from: int = 0
 
 
 class Phase(enum.Enum):
-    """Phase of an instance on this agent. BUILT: it exists, whatever its power state."""
+    """Phase of an instance on this agent. BUILT: it exists, whatever its power state.
+
+    LEAVING: it is being stopped for a move. LEFT: it was, or could not be.
+    """
 
     BUILDING = "building"
     BUILT = "built"
     FAILED = "failed"
+    LEAVING = "leaving"
+    LEFT = "left"
     DESTROYING = "destroying"
 
 
@@ -64,31 +77,37 @@ class Local:
     """An instance on this agent; `reason` is a stable code when FAILED, else "".
 
     `zone_has_it`: the zone had it as active before this agent, perhaps restarted since, built it. `observed`:
-    its state when BUILT.
+    its state when BUILT. `leaves_for`: as in `Wanted`, when LEAVING or LEFT.
     """
 
     phase: Phase
     reason: str = ""
     zone_has_it: bool = False
     observed: Observed = FIRST_OBSERVED
+    leaves_for: int = 0
 
 
 class ReportState(enum.Enum):
     """Report of an instance to the zone."""
 
     ACTIVE = "active"
+    LEFT = "left"
     ERROR = "error"
     GONE = "gone"
 
 
 @dataclass(frozen=True)
 class Report:
-    """One line of POST /hosts/reports; `observed`: state of an active instance."""
+    """One line of POST /hosts/reports; `observed`: state of an active instance.
+
+    `left_for`: the attempt for which an instance was stopped, in a report of LEFT.
+    """
 
     key: Key
     state: ReportState
     reason: str = ""
     observed: Observed = FIRST_OBSERVED
+    left_for: int = 0
 
 
 @dataclass(frozen=True)
@@ -113,7 +132,21 @@ class Apply:
     desired: Desired
 
 
-Instruction = Spawn | Destroy | Apply
+@dataclass(frozen=True)
+class Leave:
+    """Stop it and keep it, so that another host can go on with it; no effect on one that was stopped so."""
+
+    wanted: Wanted
+
+
+@dataclass(frozen=True)
+class Return:
+    """Let an instance that was stopped for a move run again as before it."""
+
+    wanted: Wanted
+
+
+Instruction = Spawn | Destroy | Apply | Leave | Return
 
 
 @dataclass(frozen=True)
@@ -160,6 +193,15 @@ class Failed:
 
 
 @dataclass(frozen=True)
+class Left:
+    """The driver has stopped an instance for its move to this attempt; `reason`: why it could not, a code."""
+
+    key: Key
+    leaves_for: int
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class Destroyed:
     """The driver has removed it."""
 
@@ -173,7 +215,7 @@ class Reported:
     reports: tuple[Report, ...]
 
 
-DriverEvent = Built | Changed | Failed | Destroyed
+DriverEvent = Built | Changed | Failed | Left | Destroyed
 Event = Found | Fetched | DriverEvent | Reported
 
 
@@ -216,8 +258,10 @@ class _Draft:
                 if self._phase(key) is Phase.BUILT:
                     self._report_active(key, replace(self.instances[key], observed=observed))
             case Failed(key, reason):
-                if self._phase(key) in (Phase.BUILDING, Phase.BUILT):
+                if self._phase(key) in (Phase.BUILDING, Phase.BUILT, Phase.LEAVING):
                     self._move(key, Local(Phase.FAILED, reason), ReportState.ERROR)
+            case Left(key, leaves_for, reason):
+                self._left(key, leaves_for, reason)
             case Destroyed(key):
                 if self.instances.pop(key, None) is not None:
                     self.unreported[key] = Report(key, ReportState.GONE)
@@ -239,6 +283,12 @@ class _Draft:
             # Also where an earlier agent reported it: that report may be lost, and a second one is harmless.
             self._report_active(key, built)
 
+    def _left(self, key: Key, leaves_for: int, reason: str) -> None:
+        local = self.instances.get(key)
+        if local is not None and local.phase is Phase.LEAVING and local.leaves_for == leaves_for:
+            self.instances[key] = replace(local, phase=Phase.LEFT)
+            self.unreported[key] = Report(key, ReportState.LEFT, reason, left_for=leaves_for)
+
     def _report_active(self, key: Key, local: Local) -> None:
         self.instances[key] = local
         self.unreported[key] = Report(key, ReportState.ACTIVE, local.observed.reason, local.observed)
@@ -252,7 +302,10 @@ class _Draft:
         for key in [key for key in self.instances if key not in keys]:
             self._let_go(key)
         for each in wanted:
-            self._make_run(each)
+            if each.leaves_for:
+                self._make_leave(each)
+            else:
+                self._make_run(each)
 
     def _report_gone(self, releasing: Sequence[Key]) -> None:
         for key in releasing:
@@ -261,7 +314,7 @@ class _Draft:
 
     def _let_go(self, key: Key) -> None:
         match self.instances[key].phase:
-            case Phase.BUILDING | Phase.BUILT | Phase.FAILED:
+            case Phase.BUILDING | Phase.BUILT | Phase.FAILED | Phase.LEAVING | Phase.LEFT:
                 self.instances[key] = Local(Phase.DESTROYING)
                 self.unreported.pop(key, None)
                 self.instructions.append(Destroy(key))
@@ -281,11 +334,35 @@ class _Draft:
                     self.instructions.append(Apply(wanted.key, wanted.desired))
             case Local(Phase.FAILED, reason):
                 self.unreported[wanted.key] = Report(wanted.key, ReportState.ERROR, reason)
+            case Local(Phase.LEAVING | Phase.LEFT):
+                self.instances[wanted.key] = Local(Phase.BUILDING, zone_has_it=wanted.is_active)
+                self.unreported.pop(wanted.key, None)
+                self.instructions.append(Return(wanted))
             case Local(Phase.DESTROYING):
                 # Wanted again: it is spawned in the round after it is gone.
                 self.instructions.append(Destroy(wanted.key))
             case _:
                 pass
+
+    def _make_leave(self, wanted: Wanted) -> None:
+        local = self.instances.get(wanted.key)
+        match local:
+            case None | Local(Phase.BUILDING | Phase.BUILT):
+                self._begin_to_leave(wanted)
+            case Local(Phase.LEAVING | Phase.LEFT, leaves_for=leaves_for) if leaves_for != wanted.leaves_for:
+                self._begin_to_leave(wanted)
+            case Local(Phase.FAILED, reason):
+                self.unreported[wanted.key] = Report(wanted.key, ReportState.ERROR, reason)
+            case Local(Phase.DESTROYING):
+                self.instructions.append(Destroy(wanted.key))
+            case _:
+                pass
+
+    def _begin_to_leave(self, wanted: Wanted) -> None:
+        # What it did before is old news: the zone waits for its stop alone.
+        self.unreported.pop(wanted.key, None)
+        self.instances[wanted.key] = Local(Phase.LEAVING, leaves_for=wanted.leaves_for)
+        self.instructions.append(Leave(wanted))
 
     def _forget(self, reports: Sequence[Report]) -> None:
         for report in reports:

@@ -83,6 +83,13 @@ log = logging.getLogger(__name__)
     default="",
     help="Folder of the driver `process` for its instances; not shared with other agents.",
 )
+@click.option(
+    "--shared-folder",
+    type=click.Path(file_okay=False),
+    default="",
+    help="Folder that agents on several machines reach under this path; the driver `process` passes instances"
+    " that move between them through it.",
+)
 @click.option("--process-command", default="", help="Command of each instance.  [default: sleep infinity]")
 @click.option(
     "--process-stop-seconds",
@@ -112,6 +119,7 @@ def main(
     servicegroup_driver: str,
     allow_unverified_services: bool,
     state_folder: str,
+    shared_folder: str,
     process_command: str,
     process_stop_seconds: float,
     log_format: str,
@@ -139,6 +147,7 @@ def main(
             action_failure_rate=fake_action_failure_rate,
             seed=fake_seed,
             state_folder=state_folder,
+            shared_folder=shared_folder,
             command=tuple(shlex.split(process_command)),
             stop_seconds=process_stop_seconds,
         )

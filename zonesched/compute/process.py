@@ -20,7 +20,8 @@ from zonesched.compute.desired_state import Desired
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.instance_folder import IMAGE_VARIABLE, InstanceFolder, Status
 from zonesched.compute.machine import DriverEvent, Failed, Key, Wanted
-from zonesched.compute.process_instance import ProcessInstance, Surroundings
+from zonesched.compute.process_instance import ProcessInstance
+from zonesched.compute.process_surroundings import Arrival, Surroundings
 from zonesched.errors import ConfigError
 from zonesched.seams import Clock
 
@@ -42,7 +43,8 @@ class ProcessDriver:
         except BlockingIOError:
             raise ConfigError(f"The state folder {self._root} is used by another agent.") from None
         self._settings = settings
-        self._around = Surroundings(self._root, self._launch, clock.monotonic, settings.stop_seconds)
+        shared = Path(settings.shared_folder).resolve() if settings.shared_folder else None
+        self._around = Surroundings(self._root, shared, self._launch, clock.monotonic, settings.stop_seconds)
         self._instances: dict[Key, ProcessInstance] = {}
         self._launched: list[subprocess.Popen[bytes]] = []
         self._happened: list[DriverEvent] = []
@@ -62,11 +64,22 @@ class ProcessDriver:
             # It ran, and its disk is not here: a new process would not be the same instance.
             self._happened.append(Failed(wanted.key, LOST))
             return
-        self._instances[wanted.key] = ProcessInstance(self._around, wanted.key, self._form(wanted))
+        arrival = Arrival(wanted.moved_from, wanted.desired) if wanted.moved_from else None
+        self._instances[wanted.key] = ProcessInstance(self._around, wanted.key, self._form(wanted), arrival)
 
     def apply(self, key: Key, desired: Desired) -> None:
         if key in self._instances:
             self._instances[key].apply(desired)
+
+    def leave(self, wanted: Wanted) -> None:
+        key = wanted.key
+        if key not in self._instances and InstanceFolder(self._root, key).status() is Status.ABSENT:
+            self._happened.append(Failed(key, LOST))
+            return
+        self._instances.setdefault(key, ProcessInstance(self._around, key)).leave(wanted.leaves_for)
+
+    def come_back(self, wanted: Wanted) -> None:
+        self._instances[wanted.key].come_back()
 
     def destroy(self, key: Key) -> None:
         self._instances.setdefault(key, ProcessInstance(self._around, key)).end()

@@ -1,9 +1,12 @@
 """One instance of the process driver, and its steps from one state to the next.
 
     waiting   until no other attempt of the same instance is left on this machine
+    fetching  the disk of an instance that comes from another host
     starting  until the launcher has become the instance for the first time, or was found
     resting   in the last state that was asked for, or ended by itself
     reaching  a newer desired state
+    leaving   for another host: ended, and copied to the shared folder
+    left      until it returns or is ended
     ending    until nothing of it is left
 
 What must outlive the agent is written before the step that relies on it: a reboot or rebuild is counted
@@ -18,14 +21,15 @@ import math
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from zonesched.compute import process_table
+from zonesched.compute import instance_folder, process_table
 from zonesched.compute.desired_state import FIRST_DESIRED, Desired, Observed, Power, RebootType
 from zonesched.compute.instance_folder import InstanceFolder, Reached, Status
-from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Failed, Key
+from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Failed, Key, Left
+from zonesched.compute.process_surroundings import Arrival, Surroundings
 
 SOON_S, WATCH_S = 0.05, 1.0
 NOT_STARTED, ENDED, FAILED, KILLED = (
@@ -35,22 +39,19 @@ NOT_STARTED, ENDED, FAILED, KILLED = (
     "process_killed",
 )
 SUSPEND_UNSUPPORTED = "suspend_unsupported"
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """Parts that all instances of a driver share: how one is launched, and how long it may take to end."""
-
-    root: Path
-    launch: Callable[[InstanceFolder], subprocess.Popen[bytes]]
-    monotonic: Callable[[], float]
-    stop_s: float
+NOT_SHARED, NOT_COPIED = "folder_not_shared", "folder_not_copied"
 
 
 class ProcessInstance:
     """An instance of this agent or, without `form` (the launcher's input), of an earlier one."""
 
-    def __init__(self, around: Surroundings, key: Key, form: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        around: Surroundings,
+        key: Key,
+        form: Mapping[str, Any] | None = None,
+        arrival: Arrival | None = None,
+    ) -> None:
         self._around = around
         self._form = form
         self._folder = InstanceFolder(around.root, key)
@@ -65,6 +66,11 @@ class ProcessInstance:
         self._launched_for = 0
         self._looked_at = -math.inf
         self._asked_to_end_at = math.inf
+        self._arrival = arrival
+        self._leaves_for = self._folder.leaves_for() if form is None else 0
+        self._copying: subprocess.Popen[bytes] | None = None
+        if self._leaves_for:
+            self._step = self._leave
 
     @property
     def is_gone(self) -> bool:
@@ -76,7 +82,7 @@ class ProcessInstance:
 
     def next_step_s(self) -> float:
         """Seconds until a step may have events; infinity where only a call can change anything."""
-        if self._step == self._failed:
+        if self._step in (self._failed, self._left):
             return math.inf
         if self._step != self._rest:
             return SOON_S
@@ -90,25 +96,90 @@ class ProcessInstance:
             self._desired = desired
             self._asked_to_end_at = math.inf
 
+    def leave(self, leaves_for: int) -> None:
+        """End it for its move to another host, in whatever state it is."""
+        is_begun = leaves_for == self._leaves_for and self._step == self._leave
+        if is_begun or self._step == self._end:
+            return
+        self._stop_copying()
+        self._folder.note_leaving(leaves_for)
+        self._leaves_for = leaves_for
+        self._asked_to_end_at = math.inf
+        self._step = self._leave
+
+    def come_back(self) -> None:
+        """Run it again as before it left."""
+        if self._step in (self._leave, self._left):
+            self._stop_copying()
+            self._remove_copies()
+            self._folder.note_return()
+            self._leaves_for = 0
+            self._asked_to_end_at = math.inf
+            self._step = self._return
+
     def end(self) -> None:
         """End it, in whatever state it is."""
         if self._step != self._end:
+            self._stop_copying()
             self._asked_to_end_at = math.inf
             self._step = self._end
 
     # -- building ------------------------------------------------------------------------------------------
 
     def _await_turn(self) -> Sequence[DriverEvent]:
-        others = self._around.root.glob(f"{self._folder.key.uuid}.*")
-        if any(path != self._folder.path for path in others):
+        uuid, kept = self._folder.key.uuid, {self._folder.path.name}
+        if self._arrival is not None:
+            kept.add(f"{uuid}.{self._arrival.attempt}")
+        if {path.name for path in self._around.root.glob(f"{uuid}.*")} - kept:
             return ()
+        if self._arrival is not None and self._folder.status() is Status.ABSENT:
+            self._step = self._fetch
+            return self._fetch()
         if self._folder.status() is Status.ABSENT and self._form is not None:
             self._folder.prepare(self._form)
         self._step = self._start
         return self._start()
 
+    def _fetch(self) -> Sequence[DriverEvent]:
+        """Copy its disk from the folder where its last host has left it, unless it is to be rebuilt."""
+        assert self._arrival is not None and self._form is not None
+        desired = self._arrival.desired
+        if self._copying is None:
+            source = self._source(self._arrival)
+            if source is None:
+                return self._fail(NOT_SHARED)
+            is_kept = instance_folder.rebuilds_in(source) == desired.rebuilds
+            self._copying = self._folder.start_copy_of(source, with_disk=is_kept)
+        if (code := self._copying.poll()) is None:
+            return ()
+        self._copying = None
+        if code:
+            return self._fail(NOT_COPIED)
+        self._reached = Reached(desired.generation, desired.power, desired.reboots, desired.rebuilds)
+        if desired.power not in (Power.RUNNING, Power.STOPPED):
+            # It starts running; that state is asked for once it does.
+            self._reached = replace(self._reached, generation=desired.generation - 1, power=Power.RUNNING)
+        is_stopped = desired.power is Power.STOPPED
+        self._folder.finish_copy(self._form, self._reached if is_stopped else None)
+        self._step = self._start
+        return self._start()
+
+    def _source(self, arrival: Arrival) -> Path | None:
+        """Find the folder that another agent, or this one on another of its hosts, has kept."""
+        roots = (self._around.root, self._around.shared)
+        paths = [root / f"{self._folder.key.uuid}.{arrival.attempt}" for root in roots if root is not None]
+        return next((path for path in paths if path.is_dir()), None)
+
+    def _fail(self, reason: str) -> Sequence[DriverEvent]:
+        self._step = self._failed
+        return (Failed(self._folder.key, reason),)
+
     def _start(self) -> Sequence[DriverEvent]:
         key, status = self._folder.key, self._folder.status()
+        if status is Status.PREPARED and self._folder.was_built() and self._reached.power is Power.STOPPED:
+            # It was stopped when it came from another host, and was not started since.
+            self._step = self._rest
+            return (Built(key, self._observed(Power.STOPPED)),)
         if status is Status.PREPARED and self._launched is None:
             self._launched = self._around.launch(self._folder)
             return ()
@@ -119,8 +190,7 @@ class ProcessInstance:
         if self._folder.was_built():
             self._step = self._rest
             return (Built(key, self._ended_by_itself()),)
-        self._step = self._failed
-        return (Failed(key, self._why_ended()),)
+        return self._fail(self._why_ended())
 
     def _is_starting(self, status: Status) -> bool:
         """Tell whether a launcher may still become the instance."""
@@ -223,6 +293,56 @@ class ProcessInstance:
             return Power.STOPPED
         return Power.PAUSED if process_table.are_paused(process) else Power.RUNNING
 
+    # -- leaving -------------------------------------------------------------------------------------------
+
+    def _leave(self) -> Sequence[DriverEvent]:
+        """End its processes, then copy its folder to where other machines reach it."""
+        if self._folder.status() is Status.STARTING or not self._has_ended():
+            return ()
+        if self._around.shared is None:
+            return self._has_left("")
+        try:
+            if self._copying is None:
+                self._copying = self._folder.start_copy_to(self._around.shared)
+            if (code := self._copying.poll()) is None:
+                return ()
+            self._copying = None
+            if code == 0:
+                self._folder.finish_copy_to(self._around.shared)
+        except OSError:
+            # The shared folder may be full or away.
+            code = 1
+        return self._has_left(NOT_COPIED if code else "")
+
+    def _has_left(self, reason: str) -> Sequence[DriverEvent]:
+        self._step = self._left
+        return (Left(self._folder.key, self._leaves_for, reason),)
+
+    def _left(self) -> Sequence[DriverEvent]:
+        return ()
+
+    def _return(self) -> Sequence[DriverEvent]:
+        """Start what ran before it left."""
+        if self._reached.power is Power.STOPPED:
+            self._step = self._rest
+            return (Built(self._folder.key, self._observed(Power.STOPPED)),)
+        if self._folder.status() is Status.STARTING or not self._has_ended(is_hard=True):
+            return ()
+        self._folder.make_startable()
+        self._launched = self._around.launch(self._folder)
+        self._step = self._start
+        return ()
+
+    def _stop_copying(self) -> None:
+        if self._copying is not None:
+            self._copying.kill()
+            self._copying.wait()
+            self._copying = None
+
+    def _remove_copies(self) -> None:
+        if self._around.shared is not None:
+            self._folder.remove_copies_from(self._around.shared)
+
     # -- ending --------------------------------------------------------------------------------------------
 
     def _end(self) -> Sequence[DriverEvent]:
@@ -231,6 +351,7 @@ class ProcessInstance:
             self._has_ended()
         if not self._folder.remove():
             return ()
+        self._remove_copies()
         self._step = self._gone
         return (Destroyed(self._folder.key),)
 

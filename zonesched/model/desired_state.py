@@ -11,8 +11,9 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from zonesched.model import move_steps
 from zonesched.model.instance_image import AS_BOOTED, InstanceImage
-from zonesched.model.observed_state import Observed, Power
+from zonesched.model.observed_state import NO_MOVES, MoveCounts, Observed, Power
 from zonesched.model.placement import BUILDING_STATUSES, InstanceStatus
 from zonesched.model.request_spec import Image
 
@@ -51,11 +52,17 @@ class InstanceState:
     rebooted_by: int = 0
     rebuilt_by: int = 0
     image: InstanceImage = AS_BOOTED
+    moves: MoveCounts = NO_MOVES
 
     @property
     def is_pending(self) -> bool:
         """Tell whether the desired state is newer than the observed one."""
         return self.desired.generation > self.observed.generation
+
+    @property
+    def is_moving(self) -> bool:
+        """Tell whether a move is under way."""
+        return self.moves.begun > self.moves.ended
 
     @property
     def is_rebooting(self) -> bool:
@@ -112,6 +119,7 @@ class Status(enum.Enum):
     REBOOT = "REBOOT"
     HARD_REBOOT = "HARD_REBOOT"
     REBUILD = "REBUILD"
+    RESIZE = "RESIZE"
     ERROR = "ERROR"
     DELETED = "DELETED"
     UNKNOWN = "UNKNOWN"
@@ -134,6 +142,7 @@ class Action(enum.Enum):
     REBUILD = "rebuild"
     SHELVE = "shelve"
     UNSHELVE = "unshelve"
+    MIGRATE = "migrate"
 
     @property
     def recorded_as(self) -> str:
@@ -183,6 +192,7 @@ LEGAL_IN: Mapping[Action, frozenset[Status]] = {
     Action.REBUILD: frozenset({Status.ACTIVE, Status.SHUTOFF}),
     Action.SHELVE: _RUNNING | _NOT_RUNNING,
     Action.UNSHELVE: frozenset({Status.SHELVED_OFFLOADED}),
+    Action.MIGRATE: frozenset({Status.ACTIVE, Status.SHUTOFF}),
 }
 """The statuses in which each action is legal."""
 
@@ -198,6 +208,10 @@ _POWER_AFTER: Mapping[Action, Power] = {
     Action.SHELVE: Power.OFFLOADED,
     Action.UNSHELVE: Power.RUNNING,
 }
+
+MOVES = frozenset({Action.MIGRATE})
+"""Actions that change the place of an instance and keep its power. The zone that has it takes them."""
+
 _REBOOTS = {Action.SOFT_REBOOT: RebootType.SOFT, Action.HARD_REBOOT: RebootType.HARD}
 _NOT_BUILT = frozenset({Status.BUILD, Status.UNKNOWN})
 _ENDED = frozenset({Status.ERROR, Status.DELETED})
@@ -210,10 +224,8 @@ def power_after(action: Action, status: Status) -> Power:
     return _POWER_AFTER[action]
 
 
-def judge(
-    action: Action, status: InstanceStatus, state: InstanceState, image: InstanceImage = AS_BOOTED
-) -> Desired | Illegal:
-    """Return the desired state that an action makes, or why it is illegal; `image`: of a rebuild.
+def why_illegal(action: Action, status: InstanceStatus, state: InstanceState) -> Illegal | None:
+    """Return why an action is illegal; None for a legal one.
 
     It is judged by the status to which the actions accepted before it lead, so that a start may follow a
     stop that is still under way. A rebuild follows none: where it is refused, all is as before it.
@@ -225,11 +237,24 @@ def judge(
         return Illegal.HAS_ENDED
     if expected not in LEGAL_IN[action]:
         return Illegal.WRONG_STATUS
+    if action is Action.UNSHELVE and status is not InstanceStatus.OFFLOADED:
+        return Illegal.STILL_SHELVING
+    return Illegal.ACTION_UNDER_WAY if action is Action.REBUILD and state.is_pending else None
+
+
+def judge(
+    action: Action, status: InstanceStatus, state: InstanceState, image: InstanceImage = AS_BOOTED
+) -> Desired | Illegal:
+    """Return the desired state that an action makes, none of `MOVES`, or why it is illegal.
+
+    `image`: of a rebuild.
+    """
+    illegal = why_illegal(action, status, state)
+    if illegal is not None:
+        return illegal
     if action is Action.UNSHELVE:
-        return _unshelved(state) if status is InstanceStatus.OFFLOADED else Illegal.STILL_SHELVING
-    is_rebuild = action is Action.REBUILD
-    if is_rebuild and state.is_pending:
-        return Illegal.ACTION_UNDER_WAY
+        return _unshelved(state)
+    is_rebuild, expected = action is Action.REBUILD, expected_status(status, state)
     before, reboot_type = state.desired, _REBOOTS.get(action)
     return replace(
         before,
@@ -261,10 +286,12 @@ def _unshelved(state: InstanceState) -> Desired:
 def expected_status(status: InstanceStatus, state: InstanceState) -> Status:
     """Return the status once all accepted actions have ended well.
 
-    REBOOT, HARD_REBOOT or REBUILD while one is due.
+    REBOOT, HARD_REBOOT or REBUILD while one is due, RESIZE while it moves.
     """
     if status is not InstanceStatus.ACTIVE:
         return STATUS_WITHOUT_POWER[status]
+    if state.is_moving:
+        return Status.RESIZE
     if state.is_rebuilding:
         return Status.REBUILD
     power = state.desired.power if state.is_pending else state.observed.power
@@ -277,6 +304,8 @@ def shown_status(status: InstanceStatus, state: InstanceState) -> Status:
         return Status.SHELVED_OFFLOADED
     if status is not InstanceStatus.ACTIVE:
         return STATUS_WITHOUT_POWER[status]
+    if state.is_moving:
+        return Status.RESIZE
     if state.is_rebuilding:
         return Status.REBUILD
     power = state.observed.power
@@ -309,6 +338,8 @@ def task_state(status: InstanceStatus, state: InstanceState) -> str:
     """Return OpenStack's name of the work under way on a built instance; "" for none."""
     if is_unshelving(status, state):
         return "unshelving"
+    if status is InstanceStatus.ACTIVE and state.is_moving:
+        return "resize_migrating"
     if status is not InstanceStatus.ACTIVE or not state.is_pending:
         return ""
     if state.is_rebuilding:
@@ -343,6 +374,7 @@ class Result(enum.Enum):
 
 MESSAGES: Mapping[str, str] = {
     "action_unsupported_by_zone": "The zone that has the server is of a version without this action.",
+    **move_steps.MESSAGES,
     "driver_failed": "The driver of the host failed.",
     "ended_by_itself": "The server ended by itself.",
     "gone_in_child": "The zone that should have the server does not have it.",

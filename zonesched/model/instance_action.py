@@ -14,6 +14,7 @@ class ActionView:
     """An action on an instance as its owner sees it; times are epoch seconds.
 
     Until it ends, `finished_at` is 0 and `result` None. `reason` is a code where it ended as ERROR, else "".
+    `details` says more of a move to this zone's admin: its hosts, or how many hosts each filter refused.
     """
 
     uuid: str
@@ -25,6 +26,7 @@ class ActionView:
     finished_at: float
     result: Result | None
     reason: str
+    details: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,4 +62,11 @@ class RebuildServer:
     passthrough: Mapping[str, Any] = field(default_factory=dict)
 
 
-AskedAction = Action | LockServer | UnlockServer | RebuildServer
+@dataclass(frozen=True)
+class MigrateServer:
+    """Move an instance to another host of its zone; `host`: the host's name, "" for any."""
+
+    host: str = ""
+
+
+AskedAction = Action | LockServer | UnlockServer | RebuildServer | MigrateServer

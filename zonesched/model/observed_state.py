@@ -27,3 +27,15 @@ class Observed:
     power: Power = Power.RUNNING
     reason: str = ""
     rebuilds: int = 0
+
+
+@dataclass(frozen=True, order=True)
+class MoveCounts:
+    """How many moves of an instance have begun, and how many have ended. Later counts are larger."""
+
+    begun: int = 0
+    ended: int = 0
+
+
+NO_MOVES = MoveCounts()
+"""The counts of an instance that has never moved."""

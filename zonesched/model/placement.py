@@ -9,7 +9,7 @@ import enum
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from zonesched.model.observed_state import Observed
+from zonesched.model.observed_state import NO_MOVES, MoveCounts, Observed
 
 
 class PlacementState(enum.Enum):
@@ -23,11 +23,14 @@ class PlacementState(enum.Enum):
     CANCELLING = "cancelling"
     GONE = "gone"
     FAILED = "failed"
+    PARKED = "parked"
     RELEASING = "releasing"
     RELEASED = "released"
 
 
-CLAIMING = frozenset({PlacementState.HELD, PlacementState.CONFIRMED, PlacementState.RELEASING})
+CLAIMING = frozenset(
+    {PlacementState.HELD, PlacementState.CONFIRMED, PlacementState.PARKED, PlacementState.RELEASING}
+)
 """States in which a placement on a local host takes the host's resources."""
 
 WANTED = frozenset(
@@ -40,11 +43,14 @@ WANTED = frozenset(
 )
 """States of a placement that is still wanted: its instance is, or may still be, built there."""
 
-OCCUPYING = WANTED | {PlacementState.CANCELLING}
+OCCUPYING = WANTED | {PlacementState.CANCELLING, PlacementState.PARKED}
 """States of a placement that may have the instance: in any other state the instance may go elsewhere."""
 
 TO_BUILD = frozenset({PlacementState.CONFIRMING, PlacementState.CONFIRMED})
 """States of a placement whose confirm was decided."""
+
+HOLDS_INSTANCE = TO_BUILD | {PlacementState.PARKED}
+"""States of a present placement that has, or is to have, the built instance."""
 
 PROMISED = TO_BUILD | {PlacementState.HELD}
 """States of a placement for which resources are, or were, held."""
@@ -87,6 +93,8 @@ BUILD_STATE_OF = {
     PlacementState.CANCELLING: BuildState.PENDING,
     PlacementState.GONE: BuildState.GONE,
     PlacementState.FAILED: BuildState.FAILED,
+    # A place inside this zone that a move has left, or returns to.
+    PlacementState.PARKED: BuildState.CONFIRMED,
     # The placement was confirmed; the instance's status tells that it was deleted since.
     PlacementState.RELEASING: BuildState.CONFIRMED,
     PlacementState.RELEASED: BuildState.CONFIRMED,
@@ -159,7 +167,7 @@ class InstanceChange:
 
     `state`: state of the attempt, as in the answer to a build or confirm of it. After FAILED nothing is left
     of the attempt there; an instance in ERROR whose attempt is CONFIRMED was built and has ended since.
-    `observed`: None for an instance that never had an action, and has not ended by itself.
+    `observed`: None for an instance that never had an action or a move, and has not ended by itself.
     """
 
     uuid: str
@@ -168,3 +176,4 @@ class InstanceChange:
     state: BuildState
     reason: str = ""
     observed: Observed | None = None
+    moves: MoveCounts = NO_MOVES

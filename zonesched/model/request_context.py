@@ -8,14 +8,26 @@ from zonesched.model.group_place import ANYWHERE, GroupPlace
 
 
 @dataclass(frozen=True)
+class MoveFrom:
+    """The host that a moving instance leaves, by id, and the one that an admin has named for it, by name.
+
+    "" for none: a request for new instances, or a move to any host.
+    """
+
+    host_id: str = ""
+    asked_host: str = ""
+
+
+@dataclass(frozen=True)
 class RequestContext:
     """Facts that the zone looks up before it filters; host ids are ids of local hosts.
 
     `caller` is the id of its sender: a parent's user, or this zone. `owner` is the key of its owner, and
     `group` the key of its server group ("" without one), as in `HostUse.owners` and `HostUse.groups`.
     `same_hosts` and `different_hosts` run the instances named by the hints of these names; `tried_hosts` have
-    refused this request before. `group_place` is the place of the request's affinity group. `tie_key`, 32 hex
-    digits, orders hosts of equal weight: `seal.tie_keys` derives it for each request.
+    refused this request before. `moves` has the hosts of a move. `group_place` is the place of the request's
+    affinity group. `tie_key`, 32 hex digits, orders hosts of equal weight: `seal.tie_keys` derives it for
+    each request.
     """
 
     owner: str = ""
@@ -23,6 +35,7 @@ class RequestContext:
     same_hosts: frozenset[str] = frozenset()
     different_hosts: frozenset[str] = frozenset()
     tried_hosts: frozenset[str] = frozenset()
+    moves: MoveFrom = MoveFrom()
     group_place: GroupPlace = ANYWHERE
     tie_key: str = field(default="00" * 16, repr=False)
     caller: str = ""

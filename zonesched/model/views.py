@@ -13,8 +13,7 @@ from typing import Any
 from zonesched.model.caller import Explained, Role
 from zonesched.model.capacity import Inventory, InventorySetting
 from zonesched.model.decision_trace import NO_TRACE, DecisionTrace
-from zonesched.model.desired_state import NEW, Desired, InstanceState
-from zonesched.model.observed_state import Observed
+from zonesched.model.desired_state import NEW, InstanceState
 from zonesched.model.pending_step import PendingStep
 from zonesched.model.placement import InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Flavor, GroupPolicy, Image
@@ -223,48 +222,6 @@ class HostForm:
     capabilities: Mapping[str, Any] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
     metrics: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class DesiredInstance:
-    """Instance that should run on a host; `host` is the host's name, `status` the last one reported.
-
-    `request_id` and `reservation_id` are for logs.
-    """
-
-    uuid: str
-    attempt: int
-    host: str
-    name: str
-    flavor: Flavor
-    image: Image
-    status: InstanceStatus = InstanceStatus.BUILD
-    request_id: str = ""
-    reservation_id: str = ""
-    desired: Desired = field(default_factory=Desired)
-
-
-class AgentState(enum.Enum):
-    """Report of an agent on an instance."""
-
-    ACTIVE = "active"
-    ERROR = "error"
-    GONE = "gone"
-
-
-@dataclass(frozen=True)
-class AgentReport:
-    """One instance as its agent found it.
-
-    `reason`: a stable code where the state is ERROR, or where ACTIVE and not as desired, else "".
-    `observed`: what was applied last, and what is so, where ACTIVE.
-    """
-
-    uuid: str
-    attempt: int
-    state: AgentState
-    reason: str = ""
-    observed: Observed = field(default_factory=Observed)
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,11 @@ def _ask_all(
     for hint in FORCE_HINTS:
         if hint in spec.hints:
             funnel.narrow(hint, "host_not_forced", funnel.whole.named(named_hosts(spec.hints, hint)))
+    moves = request.context.moves
+    if moves.host_id:
+        funnel.narrow("move", "present_host", ~funnel.whole.among(frozenset({moves.host_id})))
+    if moves.asked_host:
+        funnel.narrow("move", "host_not_asked", funnel.whole.named(frozenset({moves.asked_host})))
     match request.context.group_place:
         case LocalPlace(host_id):
             funnel.narrow("server_group", "group_elsewhere", funnel.whole.among(frozenset({host_id})))

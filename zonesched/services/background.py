@@ -14,6 +14,7 @@ from zonesched.services.children.returned import ready_ids, wake_waiting_for
 from zonesched.services.children.sync import Sync
 from zonesched.services.hosts import services
 from zonesched.services.hosts.membership import Membership
+from zonesched.services.moves import mover
 from zonesched.services.placing import build_timeouts, reaper
 from zonesched.services.placing.pruning import Pruning
 from zonesched.services.subscriber import Subscriber
@@ -37,6 +38,7 @@ def start(zone: Zone) -> None:
     zone.wake.child_call_loops.append(loop("calls", PendingCalls(zone).step))
     loop("reaper", lambda: reap(zone))
     loop("build-timeouts", lambda: build_timeouts.end_lost_builds(zone))
+    zone.wake.move_loops.append(loop("moves", lambda: mover.work(zone)))
     loop("pruning", Pruning(zone).step)
     if zone.notifications.broker.is_there:
         zone.notifications.loops.append(loop("notifications", zone.notifications.send))

@@ -16,11 +16,12 @@ from zonesched.store import tables as t
 from zonesched.store.prepared import is_in
 
 _host, _place, _instance, _inventory = t.hosts.c, t.placements.c, t.instances.c, t.inventories.c
-_IS_WANTED = sa.and_(
+_IS_PRESENT = sa.and_(
     _place.state == PlacementState.CONFIRMED.value,
     _instance.uuid.is_not(None),
     is_in(_instance.status, LIVING_STATUSES),
 )
+_IS_WANTED = sa.or_(_IS_PRESENT, _place.state == PlacementState.PARKED.value)
 _CLAIMS = (
     sa.select(_place.uuid, _place.number, _host.name, _place.resources, _IS_WANTED.label("is_wanted"))
     .join(t.hosts, _host.id == _place.host_id)

@@ -1,24 +1,27 @@
-"""The work of an agent's service: confirmed placements of living instances on its hosts."""
+"""The work of an agent's service: confirmed and parked placements of living instances on its hosts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from zonesched.model.agent_instances import DesiredInstance
 from zonesched.model.instance_image import image_of
+from zonesched.model.move_steps import MoveState
 from zonesched.model.placement import LIVING_STATUSES, Attempt, InstanceStatus, PlacementState
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_from_row
-from zonesched.model.views import DesiredInstance
 from zonesched.store import instance_states
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in, one_of
 
-_host, _place, _instance = t.hosts.c, t.placements.c, t.instances.c
+_host, _place, _instance, _move = t.hosts.c, t.placements.c, t.instances.c, t.moves.c
+_IS_PRESENT = sa.and_(_place.state == PlacementState.CONFIRMED.value, _instance.attempt == _place.number)
 _DESIRED = Prepared(
     sa.select(
         _place.uuid,
@@ -29,13 +32,18 @@ _DESIRED = Prepared(
         _place.reservation_id,
         _instance.status,
         _place.is_fetched,
+        _place.state.label("place"),
+        _move.state.label("move"),
+        _move.from_number,
+        _move.to_number,
         *[c for c in t.instance_states.c if c.name != "uuid"],
     )
     .join(t.hosts, _host.id == _place.host_id)
-    .join(t.instances, sa.and_(_instance.uuid == _place.uuid, _instance.attempt == _place.number))
+    .join(t.instances, _instance.uuid == _place.uuid)
     .outerjoin(t.instance_states, t.instance_states.c.uuid == _place.uuid)
+    .outerjoin(t.moves, sa.and_(_move.uuid == _place.uuid, t.MOVE_IS_LIVING))
     .where(_host.service_id == sa.bindparam("service"))
-    .where(_place.state == PlacementState.CONFIRMED.value)
+    .where(sa.or_(_IS_PRESENT, _place.state == PlacementState.PARKED.value))
     .where(is_in(_instance.status, LIVING_STATUSES))
     .order_by(_host.name, _place.uuid)
 )
@@ -79,23 +87,37 @@ def desired(tx: Connection, service_id: str) -> Work:
     found = _DESIRED.all(tx, service=service_id)
     specs = _specs(tx, sorted({row.reservation_id for row in found}))
     made = [
-        DesiredInstance(
-            row.uuid,
-            row.number,
-            row.name,
-            row.instance_name,
-            spec.flavor,
-            image_of(desired.image, spec.image),
-            InstanceStatus(row.status),
-            request_id=spec.traced_by,
-            reservation_id=row.reservation_id,
-            desired=desired,
-        )
+        _instance_of(row, spec)
         for row in found
-        if (desired := instance_states.state_of(row).desired)
-        and (spec := specs.get((row.caller_id, row.reservation_id))) is not None
+        if (spec := specs.get((row.caller_id, row.reservation_id))) is not None
     ]
     return Work(made, frozenset(row.uuid for row in found if not row.is_fetched))
+
+
+def _instance_of(row: Any, spec: RequestSpec) -> DesiredInstance:
+    is_arriving = row.move == MoveState.ARRIVING.value and row.number == row.to_number
+    # While no new place is claimed, it runs on.
+    is_leaving = row.move == MoveState.LEAVING.value or row.place == PlacementState.PARKED.value
+    state = instance_states.state_of(row)
+    desired = state.desired
+    if is_arriving and not state.is_pending:
+        # One that ended by itself is not started by its move.
+        desired = replace(desired, power=state.observed.power)
+    return DesiredInstance(
+        row.uuid,
+        row.number,
+        row.name,
+        row.instance_name,
+        spec.flavor,
+        image_of(desired.image, spec.image),
+        InstanceStatus.BUILD if is_arriving else InstanceStatus(row.status),
+        request_id=spec.traced_by,
+        reservation_id=row.reservation_id,
+        desired=desired,
+        # A parked one runs nowhere, also where its move is lost.
+        leaves_for=(row.to_number or row.number) if is_leaving else 0,
+        moved_from=row.from_number if is_arriving else 0,
+    )
 
 
 def note_fetched(tx: Connection, uuids: Sequence[str]) -> None:

@@ -34,6 +34,7 @@ from zonesched.store import capacities
 from zonesched.store import tables as t
 from zonesched.store.audit_actions import action_open
 from zonesched.store.audit_groups import group_inconsistencies
+from zonesched.store.audit_moves import IN_MOVE, move_inconsistencies
 from zonesched.store.prepared import is_in
 from zonesched.store.reservations import ReservationState
 
@@ -64,6 +65,7 @@ def inconsistencies(tx: Connection, times: OverdueTimes) -> list[Inconsistency]:
         *reservation_counts(tx, times.zone_uuid),
         *group_inconsistencies(tx),
         *action_open(tx),
+        *move_inconsistencies(tx, times.work_overdue_before),
     ]
     return sorted(found, key=lambda d: d.order)
 
@@ -111,7 +113,7 @@ def over_capacity(tx: Connection) -> list[Inconsistency]:
 
 
 def claim_without_instance(tx: Connection) -> list[Inconsistency]:
-    """Check that every claim is the present place of an instance that has not ended.
+    """Check that every claim is the present place of an instance that has not ended, or of its move.
 
     In a child zone an instance in ERROR keeps its place until it is deleted. An offloaded one has none.
     """
@@ -131,7 +133,7 @@ def claim_without_instance(tx: Connection) -> list[Inconsistency]:
                 _instance.uuid.is_(None),
                 is_in(_instance.status, has_none),
                 ended_here,
-                _instance.attempt != _place.number,
+                sa.and_(_instance.attempt != _place.number, sa.not_(IN_MOVE)),
             ),
         )
     )
@@ -178,7 +180,11 @@ def instance_without_place(tx: Connection) -> list[Inconsistency]:
 
 
 def two_places(tx: Connection) -> list[Inconsistency]:
-    """Check that an instance is built in one place only and keeps no other once its boot is settled."""
+    """Check that an instance is built in one place only and keeps no other once its boot is settled.
+
+    The second place of a move is held, and is none of these.
+    """
+    is_second = sa.and_(_place.state == State.HELD.value, IN_MOVE)
     built = sa.case((is_in(_place.state, TO_BUILD), 1), else_=0)
     settled = sa.case((_reservation.state == ReservationState.SETTLED.value, 1), else_=0)
     statement = (
@@ -192,7 +198,7 @@ def two_places(tx: Connection) -> list[Inconsistency]:
             t.reservations,
             sa.and_(_reservation.id == _place.reservation_id, _reservation.caller_id == _place.caller_id),
         )
-        .where(is_in(_place.state, WANTED))
+        .where(is_in(_place.state, WANTED), sa.not_(is_second))
         .group_by(_place.uuid, _place.caller_id)
         .having(sa.or_(sa.func.sum(built) > 1, sa.and_(sa.func.max(settled) == 1, sa.func.count() > 1)))
     )

@@ -89,6 +89,7 @@ _FORGET = (
     sa.delete(t.instance_states).where(t.instance_states.c.uuid.in_(_MEMBERS)),
     sa.delete(t.instance_actions).where(t.instance_actions.c.uuid.in_(_MEMBERS)),
     sa.delete(t.instance_locks).where(t.instance_locks.c.uuid.in_(_MEMBERS)),
+    sa.delete(t.moves).where(t.moves.c.uuid.in_(_MEMBERS)),
     sa.delete(t.instances).where(*_MEMBER),
     sa.delete(t.reservations).where(
         _reservation.id == sa.bindparam("b_reservation"), _reservation.caller_id == sa.bindparam("b_caller")

@@ -14,6 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from zonesched.model.observed_state import NO_MOVES
 from zonesched.model.placement import (
     BUILD_STATE_OF,
     BUILDING_STATUSES,
@@ -123,8 +124,16 @@ def _change(row: Any) -> InstanceChange:
         # Another entry of the build is still to be tried: only a final failure is reported.
         state = BuildState.PENDING
     reason = row.reason or (row.place_reason if state is BuildState.FAILED else "")
-    observed = None if row.generation is None else instance_states.state_of(row).observed
-    return InstanceChange(row.uuid, row.attempt, InstanceStatus(row.status), state, reason, observed)
+    known = None if row.generation is None else instance_states.state_of(row)
+    return InstanceChange(
+        row.uuid,
+        row.attempt,
+        InstanceStatus(row.status),
+        state,
+        reason,
+        observed=None if known is None else known.observed,
+        moves=NO_MOVES if known is None else known.moves,
+    )
 
 
 _IN_CHILD = sa.select(_place.uuid).where(

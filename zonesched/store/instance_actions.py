@@ -50,7 +50,8 @@ _END: dict[str, Any] = {
 _SUPERSEDE = Prepared(
     sa.update(t.instance_actions)
     .where(COLUMNS.uuid == sa.bindparam("b_uuid"), _IS_OPEN)
-    .where(COLUMNS.generation < sa.bindparam("b_generation"))
+    # Those without a generation end in other ways: a move with its own row.
+    .where(COLUMNS.generation < sa.bindparam("b_generation"), COLUMNS.generation > 0)
     .values(_END)
 )
 _FINISH = Prepared(
@@ -58,6 +59,11 @@ _FINISH = Prepared(
     .where(
         COLUMNS.uuid == sa.bindparam("b_uuid"), COLUMNS.generation == sa.bindparam("b_generation"), _IS_OPEN
     )
+    .values(_END)
+)
+_END_ONE = Prepared(
+    sa.update(t.instance_actions)
+    .where(COLUMNS.uuid == sa.bindparam("b_uuid"), COLUMNS.number == sa.bindparam("b_number"), _IS_OPEN)
     .values(_END)
 )
 _END_WITH_INSTANCE = Prepared(
@@ -77,7 +83,7 @@ _LOCK = Prepared(sa.insert(t.instance_locks))
 
 @dataclass(frozen=True)
 class InstanceAction:
-    """One row. `generation`: 0 for an action that changes no desired state.
+    """One row. `generation`: 0 for an action that changes no desired state, as a lock or a move.
 
     `finished_at` is 0 and `result` None until it ends; `reason` is a code where it ended as ERROR, else "".
     Times are epoch seconds.
@@ -150,6 +156,12 @@ def reached(tx: Connection, generations: Mapping[str, tuple[int, str]], now: flo
         for uuid, (number, reason) in sorted(generations.items())
     ]
     _FINISH.run_many(tx, results, now=now)
+
+
+def end_one(tx: Connection, uuid: str, number: int, reason: str, now: float) -> None:
+    """End one action, unless it has ended: done, or as an error for a reason."""
+    result = Result.ERROR if reason else Result.DONE
+    _END_ONE.run(tx, b_uuid=uuid, b_number=number, b_result=result.value, b_reason=reason, now=now)
 
 
 def renumber(tx: Connection, uuid: str, before: int, after: int) -> None:

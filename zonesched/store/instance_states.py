@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from zonesched.model.desired_state import NEW, Desired, InstanceState, RebootType
 from zonesched.model.instance_image import AS_BOOTED, AsBooted, InstanceImage
-from zonesched.model.observed_state import Observed, Power
+from zonesched.model.observed_state import MoveCounts, Observed, Power
 from zonesched.model.placement import TO_BUILD, InstanceStatus
 from zonesched.model.request_wire import image_from_wire, image_to_wire
 from zonesched.store import tables as t
@@ -109,6 +109,10 @@ class StoredState:
         """Return the row with a later observed state."""
         return replace(self, state=self.state.observing(observed))
 
+    def moving(self, moves: MoveCounts) -> StoredState:
+        """Return the row with these counts of moves, unless its own are later."""
+        return replace(self, state=replace(self.state, moves=max(moves, self.state.moves)))
+
 
 @dataclass(frozen=True)
 class Untold:
@@ -182,7 +186,14 @@ def state_of(row: Any) -> InstanceState:
     observed = Observed(
         row.observed_generation, _POWER_OF[row.observed_power], row.observed_reason, row.observed_rebuilds
     )
-    return InstanceState(_desired(row), observed, row.rebooted_by, row.rebuilt_by, _image(row.image))
+    return InstanceState(
+        _desired(row),
+        observed,
+        row.rebooted_by,
+        row.rebuilt_by,
+        _image(row.image),
+        MoveCounts(row.moves_begun, row.moves_ended),
+    )
 
 
 def _desired(row: Any) -> Desired:
@@ -238,4 +249,6 @@ def _to_row(row: StoredState) -> dict[str, Any]:
         "calls": row.calls,
         "wanted_at": row.wanted_at,
         "built_at": row.built_at,
+        "moves_begun": row.state.moves.begun,
+        "moves_ended": row.state.moves.ended,
     }

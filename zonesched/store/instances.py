@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import BUILDING_STATUSES, CLAIMING, ENDED_STATUSES, InstanceStatus
 from zonesched.model.request_spec import Image, RequestSpec
-from zonesched.store import claims, instance_actions
+from zonesched.store import claims, instance_actions, moves
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in, one_of
 
@@ -292,7 +292,7 @@ def set_status(
 ) -> int:
     """Set the status of instances, from those in `only_from` if given; return how many changed.
 
-    The open actions of instances that end so end with them.
+    The open actions and the moves of instances that end so end with them.
     """
     if not uuids:
         return 0
@@ -304,6 +304,7 @@ def set_status(
     if changed and status in ENDED_STATUSES:
         why = instance_actions.reason_of_end(status, reason)
         instance_actions.end_with_instances(tx, uuids, status, why, now)
+        moves.end_with_instances(tx, uuids, status, why, now)
     return changed
 
 

@@ -116,6 +116,7 @@ def _shows(status: Status) -> sa.ColumnElement[bool]:
     state = t.instance_states.c
     is_offloaded = state.observed_power == Power.OFFLOADED.value
     was_offloaded = sa.select(state.uuid).where(state.uuid == COLUMNS.uuid, is_offloaded).exists()
+    is_moving = state.moves_begun > state.moves_ended
     match status:
         case Status.BUILD:
             return sa.and_(COLUMNS.status == InstanceStatus.BUILD.value, sa.not_(was_offloaded))
@@ -123,21 +124,25 @@ def _shows(status: Status) -> sa.ColumnElement[bool]:
             comes_back = COLUMNS.status.in_([InstanceStatus.BUILD.value, InstanceStatus.ACTIVE.value])
             rests = COLUMNS.status == InstanceStatus.OFFLOADED.value
             return sa.or_(rests, sa.and_(comes_back, was_offloaded))
+        case Status.RESIZE:
+            moves = sa.select(state.uuid).where(state.uuid == COLUMNS.uuid, is_moving).exists()
+            return sa.and_(COLUMNS.status == InstanceStatus.ACTIVE.value, moves)
         case _ if status not in _OF_BUILT:
             return sa.and_(COLUMNS.status == status.value)
     is_running = state.observed_power == Power.RUNNING.value
     is_rebooting = sa.and_(is_running, state.rebooted_by > state.observed_generation)
     is_rebuilding = state.rebuilt_by > state.observed_generation
+    is_other = sa.not_(sa.or_(is_rebuilding, is_moving))
     match status:
         case Status.ACTIVE:
-            such = sa.or_(sa.not_(is_running), is_rebooting, is_rebuilding)
+            such = sa.or_(sa.not_(is_running), is_rebooting, is_rebuilding, is_moving)
         case Status.REBUILD:
-            such = is_rebuilding
+            such = sa.and_(is_rebuilding, sa.not_(is_moving))
         case Status.REBOOT | Status.HARD_REBOOT:
             kind = RebootType.HARD if status is Status.HARD_REBOOT else RebootType.SOFT
-            such = sa.and_(is_rebooting, state.reboot_type == kind.value, sa.not_(is_rebuilding))
+            such = sa.and_(is_rebooting, state.reboot_type == kind.value, is_other)
         case _:
-            such = sa.and_(state.observed_power == _POWERS[status].value, sa.not_(is_rebuilding))
+            such = sa.and_(state.observed_power == _POWERS[status].value, is_other)
     found = sa.select(state.uuid).where(state.uuid == COLUMNS.uuid, such).exists()
     is_active = COLUMNS.status == InstanceStatus.ACTIVE.value
     return sa.and_(is_active, sa.not_(found) if status is Status.ACTIVE else found)

@@ -1,4 +1,4 @@
-"""The tables of an instance's life after its build: its state, actions and lock.
+"""The tables of an instance's life after its build: its state, actions, lock and moves.
 
 `zonesched.store.tables` has them too, among all tables; times as there.
 """
@@ -37,6 +37,9 @@ instance_states = Table(
     # When the present generation was decided, and when the instance was built.
     Column("wanted_at", Float, nullable=False),
     Column("built_at", Float, nullable=False),
+    # How many moves have begun and ended; one is under way while the two differ.
+    Column("moves_begun", Integer, nullable=False, server_default="0"),
+    Column("moves_ended", Integer, nullable=False, server_default="0"),
     Index(
         "ix_instance_states_untold",
         "next_call_at",
@@ -79,3 +82,46 @@ instance_locks = Table(
     # Its owner may not unlock it then.
     Column("by_admin", Boolean, nullable=False),
 )
+
+# Moves of instances between hosts of this zone, the ended ones included.
+moves = Table(
+    "moves",
+    metadata,
+    Column("id", UUID, primary_key=True),
+    Column("uuid", UUID, ForeignKey("instances.uuid"), nullable=False, index=True),
+    Column("kind", String(16), nullable=False),
+    Column("state", String(16), nullable=False),
+    # Numbers of the old and the new placement; the new one is 0 until it is claimed.
+    Column("from_number", Integer, nullable=False),
+    Column("to_number", Integer, nullable=False),
+    # Names, which outlive the hosts; "" where it is not known, or not asked for.
+    Column("source_host", NAME, nullable=False),
+    Column("dest_host", NAME, nullable=False),
+    Column("asked_host", NAME, nullable=False),
+    # The action that began it, as in instance_actions.
+    Column("action", Integer, nullable=False),
+    Column("selects", Integer, nullable=False),
+    # The count of its steps: a step counts only if no other came before it.
+    Column("steps", Integer, nullable=False),
+    Column("reason", String(64), nullable=False),
+    # The decision trace of the last select, as in reservations.
+    Column("why", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("updated_at", Float, nullable=False),
+    Column("next_step_at", Float, nullable=False),
+    Index(
+        "uq_moves_living",
+        "uuid",
+        unique=True,
+        sqlite_where=text("state NOT IN ('done', 'failed')"),
+        postgresql_where=text("state NOT IN ('done', 'failed')"),
+    ),
+    Index(
+        "ix_moves_due",
+        "next_step_at",
+        sqlite_where=text("state NOT IN ('done', 'failed')"),
+        postgresql_where=text("state NOT IN ('done', 'failed')"),
+    ),
+)
+MOVE_IS_LIVING = text("moves.state NOT IN ('done', 'failed')")
+"""Condition of the partial indexes, without a parameter: else SQLite would not use them."""

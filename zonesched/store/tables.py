@@ -29,6 +29,8 @@ from zonesched.store.metadata import NAME, UUID, metadata
 instance_actions = state_tables.instance_actions
 instance_locks = state_tables.instance_locks
 instance_states = state_tables.instance_states
+moves = state_tables.moves
+MOVE_IS_LIVING = state_tables.MOVE_IS_LIVING
 
 # Quota overrides of projects and parents.
 quota_overrides = Table(

@@ -17,6 +17,8 @@ _HOLDS = Prepared(
     sa.select(sa.func.count().label("number"))
     .select_from(t.placements)
     .where(t.placements.c.caller_id == sa.bindparam("caller"), is_in(t.placements.c.state, UNCONFIRMED))
+    # A move's hold has used up no entry.
+    .where(t.placements.c.entry_key.is_not(None))
 )
 _TOMBSTONES = Prepared(
     sa.select(sa.func.count().label("number"))

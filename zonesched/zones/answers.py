@@ -15,7 +15,7 @@ from zonesched.errors import ChildUnreachable
 from zonesched.model.build_plan import MAX_TIE, MAX_WEIGHT, FunnelStep, Refusal, Why
 from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken
 from zonesched.model.inconsistency import ReportedAudit, ReportedInconsistency
-from zonesched.model.observed_state import Observed, Power
+from zonesched.model.observed_state import NO_MOVES, MoveCounts, Observed, Power
 from zonesched.model.placement import Attempt, BuildAnswer, BuildState, InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.scheduler.scale import Range
@@ -257,7 +257,13 @@ def _change(uuid: str, item: Unverified) -> InstanceChange:
         state=_member(BuildState, item.text("state", _CODE)),
         reason=item.text("reason", _REASON, default=""),
         observed=_observed(item.object("observed")) if item.has("observed") else None,
+        moves=_moves(item.object("moves")) if item.has("moves") else NO_MOVES,
     )
+
+
+def _moves(item: Unverified) -> MoveCounts:
+    begun = item.whole("begun", 0, MAX_GENERATION)
+    return MoveCounts(begun, item.whole("ended", 0, begun))
 
 
 def _observed(item: Unverified) -> Observed:

@@ -10,7 +10,13 @@ from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
 from zonesched.api.schemas.fields import Name, Schema, Text, TextMap, refusal
 from zonesched.api.schemas.servers import UserData
 from zonesched.model.desired_state import Action
-from zonesched.model.instance_action import AskedAction, LockServer, RebuildServer, UnlockServer
+from zonesched.model.instance_action import (
+    AskedAction,
+    LockServer,
+    MigrateServer,
+    RebuildServer,
+    UnlockServer,
+)
 
 
 class Reboot(Schema):
@@ -40,6 +46,10 @@ class Rebuild(Schema):
 _KEPT = {"metadata", "description", "key_name", "user_data"}
 
 
+class Migrate(Schema):
+    host: Name | None = None
+
+
 class ActionBody(Schema):
     """One action; null is the value of those without members."""
 
@@ -57,6 +67,7 @@ class ActionBody(Schema):
     lock: Lock | None = None
     unlock: None = None
     rebuild: Rebuild | None = None
+    migrate: Migrate | None = None
 
     @model_validator(mode="after")
     def _is_one(self) -> ActionBody:
@@ -77,6 +88,8 @@ class ActionBody(Schema):
                 return UnlockServer()
             case "rebuild" if self.rebuild is not None:
                 return self.rebuild.to_action()
+            case "migrate":
+                return MigrateServer((self.migrate.host or "") if self.migrate is not None else "")
             case "reboot":
                 is_hard = self.reboot is not None and self.reboot.type == "HARD"
                 return Action.HARD_REBOOT if is_hard else Action.SOFT_REBOOT

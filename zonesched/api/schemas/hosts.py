@@ -23,8 +23,9 @@ from zonesched.api.schemas.fields import (
     Uuid,
     ZoneText,
 )
+from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.model.observed_state import Observed, Power
-from zonesched.model.views import AgentReport, AgentState, HostForm, InventoryForm
+from zonesched.model.views import HostForm, InventoryForm
 
 Unit = Annotated[int, Field(ge=1, le=MAX_INT)]
 
@@ -84,21 +85,24 @@ class ReportItem(Schema):
     """One instance as the agent found it.
 
     `generation` and `power`: the desired state that was applied last, and what is so, where active;
-    `rebuilds`: how many were done. `reason`: a stable code where the state is error, or where it is active
-    and not as that generation desires.
+    `rebuilds`: how many were done. `reason`: a stable code where the state is error, where it is active and
+    not as that generation desires, or where it is left and was not stopped. `left_for`: the new attempt of a
+    move for which it was stopped, where left.
     """
 
     uuid: Uuid
     attempt: Amount
-    state: Literal["active", "error", "gone"]
+    state: Literal["active", "left", "error", "gone"]
     reason: ReasonCode = ""
     generation: Amount = 0
     power: Literal["running", "stopped", "paused", "suspended"] = "running"
     rebuilds: Amount = 0
+    left_for: Amount = 0
 
     def to_report(self) -> AgentReport:
         observed = Observed(self.generation, Power(self.power), self.reason, self.rebuilds)
-        return AgentReport(self.uuid, self.attempt, AgentState(self.state), self.reason, observed)
+        state = AgentState(self.state)
+        return AgentReport(self.uuid, self.attempt, state, self.reason, observed, self.left_for)
 
 
 class ReportsBody(Schema):

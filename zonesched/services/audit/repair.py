@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from zonesched.model.inconsistency import Inconsistency, Left, Repaired, RepairResult
-from zonesched.services.audit import audit, audit_edges, repair_edges, repair_rows
+from zonesched.services.audit import audit, audit_edges, repair_edges, repair_moves, repair_rows
 from zonesched.services.audit.repair_edges import EDGE_KINDS
 from zonesched.services.audit.repair_rows import Repair
 from zonesched.services.zone import Zone
@@ -89,9 +89,13 @@ REPAIRS: dict[str, Callable[[Repair, Inconsistency], str]] = {
     "claim_without_instance": repair_rows.keep_one_place,
     "reservation_counts": repair_rows.recount,
     "two_places": repair_rows.keep_one_place,
+    "move_broken": repair_moves.end_broken,
+    "parked_without_move": repair_moves.settle_parked,
     "instance_without_place": repair_rows.find_or_end,
     "hold_overdue": repair_rows.end_hold,
     "reservation_overdue": repair_rows.make_due,
+    "move_overdue": repair_moves.make_due,
+    "moves_differ": repair_moves.recount,
     "entry_used_twice": repair_rows.keep_entry_once,
     "used_differs": repair_rows.recompute_used,
     "capacity_differs": repair_rows.recompute_capacity,

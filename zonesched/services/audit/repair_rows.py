@@ -124,7 +124,7 @@ def _restore_or_release(repair: Repair, uuid: str, places: Sequence[Placement]) 
 
 
 def _release(repair: Repair, places: Sequence[Placement]) -> str:
-    ended = [p for p in places if p.state in WANTED]
+    ended = [p for p in places if p.state in WANTED or p.state is State.PARKED]
     end_unwanted(repair.tx, repair.change, ended, repair.now, "repaired")
     return " and ".join(f"place {p.number}" for p in ended)
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from zonesched.errors import ZoneschedError
-from zonesched.filters.contract import FilterFailed
-from zonesched.model.build_plan import BuildPlan, ChildBlob, Entry, Refusal
-from zonesched.model.decision_trace import NO_TRACE, DecisionTrace, LocalTrace
+from zonesched.model.build_plan import BuildPlan, ChildBlob, Entry
+from zonesched.model.decision_trace import DecisionTrace
 from zonesched.model.group_place import Anywhere
 from zonesched.model.request_spec import RequestSpec
 from zonesched.services.select.faults import NOT_ALL_ANSWERED
 from zonesched.services.select.select import Decision
-from zonesched.weights.contract import WeigherFailed
 
 ALTERNATES_PER_BUILD = 3
 
@@ -52,15 +49,6 @@ class Selected:
     spec: RequestSpec
     why: DecisionTrace
     reason: str
-
-
-def failed_select(error: ZoneschedError) -> DecisionTrace:
-    """Return the decision trace of a select that failed by a plugin or an invalid request."""
-    match error:
-        case FilterFailed(filter_name=name) | WeigherFailed(weigher_name=name):
-            return DecisionTrace(LocalTrace(steps=(Refusal(name, error.code),)))
-        case _:
-            return NO_TRACE
 
 
 def reason_for_none(decision: Decision) -> str:

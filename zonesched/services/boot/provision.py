@@ -19,7 +19,7 @@ from zonesched.model.placement import PlacementState as State
 from zonesched.model.request_spec import Policy
 from zonesched.services.boot.boot_progress import Progress, Step, next_step
 from zonesched.services.boot.leased_boot import LeasedBoot
-from zonesched.services.boot.offers import Offers, Selected, failed_select, reason_for_none
+from zonesched.services.boot.offers import Offers, Selected, reason_for_none
 from zonesched.services.life.shelving import rest_again
 from zonesched.services.placing import child_calls, new_places
 from zonesched.services.placing.new_places import NewPlace
@@ -28,7 +28,7 @@ from zonesched.services.select import select
 from zonesched.services.select.faults import NOT_ALL_ANSWERED
 from zonesched.services.state.boot_queue import NewBoot
 from zonesched.services.zone import Zone
-from zonesched.store import instances, placements, reservations
+from zonesched.store import instances, moves, placements, reservations
 from zonesched.store.instances import Member
 from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.reservations import Lease, Reservation, ReservationState
@@ -235,7 +235,7 @@ class _Boot:
             decision = select.decide(zone, spec, reservation.caller_id, select.BEST_HOSTS)
         except ZoneschedError as error:
             log.warning("select for reservation %s failed: %s", reservation.id, error.message)
-            self._rows.note_select(Selected(reservation.spec, failed_select(error), error.code))
+            self._rows.note_select(Selected(reservation.spec, select.failed(error), error.code))
             return False
         weighed = replace(reservation.spec, weighing=decision.spec.weighing)
         self._rows.note_select(Selected(weighed, decision.trace, reason_for_none(decision)))
@@ -280,13 +280,14 @@ class _Boot:
         """Return a place for each instance that needs one, except those deleted since they were read."""
         present = instances.current_statuses(tx, list(entry_of))
         read_as = {i.uuid: i.attempt for i in self._at.needing}
+        last = moves.last_numbers(tx, [uuid for uuid in entry_of if present[uuid].attempt])
         retained_until = now + self._zone.conf.hold + self._zone.conf.retry_window
         found: list[NewPlace] = []
         for uuid, entry in entry_of.items():
             at, place = present[uuid], entry.place
             if at.status in LIVING_STATUSES and at.attempt == read_as[uuid]:
                 spare = self._offers.spare_blobs(place) if isinstance(place, ChildBlob) else ()
-                found.append(NewPlace(uuid, at.attempt + 1, place, retained_until, spare))
+                found.append(NewPlace(uuid, last.get(uuid, 0) + 1, place, retained_until, spare))
         return found
 
     # -- ending --------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from zonesched.conf import Conf
-from zonesched.model.observed_state import Observed
+from zonesched.model.observed_state import NO_MOVES, MoveCounts, Observed
 from zonesched.model.placement import (
     LIVING_STATUSES,
     TO_BUILD,
@@ -39,6 +39,7 @@ from zonesched.services.zone import Zone
 from zonesched.store import children as child_rows
 from zonesched.store import feed, identity, instance_states, instances, placements
 from zonesched.store.child_placements import count_in_child
+from zonesched.store.instance_states import StoredState
 from zonesched.store.instances import Instance
 from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.store import Store, Transaction
@@ -243,6 +244,7 @@ def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[In
     rows = instances.read_by_uuid(tx, [item.uuid for item in items])
     seen: list[tuple[str, Observed]] = []
     left: list[Placement] = []
+    moving: dict[str, MoveCounts] = {}
     for item in items:
         place = places.get((item.uuid, item.attempt))
         if place is None or not isinstance(place.where, AskedChild) or place.where.child_id != child_id:
@@ -258,6 +260,7 @@ def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[In
             _take_over(tx, change, place, row, item, now)
             if item.observed is not None and item.status in (InstanceStatus.ACTIVE, InstanceStatus.OFFLOADED):
                 seen.append((item.uuid, item.observed))
+                moving[item.uuid] = item.moves
             if item.status is InstanceStatus.OFFLOADED:
                 left.append(place)
     if seen:
@@ -265,6 +268,7 @@ def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[In
         built_at = {u: row.updated_at if row.status is is_active else now for u, row in rows.items()}
         _reconcile(tx, seen, built_at)
         observe(tx, change, seen, built_at, now)
+        _note_moves(tx, change, moving, built_at, now)
     _rest(tx, change, left, now)
 
 
@@ -273,6 +277,25 @@ def _rest(tx: Transaction, change: int, left: Sequence[Placement], now: float) -
     resting = note_offloaded(tx, change, left, now)
     lost = sorted({place.uuid for place in left} - resting)
     instances.set_status(tx, change, lost, InstanceStatus.ERROR, now, reason="deleted_in_child")
+
+
+def _note_moves(
+    tx: Transaction,
+    change: int,
+    moving: Mapping[str, MoveCounts],
+    built_at: Mapping[str, float],
+    now: float,
+) -> None:
+    """Note which instances move inside a child, for their owners and this zone's own parent."""
+    rows = instance_states.read(tx, sorted(moving))
+    later = [
+        (rows.get(uuid) or StoredState(uuid, built_at=built_at[uuid])).moving(moves)
+        for uuid, moves in sorted(moving.items())
+        if moves > (rows[uuid].state.moves if uuid in rows else NO_MOVES)
+    ]
+    instance_states.write(tx, later, rows.keys())
+    if later:
+        instances.touch(tx, change, [row.uuid for row in later], now)
 
 
 def _reconcile(tx: Transaction, seen: Sequence[tuple[str, Observed]], built_at: Mapping[str, float]) -> None:

@@ -8,16 +8,11 @@ from collections.abc import Mapping, Sequence
 from zonesched.conf import Conf
 from zonesched.errors import NotFound
 from zonesched.model.agent_claims import AgentClaims
+from zonesched.model.agent_instances import AgentReport, DesiredInstance
 from zonesched.model.caller import Caller
 from zonesched.model.host_row import HostRow
 from zonesched.model.placement import Attempt
-from zonesched.model.views import (
-    AgentReport,
-    DesiredInstance,
-    HostForm,
-    HypervisorView,
-    ResourceUse,
-)
+from zonesched.model.views import HostForm, HypervisorView, ResourceUse
 from zonesched.seams import Clock
 from zonesched.services.hosts import instance_reports
 from zonesched.services.hosts.host_forms import host_rows

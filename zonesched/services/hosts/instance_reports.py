@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from zonesched.model.agent_instances import AgentReport, AgentState
+from zonesched.model.desired_state import MESSAGES, for_parent
+from zonesched.model.move_steps import MoveState
 from zonesched.model.observed_state import Observed
 from zonesched.model.placement import LIVING_STATUSES, InstanceStatus, PlacementState
-from zonesched.model.views import AgentReport, AgentState
+from zonesched.services.life import moving
 from zonesched.services.life.observing import UNSURPRISING, observe
 from zonesched.services.life.shelving import note_offloaded
 from zonesched.services.placing import build_retry
 from zonesched.services.zone import Zone
-from zonesched.store import agent_work, hosts, identity, instances, placements, reservations
+from zonesched.store import agent_work, hosts, identity, instances, moves, placements, reservations
 from zonesched.store.instances import Instance
+from zonesched.store.moves import Move
 from zonesched.store.placements import ClaimedHost, Placement
 from zonesched.store.services import Service
 from zonesched.store.store import Transaction
@@ -36,10 +40,14 @@ class _Ended:
 
 
 def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentReport]) -> bool:
-    """Write a service's reports on its hosts; tell whether any instance ended."""
+    """Write a service's reports on its hosts; tell whether any instance ended.
+
+    First come those that moves wait for.
+    """
     failed_uuids = [reported.uuid for reported in reports if reported.state is AgentState.ERROR]
     build_retry.lock_with_alternates(tx, [reported.uuid for reported in reports], failed_uuids)
     _release(tx, service, reports, zone.clock.now())
+    reports = _without_moves(zone, tx, service, reports)
     running = _should_run(tx, service, reports)
     built: list[_Built] = []
     failed: list[_Ended] = []
@@ -61,6 +69,9 @@ def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentR
                 failed.append(_Ended(place, reported.reason or "build_failed"))
             case AgentState.GONE:
                 ended.append(_Ended(place, "lost_by_host"))
+            case AgentState.LEFT:
+                # Of a move that is over: the agent lets it run again.
+                pass
     if built or failed or ended or seen:
         change, now = identity.next_change(tx), zone.clock.now()
         _write_built(tx, change, built, now)
@@ -73,8 +84,71 @@ def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentR
     return bool(failed or ended)
 
 
+def _without_moves(
+    zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentReport]
+) -> Sequence[AgentReport]:
+    """Take the steps of moves that follow from reports; return the reports that say more than that."""
+    under_way = moves.living(tx, sorted({reported.uuid for reported in reports}))
+    if not under_way:
+        return reports
+    running = _should_run(tx, service, reports)
+    change, now = identity.next_change(tx), zone.clock.now()
+    rest: list[AgentReport] = []
+    for reported in reports:
+        move = under_way.get(reported.uuid)
+        if move is None or (reported.uuid, reported.attempt) not in running:
+            rest.append(reported)
+            continue
+        if reported.attempt == move.to_number:
+            after, is_taken = _arriving(tx, change, move, reported, now)
+        else:
+            after, is_taken = _leaving(zone, tx, change, move, reported, now)
+        if after is not None:
+            under_way = {**under_way, move.uuid: after}
+        if not is_taken:
+            rest.append(reported)
+    return rest
+
+
+def _arriving(
+    tx: Transaction, change: int, move: Move, reported: AgentReport, now: float
+) -> tuple[Move | None, bool]:
+    """Return the move after a report on its new place, and whether that is all that the report says."""
+    if move.state is not MoveState.ARRIVING:
+        return None, False
+    match reported.state:
+        case AgentState.ACTIVE:
+            return moving.arrive(tx, change, move, now), False
+        case AgentState.ERROR | AgentState.GONE:
+            reason = for_parent(reported.reason) if reported.reason else ""
+            why = reason if reason in MESSAGES and reason != "driver_failed" else "move_not_built"
+            return moving.turn_back(tx, change, move, why, now), True
+        case AgentState.LEFT:
+            return None, True
+
+
+def _leaving(
+    zone: Zone, tx: Transaction, change: int, move: Move, reported: AgentReport, now: float
+) -> tuple[Move | None, bool]:
+    """Return the move after a report on its old place, and whether that is all that the report says."""
+    if move.state is not MoveState.LEAVING:
+        return None, False
+    match reported.state:
+        case AgentState.LEFT if reported.left_for != move.to_number:
+            # Of an earlier move: it runs again since.
+            return None, True
+        case AgentState.LEFT if reported.reason:
+            return moving.fail(tx, change, move, "move_not_left", now), True
+        case AgentState.LEFT:
+            return moving.switch(zone, tx, change, move, now), True
+        case AgentState.ERROR | AgentState.GONE:
+            return moving.fail(tx, change, move, "move_not_left", now), False
+        case AgentState.ACTIVE:
+            return None, False
+
+
 def _release(tx: Transaction, service: Service, reports: Sequence[AgentReport], now: float) -> None:
-    """Release the claims of RELEASING placements that the agent reports as gone."""
+    """Release the claims of RELEASING placements that the agent reports as gone; failed moves then end."""
     gone = {(reported.uuid, reported.attempt) for reported in reports if reported.state is AgentState.GONE}
     waiting = gone.intersection(agent_work.releasing(tx, service.id)) if gone else set()
     if waiting:
@@ -83,6 +157,11 @@ def _release(tx: Transaction, service: Service, reports: Sequence[AgentReport], 
         change = identity.next_change(tx)
         moved = placements.move_all(tx, change, released, PlacementState.RELEASED)
         note_offloaded(tx, change, moved, now)
+        under_way = moves.living(tx, sorted({p.uuid for p in moved}))
+        for p in moved:
+            move = under_way.get(p.uuid)
+            if move is not None and (move.state, move.to_number) == (MoveState.RETURNING, p.number):
+                moving.come_back(tx, change, move, now)
 
 
 def _should_run(

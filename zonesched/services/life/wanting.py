@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from zonesched.model.desired_state import Desired
 from zonesched.model.observed_state import Power
-from zonesched.services.life import shelving
+from zonesched.services.life import moving, shelving
 from zonesched.services.state.wake import Wake
 from zonesched.store import instance_states, instances
 from zonesched.store.instance_states import StoredState
@@ -40,7 +40,9 @@ def want(
     """
     rows = [_row(one, before.get(one.instance.uuid), now, passes_on) for one in wanted]
     instance_states.write(tx, rows, before.keys())
-    shelving.leave_hosts(tx, change, [one.place for one in wanted if one.desired.power is Power.OFFLOADED])
+    shelved = [one.place for one in wanted if one.desired.power is Power.OFFLOADED]
+    moving.abandon(tx, change, sorted(place.uuid for place in shelved), now)
+    shelving.leave_hosts(tx, change, shelved)
     instances.touch(tx, change, [row.uuid for row in rows], now)
 
 

@@ -1,18 +1,25 @@
-"""Actions on an instance as its owner sees them, its creation first; no host and no zone below is named."""
+"""Actions on an instance as its owner sees them, its creation first.
+
+No zone below is named, and hosts of this zone to its admin alone.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zonesched.errors import NotFound
-from zonesched.model.caller import Caller
+from zonesched.model.build_plan import FunnelStep
+from zonesched.model.caller import Caller, Role
 from zonesched.model.desired_state import Result
 from zonesched.model.instance_action import ActionView
 from zonesched.model.placement import BUILDING_STATUSES, InstanceStatus
 from zonesched.services.owners.scopes import scope_of
 from zonesched.services.zone import Zone
-from zonesched.store import instance_actions, instance_states, reservations, server_list
+from zonesched.store import instance_actions, instance_states, moves, reservations, server_list
 from zonesched.store.instance_actions import InstanceAction
 from zonesched.store.instance_states import StoredState
 from zonesched.store.instances import Instance
+from zonesched.store.moves import Move
 from zonesched.store.store import Transaction
 
 
@@ -29,7 +36,10 @@ def list_actions(zone: Zone, caller: Caller, uuid: str) -> list[ActionView]:
             raise NotFound("There is no such instance.", code="instance_not_found")
         (instance,) = found
         stored = instance_actions.of_instance(tx, uuid)
-        views = [_view(action) for action in stored]
+        details: dict[int, str] = {}
+        if caller.role is Role.ADMIN:
+            details = {move.action: _details(move) for move in moves.of_instance(tx, uuid)}
+        views = [replace(_view(action), details=details.get(action.number, "")) for action in stored]
         if stored and stored[-1].number == 0:
             return views
         key = instance.caller_id, instance.reservation_id
@@ -68,6 +78,19 @@ def _creation(instance: Instance, request_id: str, state: StoredState | None) ->
         result=result,
         reason=instance.reason if result is Result.ERROR else "",
     )
+
+
+def _details(move: Move) -> str:
+    """Tell between which hosts a server has moved, or how many hosts each filter left."""
+    if move.to_number:
+        return f"From host {move.source_host} to host {move.dest_host}."
+    left = [
+        f"{step.filter} ({step.code})"
+        + (f" {step.before} to {step.after}" if isinstance(step, FunnelStep) else "")
+        for step in (*move.why.own.steps, *move.why.own.runs_out)
+        if not isinstance(step, FunnelStep) or step.after < step.before
+    ]
+    return f"Hosts left: {', '.join(left)}." if left else ""
 
 
 def _view(action: InstanceAction) -> ActionView:

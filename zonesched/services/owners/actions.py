@@ -22,10 +22,12 @@ from zonesched.model.desired_state import (
     Result,
     expected_status,
     judge,
+    why_illegal,
 )
 from zonesched.model.instance_action import (
     AskedAction,
     LockServer,
+    MigrateServer,
     RebuildServer,
     RefusedAction,
     UnlockServer,
@@ -36,6 +38,7 @@ from zonesched.services.life import image_fit
 from zonesched.services.life.observing import observe
 from zonesched.services.life.shelving import place_again
 from zonesched.services.life.wanting import Wanted, wake_for, want
+from zonesched.services.moves import beginning
 from zonesched.services.owners import rebuilds
 from zonesched.services.owners.rebuilds import Rebuild
 from zonesched.services.owners.reservations import existing
@@ -62,7 +65,7 @@ MAX_OPEN = 20
 
 PER_WRITE = 500
 
-_Asked = Action | LockServer | UnlockServer | Rebuild
+_Asked = Action | LockServer | UnlockServer | Rebuild | MigrateServer
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,9 @@ class _Subject:
 
 @dataclass(frozen=True)
 class _Taken:
-    """Outcome of an action on several instances: the places to wake, and the refusals in order."""
+    """Outcome of an action on several instances: how many took it, the places to wake, and the refusals."""
 
+    count: int
     places: Sequence[Placement]
     refused: Sequence[tuple[str, ZoneschedError]]
 
@@ -121,7 +125,7 @@ def act_on_boot(
     accepted, refused = 0, list[RefusedAction]()
     for some in claims.chunks(zone.store.read(members), PER_WRITE):
         taken = zone.store.write(partial(_take_living, zone, caller, some, _prepared(zone, some, asked)))
-        accepted += len(taken.places)
+        accepted += taken.count
         refused += [RefusedAction(uuid, error.code, error.message) for uuid, error in taken.refused]
         _wake(zone, asked, taken.places)
     return accepted, refused
@@ -142,6 +146,8 @@ def _prepared(zone: Zone, uuids: Sequence[str], asked: AskedAction) -> _Asked:
 def _wake(zone: Zone, asked: AskedAction, places: Sequence[Placement]) -> None:
     if asked is Action.UNSHELVE:
         zone.wake.boots()
+    elif isinstance(asked, MigrateServer):
+        zone.wake.moves()
     else:
         wake_for(zone.wake, places)
 
@@ -192,7 +198,7 @@ def _take(zone: Zone, tx: Transaction, caller: Caller, rows: Sequence[Instance],
     subjects = _subjects(tx, rows)
     for subject in subjects:
         try:
-            desired = _judge(zone, caller, subject, asked)
+            desired = _judge(zone, tx, caller, subject, asked)
         except ZoneschedError as error:
             refused.append((subject.instance.uuid, error))
             continue
@@ -200,7 +206,7 @@ def _take(zone: Zone, tx: Transaction, caller: Caller, rows: Sequence[Instance],
         if desired is not None and subject.place is not None:
             wanted.append(Wanted(subject.instance, subject.place, desired))
     if not accepted:
-        return _Taken((), refused)
+        return _Taken(0, (), refused)
     uuids = [subject.instance.uuid for subject in accepted]
     match asked:
         case LockServer(reason):
@@ -213,10 +219,14 @@ def _take(zone: Zone, tx: Transaction, caller: Caller, rows: Sequence[Instance],
             want(tx, wanted, before, change, now)
             if asked is Action.UNSHELVE:
                 place_again(tx, change, [w.instance for w in wanted], now)
+        case MigrateServer(host):
+            change = identity.next_change(tx)
+            for one in accepted:
+                beginning.begin(zone, tx, change, one.instance, one.place, host, one.count.last + 1)
     _record(tx, caller, accepted, asked, {w.instance.uuid: w.desired.generation for w in wanted}, now)
     if isinstance(asked, Rebuild):
         _rebuild(zone, tx, wanted, asked, now)
-    return _Taken([w.place for w in wanted], refused)
+    return _Taken(len(accepted), [w.place for w in wanted], refused)
 
 
 def _rebuild(zone: Zone, tx: Transaction, wanted: Sequence[Wanted], asked: Rebuild, now: float) -> None:
@@ -242,17 +252,20 @@ def _subjects(tx: Transaction, rows: Sequence[Instance]) -> list[_Subject]:
     ]
 
 
-def _judge(zone: Zone, caller: Caller, subject: _Subject, asked: _Asked) -> Desired | None:
-    """Return the desired state that an action makes, None for a lock. Raises Conflict and Forbidden."""
+def _judge(zone: Zone, tx: Transaction, caller: Caller, subject: _Subject, asked: _Asked) -> Desired | None:
+    """Return the desired state that an action makes, None for a lock and a move.
+
+    Raises Conflict, Forbidden and BadRequest.
+    """
     instance, lock = subject.instance, subject.lock
+    if isinstance(asked, MigrateServer):
+        _check_move(tx, caller, subject, asked)
+        return None
     if instance.caller_id != zone.uuid:
         raise Conflict(
             "The server belongs to a parent zone: act on it there.", code="server_of_parent", field="id"
         )
-    if subject.count.open >= MAX_OPEN:
-        raise Conflict(
-            f"{MAX_OPEN} actions on the server have not ended yet.", code="too_many_open_actions", field="id"
-        )
+    _check_count(subject)
     match asked:
         case LockServer():
             return None
@@ -267,6 +280,25 @@ def _judge(zone: Zone, caller: Caller, subject: _Subject, asked: _Asked) -> Desi
             return _judge_desired(zone, subject, Action.REBUILD, asked.image.image)
         case _:
             return _judge_desired(zone, subject, asked)
+
+
+def _check_move(tx: Transaction, caller: Caller, subject: _Subject, asked: MigrateServer) -> None:
+    """Raise Forbidden, Conflict or BadRequest where this caller may not move this instance now."""
+    if caller.role is not Role.ADMIN:
+        raise Forbidden("Only an admin of the zone that has the server may move it.", field="migrate")
+    _check_count(subject)
+    state = subject.stored.state if subject.stored is not None else NEW
+    illegal = why_illegal(Action.MIGRATE, subject.instance.status, state)
+    if illegal is not None:
+        raise _illegal(Action.MIGRATE, illegal, subject)
+    beginning.check(tx, subject.place, asked.host)
+
+
+def _check_count(subject: _Subject) -> None:
+    if subject.count.open >= MAX_OPEN:
+        raise Conflict(
+            f"{MAX_OPEN} actions on the server have not ended yet.", code="too_many_open_actions", field="id"
+        )
 
 
 def _judge_desired(
@@ -288,13 +320,7 @@ def _judge_desired(
             field=action.value,
         )
     if isinstance(found, Illegal):
-        status = expected_status(instance.status, state).value
-        accepted = ", ".join(sorted(one.value for one in LEGAL_IN[action]))
-        raise Conflict(
-            f"{action.value}: the server's status is {status}, accepted: {accepted}.",
-            code=found.value,
-            field=action.value.partition(" ")[0],
-        )
+        raise _illegal(action, found, subject)
     if action is Action.UNSHELVE:
         return found
     if place is None or place.state not in TO_BUILD:
@@ -302,6 +328,17 @@ def _judge_desired(
     if isinstance(place.where, AskedChild) and not zone.conf.enable_zone_routing:
         raise Conflict("This zone passes no calls on to its child zones.", code="zone_routing_disabled")
     return found
+
+
+def _illegal(action: Action, why: Illegal, subject: _Subject) -> Conflict:
+    state = subject.stored.state if subject.stored is not None else NEW
+    status = expected_status(subject.instance.status, state).value
+    accepted = ", ".join(sorted(one.value for one in LEGAL_IN[action]))
+    return Conflict(
+        f"{action.value}: the server's status is {status}, accepted: {accepted}.",
+        code=why.value,
+        field=action.value.partition(" ")[0],
+    )
 
 
 def _record(
@@ -324,6 +361,9 @@ def _record(
                 name = "lock" if isinstance(asked, LockServer) else "unlock"
                 done = _action(caller, instance, name, number, 0, now)
                 actions.append(replace(done, finished_at=now, result=Result.DONE))
+            case MigrateServer():
+                name = Action.MIGRATE.recorded_as
+                actions.append(_action(caller, instance, name, number, 0, now))
     instance_actions.insert(tx, actions)
 
 

@@ -10,7 +10,7 @@ from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken
 from zonesched.model.desired_state import Desired
 from zonesched.model.desired_state import told as told_by_parent
 from zonesched.model.observed_state import Power
-from zonesched.model.placement import LIVING_STATUSES, TO_BUILD
+from zonesched.model.placement import HOLDS_INSTANCE, LIVING_STATUSES
 from zonesched.model.request_spec import Image
 from zonesched.services.life import image_fit
 from zonesched.services.life.image_fit import ImageFit
@@ -82,7 +82,7 @@ def _present(
         instance = rows[place.uuid]
         is_present = place.number == numbers[place.uuid] == instance.attempt
         is_shelved = place.uuid in states and states[place.uuid].state.desired.power is Power.OFFLOADED
-        is_there = is_shelved or (place.state in TO_BUILD and instance.status in LIVING_STATUSES)
+        is_there = is_shelved or (place.state in HOLDS_INSTANCE and instance.status in LIVING_STATUSES)
         if is_present and is_there:
             yield place.uuid, (instance, place)
 

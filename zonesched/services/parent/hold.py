@@ -46,6 +46,7 @@ from zonesched.store import (
     instance_states,
     instances,
     locks,
+    moves,
     placements,
     reservations,
 )
@@ -199,6 +200,7 @@ def _read_usable(
     used = placements.used_entry_keys(tx, [e.key for entries in opened.values() for e in entries])
     tries: list[Try] = []
     taken: dict[str, str] = {}
+    last = moves.last_numbers(tx, list(rows))
     for b, uuid in zip(builds, uuids, strict=True):
         usable = tuple(e for e in opened[Attempt(b.uuid, b.attempt)] if e.key not in used)
         row = rows.get(uuid)
@@ -211,7 +213,7 @@ def _read_usable(
         if not _has_place(tx, row):
             retained_until = max(e.expires_at for e in usable) + zone.conf.retry_window
             build = InboundBuild(uuid, me, b.attempt, call.reservation_id, 0, (), retained_until)
-            tries.append(Try(build, 0 if row is None else row.attempt, usable))
+            tries.append(Try(build, 0 if row is None else last.get(uuid, 0), usable))
     is_known = any(Attempt(uuid, b.attempt) in known for b, uuid in zip(builds, uuids, strict=True))
     return _Usable(tries, here, taken, rows, is_known)
 
@@ -296,7 +298,8 @@ def _try_next(
     now = zone.clock.now()
     again = _untried(tx, call, attempt_statuses(tx, call.caller, call.reservation_id, keys), now)
     rows = instances.read_by_uuid(tx, [row.uuid for row in again])
-    tries = [Try(row, rows[row.uuid].attempt, row.rest) for row in again]
+    last = moves.last_numbers(tx, list(rows))
+    tries = [Try(row, last[row.uuid], row.rest) for row in again]
     if not zone.quotas.admits_instances(tx, call.caller.user_id, _uncounted(tries, rows)):
         inbound.forget_rest(tx, call.caller.user_id, [t.build.uuid for t in tries])
         return

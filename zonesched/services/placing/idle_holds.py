@@ -29,7 +29,8 @@ class IdleHold:
 
 def ending(tx: Transaction, zone_uuid: str, ended: Sequence[Placement], now: float) -> list[IdleHold]:
     """Return the idle holds of parents among placements that are about to end, as they were read."""
-    held = [p for p in ended if p.caller_id != zone_uuid and p.state in _HOLDING]
+    # A parent's hold has used up an entry; one without is of a move, which this zone's admin began.
+    held = [p for p in ended if p.caller_id != zone_uuid and p.state in _HOLDING and p.entry_key]
     # An instance is not changed while it is held.
     since = instances.updated_at(tx, [p.uuid for p in held]) if held else {}
     return [IdleHold(p, max(0.0, min(now, p.hold_expires_at) - since.get(p.uuid, now))) for p in held]

@@ -80,6 +80,8 @@ def end_unwanted(
                 by_end[State.CANCELLING if in_child else State.GONE].append(p)
             case State.CONFIRMING | State.CONFIRMED:
                 by_end[State.RELEASING if in_child else State.RELEASED].append(p)
+            case State.PARKED:
+                by_end[State.RELEASED].append(p)
     moved = [
         p
         for to, some in by_end.items()

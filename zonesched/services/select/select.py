@@ -15,10 +15,8 @@ from typing import Protocol
 
 from zonesched import turns
 from zonesched.conf import Conf
-from zonesched.errors import (
-    ChildBusy,
-    NotFound,
-)
+from zonesched.errors import ChildBusy, NotFound, ZoneschedError
+from zonesched.filters.contract import FilterFailed
 from zonesched.model.build_plan import BuildPlan, Bundle, ChildBlob, Entry, Refusal
 from zonesched.model.decision_trace import (
     NO_TRACE,
@@ -46,6 +44,7 @@ from zonesched.services.zone import Zone
 from zonesched.store import placements
 from zonesched.store.host_uses import group_key, owner_key
 from zonesched.store.store import Transaction
+from zonesched.weights.contract import WeigherFailed
 from zonesched.zones.answer_room import AnswerHand
 from zonesched.zones.child import Child, ChildOffer, OfferedBundle, OfferedEntry
 from zonesched.zones.eligible import EligibleChildren
@@ -144,7 +143,7 @@ def decide_on(
     started_at = zone.clock.monotonic()
     if spec.num_instances + spec.alternates > LARGE:
         turns.become_large()
-    context = _context(zone, spec, caller_id)
+    context = context_of(zone, spec, caller_id)
     ends_at = started_at + spec.time_budget_s - _reserve_s(zone.conf, spec)
     deadline = WorkDeadline(zone.clock.monotonic, ends_at, is_wanted)
     basis = _own_basis(zone, hosts, spec, context, scored, deadline)
@@ -179,6 +178,15 @@ def refused(name: str, code: str) -> DecisionTrace:
     return DecisionTrace(LocalTrace(steps=(Refusal(name, code),)))
 
 
+def failed(error: ZoneschedError) -> DecisionTrace:
+    """Make the trace of a select that failed by a plugin or an invalid request."""
+    match error:
+        case FilterFailed(filter_name=name) | WeigherFailed(weigher_name=name):
+            return refused(name, error.code)
+        case _:
+            return NO_TRACE
+
+
 def _own_trace(spec: RequestSpec, own: Offer) -> LocalTrace:
     offered = spec.num_instances if own.bundles else len(own.picks)
     return LocalTrace(own.why, offered, own.runs_out, own.best)
@@ -210,7 +218,7 @@ def judge_host(zone: Zone, spec: RequestSpec, caller_id: str, name_or_id: str) -
         rows = [*table.rows_named([name_or_id]).tolist(), *table.rows_of([name_or_id]).tolist()]
         if not rows:
             raise NotFound("There is no such host.", code="host_not_found", field="host")
-        context = _context(zone, spec, caller_id)
+        context = context_of(zone, spec, caller_id)
         request = OfferRequest(table, spec, context, zone_capabilities=own_capabilities(zone.conf))
         has_children = bool(zone.children.snapshot())
         scheduler, request = zone.schedulers.prepare(request, zone.children.ranges(), has_children)
@@ -224,7 +232,7 @@ def own_capabilities(conf: Conf) -> Mapping[str, frozenset[str]]:
     return {key.strip(): frozenset(v.strip() for v in values.split(";")) for key, _, values in pairs}
 
 
-def _context(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
+def context_of(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
     """Build the context of a request: its caller, and the local hosts that concern it by this zone's rows.
 
     These are the hosts whose claim or build failed for this request, the hosts of its owner's instances that

@@ -21,6 +21,7 @@ class Wake:
         self.boot_loops: list[Loop] = []
         self.child_call_loops: list[Loop] = []
         self.sync_loops: list[Loop] = []
+        self.move_loops: list[Loop] = []
         self._boots = boots
         self._notifications = notifications
 
@@ -58,6 +59,10 @@ class Wake:
     def child_calls(self) -> None:
         """Wake the loop that sends pending child calls."""
         _wake(self.child_call_loops)
+
+    def moves(self) -> None:
+        """Wake the loop that takes steps with moves."""
+        _wake(self.move_loops)
 
     def sync(self) -> None:
         """Wake the loop that asks children for changes."""

@@ -1,0 +1,505 @@
+"""Cold migration inside one zone: over HTTP, with agents played by their own calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.boots import FLAVOR, nothing_is_wrong
+from tests.builders.migrated import ask
+from tests.builders.one_zone import places_of
+from tests.builders.played_agent import PlayedAgent
+from tests.builders.tree import Answer, Node, Tree, a_host
+from zonesched.model.placement import PlacementState
+from zonesched.services.hosts import hosts
+
+MIGRATE = {"migrate": None}
+BUILD_S, OVERDUE_S = 900.0, 901.0
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    tree = Tree(tmp_path)
+    node = tree.add("leaf", hosts_=[a_host("h1", vcpus=4)])
+    node.client().post("/flavors", FLAVOR)
+    return tree
+
+
+@pytest.fixture
+def node(tree: Tree) -> Node:
+    return tree.nodes["leaf"]
+
+
+@pytest.fixture
+def old(node: Node) -> PlayedAgent:
+    return PlayedAgent(node)
+
+
+@pytest.fixture
+def new(node: Node) -> PlayedAgent:
+    """The agent of a second host, which has no room until a test registers it."""
+    return PlayedAgent(node, service="agent-2")
+
+
+def add_host(node: Node, name: str, **totals: Any) -> None:
+    assert node.compute is not None
+    hosts.register(node.zone, node.compute, "agent-2", [a_host(name, **totals)])
+    hosts.beat(node.zone.store, node.zone.heartbeats, node.compute, "agent-2")
+
+
+def booted(tree: Tree, agent: PlayedAgent, name: str = "leaf", **more: Any) -> str:
+    """A server of a member that runs on the one host there is; its id."""
+    body = {"server": {"name": "vm", "flavorRef": "small"}, **more}
+    client = tree.nodes[name].client("member")
+    made = client.post("/servers", body)
+    assert made.status == 202, made.body
+    tree.settle()
+    agent.converge()
+    uuid: str = made.json["server"]["id"]
+    return uuid
+
+
+def on_h1(tree: Tree, old: PlayedAgent, **more: Any) -> str:
+    """A server on h1; after it there is a second host with room."""
+    uuid = booted(tree, old, **more)
+    add_host(tree.nodes["leaf"], "h2", vcpus=4)
+    return uuid
+
+
+def act(node: Node, uuid: str, body: Any, user: str = "admin") -> Answer:
+    return node.client(user).post(f"/servers/{uuid}/action", body)
+
+
+def shown(node: Node, uuid: str) -> tuple[str, str | None, str]:
+    """Status, task state and host of a server."""
+    found = node.client().get(f"/servers/{uuid}").json["server"]
+    return found["status"], found["OS-EXT-STS:task_state"], found["OS-EXT-SRV-ATTR:host"]
+
+
+def last(node: Node, uuid: str) -> tuple[str, str | None, str]:
+    """The newest action on a server: name, result and code."""
+    line = node.client().get(f"/servers/{uuid}/os-instance-actions").json["instanceActions"][0]
+    return line["action"], line["result"], line["error_code"]
+
+
+def states(node: Node, uuid: str) -> list[str]:
+    return [place.state.value for place in places_of(node.zone, uuid)]
+
+
+def code(reply: Answer) -> tuple[int, str]:
+    ((fault,),) = [reply.json.values()]
+    return reply.status, fault["error_code"]
+
+
+def test_a_server_moves_step_by_step_and_both_places_are_claimed_meanwhile(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    uuid = on_h1(tree, old)
+
+    reply = act(node, uuid, MIGRATE)
+    accepted = shown(node, uuid), states(node, uuid)
+    tree.settle(1)
+    held = shown(node, uuid), states(node, uuid)
+    new_work = new.work()
+    old.converge()
+    switched = shown(node, uuid), states(node, uuid)
+    new.converge()
+    arrived = shown(node, uuid), states(node, uuid)
+    old.converge()
+
+    assert (reply.status, reply.body) == (202, b"")
+    assert accepted == (("RESIZE", "resize_migrating", "h1"), ["confirmed"])
+    assert held == (("RESIZE", "resize_migrating", "h1"), ["confirmed", "held"])
+    assert new_work == []
+    assert switched == (("RESIZE", "resize_migrating", "h2"), ["parked", "confirmed"])
+    assert arrived == (("ACTIVE", None, "h2"), ["releasing", "confirmed"])
+    assert states(node, uuid) == ["released", "confirmed"]
+    assert last(node, uuid) == ("migrate", "done", "")
+    assert (old.running, new.running) == (set(), {(uuid, 2)})
+    nothing_is_wrong(tree)
+
+
+def test_the_new_host_gets_it_as_it_was_and_can_be_left_again(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    uuid = on_h1(tree, old)
+    act(node, uuid, {"os-stop": None})
+    old.converge()
+
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+    old.converge()
+    (line,) = new.work()
+    new.converge()
+    stopped = shown(node, uuid)
+    started = act(node, uuid, {"os-start": None}).status
+    new.converge()
+    old.converge()
+    act(node, uuid, {"migrate": {"host": "h1"}})
+    tree.settle(1)
+    for agent in (new, old, new):
+        agent.converge()
+
+    assert (line["status"], line["moved_from"], line["desired"]["power"]) == ("BUILD", 1, "stopped")
+    assert stopped == ("SHUTOFF", None, "h2")
+    assert (started, shown(node, uuid)) == (202, ("ACTIVE", None, "h1"))
+    assert states(node, uuid) == ["released", "released", "confirmed"]
+    nothing_is_wrong(tree)
+
+
+def test_while_it_moves_nothing_else_is_taken_but_a_delete(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    uuid = on_h1(tree, old)
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+
+    replies = [code(act(node, uuid, body)) for body in (MIGRATE, {"os-stop": None}, {"pause": None})]
+    deleted = node.client("member").delete(f"/servers/{uuid}").status
+    old.converge()
+    new.converge()
+
+    assert replies == [(409, "wrong_status")] * 3
+    assert deleted == 204
+    assert states(node, uuid) == ["released", "gone"]
+    assert last(node, uuid) == ("delete", "done", "")
+    assert (old.running, new.running) == (set(), set())
+    nothing_is_wrong(tree)
+
+
+@pytest.mark.parametrize("steps", range(4))
+def test_a_delete_in_any_state_of_a_move_ends_it_at_no_place(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent, steps: int
+) -> None:
+    uuid = on_h1(tree, old)
+    act(node, uuid, MIGRATE)
+    new.cannot_build = "build_failed"
+    for step in [lambda: tree.settle(1), old.converge, new.converge][:steps]:
+        step()
+
+    node.client("member").delete(f"/servers/{uuid}")
+    for _ in range(2):
+        tree.settle(1)
+        old.converge()
+        new.converge()
+
+    assert set(states(node, uuid)) <= {"released", "gone"}
+    assert (old.running, new.running) == (set(), set())
+    nothing_is_wrong(tree)
+
+
+def test_without_room_it_stays_and_the_admin_reads_the_funnel(
+    tree: Tree, node: Node, old: PlayedAgent
+) -> None:
+    uuid = booted(tree, old)
+    add_host(node, "h2", vcpus=1)
+
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+
+    assert last(node, uuid) == ("migrate", "error", "move_no_valid_host")
+    assert (shown(node, uuid), states(node, uuid)) == (("ACTIVE", None, "h1"), ["confirmed"])
+    assert event(node, uuid, "admin") == (
+        "No other host of the zone has room for the server."
+        " Hosts left: move (present_host) 2 to 1, CoreFilter (not_enough_vcpus) 1 to 0."
+    )
+    assert event(node, uuid, "member") == "No other host of the zone has room for the server."
+    nothing_is_wrong(tree)
+
+
+def event(node: Node, uuid: str, user: str) -> str:
+    """What the event of a server's last action says."""
+    client = node.client(user)
+    request_id = client.get(f"/servers/{uuid}/os-instance-actions").json["instanceActions"][0]["request_id"]
+    found = client.get(f"/servers/{uuid}/os-instance-actions/{request_id}").json["instanceAction"]
+    details: str = found["events"][0]["details"]
+    return details
+
+
+def test_only_the_admin_reads_which_hosts_a_server_has_moved_between(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    uuid = on_h1(tree, old)
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+    for agent in (old, new):
+        agent.converge()
+
+    assert event(node, uuid, "admin") == "From host h1 to host h2."
+    assert event(node, uuid, "member") is None
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"migrate": {"host": "h9"}}, (400, "host_not_found")),
+        ({"migrate": {"host": "h1"}}, (400, "host_has_server")),
+        ({"migrate": {"host": ""}}, (400, "invalid_value")),
+        ({"migrate": {"hosts": "h2"}}, (400, "unknown_field")),
+        ({"migrate": "h2"}, (400, "wrong_type")),
+    ],
+)
+def test_bad_input_is_refused_and_changes_nothing(
+    tree: Tree, node: Node, old: PlayedAgent, body: Any, expected: tuple[int, str]
+) -> None:
+    uuid = on_h1(tree, old)
+
+    assert code(act(node, uuid, body)) == expected
+    assert shown(node, uuid) == ("ACTIVE", None, "h1")
+    assert last(node, uuid)[0] == "create"
+
+
+def test_members_may_not_and_paused_or_ended_servers_cannot_be_moved(
+    tree: Tree, node: Node, old: PlayedAgent
+) -> None:
+    uuid = on_h1(tree, old)
+
+    of_member = code(act(node, uuid, MIGRATE, user="member"))
+    act(node, uuid, {"pause": None})
+    old.converge()
+    paused = code(act(node, uuid, MIGRATE))
+
+    assert of_member == (403, "forbidden")
+    assert paused == (409, "wrong_status")
+    assert code(act(node, "0" * 8 + uuid[8:], MIGRATE)) == (404, "instance_not_found")
+
+
+def test_a_driver_that_cannot_stop_it_leaves_it_running(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    uuid = on_h1(tree, old)
+    old.cannot_leave = "folder_not_copied"
+
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+    old.converge()
+    old.cannot_leave = ""
+    old.converge()
+
+    assert last(node, uuid) == ("migrate", "error", "move_not_left")
+    assert (shown(node, uuid), states(node, uuid)) == (("ACTIVE", None, "h1"), ["confirmed", "gone"])
+    assert (old.running, new.work()) == ({(uuid, 1)}, [])
+    nothing_is_wrong(tree)
+
+
+def test_a_new_host_that_cannot_build_it_gives_it_back_once_nothing_is_left_there(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    uuid = on_h1(tree, old)
+    new.cannot_build = "folder_not_shared"
+
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+    old.converge()
+    new.converge()
+    old.converge()
+    returning = shown(node, uuid), states(node, uuid), set(old.running)
+    new.converge()
+    returned = shown(node, uuid), states(node, uuid)
+    old.converge()
+
+    assert returning == (("RESIZE", "resize_migrating", "h1"), ["parked", "releasing"], set())
+    assert returned == (("ACTIVE", None, "h1"), ["confirmed", "released"])
+    assert last(node, uuid) == ("migrate", "error", "folder_not_shared")
+    assert old.running == {(uuid, 1)}
+    nothing_is_wrong(tree)
+
+
+def test_an_old_agent_that_is_silent_keeps_the_server_and_the_hold_ends(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    uuid = on_h1(tree, old)
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+    (line,) = old.work()
+
+    tree.clock.advance(OVERDUE_S)
+    tree.settle(1)
+    # It had stopped the server, and its report comes late.
+    old.report([{"uuid": uuid, "attempt": 1, "state": "left", "left_for": line["leaves_for"]}])
+    old.converge()
+
+    assert last(node, uuid) == ("migrate", "error", "move_not_left_in_time")
+    assert (shown(node, uuid), states(node, uuid)) == (("ACTIVE", None, "h1"), ["confirmed", "gone"])
+    assert old.running == {(uuid, 1)}
+    nothing_is_wrong(tree)
+
+
+def test_a_late_report_of_an_earlier_move_stops_nothing(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    uuid = on_h1(tree, old)
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+    tree.clock.advance(OVERDUE_S)
+    tree.settle(1)
+    old.converge()
+    act(node, uuid, MIGRATE)
+    tree.beat()
+    add_host(node, "h2", vcpus=4)
+    tree.settle(1)
+
+    old.report([{"uuid": uuid, "attempt": 1, "state": "left", "left_for": 2}])
+
+    assert states(node, uuid) == ["confirmed", "gone", "held"]
+    assert new.work() == []
+
+
+@pytest.mark.parametrize("has_fetched", [False, True])
+def test_a_new_agent_that_is_silent_gives_it_back_at_once_only_if_it_cannot_have_it(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent, has_fetched: bool
+) -> None:
+    uuid = on_h1(tree, old)
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+    old.converge()
+    if has_fetched:
+        new.work()
+
+    tree.clock.advance(OVERDUE_S)
+    tree.settle(1)
+    old.converge()
+    waiting = states(node, uuid), set(old.running)
+    new.converge()
+    old.converge()
+
+    if has_fetched:
+        assert waiting == (["parked", "releasing"], set())
+    else:
+        assert waiting == (["confirmed", "released"], {(uuid, 1)})
+    assert last(node, uuid) == ("migrate", "error", "move_timeout")
+    assert (shown(node, uuid), old.running, new.running) == (("ACTIVE", None, "h1"), {(uuid, 1)}, set())
+    nothing_is_wrong(tree)
+
+
+def test_a_new_host_that_is_removed_gives_it_back(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    uuid = on_h1(tree, old)
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+    old.converge()
+    new.work()
+    tree.clock.advance(OVERDUE_S)
+    tree.settle(1)
+    (h2,) = [h for h in hosts.list_hypervisors(node.zone) if h.name == "h2"]
+
+    removed = node.client().delete(f"/os-services/{h2.id}").status
+    tree.clock.advance(OVERDUE_S)
+    tree.settle(1)
+    old.converge()
+
+    assert removed == 204
+    assert (shown(node, uuid), old.running) == (("ACTIVE", None, "h1"), {(uuid, 1)})
+    nothing_is_wrong(tree)
+
+
+def test_a_server_that_its_old_host_loses_while_it_leaves_is_in_error_and_the_hold_ends(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    uuid = on_h1(tree, old)
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+
+    old.report([{"uuid": uuid, "attempt": 1, "state": "gone"}])
+    tree.settle(1)
+
+    assert node.client().get(f"/servers/{uuid}").json["server"]["status"] == "ERROR"
+    assert states(node, uuid) == ["released", "gone"]
+    nothing_is_wrong(tree)
+
+
+def test_hosts_of_an_anti_affinity_group_are_kept_apart_by_a_move(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    group = {"name": "apart", "policy": "anti-affinity"}
+    made = node.client("member").post("/os-server-groups", {"server_group": group}).json["server_group"]
+    hints = {"os:scheduler_hints": {"group": made["id"]}}
+    first = on_h1(tree, old, **hints)
+    second = booted(tree, new, **hints)
+
+    act(node, first, MIGRATE)
+    tree.settle(1)
+    refused = last(node, first)
+    add_host(node, "h3", vcpus=4)
+    act(node, first, MIGRATE)
+    tree.settle(1)
+    for agent in (old, new, old):
+        agent.converge()
+
+    assert refused == ("migrate", "error", "move_no_valid_host")
+    assert (shown(node, first)[2], shown(node, second)[2]) == ("h3", "h2")
+    nothing_is_wrong(tree)
+
+
+def test_one_of_an_affinity_group_stays(tree: Tree, node: Node, old: PlayedAgent) -> None:
+    group = {"name": "together", "policy": "affinity"}
+    made = node.client("member").post("/os-server-groups", {"server_group": group}).json["server_group"]
+    uuid = on_h1(tree, old, **{"os:scheduler_hints": {"group": made["id"]}})
+
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+
+    assert last(node, uuid) == ("migrate", "error", "move_no_valid_host")
+    nothing_is_wrong(tree)
+
+
+def test_all_servers_of_a_boot_move_at_once(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    body = {"server": {"name": "vm", "flavorRef": "small", "num_instances": 2}}
+    made = node.client("member").post("/zones/boot", body).json["reservation_id"]
+    tree.settle()
+    old.converge()
+    add_host(node, "h2", vcpus=4)
+
+    reply = node.client().post(f"/reservations/{made}/action", MIGRATE)
+    tree.settle(1)
+    for agent in (old, new, old):
+        agent.converge()
+
+    assert (reply.status, reply.json) == (202, {"accepted": 2, "refused": []})
+    assert len(new.running) == 2
+    assert {state for (state,) in ask(tree.folder / "leaf.sqlite", "SELECT state FROM moves")} == {"done"}
+    nothing_is_wrong(tree)
+
+
+def test_the_owner_above_sees_the_move_and_only_the_zone_that_has_the_host_takes_it(
+    tmp_path: Path,
+) -> None:
+    tree = Tree(tmp_path)
+    root = tree.add("root")
+    leaf = tree.add("leaf", parent="root", hosts_=[a_host("h1", vcpus=4)])
+    tree.poll()
+    root.client().post("/flavors", FLAVOR)
+    old, new = PlayedAgent(leaf), PlayedAgent(leaf, service="agent-2")
+    uuid = booted(tree, old, "root")
+    tree.settle()
+    add_host(leaf, "h2", vcpus=4)
+    before = root.client("member").get(f"/servers/{uuid}").json["server"]
+
+    above = code(act(root, uuid, MIGRATE))
+    taken = act(leaf, uuid, MIGRATE).status
+    tree.settle(1)
+    moving = root.client("member").get(f"/servers/{uuid}").json["server"]
+    stop = code(act(root, uuid, {"os-stop": None}, user="member"))
+    for agent in (old, new, old):
+        agent.converge()
+    after = root.client("member").get(f"/servers/{uuid}").json["server"]
+    act(root, uuid, {"os-stop": None}, user="member")
+    tree.settle()
+    new.converge()
+    tree.settle()
+    stopped = root.client("member").get(f"/servers/{uuid}").json["server"]
+
+    assert (above, taken) == ((409, "server_in_child"), 202)
+    assert (moving["status"], moving["OS-EXT-STS:task_state"]) == ("RESIZE", "resize_migrating")
+    assert stop == (409, "wrong_status")
+    assert (before["status"], after["status"], stopped["status"]) == ("ACTIVE", "ACTIVE", "SHUTOFF")
+    assert after["hostId"] == before["hostId"] == ""
+    nothing_is_wrong(tree)
+    assert root.client("member").delete(f"/servers/{uuid}").status == 204
+    tree.settle()
+    assert PlacementState.CONFIRMED not in {p.state for p in places_of(leaf.zone, uuid)}

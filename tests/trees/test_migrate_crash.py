@@ -1,0 +1,105 @@
+"""P8 and P9: whatever process dies between any two steps of a move, the server ends whole at one place."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.builders.boots import FLAVOR, nothing_is_wrong
+from tests.builders.crashes import Killed, Seams
+from tests.builders.played_agent import PlayedAgent
+from tests.builders.tree import Tree, a_host
+from zonesched.services.hosts import hosts
+
+NAMES = ("agent", "agent-2")
+
+
+def a_server(folder: Path) -> tuple[Tree, str]:
+    """A root and a zone of two hosts with an agent each; a server of the root's user on the first host."""
+    tree = Tree(folder)
+    tree.add("root")
+    leaf = tree.add("leaf", parent="root", hosts_=[a_host("h1", vcpus=4)])
+    tree.poll()
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+    made = tree.nodes["root"].client().post("/servers", {"server": {"name": "vm", "flavorRef": "small"}})
+    tree.settle(2)
+    PlayedAgent(leaf).converge()
+    assert leaf.compute is not None
+    hosts.register(leaf.zone, leaf.compute, "agent-2", [a_host("h2", vcpus=4)])
+    hosts.beat(leaf.zone.store, leaf.zone.heartbeats, leaf.compute, "agent-2")
+    leaf.zone.heartbeats.write()
+    uuid: str = made.json["server"]["id"]
+    return tree, uuid
+
+
+class Agents:
+    """Both agents, which live on when the zone dies."""
+
+    def __init__(self, tree: Tree, cannot_build: str = "") -> None:
+        self._tree = tree
+        self._agents = [PlayedAgent(tree.nodes["leaf"], service=name) for name in NAMES]
+        self._agents[1].cannot_build = cannot_build
+        self.most = 0
+
+    def step(self, number: int) -> None:
+        """One round of one agent, if the zone answers it."""
+        agent = self._agents[number]
+        agent.node = self._tree.nodes["leaf"]
+        try:
+            agent.converge()
+        finally:
+            self.most = max(self.most, len(self.running))
+
+    @property
+    def running(self) -> list[str]:
+        return [uuid for agent in self._agents for uuid, _ in agent.running]
+
+
+def move_until_killed(tree: Tree, uuid: str, agents: Agents, seams: Seams) -> None:
+    """Let all of a move happen, with retries, unless the zone dies of it."""
+    leaf = tree.nodes["leaf"]
+    with suppress(Killed):
+        agents.step(0)
+        leaf.client().post(f"/servers/{uuid}/action", {"migrate": None})
+        for _ in range(3):
+            tree.step("leaf")
+            for number in (0, 1, 0):
+                agents.step(number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cannot_build", ["", "build_failed"])
+def test_a_zone_killed_at_any_step_of_a_move(tmp_path: Path, cannot_build: str) -> None:
+    before, uuid = a_server(tmp_path)
+    kill_at, killed = 0, True
+    moved: set[str] = set()
+    while killed:
+        kill_at += 1
+        tree = before.copy_to(tmp_path / str(kill_at))
+        tree.poll()
+        agents = Agents(tree, cannot_build)
+        seams = Seams(tree, "leaf", kill_at)
+
+        move_until_killed(tree, uuid, agents, seams)
+
+        killed = seams.killed
+        seams.restart()
+        for _ in range(4):
+            # A worker that died has a lease until then.
+            tree.clock.advance(61)
+            tree.beat()
+            tree.poll(1)
+            tree.settle(2)
+            for number in (0, 1, 0):
+                agents.step(number)
+        tree.settle(2)
+        server = tree.nodes["leaf"].client().get(f"/servers/{uuid}").json["server"]
+        assert (server["status"], agents.running) == ("ACTIVE", [uuid]), f"killed at {kill_at}"
+        assert agents.most == 1, f"killed at {kill_at}"
+        nothing_is_wrong(tree)
+        moved.add(server["OS-EXT-SRV-ATTR:host"])
+    # Killed before it was accepted, it stays where it was.
+    assert moved == ({"h1"} if cannot_build else {"h1", "h2"})
+    assert kill_at > 10

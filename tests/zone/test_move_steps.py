@@ -1,0 +1,75 @@
+"""The steps of a move agree with its states; a late or illegal step is refused where moves are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.builders.one_zone import a_zone, put_instance
+from zonesched.model.move_steps import LIVING_MOVES, STEPS, IllegalStep, MoveKind, MoveState, MoveStep
+from zonesched.services.zone import Zone
+from zonesched.store import moves
+from zonesched.store.moves import Move
+
+State = MoveState
+ENDED = {State.DONE, State.FAILED}
+
+
+def reachable(start: MoveState, steps: Iterable[MoveStep]) -> set[MoveState]:
+    found, new = set[MoveState](), {start}
+    while new:
+        found |= new
+        new = {step.after for step in steps if step.before in found} - found
+    return found
+
+
+def test_a_move_passes_all_states_never_twice_and_can_end_from_each() -> None:
+    assert reachable(State.PLACING, STEPS) == set(State) == LIVING_MOVES | ENDED
+    for step in STEPS:
+        assert step.before not in reachable(step.after, STEPS)
+    assert {step.before for step in STEPS if step.after is State.FAILED} == LIVING_MOVES
+    assert not [step for step in STEPS if step.before in ENDED]
+
+
+def a_move(zone: Zone, uuid: str, state: MoveState = State.PLACING) -> Move:
+    move = Move(zone.clock.new_uuid(), uuid, MoveKind.MIGRATION, state, 1, "h1", "", 1, 0.0, 0.0, 0.0)
+    zone.store.write(lambda tx: moves.insert(tx, move))
+    return move
+
+
+@pytest.mark.parametrize("before", sorted(LIVING_MOVES, key=lambda state: state.value))
+def test_only_the_listed_steps_are_taken(tmp_path: Path, before: MoveState) -> None:
+    zone = a_zone(tmp_path)
+    move = a_move(zone, put_instance(zone), before)
+
+    for after in set(State) - {before} - {step.after for step in STEPS if step.before is before}:
+        with pytest.raises(IllegalStep):
+            zone.store.write(lambda tx, to=after: moves.step(tx, move, state=to))
+
+
+def test_a_step_that_comes_late_changes_nothing(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    uuid = put_instance(zone)
+    read = a_move(zone, uuid)
+
+    first = zone.store.write(lambda tx: moves.step(tx, read, next_step_at=9.0))
+    late = zone.store.write(lambda tx: moves.step(tx, read, state=State.LEAVING, to_number=2))
+
+    assert late is None
+    assert zone.store.read(lambda tx: moves.living(tx, [uuid])) == {uuid: first}
+
+
+def test_an_instance_has_one_living_move(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    uuid = put_instance(zone)
+    for _ in range(2):
+        move = a_move(zone, uuid)
+        with pytest.raises(Exception, match="uuid"):
+            a_move(zone, uuid)
+        zone.store.write(
+            lambda tx, m=move: moves.step(tx, m, state=State.FAILED, reason="move_no_valid_host")
+        )
+
+    assert len(zone.store.read(lambda tx: moves.of_instance(tx, uuid))) == 2

@@ -1,0 +1,33 @@
+"""What an instance of the process driver shares with the others, and where it comes from."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from zonesched.compute.desired_state import Desired
+from zonesched.compute.instance_folder import InstanceFolder
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Parts that all instances of a driver share: how one is launched, and how long it may take to end.
+
+    `shared`: the folder through which instances move to other machines, if there is one.
+    """
+
+    root: Path
+    shared: Path | None
+    launch: Callable[[InstanceFolder], subprocess.Popen[bytes]]
+    monotonic: Callable[[], float]
+    stop_s: float
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """The attempt that an instance comes from on another host, and the state that it is to be in."""
+
+    attempt: int
+    desired: Desired

@@ -1,0 +1,1 @@
+"""Moves of built instances from one host of this zone to another."""

@@ -1,0 +1,74 @@
+"""Accept the move of an instance: its row is written with the action that asked for it."""
+
+from __future__ import annotations
+
+from zonesched.errors import BadRequest, Conflict
+from zonesched.model.desired_state import Illegal
+from zonesched.model.move_steps import MoveKind, MoveState
+from zonesched.model.placement import PlacementState
+from zonesched.services.life import moving
+from zonesched.services.zone import Zone
+from zonesched.store import host_states
+from zonesched.store.instances import Instance
+from zonesched.store.moves import Move
+from zonesched.store.placements import ClaimedHost, Placement
+from zonesched.store.store import Transaction
+
+
+def check(tx: Transaction, place: Placement | None, asked_host: str) -> None:
+    """Raise Conflict for a built instance that is not on a host of this zone.
+
+    Raises BadRequest for an `asked_host` that does not exist, or that has the instance.
+    """
+    if place is not None and not isinstance(place.where, ClaimedHost):
+        raise Conflict(
+            "A child zone has the server: an admin of the zone that has its host moves it there.",
+            code="server_in_child",
+            field="id",
+        )
+    if place is None or place.state is not PlacementState.CONFIRMED:
+        raise Conflict("The server has no place.", code=Illegal.NOT_BUILT.value, field="id")
+    if asked_host and not host_states.read_named(tx, asked_host):
+        message = f"migrate.host: there is no host {asked_host!r} in this zone."
+        raise BadRequest(message, code="host_not_found", field="migrate.host")
+    if asked_host and asked_host == _name_of_host(tx, place):
+        message = "migrate.host: the server is on this host."
+        raise BadRequest(message, code="host_has_server", field="migrate.host")
+
+
+def begin(
+    zone: Zone,
+    tx: Transaction,
+    change: int,
+    instance: Instance,
+    place: Placement | None,
+    asked_host: str,
+    action: int,
+) -> None:
+    """Write the move of a locked instance that `check` has passed; a worker looks for its new host.
+
+    `action`: the number of the instance's action that asks for it.
+    """
+    assert place is not None
+    now = zone.clock.now()
+    move = Move(
+        id=zone.clock.new_uuid(),
+        uuid=instance.uuid,
+        kind=MoveKind.MIGRATION,
+        state=MoveState.PLACING,
+        from_number=place.number,
+        source_host=_name_of_host(tx, place),
+        asked_host=asked_host,
+        action=action,
+        created_at=now,
+        updated_at=now,
+        next_step_at=now,
+    )
+    moving.begin(tx, change, instance, move, now)
+
+
+def _name_of_host(tx: Transaction, place: Placement) -> str:
+    """Return the name of a place's host; "" for a host that is gone."""
+    assert isinstance(place.where, ClaimedHost)
+    host = host_states.read_one(tx, place.where.host_id)
+    return "" if host is None else host.name

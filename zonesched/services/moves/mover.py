@@ -1,0 +1,154 @@
+"""Worker of the moves: looks for hosts, claims them, and ends what agents do not report in time.
+
+All other steps are taken in the transaction of the agent's report that they follow from.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+from zonesched.model.move_steps import MoveState
+from zonesched.model.place import LocalPlace
+from zonesched.model.placement import PlacementState
+from zonesched.model.request_context import MoveFrom
+from zonesched.model.request_spec import RequestSpec
+from zonesched.services.life import moving
+from zonesched.services.moves import new_host
+from zonesched.services.moves.new_host import Choice
+from zonesched.services.placing import group_policy
+from zonesched.services.zone import Zone
+from zonesched.store import claims, host_states, identity, instances, locks, moves, placements
+from zonesched.store.moves import Move
+from zonesched.store.placements import ClaimedHost, Placement
+from zonesched.store.store import Transaction
+
+log = logging.getLogger(__name__)
+
+BATCH = 100
+PAUSE_S = 2.0
+HOLD_MARGIN_S = 60.0
+"""The hold of a new place outlives the move's limit: it expires only where the zone stood still."""
+
+
+def work(zone: Zone) -> float:
+    """Take a step with each move that is due; return the seconds until the next look."""
+    now = zone.clock.now()
+    found = zone.store.read(lambda tx: moves.due(tx, now, BATCH))
+    for move in found:
+        try:
+            _go_on(zone, move)
+        except Exception:
+            log.exception("a step of the move %s failed and will be repeated", move.id)
+    return 0.0 if len(found) == BATCH else PAUSE_S
+
+
+def _go_on(zone: Zone, move: Move) -> None:
+    if move.state is MoveState.PLACING:
+        leased = zone.store.write(partial(_lease, zone, move))
+        if leased is not None:
+            _place(zone, leased)
+        return
+    zone.store.write(partial(_end_overdue, zone, move))
+    zone.wake.agents(zone.store.read(lambda tx: placements.read_by_uuid(tx, [move.uuid])))
+
+
+def _lease(zone: Zone, move: Move, tx: Transaction) -> Move | None:
+    """Take a move for this worker alone: whoever read it before can store nothing any more."""
+    return moves.step(tx, move, next_step_at=zone.clock.now() + zone.conf.boot_lease)
+
+
+def _place(zone: Zone, move: Move) -> None:
+    """Claim a host for the move; without one it fails, and says which hosts were refused."""
+    instance = zone.store.read(lambda tx: instances.read_by_uuid(tx, [move.uuid]))[move.uuid]
+    spec = new_host.spec_of(zone, instance)
+    present = zone.store.read(lambda tx: placements.read_one(tx, move.uuid, move.from_number))
+    assert isinstance(present.where, ClaimedHost)
+    choice = new_host.choose(zone, instance, spec, MoveFrom(present.where.host_id, move.asked_host))
+    for host_id in choice.host_ids:
+        if zone.store.write(partial(_claim, zone, move, spec, choice, host_id)):
+            zone.wake.agents([present])
+            return
+    zone.hosts.expire()
+    zone.store.write(partial(_give_up, zone, move, choice))
+
+
+def _give_up(zone: Zone, move: Move, choice: Choice, tx: Transaction) -> None:
+    """End a move without a host; where offered hosts were taken meanwhile, look for others first."""
+    locks.instances(tx, [move.uuid])
+    now = zone.clock.now()
+    if choice.host_ids and move.selects + 1 < zone.conf.max_attempts:
+        moves.step(tx, move, selects=move.selects + 1, next_step_at=now)
+    elif _is_present(tx, move):
+        moving.fail(tx, identity.next_change(tx), move, "move_no_valid_host", now, choice.why)
+
+
+def _claim(zone: Zone, move: Move, spec: RequestSpec, choice: Choice, host_id: str, tx: Transaction) -> bool:
+    """Claim this host as the new place; false where it has no room, or the group's policy forbids it."""
+    locks.instances(tx, [move.uuid], [host_id])
+    if not _is_present(tx, move):
+        # Another worker goes on with it, or it has ended: nothing is left to look for.
+        return True
+    wanted = {move.uuid: LocalPlace(host_id)}
+    places = placements.read_by_uuid(tx, [move.uuid])
+    old = next(p for p in places if p.number == move.from_number)
+    change, now = identity.next_change(tx), zone.clock.now()
+    if group_policy.refused(tx, old.caller_id, spec.group, wanted):
+        return False
+    if not claims.claim(tx, change, {host_id: 1}, spec.resources)[host_id]:
+        return False
+    number = 1 + max(p.number for p in places)
+    due_at = now + zone.conf.instance_build_timeout
+    placements.insert(tx, [_second(old, number, ClaimedHost(host_id, spec.resources), due_at)])
+    host = host_states.read_one(tx, host_id)
+    moves.step(
+        tx,
+        move,
+        state=MoveState.LEAVING,
+        to_number=number,
+        dest_host=host.name if host is not None else "",
+        selects=move.selects + 1,
+        why=choice.why,
+        updated_at=now,
+        next_step_at=due_at,
+    )
+    return True
+
+
+def _second(old: Placement, number: int, where: ClaimedHost, due_at: float) -> Placement:
+    return Placement(
+        uuid=old.uuid,
+        number=number,
+        caller_id=old.caller_id,
+        reservation_id=old.reservation_id,
+        where=where,
+        state=PlacementState.HELD,
+        reason="",
+        hold_expires_at=due_at + HOLD_MARGIN_S,
+        retained_until=old.retained_until,
+    )
+
+
+def _is_present(tx: Transaction, move: Move) -> bool:
+    """Tell whether nobody has taken a step with the move since it was read."""
+    stored = moves.living(tx, [move.uuid]).get(move.uuid)
+    return stored is not None and (stored.id, stored.steps) == (move.id, move.steps)
+
+
+def _end_overdue(zone: Zone, move: Move, tx: Transaction) -> None:
+    """Go on without a report: none came in time, or a host was removed."""
+    locks.instances(tx, [move.uuid])
+    if not _is_present(tx, move):
+        return
+    change, now = identity.next_change(tx), zone.clock.now()
+    match move.state:
+        case MoveState.LEAVING:
+            moving.fail(tx, change, move, "move_not_left_in_time", now)
+        case MoveState.ARRIVING:
+            moving.turn_back(tx, change, move, "move_timeout", now)
+        case _:
+            _, new = moving.places_of(tx, move)
+            if new.state is PlacementState.RELEASED:
+                moving.come_back(tx, change, move, now)
+            else:
+                moves.step(tx, move, next_step_at=now + moving.LOOK_AGAIN_S)

@@ -1,0 +1,178 @@
+"""Moves of instances between local hosts; they step only as `model.move_steps` allows.
+
+Writers lock the instances (`store.locks`) before they read the rows that they write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from zonesched.model.decision_trace import NO_TRACE, DecisionTrace, trace_from_wire, trace_to_wire
+from zonesched.model.move_steps import LIVING_MOVES, STEPS, IllegalStep, MoveKind, MoveState, MoveStep
+from zonesched.model.placement import InstanceStatus
+from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared, one_of
+
+COLUMNS = t.moves.c
+_INSERT = Prepared(sa.insert(t.moves))
+_LIVING = Prepared(
+    sa.select(t.moves).where(one_of(COLUMNS.uuid, "uuids"), t.MOVE_IS_LIVING).order_by(COLUMNS.uuid)
+)
+_OF_INSTANCE = Prepared(
+    sa.select(t.moves)
+    .where(COLUMNS.uuid == sa.bindparam("uuid"))
+    .order_by(COLUMNS.created_at.desc(), COLUMNS.id)
+)
+_DUE = Prepared(
+    sa.select(t.moves)
+    .where(COLUMNS.next_step_at <= sa.bindparam("now"), t.MOVE_IS_LIVING)
+    .order_by(COLUMNS.next_step_at, COLUMNS.id)
+    .limit(sa.bindparam("max_rows"))
+)
+_instance, _state = t.instances.c, t.instance_states.c
+_HAS_ENDED = (
+    one_of(COLUMNS.uuid, "uuids"),
+    t.MOVE_IS_LIVING,
+    sa.select(_instance.uuid)
+    .where(_instance.uuid == COLUMNS.uuid, _instance.status == sa.bindparam("b_status"))
+    .exists(),
+)
+_ENDED_WITH = Prepared(sa.select(COLUMNS.uuid).where(*_HAS_ENDED))
+_END_WITH = Prepared(
+    sa.update(t.moves)
+    .where(*_HAS_ENDED)
+    .values(
+        state=MoveState.FAILED.value,
+        reason=sa.bindparam("b_reason"),
+        updated_at=sa.bindparam("now"),
+        steps=COLUMNS.steps + 1,
+    )
+)
+_COUNT_AS_ENDED = Prepared(
+    sa.update(t.instance_states).where(one_of(_state.uuid, "uuids")).values(moves_ended=_state.moves_begun)
+)
+_LAST_NUMBERS = Prepared(
+    sa.select(t.placements.c.uuid, sa.func.max(t.placements.c.number).label("number"))
+    .where(one_of(t.placements.c.uuid, "uuids"))
+    .group_by(t.placements.c.uuid)
+)
+_CHANGING = (
+    "state",
+    "to_number",
+    "dest_host",
+    "selects",
+    "reason",
+    "why",
+    "updated_at",
+    "next_step_at",
+)
+_STEP = Prepared(
+    sa.update(t.moves)
+    .where(COLUMNS.id == sa.bindparam("b_id"), COLUMNS.steps == sa.bindparam("b_steps"))
+    .values({name: sa.bindparam(f"b_{name}") for name in _CHANGING} | {"steps": COLUMNS.steps + 1})
+)
+
+
+@dataclass(frozen=True)
+class Move:
+    """One row. `to_number` is 0 until the new place is claimed.
+
+    Names of hosts are "" where they are not known; `asked_host`: the host that an admin named, "" for any.
+    `action`: number of the instance's action that began it. `selects`: how often a host was looked for.
+    `steps`: a count by which a late step is refused. Times are epoch seconds.
+    """
+
+    id: str
+    uuid: str
+    kind: MoveKind
+    state: MoveState
+    from_number: int
+    source_host: str
+    asked_host: str
+    action: int
+    created_at: float
+    updated_at: float
+    next_step_at: float
+    to_number: int = 0
+    dest_host: str = ""
+    selects: int = 0
+    steps: int = 0
+    reason: str = ""
+    why: DecisionTrace = NO_TRACE
+
+    @property
+    def is_living(self) -> bool:
+        return self.state in LIVING_MOVES
+
+
+def insert(tx: Connection, move: Move) -> None:
+    """Add a row; raises IntegrityError where the instance has a living move."""
+    _INSERT.run(tx, **_to_row(move))
+
+
+def living(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Move]:
+    """Read the living moves of these instances, by uuid."""
+    return {row.uuid: _from_row(row) for row in _LIVING.all(tx, uuids=uuids)} if uuids else {}
+
+
+def of_instance(tx: Connection, uuid: str) -> list[Move]:
+    """Read an instance's moves, newest first."""
+    return [_from_row(row) for row in _OF_INSTANCE.all(tx, uuid=uuid)]
+
+
+def last_numbers(tx: Connection, uuids: Sequence[str]) -> Mapping[str, int]:
+    """Read the highest number of the placements of each of these instances; a failed move may have had it."""
+    return {row.uuid: row.number for row in _LAST_NUMBERS.all(tx, uuids=uuids)} if uuids else {}
+
+
+def due(tx: Connection, now: float, limit: int) -> list[Move]:
+    """Read at most `limit` living moves that a worker may take a step with now."""
+    return [_from_row(row) for row in _DUE.all(tx, now=now, max_rows=limit)]
+
+
+def step(tx: Connection, move: Move, **changes: Any) -> Move | None:
+    """Store a move with these changes; None, with nothing written, where it has stepped on since it was read.
+
+    A move that stays in its state may do so. Raises IllegalStep for a step that is not in `move_steps`.
+    """
+    after = replace(move, **changes)
+    if after.state is not move.state and MoveStep(move.state, after.state) not in STEPS:
+        raise IllegalStep(f"A move was to step from {move.state.value} to {after.state.value}.")
+    row = _to_row(after)
+    values = {f"b_{name}": row[name] for name in _CHANGING}
+    if not _STEP.run(tx, b_id=move.id, b_steps=move.steps, **values):
+        return None
+    return replace(after, steps=move.steps + 1)
+
+
+def end_with_instances(
+    tx: Connection, uuids: Sequence[str], status: InstanceStatus, reason: str, now: float
+) -> None:
+    """End the living moves of those of these instances that have this status; their places end elsewhere."""
+    ended = [row.uuid for row in _ENDED_WITH.all(tx, uuids=uuids, b_status=status.value)]
+    if ended:
+        _END_WITH.run(tx, uuids=ended, b_status=status.value, b_reason=reason, now=now)
+        _COUNT_AS_ENDED.run(tx, uuids=ended)
+
+
+def _to_row(move: Move) -> dict[str, Any]:
+    why = orjson.dumps(trace_to_wire(move.why)).decode()
+    return dict(vars(move)) | {"kind": move.kind.value, "state": move.state.value, "why": why}
+
+
+def _from_row(row: Any) -> Move:
+    fields = {name: getattr(row, name) for name in COLUMNS.keys()}  # noqa: SIM118 - a collection of columns
+    return Move(
+        **fields
+        | {
+            "kind": MoveKind(row.kind),
+            "state": MoveState(row.state),
+            "why": trace_from_wire(orjson.loads(row.why)),
+        }
+    )
