@@ -275,6 +275,7 @@ StatusName = Annotated[
         "REBOOT",
         "HARD_REBOOT",
         "REBUILD",
+        "RESIZE",
         "ERROR",
         "DELETED",
         "UNKNOWN",
