@@ -205,7 +205,7 @@ class TestHelp:
             "zone": {"info", "list", "show", "add", "set", "delete", "boot"},
             "federation": {"apply", "init"},
             "server": {"list", "show", "delete", "actions", "lock", "unlock", "shelve", "start", "stop"}
-            | {"pause", "unpause", "suspend", "resume", "reboot", "unshelve", "rebuild"},
+            | {"pause", "unpause", "suspend", "resume", "reboot", "unshelve", "rebuild", "migrate"},
             "server-group": {"list", "show", "create", "delete"},
             "reservation": {"list", "show", "why", "cancel"},
             "flavor": {"list", "show", "create", "delete", "set"},
