@@ -92,8 +92,8 @@ def nothing_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("plant", "promise", "likely"),
     [
-        (entries_are_never_used_up, "P5", 3),
-        (an_unanswered_confirm_counts_as_refused, "P2", 10),
+        (entries_are_never_used_up, "P5", 11),
+        (an_unanswered_confirm_counts_as_refused, "P2", 13),
         (agents_end_nothing, "P2", 1),
         (actions_reach_their_end_unnoticed, "P9", 0),
         (children_are_told_no_state, "P9", 0),
@@ -114,23 +114,24 @@ def test_a_planted_bug_is_found(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "rule"),
+    ("name", "rule", "likely"),
     [
-        ("old lease still writes", "lease z"),
-        ("confirm on own authority", "IllegalMove"),
-        ("confirm answered for a child", "is confirmed in"),
-        ("anti-affinity off by one", "group z"),
-        ("holds are never reaped", "over and still there"),
+        ("old lease still writes", "lease z", 2),
+        ("confirm on own authority", "IllegalMove", 2),
+        ("confirm answered for a child", "is confirmed in", 2),
+        ("anti-affinity off by one", "group z", 12),
+        ("holds are never reaped", "over and still there", 11),
     ],
 )
-def test_a_planted_line_is_found(tmp_path: Path, name: str, rule: str) -> None:
+def test_a_planted_line_is_found(tmp_path: Path, name: str, rule: str, likely: int) -> None:
     # given a checkout with one wrong line
     for part in ("zonesched", "tests", "benchmarks"):
         shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
     (bug,) = [bug for bug in BUGS if bug.name == name]
     bug.plant(tmp_path)
-    # when seeds are played there until one fails by that rule
-    play = [sys.executable, "-u", "benchmarks/simulate.py", "--seeds", "100", "--jobs", "1"]
+    # when seeds are played there until one fails by that rule, from one on that has failed before
+    seeds = ["--first-seed", str(likely), "--seeds", "100", "--jobs", "1"]
+    play = [sys.executable, "-u", "benchmarks/simulate.py", *seeds]
     with subprocess.Popen(
         play, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as ran:
