@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import platform
 import signal
@@ -9,7 +10,8 @@ import socket
 import stat
 import subprocess
 import sys
-from contextlib import ExitStack
+import time
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,7 @@ from zonesched.model.caller import Role
 from zonesched.seal.shortcomings import shortcomings
 from zonesched.services.catalog import users
 from zonesched.services.zone import Zone
-from zonesched.serving.run_zone import prepare, zone_url
+from zonesched.serving.run_zone import GRACEFUL_S, prepare, zone_url
 
 KEY = "ab" * 32
 
@@ -215,6 +217,30 @@ class TestLauncher:
         assert f"listens on http://127.0.0.1:{port}." in out
         assert "refuses select" in out
         assert "Traceback" not in out
+
+    def test_killed_it_is_gone_soon_though_a_caller_goes_on_over_its_connection(self, tmp_path: Path) -> None:
+        # given a caller that has a connection to the zone
+        port = free_port()
+        conf = write_conf(tmp_path, port)
+        with launched("zonesched.serving.run_zone", "--config-file", str(conf)) as process:
+            eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"))
+            caller = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            caller.connect()
+            caller.auto_open = 0
+
+            # when its first process is killed, and the caller goes on as long as it is answered
+            process.kill()
+            killed_at = time.monotonic()
+            with closing(caller), suppress(OSError, http.client.HTTPException):
+                while time.monotonic() < killed_at + GRACEFUL_S:
+                    caller.request("GET", "/health")
+                    caller.getresponse().read()
+                    time.sleep(0.1)
+
+            # then the process that serves ends too, and does not wait for the caller
+            assert process.stdout is not None
+            process.stdout.read()
+            assert time.monotonic() < killed_at + GRACEFUL_S / 2
 
 
 @pytest.mark.slow

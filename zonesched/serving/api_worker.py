@@ -107,6 +107,11 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
 
         self.wsgi: Callable[..., Iterable[bytes]] = serve
 
+    def is_parent_alive(self) -> bool:
+        """Tell whether the first process is there; without it, keep no connection alive, as after SIGTERM."""
+        self.alive: bool = self.alive and super().is_parent_alive()
+        return self.alive
+
     # -- a request comes in --------------------------------------------------------------------------------
 
     def accept(self, listener: socket.socket) -> None:
