@@ -73,6 +73,7 @@ def test_the_roles_are_those_of_the_design() -> None:
         ("POST", "/reservations/{id}/confirm"),
         ("POST", "/reservations/{id}/cancel"),
     }
+    assert {(method, path) for method, path, role in table if role == "monitor"} == {("GET", "/metrics")}
     of_agent = {path for method, path, role in table if role == "compute"}
     assert of_agent == {"/hosts", "/hosts/beat", "/hosts/instances", "/hosts/reports"} | {
         "/hosts/claims",

@@ -101,6 +101,7 @@ USERS = frozenset({Role.ADMIN, Role.MEMBER})
 PEOPLE = USERS | {Role.READER}
 PARENT = frozenset({Role.PARENT})
 AGENT = frozenset({Role.COMPUTE})
+MONITORS = frozenset({Role.ADMIN, Role.MONITOR})
 OPEN: frozenset[Role] = frozenset(Role)
 
 
@@ -149,7 +150,7 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/health", health.health, OPEN, "status"),
     Route("GET", "/readiness", health.readiness, OPEN, "status; 503 when not ready",
           other_answers=((503, "status"),)),
-    Route("GET", "/metrics", health.metrics, ADMIN, "Prometheus text"),
+    Route("GET", "/metrics", health.metrics, MONITORS, "Prometheus text"),
     Route("GET", "/openapi.json", health.openapi, OPEN, "OpenAPI 3.1 document"),
 
     Route("GET", "/zones", zones.list_brief, ADMIN, "zones"),

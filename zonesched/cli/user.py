@@ -29,7 +29,7 @@ COLUMNS = (
     Column("explain_to_parent", rank=1),
     Column("id", rank=2, is_id=True),
 )
-ROLES = ("admin", "member", "reader", "compute", "parent")
+ROLES = ("admin", "member", "reader", "compute", "parent", "monitor")
 
 EXPLAIN = click.option(
     "--explain",

@@ -14,6 +14,7 @@ class Role(enum.Enum):
     READER = "reader"
     COMPUTE = "compute"
     PARENT = "parent"
+    MONITOR = "monitor"
 
 
 class Explained(enum.Enum):

@@ -19,7 +19,7 @@ class NewUser(Schema):
     """A user of this zone; without a password it gets a generated secret, shown once in the answer."""
 
     name: UserName
-    role: Literal["admin", "member", "reader", "compute", "parent"]
+    role: Literal["admin", "member", "reader", "compute", "parent", "monitor"]
     project_id: Text = ""
     password: Password = ""
     explain_to_parent: HowMuch = "default"

@@ -1,4 +1,4 @@
-"""Users of this zone: people with a password; agents and parent zones with a generated secret."""
+"""Users of this zone: people with a password; agents, parents and monitors with a generated secret."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from zonesched.store.users import User
 FIRST_ADMIN = "admin"
 FIRST_PROJECT = "admin"
 MAX_PASSWORD_LENGTH = 1024
-MACHINES = frozenset({Role.COMPUTE, Role.PARENT})
+MACHINES = frozenset({Role.COMPUTE, Role.PARENT, Role.MONITOR})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,254}")
 
 
