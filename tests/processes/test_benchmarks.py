@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import heartbeats
+from benchmarks import heartbeats, metrics
 from benchmarks.against_nova.environment import NoEnvironment, nova_python
 from benchmarks.against_nova.hosts import plain_hosts, problem
 from benchmarks.against_nova.order import RESOLUTION, Comparison, compare
@@ -139,6 +139,15 @@ def test_a_worker_is_measured_as_it_grows() -> None:
 def test_every_agent_is_written_down(tmp_path: Path) -> None:
     line = heartbeats.measure(tmp_path, agents=3, host_count=7, threads=2, database_url="")
     assert (line["agents"], line["hosts"], line["rows_written"]) == (3, 7, 3)
+
+
+# -- metrics -----------------------------------------------------------------------------------------------
+
+
+def test_a_scrape_is_measured(tmp_path: Path) -> None:
+    line = metrics.measure(tmp_path, instances=150, host_count=3, scrapes=2, database_url="")
+    assert (line["instances"], line["hosts"]) == (150, 3)
+    assert line["bytes"] > 1000
 
 
 # -- charts ------------------------------------------------------------------------------------------------

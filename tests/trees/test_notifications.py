@@ -435,7 +435,7 @@ def test_what_became_of_hints_is_among_the_metrics(zone: Zone, exchange: Exchang
     zone.wake.boots()
     zone.notifications.send()
     metrics = ApiMetrics()
-    metrics.follow(zone.notifications)
+    metrics.follow(zone)
 
     text = metrics.text().decode()
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ import sqlalchemy as sa
 
 from tests.builders.one_zone import a_form, a_zone, add_hosts, used_on
 from zonesched.errors import DatabaseFull
-from zonesched.store import claims, identity
+from zonesched.store import claims, identity, outcomes
 from zonesched.store import tables as t
 from zonesched.store.group_commit import MAX_IN_ONE
+from zonesched.store.outcomes import BecameError, Outcome
 from zonesched.store.store import Store, Transaction
 
 pytestmark = pytest.mark.sqlite
@@ -125,6 +126,34 @@ def test_a_writer_that_fails_takes_back_its_own_writes_alone(queue: Queue) -> No
     assert (good.result(), later.result()) == ("a", "c")
     assert isinstance(bad.exception(), ValueError)
     assert images(queue) == ["a", "c"]
+
+
+class Told:
+    """An observer that keeps the outcomes that it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[Outcome] = []
+
+    def writing(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def conflicted(self) -> None:
+        raise AssertionError("no writer conflicts here")
+
+    def committed(self, done: Sequence[Outcome]) -> None:
+        self.told += done
+
+
+def test_outcomes_are_told_once_written_and_those_of_a_writer_that_fails_never(queue: Queue) -> None:
+    queue.store.observer = observer = Told()
+
+    def noting(reason: str, write: Write) -> Write:
+        return lambda tx: (outcomes.note(tx, BecameError(reason, 1)), write(tx))
+
+    no = ValueError("no")
+    queue.write_behind_one(noting("a", image("a")), noting("b", failing("b", no)), noting("c", image("c")))
+
+    assert observer.told == [BecameError("a", 1), BecameError("c", 1)]
 
 
 def test_a_writer_that_meets_a_key_is_refused_alone(queue: Queue) -> None:

@@ -29,6 +29,9 @@ log = logging.getLogger(__name__)
 PROBES = frozenset({"/health", "/readiness", "/metrics"})
 """Paths that machines poll: they are logged at debug level, or they would bury all other lines."""
 
+METRICS = "zonesched_metrics"
+"""Key of the application's extensions under which a server finds the ApiMetrics, to add its own."""
+
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
@@ -41,8 +44,8 @@ def create_app(zone: Zone) -> Flask:
         metrics=ApiMetrics(),
         document=_document(with_users=zone.conf.auth_strategy != "noauth"),
     )
-    site.metrics.follow(zone.notifications)
-    site.metrics.registry.register(zone.children.edges)
+    site.metrics.follow(zone)
+    app.extensions[METRICS] = site.metrics
     app.url_map = _url_map()
     app.view_functions = {f"{method} {path}": _view(site, r) for (method, path), r in _routes().items()}
     _answer_faults(app)

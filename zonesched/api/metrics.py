@@ -1,14 +1,26 @@
-"""Metrics of a zone's calls, in Prometheus' text form. Labels hold no names and no ids."""
+"""Metrics of a zone, in Prometheus' text form. Labels hold no users, hosts or ids."""
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    Info,
+    ProcessCollector,
+    generate_latest,
+)
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
+from zonesched import __version__
+from zonesched.services.gauges import ProcessGauges, RowGauges
 from zonesched.services.state.notifications import Notifications
+from zonesched.services.zone import Zone
 
 SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
@@ -16,7 +28,7 @@ MEDIA_TYPE = CONTENT_TYPE_LATEST
 
 
 class ApiMetrics:
-    """Counters of one application, in a registry of its own."""
+    """Metrics of one application, in a registry of its own: its calls, its process and its zone."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -34,9 +46,21 @@ class ApiMetrics:
             registry=self.registry,
         )
 
-    def follow(self, notifications: Notifications) -> None:
-        """Expose the counters of this process's notifications as well."""
-        self.registry.register(_NotificationCounts(notifications))
+        Info("zonesched_build", "Version of the program.", registry=self.registry).info(
+            {"version": __version__, "python": platform.python_version()}
+        )
+        ProcessCollector(registry=self.registry)
+
+    def follow(self, zone: Zone) -> None:
+        """Expose the metrics of a zone as well."""
+        for collector in (
+            _NotificationCounts(zone.notifications),
+            zone.children.edges,
+            zone.counts,
+            ProcessGauges(zone),
+            RowGauges(zone),
+        ):
+            self.registry.register(collector)
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count one answered request; `route` is the URL's pattern, "" for an unknown one."""

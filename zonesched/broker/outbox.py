@@ -21,6 +21,9 @@ class Outbox(Generic[T]):
         self._lock = threading.Lock()
         self._waiting: dict[T, None] = {}
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     def put(self, items: Iterable[T]) -> None:
         """Add items; one that waits already stays where it is."""
         with self._lock:

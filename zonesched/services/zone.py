@@ -30,6 +30,7 @@ from zonesched.services.state.password_guard import PasswordGuard
 from zonesched.services.state.quotas import Quotas
 from zonesched.services.state.select_slots import SelectSlots
 from zonesched.services.state.sql_hosts import SqlHosts
+from zonesched.services.state.store_counts import StoreCounts
 from zonesched.services.state.wake import Wake
 from zonesched.store import identity, reservations, schema
 from zonesched.store.identity import Identity
@@ -66,6 +67,7 @@ class Zone:
     select_slots: SelectSlots
     boots: BootQueue
     wake: Wake
+    counts: StoreCounts
     opened_at: float
     """When this process opened the zone, in monotonic seconds."""
 
@@ -87,6 +89,7 @@ class Zone:
         executor = executor or ThreadExecutor()
         transport = transport or HttpTransport.from_conf(conf, clock)
         store = store or Store.open(conf.database_url)
+        store.observer = counts = StoreCounts(clock)
         schema.upgrade(store)
         uuid, host_id_secret, secret_box = _identify(conf, store, clock)
         schedulers = Schedulers.from_conf(conf)
@@ -116,6 +119,7 @@ class Zone:
             select_slots=SelectSlots(conf.api_threads * 3 // 4),
             boots=boots,
             wake=Wake(boots, notifications),
+            counts=counts,
             opened_at=clock.monotonic(),
         )
         # From the first request on: a child that has not answered yet makes an answer incomplete.

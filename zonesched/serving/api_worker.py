@@ -29,6 +29,7 @@ from gunicorn.http.errors import ParseException
 from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
 from zonesched import turns
+from zonesched.api.app import METRICS
 from zonesched.api.auth import SENDER_LOG
 from zonesched.api.call import IS_WANTED
 from zonesched.errors import ZoneschedError
@@ -38,6 +39,7 @@ from zonesched.seams import SystemClock
 from zonesched.serving.body_input import BodyInput, SenderLog
 from zonesched.serving.connection import READ_S, CallerPresence, Connection, ConnectionSocket, Waiting
 from zonesched.serving.fair_queue import FairQueue
+from zonesched.serving.gauges import Load, ServerGauges
 from zonesched.serving.refusals import HEAD_TOO_LARGE, LINE_TOO_LONG, TOO_MANY, fault_of, refusal
 from zonesched.serving.request_bytes import RequestBytes
 from zonesched.serving.senders import Senders
@@ -96,14 +98,16 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
     def load_wsgi(self) -> None:
         """Load the application, which reads bodies from BodyInput, reports senders and looks for callers."""
         super().load_wsgi()
-        app: Callable[..., Iterable[bytes]] = self.wsgi
+        app: Any = self.wsgi
+        app.extensions[METRICS].registry.register(ServerGauges(self.load))
         senders, clock, all_turns = self._senders, self._clock, self._turns
 
         def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
             environ["wsgi.input"] = BodyInput(environ["wsgi.input"])
             environ[IS_WANTED] = CallerPresence(environ["gunicorn.socket"], clock)
             environ[SENDER_LOG] = SenderLog(senders, all_turns, environ.get("HTTP_AUTHORIZATION", ""))
-            return app(environ, start_response)
+            answer: Iterable[bytes] = app(environ, start_response)
+            return answer
 
         self.wsgi: Callable[..., Iterable[bytes]] = serve
 
@@ -111,6 +115,10 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         """Tell whether the first process is there; without it, keep no connection alive, as after SIGTERM."""
         self.alive: bool = self.alive and super().is_parent_alive()
         return self.alive
+
+    def load(self) -> Load:
+        """Return how much this process has to do now."""
+        return Load(self.nr_conns, self._queue.running, self._queue.waiting, self.cfg.threads)
 
     # -- a request comes in --------------------------------------------------------------------------------
 

@@ -50,6 +50,16 @@ class FairQueue(Generic[T]):
         self._waiting: OrderedDict[Sender, deque[T]] = OrderedDict()
         self._waiting_count = 0
 
+    @property
+    def running(self) -> int:
+        """The number of requests that have a thread."""
+        return self._running.total()
+
+    @property
+    def waiting(self) -> int:
+        """The number of requests that wait for one."""
+        return self._waiting_count
+
     def put(self, sender: Sender, item: T) -> bool:
         """Queue a request; return False if too many wait already."""
         full = self._threads * WAITING_PER_THREAD

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy.engine import Connection
 
+from zonesched.store import outcomes
 from zonesched.store.prepared import run_text
 
 T = TypeVar("T")
@@ -93,11 +94,13 @@ class GroupCommit:
                 return
             for job in group:
                 job.error = None
+                done = len(outcomes.noted(tx))
                 run_text(tx, "SAVEPOINT one_writer")
                 try:
                     job.value = job.fn(tx)
                 except Exception as error:
                     job.error = error
+                    del outcomes.noted(tx)[done:]
                     # Fails if a full disk has rolled back the transaction: then all writers fail.
                     run_text(tx, "ROLLBACK TO one_writer")
                 run_text(tx, "RELEASE one_writer")

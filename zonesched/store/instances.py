@@ -14,8 +14,9 @@ from sqlalchemy.engine import Connection
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import BUILDING_STATUSES, CLAIMING, ENDED_STATUSES, InstanceStatus
 from zonesched.model.request_spec import Image, RequestSpec
-from zonesched.store import claims, instance_actions, moves
+from zonesched.store import claims, instance_actions, moves, outcomes
 from zonesched.store import tables as t
+from zonesched.store.outcomes import BecameActive, BecameError, InstancesAccepted
 from zonesched.store.prepared import Prepared, is_in, one_of
 
 COLUMNS = t.instances.c
@@ -89,7 +90,10 @@ _TOUCH = Prepared(
     .where(one_of(COLUMNS.uuid, "uuids"))
     .values(updated_at=sa.bindparam("now"), changed_seq=sa.bindparam("change"))
 )
-_SET_STATUS_FROM = Prepared(_SET_STATUS.where(one_of(COLUMNS.status, "only_from")))
+_FROM = _SET_STATUS.where(one_of(COLUMNS.status, "only_from"))
+_SET_STATUS_FROM = Prepared(_FROM)
+_BECOME_ACTIVE = Prepared(_SET_STATUS.returning(COLUMNS.created_at))
+_BECOME_ACTIVE_FROM = Prepared(_FROM.returning(COLUMNS.created_at))
 
 
 @dataclass(frozen=True)
@@ -187,6 +191,7 @@ class CurrentStatus(NamedTuple):
 def insert(tx: Connection, change: int, instances: Sequence[Instance]) -> None:
     """Add rows."""
     _INSERT.run_many(tx, [_to_row(i) for i in instances], changed_seq=change)
+    outcomes.note(tx, InstancesAccepted(len(instances)))
 
 
 def read_reservation(tx: Connection, caller_id: str, reservation_id: str) -> list[Instance]:
@@ -297,10 +302,16 @@ def set_status(
     if not uuids:
         return 0
     values = {"b_status": status.value, "b_reason": reason, "now": now, "change": change}
-    if only_from:
-        changed = _SET_STATUS_FROM.run(tx, uuids=uuids, only_from=[s.value for s in only_from], **values)
-    else:
-        changed = _SET_ANY_STATUS.run(tx, uuids=uuids, **values)
+    allowed = {"only_from": [s.value for s in only_from]} if only_from else {}
+    if status is InstanceStatus.ACTIVE:
+        active = _BECOME_ACTIVE_FROM if only_from else _BECOME_ACTIVE
+        rows = active.all(tx, uuids=uuids, **allowed, **values)
+        outcomes.note(tx, BecameActive(tuple(now - row.created_at for row in rows)))
+        return len(rows)
+    statement = _SET_STATUS_FROM if only_from else _SET_ANY_STATUS
+    changed = statement.run(tx, uuids=uuids, **allowed, **values)
+    if changed and status is InstanceStatus.ERROR:
+        outcomes.note(tx, BecameError(reason, changed))
     if changed and status in ENDED_STATUSES:
         why = instance_actions.reason_of_end(status, reason)
         instance_actions.end_with_instances(tx, uuids, status, why, now)

@@ -15,7 +15,9 @@ from zonesched.errors import LeaseLost
 from zonesched.model.decision_trace import NO_TRACE, DecisionTrace, trace_from_wire, trace_to_wire
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_from_row, spec_to_row
+from zonesched.store import outcomes
 from zonesched.store import tables as t
+from zonesched.store.outcomes import BootAccepted
 from zonesched.store.prepared import Prepared, one_of
 
 COLUMNS = t.reservations.c
@@ -153,6 +155,7 @@ class Lease:
 def insert(tx: Connection, r: Reservation) -> None:
     """Add a row; raises IntegrityError for an id or an idempotency key that exists."""
     _INSERT.run(tx, **_to_row(r))
+    _note_accepted(tx, r)
 
 
 def insert_leased(tx: Connection, r: Reservation, now: float, duration_s: float) -> Lease:
@@ -160,7 +163,12 @@ def insert_leased(tx: Connection, r: Reservation, now: float, duration_s: float)
     lease = Lease(r.id, r.caller_id, 1, duration_s, r.spec.traced_by)
     leased = {"lease_number": lease.number, "lease_expires_at": now + duration_s}
     _INSERT.run(tx, **_to_row(r) | leased)
+    _note_accepted(tx, r)
     return lease
+
+
+def _note_accepted(tx: Connection, r: Reservation) -> None:
+    outcomes.note(tx, BootAccepted(is_of_parent=r.state is ReservationState.SERVED))
 
 
 def _to_row(r: Reservation) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -19,7 +19,9 @@ from zonesched import turns
 from zonesched.conf.private_files import refuse_if_shared
 from zonesched.conf.remote_services import with_checked_names
 from zonesched.errors import ConfigError, DatabaseFull
+from zonesched.store import outcomes
 from zonesched.store.group_commit import GroupCommit
+from zonesched.store.outcomes import Outcome
 from zonesched.store.prepared import run_text
 
 T = TypeVar("T")
@@ -46,6 +48,32 @@ RERUNS = 5
 ACCEPTED_URLS = "a URL such as sqlite:////folder/zone.sqlite, of a database whose driver is installed"
 
 
+class Observer(Protocol):
+    """Whoever measures a store, in the threads that use it."""
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Surround a write, from its call until it is durable or has failed."""
+
+    def conflicted(self) -> None:
+        """Note that a transaction is run again."""
+
+    def committed(self, done: Sequence[Outcome]) -> None:
+        """Note the outcomes of one transaction, which are durable."""
+
+
+class Unobserved:
+    """The observer of a store that nobody measures."""
+
+    def writing(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def conflicted(self) -> None:
+        """Note nothing."""
+
+    def committed(self, done: Sequence[Outcome]) -> None:
+        """Note nothing."""
+
+
 class Store:
     """The rows of one zone.
 
@@ -55,6 +83,7 @@ class Store:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.observer: Observer = Unobserved()
         self._is_sqlite = engine.dialect.name == "sqlite"
         # SQLite has one writer at a time: writers queue here, since its own busy back-off is unfair.
         self._group = GroupCommit(self._write_transaction)
@@ -98,7 +127,7 @@ class Store:
         Raises DatabaseFull, and StoreError where the database fails otherwise.
         """
         # A wait for the disk or for other writers needs no processor.
-        with turns.waiting():
+        with turns.waiting(), self.observer.writing():
             return self._write(fn)
 
     def _write(self, fn: Callable[[Connection], T]) -> T:
@@ -107,6 +136,7 @@ class Store:
                 return self._write_once(fn)
             except IntegrityError as error:
                 log.debug("transaction met another one: %s", error)
+                self.observer.conflicted()
             except DBAPIError as error:
                 if _is_full(error):
                     log.error("nothing can be written: %s", error.orig)
@@ -115,6 +145,7 @@ class Store:
                 if not _is_conflict(error):
                     raise
                 log.debug("transaction met another one: %s", error)
+                self.observer.conflicted()
         return self._write_once(fn)
 
     def _write_once(self, fn: Callable[[Connection], T]) -> T:
@@ -125,14 +156,22 @@ class Store:
 
     @contextmanager
     def _write_transaction(self) -> Iterator[Connection]:
-        with self.engine.connect() as tx, tx.begin():
+        done: list[Outcome] = []
+        with self.engine.connect().execution_options(**{outcomes.OPTION: done}) as tx, tx.begin():
             self._begin(tx, "BEGIN IMMEDIATE")
             yield tx
+        self.observer.committed(done)
 
     def _begin(self, tx: Connection, statement: str) -> None:
         # Not by an event of the engine, which would slow down every later statement as well.
         if self._is_sqlite:
             run_text(tx, statement)
+
+    @property
+    def connections_in_use(self) -> int:
+        """The number of connections that threads of this process are using."""
+        pool = self.engine.pool
+        return pool.checkedout() if isinstance(pool, sa.QueuePool) else 0
 
     def close(self) -> None:
         """Close all connections."""

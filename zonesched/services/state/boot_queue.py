@@ -74,6 +74,16 @@ class BootQueue:
     def is_closed(self) -> bool:
         return self._closed
 
+    @property
+    def waiting(self) -> int:
+        """The number of boots that no worker has taken yet."""
+        return len(self._new)
+
+    @property
+    def in_hand(self) -> int:
+        """The number of leases in hand."""
+        return len(self._in_hand)
+
     def unended(self) -> list[Lease]:
         """The leases of boots that were not begun, or had not ended when the queue was closed."""
         with self._lock:

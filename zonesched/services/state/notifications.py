@@ -59,6 +59,11 @@ class Notifications:
         """Count the dropped notifications: the outbox was full, or the broker was unavailable."""
         return self.counts.dropped + self._outbox.dropped
 
+    @property
+    def waiting(self) -> int:
+        """Count the notifications that wait for the broker."""
+        return len(self._outbox)
+
     def boots(self) -> None:
         """Notify one process of the zone that a boot may be due."""
         self._enqueue([BOOTS])

@@ -25,6 +25,12 @@ class SelectSlots:
         self._lock = threading.Lock()
         self._held: Counter[str] = Counter()
 
+    @property
+    def held(self) -> int:
+        """The number of slots in use."""
+        with self._lock:
+            return self._held.total()
+
     @contextmanager
     def of_parent(self, user_id: str) -> Iterator[None]:
         """Hold a slot for a parent's select. Raises ZoneBusy."""
