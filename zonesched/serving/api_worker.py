@@ -33,11 +33,11 @@ from zonesched.api.app import METRICS
 from zonesched.api.auth import SENDER_LOG
 from zonesched.api.call import IS_WANTED
 from zonesched.errors import ZoneschedError
-from zonesched.model.byte_budget import ByteBudget
 from zonesched.model.sender import Kind
 from zonesched.seams import SystemClock
 from zonesched.serving.body_input import BodyInput, SenderLog
 from zonesched.serving.connection import READ_S, CallerPresence, Connection, ConnectionSocket, Waiting
+from zonesched.serving.connection_memory import ConnectionMemory
 from zonesched.serving.fair_queue import FairQueue
 from zonesched.serving.gauges import Load, ServerGauges
 from zonesched.serving.refusals import HEAD_TOO_LARGE, LINE_TOO_LONG, TOO_MANY, fault_of, refusal
@@ -65,14 +65,6 @@ users under way, two of any one user: the third never waits for these."""
 LARGE_COMPUTING = 1
 """Large requests of one sender that compute at the same time, beside the others."""
 
-MIB = 2**20
-BODY_BYTES = 128 * MIB
-BODY_BYTES_OF = {Kind.STRANGER: 0, Kind.PERSON: 16 * MIB, Kind.MACHINE: 64 * MIB}
-"""Budgets of the long bodies that the loop receives, by kind of sender."""
-ANSWER_BYTES = 128 * MIB
-ANSWER_BYTES_OF = {Kind.STRANGER: 4 * MIB, Kind.PERSON: 16 * MIB, Kind.MACHINE: 64 * MIB}
-"""Budgets of the answers that callers have not read yet, by kind of sender."""
-
 
 class GatheringWorker(ThreadWorker):  # type: ignore[misc]
     """Worker that `zonesched.serving.run_zone` starts."""
@@ -86,8 +78,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
             kind: turns.Turns(at_once, large=turns.Turns(LARGE_COMPUTING))
             for kind, at_once in COMPUTING.items()
         }
-        self._bodies = ByteBudget(BODY_BYTES, BODY_BYTES_OF)
-        self._answers = ByteBudget(ANSWER_BYTES, ANSWER_BYTES_OF)
+        self._memory = ConnectionMemory()
         self._reading_threads = {True: 0, False: 0}
         self._gathering = Waiting(REQUEST_S, clock)
         self._receiving = Waiting(READ_S, clock)
@@ -163,7 +154,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
             self._refuse(conn, LINE_TOO_LONG if gathered.has_long_request_line else HEAD_TOO_LARGE)
             return
         conn.sender = self._senders.of(gathered.authorization, str(conn.client[0]))
-        if gathered.has_more and self._bodies.is_ever_enough(conn.sender, gathered.body_bytes):
+        if gathered.has_more and self._memory.may_hold_body(conn, gathered.body_bytes):
             self._receive(conn)
         else:
             self.enqueue_req(conn)
@@ -171,10 +162,9 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
     def _receive(self, conn: Connection) -> None:
         """Receive the rest of a known sender's long body in the loop."""
         size = conn.gathered.body_bytes
-        if size and not self._bodies.take(conn.sender, size):
+        if not self._memory.hold_body(conn, size):
             self._refuse(conn, TOO_MANY)
             return
-        conn.body_bytes = size
         if size:
             conn.gathered.await_whole_body()
         if conn.gathered.is_complete:
@@ -274,19 +264,18 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         self._queue.done(conn.sender)
         self._reading_threads[conn.sender.kind is Kind.MACHINE] -= conn.is_read_by_thread
         conn.is_read_by_thread = False
-        self._release_body(conn)
+        self._memory.release_body(conn)
 
     # -- the answer is taken -------------------------------------------------------------------------------
 
     def _await_taking(self, conn: Connection) -> None:
         """Wait until the caller reads the rest; its sender's oldest answers are dropped for it if needed."""
         size = conn.sock.unsent_bytes
-        while not self._answers.take(conn.sender, size):
+        while not self._memory.hold_answer(conn, size):
             oldest = next((other for other in self._writing if other.sender == conn.sender), conn)
             self._close(oldest)
             if oldest is conn:
                 return
-        conn.answer_bytes = size
         self._wait(conn, self._writing, selectors.EVENT_WRITE, self._on_writable)
 
     def _on_writable(self, conn: Connection, client: socket.socket) -> None:
@@ -297,7 +286,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
             return
         if is_sent:
             self._wait_no_more(conn)
-            self._release_answer(conn)
+            self._memory.release_answer(conn)
             self._after_answer(conn)
 
     def _after_answer(self, conn: Connection) -> None:
@@ -327,7 +316,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
     def _refuse(self, conn: Connection, fault: ZoneschedError) -> None:
         with suppress(OSError):
             conn.sock.send(refusal(fault, self._clock))
-        self._release_body(conn)
+        self._memory.release_body(conn)
         self._let_leave(conn)
 
     def _let_leave(self, conn: Connection) -> None:
@@ -371,8 +360,8 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         self._wait_no_more(conn)
         with suppress(ValueError):
             self.keepalived_conns.remove(conn)
-        self._release_body(conn)
-        self._release_answer(conn)
+        self._memory.release_body(conn)
+        self._memory.release_answer(conn)
         self.nr_conns -= 1
         util.close(conn.sock)
 
@@ -394,13 +383,3 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         # It may not be registered.
         with suppress(OSError, KeyError, ValueError):
             self.poller.unregister(conn.sock)
-
-    def _release_body(self, conn: Connection) -> None:
-        if conn.body_bytes:
-            self._bodies.give_back(conn.sender, conn.body_bytes)
-            conn.body_bytes = 0
-
-    def _release_answer(self, conn: Connection) -> None:
-        if conn.answer_bytes:
-            self._answers.give_back(conn.sender, conn.answer_bytes)
-            conn.answer_bytes = 0
