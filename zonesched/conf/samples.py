@@ -1,4 +1,4 @@
-"""The sample files of the package: configurations, an inventory, units for systemd."""
+"""The sample files of the package: configurations, an inventory, monitoring, units for systemd."""
 
 from __future__ import annotations
 
@@ -31,6 +31,9 @@ SAMPLES = (
     Sample("tree", "federation/tree.toml", "these three, for zonesched federation apply"),
     Sample("several-machines", "several-machines/zone.conf", "one zone on several machines"),
     Sample("haproxy", "several-machines/haproxy.cfg", "the load balancer of such a zone"),
+    Sample("prometheus", "monitoring/prometheus.yml", "the configuration of Prometheus for zones"),
+    Sample("alerts", "monitoring/alerts.yml", "alert rules of Prometheus for zones"),
+    Sample("dashboard", "monitoring/dashboard.json", "a dashboard of Grafana for zones"),
     Sample("zone-unit", "systemd/zonesched-zone@.service", "systemd's unit of zones"),
     Sample("compute-unit", "systemd/zonesched-compute@.service", "systemd's unit of agents"),
 )
