@@ -16,7 +16,7 @@ from zonesched.errors import ConfigError
 from zonesched.services.state import stored_secrets
 from zonesched.services.state.child_rows import StoredChildren
 from zonesched.services.zone import Zone
-from zonesched.store import children, instances
+from zonesched.store import children, instances, passthroughs
 from zonesched.store.children import ChildRow
 
 OLD, NEW, OTHER = "1a" * 32, "2b" * 32, "3c" * 32
@@ -129,7 +129,7 @@ def put_child(zone: Zone) -> None:
 
 
 def user_data_of(zone: Zone) -> list[str]:
-    found = zone.store.read(lambda tx: instances.read_passthroughs(tx, "user_data", "", 100))
+    found = zone.store.read(lambda tx: passthroughs.read_all(tx, "user_data", "", 100))
     texts = [stored_secrets.user_data(zone.secret_box, row.reservation_id, row.passthrough) for row in found]
     return [text for text in texts if text]
 
@@ -186,7 +186,7 @@ def test_a_start_that_was_cut_off_goes_on_at_the_next(
     for _ in range(5):
         put_instance(zone, user_data=USER_DATA)
     zone.stop()
-    read, calls = instances.read_passthroughs, []
+    read, calls = passthroughs.read_all, []
 
     def fails_later(*arguments: Any) -> Any:
         calls.append(arguments)
@@ -195,7 +195,7 @@ def test_a_start_that_was_cut_off_goes_on_at_the_next(
         return read(*arguments)
 
     with monkeypatch.context() as cut:
-        cut.setattr(instances, "read_passthroughs", fails_later)
+        cut.setattr(passthroughs, "read_all", fails_later)
         with pytest.raises(KeyboardInterrupt):
             opened(tmp_path, NEW)
     again = opened(tmp_path, NEW)

@@ -159,14 +159,6 @@ def of_request(
     )
 
 
-class StoredPassthrough(NamedTuple):
-    """Passthrough of one instance, as it is stored."""
-
-    uuid: str
-    reservation_id: str
-    passthrough: Mapping[str, Any]
-
-
 class Member(NamedTuple):
     """Progress of one instance of a boot, read by the worker after each step; fields as in `Instance`.
 
@@ -211,25 +203,6 @@ def members(tx: Connection, caller_id: str, reservation_id: str) -> list[Member]
 def read_by_uuid(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Instance]:
     """Read the instances of these uuids that exist, by uuid."""
     return {i.uuid: i for i in map(from_row, _BY_UUID.all(tx, uuids=uuids))}
-
-
-def read_passthroughs(tx: Connection, named: str, after: str, limit: int) -> list[StoredPassthrough]:
-    """Read passthroughs that contain the text `named`, in order of uuid, from behind `after`."""
-    statement = (
-        sa.select(COLUMNS.uuid, COLUMNS.reservation_id, COLUMNS.passthrough)
-        .where(COLUMNS.uuid > after, COLUMNS.passthrough.contains(named, autoescape=True))
-        .order_by(COLUMNS.uuid)
-        .limit(limit)
-    )
-    rows = tx.execute(statement).all()
-    return [StoredPassthrough(uuid, boot, orjson.loads(text)) for uuid, boot, text in rows]
-
-
-def set_passthroughs(tx: Connection, passthroughs: Mapping[str, Mapping[str, Any]]) -> None:
-    """Set the passthrough of instances by uuid."""
-    for uuid, passthrough in sorted(passthroughs.items()):
-        text = orjson.dumps(dict(passthrough)).decode()
-        tx.execute(sa.update(t.instances).where(COLUMNS.uuid == uuid).values(passthrough=text))
 
 
 def set_details(

@@ -15,9 +15,9 @@ from typing import Any
 
 from zonesched.errors import ConfigError, Unavailable
 from zonesched.seal.secrets import SecretBox
-from zonesched.store import children, identity, instances
+from zonesched.store import children, identity, passthroughs
 from zonesched.store.identity import Identity
-from zonesched.store.instances import StoredPassthrough
+from zonesched.store.passthroughs import StoredPassthrough
 from zonesched.store.store import Store, Transaction
 
 log = logging.getLogger(__name__)
@@ -107,9 +107,9 @@ def _encrypt_user_data(store: Store, box: SecretBox) -> int:
 
 
 def _encrypt_some_user_data(tx: Transaction, box: SecretBox, after: str) -> list[str]:
-    rows = instances.read_passthroughs(tx, CLEAR, after, CHUNK)
+    rows = passthroughs.read_all(tx, CLEAR, after, CHUNK)
     changed = {row.uuid: new for row in rows if (new := _encrypted_again(box, row)) is not row.passthrough}
-    instances.set_passthroughs(tx, changed)
+    passthroughs.set_all(tx, changed)
     return [row.uuid for row in rows]
 
 
