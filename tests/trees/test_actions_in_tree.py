@@ -316,6 +316,24 @@ def test_a_parent_whose_database_was_put_back_still_reaches_its_servers(tmp_path
     assert scene.reboots()[uuid] == 2
 
 
+def test_an_action_after_a_copy_was_put_back_is_not_taken_for_the_lost_one(tmp_path: Path) -> None:
+    scene = a_scene(tmp_path)
+    uuid = scene.in_zone("leaf-a")
+
+    def reboot() -> None:
+        scene.act(uuid, HARD)
+        scene.go_on()
+
+    put_back(scene.tree, "root", reboot)
+    # Of the generation that the lost reboot had.
+    scene.act(uuid, STOP)
+    scene.go_on()
+
+    assert scene.results(uuid) == [("stop", "done", "")]
+    assert scene.statuses() == {"ACTIVE": 11, "SHUTOFF": 1}
+    assert scene.reboots()[uuid] == 1
+
+
 def test_a_parent_whose_database_was_put_back_learns_what_is_so(tmp_path: Path) -> None:
     scene = a_scene(tmp_path)
     uuid = scene.in_zone("leaf-a")

@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from zonesched.model.desired_state import Desired
+from zonesched.model.observed_state import Power
 from zonesched.model.placement import Attempt
 
 MAX_PER_CALL = 1000
@@ -30,17 +31,19 @@ class DesiredOf:
 class Taken(enum.Enum):
     """STORED: the child has this desired state or a later one. GONE: it does not have the attempt.
 
-    UNSUPPORTED: it is of a version without this call.
+    DIFFERENT: it has another desired state of the same generation, since one of the two databases was put
+    back from a copy. UNSUPPORTED: it is of a version without this call.
     """
 
     STORED = "stored"
+    DIFFERENT = "different"
     GONE = "gone"
     UNSUPPORTED = "unsupported"
 
 
 @dataclass(frozen=True)
 class DesiredAnswer:
-    """A child's answer for one attempt; the numbers are those that it has stored, 0 unless STORED."""
+    """A child's answer for one attempt; the numbers are those that it has stored, 0 where it has none."""
 
     uuid: str
     attempt: int
@@ -52,3 +55,12 @@ class DesiredAnswer:
     @property
     def key(self) -> Attempt:
         return Attempt(self.uuid, self.attempt)
+
+
+def contradicts(stored: Desired, desired: Desired) -> bool:
+    """Tell whether two desired states of one generation ask for different things."""
+    return stored.generation == desired.generation and _asked(stored) != _asked(desired)
+
+
+def _asked(desired: Desired) -> tuple[Power, int, int]:
+    return desired.power, desired.reboots, desired.rebuilds

@@ -80,7 +80,7 @@ def read_desired(body: bytes, told: Sequence[DesiredOf]) -> list[DesiredAnswer]:
             raise Invalid
         answers = [by_key[one.key] for one in told]
         pairs = zip(told, answers, strict=True)
-        if any(a.taken is Taken.STORED and a.generation < one.desired.generation for one, a in pairs):
+        if any(a.taken in _HAS_NUMBERS and a.generation < one.desired.generation for one, a in pairs):
             raise Invalid
         return answers
 
@@ -275,11 +275,14 @@ def _observed(item: Unverified) -> Observed:
     )
 
 
+_HAS_NUMBERS = frozenset({Taken.STORED, Taken.DIFFERENT})
+
+
 def _desired_answer(item: Unverified) -> DesiredAnswer:
     taken = _member(Taken, item.text("state", _CODE))
     if taken is Taken.UNSUPPORTED:
         raise Invalid
-    is_stored = taken is Taken.STORED
+    is_stored = taken in _HAS_NUMBERS
     generation = item.whole("generation", 1, MAX_GENERATION) if is_stored else 0
     reboots = item.whole("reboots", 0, MAX_GENERATION) if is_stored else 0
     rebuilds = item.whole("rebuilds", 0, MAX_GENERATION) if is_stored else 0

@@ -74,7 +74,7 @@ def _record(
             calls = row.calls + 1
             changed.append(replace(row, calls=calls, next_call_at=now + pause_s(zone.conf, calls)))
             continue
-        if answer.generation > row.state.desired.generation:
+        if answer.generation > row.state.desired.generation or answer.taken is Taken.DIFFERENT:
             changed.append(_overtaking(tx, row, answer, now))
             continue
         changed.append(replace(row, told_generation=max(row.told_generation, one.desired.generation)))
@@ -87,14 +87,14 @@ def _record(
 
 
 def _overtaking(tx: Transaction, row: StoredState, answer: DesiredAnswer, now: float) -> StoredState:
-    """Number the desired state anew, above the one of a child that knows more than these rows.
+    """Number the desired state anew, above the one of a child that knows more, or another one.
 
-    They were put back from a copy; the child may have told its agent of the generations since.
+    These rows were put back from a copy; the child may have told its agent of the generations since.
     """
     desired = row.state.desired
     is_reboot = row.state.rebooted_by == desired.generation
     is_rebuild = row.state.rebuilt_by == desired.generation
-    generation = answer.generation + 1
+    generation = max(answer.generation, desired.generation) + 1
     later = replace(
         desired,
         generation=generation,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from zonesched.model.caller import Caller
-from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken
+from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken, contradicts
 from zonesched.model.desired_state import Desired
 from zonesched.model.desired_state import told as told_by_parent
 from zonesched.model.observed_state import Power
@@ -66,8 +66,9 @@ def _take(
                 continue
             stored = told_by_parent(stored, one.desired)
             wanted.append(Wanted(*there[one.uuid], stored))
+        taken = Taken.DIFFERENT if contradicts(stored, one.desired) else Taken.STORED
         numbers_ = (stored.generation, stored.reboots, stored.rebuilds)
-        answers.append(DesiredAnswer(one.uuid, one.attempt, Taken.STORED, *numbers_))
+        answers.append(DesiredAnswer(one.uuid, one.attempt, taken, *numbers_))
     if wanted:
         _carry_on(zone, tx, wanted, before, fit)
     return answers, [one.place for one in wanted]
