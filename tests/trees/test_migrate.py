@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from tests.builders.boots import FLAVOR, nothing_is_wrong
 from tests.builders.migrated import ask
 from tests.builders.one_zone import places_of
-from tests.builders.played_agent import PlayedAgent
+from tests.builders.played_agent import PlayedAgent, a_report
 from tests.builders.tree import Answer, Node, Tree, a_host
 from zonesched.model.placement import PlacementState
+from zonesched.services.audit import audit, repair
 from zonesched.services.hosts import hosts
 
 MIGRATE = {"migrate": None}
@@ -503,3 +505,162 @@ def test_the_owner_above_sees_the_move_and_only_the_zone_that_has_the_host_takes
     assert root.client("member").delete(f"/servers/{uuid}").status == 204
     tree.settle()
     assert PlacementState.CONFIRMED not in {p.state for p in places_of(leaf.zone, uuid)}
+
+
+SHELVE, UNSHELVE = {"shelve": None}, {"unshelve": None}
+
+
+@pytest.mark.parametrize("steps", range(5))
+def test_an_owner_above_who_shelves_it_meanwhile_ends_the_move_at_no_place(
+    tmp_path: Path, steps: int
+) -> None:
+    # given a server below whose move has come so far, of which its owner's zone has not heard yet
+    tree = Tree(tmp_path)
+    root = tree.add("root")
+    leaf = tree.add("leaf", parent="root", hosts_=[a_host("h1", vcpus=4)])
+    tree.poll()
+    root.client().post("/flavors", FLAVOR)
+    old, new = PlayedAgent(leaf), PlayedAgent(leaf, service="agent-2")
+    uuid = booted(tree, old, "root")
+    tree.settle()
+    add_host(leaf, "h2", vcpus=4)
+    new.cannot_build = "build_failed"
+    act(leaf, uuid, MIGRATE)
+    for step in [lambda: tree.step("leaf"), old.converge, new.work, new.converge][:steps]:
+        step()
+    # when the owner shelves it, and later wants it back
+    assert act(root, uuid, SHELVE, user="member").status == 202
+    tree.settle()
+    moves_then = states(leaf, uuid)
+    for agent in (old, new):
+        agent.converge()
+    tree.settle()
+    shelved = root.client("member").get(f"/servers/{uuid}").json["server"]["status"]
+    running = old.running | new.running
+    new.cannot_build = ""
+    back = act(root, uuid, UNSHELVE, user="member").status
+    tree.settle()
+    for _ in range(2):
+        for agent in (old, new):
+            agent.converge()
+        tree.settle()
+    # then nothing is left anywhere before it is placed anew
+    assert "parked" not in moves_then and "held" not in moves_then
+    assert (shelved, running, back) == ("SHELVED_OFFLOADED", set(), 202)
+    assert root.client("member").get(f"/servers/{uuid}").json["server"]["status"] == "ACTIVE"
+    assert len(old.running | new.running) == 1
+    (move,) = leaf.client().get("/os-migrations").json["migrations"]
+    assert move["status"] == "error"
+    nothing_is_wrong(tree)
+
+
+def test_one_that_came_back_can_be_shelved_and_unshelved(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    uuid = on_h1(tree, old)
+    new.cannot_build = "build_failed"
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+    for agent in (old, new, new, old):
+        agent.converge()
+    assert states(node, uuid) == ["confirmed", "released"]
+
+    act(node, uuid, SHELVE, user="member")
+    old.converge()
+    new.cannot_build = ""
+    act(node, uuid, UNSHELVE, user="member")
+    tree.settle()
+    for agent in (old, new):
+        agent.converge()
+
+    assert states(node, uuid) == ["released", "released", "confirmed"]
+    assert shown(node, uuid)[0] == "ACTIVE"
+    nothing_is_wrong(tree)
+
+
+def test_one_that_ended_by_itself_before_it_left_is_not_started_by_its_move(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    uuid = on_h1(tree, old)
+    (line,) = old.work()
+    old.report([a_report(line, 0, "stopped", "ended_by_itself")])
+
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+    old.converge()
+    (arriving,) = new.work()
+    new.converge()
+
+    assert arriving["desired"]["power"] == "stopped"
+    assert shown(node, uuid) == ("SHUTOFF", None, "h2")
+
+
+def sql(node: Node, statement: str) -> None:
+    node.zone.store.write(lambda tx: tx.execute(sa.text(statement)))
+
+
+BROKEN = [
+    ("UPDATE placements SET state = 'confirmed' WHERE number = 1", "move_broken"),
+    ("UPDATE moves SET state = 'leaving'", "move_broken"),
+    ("UPDATE moves SET next_step_at = 1", "move_overdue"),
+    ("DELETE FROM moves", "parked_without_move"),
+    ("UPDATE instance_states SET moves_ended = moves_begun", "moves_differ"),
+]
+
+
+@pytest.mark.parametrize(("statement", "kind"), BROKEN)
+def test_rows_of_a_move_that_contradict_each_other_are_found_and_repaired(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent, statement: str, kind: str
+) -> None:
+    uuid = on_h1(tree, old)
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+    old.converge()
+    assert list(audit.run(node.zone)) == []
+
+    sql(node, statement)
+    found = {one.kind for one in audit.run(node.zone)}
+    repair.run(node.zone)
+
+    assert kind in found
+    assert list(audit.run(node.zone)) == []
+    for _ in range(2):
+        tree.settle(1)
+        for agent in (old, new):
+            agent.converge()
+    assert len(old.running | new.running) == 1
+    nothing_is_wrong(tree)
+
+
+def test_migrations_are_listed_to_the_zones_admin_with_hosts_and_to_members_without_any(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    uuid = on_h1(tree, old)
+    act(node, uuid, {"migrate": {"host": "h2"}})
+    tree.settle(1)
+    under_way = node.client().get(f"/servers/{uuid}/migrations").json["migrations"]
+    shown_alone = node.client().get(f"/servers/{uuid}/migrations/{under_way[0]['id']}")
+    for agent in (old, new, old):
+        agent.converge()
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+
+    every = node.client().get("/os-migrations").json["migrations"]
+    some = [
+        len(node.client().get(f"/os-migrations?{query}").json["migrations"])
+        for query in ("status=confirmed", f"instance_uuid={uuid}", "host=h9", "limit=1")
+    ]
+
+    assert shown_alone.json == {"migration": under_way[0]}
+    assert (under_way[0]["source_compute"], under_way[0]["dest_compute"]) == ("h1", "h2")
+    statuses = [one["status"] for one in [*under_way, *reversed(every)]]
+    assert statuses == ["migrating", "confirmed", "migrating"]
+    assert some == [1, 2, 0, 1]
+    (of_member,) = node.client("member").get(f"/servers/{uuid}/migrations").json["migrations"]
+    assert (of_member["status"], of_member["source_compute"]) == ("migrating", None)
+    path = f"/servers/{uuid}/migrations/{of_member['id']}"
+    aborted = (
+        code(node.client().delete(path)),
+        code(node.client().post(f"{path}/action", {"force_complete": None})),
+    )
+    assert aborted == ((400, "migration_not_live"),) * 2

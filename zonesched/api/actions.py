@@ -8,8 +8,9 @@ from zonesched.api.answer import Answer, accepted, ok
 from zonesched.api.call import Call
 from zonesched.api.links import zoneless_time
 from zonesched.api.server_json import server_json
+from zonesched.model.action_reasons import MESSAGES
 from zonesched.model.desired_call import DesiredAnswer
-from zonesched.model.desired_state import MESSAGES, Result
+from zonesched.model.desired_state import Result
 from zonesched.model.instance_action import ActionView, RebuildServer
 from zonesched.services.owners import action_history, actions, servers
 from zonesched.services.parent import desired

@@ -11,7 +11,6 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from zonesched.model import move_steps
 from zonesched.model.instance_image import AS_BOOTED, InstanceImage
 from zonesched.model.observed_state import NO_MOVES, MoveCounts, Observed, Power
 from zonesched.model.placement import BUILDING_STATUSES, InstanceStatus
@@ -100,7 +99,9 @@ class InstanceState:
             if not is_rebuilt and not observed.reason:
                 # A driver that knows no rebuilds has acted on the rest.
                 observed = replace(observed, reason="rebuild_unsupported")
-        return replace(self, desired=desired, observed=observed, image=image)
+        # The moves of a later place are counted anew, in whatever zone it is.
+        moves = NO_MOVES if observed.power is Power.OFFLOADED else self.moves
+        return replace(self, desired=desired, observed=observed, image=image, moves=moves)
 
 
 NEW = InstanceState()
@@ -370,31 +371,3 @@ class Result(enum.Enum):
     DONE = "done"
     ERROR = "error"
     SUPERSEDED = "superseded"
-
-
-MESSAGES: Mapping[str, str] = {
-    "action_unsupported_by_zone": "The zone that has the server is of a version without this action.",
-    **move_steps.MESSAGES,
-    "driver_failed": "The driver of the host failed.",
-    "ended_by_itself": "The server ended by itself.",
-    "gone_in_child": "The zone that should have the server does not have it.",
-    "host_changed": "The server came to another host while the action was taken.",
-    "image_unfit": "The host of the server does not take the image.",
-    "pause_unsupported": "The driver of the host cannot pause servers.",
-    "process_ended": "The process of the server ended by itself.",
-    "process_failed": "The process of the server ended with an error.",
-    "process_killed": "The process of the server was killed.",
-    "reboot_unsupported": "The driver of the host cannot reboot servers.",
-    "rebuild_unsupported": "The driver of the host cannot rebuild servers.",
-    "server_deleted": "The server was deleted before the action was done.",
-    "start_unsupported": "The driver of the host cannot start stopped servers.",
-    "stop_unsupported": "The driver of the host cannot stop servers.",
-    "suspend_unsupported": "The driver of the host cannot suspend servers.",
-    "zone_routing_disabled": "A zone on the way to the server passes no calls on.",
-}
-"""Messages by the stable reason code of an action that failed."""
-
-
-def for_parent(reason: str) -> str:
-    """Reduce a reason to one of the stable codes for a parent; an agent's own text stays in this zone."""
-    return reason if reason in MESSAGES or not reason else "driver_failed"

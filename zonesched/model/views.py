@@ -118,6 +118,32 @@ class ServerView:
 
 
 @dataclass(frozen=True)
+class MigrationQuery:
+    """Filters of a list of moves; "" leaves a filter out. `host`: of either end, by name."""
+
+    status: str = ""
+    server_uuid: str = ""
+    host: str = ""
+    source_host: str = ""
+    limit: int = 1000
+
+
+@dataclass(frozen=True)
+class MigrationView:
+    """A move as its reader may see it; hosts are names, "" where there is none yet or they are not shown."""
+
+    id: str
+    server_uuid: str
+    status: str
+    source_host: str
+    dest_host: str
+    user_id: str
+    project_id: str
+    created_at: float
+    updated_at: float
+
+
+@dataclass(frozen=True)
 class ReservationView:
     """One boot: its state, its number of instances by status, and the reasons why some are not built.
 

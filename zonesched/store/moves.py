@@ -126,6 +126,24 @@ def of_instance(tx: Connection, uuid: str) -> list[Move]:
     return [_from_row(row) for row in _OF_INSTANCE.all(tx, uuid=uuid)]
 
 
+def latest(
+    tx: Connection, states: Sequence[MoveState], *, uuid: str, host: str, source_host: str, limit: int
+) -> list[Move]:
+    """Read the newest moves in one of these states; "" leaves a filter out. `host`: of either end."""
+    conditions: list[sa.ColumnElement[bool]] = [COLUMNS.state.in_([state.value for state in states])]
+    if uuid:
+        conditions.append(COLUMNS.uuid == uuid)
+    if host:
+        conditions.append(sa.or_(COLUMNS.source_host == host, COLUMNS.dest_host == host))
+    if source_host:
+        conditions.append(COLUMNS.source_host == source_host)
+    order = (COLUMNS.created_at.desc(), COLUMNS.id)
+    return [
+        _from_row(row)
+        for row in tx.execute(sa.select(t.moves).where(*conditions).order_by(*order).limit(limit))
+    ]
+
+
 def last_numbers(tx: Connection, uuids: Sequence[str]) -> Mapping[str, int]:
     """Read the highest number of the placements of each of these instances; a failed move may have had it."""
     return {row.uuid: row.number for row in _LAST_NUMBERS.all(tx, uuids=uuids)} if uuids else {}

@@ -17,7 +17,7 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zonesched.model.placement import LIVING_STATUSES, OCCUPYING, PlacementState
+from zonesched.model.placement import LIVING_STATUSES, OCCUPYING, InstanceStatus, PlacementState
 from zonesched.store.instances import Member
 from zonesched.store.placements import Placement
 
@@ -90,6 +90,9 @@ def progress(members: Sequence[Member], placements: Sequence[Placement]) -> Prog
         if member.status not in LIVING_STATUSES:
             continue
         placement = by_key.get((member.uuid, member.attempt))
+        if member.status is InstanceStatus.ACTIVE and placement and placement.state is State.RELEASING:
+            # It was shelved, and its agent has yet to end it.
+            continue
         if placement is None or placement.state not in OCCUPYING:
             needing.append(member)
         else:

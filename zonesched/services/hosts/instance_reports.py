@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from zonesched.model.action_reasons import MESSAGES, for_parent
 from zonesched.model.agent_instances import AgentReport, AgentState
-from zonesched.model.desired_state import MESSAGES, for_parent
 from zonesched.model.move_steps import MoveState
 from zonesched.model.observed_state import Observed
 from zonesched.model.placement import LIVING_STATUSES, InstanceStatus, PlacementState

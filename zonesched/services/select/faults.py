@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from zonesched.model import desired_state
+from zonesched.model import action_reasons
 from zonesched.model.decision_trace import DecisionTrace
 from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus
 from zonesched.services.select.explain import explain
@@ -65,7 +65,7 @@ def for_parent(reason: str) -> str:
 def change_for_parent(change: InstanceChange) -> InstanceChange:
     """Make the change that is reported to a parent, with only stable codes as reasons."""
     if (observed := change.observed) is not None:
-        reason = desired_state.for_parent(observed.reason)
+        reason = action_reasons.for_parent(observed.reason)
         change = replace(change, observed=replace(observed, reason=reason))
     ended = change.status is InstanceStatus.ERROR or change.state is BuildState.FAILED
     return replace(change, reason=for_parent(change.reason)) if ended and change.reason else change

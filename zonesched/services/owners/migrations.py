@@ -1,0 +1,80 @@
+"""Moves of instances as their zone's admin sees them; their owners see no host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from zonesched.errors import NotFound
+from zonesched.model.caller import Caller, Role
+from zonesched.model.move_steps import MoveState
+from zonesched.model.placement import InstanceStatus
+from zonesched.model.views import MigrationQuery, MigrationView
+from zonesched.services.owners.scopes import scope_of
+from zonesched.services.zone import Zone
+from zonesched.store import instances, moves, server_list
+from zonesched.store.instances import Instance
+from zonesched.store.moves import Move
+from zonesched.store.store import Transaction
+
+_STATUSES = {
+    MoveState.PLACING: "queued",
+    MoveState.LEAVING: "migrating",
+    MoveState.ARRIVING: "post-migrating",
+    MoveState.RETURNING: "reverting",
+    MoveState.DONE: "confirmed",
+    MoveState.FAILED: "error",
+}
+"""The status of each state, by the names of OpenStack."""
+
+
+def list_all(zone: Zone, query: MigrationQuery) -> list[MigrationView]:
+    """List all moves that the query wants, newest first; for this zone's admin."""
+    states = [state for state, status in _STATUSES.items() if query.status in ("", status)]
+
+    def fn(tx: Transaction) -> list[MigrationView]:
+        found = moves.latest(
+            tx,
+            states,
+            uuid=query.server_uuid,
+            host=query.host,
+            source_host=query.source_host,
+            limit=query.limit,
+        )
+        return _views(found, instances.read_by_uuid(tx, sorted({move.uuid for move in found})))
+
+    return zone.store.read(fn)
+
+
+def under_way(zone: Zone, caller: Caller, uuid: str) -> list[MigrationView]:
+    """List the moves of an instance that have not ended: one or none. Raises NotFound."""
+    scope = scope_of(zone.uuid, caller, all_tenants=True)
+
+    def fn(tx: Transaction) -> list[MigrationView]:
+        rows = server_list.find(tx, scope, uuid)
+        if not rows or rows[0].status is InstanceStatus.DELETED:
+            raise NotFound("There is no such instance.", code="instance_not_found")
+        (row,) = rows
+        return _views(list(moves.living(tx, [row.uuid]).values()), {row.uuid: row})
+
+    found = zone.store.read(fn)
+    if caller.role is Role.ADMIN:
+        return found
+    return [replace(view, source_host="", dest_host="") for view in found]
+
+
+def _views(found: Sequence[Move], rows: Mapping[str, Instance]) -> list[MigrationView]:
+    return [
+        MigrationView(
+            id=move.id,
+            server_uuid=move.uuid,
+            status=_STATUSES[move.state],
+            source_host=move.source_host,
+            dest_host=move.dest_host,
+            user_id=rows[move.uuid].user_id,
+            project_id=rows[move.uuid].project_id,
+            created_at=move.created_at,
+            updated_at=move.updated_at,
+        )
+        for move in found
+    ]
