@@ -64,6 +64,8 @@ def copy_database(path: Path, to: Path) -> None:
     else:
         to.touch(mode=0o600)
         with closing(sqlite3.connect(path)) as rows, closing(sqlite3.connect(to)) as copy:
+            # To wait for the disk takes ten times as long as to copy.
+            copy.execute("PRAGMA synchronous=OFF")
             rows.backup(copy)
 
 
