@@ -82,3 +82,31 @@ def test_a_zone_without_users_claims_no_credentials() -> None:
     described = document(URLS, with_users=False)
     assert (described["security"], described["components"]["securitySchemes"]) == ([], {})
     assert DOCUMENT["security"] == [{"basic": []}]
+
+
+def links_of(url: str, method: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for answer in answers_of(url, method).values():
+        found |= answer.get("links", {})
+    return found
+
+
+def test_a_link_leads_to_a_call_that_takes_its_parameter_or_its_body() -> None:
+    calls = {(r.url, r.method.lower()) for r in URLS}
+    by_id = {op["operationId"]: op for op in (DOCUMENT["paths"][url][method] for url, method in calls)}
+
+    linked = [link for url, method in calls for link in links_of(url, method).values()]
+
+    for link in linked:
+        operation = by_id[link["operationId"]]
+        names = {parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "path"}
+        assert names.issuperset(link.get("parameters", {}))
+        assert ("requestBody" in link) <= ("requestBody" in operation)
+    assert len(linked) > 100
+
+
+def test_a_boot_leads_to_its_reservation_and_that_to_its_servers() -> None:
+    boot, shown = links_of("/zones/boot", "post"), links_of("/reservations/{id}", "get")
+
+    assert boot["reservations_show"]["parameters"] == {"id": "$response.body#/reservation_id"}
+    assert shown["servers_show"]["parameters"] == {"id": "$response.body#/reservation/instances/0/uuid"}

@@ -12,6 +12,7 @@ from pydantic_core import core_schema
 
 from zonesched import __version__
 from zonesched.api.links import PREFIX
+from zonesched.api.openapi_links import links_of
 from zonesched.api.schemas.fields import Schema
 from zonesched.api.urls import MOUNTS, Route
 from zonesched.errors import Kind
@@ -66,17 +67,24 @@ def _paths(routes: Sequence[Route]) -> dict[str, Any]:
     for route in routes:
         same = [r for r in routes if (r.url, r.method) == (route.url, route.method)]
         item = paths.setdefault(route.url, {})
-        item[route.method.lower()] = _operation(same)
+        operation = item[route.method.lower()] = _operation(same)
+        if found := links_of(_first_of_each(routes), route):
+            operation["responses"][str(route.status)]["links"] = found
         if route.mounts != MOUNTS:
             item["servers"] = [{"url": "/"}]
     return paths
+
+
+def _first_of_each(routes: Sequence[Route]) -> Sequence[Route]:
+    """Return one route of each URL and method: the one whose operation id the description has."""
+    return list({(route.url, route.method): route for route in reversed(routes)}.values())[::-1]
 
 
 def _operation(routes: Sequence[Route]) -> dict[str, Any]:
     first = routes[0]
     roles = sorted({role.value for route in routes for role in route.roles})
     operation: dict[str, Any] = {
-        "operationId": _operation_id(first),
+        "operationId": first.operation_id,
         "tags": [first.url.split("/")[1] or "versions"],
         "summary": " / ".join((route.handler.__doc__ or "").partition("\n")[0] for route in routes),
         "description": "Open to everybody." if first.is_open else f"Roles: {', '.join(roles)}.",
@@ -115,10 +123,6 @@ def _object(text: str) -> dict[str, Any]:
     """Return the schema of an answer: its members, where the text names them."""
     names = text.split(", ") if _MEMBERS.fullmatch(text) else []
     return {"type": "object", **({"required": names} if names else {})}
-
-
-def _operation_id(route: Route) -> str:
-    return f"{route.handler.__module__.rpartition('.')[2]}_{route.handler.__name__}"
 
 
 def _one_of(bodies: Iterable[type[Schema]]) -> dict[str, Any]:

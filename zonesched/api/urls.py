@@ -134,6 +134,11 @@ class Route:
         return self.mounts[0] + self.path
 
     @property
+    def operation_id(self) -> str:
+        """Return the name of the call in the OpenAPI description."""
+        return f"{self.handler.__module__.rpartition('.')[2]}_{self.handler.__name__}"
+
+    @property
     def is_open(self) -> bool:
         return self.roles == OPEN
 
