@@ -555,6 +555,8 @@ def test_a_host_is_near_an_address(address: str, hints: Mapping[str, Any], passe
         ("cidr", {"build_near_host_ip": "10.0.0.1", "cidr": "10.0.0.0/8"}),
         ("cidr", {"build_near_host_ip": "fd00::1", "cidr": "129"}),
         ("cidr", {"build_near_host_ip": "fd00::1", "cidr": {}}),
+        ("cidr", {"build_near_host_ip": "fd00::1", "cidr": "/" + 5000 * "1"}),
+        ("cidr", {"build_near_host_ip": "fd00::1", "cidr": 10**18}),
     ],
 )
 def test_a_network_that_is_none_is_refused_by_name(hint: str, hints: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 
 from zonesched.errors import BadRequest
 from zonesched.filters.contract import BaseHostFilter
@@ -14,6 +15,7 @@ from zonesched.model.own_zone import ADDRESS_HINT, CIDR_HINT
 from zonesched.model.request_spec import RequestSpec
 
 DEFAULT_PREFIX_LENGTH = 24
+PREFIX_LENGTH = re.compile("[0-9]{1,3}")
 
 
 class SimpleCIDRAffinityFilter(BaseHostFilter):
@@ -54,7 +56,7 @@ class SimpleCIDRAffinityFilter(BaseHostFilter):
         except ValueError:
             raise _refused(ADDRESS_HINT, "must be an IPv4 or IPv6 address such as 192.168.1.1") from None
         bits = str(length).removeprefix("/") if length is not None else str(DEFAULT_PREFIX_LENGTH)
-        if not (bits.isascii() and bits.isdigit() and int(bits) <= address.max_prefixlen):
+        if not (PREFIX_LENGTH.fullmatch(bits) and int(bits) <= address.max_prefixlen):
             raise _refused(CIDR_HINT, f"must be from /0 to /{address.max_prefixlen}")
         return ipaddress.ip_network(f"{address}/{bits}", strict=False)
 
