@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.builders.one_zone import a_store
+from zonesched.model.server_query import NEWEST_FIRST
 from zonesched.store import server_list
 from zonesched.store.server_list import OfProject, Page
 
@@ -27,7 +28,12 @@ def test_a_reservation_is_listed_by_its_own_index(tmp_path: Path) -> None:
         status="",
         flavor_id="",
         changed_since=0.0,
+        changed_before=0.0,
         name="",
+        uuid="",
+        user_id="",
+        project_id="",
+        order=NEWEST_FIRST,
         marker="",
         limit=2,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 
+from zonesched.api import server_filters
 from zonesched.api.answer import Answer, accepted, no_content, ok
 from zonesched.api.body import fingerprint
 from zonesched.api.builds import answers_json
@@ -105,7 +106,9 @@ def boot_form(call: Call) -> BootForm:
 def _list(call: Call) -> tuple[list[ServerView], str]:
     if call.query.all_tenants and call.caller.role is not Role.ADMIN:
         raise Forbidden("all_tenants: only an admin lists other projects.", field="all_tenants")
-    found, marker = servers.list_servers(call.zone, call.caller, call.query.to_query())
+    by_admin = call.caller.role is Role.ADMIN
+    query, is_asked = call.query.to_query(by_admin=by_admin), server_filters.asked(call)
+    found, marker = servers.list_servers(call.zone, call.caller, query, is_asked)
     return list(found), marker
 
 

@@ -47,23 +47,6 @@ class DryRunView:
 
 
 @dataclass(frozen=True)
-class ServerQuery:
-    """Filters of a list of instances; "" leaves a filter out. `limit` is the page's length.
-
-    `changed_since`: UTC epoch seconds; 0 for all. With it, deleted instances are listed too.
-    """
-
-    reservation_id: str = ""
-    status: str = ""
-    flavor_id: str = ""
-    changed_since: float = 0.0
-    name: str = ""
-    limit: int = 1000
-    marker: str = ""
-    all_tenants: bool = False
-
-
-@dataclass(frozen=True)
 class FailedAttempt:
     """A failed placement of an instance in ERROR, and the code of the reason.
 

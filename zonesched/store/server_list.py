@@ -1,8 +1,10 @@
-"""Pages of instances, newest first."""
+"""Pages of instances, by default newest first."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -10,6 +12,7 @@ from sqlalchemy.engine import Connection
 from zonesched.model.desired_state import STATUS_OF_POWER, RebootType, Status
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import InstanceStatus
+from zonesched.model.server_query import ListOrder, SortKey
 from zonesched.store import aliases, instances
 from zonesched.store import tables as t
 from zonesched.store.instances import Instance
@@ -68,20 +71,25 @@ def find(tx: Connection, scope: Scope, uuid: str) -> list[Instance]:
 
 @dataclass(frozen=True)
 class Page:
-    """Query of one page; "" leaves a filter out, and so does a `changed_since` of 0."""
+    """Query of one page; "" leaves a filter out, and so does a time of 0."""
 
     scope: Scope
     reservation_id: str
     status: str
     flavor_id: str
     changed_since: float
+    changed_before: float
     name: str
+    uuid: str
+    user_id: str
+    project_id: str
+    order: ListOrder
     marker: str
     limit: int
 
 
 def page(tx: Connection, wanted: Page) -> list[Instance]:
-    """Read a page of instances, newest first, after the marker.
+    """Read a page of instances in the order asked for, after the marker.
 
     Deleted ones are in it only for that status, or with `changed_since`.
 
@@ -100,14 +108,20 @@ def page(tx: Connection, wanted: Page) -> list[Instance]:
         conditions.append(COLUMNS.flavor_id == wanted.flavor_id)
     if wanted.changed_since:
         conditions.append(COLUMNS.updated_at >= wanted.changed_since)
+    if wanted.changed_before:
+        conditions.append(COLUMNS.updated_at <= wanted.changed_before)
+    for column, value in (
+        (COLUMNS.uuid, wanted.uuid),
+        (COLUMNS.user_id, wanted.user_id),
+        (COLUMNS.project_id, wanted.project_id),
+    ):
+        if value:
+            conditions.append(column == value)
     if wanted.marker:
         conditions.append(_after(tx, wanted))
-    statement = (
-        sa.select(t.instances)
-        .where(*conditions)
-        .order_by(COLUMNS.created_at.desc(), COLUMNS.uuid.desc())
-        .limit(wanted.limit)
-    )
+    columns = (_SORTED[wanted.order.key], COLUMNS.uuid)
+    order = [column.desc() if wanted.order.is_descending else column.asc() for column in columns]
+    statement = sa.select(t.instances).where(*conditions).order_by(*order).limit(wanted.limit)
     return [instances.from_row(row) for row in tx.execute(statement)]
 
 
@@ -155,11 +169,20 @@ _OF_BUILT = {*_POWERS, Status.REBOOT, Status.HARD_REBOOT, Status.REBUILD}
 
 def _after(tx: Connection, wanted: Page) -> sa.ColumnElement[bool]:
     marker = _uuid_here(tx, wanted.scope, wanted.marker)
-    found = sa.select(COLUMNS.created_at).where(COLUMNS.uuid == marker, *_in_scope(wanted.scope))
-    created_at = tx.execute(found).scalar()
-    if created_at is None:
+    column = _SORTED[wanted.order.key]
+    value = tx.execute(sa.select(column).where(COLUMNS.uuid == marker, *_in_scope(wanted.scope))).scalar()
+    if value is None:
         raise LookupError(marker)
-    return sa.or_(
-        COLUMNS.created_at < created_at,
-        sa.and_(COLUMNS.created_at == created_at, COLUMNS.uuid < marker),
-    )
+    if wanted.order.is_descending:
+        return sa.or_(column < value, sa.and_(column == value, COLUMNS.uuid < marker))
+    return sa.or_(column > value, sa.and_(column == value, COLUMNS.uuid > marker))
+
+
+_SORTED: Mapping[SortKey, sa.ColumnElement[Any]] = {
+    SortKey.CREATED_AT: COLUMNS.created_at,
+    SortKey.UPDATED_AT: COLUMNS.updated_at,
+    SortKey.NAME: COLUMNS.name,
+    SortKey.UUID: COLUMNS.uuid,
+    SortKey.PROJECT: COLUMNS.project_id,
+    SortKey.USER: COLUMNS.user_id,
+}

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from zonesched.api.schemas.body_limit import REQUEST, BodyLimit
 from zonesched.api.schemas.fields import (
+    PRINTABLE,
     FilterName,
     InstanceCount,
     LenientQuery,
@@ -27,8 +28,9 @@ from zonesched.api.schemas.moments import Moment, epoch_s
 from zonesched.api.schemas.server_details import MAX_TAGS, Tag
 from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.boot_form import BootForm
+from zonesched.model.name_pattern import is_pattern
 from zonesched.model.own_zone import AS_CONFIGURED, ChosenFilters, EnabledFilters
-from zonesched.model.views import ServerQuery
+from zonesched.model.server_query import ListOrder, ServerQuery, SortKey
 
 PASSTHROUGH = {
     "metadata",
@@ -285,6 +287,10 @@ StatusName = Annotated[
 ]
 
 
+SortName = Literal["created_at", "updated_at", "display_name", "name", "uuid", "project_id", "user_id"]
+LongText = Annotated[str, Field(max_length=4096, pattern=PRINTABLE)]
+
+
 class DeleteQuery(Schema):
     """`attempt`: only at this attempt of the parent; 0 for the present one."""
 
@@ -303,14 +309,47 @@ class ListQuery(LenientQuery):
     deleted: QueryBool = False
     flavor: Text = ""
     changes_since: Moment = Field(default="", alias="changes-since")
+    changes_before: Moment = Field(default="", alias="changes-before")
+    uuid: Text = ""
+    user_id: Text = ""
+    project_id: Text = ""
+    tenant_id: Text = ""
+    sort_key: SortName = "created_at"
+    sort_dir: Literal["asc", "desc"] = "desc"
+    image: Text = ""
+    ip: Text = ""
+    ip6: Text = ""
+    tags: LongText = ""
+    tags_any: LongText = Field(default="", alias="tags-any")
+    not_tags: LongText = Field(default="", alias="not-tags")
+    not_tags_any: LongText = Field(default="", alias="not-tags-any")
+    locked: QueryBool | None = None
+    config_drive: QueryBool | None = None
+    key_name: Text = ""
+    availability_zone: Text = ""
+    description: Text = ""
+    hostname: Text = ""
+    vm_state: Text = ""
+    task_state: Text = ""
+    power_state: QueryInt | None = None
+    host: Text = ""
+    node: Text = ""
 
-    def to_query(self) -> ServerQuery:
+    def to_query(self, *, by_admin: bool) -> ServerQuery:
+        """Return what the database looks for; a name that is a regular expression is not among it."""
+        key = SortKey("display_name" if self.sort_key == "name" else self.sort_key)
+        everybody = by_admin and self.all_tenants
         return ServerQuery(
             reservation_id=self.reservation_id,
             status=self.status or ("DELETED" if self.deleted else ""),
             flavor_id=self.flavor,
             changed_since=epoch_s(self.changes_since) if self.changes_since else 0.0,
-            name=self.name,
+            changed_before=epoch_s(self.changes_before) if self.changes_before else 0.0,
+            name="" if is_pattern(self.name) else self.name,
+            uuid=self.uuid,
+            user_id=self.user_id if everybody else "",
+            project_id=(self.project_id or self.tenant_id) if everybody else "",
+            order=ListOrder(key, is_descending=self.sort_dir == "desc"),
             limit=self.limit,
             marker=self.marker,
             all_tenants=self.all_tenants,

@@ -19,7 +19,8 @@ from zonesched.model.placement import (
     InstanceStatus,
     PlacementState,
 )
-from zonesched.model.views import FailedAttempt, ServerQuery, ServerView
+from zonesched.model.server_query import ServerQuery
+from zonesched.model.views import FailedAttempt, ServerView
 from zonesched.model.work_deadline import always
 from zonesched.services.children.sync import apply_changes, wake_for
 from zonesched.services.owners.actions import check_not_locked, record_delete
@@ -56,6 +57,9 @@ from zonesched.zones.zone_manager import ZoneManager
 
 State = PlacementState
 SHOW_TIMEOUT_S = 5.0
+SEARCHED_AT_ONCE = 500
+MOST_SEARCHED = 10_000
+"""Instances that one call looks at for filters that the database does not know."""
 
 
 @dataclass(frozen=True)
@@ -90,18 +94,45 @@ class _Found:
         return self.instance.updated_at if self.instance.status is InstanceStatus.ACTIVE else 0.0
 
 
-def list_servers(zone: Zone, caller: Caller, query: ServerQuery) -> tuple[list[ServerView], str]:
-    """Read a page of instances, newest first, and the marker of the next page ("" at the end).
+def list_servers(
+    zone: Zone,
+    caller: Caller,
+    query: ServerQuery,
+    is_asked: Callable[[ServerView], bool] | None = None,
+) -> tuple[list[ServerView], str]:
+    """Read a page of instances, by default newest first, and the marker of the next page ("" at the end).
 
-    Raises BadRequest for a marker that names no instance.
+    With `is_asked`, only those for which it is true, among the next `MOST_SEARCHED` instances: the page may
+    be shorter than others although there is a next one. Raises BadRequest for an unknown marker.
     """
+    if is_asked is None:
+        return _page(zone, caller, query)
+    asked: list[ServerView] = []
+    step = replace(query, limit=SEARCHED_AT_ONCE)
+    for _ in range(MOST_SEARCHED // SEARCHED_AT_ONCE):
+        found, marker = _page(zone, caller, step)
+        asked += [view for view in found if is_asked(view)]
+        if len(asked) > query.limit:
+            return asked[: query.limit], asked[query.limit - 1].uuid
+        if not marker:
+            return asked, ""
+        step = replace(step, marker=marker)
+    return asked, step.marker
+
+
+def _page(zone: Zone, caller: Caller, query: ServerQuery) -> tuple[list[ServerView], str]:
     wanted = Page(
         scope=scope_of(zone.uuid, caller, all_tenants=query.all_tenants),
         reservation_id=query.reservation_id,
         status=query.status,
         flavor_id=query.flavor_id,
         changed_since=query.changed_since,
+        changed_before=query.changed_before,
         name=query.name,
+        uuid=query.uuid,
+        user_id=query.user_id,
+        project_id=query.project_id,
+        order=query.order,
         marker=query.marker,
         limit=query.limit + 1,
     )

@@ -1,0 +1,164 @@
+"""Filters and order of a list of servers, as OpenStack's clients send them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.builders.played_agent import PlayedAgent
+from tests.builders.tree import Node, Tree, a_host
+from zonesched.services.owners import servers
+
+FLAVOR = {"name": "small", "id": "f-1", "vcpus": 1, "ram": 64, "disk": 1}
+OTHER = {**FLAVOR, "id": "f-2", "name": "other"}
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A zone with the servers web-1, web-2 and db, oldest first; the first runs on h1, the others on h2."""
+    tree = Tree(tmp_path_factory.mktemp("filters"))
+    node = tree.add("leaf", hosts_=[a_host("h1", zone="az1"), a_host("h2", zone="az2")])
+    for flavor in (FLAVOR, OTHER):
+        node.client().post("/flavors", {"flavor": flavor})
+    node.client().post("/images", {"image": {"id": "i-1", "name": "debian"}})
+    node.client("member").post("/os-keypairs", {"keypair": {"name": "k", "public_key": KEY}})
+    boot(tree, "web-1", availability_zone="az1", tags=["a", "b"], imageRef="i-1")
+    boot(tree, "web-2", availability_zone="az2", tags=["a"], key_name="k", config_drive=True)
+    boot(tree, "db", availability_zone="az2", flavorRef="f-2", description="rows")
+    PlayedAgent(node).converge()
+    [db] = node.client("member").get("/servers?name=db").json["servers"]
+    for action in ({"os-stop": None}, {"lock": {}}):
+        assert node.client("member").post(f"/servers/{db['id']}/action", action).status == 202
+    PlayedAgent(node).converge()
+    yield node
+    node.zone.stop()
+
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIR8NN31+uZVnUHOsErnpvtav8YLp4KkCLaIRa00BkHY x@y"
+
+
+def boot(tree: Tree, name: str, **members: Any) -> None:
+    server = {"name": name, "flavorRef": "f-1", **members}
+    assert tree.nodes["leaf"].client("member").post("/servers", {"server": server}).status == 202
+    tree.settle()
+    tree.clock.advance(10)
+
+
+def listed(node: Node, query: str, user: str = "member") -> list[str]:
+    answer = node.client(user).get(f"/servers/detail?{query}")
+    assert answer.status == 200, answer.body
+    return [server["name"] for server in answer.json["servers"]]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("", ["db", "web-2", "web-1"]),
+        ("name=web", ["web-2", "web-1"]),
+        ("name=^web-[12]$", ["web-2", "web-1"]),
+        ("name=(1|b)$", ["db", "web-1"]),
+        ("flavor=f-2", ["db"]),
+        ("image=i-1", ["web-1"]),
+        ("tags=a", ["web-2", "web-1"]),
+        ("tags=a,b", ["web-1"]),
+        ("tags-any=b,c", ["web-1"]),
+        ("not-tags=a,b", ["db", "web-2"]),
+        ("not-tags-any=a,b", ["db"]),
+        ("tags=a&not-tags=b", ["web-2"]),
+        ("locked=true", ["db"]),
+        ("locked=0", ["web-2", "web-1"]),
+        ("key_name=k", ["web-2"]),
+        ("config_drive=1", ["web-2"]),
+        ("config_drive=False", ["db", "web-1"]),
+        ("availability_zone=az1", ["web-1"]),
+        ("description=rows", ["db"]),
+        ("hostname=web-1", ["web-1"]),
+        ("vm_state=stopped", ["db"]),
+        ("power_state=4", ["db"]),
+        ("task_state=spawning", []),
+        ("ip=10", []),
+        ("ip6=fe80", []),
+        ("host=h1", ["db", "web-2", "web-1"]),
+        ("unknown=1", ["db", "web-2", "web-1"]),
+        ("sort_key=display_name&sort_dir=asc", ["db", "web-1", "web-2"]),
+        ("sort_key=name", ["web-2", "web-1", "db"]),
+        ("sort_key=created_at&sort_dir=asc", ["web-1", "web-2", "db"]),
+        ("sort_dir=asc&name=^w", ["web-1", "web-2"]),
+    ],
+)
+def test_a_list_has_what_the_filters_ask_for_in_its_order(node: Node, query: str, names: list[str]) -> None:
+    assert listed(node, query) == names
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("all_tenants=1&host=h1", ["web-1"]),
+        ("all_tenants=1&node=h2", ["db", "web-2"]),
+        ("all_tenants=1&project_id=nobody", []),
+        ("all_tenants=1&tenant_id={project}", ["db", "web-2", "web-1"]),
+        ("all_tenants=1&user_id={user}&limit=1", ["db"]),
+    ],
+)
+def test_an_admin_filters_by_host_project_and_user(node: Node, query: str, names: list[str]) -> None:
+    [first, *_] = node.client("member").get("/servers/detail").json["servers"]
+    filled = query.format(project=first["tenant_id"], user=first["user_id"])
+
+    assert listed(node, filled, "admin") == names
+
+
+def test_what_changed_before_a_moment_is_found_by_its_uuid_too(node: Node) -> None:
+    [db, *_] = node.client("member").get("/servers/detail?name=db").json["servers"]
+
+    assert listed(node, f"changes-before={db['updated']}&uuid={db['id']}") in ([], ["db"])
+    assert listed(node, "changes-before=2000-01-01T00:00:00Z") == []
+    assert listed(node, f"uuid={db['id']}") == ["db"]
+
+
+@pytest.mark.parametrize("query", ["name=^w", "name=^w&sort_key=display_name&sort_dir=asc", "tags=a"])
+def test_a_filtered_list_is_paged(node: Node, query: str) -> None:
+    whole = listed(node, query)
+    found, path = [], f"/servers?{query}&limit=1"
+
+    while path:
+        answer = node.client("member").get(path).json
+        found += [server["name"] for server in answer["servers"]]
+        links = answer.get("servers_links", [])
+        path = links[0]["href"].removeprefix("http://localhost") if links else ""
+
+    assert found == whole
+
+
+def test_one_call_looks_at_so_many_servers_and_says_where_to_go_on(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "SEARCHED_AT_ONCE", 1)
+    monkeypatch.setattr(servers, "MOST_SEARCHED", 2)
+
+    first = node.client("member").get("/servers?name=1$").json
+    rest = node.client("member").get(first["servers_links"][0]["href"].removeprefix("http://localhost")).json
+
+    assert first["servers"] == []
+    assert [server["name"] for server in rest["servers"]] == ["web-1"]
+    assert "servers_links" not in rest
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("name=(", "name"),
+        ("name=(a)\\1", "name"),
+        ("sort_key=secret", "sort_key"),
+        ("sort_dir=up", "sort_dir"),
+        ("locked=perhaps", "locked"),
+        ("power_state=on", "power_state"),
+        ("changes-before=soon", "changes-before"),
+        ("tags=" + "a" * 5000, "tags"),
+    ],
+)
+def test_nonsense_is_refused_by_name(node: Node, query: str, field: str) -> None:
+    refused = node.client("member").get(f"/servers?{query}")
+
+    assert (refused.status, refused.json["badRequest"]["field"]) == (400, field)

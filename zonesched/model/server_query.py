@@ -1,0 +1,51 @@
+"""Filters, order and page of a list of instances."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class SortKey(enum.Enum):
+    """Members by which a list of instances can be ordered, by OpenStack Nova's names."""
+
+    CREATED_AT = "created_at"
+    UPDATED_AT = "updated_at"
+    NAME = "display_name"
+    UUID = "uuid"
+    PROJECT = "project_id"
+    USER = "user_id"
+
+
+@dataclass(frozen=True)
+class ListOrder:
+    """The order of a list; equal ones are ordered by uuid."""
+
+    key: SortKey
+    is_descending: bool
+
+
+NEWEST_FIRST = ListOrder(SortKey.CREATED_AT, is_descending=True)
+
+
+@dataclass(frozen=True)
+class ServerQuery:
+    """Filters of a list of instances; "" leaves a filter out. `limit` is the page's length.
+
+    `changed_since`, `changed_before`: UTC epoch seconds; 0 for all. With `changed_since`, deleted instances
+    are listed too. `name` is a part of it. `user_id` and `project_id`: only among all tenants.
+    """
+
+    reservation_id: str = ""
+    status: str = ""
+    flavor_id: str = ""
+    changed_since: float = 0.0
+    changed_before: float = 0.0
+    name: str = ""
+    uuid: str = ""
+    user_id: str = ""
+    project_id: str = ""
+    order: ListOrder = NEWEST_FIRST
+    limit: int = 1000
+    marker: str = ""
+    all_tenants: bool = False
