@@ -120,7 +120,7 @@ class TestShortcomings:
 
 GROWTH = """
 import os, sys, threading
-from zonesched.serving.run_zone import keep_to_one_heap
+from zonesched.serving.server import keep_to_one_heap
 
 def resident_mb():
     return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20

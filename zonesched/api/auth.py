@@ -8,7 +8,7 @@ from typing import Protocol
 
 from flask import Request
 
-from zonesched.errors import BadRequest, Unauthorized
+from zonesched.errors import BadRequest, Forbidden, Unauthorized
 from zonesched.model.caller import Caller, Role
 from zonesched.services.catalog import users
 from zonesched.services.zone import Zone
@@ -16,6 +16,10 @@ from zonesched.zones.client import ROLE_HEADER
 
 SENDER_LOG = "zonesched.sender_log"
 """Key of a request's WSGI environment under which a server may leave a SenderLog."""
+
+
+CLIENT_CERTIFICATE = "zonesched.client_certificate"
+"""Key of a request's WSGI environment: whether the caller has shown a certificate that was verified."""
 
 
 class SenderLog(Protocol):
@@ -35,9 +39,24 @@ EVERYBODY = Caller(user_id="noauth", name="noauth", role=Role.ADMIN, project_id=
 def authenticate(zone: Zone, request: Request, may_call: Collection[Role]) -> Caller:
     """Return the user whose credentials came with the request.
 
-    Raises Unauthorized, the same for all reasons, OverLimit and ZoneBusy. With `noauth` it is one user for
-    all, in the role that the caller names, else in one that may make the call.
+    Raises Unauthorized, the same for all reasons, OverLimit, ZoneBusy, and Forbidden for a parent without
+    the certificate that it needs. With `noauth` it is one user for all, in the role that the caller names,
+    else in one that may make the call.
     """
+    caller = _user(zone, request, may_call)
+    if caller.role is Role.PARENT and zone.conf.tls_client_ca_file and not _has_certificate(request):
+        raise Forbidden(
+            "A parent needs a certificate that an authority of tls_client_ca_file has signed.",
+            code="client_certificate_needed",
+        )
+    return caller
+
+
+def _has_certificate(request: Request) -> bool:
+    return bool(request.environ.get(CLIENT_CERTIFICATE, False))
+
+
+def _user(zone: Zone, request: Request, may_call: Collection[Role]) -> Caller:
     if zone.conf.auth_strategy == "noauth":
         return replace(EVERYBODY, role=_unverified_role(request) or _own_role(may_call))
     name, password = _presented(request)

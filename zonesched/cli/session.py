@@ -33,7 +33,7 @@ class OutputFormat(enum.Enum):
 
 def connect(who: Credentials, timeout_s: float) -> ZoneConnection:
     """Calls to a zone over HTTP; `timeout_s` bounds each of them."""
-    return ZoneConnection(who.url, who.username, who.password, timeout_s)
+    return ZoneConnection(who.url, who.username, who.password, timeout_s, cacert=who.cacert)
 
 
 @dataclass
@@ -83,6 +83,7 @@ class Session:
             self._text("zone_url", "ZONESCHED_URL") or from_file.url,
             self._text("username", "ZONESCHED_USERNAME") or from_file.username,
             self._password() or from_file.password,
+            cacert=str(self._text("cacert", "ZONESCHED_CACERT") or from_file.cacert),
         )
         if not found.url:
             raise click.UsageError("No zone is named: use --zone-url, ZONESCHED_URL or --credentials FILE.")
@@ -144,6 +145,11 @@ _OPTIONS = (
         "--credentials",
         type=FILE,
         help="File with URL, user and password. Environment: ZONESCHED_CREDENTIALS.",
+    ),
+    _option(
+        "--cacert",
+        type=FILE,
+        help="File of the CA certificates that verify the zone's https. Environment: ZONESCHED_CACERT.",
     ),
     _option(
         "--timeout",

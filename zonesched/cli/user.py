@@ -175,5 +175,6 @@ def _show(session: Session, answer: Any, password: str, save: Path | None) -> No
     shown = answer["user"]
     if save:
         secret = shown.pop("secret", password)
-        write_credentials(save, Credentials(session.credentials().url, shown["name"], secret))
+        own = session.credentials()
+        write_credentials(save, Credentials(own.url, shown["name"], secret, cacert=own.cacert))
     print_item(session, answer, shown)

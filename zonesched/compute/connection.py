@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,7 +41,8 @@ class ZoneConnection:
     """Calls to one zone as one user; a `username` of "" sends no credentials.
 
     `timeout_s` bounds the connection and each wait for bytes. Redirects are not followed, and neither proxies
-    nor credentials are taken from the environment. `adapter` carries calls over http in place of sockets.
+    nor credentials are taken from the environment. `cacert`: the file of CA certificates that verify https,
+    "" for the usual authorities. `adapter` carries calls over http in place of sockets.
     """
 
     def __init__(
@@ -50,12 +52,14 @@ class ZoneConnection:
         password: str,
         timeout_s: float = 30.0,
         *,
+        cacert: str = "",
         adapter: BaseAdapter | None = None,
     ) -> None:
         self.zone_url = zone_url.rstrip("/")
         self._timeout_s = timeout_s
         self._session = requests.Session()
         self._session.trust_env = False
+        self._session.verify = cacert or True
         self._session.headers["OpenStack-API-Version"] = "compute latest"
         if adapter is not None:
             self._session.mount("http://", adapter)
@@ -85,6 +89,10 @@ class ZoneConnection:
             )
         except requests.Timeout:
             raise ZoneUnavailable(f"{self.zone_url} did not answer within {self._timeout_s:g} s") from None
+        except requests.exceptions.SSLError as error:
+            raise ZoneUnavailable(
+                f"{self.zone_url}: TLS failed ({_reason(error)}); --cacert names whom to trust"
+            ) from None
         except requests.ConnectionError:
             raise ZoneUnavailable(f"{self.zone_url} cannot be reached") from None
         except (requests.RequestException, ValueError) as error:
@@ -102,6 +110,13 @@ class ZoneConnection:
         if reply.status_code < 400:
             raise ZoneUnavailable(f"{self.zone_url} answered with a redirect, which is not followed")
         raise _fault(reply)
+
+
+def _reason(error: BaseException) -> str:
+    """Return what OpenSSL says, which the layers above it wrap."""
+    said = str(error)
+    found = re.search(r"certificate verify failed: [\w -]+", said) or re.search(r"[A-Z0-9_]{8,}", said)
+    return found[0].strip() if found else type(error).__name__
 
 
 def _fault(reply: requests.Response) -> ZoneRefused:

@@ -4,10 +4,12 @@
 url = http://127.0.0.1:8790
 username = admin
 password = ...
+cacert = /etc/zonesched/ca.pem
 transport_url = amqp://...
 servicegroup_driver = redis://...
 
-The last two are only for agents, and optional.
+The last three are optional, and the last two only for agents. `cacert`: the file of CA certificates that
+verify the zone's https; without it, the usual authorities do.
 """
 
 from __future__ import annotations
@@ -26,13 +28,14 @@ class CredentialsError(Exception):
 
 @dataclass(frozen=True)
 class Credentials:
-    """URL of a zone, a user there, its broker and its service group; "" where not given."""
+    """URL of a zone, a user there, whom to trust, its broker and its service group; "" where not given."""
 
     url: str = ""
     username: str = ""
     password: str = field(default="", repr=False)
     transport_url: str = field(default="", repr=False)
     servicegroup_driver: str = field(default="", repr=False)
+    cacert: str = ""
 
 
 def read_credentials(path: Path) -> Credentials:
@@ -57,6 +60,8 @@ def write_credentials(path: Path, credentials: Credentials) -> None:
     ) as file:
         file.write(f"[{SECTION}]\nurl = {credentials.url}\nusername = {credentials.username}\n")
         file.write(f"password = {credentials.password}\n")
+        if credentials.cacert:
+            file.write(f"cacert = {credentials.cacert}\n")
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)

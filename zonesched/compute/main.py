@@ -52,6 +52,12 @@ log = logging.getLogger(__name__)
 @click.option(
     "--credentials", type=FILE, help="INI file with url, username and password in the section [zonesched]."
 )
+@click.option(
+    "--cacert",
+    envvar="ZONESCHED_CACERT",
+    type=FILE,
+    help="File of the CA certificates that verify the zone's https; may be set in --credentials instead.",
+)
 @click.option("--inventory", required=True, type=FILE, help="CSV or JSON file of the hosts.")
 @click.option("--service", default="compute", show_default=True, help="Name of this agent in the zone.")
 @click.option("--connection-type", default="fake", show_default=True, help="The driver.")
@@ -110,6 +116,7 @@ def main(
     username: str,
     password_file: Path | None,
     credentials: Path | None,
+    cacert: Path | None,
     inventory: Path,
     service: str,
     connection_type: str,
@@ -134,6 +141,7 @@ def main(
     clock = SystemClock()
     try:
         who = _credentials(credentials, zone_url, username, password_file)
+        who = replace(who, cacert=str(cacert or who.cacert))
         hosts = read_inventory(inventory)
         broker_url = transport_url or who.transport_url
         check_transport_url(broker_url, "--transport-url")
@@ -155,10 +163,10 @@ def main(
         hosts = [host.with_traits(driver.traits) for host in hosts]
     except (CredentialsError, InventoryError, ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from error
-    client = AgentClient(ZoneConnection(who.url, who.username, who.password), service)
+    client = AgentClient(_connection(who), service)
     agent = Agent(client, driver, clock, hosts, Rhythm(heartbeat_seconds, poll_seconds))
     # A connection of its own: it runs in another thread than the agent.
-    tracker = Tracker(agent, AgentClient(ZoneConnection(who.url, who.username, who.password), service))
+    tracker = Tracker(agent, AgentClient(_connection(who), service))
     member = key_of(COMPUTE, service)
     _run_until_signal(
         agent,
@@ -167,6 +175,10 @@ def main(
         lambda zone_uuid: open_group(group_url, zone_uuid, member, 3 * heartbeat_seconds),
         heartbeat_seconds,
     )
+
+
+def _connection(who: Credentials) -> ZoneConnection:
+    return ZoneConnection(who.url, who.username, who.password, cacert=who.cacert)
 
 
 def _check_protected(broker_url: str, group_url: str, allows_unverified: bool) -> None:

@@ -100,6 +100,9 @@ def check_together(conf: cfg.ConfigOpts) -> None:
     _check_order(conf, "hold", "max_hold", strict=False)
     _check_order(conf, "retry_pause", "retry_pause_max", strict=False)
     _check_noauth(conf)
+    for needing in ("tls_key_file", "tls_client_ca_file"):
+        _check_needs(conf, needing, "tls_certificate_file")
+    _check_needs(conf, "child_key_file", "child_certificate_file")
     check_transport_url(conf.transport_url, "Option transport_url")
     check_servicegroup_driver(conf.servicegroup_driver, "Option servicegroup_driver")
     check_database_url(conf.database_url)
@@ -230,6 +233,11 @@ def _check_order(conf: cfg.ConfigOpts, low: str, high: str, *, strict: bool) -> 
             f"Option {low}: {conf[low]:g} is not accepted. Accepted: {bound} {high} ({conf[high]:g}).",
             field=low,
         )
+
+
+def _check_needs(conf: cfg.ConfigOpts, needing: str, needed: str) -> None:
+    if conf[needing] and not conf[needed]:
+        raise ConfigError(f"Option {needing} is set without {needed}. Set both, or neither.", field=needing)
 
 
 def _check_noauth(conf: cfg.ConfigOpts) -> None:

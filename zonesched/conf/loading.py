@@ -16,6 +16,7 @@ from zonesched.conf.quotas import LIMITS
 from zonesched.conf.remote_services import masked
 from zonesched.conf.scheduler import SCHEDULER
 from zonesched.conf.services import SERVICES
+from zonesched.conf.tls import TLS
 from zonesched.conf.zone import API, BOOT, CHILDREN, SEAL, SELECT, ZONE
 from zonesched.errors import ConfigError
 
@@ -24,6 +25,7 @@ Conf = cfg.ConfigOpts
 SAMPLE_GROUPS: Sequence[tuple[str, Sequence[Any]]] = (
     ("The zone", ZONE),
     ("The HTTP surface", API),
+    ("TLS", TLS),
     ("Sealing", SEAL),
     ("The scheduler", SCHEDULER),
     ("Hosts and aggregates", HOSTS),

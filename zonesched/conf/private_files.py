@@ -7,7 +7,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from zonesched.conf.loading import secrets_in
+from zonesched.conf.loading import Conf, secrets_in
 from zonesched.errors import ConfigError
 
 OTHERS = 0o077
@@ -31,6 +31,22 @@ def refuse_if_shared(path: Path, option: str) -> None:
         f" chmod {wanted} {shlex.quote(str(path))}",
         field=option,
     )
+
+
+def shared_keys(conf: Conf) -> list[str]:
+    """Return a warning for each file with a key of TLS that every user of this machine may read."""
+    found = []
+    for option, otherwise in (
+        ("tls_key_file", "tls_certificate_file"),
+        ("child_key_file", "child_certificate_file"),
+    ):
+        path = conf[option] or conf[otherwise]
+        if path and Path(path).stat().st_mode & stat.S_IROTH:
+            found.append(
+                f"Option {option}: every user of this machine may read {path}. Run: chmod o= "
+                + shlex.quote(path)
+            )
+    return found
 
 
 def shared_secrets(config_files: Sequence[str]) -> list[str]:

@@ -23,10 +23,10 @@ def shortcomings(conf: Conf) -> list[str]:
         )
     if conf.auth_strategy == "noauth":
         lines.append("auth_strategy is noauth: every caller is trusted as its admin.")
-    if not is_loopback(conf.bind_host):
+    if not is_loopback(conf.bind_host) and not conf.tls_certificate_file:
         lines.append(
-            f"This zone serves plain http on {conf.bind_host}: put a proxy with https in front of it, or"
-            " passwords can be read on the network."
+            f"This zone serves plain http on {conf.bind_host}: set tls_certificate_file, or put a proxy with"
+            " https in front of it, or passwords can be read on the network."
         )
     return lines + [
         f"{ALLOW} is set, and {option} is not protected by TLS that checks the server's name: passwords and"

@@ -17,7 +17,9 @@ That of a stranger, or of unknown length, is read by the thread that authenticat
 from __future__ import annotations
 
 import errno
+import logging
 import selectors
+import signal
 import socket
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -30,19 +32,21 @@ from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
 from zonesched import turns
 from zonesched.api.app import METRICS
-from zonesched.api.auth import SENDER_LOG
-from zonesched.api.call import IS_WANTED
 from zonesched.errors import ZoneschedError
 from zonesched.model.sender import Kind
 from zonesched.seams import SystemClock
-from zonesched.serving.body_input import BodyInput, SenderLog
-from zonesched.serving.connection import READ_S, CallerPresence, Connection, ConnectionSocket, Waiting
+from zonesched.serving.connection import READ_S, Connection, Waiting
 from zonesched.serving.connection_memory import ConnectionMemory
 from zonesched.serving.fair_queue import FairQueue
 from zonesched.serving.gauges import Load, ServerGauges
 from zonesched.serving.refusals import HEAD_TOO_LARGE, LINE_TOO_LONG, TOO_MANY, fault_of, refusal
 from zonesched.serving.request_bytes import RequestBytes
+from zonesched.serving.request_context import RequestContext
 from zonesched.serving.senders import Senders
+from zonesched.serving.state_report import report
+from zonesched.serving.tls import socket_maker
+
+log = logging.getLogger(__name__)
 
 REQUEST_S = 20.0
 """Time limit in seconds for a request without a long body, from its first byte or the connection."""
@@ -58,13 +62,6 @@ LEAVING_S = 2.0
 
 PIECE_BYTES = 64 * 1024
 
-COMPUTING = {Kind.PERSON: 2, Kind.MACHINE: 3}
-"""Requests of one sender that compute at the same time, by its kind. A parent zone has three calls of its
-users under way, two of any one user: the third never waits for these."""
-
-LARGE_COMPUTING = 1
-"""Large requests of one sender that compute at the same time, beside the others."""
-
 
 class GatheringWorker(ThreadWorker):  # type: ignore[misc]
     """Worker that `zonesched.serving.run_zone` starts."""
@@ -74,10 +71,6 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         self._clock = clock = SystemClock()
         self._senders = Senders()
         self._queue: FairQueue[Connection] = FairQueue(self.cfg.threads)
-        self._turns = {
-            kind: turns.Turns(at_once, large=turns.Turns(LARGE_COMPUTING))
-            for kind, at_once in COMPUTING.items()
-        }
         self._memory = ConnectionMemory()
         self._reading_threads = {True: 0, False: 0}
         self._gathering = Waiting(REQUEST_S, clock)
@@ -89,14 +82,13 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
     def load_wsgi(self) -> None:
         """Load the application, which reads bodies from BodyInput, reports senders and looks for callers."""
         super().load_wsgi()
+        self._new_socket = socket_maker(self.app.conf)
         app: Any = self.wsgi
         app.extensions[METRICS].registry.register(ServerGauges(self.load))
-        senders, clock, all_turns = self._senders, self._clock, self._turns
+        context = RequestContext(self._senders, self._clock)
 
         def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-            environ["wsgi.input"] = BodyInput(environ["wsgi.input"])
-            environ[IS_WANTED] = CallerPresence(environ["gunicorn.socket"], clock)
-            environ[SENDER_LOG] = SenderLog(senders, all_turns, environ.get("HTTP_AUTHORIZATION", ""))
+            context.complete(environ)
             answer: Iterable[bytes] = app(environ, start_response)
             return answer
 
@@ -106,6 +98,14 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         """Tell whether the first process is there; without it, keep no connection alive, as after SIGTERM."""
         self.alive: bool = self.alive and super().is_parent_alive()
         return self.alive
+
+    def init_signals(self) -> None:
+        """Set up gunicorn's signals, and SIGUSR2 for a report."""
+        super().init_signals()
+        signal.signal(signal.SIGUSR2, lambda number, frame: self.method_queue.defer(self._report))
+
+    def _report(self) -> None:
+        log.info("%s", report(self.app.zone, self.load()))
 
     def load(self) -> Load:
         """Return how much this process has to do now."""
@@ -121,7 +121,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
             if error.errno not in (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK):
                 raise
             return
-        sock = ConnectionSocket(accepted, self._clock)
+        sock = self._new_socket(accepted, self._clock)
         connection = Connection(self.cfg, sock, address, listener.getsockname())
         self.nr_conns += 1
         if self.nr_conns >= self.worker_connections:

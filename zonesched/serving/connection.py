@@ -32,6 +32,9 @@ class ConnectionSocket(socket.socket):
     Writes are buffered until `flush`, which sends as much as the other side accepts.
     """
 
+    is_secure = False
+    has_client_certificate = False
+
     def __init__(self, accepted: socket.socket, clock: SystemClock) -> None:
         super().__init__(accepted.family, accepted.type, accepted.proto, fileno=accepted.detach())
         super().settimeout(0.0)
@@ -59,11 +62,15 @@ class ConnectionSocket(socket.socket):
     def recv(self, *args: Any) -> bytes:
         while True:
             try:
-                return super().recv(*args)
+                return self.receive(*args)
             except BlockingIOError:
                 if not self._waits:
                     raise
                 self._wait_readable()
+
+    def receive(self, *args: Any) -> bytes:
+        """Return what has arrived, b"" at the end. Raises BlockingIOError where nothing has."""
+        return super().recv(*args)
 
     def _wait_readable(self) -> None:
         left_s = self._reads_until - self._clock.monotonic()

@@ -7,11 +7,13 @@ to addresses that the guard has admitted in the look-up for the same connection.
 from __future__ import annotations
 
 import http.client
+import os
 import select
 import ssl
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -19,6 +21,7 @@ import requests
 from requests.adapters import DEFAULT_CA_BUNDLE_PATH, BaseAdapter
 from requests.structures import CaseInsensitiveDict
 
+from zonesched.conf import Conf
 from zonesched.errors import ConfigError
 from zonesched.model.work_deadline import always
 from zonesched.seams import Clock
@@ -33,6 +36,23 @@ MAX_INTERIM = 8
 """Maximum of interim answers (100 Continue) before the answer itself; no request asks for any."""
 
 
+@dataclass(frozen=True)
+class TlsFiles:
+    """PEM files: whom this zone trusts ("" for the usual authorities), and what it shows to its children."""
+
+    ca_file: str = ""
+    certificate_file: str = ""
+    key_file: str = ""
+
+    @classmethod
+    def from_conf(cls, conf: Conf) -> TlsFiles:
+        return cls(conf.child_ca_file, conf.child_certificate_file, conf.child_key_file)
+
+    def stamps(self) -> tuple[tuple[int, int], ...]:
+        """Time and size of each file, which tell whether it has changed; (0, 0) for none."""
+        return tuple(_stamp(path) for path in (self.ca_file, self.certificate_file, self.key_file))
+
+
 class PreparedCall(requests.PreparedRequest):
     """A request whose exchange ends soon after `is_wanted` has become false."""
 
@@ -42,12 +62,12 @@ class PreparedCall(requests.PreparedRequest):
 class CheckedAdapter(BaseAdapter):
     """Sends requests over connections to admitted addresses; `timeout` covers the whole exchange."""
 
-    def __init__(self, guard: AddressGuard, resolver: Resolver, clock: Clock, *, ca_file: str = "") -> None:
+    def __init__(self, guard: AddressGuard, resolver: Resolver, clock: Clock, *, tls: TlsFiles) -> None:
         super().__init__()
         self._guard = guard
         self._resolver = resolver
         self._clock = clock
-        self._tls = _tls_context(ca_file)
+        self._tls = _tls_context(tls, tls.stamps())
         self._lock = threading.Lock()
         self._idle: dict[Endpoint, list[_Channel]] = defaultdict(list)
 
@@ -195,15 +215,35 @@ class _Body:
         self._channel.close()
 
 
-# Zones of one process share it: to read the usual certificates takes a zone's start twice as long.
-@cache
-def _tls_context(ca_file: str) -> ssl.SSLContext:
+def _stamp(path: str) -> tuple[int, int]:
     try:
-        context = ssl.create_default_context(cafile=ca_file or DEFAULT_CA_BUNDLE_PATH)
+        found = os.stat(path)
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+# Zones of one process share it: to read the usual certificates takes a zone's start twice as long. A changed
+# file has other stamps, so it is read again.
+@cache
+def _tls_context(files: TlsFiles, stamps: tuple[tuple[int, int], ...]) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=files.ca_file or DEFAULT_CA_BUNDLE_PATH)
     except OSError as error:
         raise ConfigError(
-            f"Option child_ca_file is {ca_file}; it must be a readable file of CA certificates in PEM form.",
+            f"Option child_ca_file is {files.ca_file}; it must be a readable file of CA certificates in PEM"
+            " form.",
             field="child_ca_file",
         ) from error
+    if files.certificate_file:
+        try:
+            # A key with a passphrase is refused: nobody could type it at each start.
+            context.load_cert_chain(files.certificate_file, files.key_file or None, password="")
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"Option child_certificate_file: {files.certificate_file} and its key cannot be used:"
+                f" {error}. Accepted: PEM files of a certificate and of its key without a passphrase.",
+                field="child_certificate_file",
+            ) from error
     context.sslsocket_class = DeadlineTlsSocket
     return context

@@ -21,7 +21,7 @@ from zonesched.errors import ChildUnreachable
 from zonesched.model.work_deadline import always
 from zonesched.seams import Clock
 from zonesched.zones.address import AddressGuard, AddressRefused, parse_api_url
-from zonesched.zones.connections import CheckedAdapter, PreparedCall
+from zonesched.zones.connections import CheckedAdapter, PreparedCall, TlsFiles
 from zonesched.zones.resolver import Resolver, SystemResolver
 
 log = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class HttpTransport:
         """Make a transport for addresses that `child_networks` allows. Raises ConfigError."""
         guard = AddressGuard.from_conf(conf)
         resolver = resolver or SystemResolver()
-        adapter = adapter or CheckedAdapter(guard, resolver, clock, ca_file=conf.child_ca_file)
+        adapter = adapter or CheckedAdapter(guard, resolver, clock, tls=TlsFiles.from_conf(conf))
         return cls(adapter, clock, guard, resolver)
 
     def close(self) -> None:

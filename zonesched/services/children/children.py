@@ -194,7 +194,7 @@ _REFUSED = {
     " this zone's option build_plan_blob_size must be at least 128 more than the child's.",
     WRONG_CREDENTIALS: "zone.username: the child zone does not accept this user with this password.",
     NO_PARENT: "zone.username: the child zone knows this user, but not as a parent: in the child the user"
-    " needs the role parent.",
+    " needs the role parent, and this zone a certificate (child_certificate_file) if the child asks for one.",
 }
 
 

@@ -80,6 +80,12 @@ class BootQueue:
         return len(self._new)
 
     @property
+    def leases(self) -> list[Lease]:
+        """The leases in hand."""
+        with self._lock:
+            return list(self._in_hand)
+
+    @property
     def in_hand(self) -> int:
         """The number of leases in hand."""
         return len(self._in_hand)

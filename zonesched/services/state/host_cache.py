@@ -62,6 +62,11 @@ class HostCache:
         """Refresh at the next use, since a caller has found the table outdated."""
         self._expired = True
 
+    @property
+    def size(self) -> int:
+        """The number of hosts in the table."""
+        return len(self._table)
+
     def read_again(self) -> None:
         """Refresh now, so that the next use has little to read."""
         self.expire()
