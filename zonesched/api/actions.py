@@ -8,10 +8,11 @@ from zonesched.api.answer import Answer, accepted, ok
 from zonesched.api.call import Call
 from zonesched.api.links import zoneless_time
 from zonesched.api.server_json import server_json
+from zonesched.errors import BadRequest
 from zonesched.model.action_reasons import MESSAGES
 from zonesched.model.desired_call import DesiredAnswer
 from zonesched.model.desired_state import Result
-from zonesched.model.instance_action import ActionView, RebuildServer
+from zonesched.model.instance_action import ActionView, DeleteServer, RebuildServer
 from zonesched.services.owners import action_history, actions, servers
 from zonesched.services.parent import desired
 from zonesched.services.select.faults import MESSAGES as FAULTS
@@ -20,6 +21,9 @@ from zonesched.services.select.faults import MESSAGES as FAULTS
 def act(call: Call) -> Answer:
     """Take an action on an instance, wherever in the tree it is; answers before it is done."""
     uuid, asked = call.args["id"], call.body.to_action()
+    if isinstance(asked, DeleteServer):
+        servers.delete(call.zone, call.caller, uuid)
+        return accepted(None)
     actions.act(call.zone, call.caller, uuid, asked)
     if not isinstance(asked, RebuildServer):
         return accepted(None)
@@ -30,7 +34,10 @@ def act(call: Call) -> Answer:
 
 def act_on_boot(call: Call) -> Answer:
     """Take an action on all instances of a boot."""
-    count, refused = actions.act_on_boot(call.zone, call.caller, call.args["id"], call.body.to_action())
+    asked = call.body.to_action()
+    if isinstance(asked, DeleteServer):
+        raise BadRequest("forceDelete: deletes one server, and not all of a boot.", field="forceDelete")
+    count, refused = actions.act_on_boot(call.zone, call.caller, call.args["id"], asked)
     lines = [{"uuid": one.uuid, "error_code": one.code, "message": one.message} for one in refused]
     return accepted({"accepted": count, "refused": lines})
 

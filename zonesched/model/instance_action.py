@@ -69,4 +69,16 @@ class MigrateServer:
     host: str = ""
 
 
-AskedAction = Action | LockServer | UnlockServer | RebuildServer | MigrateServer
+@dataclass(frozen=True)
+class UnsupportedAction:
+    """An action of OpenStack that no zone can do, by the key of its body."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class DeleteServer:
+    """Delete an instance, as the call of that name does."""
+
+
+AskedAction = Action | LockServer | UnlockServer | RebuildServer | MigrateServer | UnsupportedAction

@@ -9,14 +9,18 @@ from pydantic import Field, model_validator
 from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
 from zonesched.api.schemas.fields import Name, Schema, Text, TextMap, refusal
 from zonesched.api.schemas.servers import UserData
+from zonesched.api.schemas.unsupported_actions import UnsupportedActions
 from zonesched.model.desired_state import Action
 from zonesched.model.instance_action import (
     AskedAction,
+    DeleteServer,
     LockServer,
     MigrateServer,
     RebuildServer,
     UnlockServer,
+    UnsupportedAction,
 )
+from zonesched.model.unsupported_action import LACK_OF
 
 
 class Reboot(Schema):
@@ -50,7 +54,10 @@ class Migrate(Schema):
     host: Name | None = None
 
 
-class ActionBody(Schema):
+_MAY_BE_NULL = {"lock", "rescue", "migrate"}
+
+
+class ActionBody(UnsupportedActions):
     """One action; null is the value of those without members."""
 
     body_limit: ClassVar[BodyLimit] = WITH_MAP
@@ -68,20 +75,26 @@ class ActionBody(Schema):
     unlock: None = None
     rebuild: Rebuild | None = None
     migrate: Migrate | None = None
+    force_delete: None = Field(default=None, alias="forceDelete")
 
     @model_validator(mode="after")
     def _is_one(self) -> ActionBody:
         if len(self.model_fields_set) != 1:
             raise refusal("invalid_value", f"must have one of {', '.join(_NAMES)}")
-        if "reboot" in self.model_fields_set and self.reboot is None:
-            raise refusal("invalid_value", "reboot must have a type")
-        if "rebuild" in self.model_fields_set and self.rebuild is None:
-            raise refusal("invalid_value", "rebuild must have an imageRef")
+        (name,) = self.model_fields_set
+        field = ActionBody.model_fields[name]
+        if getattr(self, name) is None and field.annotation is not type(None) and name not in _MAY_BE_NULL:
+            raise refusal("invalid_value", f"{field.alias or name} must be an object")
         return self
 
-    def to_action(self) -> AskedAction:
+    def to_action(self) -> AskedAction | DeleteServer:
         (name,) = self.model_fields_set
+        key = ActionBody.model_fields[name].alias or name
         match name:
+            case _ if key in LACK_OF:
+                return UnsupportedAction(key)
+            case "force_delete":
+                return DeleteServer()
             case "lock":
                 return LockServer(self.lock.locked_reason if self.lock is not None else "")
             case "unlock":
@@ -94,7 +107,7 @@ class ActionBody(Schema):
                 is_hard = self.reboot is not None and self.reboot.type == "HARD"
                 return Action.HARD_REBOOT if is_hard else Action.SOFT_REBOOT
             case _:
-                return Action(ActionBody.model_fields[name].alias or name)
+                return Action(key)
 
 
 _NAMES = [field.alias or name for name, field in ActionBody.model_fields.items()]

@@ -31,9 +31,11 @@ from zonesched.model.instance_action import (
     RebuildServer,
     RefusedAction,
     UnlockServer,
+    UnsupportedAction,
 )
 from zonesched.model.instance_image import AS_BOOTED, InstanceImage
 from zonesched.model.placement import TO_BUILD, InstanceStatus
+from zonesched.model.unsupported_action import ADMINS_ACTION, LACK_OF
 from zonesched.services.life import image_fit
 from zonesched.services.life.observing import observe
 from zonesched.services.life.shelving import place_again
@@ -65,7 +67,7 @@ MAX_OPEN = 20
 
 PER_WRITE = 500
 
-_Asked = Action | LockServer | UnlockServer | Rebuild | MigrateServer
+_Asked = Action | LockServer | UnlockServer | Rebuild | MigrateServer | UnsupportedAction
 
 
 @dataclass(frozen=True)
@@ -275,6 +277,8 @@ def _judge(zone: Zone, tx: Transaction, caller: Caller, subject: _Subject, asked
             return None
         case _ if lock is not None and caller.role is not Role.ADMIN:
             raise _locked(instance.uuid)
+        case UnsupportedAction(name):
+            raise _unsupported(caller, name)
         case Rebuild():
             asked.check(instance.uuid)
             return _judge_desired(zone, subject, Action.REBUILD, asked.image.image)
@@ -299,6 +303,13 @@ def _check_count(subject: _Subject) -> None:
         raise Conflict(
             f"{MAX_OPEN} actions on the server have not ended yet.", code="too_many_open_actions", field="id"
         )
+
+
+def _unsupported(caller: Caller, name: str) -> ZoneschedError:
+    if name == ADMINS_ACTION and caller.role is not Role.ADMIN:
+        return Forbidden(f"{name}: only an admin may do this.", code="role_forbidden", field=name)
+    lack = LACK_OF[name]
+    return lack.error(f"{name}: {lack.message}", code=lack.code, field=name)
 
 
 def _judge_desired(
