@@ -83,7 +83,7 @@ class BootPlan:
 
 @dataclass(frozen=True)
 class MigrationPlan:
-    """A move, `at_s` after the storm begins, of the server of this number among all that a zone lists."""
+    """A move, `at_s` after the storm begins, of one of the servers that a zone lists, by this number."""
 
     at_s: float
     zone: str
@@ -273,11 +273,11 @@ def _with_shelves(seed: int, boots: Iterable[BootPlan]) -> Iterator[BootPlan]:
 
 
 def _migrations(seed: int, zones: Sequence[ZonePlan]) -> Iterator[MigrationPlan]:
-    """Let the admins of most zones with hosts move servers, some of them one after the other."""
+    """Let the admins of most zones with several hosts move servers, some of them again and again."""
     draw = random.Random(f"migrations/{seed}")
     for zone in zones:
-        for _ in range(draw.choice((0, 1, 3, 5)) if zone.hosts else 0):
-            at_s, number = draw.uniform(2.0, STORM_S), draw.randint(0, 4)
+        for _ in range(draw.choice((0, 3, 6, 9)) if len(zone.hosts) > 1 else 0):
+            at_s, number = draw.uniform(2.0, STORM_S), draw.randint(0, 7)
             for _ in range(draw.choice((1, 1, 2, 3))):
                 yield MigrationPlan(at_s, zone.name, number)
                 at_s += draw.choice((0.1, 1.0, 4.0))

@@ -84,6 +84,14 @@ def children_are_told_no_state(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instance_states, "due_to_tell", lambda tx, now, busy, most: [])
 
 
+def agents_stop_nothing_that_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    def claim(draft: machine._Draft, wanted: machine.Wanted) -> None:
+        left = machine.Report(wanted.key, machine.ReportState.LEFT, left_for=wanted.leaves_for)
+        draft.unreported[wanted.key] = left
+
+    monkeypatch.setattr(machine._Draft, "_make_leave", claim)
+
+
 def nothing_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repair, "run", lambda zone: [])
 
@@ -97,6 +105,7 @@ def nothing_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
         (agents_end_nothing, "P2", 1),
         (actions_reach_their_end_unnoticed, "P9", 0),
         (children_are_told_no_state, "P9", 0),
+        (agents_stop_nothing_that_leaves, "P8", 1),
         (nothing_is_repaired, "repair", 1),
     ],
 )

@@ -199,13 +199,13 @@ class Users:
             self._insist(self._sites[promise.zone], "POST", path, body, may_be_gone=True)
 
     def _move(self, move: MigrationPlan) -> None:
-        """Move one of the servers that the zone has, if it has so many and this one can be moved now."""
+        """Move one of the servers that the zone has, if it can be moved now."""
         site = self._sites[move.zone]
         listed = self._insist(site, "GET", "/servers?all_tenants=true").json()["servers"]
         uuids = sorted(server["id"] for server in listed)
-        if move.number < len(uuids):
+        if uuids:
             with suppress(Illegal):
-                path = f"/servers/{uuids[move.number]}/action"
+                path = f"/servers/{uuids[move.number % len(uuids)]}/action"
                 self._insist(site, "POST", path, {"migrate": None}, may_be_gone=True)
 
     def _delete_all(self, promise: Promise) -> None:
