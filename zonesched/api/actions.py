@@ -12,7 +12,8 @@ from zonesched.errors import BadRequest
 from zonesched.model.action_reasons import MESSAGES
 from zonesched.model.desired_call import DesiredAnswer
 from zonesched.model.desired_state import Result
-from zonesched.model.instance_action import ActionView, DeleteServer, RebuildServer
+from zonesched.model.instance_action import ActionView, DeleteServer, EvacuateServer, RebuildServer
+from zonesched.services.hosts import evacuation
 from zonesched.services.owners import action_history, actions, servers
 from zonesched.services.parent import desired
 from zonesched.services.select.faults import MESSAGES as FAULTS
@@ -23,6 +24,9 @@ def act(call: Call) -> Answer:
     uuid, asked = call.args["id"], call.body.to_action()
     if isinstance(asked, DeleteServer):
         servers.delete(call.zone, call.caller, uuid)
+        return accepted(None)
+    if isinstance(asked, EvacuateServer):
+        evacuation.evacuate_server(call.zone, call.caller, uuid, fenced=asked.fenced)
         return accepted(None)
     actions.act(call.zone, call.caller, uuid, asked)
     if not isinstance(asked, RebuildServer):
@@ -37,6 +41,10 @@ def act_on_boot(call: Call) -> Answer:
     asked = call.body.to_action()
     if isinstance(asked, DeleteServer):
         raise BadRequest("forceDelete: deletes one server, and not all of a boot.", field="forceDelete")
+    if isinstance(asked, EvacuateServer):
+        raise BadRequest(
+            "evacuate: name one server, or a host.", code="action_of_one_server", field="evacuate"
+        )
     count, refused = actions.act_on_boot(call.zone, call.caller, call.args["id"], asked)
     lines = [{"uuid": one.uuid, "error_code": one.code, "message": one.message} for one in refused]
     return accepted({"accepted": count, "refused": lines})

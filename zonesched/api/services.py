@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from zonesched.api.answer import Answer, no_content, ok
+from zonesched.api.answer import Answer, accepted, no_content, ok
 from zonesched.api.call import Call
 from zonesched.api.links import zoneless_time
 from zonesched.model.views import ServiceChange, ServiceView
-from zonesched.services.hosts import services
+from zonesched.services.hosts import evacuation, services
 
 
 def list_all(call: Call) -> Answer:
@@ -26,6 +26,13 @@ def remove(call: Call) -> Answer:
     """Remove a host without instances, or an agent without hosts."""
     services.remove(call.zone, call.args["id"])
     return no_content()
+
+
+def act(call: Call) -> Answer:
+    """Evacuate a host that is down: all its instances are placed anew."""
+    fenced = call.body.evacuate.fenced
+    count, moving = evacuation.evacuate_host(call.zone, call.caller, call.args["id"], fenced=fenced)
+    return accepted({"evacuated": count, "moving": moving})
 
 
 def enable(call: Call) -> Answer:

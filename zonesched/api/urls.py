@@ -81,6 +81,7 @@ from zonesched.api.schemas.services import (
     DisableBody,
     ForceDownBody,
     NamedServiceBody,
+    ServiceActionBody,
     ServiceBody,
     ServicesQuery,
 )
@@ -296,6 +297,8 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/os-services", services.list_all, ADMIN, "services", query=ServicesQuery),
     Route("PUT", "/os-services/{id}", services.change, ADMIN, "service", ServiceBody),
     Route("DELETE", "/os-services/{id}", services.remove, ADMIN, "nothing", status=204),
+    Route("POST", "/os-services/{id}/action", services.act, ADMIN, "evacuated, moving", ServiceActionBody,
+          status=202),
     Route("PUT", "/os-services/enable", services.enable, ADMIN, "service", NamedServiceBody),
     Route("PUT", "/os-services/disable", services.disable, ADMIN, "service", NamedServiceBody),
     Route("PUT", "/os-services/disable-log-reason", services.disable_why, ADMIN, "service", DisableBody),

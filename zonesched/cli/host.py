@@ -118,6 +118,20 @@ def delete(session: Session, name_or_id: str) -> None:
     session.call("DELETE", f"/os-services/{id}")
 
 
+@host.command()
+@click.argument("name_or_id")
+@click.option(
+    "--fenced", is_flag=True, help="Say that nothing can run on the host any more: it is powered off."
+)
+@zone_options
+@pass_session
+def evacuate(session: Session, name_or_id: str, fenced: bool) -> None:
+    """Place all instances of a host that is down anew; their disks and memory there are lost."""
+    id = find_id(session, "/os-hypervisors", "hypervisors", name_or_id)
+    answer = session.call("POST", f"/os-services/{id}/action", {"evacuate": {"fenced": fenced}})
+    print_item(session, answer, answer)
+
+
 def _number(option: str, text: str, kind: Callable[[str], float]) -> float:
     try:
         return kind(text)

@@ -12,6 +12,7 @@ MESSAGES: Mapping[str, str] = {
     "driver_failed": "The driver of the host failed.",
     "ended_by_itself": "The server ended by itself.",
     "gone_in_child": "The zone that should have the server does not have it.",
+    "host_evacuated": "The host of the server was evacuated before the action was done.",
     "host_changed": "The server came to another host while the action was taken.",
     "image_unfit": "The host of the server does not take the image.",
     "pause_unsupported": "The driver of the host cannot pause servers.",

@@ -254,7 +254,7 @@ def judge(
     if illegal is not None:
         return illegal
     if action is Action.UNSHELVE:
-        return _unshelved(state)
+        return at_new_place(state, Power.RUNNING)
     is_rebuild, expected = action is Action.REBUILD, expected_status(status, state)
     before, reboot_type = state.desired, _REBOOTS.get(action)
     return replace(
@@ -278,10 +278,10 @@ def told(before: Desired, desired: Desired) -> Desired:
     return replace(desired, rebuilds=before.rebuilds, image=before.image)
 
 
-def _unshelved(state: InstanceState) -> Desired:
+def at_new_place(state: InstanceState, power: Power) -> Desired:
     """Return the desired state at a new place: without reboots, and with its own image built again."""
-    has_own_image = isinstance(state.image, Image)
-    return Desired(state.desired.generation + 1, rebuilds=int(has_own_image), image=state.image)
+    rebuilds = int(isinstance(state.image, Image))
+    return Desired(state.desired.generation + 1, power, rebuilds=rebuilds, image=state.image)
 
 
 def expected_status(status: InstanceStatus, state: InstanceState) -> Status:
@@ -356,13 +356,15 @@ def task_state(status: InstanceStatus, state: InstanceState) -> str:
 def is_news(state: InstanceState, observed: Observed) -> bool:
     """Tell whether a report says more than the last one; an old, repeated or impossible one does not.
 
-    Within one generation only a server that ended is news: nothing but a later generation starts it again,
-    so a late copy of an earlier report cannot bring it back.
+    Within one generation only a server that ended or has no place is news: nothing but a later generation
+    starts it again, so a late copy of an earlier report cannot bring it back.
     """
     known = state.observed
     if observed.generation != known.generation:
         return known.generation < observed.generation <= state.desired.generation
-    return observed.power is Power.STOPPED and known.power is not Power.STOPPED and observed.reason != ""
+    if known.power is Power.OFFLOADED or observed.power is known.power:
+        return False
+    return observed.power is Power.OFFLOADED or (observed.power is Power.STOPPED and observed.reason != "")
 
 
 class Result(enum.Enum):

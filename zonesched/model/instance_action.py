@@ -63,6 +63,13 @@ class RebuildServer:
 
 
 @dataclass(frozen=True)
+class EvacuateServer:
+    """Place an instance anew whose host is down; `fenced`: nothing can run on that host any more."""
+
+    fenced: bool = False
+
+
+@dataclass(frozen=True)
 class MigrateServer:
     """Move an instance to another host of its zone; `host`: the host's name, "" for any."""
 

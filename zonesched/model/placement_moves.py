@@ -2,8 +2,8 @@
 
 INTENDED, CONFIRMING, CANCELLING and RELEASING mean that a call to the child was decided and its answer is not
 known yet. Of these a placement on a local host has only RELEASING: a build that was not reported in time, a
-shelved instance, or the place that a move has left keeps its claim until its agent reports that nothing of it
-is left. PARKED is the old place of a move, on a local host alone: stopped and kept until the new one runs.
+shelved or evacuated instance, or the place that a move has left keeps its claim until its agent reports that
+nothing of it is left. PARKED is the old place of a move, on a local host alone: stopped and kept until the new one runs.
 
 `store.placements` refuses any other move. Only a repair may write a state that no move leads to.
 """
@@ -51,7 +51,7 @@ LOCAL_MOVES: Mapping[Move, str] = {
     Move(_S.PARKED, _S.RELEASING): "the instance runs at the new place",
     Move(_S.PARKED, _S.RELEASED): "deleted",
     Move(_S.CONFIRMED, _S.RELEASED): "deleted, lost by its host, or ended there by itself",
-    Move(_S.CONFIRMED, _S.RELEASING): "shelved; fetched, and not reported in time; or left by a failed move",
+    Move(_S.CONFIRMED, _S.RELEASING): "shelved, evacuated, not reported in time, or left by a failed move",
     Move(_S.RELEASING, _S.RELEASED): "its agent says that nothing is left, or its host was removed",
 }
 """All moves of a placement on a local host, and when each happens."""

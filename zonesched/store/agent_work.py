@@ -16,8 +16,9 @@ from zonesched.model.move_steps import MoveState
 from zonesched.model.placement import LIVING_STATUSES, Attempt, InstanceStatus, PlacementState
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_from_row
-from zonesched.store import instance_states
+from zonesched.store import instance_states, placements
 from zonesched.store import tables as t
+from zonesched.store.placements import Placement
 from zonesched.store.prepared import Prepared, is_in, one_of
 
 _host, _place, _instance, _move = t.hosts.c, t.placements.c, t.instances.c, t.moves.c
@@ -128,6 +129,11 @@ def note_fetched(tx: Connection, uuids: Sequence[str]) -> None:
 def releasing(tx: Connection, service_id: str) -> list[Attempt]:
     """Read the attempts that keep their claim on the service's hosts until its agent reports them gone."""
     return [Attempt(row.uuid, row.number) for row in _RELEASING.all(tx, service=service_id)]
+
+
+def confirmed_on(tx: Connection, host_id: str) -> list[Placement]:
+    """Read the confirmed placements on a local host, in order of instance."""
+    return placements.read(tx, _place.host_id == host_id, _place.state == PlacementState.CONFIRMED.value)
 
 
 def hosts_of(tx: Connection, service_id: str, host_ids: Sequence[str]) -> frozenset[str]:

@@ -312,18 +312,15 @@ def end_attempts(
 
 
 def begin_unshelve(tx: Connection, change: int, uuids: Sequence[str], now: float) -> None:
-    """Let offloaded instances be placed again, with the builds of a new one."""
-    tx.execute(
-        sa.update(t.instances)
-        .where(COLUMNS.uuid.in_(uuids), COLUMNS.status == InstanceStatus.OFFLOADED.value)
-        .values(
-            status=InstanceStatus.BUILD.value,
-            reason="",
-            failed_builds=0,
-            updated_at=now,
-            changed_seq=change,
-        )
-    )
+    """Let offloaded instances be placed again."""
+    building = {"status": InstanceStatus.BUILD.value, "reason": "", "updated_at": now, "changed_seq": change}
+    is_resting = COLUMNS.status == InstanceStatus.OFFLOADED.value
+    tx.execute(sa.update(t.instances).where(COLUMNS.uuid.in_(uuids), is_resting).values(**building))
+
+
+def forget_failed_builds(tx: Connection, uuids: Sequence[str]) -> None:
+    """Give instances the builds of new ones."""
+    tx.execute(sa.update(t.instances).where(COLUMNS.uuid.in_(uuids)).values(failed_builds=0))
 
 
 def note_failed_build(tx: Connection, uuid: str) -> int:

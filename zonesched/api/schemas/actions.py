@@ -9,11 +9,13 @@ from pydantic import Field, model_validator
 from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
 from zonesched.api.schemas.fields import Name, Schema, Text, TextMap, refusal
 from zonesched.api.schemas.servers import UserData
+from zonesched.api.schemas.services import Evacuation
 from zonesched.api.schemas.unsupported_actions import UnsupportedActions
 from zonesched.model.desired_state import Action
 from zonesched.model.instance_action import (
     AskedAction,
     DeleteServer,
+    EvacuateServer,
     LockServer,
     MigrateServer,
     RebuildServer,
@@ -76,6 +78,7 @@ class ActionBody(UnsupportedActions):
     rebuild: Rebuild | None = None
     migrate: Migrate | None = None
     force_delete: None = Field(default=None, alias="forceDelete")
+    evacuate: Evacuation | None = None
 
     @model_validator(mode="after")
     def _is_one(self) -> ActionBody:
@@ -87,7 +90,7 @@ class ActionBody(UnsupportedActions):
             raise refusal("invalid_value", f"{field.alias or name} must be an object")
         return self
 
-    def to_action(self) -> AskedAction | DeleteServer:
+    def to_action(self) -> AskedAction | DeleteServer | EvacuateServer:
         (name,) = self.model_fields_set
         key = ActionBody.model_fields[name].alias or name
         match name:
@@ -99,6 +102,8 @@ class ActionBody(UnsupportedActions):
                 return LockServer(self.lock.locked_reason if self.lock is not None else "")
             case "unlock":
                 return UnlockServer()
+            case "evacuate":
+                return EvacuateServer(self.evacuate is not None and self.evacuate.fenced)
             case "rebuild" if self.rebuild is not None:
                 return self.rebuild.to_action()
             case "migrate":

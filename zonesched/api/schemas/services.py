@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
+from zonesched.api.schemas.body_limit import SMALL, BodyLimit
 from zonesched.api.schemas.fields import Name, Schema, Text
 from zonesched.model.views import Binary, ServiceChange
 
@@ -25,6 +26,20 @@ class ServiceBody(Schema):
     def to_change(self) -> ServiceChange:
         is_enabled = None if self.status is None else self.status == "enabled"
         return ServiceChange(is_enabled, self.disabled_reason, self.forced_down)
+
+
+class Evacuation(Schema):
+    """`fenced`: the operator says that nothing can run on the host any more."""
+
+    fenced: bool = False
+
+
+class ServiceActionBody(Schema):
+    """What to do with all instances of a host."""
+
+    body_limit: ClassVar[BodyLimit] = SMALL
+
+    evacuate: Evacuation
 
 
 class NamedServiceBody(Schema):

@@ -31,6 +31,7 @@ from zonesched.model.placement import (
 from zonesched.seams import Bulkhead, Done, Failed
 from zonesched.services.children.feed_allowance import FeedAllowance
 from zonesched.services.children.returned import ready_ids
+from zonesched.services.life.leaving import leave
 from zonesched.services.life.observing import adopt, observe
 from zonesched.services.life.shelving import SHELVED, note_offloaded
 from zonesched.services.placing.build_retry import build_failed, lock_with_alternates
@@ -228,6 +229,8 @@ def wake_for(wake: Wake, items: Sequence[InstanceChange]) -> None:
         wake.boots()
     if any(item.status in (InstanceStatus.ERROR, InstanceStatus.OFFLOADED) for item in items):
         wake.child_calls()
+    if any(item.status is InstanceStatus.OFFLOADED for item in items):
+        wake.boots()
 
 
 def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[InstanceChange]) -> None:
@@ -269,14 +272,19 @@ def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[In
         _reconcile(tx, seen, built_at)
         observe(tx, change, seen, built_at, now)
         _note_moves(tx, change, moving, built_at, now)
-    _rest(tx, change, left, now)
+    _rest(zone, tx, change, left, now)
 
 
-def _rest(tx: Transaction, change: int, left: Sequence[Placement], now: float) -> None:
-    """Let shelved instances rest of which a child has nothing left; any others are lost."""
-    resting = note_offloaded(tx, change, left, now)
-    lost = sorted({place.uuid for place in left} - resting)
-    instances.set_status(tx, change, lost, InstanceStatus.ERROR, now, reason="deleted_in_child")
+def _rest(zone: Zone, tx: Transaction, change: int, left: Sequence[Placement], now: float) -> None:
+    """Let shelved instances rest of which a child has nothing left; the child evacuated any others.
+
+    Those are placed anew, as often as a failed build is.
+    """
+    shelved = note_offloaded(tx, change, left, now)
+    lost = [place for place in left if place.uuid not in shelved]
+    tried = {place.uuid: instances.note_failed_build(tx, place.uuid) for place in lost}
+    resting = [uuid for uuid, count in tried.items() if count >= zone.conf.max_attempts]
+    leave(tx, change, zone.uuid, lost, now, user_id=zone.uuid, resting=resting)
 
 
 def _note_moves(

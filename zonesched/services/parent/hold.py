@@ -27,6 +27,7 @@ from zonesched.model.placement import (
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import content_digest
 from zonesched.seal.envelope import Bound, OpenedEntry
+from zonesched.services.life.leaving import EVACUATED
 from zonesched.services.parent.build_answers import (
     REFUSED,
     answers,
@@ -268,9 +269,10 @@ def _uncounted(tries: Sequence[Try], rows: Mapping[str, Instance]) -> int:
 def _has_place(tx: Transaction, instance: Instance | None) -> bool:
     if instance is None or instance.attempt == 0:
         return False
-    state = placements.read_one(tx, instance.uuid, instance.attempt).state
+    place = placements.read_one(tx, instance.uuid, instance.attempt)
     may_return = instance.status in (InstanceStatus.DELETED, InstanceStatus.OFFLOADED)
-    return state not in UNBUILT and not (state is State.RELEASED and may_return)
+    has_left = place.state is State.RELEASED or place.reason == EVACUATED
+    return place.state not in UNBUILT and not (may_return and has_left)
 
 
 def _same_request(tx: Transaction, call: _Call) -> bool:

@@ -1,0 +1,249 @@
+"""Evacuation of hosts that are down: refused while anything may run there, then placed anew once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.boots import FLAVOR, settle_until_killed
+from tests.builders.crashes import Seams, heal
+from tests.builders.played_agent import PlayedAgent
+from tests.builders.tree import Answer, Node, Tree, a_host
+from tests.trees.test_actions_in_tree import Scene, a_scene
+from tests.trees.test_shelve_in_tree import differences, places, zone_of
+from zonesched.services.audit import audit
+
+FENCED = {"evacuate": {"fenced": True}}
+
+
+class Zone:
+    """A zone with two hosts and a server on the first, whose agent is down or forced down as a test likes."""
+
+    def __init__(self, folder: Path, **server: Any) -> None:
+        self.tree = Tree(folder)
+        self.node: Node = self.tree.add("leaf", hosts_=[a_host("h1", vcpus=2)])
+        self.admin, self.member = self.node.client(), self.node.client("member")
+        self.admin.post("/flavors", FLAVOR)
+        self.agent = PlayedAgent(self.node)
+        body = {"server": {"name": "vm", "flavorRef": "small", **server}}
+        self.uuid = str(self.member.post("/servers", body).json["server"]["id"])
+        self.settle()
+        self.tree.register("leaf", [a_host("h1", vcpus=2), a_host("h2", vcpus=2)])
+        self.host_id = self.id_of("h1")
+
+    def id_of(self, name: str) -> str:
+        listed = self.admin.get("/os-hypervisors/detail").json["hypervisors"]
+        return next(str(one["id"]) for one in listed if one["hypervisor_hostname"] == name)
+
+    def settle(self) -> None:
+        for _ in range(2):
+            self.tree.settle()
+            self.agent.converge()
+
+    def force_down(self) -> None:
+        self.admin.call("PUT", f"/os-services/{self.host_id}", {"forced_down": True})
+
+    def evacuate(self, body: Any = FENCED) -> Answer:
+        return self.admin.post(f"/os-services/{self.host_id}/action", body)
+
+    def status(self) -> str:
+        return str(self.member.get(f"/servers/{self.uuid}").json["server"]["status"])
+
+    def host(self) -> str:
+        shown = self.admin.get(f"/servers/{self.uuid}").json["server"]
+        return str(shown.get("OS-EXT-SRV-ATTR:host", ""))
+
+    def results(self) -> list[tuple[str, str | None, str]]:
+        lines = self.member.get(f"/servers/{self.uuid}/os-instance-actions").json["instanceActions"]
+        return [(one["action"], one["result"], one["error_code"]) for one in reversed(lines)][1:]
+
+    def used(self, name: str) -> int:
+        listed = self.admin.get("/os-hypervisors/detail").json["hypervisors"]
+        return next(int(one["vcpus_used"]) for one in listed if one["hypervisor_hostname"] == name)
+
+
+def code(reply: Answer) -> tuple[int, str]:
+    ((fault,),) = [reply.json.values()]
+    return reply.status, fault["error_code"]
+
+
+def test_a_host_that_is_up_is_not_evacuated(tmp_path: Path) -> None:
+    zone = Zone(tmp_path)
+
+    assert code(zone.evacuate()) == (409, "host_is_up")
+    assert (zone.status(), zone.host()) == ("ACTIVE", "h1")
+
+
+@pytest.mark.parametrize("body", [{"evacuate": {}}, {"evacuate": {"fenced": False}}])
+def test_a_host_on_which_something_may_run_is_not_evacuated(tmp_path: Path, body: Any) -> None:
+    zone = Zone(tmp_path)
+    zone.force_down()
+
+    assert code(zone.evacuate(body)) == (409, "host_not_fenced")
+    assert (zone.status(), zone.results()) == ("ACTIVE", [])
+
+
+def test_a_host_that_was_not_heard_is_down(tmp_path: Path) -> None:
+    zone = Zone(tmp_path)
+    zone.tree.clock.advance(zone.node.zone.conf.service_down_time + 1.0)
+
+    assert zone.evacuate().status == 202
+
+
+def test_servers_run_anew_elsewhere_and_the_old_place_waits_for_its_agent(tmp_path: Path) -> None:
+    zone = Zone(tmp_path)
+    zone.force_down()
+
+    reply = zone.evacuate()
+    zone.tree.settle()
+    (line,) = zone.agent.work()
+    claimed = (zone.used("h1"), zone.used("h2"))
+    zone.settle()
+
+    assert (reply.status, reply.json) == (202, {"evacuated": 1, "moving": 0})
+    assert (line["host"], line["attempt"]) == ("h2", 2)
+    assert claimed == (2, 2)
+    assert (zone.status(), zone.host()) == ("ACTIVE", "h2")
+    assert zone.results() == [("evacuate", "done", "")]
+    assert (zone.used("h1"), zone.used("h2")) == (0, 2)
+    assert audit.run(zone.node.zone) == []
+
+
+def test_a_repeat_evacuates_nothing_more(tmp_path: Path) -> None:
+    zone = Zone(tmp_path)
+    zone.force_down()
+
+    counts = [zone.evacuate().json["evacuated"] for _ in range(2)]
+
+    assert counts == [1, 0]
+
+
+def test_a_stopped_server_stays_stopped(tmp_path: Path) -> None:
+    zone = Zone(tmp_path)
+    zone.member.post(f"/servers/{zone.uuid}/action", {"os-stop": None})
+    zone.settle()
+    zone.force_down()
+
+    zone.evacuate()
+    zone.settle()
+
+    assert (zone.status(), zone.host()) == ("SHUTOFF", "h2")
+
+
+def test_an_action_that_the_host_never_did_ends(tmp_path: Path) -> None:
+    zone = Zone(tmp_path)
+    zone.force_down()
+    zone.member.post(f"/servers/{zone.uuid}/action", {"pause": None})
+
+    zone.evacuate()
+    zone.settle()
+
+    assert zone.results() == [("pause", "error", "host_evacuated"), ("evacuate", "done", "")]
+    assert zone.status() == "ACTIVE"
+
+
+def test_without_room_a_server_rests_and_can_be_unshelved(tmp_path: Path) -> None:
+    zone = Zone(tmp_path)
+    zone.admin.call("PUT", f"/os-services/{zone.id_of('h2')}", {"status": "disabled"})
+    zone.force_down()
+
+    zone.evacuate()
+    zone.settle()
+    resting = (zone.status(), zone.results())
+    zone.admin.call("PUT", f"/os-services/{zone.id_of('h2')}", {"status": "enabled"})
+    unshelved = zone.member.post(f"/servers/{zone.uuid}/action", {"unshelve": None})
+    zone.settle()
+
+    assert resting == ("SHELVED_OFFLOADED", [("evacuate", "error", "no_valid_host")])
+    assert (unshelved.status, zone.status(), zone.host()) == (202, "ACTIVE", "h2")
+
+
+def test_a_server_whose_owner_wants_no_rebuild_elsewhere_rests(tmp_path: Path) -> None:
+    zone = Zone(tmp_path, metadata={"rebuild_elsewhere": "false"})
+    zone.force_down()
+
+    zone.evacuate()
+    zone.settle()
+
+    assert (zone.status(), zone.results(), zone.used("h2")) == ("SHELVED_OFFLOADED", [], 0)
+    assert audit.run(zone.node.zone) == []
+
+
+def test_one_server_is_evacuated_by_an_admin_alone(tmp_path: Path) -> None:
+    zone = Zone(tmp_path)
+    zone.force_down()
+    path = f"/servers/{zone.uuid}/action"
+
+    by_member = zone.member.post(path, FENCED)
+    unfenced = zone.admin.post(path, {"evacuate": {}})
+    moved = zone.admin.post(path, FENCED)
+    zone.settle()
+
+    assert (by_member.status, code(unfenced), moved.status) == (403, (409, "host_not_fenced"), 202)
+    assert (zone.host(), zone.results()) == ("h2", [("evacuate", "done", "")])
+
+
+def test_what_no_host_of_the_zone_has_is_not_evacuated_there(tmp_path: Path) -> None:
+    scene = a_scene(tmp_path)
+    uuid = scene.in_zone("leaf-a")
+
+    assert code(scene.act(uuid, FENCED)) == (409, "server_on_no_host")
+    assert code(scene.act_on_all(FENCED)) == (400, "action_of_one_server")
+
+
+# -- in a tree ---------------------------------------------------------------------------------------------
+
+
+def with_room(folder: Path) -> Scene:
+    """Twelve servers in a tree with room for more, at the root."""
+    scene = a_scene(folder)
+    scene.tree.register("root", [a_host("r1", vcpus=4), a_host("r2", vcpus=16)])
+    scene.tree.poll()
+    return scene
+
+
+def evacuate(scene: Scene, zone: str) -> None:
+    """Force all hosts of a zone down, and evacuate them."""
+    admin = scene.tree.nodes[zone].client()
+    for host in admin.get("/os-hypervisors/detail").json["hypervisors"]:
+        admin.call("PUT", f"/os-services/{host['id']}", {"forced_down": True})
+        assert admin.post(f"/os-services/{host['id']}/action", FENCED).status == 202
+
+
+def test_servers_of_a_parent_go_up_and_are_placed_in_another_zone(tmp_path: Path) -> None:
+    scene = with_room(tmp_path)
+    uuid = scene.in_zone("leaf-a")
+
+    evacuate(scene, "leaf-a")
+    scene.go_on(5)
+
+    assert zone_of(scene, uuid) in ("root", "leaf-b")
+    assert "leaf-a" not in {zone for zone, _ in places(scene)}
+    assert scene.results(uuid) == [("evacuate", "done", "")]
+    assert scene.statuses() == {"ACTIVE": 12}
+    assert differences(scene.tree) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["root", "region", "leaf-a"])
+def test_a_zone_killed_at_any_step(tmp_path: Path, victim: str) -> None:
+    before = with_room(tmp_path)
+    kill_at, killed = 0, True
+    while killed:
+        kill_at += 1
+        scene = Scene(before.tree.copy_to(tmp_path / str(kill_at)), before.reservation_id)
+        scene.tree.poll()
+        evacuate(scene, "leaf-a")
+        seams = Seams(scene.tree, victim, kill_at)
+
+        killed = settle_until_killed(scene.tree, seams)
+
+        heal(scene.tree)
+        scene.go_on(6)
+        assert scene.statuses() == {"ACTIVE": 12}, f"killed at {kill_at}"
+        running = [uuid for _, uuid in places(scene)]
+        assert sorted(running) == sorted(scene.uuids), f"killed at {kill_at}"
+        assert differences(scene.tree) == [], f"killed at {kill_at}"
+    assert kill_at > 3

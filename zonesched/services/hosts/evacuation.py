@@ -1,0 +1,101 @@
+"""Evacuation of hosts that are down: their instances are placed anew, each once nothing of it can run there.
+
+The old places keep their claims until the hosts' agents are back and report that nothing is left, or until
+the hosts are removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from zonesched.errors import Conflict, Forbidden, NotFound
+from zonesched.model.caller import Caller, Role
+from zonesched.model.placement import PlacementState
+from zonesched.services.hosts.hosts import existing
+from zonesched.services.life.leaving import EVACUATED, leave
+from zonesched.services.zone import Zone
+from zonesched.store import agent_work, host_states, identity, instances, locks, moves, placements, services
+from zonesched.store.placements import ClaimedHost, Placement
+from zonesched.store.store import Transaction
+
+
+def evacuate_host(zone: Zone, caller: Caller, host_id: str, *, fenced: bool) -> tuple[int, int]:
+    """Take the instances from a host that is down; return how many left, and how many are moving.
+
+    Those stay until their moves have ended. `fenced`: the operator's word that nothing runs there. Raises
+    NotFound, and Conflict for a host that is up or not fenced.
+    """
+
+    def fn(tx: Transaction) -> tuple[int, int]:
+        existing(tx, host_id)
+        _check(zone, tx, host_id, fenced)
+        locks.instances(tx, [p.uuid for p in agent_work.confirmed_on(tx, host_id)])
+        there = agent_work.confirmed_on(tx, host_id)
+        moving = moves.living(tx, [p.uuid for p in there])
+        return _leave(zone, tx, caller, [p for p in there if p.uuid not in moving]), len(moving)
+
+    counts = zone.store.write(fn)
+    zone.wake.boots()
+    return counts
+
+
+def evacuate_server(zone: Zone, caller: Caller, uuid: str, *, fenced: bool) -> None:
+    """Take one instance from its host, which is down, as `evacuate_host` does.
+
+    Raises NotFound, Forbidden, and Conflict also for an instance that is on no host of this zone.
+    """
+    if caller.role is not Role.ADMIN:
+        raise Forbidden("Only an admin of the zone evacuates servers.", field="evacuate")
+
+    def fn(tx: Transaction) -> None:
+        locks.instances(tx, [uuid])
+        row = instances.read_by_uuid(tx, [uuid]).get(uuid)
+        if row is None:
+            raise NotFound("There is no such instance.", code="instance_not_found")
+        places = [p for p in placements.read_by_uuid(tx, [uuid]) if p.number == row.attempt and _is_here(p)]
+        if not places:
+            raise Conflict(
+                "The server is on no host of this zone: evacuate it in the zone that has it.",
+                code="server_on_no_host",
+                field="evacuate",
+            )
+        if moves.living(tx, [uuid]):
+            raise Conflict("A move of the server has not ended yet.", code="server_moves", field="evacuate")
+        (place,) = places
+        assert isinstance(place.where, ClaimedHost)
+        _check(zone, tx, place.where.host_id, fenced)
+        _leave(zone, tx, caller, places)
+
+    zone.store.write(fn)
+    zone.wake.boots()
+
+
+def _is_here(place: Placement) -> bool:
+    return isinstance(place.where, ClaimedHost) and place.state is PlacementState.CONFIRMED
+
+
+def _leave(zone: Zone, tx: Transaction, caller: Caller, places: Sequence[Placement]) -> int:
+    change = identity.next_change(tx)
+    moved = placements.move_all(tx, change, places, PlacementState.RELEASING, reason=EVACUATED)
+    leave(tx, change, zone.uuid, moved, zone.clock.now(), user_id=caller.user_id)
+    return len(moved)
+
+
+def _check(zone: Zone, tx: Transaction, host_id: str, fenced: bool) -> None:
+    """Raise Conflict unless the host is down and nothing can run there."""
+    host = host_states.read_ids(tx, [host_id])[host_id]
+    agent = services.read_all(tx)[host.service_id]
+    if not host.forced_down and agent.is_up(zone.clock.now(), zone.conf.service_down_time):
+        raise Conflict(
+            "The host is up: evacuate it once its agent has not been heard for service_down_time,"
+            " or force it down.",
+            code="host_is_up",
+            field="evacuate",
+        )
+    if not fenced:
+        raise Conflict(
+            "Instances may still run on the host. Make sure that it is powered off or cut off for good,"
+            ' then say so with "fenced": true (--fenced).',
+            code="host_not_fenced",
+            field="fenced",
+        )

@@ -1,0 +1,109 @@
+"""Instances that have lost their places while they were wanted: placed anew, or reported to their parent.
+
+Nothing of them runs at the old place, or ever will: an operator who has fenced its host, or the child zone
+that had it, says so. No driver carries anything over, so the new place may be in any zone, as after an
+unshelve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from zonesched import tracing
+from zonesched.model.desired_state import at_new_place
+from zonesched.model.observed_state import Observed, Power
+from zonesched.model.placement import LIVING_STATUSES, InstanceStatus
+from zonesched.services.life.observing import observe
+from zonesched.services.life.shelving import place_again
+from zonesched.store import instance_actions, instance_states, instances
+from zonesched.store.instance_actions import Count, InstanceAction
+from zonesched.store.instance_states import StoredState
+from zonesched.store.instances import Instance
+from zonesched.store.placements import Placement
+from zonesched.store.store import Transaction
+
+EVACUATED = "host_evacuated"
+"""Reason code of a place whose host was evacuated, and of the actions that this has ended."""
+
+REBUILD_ELSEWHERE = "rebuild_elsewhere"
+"""Key of a server's metadata; with the value `false` the server rests instead of being placed anew."""
+
+
+def leave(
+    tx: Transaction,
+    change: int,
+    zone_uuid: str,
+    lost: Sequence[Placement],
+    now: float,
+    *,
+    user_id: str,
+    resting: Collection[str] = (),
+) -> list[Instance]:
+    """Take the living instances from these, their present places; return those that are placed anew.
+
+    The instances are locked. Those of this zone's own users are handed to the workers of their boots, unless
+    they are in `resting` or their owner wants them to rest. Those of parents rest, and the parents place
+    them. `user_id`: of the action on them.
+    """
+    keys = {place.key for place in lost}
+    rows = instances.read_by_uuid(tx, sorted({place.uuid for place in lost}))
+    living = [
+        row for row in rows.values() if (row.uuid, row.attempt) in keys and row.status in LIVING_STATUSES
+    ]
+    uuids = [row.uuid for row in living]
+    states = instance_states.read(tx, uuids)
+    known = {row.uuid: states.get(row.uuid, StoredState(row.uuid)).state.desired for row in living}
+    instances.set_status(tx, change, uuids, InstanceStatus.OFFLOADED, now, only_from=LIVING_STATUSES)
+    seen = [
+        (uuid, Observed(desired.generation, Power.OFFLOADED, EVACUATED, desired.rebuilds))
+        for uuid, desired in known.items()
+    ]
+    observe(tx, change, seen, {row.uuid: row.updated_at for row in living}, now)
+    own = [
+        row
+        for row in living
+        if row.caller_id == zone_uuid and row.uuid not in resting and _may_be_rebuilt(row)
+    ]
+    powers = {uuid: Power.STOPPED if known[uuid].power is Power.STOPPED else Power.RUNNING for uuid in known}
+    _place_anew(tx, change, own, powers, user_id, now)
+    return own
+
+
+def _may_be_rebuilt(instance: Instance) -> bool:
+    metadata = instance.passthrough.get("metadata") or {}
+    return str(metadata.get(REBUILD_ELSEWHERE, "true")).lower() != "false"
+
+
+def _place_anew(
+    tx: Transaction,
+    change: int,
+    own: Sequence[Instance],
+    powers: Mapping[str, Power],
+    user_id: str,
+    now: float,
+) -> None:
+    uuids = [row.uuid for row in own]
+    before, counts = instance_states.read(tx, uuids), instance_actions.counts(tx, uuids)
+    wanted = {uuid: at_new_place(before[uuid].state, powers[uuid]) for uuid in uuids}
+    # Whatever place it gets: a child there is told once it has built it.
+    rows = [
+        replace(before[uuid].wanting(desired, now, in_child=True), told_generation=0)
+        for uuid, desired in wanted.items()
+    ]
+    instance_states.write(tx, rows, before.keys())
+    actions = [
+        InstanceAction(
+            uuid=row.uuid,
+            number=counts.get(row.uuid, Count()).last + 1,
+            action="evacuate",
+            request_id=tracing.current().request_id,
+            user_id=user_id,
+            project_id=row.project_id,
+            generation=wanted[row.uuid].generation,
+            started_at=now,
+        )
+        for row in own
+    ]
+    instance_actions.insert(tx, actions)
+    place_again(tx, change, own, now)
