@@ -3,7 +3,8 @@
 INTENDED, CONFIRMING, CANCELLING and RELEASING mean that a call to the child was decided and its answer is not
 known yet. Of these a placement on a local host has only RELEASING: a build that was not reported in time, a
 shelved or evacuated instance, or the place that a move has left keeps its claim until its agent reports that
-nothing of it is left. PARKED is the old place of a move, on a local host alone: stopped and kept until the new one runs.
+nothing of it is left. PARKED is the old place of a move, on a local host alone: stopped and kept until the
+new one runs.
 
 `store.placements` refuses any other move. Only a repair may write a state that no move leads to.
 """
