@@ -216,6 +216,8 @@ class TestHelp:
             "availability-zone": {"list"},
             "user": {"list", "create", "set", "password", "delete"},
             "limit": {"list", "show", "set"},
+            "quota": {"list", "set", "reset"},
+            "keypair": {"list", "show", "create", "delete"},
             "audit": set(),
             "replay": set(),
             "key": {"generate"},

@@ -92,7 +92,8 @@ def _print(session: Session, answer: Mapping[str, Any]) -> None:
     rows = [
         (name, maximum, absolute.get(f"{name}_used"))
         for name, maximum in absolute.items()
-        if not name.endswith("_used")
+        # OpenStack's names of the same limits have capital letters.
+        if not name.endswith("_used") and name.islower()
     ]
     for rate in limits["rate"]:
         for one in rate["limit"]:

@@ -32,6 +32,8 @@ NOUNS = {
     "availability-zone": "zonesched.cli.availability_zone:availability_zone",
     "user": "zonesched.cli.user:user",
     "limit": "zonesched.cli.limit:limit",
+    "quota": "zonesched.cli.quota:quota",
+    "keypair": "zonesched.cli.keypair:keypair",
     "audit": "zonesched.cli.audit:audit",
     "replay": "zonesched.cli.replay:replay",
     "key": "zonesched.cli.key:key",

@@ -1,0 +1,53 @@
+"""`zonesched quota`: quotas of a project in OpenStack's form; `zonesched limit` has all limits of a zone."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import click
+
+from zonesched.cli.group import CommandGroup
+from zonesched.cli.output import print_item, print_list
+from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
+from zonesched.cli.table import plain
+
+
+@click.group(cls=CommandGroup)
+def quota() -> None:
+    """Show and set the quotas of a project; -1 is no limit."""
+
+
+@quota.command("list")
+@click.argument("project")
+@list_options
+@pass_session
+def list_(session: Session, project: str) -> None:
+    """List the quotas of a project with their use."""
+    answer = session.call("GET", f"{_path(project)}/detail")
+    quotas = {name: value for name, value in answer["quota_set"].items() if name != "id"}
+    rows = [{"quota": name, "limit": one["limit"], "used": one["in_use"]} for name, one in quotas.items()]
+    print_list(session, answer, plain("quota", "limit", "used"), rows)
+
+
+@quota.command("set")
+@click.argument("project")
+@click.option("--instances", type=click.IntRange(min=0), required=True, help="Most instances of the project.")
+@item_options
+@pass_session
+def set_(session: Session, project: str, instances: int) -> None:
+    """Set how many instances a project may have (admin)."""
+    answer = session.call("PUT", _path(project), {"quota_set": {"instances": instances}})
+    print_item(session, answer, answer["quota_set"])
+
+
+@quota.command()
+@click.argument("project")
+@zone_options
+@pass_session
+def reset(session: Session, project: str) -> None:
+    """Give a project the quotas of the zone's options again (admin)."""
+    session.call("DELETE", _path(project))
+
+
+def _path(project: str) -> str:
+    return f"/os-quota-sets/{quote(project, safe='')}"
