@@ -505,6 +505,19 @@ class TestWhatIsSent:
         assert (command.stub.asked[-1].method, command.stub.asked[-1].path) == ("DELETE", "/os-services/s1")
         assert (command.out, command.err) == ("", "")
 
+    @pytest.mark.parametrize(("flags", "fenced"), [([], False), (["--fenced"], True)])
+    def test_a_host_is_evacuated_on_the_operators_word(
+        self, command: StubCommand, flags: list[str], fenced: bool
+    ) -> None:
+        named = {"hypervisors": [{"id": "h1", "hypervisor_hostname": "one"}]}
+        command.stub.answer("GET", "/os-hypervisors", (200, named))
+        command.stub.answer("POST", "/os-services/h1/action", (202, {"evacuated": 3, "moving": 0}))
+
+        assert command("host", "evacuate", "one", *flags, "-o", "json") == 0
+
+        assert command.stub.asked[-1].body == {"evacuate": {"fenced": fenced}}
+        assert json.loads(command.out) == {"evacuated": 3, "moving": 0}
+
     def test_a_name_of_a_host_and_an_agent_asks_for_the_binary(self, command: StubCommand) -> None:
         twins = [{"id": "h1"}, {"id": "s1"}]
         command.stub.answer("GET", "/os-services", (200, {"services": twins}))

@@ -123,7 +123,7 @@ def delete(session: Session, name_or_id: str) -> None:
 @click.option(
     "--fenced", is_flag=True, help="Say that nothing can run on the host any more: it is powered off."
 )
-@zone_options
+@item_options
 @pass_session
 def evacuate(session: Session, name_or_id: str, fenced: bool) -> None:
     """Place all instances of a host that is down anew; their disks and memory there are lost."""
