@@ -343,7 +343,10 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         now = self._clock.monotonic()
         for waiting in self._all_waiting:
             for conn in waiting:
-                is_silent = waiting is self._gathering and not self.alive and not conn.gathered
+                # A caller that has just connected may be sending its request, or shaking hands.
+                lingers_until = conn.timeout - REQUEST_S + STOP_KEEPALIVE_LINGER
+                is_over = waiting is self._gathering and not self.alive and now >= lingers_until
+                is_silent = is_over and not conn.gathered
                 if is_silent or conn.timeout <= now:
                     self._close(conn)
                 elif self.alive:
