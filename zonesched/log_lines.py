@@ -43,12 +43,14 @@ def fields(formatter: logging.Formatter, record: logging.LogRecord) -> dict[str,
     return {key: value for key, value in found.items() if value}
 
 
-def set_up(log_format: str) -> None:
-    """Write the log lines of this process to standard error, in one of FORMATS."""
+def set_up(log_format: str, level: str = "INFO") -> None:
+    """Write the log lines of this process from a level up to standard error, in one of FORMATS."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if log_format == "json" else KeyValueLines())
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    # Too much of their own at lower levels.
+    for name in ("alembic", "urllib3", "sqlalchemy"):
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _quoted(value: str) -> str:

@@ -14,6 +14,7 @@ from werkzeug.routing import Map, Rule
 
 from zonesched import tracing
 from zonesched.api import errors
+from zonesched.api.audit_log import AuditEntry, AuditLog, is_kept, timestamp
 from zonesched.api.call import Site
 from zonesched.api.dispatch import serve
 from zonesched.api.metrics import ApiMetrics
@@ -22,12 +23,20 @@ from zonesched.api.openapi import document
 from zonesched.api.schemas.fields import Limits
 from zonesched.api.urls import URLS, Route
 from zonesched.errors import ZoneschedError
+from zonesched.model.caller import Caller, Role
+from zonesched.seams import Clock
 from zonesched.services.zone import Zone
 
 log = logging.getLogger(__name__)
 
-PROBES = frozenset({"/health", "/readiness", "/metrics"})
+POLLED = frozenset(
+    {"/health", "/readiness", "/metrics", "/zones/info"}
+    | {"/hosts/beat", "/hosts/instances", "/hosts/claims"}
+)
 """Paths that machines poll: they are logged at debug level, or they would bury all other lines."""
+
+NOBODY = Caller(user_id="", name="", role=Role.MONITOR, project_id="")
+"""Stands for the caller of a request until it is authenticated."""
 
 METRICS = "zonesched_metrics"
 """Key of the application's extensions under which a server finds the ApiMetrics, to add its own."""
@@ -43,6 +52,7 @@ def create_app(zone: Zone) -> Flask:
         limits=Limits(max_instances=zone.conf.max_instances_per_request),
         metrics=ApiMetrics(),
         document=_document(with_users=zone.conf.auth_strategy != "noauth"),
+        audit_log=AuditLog(zone.conf.audit_log),
     )
     site.metrics.follow(zone)
     app.extensions[METRICS] = site.metrics
@@ -91,6 +101,7 @@ def _view(site: Site, routes: Sequence[Route]) -> Callable[..., Response]:
 def _answer_faults(app: Flask) -> None:
     @app.errorhandler(ZoneschedError)
     def _(fault: ZoneschedError) -> Response:
+        g.code = fault.code
         return errors.answer_to(fault).to_response()
 
     @app.errorhandler(HTTPException)
@@ -100,6 +111,38 @@ def _answer_faults(app: Flask) -> None:
     @app.errorhandler(Exception)
     def _(error: Exception) -> Response:
         return errors.answer_to_crash(error, g.request_id).to_response()
+
+
+def _is_poll() -> bool:
+    is_sync = g.route == "/reservations" and g.caller.role is Role.PARENT
+    return g.route in POLLED or is_sync
+
+
+def _claimed_name() -> str:
+    """Return the user name that came with the request, "" without a readable one."""
+    try:
+        given = request.authorization
+    except ValueError:
+        return ""
+    return (given.username or "") if given is not None else ""
+
+
+def _entry(clock: Clock, response: Response) -> AuditEntry:
+    is_known = g.caller is not NOBODY
+    claimed = _claimed_name()
+    return AuditEntry(
+        time=timestamp(clock.now()),
+        request_id=g.request_id,
+        user=g.caller.name if is_known else claimed[:255],
+        role=g.caller.role.value if is_known else "",
+        project_id=g.caller.project_id,
+        address=request.remote_addr or "",
+        method=request.method,
+        path=request.path[:1000],
+        action=g.action,
+        status=response.status_code,
+        code=g.code,
+    )
 
 
 def _follow(app: Flask, site: Site) -> None:
@@ -116,7 +159,8 @@ def _follow(app: Flask, site: Site) -> None:
         tracing.begin(g.request_id)
         g.started_at = clock.monotonic()
         g.version = OLDEST
-        g.route = ""
+        g.route = g.code = g.action = ""
+        g.caller = NOBODY
 
     @app.teardown_request
     def _(_error: BaseException | None) -> None:
@@ -127,8 +171,10 @@ def _follow(app: Flask, site: Site) -> None:
     def _(response: Response) -> Response:
         seconds = clock.monotonic() - g.started_at
         site.metrics.count(g.route, request.method, response.status_code, seconds)
+        if is_kept(request.method, g.route, response.status_code):
+            site.audit_log.write(_entry(clock, response))
         log.log(
-            logging.DEBUG if g.route in PROBES and response.status_code < 400 else logging.INFO,
+            logging.DEBUG if _is_poll() and response.status_code < 400 else logging.INFO,
             "%s %s %s %.1f ms",
             request.method,
             g.route or "(unknown)",

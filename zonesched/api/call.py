@@ -9,6 +9,7 @@ from typing import Any
 from werkzeug.datastructures import Headers
 
 from zonesched.api.answer import Answer
+from zonesched.api.audit_log import AuditLog
 from zonesched.api.body_room import BodyRoom
 from zonesched.api.links import Links
 from zonesched.api.metrics import ApiMetrics
@@ -31,6 +32,7 @@ class Site:
     limits: Limits
     metrics: ApiMetrics
     document: bytes
+    audit_log: AuditLog
     bodies: BodyRoom = field(default_factory=BodyRoom)
 
 

@@ -63,6 +63,8 @@ def _with_body(route: Route, schema: type[Schema], request: Request, call: Call)
         with site.bodies.parse(data):
             unverified_body = parse_object(data, limit.values)
             body = validate(schema, unverified_body, site.limits)
+        if route.path.endswith("/action"):
+            g.action = next(iter(unverified_body), "")
         return route.handler(replace(call, body=body, unverified_body=unverified_body))
 
 
@@ -70,6 +72,7 @@ def _admit(site: Site, routes: Sequence[Route], request: Request) -> tuple[Route
     if routes[0].is_open:
         return routes[0], EVERYBODY
     caller = authenticate(site.zone, request, {role for route in routes for role in route.roles})
+    g.caller = caller
     if routes[0].is_admin_api and not site.zone.conf.allow_admin_api:
         raise Forbidden("This zone does not serve /zones.", code="admin_api_off")
     for route in routes:

@@ -62,6 +62,17 @@ API = [
         choices=["text", "json"],
         help="Log lines as key=value (text) or as JSON objects.",
     ),
+    cfg.StrOpt(
+        "log_level",
+        default="INFO",
+        choices=["DEBUG", "INFO", "WARNING", "ERROR"],
+        help="Least level of the lines that are logged. Polls of machines are DEBUG.",
+    ),
+    cfg.StrOpt(
+        "audit_log",
+        default="",
+        help="File to which each write and each refused call is appended as a line of JSON. Empty: none.",
+    ),
     cfg.IntOpt(
         "max_server_groups", default=1000, min=1, help="Maximum number of server groups of one project."
     ),

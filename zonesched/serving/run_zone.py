@@ -42,7 +42,7 @@ def main(files: tuple[str, ...]) -> None:
     """Serve one zone until SIGTERM; running requests are then finished."""
     try:
         conf = options.load(files)
-        log_lines.set_up(conf.log_format)
+        log_lines.set_up(conf.log_format, conf.log_level)
         check_port_is_free(conf.bind_host, conf.bind_port, "bind_port")
         prepare(conf)
     except ConfigError as error:

@@ -19,6 +19,7 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 
 from zonesched import conf as options
+from zonesched import log_lines
 from zonesched.api.app import create_app
 from zonesched.conf import Conf
 from zonesched.errors import ConfigError
@@ -28,7 +29,7 @@ from zonesched.serving import tls
 
 log = logging.getLogger(__name__)
 
-FIXED = ("bind_host", "bind_port", "database_url", "state_path", "log_format")
+FIXED = ("bind_host", "bind_port", "database_url", "state_path")
 """Options that a new worker cannot change: they need a restart."""
 
 GRACEFUL_S = 30
@@ -144,6 +145,7 @@ class Server(BaseApplication):  # type: ignore[misc]
         # Before any thread starts: threads inherit it from this one.
         keep_to_one_processor()
         keep_to_one_heap()
+        log_lines.set_up(self._conf.log_format, self._conf.log_level)
         self._zone = Zone.open(self._conf)
         app = create_app(self._zone)
         background.start(self._zone)
