@@ -153,7 +153,7 @@ STORIES: dict[str, tuple[Line, ...]] = {
         ("nova limits", r"\| Instances +\| 1 +\| 77 "),
         ("nova quota-show --tenant admin --detail", "in_use.: 1|in_use"),
         ("openstack usage list -f value -c Project -c Servers", r"^admin \["),
-        ("openstack usage show --project admin -f value -c Servers", "^[0-9]+$"),
+        ("openstack usage show --project admin -f value -c Project", "^admin$"),
         ("nova usage --tenant admin", r"CPU Hours"),
         ("nova usage-list", r"\| admin "),
         ("openstack quota delete --compute admin", NOTHING),
