@@ -171,7 +171,7 @@ def _unfinished(zone: ZoneRows, never: Sequence[str], is_abandoned: bool) -> Ite
     for move in zone.moves:
         if move["state"] not in ("done", "failed") and not (is_abandoned and move["state"] == "returning"):
             yield f"P9 {zone.name}: the move {move['id']} of {move['uuid']} is {move['state']}"
-        if (move["state"] == "failed") != bool(move["reason"]):
+        if (move["state"] in ("failed", "returning")) != bool(move["reason"]):
             yield f"P9 {zone.name}: the move {move['id']} is {move['state']} for {move['reason']!r}"
     for uuid, row in zone.instances.items():
         if row["status"] in ("BUILD", "UNKNOWN"):
