@@ -142,10 +142,10 @@ def test_a_delete_of_the_old_place_that_comes_late_leaves_the_new_one(tmp_path: 
     assert zone_of(scene, uuid) == "leaf-b"
 
     leaf = scene.tree.nodes["leaf-b"]
-    reply = leaf.client("parent").delete(late.url.partition("/v2.1")[2])
+    reply = leaf.client("parent-root").delete(late.url.removeprefix(leaf.url))
     scene.go_on()
 
-    assert reply.status == 404
+    assert (reply.status, reply.json["itemNotFound"]["error_code"]) == (404, "instance_not_found")
     assert scene.statuses() == {"ACTIVE": 12}
 
 
