@@ -200,6 +200,7 @@ def test_credentials_that_are_no_admins_are_named(site: Site) -> None:
         (TREE.replace('project = "p1"\n', ""), "needs a project"),
         (TREE.replace('save = "agent.credentials"', ""), "password_file"),
         ("x = " + "[" * 5000, "a value is nested too deeply"),
+        ("x = " + "1" * 5000, "Exceeds the limit (4300 digits)"),
         (TREE + "#" * MAX_BYTES, f"the file has more than {MAX_BYTES} bytes"),
         ("\n" + ".".join("a" * 30_000) + " = 1", "line 2: a key has more than 16 dots"),
         ("x = {" + " . ".join(["'a'", '"b"', "c"] * 6) + " = 1}", "line 1: a key has more than 16 dots"),

@@ -93,7 +93,8 @@ def read_tree(path: Path) -> tuple[WantedZone, ...]:
     """The zones of the file, each after its children. Raises ConfigError that names file and fault."""
     try:
         content = tomllib.loads(_bounded(path))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, _Fault) as error:
+    # tomllib lets the plain ValueError of a number with too many digits through.
+    except (OSError, ValueError, _Fault) as error:
         raise ConfigError(f"{path}: {error}") from None
     except RecursionError:
         raise ConfigError(f"{path}: a value is nested too deeply") from None
