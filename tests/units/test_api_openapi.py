@@ -14,6 +14,15 @@ from zonesched.api.urls import URLS, Route
 DOCUMENT = orjson.loads(orjson.dumps(document(URLS)))
 
 
+def parameters_of(operation: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parameters of an operation or of a URL, with what their references name."""
+    components = DOCUMENT["components"]["parameters"]
+    return [
+        components[one["$ref"].rpartition("/")[2]] if "$ref" in one else one
+        for one in operation["parameters"]
+    ]
+
+
 def test_the_document_is_valid_openapi() -> None:
     OpenAPIV31SpecValidator(DOCUMENT).validate()
     assert DOCUMENT["openapi"].startswith("3.1")
@@ -26,7 +35,7 @@ def test_every_call_is_described(route: Route) -> None:
     assert (route.handler.__doc__ or "").splitlines()[0] in operation["summary"]
     if route.body is not None:
         assert route.body.__name__ in orjson.dumps(operation["requestBody"]).decode()
-    names = {parameter["name"] for parameter in operation["parameters"]}
+    names = {parameter["name"] for parameter in parameters_of(operation)}
     assert names >= {field.alias or name for name, field in route.query.model_fields.items()}
 
 
@@ -73,8 +82,55 @@ def test_every_status_that_is_no_fault_is_described() -> None:
     assert answers_of("/readiness", "get").keys() == {"200", "503", "default"}
 
 
+def test_what_a_boot_answers_depends_on_what_is_asked_for() -> None:
+    boot, create = answers_of("/zones/boot", "post"), answers_of("/servers", "post")
+
+    assert members_of(boot["202"]) == [["reservation_id"]]
+    assert members_of(boot["200"]) == [["dry_run"]]
+    assert members_of(create["202"]) == [["server"], ["reservation_id"], ["builds"]]
+
+
+def members_of(answer: dict[str, Any]) -> list[list[str]]:
+    schema = answer["content"]["application/json"]["schema"]
+    return [one["required"] for one in schema.get("anyOf", [schema])]
+
+
+@pytest.mark.parametrize("with_users", [True, False])
+def test_every_url_reads_the_headers_that_the_zone_reads(with_users: bool) -> None:
+    described = document(URLS, with_users=with_users)
+
+    read = [described["components"]["parameters"][name]["name"] for name in header_names(described)]
+
+    of_noauth = [] if with_users else ["X-Zonesched-Role"]
+    assert read == ["OpenStack-API-Version", "X-OpenStack-Nova-API-Version", "X-Request-Id", *of_noauth]
+
+
+def header_names(described: dict[str, Any]) -> list[str]:
+    (same,) = {tuple(one["$ref"] for one in item["parameters"]) for item in described["paths"].values()}
+    return [reference.rpartition("/")[2] for reference in same]
+
+
+def test_only_boots_read_an_idempotency_key() -> None:
+    keyed = {
+        (url, method)
+        for url, item in DOCUMENT["paths"].items()
+        for method, operation in item.items()
+        if isinstance(operation, dict)
+        if "Idempotency-Key" in {one["name"] for one in parameters_of(operation)}
+    }
+    assert keyed == {("/servers", "post"), ("/zones/boot", "post")}
+
+
+def test_every_answer_names_its_headers() -> None:
+    answers = [answers_of(route.url, route.method.lower())[str(route.status)] for route in URLS]
+
+    for answer in (*answers, DOCUMENT["components"]["responses"]["Fault"]):
+        assert answer["headers"].keys() >= {"x-openstack-request-id", "OpenStack-API-Version", "Vary"}
+
+
 def test_an_answer_without_a_body_has_no_content() -> None:
-    assert answers_of("/servers/{id}", "delete")["204"] == {"description": "nothing"}
+    answer = answers_of("/servers/{id}", "delete")["204"]
+    assert (answer["description"], "content" in answer) == ("nothing", False)
     assert answers_of("/metrics", "get")["200"]["content"].keys() == {"text/plain"}
 
 
@@ -99,7 +155,7 @@ def test_a_link_leads_to_a_call_that_takes_its_parameter_or_its_body() -> None:
 
     for link in linked:
         operation = by_id[link["operationId"]]
-        names = {parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "path"}
+        names = {parameter["name"] for parameter in parameters_of(operation) if parameter["in"] == "path"}
         assert names.issuperset(link.get("parameters", {}))
         assert ("requestBody" in link) <= ("requestBody" in operation)
     assert len(linked) > 100

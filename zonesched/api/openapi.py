@@ -11,6 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_jso
 from pydantic_core import core_schema
 
 from zonesched import __version__
+from zonesched.api import openapi_headers
 from zonesched.api.links import PREFIX
 from zonesched.api.openapi_links import links_of
 from zonesched.api.schemas.fields import Schema
@@ -53,20 +54,23 @@ def document(routes: tuple[Route, ...], *, with_users: bool = True) -> dict[str,
         },
         "servers": [{"url": "/"}, {"url": PREFIX}],
         "security": [{"basic": []}] if with_users else [],
-        "paths": _paths(routes),
+        "paths": _paths(routes, with_users),
         "components": {
             "schemas": {**definitions.get("$defs", {}), "Fault": _fault_schema()},
             "responses": {"Fault": _fault_response()},
+            "parameters": openapi_headers.parameters(with_users=with_users),
+            "headers": openapi_headers.components(),
             "securitySchemes": {"basic": {"type": "http", "scheme": "basic"}} if with_users else {},
         },
     }
 
 
-def _paths(routes: Sequence[Route]) -> dict[str, Any]:
+def _paths(routes: Sequence[Route], with_users: bool) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
+    headers = openapi_headers.read_by_all(with_users=with_users)
     for route in routes:
         same = [r for r in routes if (r.url, r.method) == (route.url, route.method)]
-        item = paths.setdefault(route.url, {})
+        item = paths.setdefault(route.url, {"parameters": headers})
         operation = item[route.method.lower()] = _operation(same)
         if found := links_of(_first_of_each(routes), route):
             operation["responses"][str(route.status)]["links"] = found
@@ -88,7 +92,11 @@ def _operation(routes: Sequence[Route]) -> dict[str, Any]:
         "tags": [first.url.split("/")[1] or "versions"],
         "summary": " / ".join((route.handler.__doc__ or "").partition("\n")[0] for route in routes),
         "description": "Open to everybody." if first.is_open else f"Roles: {', '.join(roles)}.",
-        "parameters": [*_path_parameters(first.path), *_query_parameters(routes)],
+        "parameters": [
+            *_path_parameters(first.path),
+            *_query_parameters(routes),
+            *openapi_headers.read_by(routes),
+        ],
         "responses": {**_answers(routes), "default": {"$ref": "#/components/responses/Fault"}},
     }
     if first.is_open:
@@ -109,7 +117,10 @@ def _answers(routes: Sequence[Route]) -> dict[str, Any]:
 
 
 def _answer(texts: Sequence[str]) -> dict[str, Any]:
-    answer: dict[str, Any] = {"description": "; or ".join(dict.fromkeys(texts))}
+    answer: dict[str, Any] = {
+        "description": "; or ".join(dict.fromkeys(texts)),
+        "headers": openapi_headers.answered(),
+    }
     if TEXT in texts:
         return {**answer, "content": {"text/plain": {"schema": {"type": "string"}}}}
     if NOTHING in texts:
@@ -166,5 +177,6 @@ def _fault_schema() -> dict[str, Any]:
 def _fault_response() -> dict[str, Any]:
     return {
         "description": "A fault, under OpenStack's name for it.",
+        "headers": openapi_headers.answered_by_faults(),
         "content": {"application/json": {"schema": {"$ref": SCHEMAS + "Fault"}}},
     }

@@ -114,8 +114,8 @@ class NoQuery(Schema):
 class Route:
     """One call. `roles` of OPEN: no credentials are needed.
 
-    `answer` names the members of the answer's object where it is a list of names. `other_answers` has the
-    statuses, with what they answer, that are neither `status` nor a fault in the API's form.
+    `answer` names the members of the answer's object where it is a list of names. `other_answers` has what
+    else the call answers, with the status, but for a fault in the API's form.
     """
 
     method: str
@@ -154,23 +154,26 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/", versions.list_versions, OPEN, "versions", mounts=("",)),
     Route("GET", "/", versions.show, OPEN, "version", mounts=(PREFIX,)),
     Route("GET", "/health", health.health, OPEN, "status"),
-    Route("GET", "/readiness", health.readiness, OPEN, "status; 503 when not ready",
+    Route("GET", "/readiness", health.readiness, OPEN, "status",
           other_answers=((503, "status"),)),
     Route("GET", "/metrics", health.metrics, MONITORS, "Prometheus text"),
-    Route("GET", "/openapi.json", health.openapi, OPEN, "OpenAPI 3.1 document"),
+    Route("GET", "/openapi.json", health.openapi, OPEN,
+          "openapi, info, servers, security, paths, components"),
 
     Route("GET", "/zones", zones.list_brief, ADMIN, "zones"),
     Route("POST", "/zones", zones.add, ADMIN, "zone", AddZoneBody, status=201),
     Route("GET", "/zones/detail", zones.list_detail, ADMIN, "zones"),
     Route("GET", "/zones/info", zones.info, ADMIN | PARENT, "zone"),
-    Route("POST", "/zones/select", zones.select, PARENT, "weights with sealed entries", SelectBody),
-    Route("POST", "/zones/boot", zones.boot, USERS, "reservation_id, or dry_run", BootBody, status=202,
+    Route("POST", "/zones/select", zones.select, PARENT,
+          "version, weights, alternates, bundles, complete, expires_in, why, runs_out", SelectBody),
+    Route("POST", "/zones/boot", zones.boot, USERS, "reservation_id", BootBody, status=202,
           other_answers=((200, "dry_run"),)),
     Route("GET", "/zones/{id}", zones.show, ADMIN, "zone"),
     Route("PUT", "/zones/{id}", zones.change, ADMIN, "zone", ChangeZoneBody),
     Route("DELETE", "/zones/{id}", zones.remove, ADMIN, "nothing", query=RemoveQuery, status=204),
 
-    Route("POST", "/servers", servers.create, USERS, "server, or reservation_id", CreateBody, status=202),
+    Route("POST", "/servers", servers.create, USERS, "server", CreateBody, status=202,
+          other_answers=((202, "reservation_id"),)),
     Route("POST", "/servers", servers.build, PARENT, "builds", BuildBody, status=202),
     Route("GET", "/servers", servers.list_brief, PEOPLE, "servers", query=ListQuery),
     Route("GET", "/servers", servers.list_to_parent, PARENT, "servers", query=ListQuery),
@@ -321,8 +324,8 @@ URLS: tuple[Route, ...] = (
     Route("POST", "/hosts/reports", hosts.report, AGENT, "nothing", ReportsBody, status=204),
 
     Route("GET", "/users", users.list_users, ADMIN, "users"),
-    Route("POST", "/users", users.create, ADMIN, "user, and its secret once", UserBody, status=201),
-    Route("PUT", "/users/{name}", users.change, ADMIN, "user, and its secret once", ChangeUserBody),
+    Route("POST", "/users", users.create, ADMIN, "user", UserBody, status=201),
+    Route("PUT", "/users/{name}", users.change, ADMIN, "user", ChangeUserBody),
     Route("POST", "/users/{name}/password", users.set_own, PEOPLE, "nothing", OwnPasswordBody, status=204),
     Route("DELETE", "/users/{name}", users.delete, ADMIN, "nothing", query=RemoveUserQuery, status=204),
     Route("GET", "/limits", limits.show, PEOPLE | PARENT, "limits", query=LimitsQuery),
@@ -347,7 +350,8 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/extensions/{id}", extensions.show, PEOPLE, "extension"),
 
     Route("GET", "/audit", audit.run, ADMIN, "inconsistencies", query=AuditQuery),
-    Route("GET", "/audit", audit.report, PARENT, "inconsistencies of the parent's", query=ReportedAuditQuery),
-    Route("POST", "/audit", audit.repair, ADMIN, "inconsistencies, and what was done", RepairBody),
+    Route("GET", "/audit", audit.report, PARENT, "version, inconsistencies, complete",
+          query=ReportedAuditQuery),
+    Route("POST", "/audit", audit.repair, ADMIN, "inconsistencies", RepairBody),
 )
 # fmt: on

@@ -1,0 +1,112 @@
+"""Headers of the OpenAPI description: which ones a call reads, and which ones every answer has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from zonesched import tracing
+from zonesched.api.microversion import HEADER, LATEST, NEWEST, OLDER_HEADER, OLDEST, SERVICE
+from zonesched.api.schemas.servers import BootBody, CreateBody
+from zonesched.api.servers import IDEMPOTENCY_KEY
+from zonesched.api.urls import Route
+from zonesched.model.caller import Role
+from zonesched.zones.client import ROLE_HEADER
+
+PARAMETERS = "#/components/parameters/"
+HEADERS = "#/components/headers/"
+KEYED = frozenset({CreateBody, BootBody})
+"""Bodies of the calls that read `Idempotency-Key`."""
+_VERSION = r"2\.[1-9][0-9]?"
+_VERSIONS = f"{OLDEST} to {NEWEST}, or {LATEST}"
+
+
+def parameters(*, with_users: bool) -> Mapping[str, Any]:
+    """Return the headers that calls read, as components by name; `noauth` zones read a role as well."""
+    found = {
+        "Microversion": _parameter(
+            HEADER,
+            f"The version of the answer: {SERVICE} {_VERSIONS}. Without one: {OLDEST}.",
+            {"type": "string", "pattern": f"^{SERVICE} ({_VERSION}|{LATEST})$"},
+        ),
+        "OlderMicroversion": _parameter(
+            OLDER_HEADER,
+            f"{_VERSIONS}; read where {HEADER} does not name {SERVICE}.",
+            {"type": "string", "pattern": f"^({_VERSION}|{LATEST})$"},
+        ),
+        "RequestId": _parameter(
+            tracing.HEADER,
+            "An id for the logs of all zones; one of another form is replaced.",
+            {"type": "string", "pattern": _whole(tracing.ACCEPTED.pattern)},
+        ),
+        "IdempotencyKey": _parameter(
+            "Idempotency-Key",
+            "A repeat with the key of an earlier call of the project is answered like that call.",
+            {"type": "string", "pattern": _whole(IDEMPOTENCY_KEY.pattern)},
+        ),
+    }
+    if not with_users:
+        roles = {"type": "string", "enum": [role.value for role in Role]}
+        found["Role"] = _parameter(ROLE_HEADER, "The role to make the call in.", roles)
+    return found
+
+
+def read_by_all(*, with_users: bool) -> Sequence[Mapping[str, str]]:
+    """Return references to the headers that every call reads."""
+    names = [name for name in parameters(with_users=with_users) if name != "IdempotencyKey"]
+    return [{"$ref": PARAMETERS + name} for name in names]
+
+
+def read_by(routes: Sequence[Route]) -> Sequence[Mapping[str, str]]:
+    """Return references to the headers that only these calls read."""
+    is_keyed = any(route.body in KEYED for route in routes)
+    return [{"$ref": PARAMETERS + "IdempotencyKey"}] if is_keyed else []
+
+
+ANSWERED = {
+    "x-openstack-request-id": "RequestId",
+    "x-compute-request-id": "RequestId",
+    HEADER: "Microversion",
+    OLDER_HEADER: "OlderMicroversion",
+    "Vary": "Vary",
+}
+"""Headers of every answer, with the names of their components."""
+
+
+def answered() -> Mapping[str, Any]:
+    """Return the headers that every answer has, as references to components."""
+    return {header: {"$ref": HEADERS + name} for header, name in ANSWERED.items()}
+
+
+def answered_by_faults() -> Mapping[str, Any]:
+    """Return the headers that a fault's answer has, or may have."""
+    return {
+        **answered(),
+        "Retry-After": {"description": "Seconds, where a limit is why.", "schema": {"type": "integer"}},
+        "WWW-Authenticate": {"description": "With 401.", "schema": {"type": "string"}},
+        "Allow": {"description": "With 405.", "schema": {"type": "string"}},
+    }
+
+
+def components() -> Mapping[str, Any]:
+    """Return the headers of every answer, as components by name."""
+    return {
+        "RequestId": _header(
+            "The id of the request, as in the zone's log.", _whole(tracing.ACCEPTED.pattern)
+        ),
+        "Microversion": _header("The version of the answer.", f"^{SERVICE} {_VERSION}$"),
+        "OlderMicroversion": _header("The version of the answer.", f"^{_VERSION}$"),
+        "Vary": _header("The headers that choose the version.", f"^{HEADER}, {OLDER_HEADER}$"),
+    }
+
+
+def _parameter(name: str, description: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"name": name, "in": "header", "required": False, "description": description, "schema": schema}
+
+
+def _header(description: str, pattern: str) -> Mapping[str, Any]:
+    return {"description": description, "required": True, "schema": {"type": "string", "pattern": pattern}}
+
+
+def _whole(pattern: str) -> str:
+    return f"^{pattern}$"
