@@ -24,7 +24,8 @@ from zonesched.model.caller import Role
 from zonesched.seal.shortcomings import shortcomings
 from zonesched.services.catalog import users
 from zonesched.services.zone import Zone
-from zonesched.serving.run_zone import GRACEFUL_S, prepare, zone_url
+from zonesched.serving.run_zone import prepare, zone_url
+from zonesched.serving.server import GRACEFUL_S
 
 KEY = "ab" * 32
 

@@ -19,7 +19,7 @@ from tests.builders.wsgi_transport import Dead, Tamper
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services import background
 from zonesched.services.boot.boot_progress import Progress, Step, next_step
-from zonesched.store.instances import Instance
+from zonesched.store.instances import Member
 from zonesched.store.placements import AskedChild, ClaimedHost, Placement
 from zonesched.store.reservations import ReservationState
 
@@ -332,15 +332,15 @@ def a_place(state: PlacementState, hold_expires_at: float = NOW + 30) -> Placeme
     return Placement("u", 1, "z", "r", ClaimedHost("h", {}), state, "", hold_expires_at, 0.0)
 
 
-def an_instance() -> Instance:
-    return Instance("u", "z", "p", "u", "r", 0, "n", {}, "f", "{}", "", InstanceStatus.BUILD, "", 0, 0.0, 0.0)
+def a_member() -> Member:
+    return Member("u", InstanceStatus.BUILD, 0, "", 0)
 
 
 def at_(needing: int = 0, late: int = 0, **places: int) -> Progress:
     groups = {name: (a_place(PlacementState.HELD),) * count for name, count in places.items()}
     groups["held"] = groups.get("held", ()) + (a_place(PlacementState.HELD, NOW + 4),) * late
     names = ("unanswered", "waiting", "held", "confirming", "confirmed")
-    return Progress(needing=(an_instance(),) * needing, **{n: groups.get(n, ()) for n in names})
+    return Progress(needing=(a_member(),) * needing, **{n: groups.get(n, ()) for n in names})
 
 
 STEPS = [

@@ -112,7 +112,7 @@ def test_a_service_that_was_removed_is_not_made_again_by_its_last_beat(zone: Zon
     add_hosts(zone)
     hosts.beat(zone.store, zone.heartbeats, AGENT, "agent")
     (found,) = services.list_services(zone)
-    services.remove(zone.store, zone.wake, found.id)
+    services.remove(zone, found.id)
 
     zone.heartbeats.write()
 
@@ -150,7 +150,7 @@ class TestOwnProcess:
         services.beat_own(zone)
         (found,) = services.list_services(zone)
 
-        services.remove(zone.store, zone.wake, found.id)
+        services.remove(zone, found.id)
         gone = services.list_services(zone)
         services.beat_own(zone)
 

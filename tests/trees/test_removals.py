@@ -61,7 +61,7 @@ class TestHosts:
         second = HostCache(Store.open(str(zone.store.engine.url)), zone.clock, 60.0)
         assert known(zone.hosts) == known(second) == ["h1", "h2"]
 
-        services.remove(zone.store, zone.wake, one)
+        services.remove(zone, one)
 
         assert known(zone.hosts) == known(second) == ["h2"]
         assert [view.name for view in hosts.list_hypervisors(zone)] == ["h2"]
@@ -73,7 +73,7 @@ class TestHosts:
         setting = SettingChange(frozenset({"reserved"}), InventorySetting(reserved=1))
         host_settings.change(zone, one, {"VCPU": setting})
 
-        services.remove(zone.store, zone.wake, one)
+        services.remove(zone, one)
 
         for table in ("inventories", "inventory_settings", "aggregate_hosts"):
             assert {row.host_id for row in sql(zone, f"select host_id from {table}")} <= {two}
@@ -83,7 +83,7 @@ class TestHosts:
     def test_a_host_of_the_same_name_is_another_one(self, zone: Zone) -> None:
         (one,) = add_hosts(zone, a_form("h1"))
         known(zone.hosts)
-        services.remove(zone.store, zone.wake, one)
+        services.remove(zone, one)
 
         (again,) = add_hosts(zone, a_form("h1", VCPU=2))
 
@@ -106,7 +106,7 @@ class TestHosts:
         put_place(zone, put_instance(zone, status=status), ClaimedHost(one, {"VCPU": 1}), state=state)
 
         with pytest.raises(Conflict) as refused:
-            services.remove(zone.store, zone.wake, one)
+            services.remove(zone, one)
 
         assert (refused.value.code, refused.value.field) == ("host_has_instances", "id")
         assert known(zone.hosts) == ["h1"]
@@ -118,14 +118,14 @@ class TestHosts:
         uuid = put_instance(zone, status=InstanceStatus.DELETED)
         put_place(zone, uuid, ClaimedHost(one, {"VCPU": 1}), state=PlacementState.RELEASED, claimed=False)
 
-        services.remove(zone.store, zone.wake, one)
+        services.remove(zone, one)
 
         assert known(zone.hosts) == []
         assert audit.run(zone) == []
 
     def test_a_choice_that_was_made_before_finds_no_room(self, zone: Zone) -> None:
         (one,) = add_hosts(zone, a_form("h1"))
-        services.remove(zone.store, zone.wake, one)
+        services.remove(zone, one)
 
         taken = zone.store.write(lambda tx: claims.claim(tx, identity.next_change(tx), {one: 1}, {"VCPU": 1}))
 
@@ -133,7 +133,7 @@ class TestHosts:
 
     def test_an_unknown_one_is_not_found(self, zone: Zone) -> None:
         with pytest.raises(NotFound) as refused:
-            services.remove(zone.store, zone.wake, "nobody")
+            services.remove(zone, "nobody")
         assert refused.value.code == "service_not_found"
 
 
@@ -141,11 +141,11 @@ class TestAgents:
     def test_an_agent_goes_after_its_hosts(self, zone: Zone) -> None:
         (one,) = add_hosts(zone, a_form("h1"))
         with pytest.raises(Conflict) as refused:
-            services.remove(zone.store, zone.wake, agent_id(zone))
+            services.remove(zone, agent_id(zone))
         assert (refused.value.code, refused.value.field) == ("service_has_hosts", "id")
 
-        services.remove(zone.store, zone.wake, one)
-        services.remove(zone.store, zone.wake, agent_id(zone))
+        services.remove(zone, one)
+        services.remove(zone, agent_id(zone))
 
         assert services.list_services(zone) == []
         with pytest.raises(NotFound):
@@ -156,7 +156,7 @@ class TestAgents:
         run(zone, agent, 30)
         (one,) = [view.id for view in hosts.list_hypervisors(zone) if view.name == "h1"]
 
-        services.remove(zone.store, zone.wake, one)
+        services.remove(zone, one)
         run(zone, agent, 30)
         while_it_runs = known(zone.hosts)
         run(zone, an_agent(zone), 30)
@@ -168,8 +168,8 @@ class TestAgents:
         agent = an_agent(zone)
         run(zone, agent, 30)
         for view in hosts.list_hypervisors(zone):
-            services.remove(zone.store, zone.wake, view.id)
-        services.remove(zone.store, zone.wake, agent_id(zone))
+            services.remove(zone, view.id)
+        services.remove(zone, agent_id(zone))
 
         run(zone, agent, 60)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.builders.clock import FakeClock
 from zonesched.errors import ChildUnreachable, ConfigError
 from zonesched.zones.address import AddressGuard, AddressRefused, parse_api_url
-from zonesched.zones.connections import CheckedAdapter
+from zonesched.zones.connections import CheckedAdapter, TlsFiles
 from zonesched.zones.networks import METADATA, Networks
 from zonesched.zones.resolver import Resolver, SystemResolver
 from zonesched.zones.transport import Call, HttpTransport
@@ -226,7 +226,7 @@ def a_guard(*words: str, allow_plain_http: bool = False) -> AddressGuard:
 
 def a_transport(guard: AddressGuard | None = None, resolver: Resolver = look_up) -> HttpTransport:
     clock, guard = FakeClock(), guard or a_guard()
-    return HttpTransport(CheckedAdapter(guard, resolver, clock), clock, guard, resolver)
+    return HttpTransport(CheckedAdapter(guard, resolver, clock, tls=TlsFiles()), clock, guard, resolver)
 
 
 def check(url: str, guard: AddressGuard | None = None) -> str:

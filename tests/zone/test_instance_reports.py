@@ -53,7 +53,7 @@ def test_an_agent_is_told_what_should_run_on_its_hosts(tmp_path: Path) -> None:
     assert [d.uuid for d in hosts.desired(zone.store, zone.heartbeats, AGENT, "other")] == [elsewhere]
 
 
-@pytest.mark.parametrize("state", [s for s in State if s is not State.CONFIRMED])
+@pytest.mark.parametrize("state", [s for s in State if s not in (State.CONFIRMED, State.PARKED)])
 def test_only_what_is_confirmed_is_to_run(tmp_path: Path, state: PlacementState) -> None:
     zone = a_zone(tmp_path)
     (host_id,) = add_hosts(zone, a_form("h1"))
@@ -63,6 +63,17 @@ def test_only_what_is_confirmed_is_to_run(tmp_path: Path, state: PlacementState)
     assert hosts.desired(zone.store, zone.heartbeats, AGENT, "agent") == []
     tell(zone, uuid, AgentState.ACTIVE)
     assert instance_of(zone, uuid).status is BUILD
+
+
+def test_what_is_parked_is_kept_and_does_not_run(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    (host_id,) = add_hosts(zone, a_form("h1"))
+    uuid = boot_on(zone, host_id)
+    sql(zone, "update placements set state = 'parked'")
+
+    (told,) = hosts.desired(zone.store, zone.heartbeats, AGENT, "agent")
+
+    assert (told.uuid, told.leaves_for) == (uuid, 1)
 
 
 @pytest.mark.parametrize("status", [InstanceStatus.ERROR, InstanceStatus.DELETED])
@@ -168,7 +179,7 @@ def test_a_report_said_twice_is_said_once(tmp_path: Path, state: AgentState) -> 
     used, change = used_on(zone, host_id), last_change(zone)
     hosts.report(zone, AGENT, "agent", twice)
 
-    assert used["VCPU"] == (2 if state is AgentState.ACTIVE else 1)
+    assert used["VCPU"] == (2 if state in (AgentState.ACTIVE, AgentState.LEFT) else 1)
     assert (used_on(zone, host_id), last_change(zone)) == (used, change)
 
 
