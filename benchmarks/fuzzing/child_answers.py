@@ -94,7 +94,7 @@ CALLS: Mapping[str, Callable[[ChildClient], Any]] = {
     "confirm": lambda child: child.confirm(UUIDS[3], _ATTEMPTS, 1.0),
     "cancel": lambda child: child.cancel(UUIDS[3], _ATTEMPTS, 1.0),
     "show": lambda child: child.show_server(UUIDS[0], 1.0),
-    "delete": lambda child: child.delete_server(UUIDS[0], 1.0),
+    "delete": lambda child: child.delete_server(UUIDS[0], 1, 1.0),
     "changes": lambda child: child.changes("before", 1.0),
     "audit": lambda child: child.audit(1.0),
 }

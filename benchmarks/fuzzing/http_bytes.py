@@ -24,6 +24,7 @@ from benchmarks.fuzzing import hostile
 from benchmarks.fuzzing.api_calls import KINDS, crashes_told
 from benchmarks.fuzzing.site import Site, a_site
 from benchmarks.fuzzing.target import Check, Target, Work
+from zonesched.conf import Conf
 from zonesched.serving.api_worker import GatheringWorker
 from zonesched.serving.request_bytes import RequestBytes
 
@@ -189,11 +190,11 @@ class _OneThread:
 class SteppedWorker(GatheringWorker):
     """The worker of an application; its loop is stepped by hand, and its jobs run on the caller's thread."""
 
-    def __init__(self, app: Callable[..., Any]) -> None:
+    def __init__(self, app: Callable[..., Any], conf: Conf) -> None:
         cfg = Config()
         for name, value in (("threads", 8), ("worker_connections", 100), ("loglevel", "critical")):
             cfg.set(name, value)
-        self._application = app
+        self._application, self._conf = app, conf
         super().__init__(0, 0, [], self, 30, cfg, Logger(cfg))
         self.tpool = _OneThread()
         self.poller = selectors.DefaultSelector()
@@ -207,7 +208,7 @@ class SteppedWorker(GatheringWorker):
     def load_wsgi(self) -> None:
         # gunicorn asks its application for the WSGI callable by this method.
         application = self._application
-        self.app = type("App", (), {"wsgi": lambda _: application})()
+        self.app = type("App", (), {"wsgi": lambda _: application, "conf": self._conf})()
         super().load_wsgi()
 
     def step(self) -> bool:
@@ -220,7 +221,7 @@ class SteppedWorker(GatheringWorker):
     def is_idle(self) -> bool:
         """Tell whether nothing of any connection is left: no thread, no memory, no place in a queue."""
         waiting = any(list(waiting) for waiting in self._all_waiting)
-        held = self._bodies.held + self._answers.held
+        held = self._memory.held
         return not (self.nr_conns or waiting or held or any(self._reading_threads.values()))
 
     def close(self) -> None:
@@ -290,7 +291,7 @@ class HttpCheck:
         self._site: Site = a_site(self._folder / f"site-{self._count}")
         node = self._site.tree.nodes["zone"]
         self._credentials = base64.b64encode(f"admin:{node.secrets['admin']}".encode())
-        self._worker = SteppedWorker(node.app)
+        self._worker = SteppedWorker(node.app, node.zone.conf)
 
 
 def _check_cuts(stream: Stream) -> None:

@@ -22,6 +22,11 @@ class ConnectionMemory:
         self._bodies = ByteBudget(BODY_BYTES, BODY_BYTES_OF)
         self._answers = ByteBudget(ANSWER_BYTES, ANSWER_BYTES_OF)
 
+    @property
+    def held(self) -> int:
+        """Bytes that are taken now."""
+        return self._bodies.held + self._answers.held
+
     def may_hold_body(self, conn: Connection, size: int) -> bool:
         """Tell whether a body of this size would fit while its sender has no other."""
         return self._bodies.is_ever_enough(conn.sender, size)
