@@ -210,7 +210,7 @@ class TestHelp:
             "reservation": {"list", "show", "why", "cancel"},
             "flavor": {"list", "show", "create", "delete", "set"},
             "image": {"list", "show", "create", "delete"},
-            "host": {"list", "show", "set", "delete", "evacuate"},
+            "host": {"list", "show", "set", "delete", "drain", "evacuate"},
             "aggregate": {"list", "show", "create", "set", "delete", "add-host", "remove-host"},
             "service": {"list", "enable", "disable", "force-down", "force-up", "delete"},
             "availability-zone": {"list"},

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from zonesched.cli.group import CommandGroup
+from zonesched.cli.host_drain import drain
 from zonesched.cli.lookup import find, find_id
 from zonesched.cli.output import by_name, print_item, print_list
 from zonesched.cli.pairs import read_pairs
@@ -130,6 +131,9 @@ def evacuate(session: Session, name_or_id: str, fenced: bool) -> None:
     id = find_id(session, "/os-hypervisors", "hypervisors", name_or_id)
     answer = session.call("POST", f"/os-services/{id}/action", {"evacuate": {"fenced": fenced}})
     print_item(session, answer, answer)
+
+
+host.add_command(drain)
 
 
 def _number(option: str, text: str, kind: Callable[[str], float]) -> float:

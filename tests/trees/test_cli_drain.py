@@ -1,0 +1,241 @@
+"""`zonesched host drain` against a zone whose agent works whenever the command pauses."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.boots import FLAVOR, nothing_is_wrong
+from tests.builders.command import TreeCommand
+from tests.builders.played_agent import PlayedAgent
+from tests.builders.tree import Tree, a_host
+from zonesched.cli.host_drain import Progress
+from zonesched.cli.session import Session
+
+
+class Scene:
+    """A zone with servers on h1 and an empty h2; `at_pause` is what happens while the command pauses."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.tree = Tree(folder)
+        self.node = self.tree.add("root", hosts_=[a_host("h1")])
+        self.node.client().post("/flavors", FLAVOR)
+        self.agent = PlayedAgent(self.node)
+        self.at_pause: Callable[[], None] = self.work
+        self.most_moving = 0
+        self.command = TreeCommand(capsys, self.tree, "root", "admin")
+        connect = self.command.session
+
+        def session() -> Session:
+            made = connect()
+            made.pause = lambda pause_s: self.at_pause()
+            return made
+
+        self.command.session = session  # type: ignore[method-assign]
+
+    def with_servers(self, count: int, *, room: int = 16) -> list[str]:
+        """Servers on h1; h2 has room for `room` of them. Their ids."""
+        body = {"server": {"name": "web", "flavorRef": "small", "min_count": count}}
+        assert self.node.client("member").post("/servers", body).status == 202
+        self.tree.settle()
+        self.agent.converge()
+        self.tree.register("root", [a_host("h2", vcpus=room)])
+        return [server["id"] for server in self.servers()]
+
+    def work(self) -> None:
+        """What zone and agent have to do now."""
+        moving = [server for server in self.servers() if server["status"] == "RESIZE"]
+        self.most_moving = max(self.most_moving, len(moving))
+        self.tree.settle(1)
+        self.agent.converge()
+
+    def servers(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (
+            self.node.client().get("/servers/detail?all_tenants=true").json["servers"]
+        )
+        return found
+
+    def by_host(self) -> Counter[str]:
+        return Counter(server["OS-EXT-SRV-ATTR:host"] for server in self.servers())
+
+    def moves_asked(self) -> list[int]:
+        """How often each server was asked to move."""
+        client = self.node.client()
+        listed = [client.get(f"/servers/{one['id']}/os-instance-actions") for one in self.servers()]
+        return [
+            sum(line["action"] == "migrate" for line in answer.json["instanceActions"]) for answer in listed
+        ]
+
+    def host(self, name: str = "h1") -> dict[str, Any]:
+        (found,) = (
+            one
+            for one in self.node.client().get("/os-services?binary=nova-compute").json["services"]
+            if one["host"] == name
+        )
+        return dict(found)
+
+    def left(self) -> list[tuple[str, str]]:
+        """The rows that were printed: id and code."""
+        return [(row["id"], row["error_code"]) for row in json.loads(self.command.out)]
+
+
+@pytest.fixture
+def scene(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Scene:
+    return Scene(tmp_path, capsys)
+
+
+def test_an_empty_host_is_disabled_with_the_reason_and_done_at_once(scene: Scene) -> None:
+    assert scene.command("host", "drain", "h1", "--reason", "new disks") == 0
+
+    assert (scene.host()["status"], scene.host()["disabled_reason"]) == ("disabled", "new disks")
+    assert scene.command.out == "h1 is empty\n"
+    assert scene.command("host", "drain", "h1", "--json") == 0
+    assert json.loads(scene.command.out) == []
+    assert scene.host()["disabled_reason"] == "new disks"
+
+
+def test_servers_leave_side_by_side_and_never_more_than_asked_for(scene: Scene) -> None:
+    scene.with_servers(5)
+
+    assert scene.command("host", "drain", "h1", "--parallel", "2") == 0
+
+    assert scene.by_host() == {"h2": 5}
+    assert scene.moves_asked() == [1] * 5
+    assert scene.most_moving == 2
+    assert {uuid for uuid, _ in scene.agent.running} == {server["id"] for server in scene.servers()}
+    assert scene.command.err.splitlines()[0] == "h1: 0 of 5 instances are gone, 2 moving"
+    assert scene.command.err.splitlines()[-1] == "h1: 5 of 5 instances are gone, 0 moving"
+    nothing_is_wrong(scene.tree)
+
+
+def test_one_that_has_no_room_elsewhere_is_listed_and_asked_again_by_the_next_run(scene: Scene) -> None:
+    scene.with_servers(3, room=4)
+
+    code = scene.command("host", "drain", "h1", "-o", "json")
+    first, asked = scene.left(), scene.moves_asked()
+    scene.tree.register("root", [a_host("h3")])
+    again = scene.command("host", "drain", "h1", "-o", "json")
+
+    assert (code, [reason for _, reason in first]) == (1, ["move_no_valid_host"])
+    assert sorted(asked) == [1, 1, 1]
+    assert (again, scene.left()) == (0, [])
+    assert scene.by_host() == {"h2": 2, "h3": 1}
+
+
+def test_a_server_that_refuses_or_comes_back_is_listed_with_its_reason(scene: Scene) -> None:
+    paused, other = scene.with_servers(2)
+    scene.node.client("member").post(f"/servers/{paused}/action", {"pause": None})
+    scene.agent.converge()
+    scene.agent.cannot_build = "broken"
+
+    assert scene.command("host", "drain", "h1", "-o", "json") == 1
+
+    assert dict(scene.left()) == {paused: "wrong_status", other: "move_not_built"}
+    assert scene.by_host() == {"h1": 2}
+    assert scene.moves_asked().count(1) == 1
+
+
+def test_ctrl_c_asks_for_no_further_moves_and_the_next_run_goes_on(scene: Scene) -> None:
+    scene.with_servers(5)
+
+    def interrupted() -> None:
+        scene.work()
+        raise KeyboardInterrupt
+
+    scene.at_pause = interrupted
+    code = scene.command("host", "drain", "h1", "--parallel", "2")
+    said, asked, status = scene.command.err, scene.moves_asked(), scene.host()["status"]
+    scene.at_pause = scene.work
+    again = scene.command("host", "drain", "h1", "--parallel", "2")
+
+    assert (code, sum(asked), status) == (130, 2, "disabled")
+    assert "zonesched host drain h1 goes on" in said
+    assert again == 0
+    assert scene.most_moving == 2
+    assert scene.moves_asked() == [1] * 5
+    assert scene.by_host() == {"h2": 5}
+
+
+def test_a_move_that_others_asked_for_is_waited_for_and_counts(scene: Scene) -> None:
+    ids = scene.with_servers(3)
+    last = sorted(ids)[-1]
+    scene.node.client().post(f"/servers/{last}/action", {"migrate": None})
+
+    assert scene.command("host", "drain", "h1", "--parallel", "1") == 0
+
+    assert scene.most_moving == 1
+    assert scene.moves_asked() == [1] * 3
+
+
+def test_a_server_that_is_built_meanwhile_moves_once_it_runs(scene: Scene) -> None:
+    body = {"server": {"name": "late", "flavorRef": "small"}}
+    scene.node.client("member").post("/servers", body)
+    scene.tree.settle()
+    scene.tree.register("root", [a_host("h2")])
+
+    assert scene.command("host", "drain", "h1") == 0
+
+    assert scene.by_host() == {"h2": 1}
+
+
+def test_a_server_that_is_shelved_meanwhile_is_gone_once_its_agent_says_so(scene: Scene) -> None:
+    (uuid,) = scene.with_servers(1)
+    scene.node.client("member").post(f"/servers/{uuid}/action", {"shelve": None})
+    pauses: list[int] = []
+
+    def work() -> None:
+        pauses.append(1)
+        scene.work()
+
+    scene.at_pause = work
+
+    assert scene.command("host", "drain", "h1") == 0
+
+    assert pauses
+    assert scene.agent.running == set()
+    assert scene.moves_asked() == [0]
+
+
+def test_a_host_that_is_down_is_not_waited_for(scene: Scene) -> None:
+    (uuid,) = scene.with_servers(1)
+    assert scene.command("service", "force-down", "h1") == 0
+
+    assert scene.command("host", "drain", "h1", "-o", "json") == 1
+
+    assert scene.left() == [(uuid, "host_is_down")]
+    assert "zonesched host evacuate h1" in scene.command.err
+    assert scene.moves_asked() == [0]
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["h9"], 4), (["h1", "--parallel", "0"], 2)])
+def test_wrong_usage_changes_nothing(scene: Scene, arguments: list[str], code: int) -> None:
+    assert scene.command("host", "drain", *arguments) == code
+
+    assert scene.host()["status"] == "enabled"
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "written"),
+    [(_Terminal(), "\rlong line\rshort    \n"), (io.StringIO(), "long line\nshort\n")],
+)
+def test_progress_is_one_line_on_a_terminal_and_plain_lines_elsewhere(
+    stream: io.StringIO, written: str
+) -> None:
+    progress = Progress(stream)
+
+    for line in ("long line", "short", "short"):
+        progress.show(line)
+    progress.end()
+
+    assert stream.getvalue() == written
