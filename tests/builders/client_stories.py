@@ -11,6 +11,8 @@ from dataclasses import dataclass
 CREATE = "openstack server create --flavor small --image plain --no-network --wait -f value -c status"
 BELOW = "--availability-zone leaf-rack-1"
 """Only hosts of the leaf are in this availability zone."""
+AT_ROOT = "--availability-zone root-rack-1"
+"""Only hosts of the root are in this availability zone."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,60 @@ STORIES: dict[str, tuple[Line, ...]] = {
         ("openstack server show other -f value -c description -c tags", r"^\['second'\]$"),
         ("openstack server volume list other", NOTHING),
         ("openstack server delete --wait other", NOTHING),
+    ),
+    "a server rebuilt in the lowest zone": (
+        (f"{CREATE} {BELOW} again", "^ACTIVE$"),
+        (
+            "openstack server rebuild --image newer --name anew --description fresh"
+            " --property a=b --wait again",
+            "Complete",
+        ),
+        (
+            "openstack server show anew -f value -c status -c image -c description -c properties",
+            r"^fresh\nnewer \([0-9a-f-]{36}\)\n\{'a': 'b'\}\nACTIVE$",
+        ),
+        ("openstack server rebuild --wait anew", "Complete"),
+        ("openstack server show anew -f value -c image", r"^newer \("),
+        ("nova rebuild --poll anew plain", "Finished"),
+        ("nova show anew", r"\| image +\| plain \("),
+        ("openstack server stop anew", NOTHING),
+        ("WAIT anew SHUTOFF", ""),
+        ("openstack server rebuild --image newer --wait anew", "Complete"),
+        ("openstack server show anew -f value -c status", "^SHUTOFF$"),
+        ("openstack server rebuild --image none anew", Refused("No Image found for none")),
+        ("openstack server rebuild --image newer --password secret anew", Refused("adminPass")),
+        ("openstack server delete --wait anew", NOTHING),
+    ),
+    "a server shelved in the lowest zone": (
+        (f"{CREATE} {BELOW} put-away", "^ACTIVE$"),
+        ("nova unshelve put-away", Refused("accepted: SHELVED_OFFLOADED")),
+        ("openstack server shelve --wait put-away", ""),
+        ("openstack server show put-away -f value -c status -c OS-EXT-SRV-ATTR:host", "^SHELVED_OFFLOADED$"),
+        ("openstack server start put-away", Refused("the server's status is SHELVED_OFFLOADED")),
+        ("openstack server unshelve --wait put-away", ""),
+        ("openstack server show put-away -f value -c status", "^ACTIVE$"),
+        ("nova shelve put-away", NOTHING),
+        ("WAIT put-away SHELVED_OFFLOADED", ""),
+        ("nova unshelve put-away", NOTHING),
+        ("WAIT put-away ACTIVE", ""),
+        (
+            "openstack server event list put-away -f value -c Action",
+            r"^unshelve\nshelve\nunshelve\nshelve\ncreate$",
+        ),
+        ("openstack server delete --wait put-away", NOTHING),
+    ),
+    "a server moved by the admin of its zone": (
+        (f"{CREATE} {AT_ROOT} mover", "^ACTIVE$"),
+        ("openstack server migrate --wait mover", "Complete"),
+        ("openstack server show mover -f value -c status", "^ACTIVE$"),
+        ("nova migrate --poll mover", "Finished"),
+        ("WAIT mover ACTIVE", ""),
+        ("openstack server event list mover -f value -c Action", r"^migrate\nmigrate\ncreate$"),
+        ("openstack server migrate confirm mover", Refused("confirmResize")),
+        (f"{CREATE} {BELOW} stayer", "^ACTIVE$"),
+        ("openstack server migrate stayer", Refused("an admin of the zone that has its host moves it there")),
+        ("nova migrate stayer", Refused("an admin of the zone that has its host moves it there")),
+        ("openstack server delete --wait mover stayer", NOTHING),
     ),
     "several servers at once": (
         (f"{CREATE} --min 3 --max 3 many", "^ACTIVE$"),

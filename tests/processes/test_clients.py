@@ -25,7 +25,7 @@ from zonesched.seams import SystemClock
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]
 
-IMAGE = {"name": "plain", "properties": {"os": "linux"}}
+IMAGES = [{"name": name, "properties": {"os": "linux"}} for name in ("plain", "newer")]
 FLAVOR = {"name": "small", "vcpus": 1, "ram": 64, "disk": 1}
 
 
@@ -43,7 +43,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoRun]:
         run.start_agents()
         run.wait_until_ready()
         root = run.admin(run.root)
-        root.call("POST", "/images", {"image": IMAGE})
+        for image in IMAGES:
+            root.call("POST", "/images", {"image": image})
         root.call("POST", "/flavors", {"flavor": FLAVOR})
         yield run
     finally:
@@ -78,7 +79,7 @@ def reply_to(clients: Clients, line: str) -> Reply:
 
 @pytest.mark.parametrize("story", STORIES)
 def test_command_lines_do_what_they_say(tree: DemoRun, clients: Clients, story: str) -> None:
-    [image] = clients.sdk("images")
+    image = clients.sdk("find_image", "plain")
 
     for line, expected in STORIES[story]:
         reply = reply_to(clients, line.format(image=image["id"]))
@@ -93,7 +94,8 @@ def test_command_lines_do_what_they_say(tree: DemoRun, clients: Clients, story: 
 
 
 def test_openstacksdk_drives_a_server_in_the_lowest_zone(clients: Clients) -> None:
-    [image], flavor = clients.sdk("images"), clients.sdk("find_flavor", "small")
+    image, newer = clients.sdk("find_image", "plain"), clients.sdk("find_image", "newer")
+    flavor = clients.sdk("find_flavor", "small")
     made = clients.sdk(
         "create_server",
         name="sdk",
@@ -112,6 +114,9 @@ def test_openstacksdk_drives_a_server_in_the_lowest_zone(clients: Clients) -> No
         ("reboot_server", ["HARD"], "ACTIVE"),
         ("pause_server", [], "PAUSED"),
         ("unpause_server", [], "ACTIVE"),
+        ("rebuild_server", [newer["id"]], "ACTIVE"),
+        ("shelve_server", [], "SHELVED_OFFLOADED"),
+        ("unshelve_server", [], "ACTIVE"),
     ):
         clients.sdk(action, id, *args)
         assert clients.sdk("wait_for_server", id, status)["status"] == status
@@ -120,6 +125,7 @@ def test_openstacksdk_drives_a_server_in_the_lowest_zone(clients: Clients) -> No
     clients.sdk("add_tag_to_server", id, "t")
     found = clients.sdk("get_server", id)
     assert (found["metadata"], found["tags"]) == ({"a": "b", "c": "d"}, ["t"])
+    assert found["image"]["id"] == newer["id"]
     assert [one["action"] for one in clients.sdk("server_actions", id)][-1] == "create"
     clients.sdk("delete_server", id)
     assert clients.sdk("find_server", "sdk") is None
