@@ -223,7 +223,7 @@ STORIES: dict[str, tuple[Line, ...]] = {
         ("nova get-password looked-into", NOTHING),
         ("nova clear-password looked-into", NOTHING),
         ("nova get-vnc-console looked-into novnc", Refused("a zone has no graphical and no serial consoles")),
-        ("openstack server migration list", NOTHING),
+        ("openstack server migration list --server looked-into", NOTHING),
         ("nova migration-list", "Source Compute"),
         ("nova --os-compute-api-version 2.71 refresh-network looked-into", NOTHING),
         ("openstack server add network looked-into some", Refused("'network' is disabled")),
