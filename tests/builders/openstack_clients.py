@@ -98,9 +98,13 @@ class Clients:
 
     def sdk(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """One method of openstacksdk's `connection.compute`; resources come back as dicts."""
-        reply = self._call("clouds.yaml", "sdk", (name, args, kwargs))
+        reply = self.sdk_reply(name, *args, **kwargs)
         assert reply.code == 0, reply.err
         return json.loads(reply.out)
+
+    def sdk_reply(self, name: str, /, *args: Any, **kwargs: Any) -> Reply:
+        """The same, also where the method raises; what it returns is printed as JSON."""
+        return self._call("clouds.yaml", "sdk", (name, args, kwargs))
 
     def close(self) -> None:
         for worker in self._workers.values():
