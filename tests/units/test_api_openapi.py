@@ -72,7 +72,11 @@ def test_an_answer_names_the_members_of_its_object() -> None:
     assert content["schema"] == {
         "anyOf": [
             {"type": "object", "required": ["instances", "cursor"]},
-            {"type": "object", "required": ["reservations"]},
+            {
+                "type": "object",
+                "required": ["reservations"],
+                "properties": {"reservations": {"type": "array", "items": {"type": "object"}}},
+            },
         ]
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -14,6 +14,7 @@ from zonesched import __version__
 from zonesched.api import openapi_headers
 from zonesched.api.links import PREFIX
 from zonesched.api.openapi_links import links_of
+from zonesched.api.openapi_members import object_of
 from zonesched.api.schemas.fields import Schema
 from zonesched.api.urls import MOUNTS, Route
 from zonesched.errors import Kind
@@ -130,10 +131,9 @@ def _answer(texts: Sequence[str]) -> dict[str, Any]:
     return {**answer, "content": {"application/json": {"schema": schema}}}
 
 
-def _object(text: str) -> dict[str, Any]:
+def _object(text: str) -> Mapping[str, Any]:
     """Return the schema of an answer: its members, where the text names them."""
-    names = text.split(", ") if _MEMBERS.fullmatch(text) else []
-    return {"type": "object", **({"required": names} if names else {})}
+    return object_of(text.split(", ") if _MEMBERS.fullmatch(text) else [])
 
 
 def _one_of(bodies: Iterable[type[Schema]]) -> dict[str, Any]:
