@@ -57,7 +57,10 @@ class Server:
     def hang(self) -> None:
         """Let it take connections and answer nothing."""
         assert self._process is not None
-        os.killpg(self._process.pid, signal.SIGSTOP)
+        group = self._process.pid
+        os.killpg(group, signal.SIGSTOP)
+        # Threads that run go on until the kernel has interrupted them, and may still answer.
+        eventually("it has stopped", lambda: _is_stopped(group))
 
     def go_on(self) -> None:
         """End that."""
@@ -69,6 +72,18 @@ class Server:
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
             return True
         return False
+
+
+def _is_stopped(group: int) -> bool:
+    """Tell whether all threads of a process group are stopped."""
+    states = set[str]()
+    for path in Path("/proc").glob("[0-9]*/task/*/stat"):
+        with suppress(OSError):
+            # After the name, which may contain anything: state, parent, group.
+            state, _, its_group = path.read_text().rpartition(")")[2].split()[:3]
+            if int(its_group) == group and state not in "ZX":
+                states.add(state)
+    return states <= {"T"}
 
 
 def program(name: str) -> str:

@@ -277,6 +277,26 @@ def test_a_command_that_is_not_there_is_a_build_that_failed(bench: Bench) -> Non
     bench.until(driver, Failed(A, "process_not_started"))
 
 
+def test_a_launcher_that_has_failed_and_not_exited_yet_is_no_instance(bench: Bench) -> None:
+    folder = InstanceFolder(bench.folder, A)
+    folder.prepare({"reboots": 0})
+    started = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    identity = {"pid": os.getpid(), "started": started, "boot_id": process_table.boot_id()}
+    (folder.path / "process.json").write_text(json.dumps(identity))
+    before = folder.status()
+
+    (folder.path / "error").write_text("no such command")
+
+    assert (before, folder.status()) == (Status.RUNNING, Status.ENDED)
+
+
+def test_a_session_without_processes_is_not_paused() -> None:
+    ended = subprocess.Popen(["true"], start_new_session=True)
+    ended.wait()
+
+    assert not process_table.are_paused(Process(ended.pid, 1, process_table.boot_id()))
+
+
 def test_spawned_twice_is_one_process(bench: Bench) -> None:
     driver = bench.driver()
     process = run(bench, driver)

@@ -211,7 +211,9 @@ class InstanceFolder:
         process = self.process()
         if process is None:
             return Status.PREPARED
-        return Status.RUNNING if process_table.is_alive(process) else Status.ENDED
+        # A launcher whose command cannot be run lives on for a moment after it has given its lock back.
+        runs = process_table.is_alive(process) and not self.was_not_started()
+        return Status.RUNNING if runs else Status.ENDED
 
     @contextmanager
     def _locked(self) -> Iterator[bool]:

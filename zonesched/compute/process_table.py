@@ -49,8 +49,9 @@ def members(process: Process) -> list[int]:
 
 
 def are_paused(process: Process) -> bool:
-    """Tell whether all processes in the session of a process are stopped by a signal."""
-    return all(_stat(pid)[:1] in (["T"], []) for pid in members(process))
+    """Tell whether the session of a process has processes, all stopped by a signal."""
+    states = [fields[_STATE] for pid in members(process) if (fields := _stat(pid))]
+    return bool(states) and all(state == "T" for state in states)
 
 
 def send(process: Process, number: signal.Signals) -> None:
