@@ -90,6 +90,8 @@ class Bench:
         for driver in self._drivers:
             for launched in driver._launched:
                 launched.wait()
+            for instance in driver._instances.values():
+                instance._stop_copying()
 
 
 @pytest.fixture
