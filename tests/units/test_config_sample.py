@@ -91,6 +91,8 @@ def test_the_environment_sets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         ("bind_port = 65536", "bind_port", "Accepted: a whole number from 0 to 65535."),
         ("build_plan_ttl = 0.5", "build_plan_ttl", "Accepted: a number from 1.0 to 300.0."),
         ("ram_weight_multiplier = x", "ram_weight_multiplier", "'x' is not accepted. Accepted: a number."),
+        ("hold =", "hold", "Option hold: the value is not accepted. Accepted: a number"),
+        ("build_plan_blob_size =", "build_plan_blob_size", "Accepted: a whole number from 0 to 65536."),
         ("ram_weight_multiplier = nan", "ram_weight_multiplier", "'nan' is not accepted."),
         ("ram_weight_multiplier = inf", "ram_weight_multiplier", "'inf' is not accepted."),
         ("build_plan_blob_size = 255", "build_plan_blob_size", "Accepted: 0, or a whole number from 256"),

@@ -132,5 +132,8 @@ def _read(conf: Conf, option: Any, written: str) -> None:
         value = conf[option.dest]
     except (cfg.Error, ValueError):
         raise refused_value(option, written) from None
+    # An option of a number that is left empty reads as None.
+    if value is None and option.default is not None:
+        raise refused_value(option, written)
     if isinstance(value, float) and not math.isfinite(value):
         raise refused_value(option, written or str(value))
