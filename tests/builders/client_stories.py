@@ -120,6 +120,8 @@ STORIES: dict[str, tuple[Line, ...]] = {
     ),
     "several servers at once": (
         (f"{CREATE} --min 3 --max 3 many", "^ACTIVE$"),
+        # The client waits for the first of them alone.
+        *((f"WAIT many-{number} ACTIVE", "") for number in (1, 2, 3)),
         (
             "openstack server list --status ACTIVE --sort-column Name -f value -c Name",
             r"^many-1\nmany-2\nmany-3$",
