@@ -51,7 +51,7 @@ LINE = re.compile(
 
 
 class Outcome(enum.IntEnum):
-    """What came of a line; of several lines of one operation, the least counts."""
+    """Outcome of a line; of several lines of one operation, the least counts."""
 
     ABSENT = 0
     REFUSED = 1

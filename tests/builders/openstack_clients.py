@@ -60,7 +60,7 @@ def _install(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a command line printed, and its exit code."""
+    """Exit code and output of a command line."""
 
     code: int
     out: str

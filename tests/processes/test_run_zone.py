@@ -236,6 +236,7 @@ class TestLauncher:
                 while time.monotonic() < killed_at + GRACEFUL_S:
                     caller.request("GET", "/health")
                     caller.getresponse().read()
+                    # Callers poll a real zone that is about to end.
                     time.sleep(0.1)
 
             # then the process that serves ends too, and does not wait for the caller

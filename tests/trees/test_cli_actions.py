@@ -28,7 +28,7 @@ class Scene:
         self.agent.converge()
 
     def work(self) -> None:
-        """What zone and agent have to do now."""
+        """Do all the work that is due in the zone and its agent."""
         self.tree.settle(1)
         self.agent.converge()
 

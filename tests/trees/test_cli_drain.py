@@ -49,7 +49,7 @@ class Scene:
         return [server["id"] for server in self.servers()]
 
     def work(self) -> None:
-        """What zone and agent have to do now."""
+        """Do all the work that is due in the zone and its agent."""
         moving = [server for server in self.servers() if server["status"] == "RESIZE"]
         self.most_moving = max(self.most_moving, len(moving))
         self.tree.settle(1)

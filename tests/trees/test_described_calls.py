@@ -148,7 +148,7 @@ SOURCES: Mapping[tuple[str, str], tuple[str, Any]] = {
     ("POST", "/os-aggregates"): ("admin", {"aggregate": {"name": "a"}}),
     ("POST", "/users"): ("admin", {"user": {"name": "u", "role": "member", "project_id": "p"}}),
 }
-"""Who makes a call whose answer names an item, and with what body; an admin without a body by default."""
+"""Role and body of each call whose answer names an item; by default an admin, without a body."""
 # fmt: on
 
 

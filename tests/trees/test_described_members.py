@@ -26,7 +26,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 def mismatches(url: str, method: str, status: int, answer: dict[str, Any]) -> list[str]:
-    """What the answer lacks, or has in another type, of the description that is nearest to it."""
+    """Compare an answer with the nearest description; return missing members and those of other types."""
     content = document(URLS)["paths"][url][method]["responses"][str(status)]["content"]["application/json"]
     choices = content["schema"].get("anyOf", [content["schema"]])
     return min((mismatches_with(schema, answer) for schema in choices), key=len)

@@ -212,7 +212,7 @@ def test_without_room_it_stays_and_the_admin_reads_the_funnel(
 
 
 def event(node: Node, uuid: str, user: str) -> str:
-    """What the event of a server's last action says."""
+    """Return the event of a server's last action."""
     client = node.client(user)
     request_id = client.get(f"/servers/{uuid}/os-instance-actions").json["instanceActions"][0]["request_id"]
     found = client.get(f"/servers/{uuid}/os-instance-actions/{request_id}").json["instanceAction"]

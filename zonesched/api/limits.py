@@ -27,7 +27,7 @@ URIS = {
     "parent_selects_per_hour": "/zones/select",
     "parent_entries_per_minute": "/zones/select",
 }
-"""What each rate limits: calls of POST to this URL."""
+"""URLs by rate: each limits the POST calls to its URL."""
 
 
 def show(call: Call) -> Answer:
