@@ -23,40 +23,67 @@ TEXT
 # shellcheck source=.ci/environment.sh
 . "$(dirname "${BASH_SOURCE[0]}")/.ci/environment.sh"
 
+# refuse WORD MEANT...: end with the nearest of what may have been meant.
 refuse() {
     local meant
     meant=$("$(find_python)" -c 'import difflib, sys
-print(*difflib.get_close_matches(sys.argv[1], ("demo", "process", "--port", "--hosts", "--dir", "--config-file", "--help"), 1))' "$1")
+print(*difflib.get_close_matches(sys.argv[1], sys.argv[2:], 1))' "$@")
     say "there is no '$1'${meant:+: did you mean $meant?}"
     usage >&2
     exit 2
+}
+
+# check_words VALUED FLAGS WORD...: refuse a wrong word before the environment is made, which takes a minute.
+check_words() {
+    local valued=$1 flags=$2 name value
+    shift 2
+    while [ $# -gt 0 ]; do
+        name=${1%%=*}
+        case " $valued " in
+            *" $name "*)
+                case $1 in
+                    *=*) value=${1#*=} ;;
+                    *)
+                        if [ $# = 1 ]; then say "$name needs a value"; exit 2; fi
+                        value=$2
+                        shift
+                        ;;
+                esac
+                case $name:$value in
+                    --dir:*) ;;
+                    *: | *:*[!0-9]*) say "$name takes a whole number, not '$value'"; exit 2 ;;
+                esac
+                ;;
+            # shellcheck disable=SC2086
+            *) case " $flags " in *" $1 "*) ;; *) refuse "$1" $valued $flags ;; esac ;;
+        esac
+        shift
+    done
 }
 
 for word in "$@"; do
     case $word in -h | --help) [ "${1:-}" = demo ] || { usage; exit; } ;; esac
 done
 
+zone_options="--port --hosts --dir"
 case ${1:-} in
     help) usage; exit ;;
-    "" | process | --port | --port=* | --hosts | --hosts=* | --dir | --dir=*) mode=zone ;;
-    demo) mode=demo ;;
+    "" | --port | --port=* | --hosts | --hosts=* | --dir | --dir=*)
+        mode=zone
+        check_words "$zone_options" "" "$@"
+        ;;
+    process)
+        mode=zone
+        check_words "$zone_options" "" "${@:2}"
+        ;;
+    demo)
+        mode=demo
+        check_words "--hosts --instances --base-port --dir" "--once --help" "${@:2}"
+        ;;
     --config-file | --config-file=* | --version) mode=configured ;;
-    *) refuse "$1" ;;
+    # shellcheck disable=SC2086
+    *) refuse "$1" demo process $zone_options --config-file --help ;;
 esac
-
-# A wrong number is refused before the environment is made, which takes a minute.
-name=
-for word in "$@"; do
-    case $name in
-        --port | --hosts)
-            case $word in "" | *[!0-9]*) say "$name takes a whole number, not '$word'"; exit 2 ;; esac
-            ;;
-    esac
-    name=$word
-    case $word in --port=* | --hosts=*) name=${word%%=*}; word=${word#*=} ;; *) continue ;; esac
-    case $word in "" | *[!0-9]*) say "$name takes a whole number, not '$word'"; exit 2 ;; esac
-    name=
-done
 
 make_environment run
 

@@ -54,7 +54,7 @@ make_environment() {
         good="test"
     fi
     # shellcheck disable=SC2086
-    if is_current $good; then return; fi
+    if is_current $good && has_libvirt "$kind"; then return; fi
     base=$(find_python) || exit 1
     # The lock belongs to descriptor 9, so it outlives the Python that takes it and ends with this shell.
     if ! { mkdir -p "$(dirname "$venv")" && : >>"$venv.lock"; } 2>/dev/null; then
@@ -68,7 +68,32 @@ make_environment() {
     fi
     # shellcheck disable=SC2086
     if ! is_current $good; then install_environment "$kind" "$base" "$pinned"; fi
+    if ! has_libvirt "$kind"; then install_libvirt; fi
     exec 9>&-
+}
+
+# Tells whether the environment has all that it can have of libvirt. There are no wheels of its bindings, which are
+# built against the machine's libvirt: where that has no headers, the tests of the driver `libvirt` are skipped.
+has_libvirt() {
+    local wanted
+    if [ "$1" != test ] || ! wanted=$(libvirt_fingerprint); then return 0; fi
+    [ "$(cat "$venv/libvirt.stamp" 2>/dev/null)" = "$wanted" ]
+}
+
+libvirt_fingerprint() {
+    local version
+    version=$(pkg-config --modversion libvirt 2>/dev/null) || return 1
+    printf '%s %s\n' "$version" "$(cksum <"$root/constraints-libvirt.txt")"
+}
+
+install_libvirt() {
+    say "building the bindings of libvirt $(pkg-config --modversion libvirt)"
+    if "$python" -m pip install -q --disable-pip-version-check --require-hashes --no-deps --no-build-isolation \
+        --force-reinstall -r "$root/constraints-libvirt.txt" >"$venv/pip.libvirt" 2>&1 9>&-; then
+        libvirt_fingerprint >"$venv/libvirt.stamp"
+    else
+        say "they cannot be built, so tests of the driver libvirt are skipped; $venv/pip.libvirt says why"
+    fi
 }
 
 install_environment() {

@@ -49,14 +49,14 @@ program() {
     [ -n "$found" ] && printf '%s\n' "$found"
 }
 
-# install PACKAGE: from the distribution, where we may.
+# install PACKAGE...: from the distribution, where we may.
 install() {
-    say "installing $1"
+    say "installing $*"
     if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-        say "$1 is not installed, and cannot be installed here: install it, or run this as root on Debian"
+        say "$* is not installed, and cannot be installed here: install it, or run this as root on Debian"
         return 1
     fi
-    (apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$1") \
+    (apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@") \
         >"$services_folder/apt.log" 2>&1 || { tail -n 20 "$services_folder/apt.log" >&2; return 1; }
 }
 
@@ -93,7 +93,7 @@ CONF
     stops+=(stop_postgresql)
     unprivileged "$pg_folder" "$pg_ctl" -D "$pg_folder/data" -l "$pg_folder/log" -w start >/dev/null ||
         { cat "$pg_folder/log" >&2; exit 1; }
-    export ZONESCHED_TEST_DATABASE_URL="postgresql+psycopg://zonesched@127.0.0.1:$port/postgres"
+    export ZONESCHED_TEST_DATABASE_URL="postgresql+psycopg://zonesched@/postgres?host=$pg_folder&port=$port"
 }
 
 stop_postgresql() {
@@ -104,5 +104,23 @@ stop_postgresql() {
 need_servers() {
     program rabbitmq-server /usr/lib/rabbitmq/bin >/dev/null || install rabbitmq-server || exit 1
     program redis-server >/dev/null || install redis-server || exit 1
+    need_libvirt
+    program chromium >/dev/null || install chromium || exit 1
+    # For promtool.
+    program promtool >/dev/null || install prometheus || exit 1
     export ZONESCHED_TEST_SERVERS=required
+}
+
+# Libvirt with its QEMU driver, of which no daemon is started, and its bindings in the tests' environment.
+need_libvirt() {
+    local wanted=(libvirt-daemon libvirt-daemon-driver-qemu qemu-system-x86 qemu-utils libvirt-dev pkg-config gcc)
+    if ! { program qemu-system-x86_64 && program qemu-img && program gcc && pkg-config --exists libvirt &&
+        compgen -G "/usr/lib*/*/libvirt/connection-driver/libvirt_driver_qemu.so"; } >/dev/null 2>&1; then
+        install "${wanted[@]}" || exit 1
+    fi
+    # Its own user, which only the package of the daemon as a service makes.
+    if [ "$(id -u)" = 0 ] && ! getent passwd libvirt-qemu >/dev/null; then
+        useradd --system --user-group --no-create-home --shell /usr/sbin/nologin libvirt-qemu
+    fi
+    make_environment test
 }

@@ -22,27 +22,22 @@ import json
 import re
 import shlex
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import click
 
-from tests.builders.openstack_clients import NEWEST, Clients, Reply, python_with_clients
-from tests.builders.real_processes import free_ports
+from tests.builders.demo_tree import two_zones
+from tests.builders.openstack_clients import NEWEST, NEWEST_OF_NOVA, Clients, Reply, python_with_clients
 from zonesched.cli.main import run
 from zonesched.cli.session import Session
 from zonesched.compute.credentials import read_credentials
-from zonesched.demo.processes import Processes
 from zonesched.demo.run import DemoRun
-from zonesched.demo.tree import DemoZone
-from zonesched.demo.waiting import Waiter
-from zonesched.seams import SystemClock
 
 OPERATIONS = Path(__file__).with_suffix(".txt")
 TITLES = {"sdk": "openstacksdk", "openstack": "`openstack`", "nova": "`nova`"}
-LONGEST_WAIT_S = 10
+LONGEST_WAIT_S = 60
 NO_SUCH_CALL = "There is no such URL"
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 LINE = re.compile(
@@ -103,12 +98,12 @@ def main(errors: bool) -> None:
         a_tree(Path(folder)) as tree,
         the_clients(tree, Path(folder)) as clients,
     ):
-        made = list(make_all(lines, clients))
-    for one in made:
-        if errors and one.outcome is not Outcome.WORKS:
-            click.echo(
-                f"{one.outcome.name.lower()}: {one.line.client} {one.words}\n{one.reply.err.strip()}\n"
-            )
+        made: list[Made] = []
+        for one in make_all(lines, clients):
+            made.append(one)
+            if errors and one.outcome is not Outcome.WORKS:
+                text = f"{one.outcome.name.lower()}: {one.line.client} {one.words}\n{one.reply.err.strip()}\n"
+                click.echo(text)
     click.echo("\n".join(table(made)))
 
 
@@ -116,29 +111,21 @@ def read_lines(text: str) -> Iterator[Line]:
     """The lines of a list, whose head says what they may be."""
     for text_line in text.splitlines():
         if found := LINE.fullmatch(text_line):
-            yield Line(found["client"], found["version"] or NEWEST, found["words"], found["saved"] or "")
+            newest = NEWEST_OF_NOVA if found["client"] == "nova" else NEWEST
+            yield Line(found["client"], found["version"] or newest, found["words"], found["saved"] or "")
         elif text_line and not text_line.startswith("#"):
             raise click.ClickException(f"no line of a list of operations: {text_line!r}")
 
 
 @contextlib.contextmanager
 def a_tree(folder: Path) -> Iterator[DemoRun]:
-    """A root and a leaf, four hosts each, with agents, an image `plain` and a flavor `small`."""
-    port = free_ports(2)
-    zones = [DemoZone("root", "", 0, port, 4), DemoZone("leaf", "root", 1, port + 1, 4)]
-    clock, processes = SystemClock(), Processes()
-    try:
-        tree = DemoRun(zones, folder, clock, processes, Waiter(clock, time.sleep, processes.check))
-        tree.start_zones()
-        tree.join()
-        tree.start_agents()
-        tree.wait_until_ready()
+    """A root and a leaf, four hosts each, with agents; the images `plain` and `spare`, the flavor `small`."""
+    with two_zones(folder, hosts=4) as tree:
         root = tree.admin(tree.root)
-        root.call("POST", "/images", {"image": {"name": "plain", "properties": {"os": "linux"}}})
+        for name in ("plain", "spare"):
+            root.call("POST", "/images", {"image": {"name": name, "properties": {"os": "linux"}}})
         root.call("POST", "/flavors", {"flavor": {"name": "small", "vcpus": 1, "ram": 64, "disk": 1}})
         yield tree
-    finally:
-        processes.stop()
 
 
 @contextlib.contextmanager
@@ -169,9 +156,9 @@ def make_all(lines: Iterable[Line], clients: Clients) -> Iterator[Made]:
             wait(clients, *words.split())
             continue
         made = Made(line, words, make(clients, line, words))
-        if line.saved and made.outcome is Outcome.WORKS:
-            ids[line.saved] = saved_id(line.client, made.reply.out)
         yield made
+        if line.saved and made.outcome is Outcome.WORKS:
+            ids[line.saved] = saved_id(line, made.reply.out)
 
 
 def make(clients: Clients, line: Line, words: str) -> Reply:
@@ -200,16 +187,16 @@ def wait(clients: Clients, server: str, status: str) -> None:
         clients.sdk_reply("wait_for_server", found["id"], status, wait=LONGEST_WAIT_S)
 
 
-def saved_id(client: str, out: str) -> str:
+def saved_id(line: Line, out: str) -> str:
     """The id in an answer: of the SDK, that of the first resource, else the first UUID in what is printed."""
-    if client == "sdk":
+    if line.client == "sdk":
         answer = json.loads(out)
-        first = answer[0] if isinstance(answer, list) else answer
-        return str(first.get("request_id") or first["id"])
-    found = UUID.search(out)
-    if not found:
-        raise click.ClickException(f"no id in {out!r}")
-    return found[0]
+        first = answer[0] if isinstance(answer, list) and answer else answer
+        if first:
+            return str(first.get("request_id") or first["id"])
+    elif found := UUID.search(out):
+        return found[0]
+    raise click.ClickException(f"no id in the answer to {line.client} {line.words}: {out!r}")
 
 
 def table(made: Iterable[Made]) -> Iterator[str]:

@@ -54,7 +54,7 @@ def measure(folder: Path, agents: int, host_count: int, threads: int, database_u
             _register(zone, name, range(number, host_count, agents))
         cpu_s, started_at = time.process_time(), time.monotonic()
         with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(lambda name: hosts.beat(zone.store, zone.heartbeats, AGENT, name), names))
+            list(pool.map(lambda name: hosts.beat(zone, AGENT, name), names))
         called_s, called_cpu_s = time.monotonic() - started_at, time.process_time() - cpu_s
         started_at = time.monotonic()
         zone.heartbeats.write()

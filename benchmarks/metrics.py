@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 if __name__ == "__main__":
     # Not this folder: its select.py would stand in for Python's own module.
@@ -46,9 +47,7 @@ def main(instances: int, host_count: int, scrapes: int, database_url: str) -> No
     click.echo(orjson.dumps(line).decode())
 
 
-def measure(
-    folder: Path, instances: int, host_count: int, scrapes: int, database_url: str
-) -> dict[str, object]:
+def measure(folder: Path, instances: int, host_count: int, scrapes: int, database_url: str) -> dict[str, Any]:
     """Fill a zone and scrape it."""
     overrides = {"state_path": str(folder), **({"database_url": database_url} if database_url else {})}
     zone = Zone.open(options.load(overrides=overrides))

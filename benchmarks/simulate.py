@@ -2,6 +2,8 @@
 
     python benchmarks/simulate.py --seeds 1000 --first-seed 0 --jobs 2
     python benchmarks/simulate.py --seed 17 --trace
+    python benchmarks/simulate.py --seeds 1000 --reach
+    python benchmarks/simulate.py --seeds 1000 --corpus
 
 Progress goes to standard error. Ctrl-C ends it with what was played so far. docs/simulation.md says what is
 simulated, and what is checked.
@@ -25,6 +27,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from tests.simulation import corpus
 from tests.simulation.run import Outcome, simulate
 
 SHOWN_EACH_S = 5.0
@@ -37,15 +40,27 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     parser.add_argument("--seed", type=int, help="play this one alone")
     parser.add_argument("--trace", action="store_true", help="with --seed: print what happens")
+    parser.add_argument("--reach", action="store_true", help="print how often each row and point was met")
+    parser.add_argument(
+        "--corpus",
+        action="store_true",
+        help="play the stored corpus too, and store the smallest that meets all",
+    )
     args = parser.parse_args()
     if args.seed is not None:
         outcomes = [simulate(args.seed, print if args.trace else None)]
         print(f"seed {args.seed}: trace {outcomes[0].digest}")
         _tell_wrong(outcomes[0])
     else:
-        outcomes = list(
-            _watched(_play(range(args.first_seed, args.first_seed + args.seeds), args.jobs), args.seeds)
-        )
+        seeds = dict.fromkeys(range(args.first_seed, args.first_seed + args.seeds))
+        if args.corpus:
+            seeds = dict.fromkeys(corpus.read().meets) | seeds
+        outcomes = list(_watched(_play(seeds, args.jobs), len(seeds)))
+    if args.reach:
+        _show_reach(outcomes)
+    if args.corpus:
+        cpu_s = {outcome.seed: outcome.cpu_s for outcome in outcomes}
+        corpus.write(corpus.smallest({outcome.seed: outcome.met for outcome in outcomes}, cpu_s))
     print(json.dumps(summary(outcomes)))
     return 1 if any(outcome.wrong for outcome in outcomes) else 0
 
@@ -70,6 +85,7 @@ def summary(outcomes: Iterable[Outcome]) -> dict[str, object]:
         "slowest_seed": slowest.seed if slowest else None,
         "median_seed_cpu_s": round(statistics.median([o.cpu_s for o in played] or [0.0]), 3),
         "cpu_s": round(sum(outcome.cpu_s for outcome in played), 1),
+        "met_per_1000_seeds": corpus.per_thousand([outcome.met for outcome in played]),
     }
 
 
@@ -101,6 +117,13 @@ def _watched(outcomes: Iterator[Outcome], total: int) -> Iterator[Outcome]:
             yield outcome
     except KeyboardInterrupt:
         print(f"interrupted after {count} of {total} seeds", file=sys.stderr)
+
+
+def _show_reach(outcomes: Iterable[Outcome]) -> None:
+    """Print seeds of 1,000 and name of each row and point, the rarest first."""
+    often = corpus.per_thousand([outcome.met for outcome in outcomes])
+    for name in sorted(often, key=lambda name: often[name]):
+        print(f"{often[name]:8.1f}  {name}")
 
 
 def _tell_wrong(outcome: Outcome) -> None:

@@ -5,9 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from zonesched.model.desired_state import LEGAL_IN, MOVES, Action, Status, power_after
+from zonesched.model.desired_state import LEGAL_IN, Action, Status, power_after
 from zonesched.model.move_steps import STEPS
 
+EFFECTS = {
+    Action.MIGRATE: "moves",
+    Action.RESIZE: "moves",
+    Action.CONFIRM_RESIZE: "stays",
+    Action.REVERT_RESIZE: "moves back",
+}
+"""Effects of the actions that keep the power as it is."""
 PAGE = Path(__file__).with_name("actions.md")
 ACTIONS = re.compile(r"(<!-- actions -->\n).*?(<!-- end -->)", re.DOTALL)
 MOVE_STEPS = re.compile(r"(<!-- move steps -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -27,7 +34,7 @@ def move_table() -> str:
 
 
 def table() -> str:
-    """A row for each action: in each status in which it is legal, the power that it asks for, or `moves`."""
+    """A row for each action: in each status in which it is legal, its power or its effect."""
     statuses = [status for status in Status if any(status in legal for legal in LEGAL_IN.values())]
     head = ["action", *(status.value for status in statuses)]
     lines = [head, ["---"] * len(head), *(_row(action, statuses) for action in Action)]
@@ -41,7 +48,7 @@ def _row(action: Action, statuses: list[Status]) -> list[str]:
 def _effect(action: Action, status: Status) -> str:
     if status not in LEGAL_IN[action]:
         return "-"
-    return "moves" if action in MOVES else power_after(action, status).value
+    return EFFECTS.get(action) or power_after(action, status).value
 
 
 if __name__ == "__main__":

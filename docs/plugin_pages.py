@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import option_tables
@@ -152,7 +152,7 @@ def _page(name: str, cls: type, parts: Iterable[str], facts: Iterable[str]) -> s
     missing = [part for part in parts if f"{part}: " not in _doc(cls)]
     if missing or not first_line(cls):
         raise ValueError(f"The docstring of {name} lacks a part: {', '.join(missing) or 'its first line'}")
-    path = inspect.getmodule(cls).__name__.replace(".", "/") + ".py"
+    path = cls.__module__.replace(".", "/") + ".py"
     lines = [f"# {name}", *map(_marked_up(name), _doc(cls).split("\n\n"))]
     lines.append("\n".join(f"- {fact}" for fact in (*facts, f"Source: `{path}`")))
     options = [_OPTIONS[option] for option in options_named(cls)]
@@ -161,7 +161,7 @@ def _page(name: str, cls: type, parts: Iterable[str], facts: Iterable[str]) -> s
     return "\n\n".join(line.strip("\n") for line in lines) + "\n"
 
 
-def _marked_up(name: str):
+def _marked_up(name: str) -> Callable[[str], str]:
     """The docstring's text with its parts' names in bold, and other plugins' names as links."""
 
     def link(found: re.Match[str]) -> str:

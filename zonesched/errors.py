@@ -19,6 +19,7 @@ class Kind(enum.Enum):
     BAD_METHOD = ("badMethod", 405)
     NOT_ACCEPTABLE = ("computeFault", 406)
     CONFLICTING_REQUEST = ("conflictingRequest", 409)
+    GONE = ("computeFault", 410)
     REQUEST_TIMEOUT = ("requestTimeout", 408)
     TOO_LARGE = ("requestEntityTooLarge", 413)
     URI_TOO_LONG = ("requestURITooLong", 414)
@@ -96,6 +97,13 @@ class Conflict(ZoneschedError):
 
     kind = Kind.CONFLICTING_REQUEST
     code = "conflict"
+
+
+class Gone(ZoneschedError):
+    """OpenStack has removed the call; a zone never had it."""
+
+    kind = Kind.GONE
+    code = "call_removed"
 
 
 class TooLarge(ZoneschedError):

@@ -93,6 +93,9 @@ class Executor(Protocol):
     def keep_bulkheads(self, bulkheads: Collection[Bulkhead]) -> None:
         """Release the threads of all other bulkheads, each once its calls have ended."""
 
+    def pause(self, seconds: float) -> None:
+        """Let the calling thread rest; others may use its processor meanwhile."""
+
     def start_loop(self, name: str, step: Callable[[], float]) -> Loop:
         """Repeat `step` in the background; it returns the pause in seconds until the next step."""
 
@@ -125,6 +128,13 @@ class SystemClock:
         random_bits = int.from_bytes(os.urandom(10), "big") & _RANDOM_OF_V7
         text = f"{milliseconds << 80 | random_bits | _FIXED_OF_V7:032x}"
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+class SuspendAwareClock(SystemClock):
+    """The same, with monotonic seconds that all its processes share and that go on while it is suspended."""
+
+    def monotonic(self) -> float:
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class ThreadLoop:
@@ -268,6 +278,10 @@ class ThreadExecutor:
         if isinstance(error, Exception):
             return Failed(error)
         raise error
+
+    def pause(self, seconds: float) -> None:
+        with turns.waiting():
+            time.sleep(seconds)
 
     def start_loop(self, name: str, step: Callable[[], float]) -> Loop:
         loop = ThreadLoop(name, step)

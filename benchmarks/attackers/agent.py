@@ -142,6 +142,27 @@ def unknown_reports(attacker: Attacker) -> None:
     attacker.at_once(4, step)
 
 
+def console_storm(attacker: Attacker) -> None:
+    """Bring console outputs that nobody asked for, as large as may be and larger."""
+    register(attacker, [a_host("own-0")])
+    outputs = ["x" * 32_768, "\x00" * 32_768, "\ud7ff" * 32_768, "x" * 200_000]
+
+    def step(number: int) -> None:
+        brought = {
+            "service": attacker.rng.choice((SERVICE, OTHER_SERVICE)),
+            "id": str(uuid.UUID(int=attacker.rng.getrandbits(128))),
+            "state": "read",
+            "output": attacker.rng.choice(outputs),
+        }
+        answer = attacker.call("POST", "/hosts/consoles", brought)
+        attacker.expect(
+            brought["service"] == SERVICE or answer.status in (0, 400, 403, 404, 413, 503),
+            f"a console for another's service is a {answer.status}",
+        )
+
+    attacker.at_once(8, step)
+
+
 ATTACKS = (
     Attack("agent-others-reports", "reports states of instances on other agents' hosts", others_reports),
     Attack("agent-others-hosts", "registers other agents' hosts and services", others_hosts),
@@ -150,5 +171,6 @@ ATTACKS = (
     Attack("agent-heartbeat-storm", "sends heartbeats, 32 at a time", heartbeat_storm),
     Attack("agent-work-storm", "fetches instances and claims, 16 at a time", work_storm),
     Attack("agent-excess-reports", "reports excesses of own and of others' hosts", excess_reports),
+    Attack("agent-console-storm", "brings console outputs that nobody asked for", console_storm),
     Attack("agent-unknown-reports", "reports on instances that do not exist", unknown_reports),
 )

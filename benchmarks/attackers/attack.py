@@ -36,7 +36,8 @@ class Attack:
     """One kind of attack.
 
     `is_silent`: a child withholds its answers, so a select that asks it may use up its time budget (P6).
-    `min_seconds`: the shortest time in which the attack can do its work.
+    `min_seconds`: the shortest time in which the attack can do its work. `on_tls`: it needs zones that serve
+    https.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Attack:
     run: Callable[[Attacker], None]
     is_silent: bool = False
     min_seconds: float = 0.0
+    on_tls: bool = False
 
     @property
     def role(self) -> Role:

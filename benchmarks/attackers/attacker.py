@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 
 from .scene import Scene
 
+Socket = socket.socket
+
 ADDRESS = "127.0.0.66"
 """Address of attackers; other callers have another one, unless a proxy stands before the zones."""
 
@@ -28,10 +30,11 @@ MAX_NOTES = 20
 
 @dataclass(frozen=True)
 class Answer:
-    """Status and body; status 0 without an answer."""
+    """Status and body; status 0 without an answer. `cookie`: the one that a browser sends back, or ""."""
 
     status: int
     body: bytes
+    cookie: str = ""
 
     def json(self) -> Any:
         """The body as JSON, {} where it is none."""
@@ -96,8 +99,9 @@ class Attacker:
         password: str | None = None,
         headers: Mapping[str, str] | None = None,
         timeout_s: float = 15.0,
+        base: str = "/v2.1",
     ) -> Answer:
-        """One call below /v2.1; a body of bytes is sent as it is. `login` names a role, "" for none.
+        """One call below `base`; a body of bytes is sent as it is. `login` names a role, "" for none.
 
         Without an answer the status is 0.
         """
@@ -105,9 +109,10 @@ class Attacker:
         sent = {"Content-Type": "application/json", **self.credentials(login, password), **(headers or {})}
         connection = self._connection(zone or self.zone, timeout_s)
         try:
-            connection.request(method, f"/v2.1{path}", content, sent)
+            connection.request(method, f"{base}{path}", content, sent)
             got = connection.getresponse()
-            answer = Answer(got.status, got.read())
+            cookie = got.headers.get("Set-Cookie", "").partition(";")[0]
+            answer = Answer(got.status, got.read(), cookie)
             self.look_at(answer.body, str(got.headers).encode())
         except (OSError, http.client.HTTPException):
             connection.close()
@@ -123,15 +128,20 @@ class Attacker:
         name, secret = self.scene.logins[role]
         return basic(name, secret if password is None else password)
 
-    def socket(self, zone: str = "", timeout_s: float = 5.0) -> socket.socket:
-        """A new connection for bytes of one's own."""
+    def socket(self, zone: str = "", timeout_s: float = 5.0) -> Socket:
+        """A new connection for bytes of one's own, with TLS where the zone serves https."""
         where = urlsplit(self.scene.urls[zone or self.zone])
-        made = socket.create_connection(
-            (str(where.hostname), int(where.port or 0)), timeout_s, source_address=(ADDRESS, 0)
-        )
+        made = self.raw_socket(zone, timeout_s)
         if where.scheme == "http":
             return made
-        return self._tls().wrap_socket(made, server_hostname=where.hostname)
+        return self.tls().wrap_socket(made, server_hostname=where.hostname)
+
+    def raw_socket(self, zone: str = "", timeout_s: float = 5.0) -> Socket:
+        """A new connection before any handshake."""
+        where = urlsplit(self.scene.urls[zone or self.zone])
+        return socket.create_connection(
+            (str(where.hostname), int(where.port or 0)), timeout_s, source_address=(ADDRESS, 0)
+        )
 
     def head(self, method: str, path: str, *lines: str) -> bytes:
         """The head of a request with the attacker's credentials, ready to be sent."""
@@ -145,13 +155,14 @@ class Attacker:
             given: dict[str, Any] = {"timeout": timeout_s, "source_address": (ADDRESS, 0)}
             if where.scheme == "https":
                 kept[zone] = http.client.HTTPSConnection(
-                    str(where.hostname), where.port, context=self._tls(), **given
+                    str(where.hostname), where.port, context=self.tls(), **given
                 )
             else:
                 kept[zone] = http.client.HTTPConnection(str(where.hostname), where.port, **given)
         return kept[zone]
 
-    def _tls(self) -> ssl.SSLContext:
+    def tls(self) -> ssl.SSLContext:
+        """Return the TLS context of a client that trusts the zones."""
         return ssl.create_default_context(cafile=self.scene.ca_file)
 
     # -- findings ------------------------------------------------------------------------------------------

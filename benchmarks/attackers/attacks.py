@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from . import admin, agent, child, member, parent, stranger
+from . import admin, agent, child, dashboard, handshakes, member, parent, stranger
 from .attack import Attack, Role
 from .attacker import Attacker
 
 ALL = (
     *stranger.ATTACKS,
+    *handshakes.ATTACKS,
+    *dashboard.ATTACKS,
     *member.ATTACKS,
     *parent.ATTACKS,
     *agent.ATTACKS,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import socketserver
+import ssl
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 PREFIX = "/v2.1"
@@ -16,6 +19,8 @@ CONTROL = "/control/"
 """Path of the benchmark's own calls: PUT /control/MOOD sets the behaviour and answers what was heard."""
 
 MAX_HEAD = 65_536
+TLS_RECORD = b"\x16"
+"""First byte of a handshake."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +61,20 @@ def http_answer(content: object, status: str = "200 OK", *headers: str) -> bytes
 
 
 class PlayedChild(socketserver.ThreadingTCPServer):
-    """Listens on a port of loopback and answers as its mood says."""
+    """Listens on a port of loopback and answers as its mood says; with a certificate it serves https too."""
 
     daemon_threads = True
     allow_reuse_address = True
     request_queue_size = 128
 
-    def __init__(self, port: int, forbidden: Sequence[str], answering: Answering) -> None:
+    def __init__(
+        self, port: int, forbidden: Sequence[str], answering: Answering, certificate: Path | None = None
+    ) -> None:
         super().__init__(("127.0.0.1", port), _Conversation)
+        self.tls: ssl.SSLContext | None = None
+        if certificate is not None:
+            self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.tls.load_cert_chain(certificate)
         self.answering = answering
         self.mood = "honest"
         self.asked: dict[str, int] = {}
@@ -88,6 +99,9 @@ class _Conversation(socketserver.BaseRequestHandler):
     def handle(self) -> None:
         self.request.settimeout(30)
         with suppress(OSError):
+            # The benchmark's own calls are plain HTTP.
+            if self.server.tls is not None and self.request.recv(1, socket.MSG_PEEK) == TLS_RECORD:
+                self.request = self.server.tls.wrap_socket(self.request, server_side=True)
             while question := self._read():
                 self._answer(question)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from benchmarks.zone_trees.client import ZoneClient, ZoneFault
+from benchmarks.zone_trees.client import ZoneFault
 
 from .measuring import Caller, Line
 from .tree import Tree, Zone
@@ -104,7 +104,7 @@ def _differs(zone: Zone, before: Condition) -> list[str]:
     if rows > before.rows + MOST_NEW_ROWS:
         wrong.append(f"{zone.name}: {rows - before.rows} new rows")
     for process in zone.processes:
-        probe = ZoneClient(process.site.url, "", "", timeout_s=5.0)
+        probe = process.site.client(timeout_s=5.0)
         began_at = time.monotonic()
         try:
             probe.call("GET", "/health")

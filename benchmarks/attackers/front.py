@@ -1,67 +1,49 @@
-"""A front for a zone: accepts connections, with TLS if it has a certificate, for its processes in turn.
+"""A front: HAProxy, which gives the connections of a zone to its processes in turn.
 
-A zone serves plain HTTP and expects a proxy before it where https or several processes are needed. This one
-limits nothing, so every defence that holds is the zone's own.
+It limits nothing and reads neither HTTP nor TLS, so every defence that holds is the zone's own.
 """
 
 from __future__ import annotations
 
-import asyncio
-import itertools
-import ssl
-from contextlib import suppress
+import shutil
+import socket
+from collections.abc import Sequence
 
-import click
-
-PIECE = 65_536
+from benchmarks.zone_trees.processes import StartFailed
 
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError, ssl.SSLError):
-        while piece := await reader.read(PIECE):
-            writer.write(piece)
-            await writer.drain()
-    with suppress(OSError, RuntimeError):
-        if writer.can_write_eof():
-            writer.write_eof()
-        else:
-            writer.close()
+def haproxy() -> str:
+    """The path of the program. Raises StartFailed."""
+    # Debian has it where only root's PATH leads.
+    found = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
+    if found is None:
+        raise StartFailed("HAProxy is not installed: install the package haproxy")
+    return found
 
 
-async def _serve(port: int, backends: tuple[int, ...], certificate: str) -> None:
-    turns = itertools.cycle(backends)
-
-    async def carry(near_in: asyncio.StreamReader, near_out: asyncio.StreamWriter) -> None:
-        far_out = None
-        try:
-            far_in, far_out = await asyncio.open_connection("127.0.0.1", next(turns))
-            back = asyncio.create_task(_pump(far_in, near_out))
-            await _pump(near_in, far_out)
-            await back
-        except OSError:
-            pass
-        finally:
-            for writer in (near_out, far_out):
-                if writer is not None:
-                    writer.close()
-
-    context = None
-    if certificate:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-    server = await asyncio.start_server(carry, "127.0.0.1", port, ssl=context, backlog=512)
-    async with server:
-        await server.serve_forever()
+def listens(port: int) -> bool:
+    """Tell whether a front takes connections."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+    except OSError:
+        return False
 
 
-@click.command()
-@click.option("--port", type=int, required=True)
-@click.option("--backend", "backends", type=int, required=True, multiple=True)
-@click.option("--certificate", default="")
-def main(port: int, backends: tuple[int, ...], certificate: str) -> None:
-    """Pass connections on to the backends in turn until the process is ended."""
-    asyncio.run(_serve(port, backends, certificate))
-
-
-if __name__ == "__main__":
-    main()
+def configuration(port: int, backends: Sequence[int]) -> str:
+    """A configuration that gives the connections of one port to the ports of `backends` in turn."""
+    servers = [f"    server process-{number} 127.0.0.1:{backend}" for number, backend in enumerate(backends)]
+    return "\n".join(
+        [
+            "defaults",
+            "    mode tcp",
+            "    timeout connect 5s",
+            "    timeout client 1h",
+            "    timeout server 1h",
+            "listen zone",
+            f"    bind 127.0.0.1:{port}",
+            "    balance roundrobin",
+            *servers,
+            "",
+        ]
+    )

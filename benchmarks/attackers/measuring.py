@@ -129,6 +129,6 @@ def p99(seconds: Sequence[float]) -> float:
     return ordered[math.ceil(0.99 * len(ordered)) - 1] if ordered else 0.0
 
 
-def bound_s(calm: Sequence[float]) -> float:
-    """The bound of a select under attack, by the same caller's selects in calm."""
-    return max(TIMES_CALM * p99(calm), FLOOR_S)
+def bound_s(calm: Sequence[float], floor_s: float = FLOOR_S) -> float:
+    """The bound of a select under attack, by the same caller's selects in calm; `floor_s` at least."""
+    return max(TIMES_CALM * p99(calm), floor_s)

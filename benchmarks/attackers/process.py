@@ -58,11 +58,12 @@ def attack(name: str, path: Path, seconds: float, seed: int) -> None:
 @click.option("--port", type=int, required=True)
 @click.option("--forbidden", type=click.Path(path_type=Path), required=True)
 @click.option("--others", type=click.Path(path_type=Path), required=True)
-def child(port: int, forbidden: Path, others: Path) -> None:
+@click.option("--certificate", type=click.Path(path_type=Path))
+def child(port: int, forbidden: Path, others: Path, certificate: Path | None) -> None:
     """Play a child zone until the process is ended."""
     child_moods.prepare()
     child_moods.others.extend(json.loads(others.read_text()))
-    with PlayedChild(port, json.loads(forbidden.read_text()), child_moods.answer) as server:
+    with PlayedChild(port, json.loads(forbidden.read_text()), child_moods.answer, certificate) as server:
         server.serve_forever(poll_interval=0.1)
 
 

@@ -40,9 +40,12 @@ machine makes a select late now and then, an attack that works does so every tim
 class Run:
     """Attacks on one tree; `measuring` goes on between them."""
 
-    def __init__(self, tree: Tree, setting: Setting, seed: int, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, tree: Tree, setting: Setting, seed: int, late_s: float, say: Callable[[str], None]
+    ) -> None:
         self._tree = tree
         self._seed = seed
+        self._late_s = late_s
         self._say = say
         self._scene = tree.folder / "scene.json"
         setting.scene.write(self._scene)
@@ -87,7 +90,7 @@ class Run:
             grown = max(grown_mb(condition) for condition in before.values())
             attacked = self._measuring.between(began_at, ended_at)
             attacker.clean_up()
-        times = Times({zone: list(kept) for zone, kept in self._calm.items()}, attacked)
+        times = Times({zone: list(kept) for zone, kept in self._calm.items()}, attacked, self._late_s)
         recovering_from = time.monotonic()
         wrong = unrecovered(self._tree, before, self._callers, times.bounds(attack))
         return Verdict(
@@ -157,7 +160,13 @@ class _Attacker:
         return found
 
 
-def chosen(attacks: Sequence[Attack], only: Sequence[str]) -> Sequence[Attack]:
-    """The attacks of these names; all without any. Raises KeyError for an unknown name."""
+def chosen(attacks: Sequence[Attack], only: Sequence[str], *, tls: bool) -> Sequence[Attack]:
+    """The attacks of these names; without any, all that zones with or without TLS can be attacked by.
+
+    Raises KeyError for an unknown name, and ValueError for an attack on TLS where there is none.
+    """
     by_name = {attack.name: attack for attack in attacks}
-    return [by_name[name] for name in only] if only else attacks
+    found = [by_name[name] for name in only] if only else [one for one in attacks if tls or not one.on_tls]
+    if not tls and (missed := [attack.name for attack in found if attack.on_tls]):
+        raise ValueError(missed[0])
+    return found

@@ -64,9 +64,9 @@ def set_the_scene(tree: Tree) -> Setting:
     for zone, parents in ((middle, ("partner", "user-of-root")), (leaf, ("partner", "user-of-middle"))):
         for parent in parents:
             zone.admin.call("PUT", f"/limits/parents/{parent}", {"limits": MEASURED})
-    tenant = ZoneClient(root.processes[0].site.url, "victim", secrets["victim"])
+    tenant = root.processes[0].site.client("victim", secrets["victim"])
     others = _boot(tree, tenant, user_data)
-    others |= _hold(ZoneClient(middle.processes[0].site.url, "partner", secrets["partner"]))
+    others |= _hold(middle.processes[0].site.client("partner", secrets["partner"]))
     hosts = {name: _host_texts(tree, name) for name in NAMES}
     others["host"] = hosts["leaf"][0]
     common = [base64.b64encode(user_data.encode()).decode(), user_data, password]
@@ -78,7 +78,8 @@ def set_the_scene(tree: Tree) -> Setting:
     titles = {zone.name: zone.title for zone in tree.zones.values()}
     forbidden = {
         Role.STRANGER: [*common, *secrets.values(), *all_hosts, *titles.values()],
-        Role.MEMBER: [*common, *_but(secrets, "member"), *all_hosts, *titles.values()],
+        # The dashboard names its own zone to its users.
+        Role.MEMBER: [*common, *_but(secrets, "member"), *all_hosts, titles["middle"], titles["leaf"]],
         Role.PARENT: [*common, *_but(secrets, "parent"), *all_hosts, titles["root"], titles["leaf"]],
         Role.AGENT: [
             *common,
@@ -196,6 +197,8 @@ def _play_child(tree: Tree, forbidden: list[str], others: list[str]) -> str:
         path.touch(mode=0o600)
         path.write_text(json.dumps(texts))
     given = [part for name in files for part in (f"--{name}", str(tree.folder / f"{name}.json"))]
+    if tree.certificates is not None:
+        given += ["--certificate", str(tree.certificates.server)]
     tree.help_by("process", "child", "--port", str(port), *given)
-    tree.link("root", PLAYED, tree.fronted([port]), password="played")
+    tree.link("root", PLAYED, tree.url(port), password="played")
     return f"http://127.0.0.1:{port}"

@@ -25,6 +25,7 @@ from benchmarks.zone_trees.processes import (
 )
 from benchmarks.zone_trees.tree import SERVICE
 
+from . import front
 from .certificates import Certificates, make_certificates
 
 NAMES = ("root", "middle", "leaf")
@@ -168,10 +169,13 @@ class Tree:
 
     def help_by(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
         """Start a process of this package that ends with the tree."""
+        return self._help(sys.executable, "-m", f"benchmarks.attackers.{module}", *arguments)
+
+    def _help(self, *command: str) -> subprocess.Popen[bytes]:
         with (self.folder / "helpers.log").open("ab") as log, interrupts_wait():
             self._helpers.append(
                 subprocess.Popen(
-                    [sys.executable, "-m", f"benchmarks.attackers.{module}", *arguments],
+                    command,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -182,17 +186,23 @@ class Tree:
         return self._helpers[-1]
 
     def fronted(self, backends: Sequence[int]) -> str:
-        """The URL at which callers reach these ports: through a front where one is needed."""
-        if not self.setup.tls and len(backends) == 1:
-            return f"http://127.0.0.1:{backends[0]}"
-        port = free_ports(1)[0]
-        given = ["--port", str(port)]
-        for backend in backends:
-            given += ["--backend", str(backend)]
-        if self.certificates:
-            given += ["--certificate", str(self.certificates.server)]
-        self.help_by("front", *given)
+        """The URL at which callers reach the ports of a zone: through a front where there are several."""
+        return self.url(self._front(backends) if len(backends) > 1 else backends[0])
+
+    def url(self, port: int) -> str:
+        """The URL of a port of a zone, or of the played child."""
         return f"{'https' if self.certificates else 'http'}://127.0.0.1:{port}"
+
+    def _front(self, backends: Sequence[int]) -> int:
+        port = free_ports(1)[0]
+        file = self.folder / f"front-{port}.cfg"
+        file.write_text(front.configuration(port, backends))
+        process = self._help(front.haproxy(), "-db", "-f", str(file))
+        while not front.listens(port):
+            if process.poll() is not None:
+                raise StartFailed((self.folder / "helpers.log").read_text(errors="replace"))
+            time.sleep(0.05)
+        return port
 
     def close(self) -> None:
         """End everything."""
@@ -217,7 +227,7 @@ class Tree:
         shared = self._options(name, title)
         processes = []
         for number, port in enumerate(ports):
-            site = ZoneSite(title, self.folder / f"{name}-{number}", port, shared)
+            site = ZoneSite(title, self.folder / f"{name}-{number}", port, shared, self.ca_file)
             make_folder(site)
             with interrupts_wait():
                 self._started.append(ZoneProcess(site))
@@ -238,13 +248,14 @@ class Tree:
             options["database_url"] = self._server.url(name)
         if self.certificates is not None:
             options["child_ca_file"] = str(self.certificates.authority)
+            options["tls_certificate_file"] = str(self.certificates.server)
         if name == "leaf":
             # As a zone without children has it: attackers look for ways around it.
             options["child_networks"] = "public,private"
         return options
 
     def _add_hosts(self, zone: Zone) -> None:
-        agent = ZoneClient(zone.processes[0].site.url, "agent", zone.secret_of("agent", "compute"))
+        agent = zone.processes[0].site.client("agent", zone.secret_of("agent", "compute"))
         hosts = [
             {
                 "name": f"host-{number:03}-of-{zone.title}",

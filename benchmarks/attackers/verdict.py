@@ -15,19 +15,23 @@ ROOT = "root"
 
 @dataclass(frozen=True)
 class Times:
-    """Selects of the callers by zone, in seconds: in calm and during the attack."""
+    """Selects of the callers by zone, in seconds: in calm and during the attack.
+
+    A select that is faster than `floor_s` is never late.
+    """
 
     calm: Mapping[str, Sequence[float]]
     attacked: Mapping[str, Sequence[float]]
+    floor_s: float = FLOOR_S
 
     def bounds(self, attack: Attack) -> Mapping[str, float]:
         """The bound of a select by zone.
 
         A caller whose select asks a silent child decides by its time budget how long it waits for it.
         """
-        found = {zone: bound_s(seconds) for zone, seconds in self.calm.items()}
+        found = {zone: bound_s(seconds, self.floor_s) for zone, seconds in self.calm.items()}
         if attack.is_silent:
-            found[ROOT] = SELECT_TIMEOUT_S + FLOOR_S
+            found[ROOT] = SELECT_TIMEOUT_S + self.floor_s
         return found
 
     def late(self, attack: Attack) -> Sequence[str]:

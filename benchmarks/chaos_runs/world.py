@@ -132,7 +132,7 @@ class World:
         """A new user of a zone."""
         user = {"name": name, "role": role, "project_id": project}
         secret = str(self.admin(site).call("POST", "/users", {"user": user})["user"]["secret"])
-        return self._kept(ZoneClient(site.url, name, secret, timeout_s=15.0))
+        return self._kept(site.client(name, secret, timeout_s=15.0))
 
     def admin(self, site: ZoneSite) -> ZoneClient:
         """The zone's first admin."""

@@ -19,7 +19,7 @@ TIMES = {"wall": "p50 of one select, milliseconds", "cpu": "p50 of one select, m
 
 def lines_of(text: str) -> list[Line]:
     """The lines of benchmarks/select.py among JSON lines. Raises ValueError, which names the line."""
-    found = []
+    found: list[Mapping[str, Any]] = []
     for number, line in enumerate(text.splitlines(), start=1):
         try:
             read = json.loads(line) if line.strip() else {}

@@ -24,7 +24,8 @@ from benchmarks.fuzzing.site import (
 )
 from benchmarks.fuzzing.target import Check, Target, Work
 from tests.builders.tree import Answer, Client
-from zonesched.api.urls import URLS, Route
+from zonesched.api.route import Route
+from zonesched.api.urls import URLS
 from zonesched.errors import Kind
 from zonesched.model.caller import Role
 
@@ -39,7 +40,7 @@ UNAVAILABLE = frozenset(re.findall(r"^\| `(\w+)` \| 503 \|", WIRE_MD.read_text()
 PLUGIN_FAILED = ("filter_failed", "weigher_failed")
 """503 of a filter or weigher that raises: documented for plugins, and a fault of a built-in one."""
 
-KINDS = {kind.body_name: kind.status for kind in Kind}
+KINDS = {(kind.body_name, kind.status) for kind in Kind}
 _CODE = re.compile(r"[a-z0-9_]+")
 
 
@@ -122,7 +123,9 @@ def judge_answer(call: ApiCall, answer: Answer) -> None:
 def _judge_fault(answer: Answer) -> None:
     body = orjson.loads(answer.body)
     ((name, fault),) = body.items()
-    assert KINDS.get(name) == answer.status == fault["code"], f"{answer.status}: {answer.body[:300]!r}"
+    assert (name, answer.status) in KINDS and answer.status == fault["code"], (
+        f"{answer.status}: {answer.body[:300]!r}"
+    )
     assert _CODE.fullmatch(fault["error_code"]) and isinstance(fault["message"], str)
     assert isinstance(fault["field"], str)
     if answer.status == 503:

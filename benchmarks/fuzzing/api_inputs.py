@@ -15,7 +15,8 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from benchmarks.fuzzing import hostile
 from benchmarks.fuzzing.schema_values import values_of
 from benchmarks.fuzzing.site import PARENT, PASSWORD, PERSON, RESERVATION, ROLES, UNKNOWN, a_build, a_request
-from zonesched.api.urls import URLS, Route
+from zonesched.api.route import Route
+from zonesched.api.urls import URLS
 from zonesched.model.caller import Role
 from zonesched.model.request_wire import spec_to_wire
 

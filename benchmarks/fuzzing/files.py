@@ -16,7 +16,8 @@ from benchmarks.fuzzing.target import Check, Target, Work
 from zonesched import conf
 from zonesched.cli.federation_file import read_tree
 from zonesched.compute.credentials import CredentialsError, read_credentials
-from zonesched.compute.inventory import InventoryError, read_inventory
+from zonesched.compute.inventory import read_inventory
+from zonesched.compute.inventory_fields import InventoryError
 from zonesched.errors import ConfigError
 
 CSV = """name,address,availability_zone,VCPU,VCPU.ratio,RAM.reserved,RAM,capabilities,traits,metrics

@@ -194,7 +194,7 @@ class SteppedWorker(GatheringWorker):
         cfg = Config()
         for name, value in (("threads", 8), ("worker_connections", 100), ("loglevel", "critical")):
             cfg.set(name, value)
-        self._application, self._conf = app, conf
+        self._application, self.conf = app, conf
         super().__init__(0, 0, [], self, 30, cfg, Logger(cfg))
         self.tpool = _OneThread()
         self.poller = selectors.DefaultSelector()
@@ -208,7 +208,7 @@ class SteppedWorker(GatheringWorker):
     def load_wsgi(self) -> None:
         # gunicorn asks its application for the WSGI callable by this method.
         application = self._application
-        self.app = type("App", (), {"wsgi": lambda _: application, "conf": self._conf})()
+        self.app = type("App", (), {"wsgi": lambda _: application, "conf": self.conf})()
         super().load_wsgi()
 
     def step(self) -> bool:
@@ -317,12 +317,12 @@ def _judge(answers: bytes) -> None:
         assert found, f"no status line: {head[:200]!r}"
         status = int(found[1])
         assert b"\r\nx-openstack-request-id: req-" in head or status == 100, f"no request id: {head[:300]!r}"
-        length = int(_LENGTH.search(head)[1]) if _LENGTH.search(head) else 0
+        length = int(found[1]) if (found := _LENGTH.search(head)) else 0
         # The answer to HEAD has a length and no body.
         body, rest = (b"", rest) if not rest or rest.startswith(b"HTTP/") else (rest[:length], rest[length:])
         if status >= 400 and body:
             ((name, fault),) = orjson.loads(body).items()
-            assert KINDS.get(name) == status == fault["code"], f"{status}: {body[:200]!r}"
+            assert (name, status) in KINDS and status == fault["code"], f"{status}: {body[:200]!r}"
         assert status < 500 or status == 503, f"{status}: {body[:200]!r}"
 
 

@@ -54,7 +54,10 @@ def a_request(num_instances: int = 4, **changes: Any) -> RequestSpec:
 def a_site(folder: Path) -> Site:
     """A zone with a child, a flavor, an image, a group, an aggregate, a boot, and a parent's held builds."""
     tree = Tree(folder)
-    facts = {"capabilities": {"kind": "a", "cpu_info": {"features": ["aes"]}}, "traits": ["SSD"]}
+    facts: dict[str, Any] = {
+        "capabilities": {"kind": "a", "cpu_info": {"features": ["aes"]}},
+        "traits": ["SSD"],
+    }
     node = tree.add(
         "zone",
         hosts_=[a_host(name, address="10.9.8.7", **facts) for name in HOSTS],

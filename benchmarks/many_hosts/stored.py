@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from uuid import UUID
 
 from benchmarks.many_hosts.hosts import KINDS, RAM_RESERVED_MB, VCPU_RATIO
 from zonesched import conf
@@ -64,7 +65,7 @@ def _write(
 
 def _instance(zone: Zone, rng: random.Random, number: int) -> Instance:
     return Instance(
-        uuid=f"{number:032x}",
+        uuid=str(UUID(int=number)),
         caller_id=zone.uuid,
         project_id=f"project-{rng.randrange(500)}",
         user_id="user-1",

@@ -2,76 +2,20 @@
 
 from __future__ import annotations
 
+from benchmarks.planted.batches import BOOTS_TOGETHER
 from benchmarks.planted.bug import Bug
-
-NEVER_OVER_COMMITTED = (
-    Bug(
-        name="ratio dropped",
-        breaks="a host offers its bare total, whatever its allocation ratio",
-        path="zonesched/model/capacity.py",
-        right="(total - reserved) * allocation_ratio + 1e-9",
-        wrong="(total - reserved) + 1e-9",
-        tests=("tests/zone/test_store_claims.py",),
-    ),
-    Bug(
-        name="reserved dropped",
-        breaks="what an operator keeps for the host itself is claimed too",
-        path="zonesched/model/capacity.py",
-        right="(total - reserved) * allocation_ratio",
-        wrong="total * allocation_ratio",
-        tests=("tests/zone/test_store_claims.py", "tests/trees/test_host_settings.py"),
-    ),
-    Bug(
-        name="room counted without what is used",
-        breaks="a claim takes a host beyond its capacity",
-        path="zonesched/store/claims.py",
-        right="max(0, capacity - used) // amount",
-        wrong="capacity // amount",
-        tests=("tests/zone/test_store_claims.py",),
-    ),
-    Bug(
-        name="one resource class is enough",
-        breaks="a host with room in one class takes what lacks another",
-        path="zonesched/store/claims.py",
-        right="{host: min(found) for host, found",
-        wrong="{host: max(found) for host, found",
-        tests=("tests/zone/test_store_claims.py",),
-    ),
-    Bug(
-        name="units not looked at",
-        breaks="amounts between the steps of a class are claimed",
-        path="zonesched/store/claims.py",
-        right="min_unit <= amount <= max_unit and amount % step_size == 0",
-        wrong="min_unit <= amount <= max_unit",
-        tests=("tests/zone/test_store_claims.py",),
-    ),
-    Bug(
-        name="claims not told to the tables in memory",
-        breaks="a zone goes on offering hosts that are full",
-        path="zonesched/store/claims.py",
-        right="touch_uses(tx, change, claimed)",
-        wrong="pass",
-        tests=("tests/zone/test_store_claims.py", "tests/zone/test_store_hosts.py"),
-    ),
-    Bug(
-        name="anti-affinity off by one",
-        breaks="a host gets one instance of a group too many",
-        path="zonesched/services/placing/group_policy.py",
-        right="if members[host_id] > limit:",
-        wrong="if members[host_id] > limit + 1:",
-        tests=("tests/trees/test_group_policy.py",),
-    ),
-    Bug(
-        name="affinity's place not kept to",
-        breaks="two boots of one group go to two hosts",
-        path="zonesched/services/placing/group_policy.py",
-        right="for uuid, place in wanted.items() if place != only}",
-        wrong="for uuid, place in wanted.items() if False}",
-        tests=("tests/trees/test_group_policy.py",),
-    ),
-)
+from benchmarks.planted.claims import NEVER_OVER_COMMITTED, NEVER_TWO_RUNNING
+from benchmarks.planted.pages import OFFERS_IN_PAGES
 
 NOTHING_LOST_NOTHING_TWICE = (
+    Bug(
+        name="claims of a bundle without room kept",
+        breaks="the claims of instances that fail together are never released",
+        path="zonesched/services/placing/new_places.py",
+        right="claims.release(tx, change, taken)",
+        wrong="pass",
+        tests=("tests/zone/test_new_places.py",),
+    ),
     Bug(
         name="claims leak",
         breaks="a place that is left keeps its resources for ever",
@@ -233,12 +177,44 @@ NOTHING_LOST_NOTHING_TWICE = (
         tests=("tests/trees/test_lease.py",),
     ),
     Bug(
+        name="deleted in a child, still placed there",
+        breaks="an instance that its child has deleted keeps its placement",
+        path="zonesched/services/children/sync.py",
+        right='placements.move(tx, change, place, State.RELEASED, reason="deleted_in_child")',
+        wrong="pass",
+        tests=("tests/trees/test_sync.py",),
+    ),
+    Bug(
         name="old page of changes taken over",
         breaks="an instance goes back to what it was",
         path="zonesched/services/children/sync.py",
         right="if not child_rows.is_at(tx, child_id, asked_from):",
         wrong="if False:",
         tests=("tests/trees/test_sync.py", "tests/trees/test_put_back.py"),
+    ),
+    Bug(
+        name="revert before the end",
+        breaks="a resized server that is reverted runs at both places",
+        path="zonesched/services/life/moving.py",
+        right="    if not new.is_fetched:\n",
+        wrong="    if True:\n",
+        tests=("tests/trees/test_resize.py",),
+    ),
+    Bug(
+        name="resize not waited for",
+        breaks="a resize gives up its old place before its owner has confirmed it",
+        path="zonesched/services/life/moving.py",
+        right="    if move.kind is MoveKind.RESIZE:\n",
+        wrong="    if False:\n",
+        tests=("tests/trees/test_resize.py",),
+    ),
+    Bug(
+        name="old agent reaches the resize",
+        breaks="a resize counts as done before the server has its new place",
+        path="zonesched/store/agent_work.py",
+        right="    if state.is_resizing and not is_arriving:\n",
+        wrong="    if False:\n",
+        tests=("tests/trees/test_resize.py",),
     ),
 )
 
@@ -319,12 +295,44 @@ EXACT_LATE_AND_PRIVATE = (
         tests=("tests/units/test_scale.py",),
     ),
     Bug(
+        name="shortlist without the error of its estimates",
+        breaks="the best of hosts with nearly equal scores is left out",
+        path="zonesched/scheduler/shortlist.py",
+        right="last - 2 * error - 2 * RESOLUTION",
+        wrong="last - 2 * RESOLUTION",
+        tests=("tests/units/test_shortlist.py",),
+    ),
+    Bug(
         name="late children are waited for",
         breaks="a select ends long after its caller's deadline",
         path="zonesched/zones/fan_out.py",
         right="executor.gather(calls, timeout_s, is_wanted)",
         wrong="executor.gather(calls, 10 * timeout_s, is_wanted)",
         tests=("tests/units/test_fan_out.py", "tests/trees/test_deadlines.py"),
+    ),
+    Bug(
+        name="time of builds grows",
+        breaks="a child gets more time for builds than its parent has left",
+        path="zonesched/services/parent/hold.py",
+        right="left_s = ends_at - zone.clock.monotonic()",
+        wrong="left_s = ends_at + zone.clock.monotonic()",
+        tests=("tests/trees/test_deadlines.py",),
+    ),
+    Bug(
+        name="slots never given back",
+        breaks="a zone answers no select after its first ones",
+        path="zonesched/services/state/caller_slots.py",
+        right="self._held[holder] -= 1",
+        wrong="self._held[holder] -= 0",
+        tests=("tests/units/test_caller_slots.py",),
+    ),
+    Bug(
+        name="offers of unreliable children unused",
+        breaks="a boot fails although only a child that failed before has free hosts",
+        path="zonesched/scheduler/sources.py",
+        right="for last in (False, True):",
+        wrong="for last in (False,):",
+        tests=("tests/trees/test_lying_child.py",),
     ),
     Bug(
         name="host names for everybody",
@@ -337,8 +345,11 @@ EXACT_LATE_AND_PRIVATE = (
 )
 
 BUGS: tuple[Bug, ...] = (
+    *NEVER_TWO_RUNNING,
     *NEVER_OVER_COMMITTED,
     *NOTHING_LOST_NOTHING_TWICE,
     *A_BLOB_IS_BOUND,
     *EXACT_LATE_AND_PRIVATE,
+    *BOOTS_TOGETHER,
+    *OFFERS_IN_PAGES,
 )

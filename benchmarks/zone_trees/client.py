@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import ssl
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -24,15 +25,22 @@ class ZoneFault(Exception):
 
 
 class ZoneClient:
-    """Calls below /v2.1; for one thread."""
+    """Calls below /v2.1; for one thread. `ca_file`: whom it trusts, of an https URL."""
 
-    def __init__(self, url: str, username: str, password: str, timeout_s: float = 60.0) -> None:
+    def __init__(
+        self, url: str, username: str, password: str, timeout_s: float = 60.0, ca_file: str = ""
+    ) -> None:
         where = urlsplit(url)
         self._url = url
         self._credentials = (username, password)
-        self._connection = http.client.HTTPConnection(
-            str(where.hostname), int(where.port or 80), timeout=timeout_s
-        )
+        self._ca_file = ca_file
+        host, port = str(where.hostname), int(where.port or 80)
+        self._connection: http.client.HTTPConnection
+        if where.scheme == "https":
+            trusted = ssl.create_default_context(cafile=ca_file)
+            self._connection = http.client.HTTPSConnection(host, port, timeout=timeout_s, context=trusted)
+        else:
+            self._connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
         self._used_at = 0.0
         pair = base64.b64encode(f"{username}:{password}".encode()).decode()
         self._headers = {"Authorization": f"Basic {pair}", "Content-Type": "application/json"}
@@ -40,7 +48,7 @@ class ZoneClient:
     @classmethod
     def like(cls, other: ZoneClient) -> ZoneClient:
         """The same user, over a connection of its own."""
-        return cls(other._url, *other._credentials)
+        return cls(other._url, *other._credentials, ca_file=other._ca_file)
 
     def call(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
         """The answer's JSON, None for an empty one; `headers` come on top. Raises ZoneFault."""

@@ -27,16 +27,20 @@ class StartFailed(Exception):
 
 @dataclass(frozen=True)
 class ZoneSite:
-    """Address and folder of a zone; `options` extend the configuration of all zones."""
+    """Address and folder of a zone; `options` extend the configuration of all zones.
+
+    `ca_file`: of a zone that serves https.
+    """
 
     name: str
     folder: Path
     port: int
     options: Mapping[str, str] = field(default_factory=dict)
+    ca_file: str = ""
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self.ca_file else 'http'}://127.0.0.1:{self.port}"
 
     @property
     def database(self) -> Path:
@@ -53,6 +57,10 @@ class ZoneSite:
     @property
     def log(self) -> Path:
         return self.folder / "zone.log"
+
+    def client(self, username: str = "", password: str = "", timeout_s: float = 60.0) -> ZoneClient:
+        """Calls of one user to this zone."""
+        return ZoneClient(self.url, username, password, timeout_s, self.ca_file)
 
 
 def free_ports(count: int) -> list[int]:
@@ -95,7 +103,7 @@ class ZoneProcess:
 
     def wait_until_ready(self) -> None:
         """Return once the zone answers. Raises StartFailed."""
-        probe = ZoneClient(self.site.url, "", "", timeout_s=5.0)
+        probe = self.site.client(timeout_s=5.0)
         ends_at = time.monotonic() + STARTS_WITHIN_S
         while True:
             self.check()
@@ -117,7 +125,7 @@ class ZoneProcess:
         parser = configparser.ConfigParser(interpolation=None)
         parser.read(self.site.folder / "admin.credentials", encoding="utf-8")
         told = parser["zonesched"]
-        return ZoneClient(self.site.url, told["username"], told["password"])
+        return self.site.client(told["username"], told["password"])
 
     def poll(self) -> int | None:
         """The exit code of a zone that has ended."""

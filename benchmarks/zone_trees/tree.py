@@ -141,7 +141,7 @@ def _start(site: ZoneSite, started: list[ZoneProcess]) -> ZoneProcess:
 
 
 def _new_user(zone: ZoneProcess, admin: ZoneClient, name: str, role: str, project: str = "") -> ZoneClient:
-    return ZoneClient(zone.site.url, name, _secret(admin, name, role, project))
+    return zone.site.client(name, _secret(admin, name, role, project))
 
 
 def _secret(admin: ZoneClient, name: str, role: str, project: str = "") -> str:

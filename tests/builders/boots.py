@@ -13,7 +13,7 @@ from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.services.audit import audit, audit_edges
 from zonesched.services.hosts import hosts
 
-FLAVOR = {"flavor": {"name": "small", "vcpus": 2, "ram": 2048, "disk": 10}}
+FLAVOR: dict[str, dict[str, Any]] = {"flavor": {"name": "small", "vcpus": 2, "ram": 2048, "disk": 10}}
 
 
 def a_small_tree(folder: Path, **root: Any) -> Tree:

@@ -17,7 +17,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import openstack
@@ -68,7 +68,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-CLIENTS = {"openstack": run_openstack, "nova": run_nova, "sdk": Sdk()}
+CLIENTS: dict[str, Callable[[Any], int]] = {"openstack": run_openstack, "nova": run_nova, "sdk": Sdk()}
 
 
 def answer(call: dict[str, Any]) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def answer(call: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     pause = time.sleep
-    time.sleep = lambda seconds: pause(min(seconds, LONGEST_PAUSE_S))
+    time.sleep = lambda seconds: pause(min(float(seconds), LONGEST_PAUSE_S))
     # Nobody is there to type one.
     getpass.getpass = lambda *prompt: "new-password"
     # What a library prints by another way must not come between the answers.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import uuid
 
+from zonesched.services.zone import Zone
+
 START = 1_700_000_000.0
 
 
@@ -38,3 +40,9 @@ class FakeClock:
     def set_to(self, now: float) -> None:
         """Someone sets the wall clock, forward or back; monotonic time stays."""
         self._now = now
+
+
+def clock_of(zone: Zone) -> FakeClock:
+    """Return the clock of a zone that a test has made."""
+    assert isinstance(zone.clock, FakeClock)
+    return zone.clock

@@ -18,11 +18,16 @@ class Killed(BaseException):
 
 
 class Seams:
-    """Counts what a zone does at its seams (before and after each commit and call), and kills it there."""
+    """Counts what a zone does at its seams (before and after each commit and call), and kills it there.
+
+    To die before a step is to die after the one before it, unless somebody got an answer between the two:
+    that counts once.
+    """
 
     def __init__(self, tree: Tree, name: str, kill_at: int) -> None:
         self.touched = 0
         self.killed = False
+        self._stands_still = False
         self._kill_at = kill_at
         self._tree = tree
         self._name = name
@@ -34,13 +39,18 @@ class Seams:
         store.write = self._watched(write)  # type: ignore[method-assign]
         transport.send = self._watched(send)  # type: ignore[method-assign]
         self._tree.network.mount(node.url, self._dying(node.app))
-        self._unwatch = lambda: (setattr(store, "write", write), setattr(transport, "send", send))
+        self._unwatch: Callable[[], object] = lambda: (
+            setattr(store, "write", write),
+            setattr(transport, "send", send),
+        )
 
     def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def watched(*args: Any, **kwargs: Any) -> Any:
-            self._touch()
+            if self.killed or not self._stands_still:
+                self._touch()
             result = call(*args, **kwargs)
             self._touch()
+            self._stands_still = True
             return result
 
         return watched
@@ -60,7 +70,9 @@ class Seams:
             if self.killed:
                 raise requests.ConnectionError("nobody is there")
             try:
-                return list(app(environ, start_response))
+                answer = list(app(environ, start_response))
+                self._stands_still = False
+                return answer
             except Killed:
                 raise requests.ConnectionError("the connection broke") from None
 

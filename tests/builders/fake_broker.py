@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from zonesched.broker.contract import BrokerUnavailable, Kind, Notification, Subscription
+from zonesched.broker.contract import BrokerUnavailable, Event, Kind, Message, Notification, Subscription
 
 
 class Exchange:
@@ -14,6 +14,7 @@ class Exchange:
     def __init__(self) -> None:
         self.is_away = False
         self.sent: list[Notification] = []
+        self.events: list[Event] = []
         self.queues: dict[str, tuple[Subscription, deque[Kind]]] = {}
 
 
@@ -25,9 +26,12 @@ class FakeBroker:
         self._subscriptions = subscriptions
         self._is_connected = False
 
-    def publish(self, notifications: Sequence[Notification]) -> None:
+    def publish(self, messages: Sequence[Message]) -> None:
         self._reach()
-        for hint in notifications:
+        self._exchange.events += [one for one in messages if isinstance(one, Event)]
+        for hint in messages:
+            if isinstance(hint, Event):
+                continue
             self._exchange.sent.append(hint)
             for subscription, heard in self._exchange.queues.values():
                 if (subscription.key, subscription.to_all) == (hint.key, hint.to_all):

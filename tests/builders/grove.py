@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -73,6 +74,20 @@ class Grove:
             everything += self._register(name, plot.hosts)
         self._poll(len(plots))
         return everything
+
+    @contextmanager
+    def asking_by(self, select_page: int) -> Iterator[None]:
+        """Let every zone ask its children for at least so many offers, until the block ends."""
+        # A root is started anew for each example, with the options that it had.
+        for node in self.tree.nodes.values():
+            node.zone.conf.set_override("select_page", select_page)
+        yield
+        for node in self.tree.nodes.values():
+            node.zone.conf.clear_override("select_page")
+
+    def questions(self) -> int:
+        """The number of selects that zones have sent to their children."""
+        return sum(sent.url.endswith("/zones/select") for sent in self.tree.network.sent)
 
     def _uproot(self) -> None:
         for node in self.tree.nodes.values():

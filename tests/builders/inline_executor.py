@@ -28,9 +28,13 @@ class InlineLoop:
 
 
 class InlineExecutor:
-    """`zonesched.seams.Executor` on the caller's own thread: nothing is ever late."""
+    """`zonesched.seams.Executor` on the caller's own thread: nothing is ever late.
+
+    `while_paused` is called with the seconds of each pause of a call.
+    """
 
     def __init__(self) -> None:
+        self.while_paused: Callable[[float], None] = _nobody_plays
         self.loops: list[InlineLoop] = []
         self.stopped = False
 
@@ -45,6 +49,10 @@ class InlineExecutor:
     def keep_bulkheads(self, bulkheads: Collection[Bulkhead]) -> None:
         """There are no threads to give back."""
 
+    def pause(self, seconds: float) -> None:
+        """Let a test play what happens meanwhile, at least that time goes by."""
+        self.while_paused(seconds)
+
     def start_loop(self, name: str, step: Callable[[], float]) -> InlineLoop:
         loop = InlineLoop(name, step)
         self.loops.append(loop)
@@ -52,6 +60,10 @@ class InlineExecutor:
 
     def stop(self) -> None:
         self.stopped = True
+
+
+def _nobody_plays(seconds: float) -> None:
+    raise AssertionError(f"a call waits {seconds} s for what no test plays")
 
 
 def _outcome(call: Callable[[], T]) -> Done[T] | Failed:

@@ -9,13 +9,13 @@ import atexit
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.builders.postgresql import SERVER, databases
+from tests.builders.postgresql import SERVER, WritingCursor, databases
 from zonesched.store import schema
 from zonesched.store.store import Store
 
@@ -77,6 +77,29 @@ def replace_database(path: Path, by: Path) -> None:
         for file in path.parent.glob(f"{path.name}*"):
             file.unlink()
         by.rename(path)
+
+
+@contextmanager
+def following(paths: Sequence[Path]) -> Iterator[Callable[[], bool]]:
+    """Tell at each call whether zones of this process have changed a row since the last one."""
+    with ExitStack() as ending:
+        connections = (
+            [] if SERVER else [ending.enter_context(closing(sqlite3.connect(path))) for path in paths]
+        )
+
+        def versions() -> list[int]:
+            if SERVER:
+                return [WritingCursor.rows_written]
+            return [row[0] for each in connections for row in each.execute("PRAGMA data_version")]
+
+        seen = versions()
+
+        def changed() -> bool:
+            nonlocal seen
+            before, seen = seen, versions()
+            return seen != before
+
+        yield changed
 
 
 @cache

@@ -74,7 +74,7 @@ def add_hosts(zone: Zone, *forms: HostForm, service: str = "agent", caller: Call
 
 def beat(zone: Zone, service: str = "agent", caller: Caller = AGENT) -> None:
     """An agent says that it lives, and that is written down at once."""
-    hosts.beat(zone.store, zone.heartbeats, caller, service)
+    hosts.beat(zone, caller, service)
     zone.heartbeats.write()
 
 

@@ -2,60 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from tests.builders.kept_packages import kept_folder, pip_install
 from zonesched.compute.credentials import Credentials
 
 PINNED = Path(__file__).parents[1] / "processes" / "clients.txt"
 WORKER = Path(__file__).with_name("client_worker.py")
-NEWEST = "2.96"
-OUT_OF_REACH = ("No matching distribution found", "Max retries exceeded", "Failed to establish")
-"""Parts of what pip says where no index answers."""
+NEWEST, NEWEST_OF_NOVA = "2.98", "2.96"
+"""Newest microversions of a zone, and of those that python-novaclient knows."""
 
 
 def python_with_clients() -> Path:
-    """The interpreter of the environment, made once for each list of pins.
-
-    Skips the test where no index is in reach.
-    """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "zonesched"
-    wanted = hashlib.sha256((sys.version + PINNED.read_text()).encode()).hexdigest()
-    folder = cache / f"clients-{wanted[:16]}"
-    if not folder.is_dir():
-        cache.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix="clients-", dir=cache))
-        try:
-            _install(made)
-            # Another run may have been first.
-            with suppress(OSError):
-                made.rename(folder)
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
-    return folder / "bin" / "python"
+    """The interpreter of the clients' environment. Skips the test where no index is in reach."""
+    return kept_folder("clients", PINNED, _install) / "bin" / "python"
 
 
 def _install(folder: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q", "--retries", "1"]
-    done = subprocess.run(
-        [*pip, "--require-hashes", "--no-deps", "-r", str(PINNED)], capture_output=True, text=True
-    )
-    if done.returncode and any(said in done.stderr for said in OUT_OF_REACH):
-        pytest.skip(f"OpenStack's clients cannot be installed: {done.stderr.strip().splitlines()[-1]}")
-    assert done.returncode == 0, done.stderr
+    pip_install(str(folder / "bin" / "python"), PINNED, "OpenStack's clients")
 
 
 @dataclass(frozen=True)
@@ -92,7 +64,7 @@ class Clients:
         """One command line of python-openstackclient."""
         return self._call("clouds.yaml", "openstack", ("--os-compute-api-version", version, *words))
 
-    def nova(self, *words: str, version: str = NEWEST) -> Reply:
+    def nova(self, *words: str, version: str = NEWEST_OF_NOVA) -> Reply:
         """One command line of python-novaclient."""
         return self._call("nova", "nova", ("--os-compute-api-version", version, *words))
 

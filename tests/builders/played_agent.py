@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.builders.tree import Node, Tree
+from tests.builders.tree import Answer, Node, Tree
 from zonesched.services.hosts import hosts
 
 
@@ -49,6 +50,23 @@ class PlayedAgent:
         assert found.status == 200, found.body
         answer: dict[str, Any] = found.json
         return answer
+
+    def bring_consoles(self, outputs: Mapping[str, str]) -> int:
+        """Bring the outputs of these servers that are asked for; return how many were."""
+        asked = [line for line in self._fetch()["consoles"] if line["uuid"] in outputs]
+        for line in asked:
+            assert self.bring(line["id"], outputs[line["uuid"]]).status == 204
+        return len(asked)
+
+    def bring(self, ask_id: str, output: str, state: str = "read") -> Answer:
+        """Bring one output."""
+        body = {"service": self.service, "id": ask_id, "state": state, "output": output}
+        return self.node.client("compute").post("/hosts/consoles", body)
+
+    def asked_consoles(self) -> list[dict[str, Any]]:
+        """Fetch the consoles that are asked for."""
+        lines: list[dict[str, Any]] = self._fetch()["consoles"]
+        return lines
 
     def report(self, lines: list[dict[str, Any]]) -> None:
         self.sent = lines

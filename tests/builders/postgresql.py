@@ -10,7 +10,7 @@ import contextlib
 import os
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import psycopg
 import sqlalchemy as sa
@@ -22,10 +22,30 @@ from zonesched.store.store import Store
 SERVER = os.environ.get("ZONESCHED_TEST_DATABASE_URL", "")
 """A database of the server on which tests may make others; "" where all is tested on SQLite."""
 
-EMPTY_ALL = SQL("; ").join(
-    SQL("DELETE FROM {}").format(Identifier(table.name)) for table in reversed(tables.metadata.sorted_tables)
-)
+TABLES = tables.instances.metadata.sorted_tables
+
+EMPTY_ALL = SQL("; ").join(SQL("DELETE FROM {}").format(Identifier(table.name)) for table in reversed(TABLES))
 """One call for all tables, and one transaction."""
+
+
+class WritingCursor(psycopg.Cursor[Any]):
+    """Cursor that counts the rows which this process has written, in all databases."""
+
+    rows_written: ClassVar[int] = 0
+
+    def execute(self, *args: Any, **kwargs: Any) -> Self:
+        super().execute(*args, **kwargs)
+        self._count()
+        return self
+
+    def executemany(self, *args: Any, **kwargs: Any) -> None:
+        super().executemany(*args, **kwargs)
+        self._count()
+
+    def _count(self) -> None:
+        # In a pipeline there is no result yet.
+        if self.statusmessage is None or self.statusmessage.startswith(("INSERT", "UPDATE", "DELETE")):
+            WritingCursor.rows_written += abs(self.rowcount)
 
 
 class Databases:
@@ -119,6 +139,7 @@ class Databases:
 
     def _connected(self, connection: Any, _record: Any) -> None:
         if isinstance(connection, psycopg.Connection):
+            connection.cursor_factory = WritingCursor
             self._connections.append(connection)
 
     @cached_property

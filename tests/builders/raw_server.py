@@ -41,7 +41,10 @@ class Conversation:
             0,
         )
         while len(body) < length:
-            body += self._sock.recv(65536)
+            piece = self._sock.recv(65536)
+            if not piece:
+                return b""
+            body += piece
         return start + b"\r\n\r\n" + body
 
     def read(self, count: int) -> bytes:
@@ -92,12 +95,18 @@ class RawServer:
 
     def __exit__(self, *raised: object) -> None:
         self._over.set()
-        for sock in [self._listener, *self._accepted]:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
+        # Nothing more is accepted before the connections are ended: a late one would outlive the test.
+        self._end([self._listener])
         self._listener.close()
+        self._threads[0].join(5)
+        self._end(self._accepted)
         for thread in self._threads:
             thread.join(5)
+
+    def _end(self, sockets: list[socket.socket]) -> None:
+        for sock in sockets:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
 
     @property
     def url(self) -> str:

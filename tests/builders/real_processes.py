@@ -46,6 +46,11 @@ def free_ports(count: int) -> int:
     return next(base for base in range(first, 60_000, count) if are_free(base, count))
 
 
+def children_of(pid: int) -> set[int]:
+    """The processes that this process has started; for a zone those that serve."""
+    return {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+
+
 def processes_of(folder: Path) -> list[str]:
     """The command lines that name this folder."""
     found = []

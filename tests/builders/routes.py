@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from zonesched.api.urls import URLS, Route
+from zonesched.api.route import Route
+from zonesched.api.urls import URLS
 
 UUID = "00000000-0000-4000-8000-00000000dead"
 

@@ -40,6 +40,6 @@ def _sharing_statements(engine: Engine) -> Engine:
         with engine.connect():
             # The first connection completes the dialect.
             _dialects[engine.dialect.name] = engine.dialect
-            engine.dialect.do_ping = _is_open
+            engine.dialect.do_ping = _is_open  # type: ignore[method-assign, assignment]
     engine.dialect = engine.pool._dialect = _dialects[engine.dialect.name]
     return engine.execution_options(compiled_cache=_statements)

@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 
 from tests.builders.clock import FakeClock
 from tests.builders.inline_executor import InlineExecutor
-from tests.builders.migrated import a_database, copy_database, url_of
+from tests.builders.migrated import a_database, copy_database, following, url_of
 from tests.builders.one_zone import CHEAP_PASSWORDS
 from tests.builders.stores import open_store
 from tests.builders.wsgi_transport import WsgiAdapter
@@ -29,6 +29,7 @@ from zonesched.services.children import children, sync
 from zonesched.services.children.pending_calls import PendingCalls
 from zonesched.services.hosts import hosts
 from zonesched.services.moves import mover
+from zonesched.services.owners import resize_confirms
 from zonesched.services.placing import build_timeouts
 from zonesched.services.zone import Zone
 from zonesched.store.store import Store
@@ -128,6 +129,8 @@ class Tree:
         self.clock = clock or FakeClock()
         self.network = network or WsgiAdapter()
         self.executor = executor or InlineExecutor()
+        if isinstance(self.executor, InlineExecutor):
+            self.executor.while_paused = self.clock.advance
         self.nodes: dict[str, Node] = {}
 
     def add(
@@ -169,14 +172,14 @@ class Tree:
         node = self.nodes[name]
         assert node.compute is not None
         hosts.register(node.zone, node.compute, "agent", list(forms))
-        hosts.beat(node.zone.store, node.zone.heartbeats, node.compute, "agent")
+        hosts.beat(node.zone, node.compute, "agent")
 
     def beat(self) -> None:
         """Every agent beats."""
         for node in self.nodes.values():
             assert node.compute is not None
             hosts.register(node.zone, node.compute, "agent", [])
-            hosts.beat(node.zone.store, node.zone.heartbeats, node.compute, "agent")
+            hosts.beat(node.zone, node.compute, "agent")
 
     def restart(self, name: str) -> None:
         """The zone's process dies, and another one starts on its database."""
@@ -205,10 +208,14 @@ class Tree:
                 background.poll_children(node.zone)
 
     def settle(self, rounds: int = 6) -> None:
-        """Let all background work go on until it has nothing to do now."""
-        for _ in range(rounds):
-            for node in self.nodes.values():
-                self.step(node.name)
+        """Let all background work go on until it has nothing to do: a round changes no row, takes no time."""
+        with following([self.folder / f"{name}.sqlite" for name in self.nodes]) as changes:
+            for _ in range(rounds):
+                before = self.clock.monotonic()
+                for node in self.nodes.values():
+                    self.step(node.name)
+                if not changes() and self.clock.monotonic() == before:
+                    return
 
     def step(self, name: str) -> None:
         """One round of one zone's background work."""
@@ -216,6 +223,7 @@ class Tree:
         while background.work_on_boots(zone) == 0.0:
             pass
         mover.work(zone)
+        resize_confirms.confirm_overdue(zone)
         PendingCalls(zone).step()
         background.reap(zone)
         build_timeouts.end_lost_builds(zone)

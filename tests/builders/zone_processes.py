@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -62,6 +63,6 @@ class Story:
         assert found == code, (arguments, out, err)
         return out + err
 
-    def json(self, *arguments: str) -> dict[str, object]:
-        answer: dict[str, object] = json.loads(self(*arguments, "--json"))
+    def json(self, *arguments: str) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self(*arguments, "--json"))
         return answer

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import heartbeats, metrics
+from benchmarks import boot_work, heartbeats, metrics
 from benchmarks.against_nova.environment import NoEnvironment, nova_python
 from benchmarks.against_nova.hosts import plain_hosts, problem
 from benchmarks.against_nova.order import RESOLUTION, Comparison, compare
@@ -139,6 +139,15 @@ def test_a_worker_is_measured_as_it_grows() -> None:
 def test_every_agent_is_written_down(tmp_path: Path) -> None:
     line = heartbeats.measure(tmp_path, agents=3, host_count=7, threads=2, database_url="")
     assert (line["agents"], line["hosts"], line["rows_written"]) == (3, 7, 3)
+
+
+# -- boot work ---------------------------------------------------------------------------------------------
+
+
+def test_every_boot_is_placed_while_its_work_is_measured(tmp_path: Path) -> None:
+    line = boot_work.measure(tmp_path, 20, clients=3, instances=2, rounds=2, database_url="")
+    assert (line["clients"], line["instances"], line["unplaced"]) == (3, 2, 0)
+    assert line["call_ms"] and line["work_ms"]
 
 
 # -- metrics -----------------------------------------------------------------------------------------------

@@ -202,10 +202,11 @@ class TestHelp:
         for noun, *rest in ALL_COMMANDS.keys() - {()}:
             verbs[noun] |= set(rest)
         assert verbs == {
-            "zone": {"info", "list", "show", "add", "set", "delete", "boot"},
+            "zone": {"info", "list", "show", "add", "set", "delete", "boot", "drain"},
             "federation": {"apply", "init"},
             "server": {"list", "show", "delete", "actions", "lock", "unlock", "shelve", "start", "stop"}
-            | {"pause", "unpause", "suspend", "resume", "reboot", "unshelve", "rebuild", "migrate"},
+            | {"pause", "unpause", "suspend", "resume", "reboot", "unshelve", "rebuild", "migrate"}
+            | {"resize", "confirm-resize", "revert-resize", "console", "evacuate"},
             "server-group": {"list", "show", "create", "delete"},
             "reservation": {"list", "show", "why", "cancel"},
             "flavor": {"list", "show", "create", "delete", "set"},

@@ -6,22 +6,17 @@ import contextlib
 import io
 import re
 import shlex
-import time
 from collections.abc import Iterator
 
 import pytest
 
 from tests.builders.client_stories import STORIES, Refused
+from tests.builders.demo_tree import two_zones
 from tests.builders.openstack_clients import Clients, Reply, python_with_clients
-from tests.builders.real_processes import free_ports
 from zonesched.cli.main import run
 from zonesched.cli.session import Session
 from zonesched.compute.credentials import read_credentials
-from zonesched.demo.processes import Processes
 from zonesched.demo.run import DemoRun
-from zonesched.demo.tree import DemoZone
-from zonesched.demo.waiting import Waiter
-from zonesched.seams import SystemClock
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]
 
@@ -32,23 +27,12 @@ FLAVOR = {"name": "small", "vcpus": 1, "ram": 64, "disk": 1}
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoRun]:
     """A root and a leaf, both with hosts and agents."""
-    folder = tmp_path_factory.mktemp("clients")
-    port = free_ports(2)
-    zones = [DemoZone("root", "", 0, port, 4), DemoZone("leaf", "root", 1, port + 1, 4)]
-    clock, processes = SystemClock(), Processes()
-    try:
-        run = DemoRun(zones, folder, clock, processes, Waiter(clock, time.sleep, processes.check))
-        run.start_zones()
-        run.join()
-        run.start_agents()
-        run.wait_until_ready()
+    with two_zones(tmp_path_factory.mktemp("clients"), hosts=4) as run:
         root = run.admin(run.root)
         for image in IMAGES:
             root.call("POST", "/images", {"image": image})
         root.call("POST", "/flavors", {"flavor": FLAVOR})
         yield run
-    finally:
-        processes.stop()
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +90,7 @@ def test_openstacksdk_drives_a_server_in_the_lowest_zone(clients: Clients) -> No
         metadata={"a": "b"},
     )
     id = made["id"]
+    larger = clients.sdk("create_flavor", name="larger", vcpus=2, ram=128, disk=2)
 
     assert clients.sdk("wait_for_server", id)["status"] == "ACTIVE"
     for action, args, status in (
@@ -115,6 +100,10 @@ def test_openstacksdk_drives_a_server_in_the_lowest_zone(clients: Clients) -> No
         ("pause_server", [], "PAUSED"),
         ("unpause_server", [], "ACTIVE"),
         ("rebuild_server", [newer["id"]], "ACTIVE"),
+        ("resize_server", [larger["id"]], "VERIFY_RESIZE"),
+        ("revert_server_resize", [], "ACTIVE"),
+        ("resize_server", [larger["id"]], "VERIFY_RESIZE"),
+        ("confirm_server_resize", [], "ACTIVE"),
         ("shelve_server", [], "SHELVED_OFFLOADED"),
         ("unshelve_server", [], "ACTIVE"),
     ):
@@ -126,6 +115,8 @@ def test_openstacksdk_drives_a_server_in_the_lowest_zone(clients: Clients) -> No
     found = clients.sdk("get_server", id)
     assert (found["metadata"], found["tags"]) == ({"a": "b", "c": "d"}, ["t"])
     assert found["image"]["id"] == newer["id"]
+    assert found["flavor"]["original_name"] == "larger"
     assert [one["action"] for one in clients.sdk("server_actions", id)][-1] == "create"
     clients.sdk("delete_server", id)
+    clients.sdk("delete_flavor", larger["id"])
     assert clients.sdk("find_server", "sdk") is None

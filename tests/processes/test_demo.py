@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders.clock import FakeClock
-from tests.builders.real_processes import are_free, eventually, free_port, free_ports
+from tests.builders.real_processes import are_free, children_of, eventually, free_port, free_ports
+from tests.builders.zone_processes import answers
 from zonesched import conf
 from zonesched.cli.screen import Unbounded
 from zonesched.cli.table import fit
 from zonesched.compute.connection import ZoneUnavailable
 from zonesched.conf.ports import check_port_is_free
 from zonesched.demo.folder import DEMO, clear_folder, hold_folder, mark_of
-from zonesched.demo.processes import ProcessEnded, Processes
+from zonesched.demo.processes import LOG_LINES, Ended, ProcessEnded, Processes, errors_in
 from zonesched.demo.report import tree_rows
 from zonesched.demo.run import is_ready, waiting_for
 from zonesched.demo.tree import SHAPE, config_text, inventory, plan_tree
@@ -196,15 +198,34 @@ def full_host(host: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"running_vms": 64, "resources": used}
 
 
+def test_the_last_errors_of_a_log_are_what_is_no_access_line_of_it() -> None:
+    log = """zonesched-zone: Zone north listens on http://127.0.0.1:1.
+time=2026-01-02T03:04:05.678Z level=ERROR logger=zonesched.store message="no space is left"
+Traceback (most recent call last):
+OSError: no space
+time=2026-01-02T03:04:06.678Z level=INFO logger=zonesched.api.app message="GET /servers 200 1.2 ms"
+[2026-01-02 03:04:07 +0000] [12] [INFO] Shutting down
+[2026-01-02 03:04:07 +0000] [12] [ERROR] Worker (pid:13) exited with code 3.
+"""
+    assert [line.split()[0] for line in errors_in(log)] == [
+        "time=2026-01-02T03:04:05.678Z",
+        "Traceback",
+        "OSError:",
+        "[2026-01-02",
+    ]
+    assert len(errors_in("error\n" * 100)) == LOG_LINES
+
+
 @pytest.mark.slow
 class TestProcesses:
     def test_one_that_ends_is_told_with_its_last_words(self, tmp_path: Path) -> None:
         processes = Processes()
         processes.start("the agent", "zonesched.compute.main", ["--no-such"], tmp_path / "log")
-        said: list[str] = []
-        eventually("the agent ends", lambda: said.extend(processes.ended()) or said)
-        assert said[0].startswith("the agent ended with code 2")
-        assert "No such option" in said[0]
+        ended: list[Ended] = []
+        eventually("the agent ends", lambda: ended.extend(processes.ended()) or ended)
+        assert ended[0].obituary.startswith("the agent ended with code 2")
+        assert "No such option" in ended[0].obituary
+        assert ended[0].restart.endswith("-m zonesched.compute.main --no-such")
         processes.check()
 
     def test_all_are_asked_to_end(self, tmp_path: Path) -> None:
@@ -239,6 +260,10 @@ def demo(folder: Path, base_port: int, *arguments: str) -> Iterator[subprocess.P
     finally:
         process.kill()
         process.communicate()
+
+
+def command_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
 
 
 def said_until(process: subprocess.Popen[str], last: str) -> str:
@@ -277,6 +302,21 @@ class TestDemo:
             rest, _ = running.communicate(timeout=60)
             assert running.returncode == 0, rest
         assert are_free(base, len(SHAPE))
+
+    def test_a_zone_that_died_is_named_with_the_command_that_starts_it_again(self, tmp_path: Path) -> None:
+        base = free_ports(len(SHAPE))
+        with demo(tmp_path / "d", base) as running, ExitStack() as stack:
+            said_until(running, "run until Ctrl-C")
+            [zone] = [pid for pid in children_of(running.pid) if "north-1/zone.conf" in command_of(pid)]
+            os.killpg(zone, signal.SIGKILL)
+            said = said_until(running, "zonesched.serving.run_zone")
+            assert "zone north-1 was ended by SIGKILL; its log" in said
+            assert "GET /" not in said
+            restart = shlex.split(said.splitlines()[-1])
+            again = stack.enter_context(subprocess.Popen(restart, cwd=CHECKOUT, stderr=subprocess.DEVNULL))
+            stack.callback(again.terminate)
+            port = next(zone.port for zone in plan_tree(20, base) if zone.name == "north-1")
+            eventually("it answers again", lambda: answers(f"http://127.0.0.1:{port}"))
 
     def refused(self, folder: Path, base: int, why: str) -> None:
         with demo(folder, base) as second:

@@ -26,6 +26,8 @@ from zonesched.store.store import Store
 
 ROOT = Path(__file__).parents[2]
 
+METADATA = tables.instances.metadata
+
 
 def an_empty_store(folder: Path, name: str = "zone") -> Store:
     return Store.open(a_bare_database(folder / f"{name}.sqlite"))
@@ -40,13 +42,13 @@ def test_the_migrated_schema_is_the_one_of_the_tables(tmp_path: Path) -> None:
 
 
 def _differences(tx: sa.Connection) -> object:
-    return compare_metadata(MigrationContext.configure(tx, opts={"compare_type": True}), tables.metadata)
+    return compare_metadata(MigrationContext.configure(tx, opts={"compare_type": True}), METADATA)
 
 
 def test_the_migrated_schema_has_every_key_and_rule_of_the_tables(tmp_path: Path) -> None:
     migrated, direct = an_empty_store(tmp_path), an_empty_store(tmp_path, "direct")
     schema.upgrade(migrated)
-    direct.write(tables.metadata.create_all)
+    direct.write(METADATA.create_all)
 
     assert _rules(migrated) == _rules(direct)
 
@@ -156,7 +158,7 @@ def rows_in(store: Store) -> dict[str, int]:
     """Columns of each table that the first version had."""
 
     def fn(tx: sa.Connection) -> dict[str, int]:
-        every = [t for t in tables.metadata.sorted_tables if t.name in first_tables()]
+        every = [t for t in METADATA.sorted_tables if t.name in first_tables()]
         return {t.name: tx.execute(sa.select(sa.func.count()).select_from(t)).scalar_one() for t in every}
 
     return store.read(fn)
@@ -165,7 +167,7 @@ def rows_in(store: Store) -> dict[str, int]:
 @pytest.mark.parametrize("revision", schema.revisions()[1:])
 def test_a_filled_database_of_an_earlier_version_is_brought_up_to_date(tmp_path: Path, revision: str) -> None:
     store, direct = a_filled_store_of(revision, tmp_path), an_empty_store(tmp_path, "direct")
-    direct.write(tables.metadata.create_all)
+    direct.write(METADATA.create_all)
     behind = schema.state(store)
 
     schema.upgrade(store)
@@ -174,7 +176,7 @@ def test_a_filled_database_of_an_earlier_version_is_brought_up_to_date(tmp_path:
     assert store.read(_differences) == []
     assert _rules(store) == _rules(direct)
     assert set(rows_in(store).values()) == {1}
-    for table in (t for t in tables.metadata.sorted_tables if t.name in first_tables()):
+    for table in (t for t in METADATA.sorted_tables if t.name in first_tables()):
         (row,) = store.read(lambda tx, table=table: tx.execute(sa.select(table)).mappings().all())
         assert all(row[c.name] is not None or c.nullable for c in table.columns)
 

@@ -114,6 +114,43 @@ def test_instances_are_processes_that_outlive_their_agent_and_end_when_they_are_
         assert "no inconsistencies" in ask("audit")
 
 
+def test_a_resized_instance_is_one_process_at_each_step(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], machine: Machine
+) -> None:
+    def flavors() -> list[str]:
+        """Return the flavors in the environments of what runs: of one process, or none."""
+        found = [process.pid for processes in machine.running().values() for process in processes]
+        assert len(found) <= 1
+        with suppress(FileNotFoundError, ProcessLookupError):
+            environments = [Path(f"/proc/{pid}/environ").read_text().split("\0") for pid in found]
+            pairs = [dict(line.split("=", 1) for line in lines if line) for lines in environments]
+            return [pair.get("ZONESCHED_FLAVOR", "") for pair in pairs]
+        return []
+
+    with zone(tmp_path, capsys) as ask:
+        ask("flavor", "create", "large", "--vcpus", "2", "--ram", "1024", "--disk", "1")
+        with agent(tmp_path) as first:
+            eventually("the hosts are up", lambda: ask("host", "list").count(" up ") == 5)
+            ask("zone", "boot", "--flavor", "small", "--name", "w", "-n", "1", "--watch")
+            for words, flavor, status in (
+                (("resize", "w", "large", "--watch"), "large", "VERIFY_RESIZE"),
+                (("revert-resize", "w", "--wait"), "small", "ACTIVE"),
+                (("resize", "w", "large", "--watch"), "large", "VERIFY_RESIZE"),
+                (("confirm-resize", "w", "--wait"), "large", "ACTIVE"),
+            ):
+                assert "done" in ask("server", *words)
+                eventually(f"it runs as {flavor}", lambda flavor=flavor: flavors() == [flavor])
+                assert list(statuses(ask).values()) == [status]
+            ask("server", "resize", "w", "small")
+            kill(first)
+        with agent(tmp_path):
+            eventually("it can be confirmed", lambda: list(statuses(ask).values()) == ["VERIFY_RESIZE"])
+            eventually("it is small again", lambda: flavors() == ["small"])
+            ask("server", "confirm-resize", "w", "--wait")
+            eventually("one folder is left", lambda: len(list(machine.folder.glob("instances/*-*.*"))) == 1)
+        assert "no inconsistencies" in ask("audit")
+
+
 def test_an_agent_killed_again_and_again_while_it_builds_builds_each_instance_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], machine: Machine
 ) -> None:

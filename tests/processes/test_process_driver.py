@@ -25,6 +25,7 @@ from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Fa
 from zonesched.compute.process import ProcessDriver, cpus_for
 from zonesched.compute.process_table import Process
 from zonesched.errors import ConfigError
+from zonesched.model.console import MAX_CONSOLE_BYTES
 from zonesched.seams import SystemClock
 
 pytestmark = pytest.mark.slow
@@ -270,6 +271,33 @@ def test_one_that_ends_by_itself_is_told_with_a_reason_once(bench: Bench, script
     bench.until(driver, ended(A, reason))
 
     assert (driver.poll(), driver.next_event_s()) == ([], float("inf"))
+
+
+def test_its_console_is_the_end_of_what_it_has_written(bench: Bench) -> None:
+    # The instance only has to live until the test ends it.
+    script = "import time; print('x' * 40000); print('at the end', flush=True); time.sleep(600)"
+    driver = bench.driver(*PRINTS, script)
+    run(bench, driver)
+    bench.wait(lambda: driver.read_console(A).endswith(b"at the end\n"))
+
+    assert driver.read_console(A) == b"x" * (MAX_CONSOLE_BYTES - 12) + b"\nat the end\n"
+    assert driver.read_console(B) == b""
+
+
+def test_what_it_puts_in_place_of_its_output_is_not_read(bench: Bench) -> None:
+    driver = bench.driver("sleep", "600")
+    run(bench, driver)
+    output = bench.at(A).path / "output.log"
+    secret = bench.folder / "secret"
+    secret.write_text("of somebody else")
+
+    output.unlink()
+    output.symlink_to(secret)
+    through_a_link = driver.read_console(A)
+    output.unlink()
+    os.mkfifo(output)
+
+    assert (through_a_link, driver.read_console(A)) == (b"", b"")
 
 
 def test_a_command_that_is_not_there_is_a_build_that_failed(bench: Bench) -> None:
@@ -714,6 +742,26 @@ class TestMoves:
             second.destroy(key)
             bench.wait(lambda d=second, k=key: Destroyed(k) in d.poll())
 
+    def test_a_copy_that_a_dead_agent_still_writes_is_no_part_of_the_next_one(
+        self, bench: Bench, shared: Path
+    ) -> None:
+        # given a copy that an agent has begun, which is dead now
+        run(bench, bench.driver())
+        bench.at(A).start_copy_to(shared).wait()
+        [begun] = shared.iterdir()
+
+        # when the next agent copies, and what the first had started goes on
+        folder = bench.at(A)
+        folder.start_copy_to(shared).wait()
+        begun.mkdir(exist_ok=True)
+        (begun / "late").touch()
+        folder.finish_copy_to(shared)
+
+        # then only the next one's copy counts
+        assert "late" not in [path.name for path in (shared / folder.path.name).iterdir()]
+        folder.remove_copies_from(shared)
+        assert list(shared.iterdir()) == []
+
 
 class TestAfterTheAgentDied:
     def test_what_runs_is_found_and_not_started_again(self, bench: Bench) -> None:
@@ -805,7 +853,7 @@ class TestAfterTheAgentDied:
 
 
 def launchers(folder: Path, count: int) -> Sequence[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-I", "-S", str(launcher.__file__), str(folder)]
+    command = [sys.executable, "-I", "-S", str(launcher.__file__), str(folder), "0"]
     return [subprocess.Popen(command, start_new_session=True) for _ in range(count)]
 
 

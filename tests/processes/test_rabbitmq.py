@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
+import kombu
 import pytest
 
 from benchmarks.wake_ups import running
 from tests.builders.private_servers import Server, rabbitmq
 from tests.builders.real_processes import eventually, free_port
 from zonesched.broker import amqp
-from zonesched.broker.contract import BOOTS, HOSTS, Broker, BrokerUnavailable, Kind, Notification, key_of
+from zonesched.broker.contract import (
+    BOOTS,
+    HOSTS,
+    Broker,
+    BrokerUnavailable,
+    Event,
+    Kind,
+    Notification,
+    key_of,
+)
 from zonesched.broker.opening import for_agent, for_process, open_broker
 
 WORK = Notification(Kind.WORK, key_of("compute", "agent.1"))
@@ -72,13 +83,34 @@ class TestRabbitMq:
         one.publish([HOSTS, WORK, Notification(Kind.BOOTS, key_of("scheduler", "b:1"))])
         one.publish([BOOTS])
 
-        heard = [all_heard(broker) for broker in everybody]
+        heard = all_heard(everybody, 5)
         for broker in everybody:
             broker.close()
         assert heard[2:] == [[Kind.WORK], [], []]
         assert [kinds.count(Kind.HOSTS) for kinds in heard[:2]] == [1, 1]
         assert heard[1].count(Kind.BOOTS) >= 1
         assert sum(kinds.count(Kind.BOOTS) for kinds in heard) == 2
+
+    def test_an_event_reaches_whoever_has_bound_a_queue_and_nobody_else(self, server: Server) -> None:
+        said = {"event_type": "instance.create.end", "name": "\u00e4"}
+        event = Event("notifications.info", json.dumps(said, ensure_ascii=False))
+        with (
+            closing(open_broker(url(server.port), "nova", for_process("nova", "a:1"))) as zone,
+            kombu.Connection(url(server.port)) as consumer,
+        ):
+            zone.receive(5)
+            zone.publish([event])
+            exchange = kombu.Exchange("nova", "topic")
+            queue = kombu.Queue("bills", exchange, "notifications.info", exclusive=True)
+            bound = queue(consumer.default_channel)
+            bound.declare()
+            zone.publish([event, HOSTS])
+            message = bound.get(no_ack=True)
+
+            assert message is not None
+            assert (message.content_type, json.loads(message.body)) == ("application/json", said)
+            assert bound.get(no_ack=True) is None
+            assert all_heard([zone], 1) == [[Kind.HOSTS]]
 
     def test_a_message_that_is_no_hint_is_passed_over(self, server: Server) -> None:
         with closing(amqp.AmqpBroker(url(server.port), "nova", for_agent("nova", "agent.1"))) as agent:
@@ -90,7 +122,8 @@ class TestRabbitMq:
                 producer.publish(body, exchange="nova", routing_key=WORK.key)
             producer.publish("work", exchange="nova", routing_key=WORK.key, content_type="text/plain")
 
-            assert all_heard(agent) == [Kind.WORK, Kind.WORK]
+            # One queue keeps the order: whoever heard the last has heard all before it.
+            assert all_heard([agent], 2) == [[Kind.WORK, Kind.WORK]]
 
     def test_one_that_hangs_and_fills_up_is_away_and_comes_back(
         self, server: Server, monkeypatch: pytest.MonkeyPatch
@@ -148,11 +181,20 @@ class TestRabbitMq:
         assert accepted_in_s < 2
 
 
-def all_heard(broker: Broker) -> list[Kind]:
-    """Receive until nothing has come for a second: one call returns with what is there."""
-    heard: list[Kind] = []
-    while some := broker.receive(1):
-        heard += some
+def all_heard(brokers: Sequence[Broker], count: int) -> list[list[Kind]]:
+    """Receive until `count` hints have come to `brokers` together, and then no more; the hints of each."""
+    heard: list[list[Kind]] = [[] for _ in brokers]
+
+    def receive() -> None:
+        for broker, kinds in zip(brokers, heard, strict=True):
+            kinds += broker.receive(0.1)
+
+    def have_come() -> bool:
+        receive()
+        return sum(map(len, heard)) >= count
+
+    eventually(f"{count} hints have come", have_come)
+    receive()
     return heard
 
 

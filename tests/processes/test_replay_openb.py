@@ -243,7 +243,13 @@ def test_cards_are_never_over_full_and_all_comes_back(asked: list[tuple[int, int
 def test_the_peak_is_of_one_moment_per_class_and_over_commitment_is_found_when_it_was() -> None:
     node = a_node(cards=2)
     big = a_task("big", cpu_milli=6000, cards=1, card_milli=1000)
-    events = [Placed("u1", big), Deleted("u1"), Placed("u2", big), Placed("u3", big), Deleted("u3")]
+    events: list[Placed | Deleted] = [
+        Placed("u1", big),
+        Deleted("u1"),
+        Placed("u2", big),
+        Placed("u3", big),
+        Deleted("u3"),
+    ]
     found = history.retrace(events, {"u1": "n", "u2": "n", "u3": "n"}, {"n": node})
     assert found.peak == {CPU: 12000, MEMORY: 1024, GPU: 2000}
     assert found.over_committed == (f"event 3, big: n has 8000 {CPU} and gave 12000",)
@@ -251,7 +257,7 @@ def test_the_peak_is_of_one_moment_per_class_and_over_commitment_is_found_when_i
 
 
 def test_an_instance_without_a_known_host_is_left_out() -> None:
-    events = [Placed("u1", a_task()), Deleted("u1")]
+    events: list[Placed | Deleted] = [Placed("u1", a_task()), Deleted("u1")]
     assert history.retrace(events, {}, {"n": a_node()}).peak == {CPU: 0, MEMORY: 0, GPU: 0}
 
 

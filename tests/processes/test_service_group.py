@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -35,6 +36,8 @@ from zonesched.services.hosts import hosts, services
 from zonesched.services.hosts.membership import Membership
 from zonesched.services.zone import Zone
 
+pytestmark = pytest.mark.once
+
 MEMBER = key_of(COMPUTE, "agent")
 
 
@@ -50,7 +53,7 @@ class FakeGroup:
         self._lives_s = lives_s
         self._heard_at: dict[str, float] = {}
 
-    def beat(self) -> None:
+    def beat(self, fence_after_s: float = math.inf) -> None:
         self._reach()
         self.beats += 1
         self._heard_at[MEMBER] = self._clock.monotonic()
@@ -80,12 +83,15 @@ class Direct:
         add_hosts(self._zone, *(a_form(host.name) for host in found))
         return ZoneIdentity("nova", self._zone.uuid)
 
-    def beat(self) -> None:
+    def beat(self, fence_after_s: float = math.inf) -> None:
         self.beats += 1
-        hosts.beat(self._zone.store, self._zone.heartbeats, AGENT, "agent")
+        hosts.beat(self._zone, AGENT, "agent")
 
     def fetch(self) -> Fetched:
         return Fetched(())
+
+    def bring_console(self, ask_id: str, output: str | None) -> None:
+        raise AssertionError("no console is asked for")
 
     def report(self, reports: Sequence[Report]) -> None:
         raise AssertionError("there is nothing to report")

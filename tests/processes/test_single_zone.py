@@ -16,6 +16,7 @@ from tests.builders.clock import FakeClock
 from tests.builders.real_processes import are_free, eventually, free_port
 from zonesched import conf
 from zonesched.conf.zone import DEFAULT_PORT
+from zonesched.demo.left_running import lines_about, running_in
 from zonesched.demo.single_zone import write_conf
 from zonesched.demo.tree import DemoZone
 from zonesched.seal.shortcomings import shortcomings
@@ -48,29 +49,47 @@ def test_help_is_its_own(arguments: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "said"),
+    ("words", "said"),
     [
         ("dmo", "there is no 'dmo': did you mean demo?"),
         ("proces", "there is no 'proces': did you mean process?"),
         ("--prot", "there is no '--prot': did you mean --port?"),
         ("quite-another", "there is no 'quite-another'\n"),
+        ("demo --hlp", "there is no '--hlp': did you mean --help?"),
+        ("demo --hosts 5 --onc", "there is no '--onc': did you mean --once?"),
+        ("demo --port 1", "there is no '--port'"),
+        ("--port 1 --ports 2", "there is no '--ports': did you mean --port?"),
+        ("process more", "there is no 'more'\n"),
     ],
 )
-def test_a_word_that_it_does_not_know_is_refused_before_anything_is_installed(word: str, said: str) -> None:
-    done = run_zone(word)
+def test_a_word_that_it_does_not_know_is_refused_before_anything_is_installed(words: str, said: str) -> None:
+    done = run_zone(*words.split())
     assert done.returncode == 2
     assert said in done.stderr
     assert "./run_zone.sh demo" in done.stderr
 
 
+def test_an_option_without_its_value_is_refused_before_anything_is_installed() -> None:
+    done = run_zone("demo", "--once", "--dir")
+    assert (done.returncode, done.stderr) == (2, "zonesched: --dir needs a value\n")
+
+
 @pytest.mark.parametrize(
     "words",
-    [("--port", "x"), ("--port=x",), ("process", "--hosts", "-3"), ("--hosts=",), ("demo", "--port", "x")],
+    [
+        ("--port", "x"),
+        ("--port=x",),
+        ("process", "--hosts", "-3"),
+        ("--hosts=",),
+        ("demo", "--base-port", "x"),
+    ],
 )
 def test_a_number_that_is_none_is_refused_before_anything_is_installed(words: tuple[str, ...]) -> None:
     done = run_zone(*words)
     assert done.returncode == 2
-    assert re.search(r"zonesched: --(port|hosts) takes a whole number, not '(x|-3|)'\n", done.stderr)
+    assert re.search(
+        r"zonesched: --(base-port|port|hosts) takes a whole number, not '(x|-3|)'\n", done.stderr
+    )
 
 
 class TestConfiguration:
@@ -169,6 +188,30 @@ def test_it_runs_takes_the_commands_it_prints_and_goes_on_at_the_next_start_on_a
             process.kill()
             process.communicate()
         assert are_free(port, 1)
+
+
+@pytest.mark.slow
+def test_instances_that_outlive_it_are_named_with_the_command_that_ends_them(tmp_path: Path) -> None:
+    home = str(tmp_path / "z")
+    process = start("--dir", home, "--port", str(free_port()), "--hosts", "1", "--connection-type", "process")
+    try:
+        out = said_until(process, "It runs until Ctrl-C")
+        [export, hosts, flavor, boot] = re.findall(r"(?m)^  (export .*|\S+/zonesched .*)$", out)
+        eventually("the host is up", lambda: " up " in output_of(f"{export}; {hosts}"))
+        output_of(f"{export}; {flavor}")
+        assert "ACTIVE" in output_of(f"{export}; {boot}")
+
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+
+        [running] = running_in(tmp_path / "z/agent")
+        assert f"one (process {running.pid})" in said
+        output_of(said.splitlines()[-1])
+        eventually("it has ended", lambda: running_in(tmp_path / "z/agent") == [])
+    finally:
+        process.kill()
+        process.communicate()
+    assert lines_about([]) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")

@@ -76,6 +76,15 @@ def _states(life: Life, waiting: Collection[str]) -> Iterator[str]:
             yield f"P9 {life.zone}: {uuid} is {row['observed_power']}, not {row['power']}"
         elif (row["observed_rebuilds"], row["image"]) != (row["rebuilds"], row["desired_image"]):
             yield f"P9 {life.zone}: {uuid} was rebuilt {row['observed_rebuilds']} of {row['rebuilds']} times"
+        elif resizes(row, "observed_resizes") != resizes(row, "resizes"):
+            yield f"P9 {life.zone}: {uuid} has done {resizes(row, 'observed_resizes')} of its resizes"
+        elif (row["flavor"], row["resized_at"]) != (row["desired_flavor"], 0.0):
+            yield f"P9 {life.zone}: {uuid} has the flavor {row['flavor']}, not {row['desired_flavor']}"
+
+
+def resizes(row: sqlite3.Row, name: str) -> tuple[int, ...]:
+    """Return the resizes that were begun, confirmed and reverted."""
+    return tuple(row[f"{name}_{count}"] for count in ("begun", "confirmed", "reverted"))
 
 
 def _edges(life: Life, lives: Mapping[str, Life], waiting: Collection[str]) -> Iterator[str]:
@@ -101,11 +110,14 @@ _COMPARED = (
     "observed_rebuilds",
     "moves_begun",
     "moves_ended",
+    "resizes_begun",
+    "resizes_confirmed",
+    "resizes_reverted",
 )
 
 
 def _all_of(row: sqlite3.Row | None) -> tuple[int | str, ...]:
-    return (0, "running", 0, 0, "", *NEW, 0, 0) if row is None else tuple(row[name] for name in _COMPARED)
+    return (0, "running", 0, 0, "", *NEW, *[0] * 5) if row is None else tuple(row[name] for name in _COMPARED)
 
 
 def _observed(row: sqlite3.Row) -> Seen:

@@ -17,19 +17,40 @@ from zonesched.compute.desired_state import Desired
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
-from zonesched.compute.machine import Key, Phase, ReportState
+from zonesched.compute.machine import DriverEvent, Key, Left, Phase, ReportState, Wanted
 
 RHYTHM = Rhythm(heartbeat_s=4.0, poll_s=3.0, first_retry_s=0.5, longest_retry_s=5.0)
 
 
 class CountingDriver(FakeDriver):
-    """The fake driver; `applied` counts the desired states that it has begun to apply, over all agents."""
+    """The fake driver; `applied` counts the desired states that it has begun to apply, over all agents.
+
+    `stopped`: what any agent has stopped for a move; it stays so, although the next one stops it once more.
+    """
 
     def __init__(
-        self, settings: DriverSettings, clock: MachineClock, applied: Counter[tuple[Key, int]]
+        self,
+        settings: DriverSettings,
+        clock: MachineClock,
+        applied: Counter[tuple[Key, int]],
+        stopped: set[Key],
     ) -> None:
         super().__init__(settings, clock)
         self._applied = applied
+        self._stopped = stopped
+
+    def poll(self) -> Sequence[DriverEvent]:
+        happened = super().poll()
+        self._stopped.update(event.key for event in happened if isinstance(event, Left))
+        return happened
+
+    def spawn(self, wanted: Wanted) -> None:
+        self._stopped.discard(wanted.key)
+        super().spawn(wanted)
+
+    def come_back(self, wanted: Wanted) -> None:
+        self._stopped.discard(wanted.key)
+        super().come_back(wanted)
 
     def apply(self, key: Key, desired: Desired) -> None:
         before = self._applying.get(key)
@@ -51,15 +72,17 @@ class AgentProcess(Process):
         hosts: Sequence[InventoryHost],
         settings: DriverSettings,
         applied: Counter[tuple[Key, int]],
+        stopped: set[Key],
         on_death: Callable[[AgentProcess], None],
     ) -> None:
         super().__init__(name)
         self._stage = stage
         self._on_death = on_death
+        self._stopped = stopped
         connection = ZoneConnection(url, "compute", secret, timeout_s=5.0)
         connection._session.mount("http://", Wire(stage.network, name, self._touch))
         client = AgentClient(connection, name)
-        self.agent = Agent(client, CountingDriver(settings, clock, applied), clock, hosts, RHYTHM)
+        self.agent = Agent(client, CountingDriver(settings, clock, applied, stopped), clock, hosts, RHYTHM)
         self._clock = clock
 
     def work(self) -> None:
@@ -94,7 +117,7 @@ class AgentProcess(Process):
         """Instances that may run on its hosts; out of reach, that is all that it had begun to build."""
         local = self.agent.state.instances
         phases = {Phase.BUILT, Phase.LEAVING} | ({Phase.BUILDING} if is_out_of_reach else set())
-        return {key for key in local if local[key].phase in phases}
+        return {key for key in local if local[key].phase in phases and key not in self._stopped}
 
     def die(self) -> None:
         """Nothing of it goes on."""

@@ -137,7 +137,7 @@ class Baton:
         for task in list(process.tasks):
             task.turn += 1
             if task.flow:
-                self._switch(task, lambda flow=task.flow: flow.throw(ProcessDied()))  # type: ignore[misc]
+                self._switch(task, lambda flow=task.flow: flow.throw(ProcessDied()))
         process.tasks.clear()
 
     def _switch(self, task: Task, go: Callable[[], object]) -> None:

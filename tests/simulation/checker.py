@@ -20,10 +20,10 @@ Key = tuple[str, int]
 
 TAKING = ("held", "confirmed", "parked")
 OVER = ("confirmed", "gone", "failed", "released")
-LATE_FAILURES = ("build_failed", "build_timeout", "lost_by_host", "zone_lost")
+LATE_FAILURES = ("build_failed", "build_timeout", "lost_by_host", "zone_lost", "deleted_in_child")
 """Reasons that an instance may have for its ERROR after it was confirmed."""
 
-LEFT_FOR = ("build_timeout", "shelved", "moved", "move_timeout", "move_not_built")
+LEFT_FOR = ("build_timeout", "shelved", "moved", "move_timeout", "move_not_built", "resize_reverted")
 AWAITED = {("parked", ""), *(("releasing", reason) for reason in LEFT_FOR)}
 """States and reasons of places that keep their claim until their agent says that nothing is left."""
 
@@ -51,6 +51,8 @@ class ZoneRows:
     moves: Rows
     child_names: dict[str, str]
     user_ids: dict[str, str]
+    unsettled: frozenset[str] = frozenset()
+    """Instances that wait for an owner above, who has given up the zone, to confirm or revert a resize."""
 
     @property
     def sent_here(self) -> frozenset[str]:
@@ -80,7 +82,7 @@ class Expected:
     `running`: (uuid, attempt) by zone, as its agents have them. `seen`: likewise, the generation and power
     that each observes of them. `removed`: zones whose parents have given
     them up. `without_agent`: zones whose agent never comes back. `affine`: groups that are to be together;
-    `most_per_host`: of groups that are to be apart.
+    `most_per_host`: of groups that are to be apart. `liar`: a zone that said what it liked, "" for none.
     """
 
     promised: Sequence[Promised]
@@ -90,22 +92,26 @@ class Expected:
     without_agent: frozenset[str]
     affine: frozenset[str]
     most_per_host: Mapping[str, int]
+    liar: str
 
 
 def inconsistencies(databases: Mapping[str, Path], expected: Expected) -> list[str]:
     """Find violated rules once everything has ended."""
     zones = {name: _read(name, path) for name, path in databases.items()}
     found: list[str] = []
+    lost = _lost(zones, expected.removed)
+    unsettled = _unsettled(zones, lost)
     for zone in zones.values():
+        zone.unsettled = frozenset(uuid for uuid in unsettled if (zone.name, uuid) in lost)
         is_abandoned = zone.name in expected.without_agent
-        found += _unfinished(zone, NEVER if expected.removed else (*NEVER, ZONE_LOST), is_abandoned)
+        never = () if expected.liar else NEVER if expected.removed else (*NEVER, ZONE_LOST)
+        found += _unfinished(zone, never, is_abandoned)
         found += _own_rows(zone)
         found += _edges(zone, zones)
         if not is_abandoned:
             found += _agents(zone, expected.running.get(zone.name, set()))
         found += _group_rows(zone)
     found += _promises(zones, expected.promised)
-    lost = _lost(zones, expected.removed)
     found += _on_one_host(zones, lost)
     found += _policies(zones, expected, lost)
     found += faults({zone.name: _life(zone, expected) for zone in zones.values()})
@@ -121,7 +127,7 @@ def _life(zone: ZoneRows, expected: Expected) -> Life:
     left = [uuid for (uuid, _), row in zone.places.items() if _is_there(row) and row["state"] == "releasing"]
     return Life(
         zone=zone.name,
-        statuses={uuid: row["status"] for uuid, row in zone.instances.items()},
+        statuses={uuid: row["status"] for uuid, row in zone.instances.items() if uuid not in zone.unsettled},
         states=zone.states,
         actions=zone.actions,
         hosted=[key for key, row in confirmed if row["kind"] == "host"],
@@ -166,12 +172,15 @@ def _unfinished(zone: ZoneRows, never: Sequence[str], is_abandoned: bool) -> Ite
             yield f"P2 {zone.name}: reservation {row['id']} is open"
     for (uuid, number), row in zone.places.items():
         waits = row["kind"] == "host" and (row["state"], row["reason"]) in AWAITED
-        if row["state"] not in OVER and not (waits and is_abandoned):
+        waits_for_owner = row["state"] == "parked" and uuid in zone.unsettled
+        if row["state"] not in OVER and not (waits and is_abandoned) and not waits_for_owner:
             yield f"P2 {zone.name}: place {number} of {uuid} is {row['state']}"
     for move in zone.moves:
-        if move["state"] not in ("done", "failed") and not (is_abandoned and move["state"] == "returning"):
+        waits = (is_abandoned and move["state"] == "returning") or move["uuid"] in zone.unsettled
+        if move["state"] not in ("done", "failed", "reverted") and not waits:
             yield f"P9 {zone.name}: the move {move['id']} of {move['uuid']} is {move['state']}"
-        if (move["state"] in ("failed", "returning")) != bool(move["reason"]):
+        is_reverting = (move["state"], move["kind"]) == ("returning", "resize")
+        if not is_reverting and (move["state"] in ("failed", "returning")) != bool(move["reason"]):
             yield f"P9 {zone.name}: the move {move['id']} is {move['state']} for {move['reason']!r}"
     for uuid, row in zone.instances.items():
         if row["status"] in ("BUILD", "UNKNOWN"):
@@ -186,11 +195,13 @@ def _own_rows(zone: ZoneRows) -> Iterator[str]:
     for (uuid, number), row in zone.places.items():
         if row["kind"] != "host" or row["state"] not in (*TAKING, "releasing"):
             continue
-        if row["state"] in TAKING:
+        if row["state"] in TAKING and uuid not in zone.unsettled:
             instance = zone.instances.get(uuid)
             status = instance["status"] if instance else "missing"
             if status != "ACTIVE" or instance is None or instance["attempt"] != number:
                 yield f"P2 {zone.name}: place {number} of {uuid} takes room, the instance is {status}"
+        if row["state"] == "confirmed" and uuid not in zone.unsettled:
+            yield from _wrong_size(zone, uuid, row)
         for name, amount in json.loads(row["resources"]).items():
             claimed[row["host_id"], name] += amount
     for row in zone.inventories:
@@ -198,7 +209,7 @@ def _own_rows(zone: ZoneRows) -> Iterator[str]:
             yield f"P3 {zone.name}: {row['resource_class']} of {row['host_id']} is {row['used']}, not the sum"
     for uuid, row in zone.instances.items():
         confirmed = [p["number"] for p in zone.places_of(uuid) if _is_there(p)]
-        if row["status"] == "ACTIVE" and confirmed != [row["attempt"]]:
+        if row["status"] == "ACTIVE" and confirmed != [row["attempt"]] and uuid not in zone.unsettled:
             yield f"P2 {zone.name}: {uuid} is ACTIVE at {row['attempt']}, confirmed are {confirmed}"
         if row["status"] == "OFFLOADED" and confirmed:
             yield f"P2 {zone.name}: {uuid} is OFFLOADED, confirmed are {confirmed}"
@@ -209,6 +220,13 @@ def _own_rows(zone: ZoneRows) -> Iterator[str]:
     for entry, count in entries.items():
         if count > 1:
             yield f"P5 {zone.name}: entry {entry} was used {count} times"
+
+
+def _wrong_size(zone: ZoneRows, uuid: str, place: sqlite3.Row) -> Iterator[str]:
+    """P3: a resized instance claims its new flavor, and nothing else."""
+    flavor = zone.states[uuid]["flavor"] if uuid in zone.states else ""
+    if flavor and json.loads(flavor)["vcpus"] != json.loads(place["resources"])["VCPU"]:
+        yield f"P3 {zone.name}: {uuid} claims {place['resources']}, its flavor is {flavor}"
 
 
 def _is_there(place: sqlite3.Row) -> bool:
@@ -302,6 +320,15 @@ def _lost(zones: Mapping[str, ZoneRows], removed: Iterable[str]) -> set[tuple[st
             lost.update((zone.name, uuid) for uuid in zones[name].sent_here)
             below += [zones[child] for child in zone.child_names.values()]
     return lost
+
+
+def _unsettled(zones: Mapping[str, ZoneRows], lost: Container[tuple[str, str]]) -> frozenset[str]:
+    return frozenset(
+        move["uuid"]
+        for zone in zones.values()
+        for move in zone.moves
+        if move["state"] == "verifying" and (zone.name, move["uuid"]) in lost
+    )
 
 
 def _on_one_host(zones: Mapping[str, ZoneRows], lost: Container[tuple[str, str]]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 UNBUILT = ("intended", "held", "confirming", "cancelling", "gone")
 """States of a place at which nothing was built, nor ever has been."""
@@ -17,8 +17,9 @@ UNBUILT = ("intended", "held", "confirming", "cancelling", "gone")
 class Confirms:
     """P2 at every commit, between a zone and its children."""
 
-    def __init__(self, zones: Mapping[str, sqlite3.Connection]) -> None:
+    def __init__(self, zones: Mapping[str, sqlite3.Connection], suspects: Container[str] = ()) -> None:
         self._zones = zones
+        self._suspects = suspects
         self._seen: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
 
     def look(self, zone: str) -> Iterator[str]:
@@ -26,7 +27,7 @@ class Confirms:
             "SELECT p.uuid, p.number, c.name FROM placements p JOIN children c ON c.id = p.child_id"
             " WHERE p.kind = 'child' AND p.state = 'confirmed'"
         ):
-            if (uuid, number) in self._seen[zone]:
+            if (uuid, number) in self._seen[zone] or child in self._suspects:
                 continue
             self._seen[zone].add((uuid, number))
             states = self._zones[child].execute(

@@ -89,10 +89,13 @@ class BatonExecutor:
             self._baton.park(ends_at - self._baton.now)
         for job in jobs:
             job.is_cancelled = job.outcome is None
-        return [job.outcome or Late() for job in jobs]  # type: ignore[misc]
+        return [job.outcome or Late() for job in jobs]
 
     def keep_bulkheads(self, bulkheads: Collection[Bulkhead]) -> None:
         """A bulkhead here is nothing but a count of what runs in it."""
+
+    def pause(self, seconds: float) -> None:
+        self._baton.park(seconds)
 
     def start_loop(self, name: str, step: Callable[[], float]) -> BatonLoop:
         loop = BatonLoop(self._baton, self._process, name, step)
@@ -111,7 +114,7 @@ class BatonExecutor:
                 self._busy[bulkhead] = self._busy.get(bulkhead, 0) + 1
                 self._baton.spawn(
                     self._process, f"bulkhead-{bulkhead.name[:8]}", lambda job=job: self._work(job)
-                )  # type: ignore[misc]
+                )
 
     def _work(self, job: _Job) -> None:
         try:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.builders.clock import FakeClock
 from tests.builders.inline_executor import InlineExecutor
+from tests.simulation import journal
 from zonesched import conf as options
 from zonesched.model.caller import Role
 from zonesched.model.catalog import CatalogFlavor, CatalogImage
@@ -86,6 +87,7 @@ def _template() -> tuple[Path, dict[str, str]]:
         # Who it is, a zone decides at its first start.
         for table in ("identity", "counters", "epochs"):
             rows.execute(f"DELETE FROM {table}")
+        journal.keep(rows)
     rows.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     rows.close()
     return path, secrets

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 
 Group = tuple[str, str]
@@ -27,19 +27,20 @@ class Groups:
         for group, policy, most in rows.execute("SELECT id, policy, max_server_per_host FROM server_groups"):
             self._policies[group] = (policy, most)
         places: dict[Group, set[str]] = defaultdict(set)
-        on_host: Counter[tuple[Group, str]] = Counter()
-        for caller, group, host, child, state, count in rows.execute(
-            "SELECT i.caller_id, i.group_id, p.host_id, p.child_id, p.state, count(*)"
+        # A server that is resized on its host has two places there.
+        on_host: dict[tuple[Group, str], set[str]] = defaultdict(set)
+        for caller, group, host, child, state, uuid in rows.execute(
+            "SELECT i.caller_id, i.group_id, p.host_id, p.child_id, p.state, i.uuid"
             " FROM instances i JOIN placements p ON p.uuid = i.uuid"
-            f" WHERE i.group_id != '' AND p.state IN {THERE} GROUP BY 1, 2, 3, 4, 5"
+            f" WHERE i.group_id != '' AND p.state IN {THERE}"
         ):
             places[caller, group].add(host or child)
             if host and state in TAKING:
-                on_host[(caller, group), host] += count
+                on_host[(caller, group), host].add(uuid)
         for (_, group), found in places.items():
             if self._policies[group][0] == "affinity" and len(found) > 1:
                 yield f"group {zone}: {group} is to be together and is in {len(found)} places"
-        for ((_, group), host), count in on_host.items():
+        for ((_, group), host), members in on_host.items():
             policy, most = self._policies[group]
-            if policy == "anti-affinity" and count > most:
-                yield f"group {zone}: {group} has {count} on host {host}, at most {most} may be there"
+            if policy == "anti-affinity" and len(members) > most:
+                yield f"group {zone}: {group} has {len(members)} on host {host}, at most {most} may be there"

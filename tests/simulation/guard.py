@@ -6,7 +6,7 @@ import json
 import math
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 
 from tests.simulation.clock import MachineClock
@@ -18,19 +18,26 @@ from tests.simulation.stage import Stage
 
 
 class Guard:
-    """P2 and P3 at every commit, by the databases of all zones; `wrong` is what was found."""
+    """P2 and P3 at every commit, by the databases of all zones; `wrong` is what was found.
+
+    `suspects`: zones of which their neighbours may believe anything.
+    """
 
     def __init__(
-        self, stage: Stage, databases: Mapping[str, Path], clocks: Mapping[str, MachineClock]
+        self,
+        stage: Stage,
+        databases: Mapping[str, Path],
+        clocks: Mapping[str, MachineClock],
+        suspects: Container[str] = (),
     ) -> None:
         self.wrong: list[str] = []
         self._rows = {name: sqlite3.connect(path, isolation_level=None) for name, path in databases.items()}
         self._clocks = clocks
         self._versions: dict[str, int] = {}
-        self._rooms = Rooms()
+        self._rooms = Rooms(suspects)
         self._leases = Leases()
         self._groups = Groups()
-        self._confirms = Confirms(self._rows)
+        self._confirms = Confirms(self._rows, suspects)
         self._holds = Holds(stage)
 
     def look(self, zone: str, writer: Writer) -> None:
@@ -64,7 +71,8 @@ class Guard:
 class Rooms:
     """No claim above the capacity, what is in use is what is claimed, no instance on two hosts."""
 
-    def __init__(self) -> None:
+    def __init__(self, suspects: Container[str]) -> None:
+        self._suspects = suspects
         self._used: dict[tuple[str, str, str], int] = {}
         self._confirmed: dict[str, frozenset[str]] = {}
 
@@ -82,7 +90,11 @@ class Rooms:
             self._used[key] = used
         self._confirmed[zone] = frozenset(confirmed)
         for uuid, count in confirmed.items():
-            zones = [name for name, found in self._confirmed.items() if uuid in found]
+            zones = [
+                name
+                for name, found in self._confirmed.items()
+                if uuid in found and name not in self._suspects
+            ]
             if count > 1 or len(zones) > 1:
                 yield f"P2: {uuid} is on {count} hosts in {zone}, and in {zones}"
 

@@ -30,7 +30,8 @@ class Holds:
 
     def _listen(self, exchange: Exchange, response: requests.Response) -> None:
         """After "gone" to a cancel nothing may come of that attempt, however late its build arrives."""
-        if exchange.request.method != "POST" or response.status_code != 200:
+        is_parents = exchange.source in self._stage.network.servers
+        if exchange.request.method != "POST" or response.status_code != 200 or not is_parents:
             return
         if urlsplit(str(exchange.request.url)).path.endswith("/cancel"):
             response.raw.seek(0)

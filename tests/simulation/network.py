@@ -21,6 +21,7 @@ from requests.structures import CaseInsensitiveDict
 
 from tests.builders.wsgi_transport import WsgiApp, deliver
 from tests.simulation.baton import Baton, Process, Task
+from tests.simulation.reach import Reach, call_of
 from tests.simulation.storm import Storm
 from tests.simulation.trace import Trace
 
@@ -63,17 +64,22 @@ class Exchange:
 class Network:
     """Carries calls to the servers of each zone, by the URL they start with."""
 
-    def __init__(self, baton: Baton, storm: Storm, trace: Trace, seed: int) -> None:
+    def __init__(self, baton: Baton, storm: Storm, trace: Trace, reach: Reach, seed: int) -> None:
         self.calls: Counter[tuple[str, str, str]] = Counter()
         self.servers: dict[str, list[Server]] = {}
         self.name_of: dict[str, str] = {}
         self.slow_until: dict[str, float] = {}
         self.on_build: Callable[[Exchange], None] = lambda exchange: None
         self.listeners: list[Callable[[Exchange, requests.Response], None]] = []
+        self.rewrite: Callable[[Exchange, requests.Response], requests.Response] = lambda _, response: (
+            response
+        )
+        self.serving: dict[Task | None, Exchange] = {}
         self._cut_until: dict[frozenset[str], float] = {}
         self._baton = baton
         self._storm = storm
         self._trace = trace
+        self._reach = reach
         self._random = random.Random(f"network/{seed}")
 
     def register(self, name: str, url: str) -> None:
@@ -107,6 +113,7 @@ class Network:
             baton.park(ends_at - baton.now)
         exchange.waiter = None
         if exchange.response is not None:
+            self._reach.answered(source, request, exchange.response)
             return exchange.response
         if exchange.is_broken:
             raise requests.ConnectionError("the connection broke")
@@ -131,7 +138,12 @@ class Network:
         self._note(exchange.source, f"{method} {exchange.target}{path} {crc32(sent):08x}")
 
     def _strikes(self, exchange: Exchange, kind: str) -> bool:
-        return exchange.source != OPERATOR and self._storm.strikes(kind, _weight(exchange))
+        is_struck = exchange.source != OPERATOR and self._storm.strikes(
+            kind, _weight(exchange), call_of(exchange.request)
+        )
+        if is_struck:
+            self._reach.disturbed(kind, exchange.request)
+        return is_struck
 
     def _latency_s(self) -> float:
         return self._random.uniform(*LATENCY_S)
@@ -173,6 +185,8 @@ class Network:
         self._baton.spawn(server.process, "serve", lambda: self._serve(exchange, server))
 
     def _serve(self, exchange: Exchange, server: Server) -> None:
+        task = self._baton.current
+        self.serving[task] = exchange
         try:
             response = deliver(server.app, exchange.request)
         except BaseException:
@@ -180,13 +194,17 @@ class Network:
             in_s = self._latency_s()
             self._baton.at(self._baton.now + in_s, lambda: self._break(exchange))
             raise
+        finally:
+            del self.serving[task]
         body = response.raw.read()
         response.raw.seek(0)
         self._note(server.process.name, f"answers {response.status_code} {crc32(body):08x}")
+        self._reach.served(exchange.request, response)
         for listen in self.listeners:
             listen(exchange, response)
         if exchange.heard is not None:
             exchange.heard(response)
+        response = self.rewrite(exchange, response)
         if self._strikes(exchange, "reply_lost"):
             return
         slow = self._strikes(exchange, "reply_slow")

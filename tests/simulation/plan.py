@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tests.simulation.theme import theme_of
 from zonesched.compute.inventory import InventoryHost
 
 GROUPS = ("affinity", "anti-affinity", "pairs")
@@ -57,6 +58,9 @@ ACTIONS = (
 )
 """Keys of bodies, types of reboots, and rebuilds with the image's name."""
 
+CONFIRM_WINDOW_S = 15.0
+"""After so long a resize that nobody has settled is confirmed: at rest none is left."""
+
 
 @dataclass(frozen=True)
 class BootPlan:
@@ -104,20 +108,24 @@ class Plan:
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
     draw = random.Random(f"plan/{seed}")
-    zones = _zones(draw)
+    zones = _with_failures(seed, _zones(draw))
     boots = [*_bursts(draw, zones)]
     if draw.random() < 0.6:
         boots += _rush(draw, zones)
     if draw.random() < 0.7:
         boots += _crowd(draw, zones)
+    in_order = sorted(boots, key=lambda boot: boot.at_s)
     return Plan(
         zones=tuple(zones),
-        boots=tuple(_with_shelves(seed, _with_actions(seed, sorted(boots, key=lambda boot: boot.at_s)))),
+        boots=tuple(
+            _as_by_theme(seed, _with_resizes(seed, _with_shelves(seed, _with_actions(seed, in_order))))
+        ),
         migrations=tuple(_migrations(seed, zones)),
         options={
             "select_alternates": draw.choice((0, 1, 3)),
             "max_attempts": draw.choice((2, 3)),
             "boot_workers": draw.choice((1, 2, 2, 3, 3, 3)),
+            "resize_confirm_window": CONFIRM_WINDOW_S,
         },
     )
 
@@ -155,6 +163,12 @@ def _zones(draw: random.Random) -> list[ZonePlan]:
             )
         )
     return zones
+
+
+def _with_failures(seed: int, zones: Iterable[ZonePlan]) -> list[ZonePlan]:
+    """Let the builds of all zones fail as often as the seed's theme wants it."""
+    least = theme_of(seed).failure_rate
+    return [replace(zone, failure_rate=max(zone.failure_rate, least)) for zone in zones]
 
 
 def _above(draw: random.Random, zones: Sequence[ZonePlan]) -> ZonePlan | None:
@@ -272,6 +286,41 @@ def _with_shelves(seed: int, boots: Iterable[BootPlan]) -> Iterator[BootPlan]:
         yield replace(boot, actions=tuple(sorted(actions, key=lambda action: action.after_s)))
 
 
+def _with_resizes(seed: int, boots: Iterable[BootPlan]) -> Iterator[BootPlan]:
+    """Let the users of some boots resize instances, most of which they confirm or revert themselves."""
+    draw = random.Random(f"resizes/{seed}")
+    for boot in boots:
+        actions = list(boot.actions)
+        for _ in range(draw.choice((0, 0, 1, 1, 2, 3))):
+            number, at_s = draw.choice((-1, 0, 1)), draw.uniform(1.0, 12.0)
+            for _ in range(draw.choice((1, 1, 2, 3))):
+                actions.append(ActionPlan(at_s, number, f"resize {draw.choice(('big', 'big', 'small'))}"))
+                at_s += draw.choice((0.5, 2.0, 6.0))
+                for _ in range(draw.choice((0, 1, 2, 3))):
+                    actions.append(ActionPlan(at_s, number, draw.choice(("confirmResize", "revertResize"))))
+                    at_s += draw.choice((0.0, 2.0, 4.0))
+        yield replace(boot, actions=tuple(sorted(actions, key=lambda action: action.after_s)))
+
+
+def _as_by_theme(seed: int, boots: Iterable[BootPlan]) -> Iterator[BootPlan]:
+    """Let users delete and act as often as the seed's theme wants it, one action right after another."""
+    draw, theme = random.Random(f"runs/{seed}"), theme_of(seed)
+    every = (*ACTIONS, "shelve", "unshelve", "resize big", "resize small", "confirmResize", "revertResize")
+    for boot in boots:
+        actions = list(boot.actions)
+        for _ in range(theme.runs):
+            number, at_s = draw.choice((0, 1)), draw.uniform(2.0, 14.0)
+            for _ in range(8):
+                actions.append(ActionPlan(at_s, number, draw.choice(every)))
+                at_s += draw.choice((0.0, 0.1, 1.0))
+        deletes = (draw.uniform(0.0, STORM_S if theme.runs else 4.0) for _ in range(theme.deletes))
+        yield replace(
+            boot,
+            actions=tuple(sorted(actions, key=lambda action: action.after_s)),
+            delete_after_s=(*boot.delete_after_s, *deletes),
+        )
+
+
 def _migrations(seed: int, zones: Sequence[ZonePlan]) -> Iterator[MigrationPlan]:
     """Let the admins of most zones with several hosts move servers, some of them again and again."""
     draw = random.Random(f"migrations/{seed}")
@@ -304,4 +353,4 @@ def _room(zones: Sequence[ZonePlan], top: str) -> int:
 
 def _room_on(host: InventoryHost) -> int:
     vcpu, ram = host.inventories["VCPU"], host.inventories["MEMORY_MB"]
-    return min(int(vcpu["total"] * vcpu["ratio"]), ram["total"] // 512)
+    return min(int(vcpu["total"] * vcpu["ratio"]), int(ram["total"]) // 512)

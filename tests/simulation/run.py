@@ -26,7 +26,10 @@ SHARED_MEMORY = Path("/dev/shm")
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a seed: `wrong` is empty for a good one; `converged_s` in simulated seconds."""
+    """Result of a seed: `wrong` is empty for a good one; `converged_s` in simulated seconds.
+
+    `met`: how often each row and point of `reach` was met, and more.
+    """
 
     seed: int
     wrong: tuple[str, ...]
@@ -34,6 +37,7 @@ class Outcome:
     boots: int
     active: int
     struck: Counter[str]
+    met: Counter[str]
     converged_s: float
     digest: str
     cpu_s: float
@@ -63,6 +67,7 @@ def simulate(seed: int, show: Callable[[str], None] | None = None) -> Outcome:
         boots=len(world.users.promises),
         active=active,
         struck=stage.storm.struck,
+        met=stage.reach.met,
         converged_s=world.converged_s,
         digest=stage.trace.digest,
         cpu_s=time.process_time() - started_s,

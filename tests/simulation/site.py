@@ -85,6 +85,7 @@ class Site:
         self.secrets = made.secrets
         self.groups = made.groups
         self._applied: Counter[tuple[Key, int]] = Counter()
+        self._stopped: set[Key] = set()
         self._engine = open_store(made.url).engine
         self._conf: options.Conf | None = None
         stage.network.register(self.name, self.url)
@@ -182,6 +183,7 @@ class Site:
                     action_seconds=self.plan.build_s / 2,
                 ),
                 applied=self._applied,
+                stopped=self._stopped,
                 on_death=lambda _: None,
             )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from tests.simulation.baton import Baton
 from tests.simulation.network import Network
+from tests.simulation.reach import Reach
 from tests.simulation.storm import Storm
 from tests.simulation.trace import Trace
 
@@ -15,6 +16,7 @@ class Stage:
     """Made for one seed; `show` gets the lines of the trace.
 
     `writes`: transactions, by process. `troubled_until`: by zone, when its own processes are all right again.
+    `reach`: what of all that may happen has happened.
     """
 
     def __init__(self, seed: int, show: Callable[[str], None] | None = None) -> None:
@@ -24,7 +26,8 @@ class Stage:
         self.writes: Counter[str] = Counter()
         self.troubled_until: dict[str, float] = {}
         self.storm = Storm(seed, lambda kind: self.note("storm", kind))
-        self.network = Network(self.baton, self.storm, self.trace, seed)
+        self.reach = Reach()
+        self.network = Network(self.baton, self.storm, self.trace, self.reach, seed)
 
     def note(self, who: str, what: str) -> None:
         """An event of now."""

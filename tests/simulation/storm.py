@@ -9,6 +9,8 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
+from tests.simulation.theme import TIMES, theme_of
+
 AT_CALLS = {
     "call_lost": (0.03, 0.35),
     "call_refused": (0.03, 0.2),
@@ -85,12 +87,14 @@ class Storm:
             for kind, bounds in {**AT_CALLS, **AT_TOUCHES}.items()
             if kind in self.kinds
         }
+        self._theme = theme_of(seed)
 
-    def strikes(self, kind: str, weight: float = 1.0) -> bool:
-        """Draw whether the fault happens here and now."""
-        if not self.is_raging or kind not in self._chances:
+    def strikes(self, kind: str, weight: float = 1.0, call: str = "") -> bool:
+        """Draw whether the fault happens here and now; `call` names the call that it would strike."""
+        if not self.is_raging:
             return False
-        if self.random.random() >= self._chances[kind] * weight:
+        chance = max(self._chances.get(kind, 0.0) * weight, self._theme.chance(kind, call))
+        if (not chance and kind not in self._chances) or self.random.random() >= chance:
             return False
         self.count(kind)
         return True
@@ -102,6 +106,11 @@ class Storm:
             for kind in TIMED
             if kind in self.kinds
             for _ in range(self.random.randint(1, 2))
+        ] + [
+            (self.random.uniform(0, length_s), kind)
+            for kind in TIMED
+            if kind == self._theme.fault
+            for _ in range(TIMES)
         ]
 
     def count(self, kind: str) -> None:

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from benchmarks.planted.bugs import BUGS
+from tests.simulation import corpus
 from tests.simulation.run import simulate
 from zonesched.compute import machine
-from zonesched.model.placement import PlacementState
+from zonesched.model.placement import OCCUPYING, PlacementState
 from zonesched.services.audit import repair
 from zonesched.services.boot import boot_progress
 from zonesched.store import instance_actions, instance_states, placements
@@ -56,10 +57,13 @@ def _digest(hash_seed: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first_seed", range(0, 100, 10))
-def test_nothing_is_lost_twice_or_too_much(first_seed: int) -> None:
-    for seed in range(first_seed, first_seed + 10):
-        assert simulate(seed).wrong == (), f"python benchmarks/simulate.py --seed {seed} --trace"
+@pytest.mark.parametrize("seed", corpus.read().meets)
+def test_nothing_is_lost_twice_or_too_much(seed: int) -> None:
+    outcome = simulate(seed)
+
+    assert outcome.wrong == (), f"python benchmarks/simulate.py --seed {seed} --trace"
+    missed = set(corpus.read().meets[seed]) - set(outcome.met)
+    assert not missed, "python benchmarks/simulate.py --seeds 200 --corpus"
 
 
 def entries_are_never_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +72,7 @@ def entries_are_never_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def an_unanswered_confirm_counts_as_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    occupying = boot_progress.OCCUPYING - {PlacementState.CONFIRMING}
+    occupying = OCCUPYING - {PlacementState.CONFIRMING}
     monkeypatch.setattr(boot_progress, "OCCUPYING", occupying)
 
 
@@ -101,7 +105,7 @@ def nothing_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
     ("plant", "promise", "likely"),
     [
         (entries_are_never_used_up, "P5", 11),
-        (an_unanswered_confirm_counts_as_refused, "P2", 13),
+        (an_unanswered_confirm_counts_as_refused, "P2", 48),
         (agents_end_nothing, "P2", 1),
         (actions_reach_their_end_unnoticed, "P9", 0),
         (children_are_told_no_state, "P9", 0),
@@ -127,7 +131,7 @@ def test_a_planted_bug_is_found(
     [
         ("old lease still writes", "lease z", 2),
         ("confirm on own authority", "IllegalMove", 2),
-        ("confirm answered for a child", "is confirmed in", 2),
+        ("confirm answered for a child", "is confirmed in", 44),
         ("anti-affinity off by one", "group z", 12),
         ("holds are never reaped", "over and still there", 11),
     ],

@@ -40,10 +40,10 @@ class Refused(Exception):
 
 
 def _body_of(action: str) -> dict[str, Any]:
-    """Make the body of one of `plan.ACTIONS`."""
-    key, _, image = action.partition(" ")
-    if image:
-        return {key: {"imageRef": image}}
+    """Make the body of an action of the plan."""
+    key, _, name = action.partition(" ")
+    if name:
+        return {key: {"flavorRef" if key == "resize" else "imageRef": name}}
     return {"reboot": {"type": key}} if key in ("SOFT", "HARD") else {key: None}
 
 
@@ -70,11 +70,11 @@ class Users:
         """Each boot and each move at its time, from now on."""
         baton = self._stage.baton
         for move in migrations:
-            baton.at(baton.now + move.at_s, lambda m=move: self._begin("move", partial(self._move, m)))  # type: ignore[misc]
+            baton.at(baton.now + move.at_s, lambda m=move: self._begin("move", partial(self._move, m)))
         for number, boot in enumerate(boots):
             self.busy += 1
             start_at = baton.now + boot.at_s
-            baton.at(start_at, lambda b=boot, n=number: self._spawn(f"boot-{n}", b, n))  # type: ignore[misc]
+            baton.at(start_at, lambda b=boot, n=number: self._spawn(f"boot-{n}", b, n))
 
     def delete_everything(self) -> None:
         """Each instance that anybody still has."""
@@ -241,7 +241,9 @@ class Users:
             if answer is not None and answer.status_code < 500 and answer.status_code != 429:
                 if may_be_gone and answer.status_code == 404:
                     return answer
-                if answer.status_code == 409 and path.endswith("/action"):
+                # 400: it has the flavor to which it was to be resized.
+                is_illegal = answer.status_code == 409 or (answer.status_code == 400 and "resize" in body)
+                if path.endswith("/action") and is_illegal:
                     raise Illegal(path)
                 raise Refused(f"{method} {path}: {answer.status_code} {answer.raw.read()!r}")
             self._stage.baton.pause(self._stage.storm.random.uniform(0.5, 2.0))

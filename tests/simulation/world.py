@@ -12,7 +12,9 @@ from tests.simulation.damage import damage
 from tests.simulation.forger import Forger
 from tests.simulation.furniture import GROUPS
 from tests.simulation.guard import Guard
+from tests.simulation.journal import Journals
 from tests.simulation.leases import Writer
+from tests.simulation.liars import liar_of
 from tests.simulation.plan import Plan
 from tests.simulation.repeats import too_many
 from tests.simulation.site import START_S, Site
@@ -22,6 +24,9 @@ from zonesched.model.request_spec import GroupPolicy
 
 LOOK_EACH_S = 1.0
 LOOK_FOR_BUILDS_EACH_S = 0.005
+LIES_GO_ON_S = 20.0
+"""Seconds after the storm until an operator removes a liar."""
+
 STAY_S = 5.0
 """Seconds that all must stay as it is once it is as it must be."""
 
@@ -37,8 +42,10 @@ class World:
         for number, zone in enumerate(plan.zones):
             self.sites[zone.name] = Site(stage, zone, folder, number, self._committed)
         self.databases = {name: site.path for name, site in self.sites.items()}
+        self.journals = Journals(self.databases)
         clocks = {name: site.clock for name, site in self.sites.items()}
-        self.guard = Guard(stage, self.databases, clocks)
+        self.liar = liar_of(stage, plan, self.sites)
+        self.guard = Guard(stage, self.databases, clocks, self.liar.suspects)
         self.users = Users(stage, self.sites)
         self.forger = Forger(stage, self.sites)
         self._operator = Process("operator")
@@ -51,7 +58,7 @@ class World:
         self._storm()
         if self.guard.wrong:
             return list(self.guard.wrong)
-        heal_at = self._heal()
+        heal_at = self._end_lies(self._heal())
         calls, writes = self.stage.network.calls.copy(), self.stage.writes.copy()
         wrong = self._come_to_rest(heal_at)
         wrong += too_many(
@@ -67,21 +74,26 @@ class World:
         if not wrong and self.stage.seed % 4 == 1:
             wrong = self._spoil_and_repair()
         twice = [line for site in self.sites.values() for line in site.applied_twice()]
-        return [*self.users.wrong, *self.forger.wrong, *self.guard.wrong, *twice, *wrong]
+        return [*self.users.wrong, *self.liar.believed, *self.forger.wrong, *self.guard.wrong, *twice, *wrong]
 
     def close(self) -> None:
         """End all that still runs, and give the databases back."""
         for site in self.sites.values():
             site.close()
         self.guard.close()
+        self.journals.close()
 
     def _committed(self, zone: str, writer: Writer) -> None:
         if not self._is_spoilt:
+            news = self.journals.news(zone)
+            self.stage.reach.committed(zone, writer, news)
+            self.guard.wrong += self.liar.look(zone, news)
             self.guard.look(zone, writer)
 
     def _look_at_time(self) -> None:
         self.guard.look_at_time()
         self._look_for_two_running()
+        self._look_at_children()
         self.stage.baton.at(self.stage.baton.now + LOOK_EACH_S, self._look_at_time)
 
     def _look_for_two_running(self) -> None:
@@ -89,7 +101,7 @@ class World:
         at: dict[str, str] = {}
         for name, site in self.sites.items():
             agent = site.agent
-            if agent is None or (agent.is_dead and not site.is_agent_lost):
+            if agent is None or name in self.liar.suspects or (agent.is_dead and not site.is_agent_lost):
                 continue
             is_out_of_reach = agent.is_dead or agent.frozen_until > self.stage.baton.now
             for key in sorted(agent.may_run(is_out_of_reach)):
@@ -97,6 +109,12 @@ class World:
                     where = f"{at[key.uuid]} and in {name} at {key.attempt}"
                     self.guard.wrong.append(f"P8: {key.uuid} runs in {where}")
                 at[key.uuid] = f"{name} at {key.attempt}"
+
+    def _look_at_children(self) -> None:
+        for site in self.sites.values():
+            opened = [process.zone for process in site.processes if process.zone is not None]
+            known = [one for zone in opened for one in zone.children.snapshot()]
+            self.stage.reach.looked(one.status for one in known)
 
     # -- before --------------------------------------------------------------------------------------------
 
@@ -125,10 +143,11 @@ class World:
         baton, storm = self.stage.baton, self.stage.storm
         storm.is_raging = True
         begins_at = baton.now
+        self.liar.begin(self.plan.storm_s)
         self._look_at_time()
         self.users.start(self.plan.boots, self.plan.migrations)
         for after_s, kind in storm.moments(self.plan.storm_s):
-            baton.at(begins_at + after_s, lambda k=kind: self._strike(k))  # type: ignore[misc]
+            baton.at(begins_at + after_s, lambda k=kind: self._strike(k))
         baton.run(begins_at + self.plan.storm_s, lambda: bool(self.guard.wrong))
 
     def _strike(self, kind: str) -> None:
@@ -234,6 +253,14 @@ class World:
         self.stage.note("storm", "over")
         return self.stage.baton.now
 
+    def _end_lies(self, heal_at: float) -> float:
+        """The operator of a liar's parent removes it, whatever it has of theirs; the moment of it."""
+        if self.liar.name:
+            self.stage.baton.run(heal_at + LIES_GO_ON_S)
+            self._remove(self.sites[self.liar.name])
+        self.liar.end()
+        return self.stage.baton.now
+
     def _come_to_rest(self, since: float) -> list[str]:
         """Go on until all is as it must be, and see that it stays so; what is wrong at last."""
         baton = self.stage.baton
@@ -290,6 +317,7 @@ class World:
             running=running,
             seen={name: agent.seen() for name, agent in agents.items()},
             removed=frozenset(self.users.removed),
+            liar=self.liar.name,
             without_agent=frozenset(name for name, site in self.sites.items() if site.is_agent_lost),
             affine=frozenset(site.groups["affinity"] for site in sites),
             most_per_host={

@@ -7,7 +7,7 @@ others go on. In a transaction nothing else happens: with one writer at a time, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import OperationalError
@@ -21,6 +21,7 @@ from tests.simulation.stage import Stage
 from zonesched.api.app import create_app
 from zonesched.conf import Conf
 from zonesched.services import background
+from zonesched.services.state.host_cache import HostCache
 from zonesched.services.zone import Zone
 from zonesched.store.store import Store
 from zonesched.zones.transport import HttpTransport
@@ -62,11 +63,16 @@ class SeamStore(Store):
         process.writes()
         if process.strikes("commit_failed"):
             raise _away()
-        value = super().write(fn)
-        process.committed()
+        try:
+            value = super().write(fn)
+        except Exception as error:
+            process.reach.raised(error)
+            raise
+        writer = process.committed()
         if process.strikes("commit_unknown"):
             raise _away()
         process.touch("written")
+        process.reach.returned(writer)
         return value
 
 
@@ -92,6 +98,7 @@ class ZoneProcess(Process):
         self.clock = clock
         self.zone: Zone | None = None
         self.app: Any = None
+        self.reach = stage.reach
         self._site = site
         self._stage = stage
         self._on_commit = on_commit
@@ -147,7 +154,7 @@ class ZoneProcess(Process):
 
     def touch_unlocked(self, what: str) -> None:
         """The same, unless the hosts' lock is held: whoever waited for it would stop the one thread."""
-        if self.zone is None or not self.zone.hosts._lock.locked():
+        if self.zone is None or not cast(HostCache, self.zone.hosts)._lock.locked():
             self.touch(what)
         elif self.is_dead:
             raise ProcessDied
@@ -158,6 +165,7 @@ class ZoneProcess(Process):
         assert task is not None
         is_struck = self._stage.storm.strikes(kind, self._weight(task.name))
         if is_struck:
+            self.reach.struck(kind, self._writer())
             self._stage.trouble(self._site, self._stage.baton.now + TROUBLE_S)
         return is_struck
 
@@ -172,10 +180,15 @@ class ZoneProcess(Process):
         self._stage.writes[self.name] += 1
         self.note("writes")
 
-    def committed(self) -> None:
+    def committed(self) -> Writer:
         """A transaction of this process is durable."""
+        writer = self._writer()
+        self._on_commit(writer)
+        return writer
+
+    def _writer(self) -> Writer:
         task = self._stage.baton.current
-        self._on_commit(Writer(self.name, task.name if task is not None else ""))
+        return Writer(self.name, task.name if task is not None else "")
 
     def note(self, what: str) -> None:
         task = self._stage.baton.current

@@ -420,7 +420,8 @@ def test_only_a_later_state_is_stored_and_a_repeat_has_the_same_answer(tmp_path:
     again = leaf.tell(leaf.line(2, "stopped"))
     earlier = leaf.tell(leaf.line(1, "paused"))
 
-    numbers = {"generation": 2, "reboots": 0, "rebuilds": 0}
+    resizes = {"begun": 0, "confirmed": 0, "reverted": 0}
+    numbers = {"generation": 2, "reboots": 0, "rebuilds": 0, "resizes": resizes}
     stored = {"uuid": leaf.uuid, "attempt": 1, "state": "stored", **numbers}
     assert (first.status, first.json) == (200, {"servers": [stored]})
     assert again.json == earlier.json == first.json

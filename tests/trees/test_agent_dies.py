@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,8 @@ from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import Fetched, Key, Report, Wanted
 from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.services.hosts import hosts
+
+pytestmark = pytest.mark.once
 
 
 class Host:
@@ -66,8 +69,8 @@ class ZoneInProcess:
         hosts.register(self._zone, self._caller, "agent", [])
         return ZoneIdentity()
 
-    def beat(self) -> None:
-        hosts.beat(self._zone.store, self._zone.heartbeats, self._caller, "agent")
+    def beat(self, fence_after_s: float = math.inf) -> None:
+        hosts.beat(self._zone, self._caller, "agent")
 
     def fetch(self) -> Fetched:
         found = hosts.desired(self._zone.store, self._zone.heartbeats, self._caller, "agent")
@@ -91,6 +94,9 @@ class Dying:
         self._real, self._count = real, count
 
     def __getattr__(self, name: str) -> Any:
+        if name == "traits":
+            return self._real.traits
+
         def call(*args: Any) -> Any:
             self._count()
             answer = getattr(self._real, name)(*args)

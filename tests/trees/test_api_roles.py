@@ -59,6 +59,7 @@ def test_the_roles_are_those_of_the_design() -> None:
     table = {(r.method, r.path, role.value) for r in URLS if not r.is_open for role in r.roles}
     of_parent = {(method, path) for method, path, role in table if role == "parent"}
     assert of_parent == {
+        ("GET", "/servers/{id}/console"),
         ("GET", "/zones/info"),
         ("GET", "/audit"),
         ("GET", "/limits"),
@@ -77,14 +78,15 @@ def test_the_roles_are_those_of_the_design() -> None:
     of_agent = {path for method, path, role in table if role == "compute"}
     assert of_agent == {"/hosts", "/hosts/beat", "/hosts/instances", "/hosts/reports"} | {
         "/hosts/claims",
+        "/hosts/consoles",
         "/hosts/excesses",
     }
     read = ("servers", "reservations", "flavors", "images", "v2", "v3", "os-availability-zone",
             "os-server-groups", "limits", "os-keypairs", "os-quota-sets", "os-quota-class-sets", "extensions",
             "os-simple-tenant-usage")  # fmt: skip
     of_reader = {(method, path.split("/")[1]) for method, path, role in table if role == "reader"}
-    own_password = ("POST", "users")
-    assert of_reader == {("GET", noun) for noun in read} | {own_password}
+    own_password, own_link = ("POST", "users"), ("POST", "sign-in-links")
+    assert of_reader == {("GET", noun) for noun in read} | {own_password, own_link}
     of_member = {line[:2] for line in table if line[2] == "member"}
     assert of_member - {line[:2] for line in table if line[2] == "reader"} == {
         ("POST", "/zones/boot"),
@@ -100,6 +102,13 @@ def test_the_roles_are_those_of_the_design() -> None:
         ("DELETE", "/servers/{id}/tags"),
         ("PUT", "/servers/{id}/tags/{tag}"),
         ("DELETE", "/servers/{id}/tags/{tag}"),
+        ("POST", "/servers/{id}/os-interface"),
+        ("DELETE", "/servers/{id}/os-interface/{port_id}"),
+        ("POST", "/servers/{id}/os-volume_attachments"),
+        ("PUT", "/servers/{id}/os-volume_attachments/{volume_id}"),
+        ("DELETE", "/servers/{id}/os-volume_attachments/{volume_id}"),
+        ("POST", "/servers/{id}/shares"),
+        ("DELETE", "/servers/{id}/shares/{share_id}"),
         ("DELETE", "/servers/{id}/migrations/{migration_id}"),
         ("POST", "/servers/{id}/migrations/{migration_id}/action"),
         ("DELETE", "/servers/{id}/os-server-password"),
@@ -150,7 +159,7 @@ def test_a_zone_can_close_its_admin_api(tmp_path: Path) -> None:
     node = Tree(tmp_path).add("closed", allow_admin_api=False)
     node.secrets["parent"] = users.create(node.zone.store, node.zone.clock, "parent", Role.PARENT, "").secret
     closed = [(method, url) for method, url in sorted(ROUTES) if "/zones" in url]
-    assert len(closed) == 2 * 9
+    assert len(closed) == 2 * 10
     for method, url in closed:
         for who in ("admin", "member", "parent"):
             reply = node.client(who).call(method, url.replace("{id}", UUID))

@@ -113,8 +113,7 @@ def test_a_key_has_a_form(node: Node, key: str) -> None:
         ({"imageRef": "none"}, "imageRef"),
         ({"filter": "NoSuchFilter"}, "filters"),
         ({"filters": ["NoSuchFilter"]}, "filters"),
-        ({"availability_zone": "nova:host-1"}, "availability_zone"),
-        ({"personality": []}, "personality"),
+        ({"personality": [{"path": "/a", "contents": "YQ=="}]}, "personality"),
         ({"block_device_mapping_v2": [{}]}, "block_device_mapping_v2.0.source_type"),
     ],
 )

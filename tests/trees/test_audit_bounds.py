@@ -20,6 +20,7 @@ from zonesched.errors import CallerGone
 from zonesched.model.caller import Caller, Role
 from zonesched.services.audit import audit_edges, audit_tree, repair
 from zonesched.services.audit.audit_edges import COMPARISON_S, across_edges
+from zonesched.store import children
 
 pytestmark = pytest.mark.once
 
@@ -39,7 +40,8 @@ class EndlessFeed:
         cursor = parse_qs(environ["QUERY_STRING"]).get("cursor", [""])[0]
         is_feed = environ["PATH_INFO"].endswith("/reservations")
         if not is_feed or not (cursor == self._begins_at or cursor.startswith("page-")):
-            return self._app(environ, start_response)
+            answer: Iterable[bytes] = self._app(environ, start_response)
+            return answer
         number = next(self.pages)
         line = {"attempt": 1, "status": "ACTIVE", "state": "confirmed", "reason": ""}
         lines = [line | {"uuid": str(UUID(int=number * LINES + n))} for n in range(LINES)]
@@ -49,7 +51,7 @@ class EndlessFeed:
 
 def cursor_of(tree: Tree) -> str:
     zone = tree.nodes["root"].zone
-    return zone.store.read(lambda tx: next(iter(audit_edges.child_rows.cursors(tx).values()), ""))
+    return zone.store.read(lambda tx: next(iter(children.cursors(tx).values()), ""))
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -17,6 +18,7 @@ from tests.builders.sealed_builds import UUID, Attempted, Stage, larger, offered
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead, Tamper
 from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.model.request_spec import Image
 from zonesched.services import background
 from zonesched.services.boot.boot_progress import Progress, Step, next_step
 from zonesched.store.instances import Member
@@ -88,12 +90,25 @@ def test_what_nobody_confirms_is_given_back(stage: Stage) -> None:
 
 def test_a_reservation_is_for_one_request(stage: Stage) -> None:
     assert stage.send(stage.good()).status == 202
-    other = larger(stage.spec)
+    other = replace(stage.spec, image=Image("other", "other"))
     blob = offered(stage.tree, "leaf", "parent-root", other)[0]
 
     answer = stage.send(Attempted(blob, other, uuid=UUID.format(2)))
 
     assert (answer.status, answer.json["badRequest"]["error_code"]) == (400, "blob_refused")
+
+
+def test_an_instance_of_a_reservation_may_come_with_the_flavor_that_it_was_resized_to(stage: Stage) -> None:
+    assert stage.send(stage.good()).status == 202
+    resized = larger(stage.spec)
+    blob = offered(stage.tree, "leaf", "parent-root", resized)[0]
+
+    answer = stage.send(Attempted(blob, resized, uuid=UUID.format(2)))
+
+    assert (answer.status, answer.json["builds"][0]["state"]) == (202, "held")
+    claims = "SELECT resources FROM placements ORDER BY uuid"
+    vcpus = [json.loads(text)["VCPU"] for (text,) in rows(stage.tree, "leaf", claims)]
+    assert vcpus == [stage.spec.flavor.vcpus, 4]
 
 
 def test_an_instance_of_another_parent_takes_no_build(stage: Stage) -> None:
@@ -340,7 +355,8 @@ def at_(needing: int = 0, late: int = 0, **places: int) -> Progress:
     groups = {name: (a_place(PlacementState.HELD),) * count for name, count in places.items()}
     groups["held"] = groups.get("held", ()) + (a_place(PlacementState.HELD, NOW + 4),) * late
     names = ("unanswered", "waiting", "held", "confirming", "confirmed")
-    return Progress(needing=(a_member(),) * needing, **{n: groups.get(n, ()) for n in names})
+    places_by_name: dict[str, Any] = {n: groups.get(n, ()) for n in names}
+    return Progress(needing=(a_member(),) * needing, **places_by_name)
 
 
 STEPS = [

@@ -125,6 +125,8 @@ class TestInOneZone:
         assert the_server(tree)["fault"]["error_code"] == "build_failed"
         nothing_is_wrong(tree)
 
+    # PostgreSQL: a zone reads again what is as young as the oldest transaction in any database of the server.
+    @pytest.mark.sqlite
     def test_where_other_hosts_are_full_it_ends_with_the_reason_of_the_build(self, tmp_path: Path) -> None:
         tree = one_zone(tmp_path, "h1", "h2", "h3")
         reservation_id = boot(tree, num_instances=1)

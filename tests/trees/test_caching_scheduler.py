@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.builders.clock import clock_of
 from tests.builders.one_zone import a_form, a_zone, add_hosts, beat, boot_on, sql
 from tests.builders.tree import Tree, a_host
+from zonesched.services.boot import batch
 from zonesched.services.state.host_cache import HostCache
+from zonesched.services.state.sql_hosts import SqlHosts
 from zonesched.services.zone import Zone
 
-CACHING = {"scheduler_driver": "CachingScheduler", "host_refresh_interval": 60.0}
+CACHING: dict[str, Any] = {"scheduler_driver": "CachingScheduler", "host_refresh_interval": 60.0}
 
 
-def free(hosts: HostCache, host_id: str) -> float:
+def free(hosts: HostCache | SqlHosts, host_id: str) -> float:
     with hosts.current() as table:
         row = table.row_of(host_id)
         return float(table.capacity("VCPU")[row] - table.used("VCPU")[row])
@@ -31,9 +35,9 @@ def test_what_is_claimed_shows_when_the_interval_is_over(tmp_path: Path) -> None
     zone, host_id = a_caching_zone(tmp_path)
 
     boot_on(zone, host_id, {"VCPU": 3})
-    zone.clock.advance(59)
+    clock_of(zone).advance(59)
     before = free(zone.hosts, host_id)
-    zone.clock.advance(1)
+    clock_of(zone).advance(1)
 
     assert (before, free(zone.hosts, host_id)) == (8, 5)
 
@@ -44,7 +48,7 @@ def test_while_no_host_can_take_anything_each_use_reads(tmp_path: Path) -> None:
 
     (host_id,) = add_hosts(zone, a_form("h1"))
     first = free(zone.hosts, host_id)
-    zone.clock.advance(61)
+    clock_of(zone).advance(61)
     with zone.hosts.current() as table:
         was_down = not table.up[table.row_of(host_id)]
     beat(zone)
@@ -79,7 +83,7 @@ def a_tree(folder: Path, asked: str) -> Tree:
     """A zone with two hosts, below another one if that is `asked`."""
     tree = Tree(folder)
     some = [a_host("big", vcpus=4, ram_mb=9000), a_host("small", vcpus=4, ram_mb=8000)]
-    only_ram = {"select_alternates": 0, "weight_classes": ["RAMWeigher"]}
+    only_ram: dict[str, Any] = {"select_alternates": 0, "weight_classes": ["RAMWeigher"]}
     if asked == "above":
         tree.add("above", **only_ram)
     tree.add("zone", hosts_=some, parent="above" if asked == "above" else "", **only_ram, **CACHING)
@@ -102,9 +106,11 @@ def boot(tree: Tree, asked: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("asked", ["zone", "above"])
 def test_a_claim_that_lost_is_placed_elsewhere_and_nothing_is_over_committed(
-    tmp_path: Path, asked: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str
 ) -> None:
     tree = a_tree(tmp_path, asked)
+    # Begun alone, a boot's claims are as unknown to the table as those of another process.
+    monkeypatch.setattr(batch, "may_share", lambda zone, boot: False)
 
     ends = [boot(tree, asked) for _ in range(3)]
 
@@ -120,3 +126,13 @@ def test_a_claim_that_lost_is_placed_elsewhere_and_nothing_is_over_committed(
         ("small", "confirmed", ""),
         ("small", "failed", "claim_lost"),
     ]
+
+
+def test_hosts_that_are_not_read_again_have_the_claims_of_batches(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, "zone")
+
+    ends = [boot(tree, "zone") for _ in range(3)]
+
+    assert ends == [{"BUILD": 1}, {"BUILD": 1}, {"ERROR": 1}]
+    lost = sql(tree.nodes["zone"].zone, "select 1 from placements where state = 'failed'")
+    assert lost == []

@@ -9,8 +9,12 @@ import pytest
 
 from tests.builders.boots import FLAVOR
 from tests.builders.command import TreeCommand
+from tests.builders.inline_executor import InlineExecutor
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.tree import Tree, a_host
+from zonesched.model.console import CONSOLE_TRAIT
+
+pytestmark = pytest.mark.once
 
 
 class Scene:
@@ -18,7 +22,7 @@ class Scene:
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.tree = Tree(folder)
-        node = self.tree.add("root", hosts_=[a_host("h1")])
+        node = self.tree.add("root", hosts_=[a_host("h1", traits=[CONSOLE_TRAIT])])
         node.client().post("/flavors", FLAVOR)
         self.agent = PlayedAgent(node)
         self.command = TreeCommand(capsys, self.tree, "root", "member")
@@ -84,6 +88,26 @@ def test_a_server_is_rebuilt_from_an_image(scene: Scene) -> None:
     assert scene.agent.rebuilds[scene.command.out.split()[0]] == ["newer"]
     assert scene.command("server", "rebuild", "web-1", "--image", "nowhere") == 1
     assert scene.command("server", "rebuild", "web-1") == 2
+
+
+@pytest.mark.parametrize(("settle", "flavor"), [("confirm-resize", "wide"), ("revert-resize", "small")])
+def test_a_server_is_resized_and_that_is_settled(scene: Scene, settle: str, flavor: str) -> None:
+    wide = {"flavor": {**FLAVOR["flavor"], "name": "wide", "ram": 4096}}
+    scene.agent.node.client().post("/flavors", wide)
+    command = scene.working()
+
+    assert command("server", "resize", "web-1", "wide", "--watch", "-o", "value", "-c", "result") == 0
+    assert command.out.split()[-1] == "done"
+    assert scene.statuses()["web-1"] == "VERIFY_RESIZE"
+    assert command("server", settle, "web-1", "--wait", "-o", "value", "-c", "result") == 0
+    assert command.out.split()[-1] == "done"
+
+    assert scene.statuses()["web-1"] == "ACTIVE"
+    shown = scene.agent.node.client().get("/servers/detail?name=web-1").json["servers"][0]
+    assert shown["flavor"]["original_name"] == flavor
+    assert command("server", settle, "web-1") == 1
+    assert command("server", "resize", "web-1", "nothing") == 1
+    assert command("server", "resize", "web-1") == 2
 
 
 def test_without_waiting_it_says_what_was_accepted(scene: Scene) -> None:
@@ -160,7 +184,12 @@ def test_servers_move_to_a_named_host_and_one_that_cannot_is_an_error(
 
     def session() -> object:
         made = connect()
-        made.pause = lambda pause_s: (scene.tree.settle(1), scene.agent.converge())
+
+        def pause(pause_s: float) -> None:
+            scene.tree.settle(1)
+            scene.agent.converge()
+
+        made.pause = pause
         return made
 
     command.session = session  # type: ignore[method-assign, assignment]
@@ -171,3 +200,38 @@ def test_servers_move_to_a_named_host_and_one_that_cannot_is_an_error(
     assert json.loads(command.out[command.out.index("[") :])[0]["error_code"] == "move_no_valid_host"
     assert command("server", "migrate", "web-2", "--host", "h9") == 1
     assert "host_not_found" in command.err
+
+
+def test_a_console_is_printed_without_what_would_drive_the_terminal(scene: Scene) -> None:
+    (uuid, *_) = [line["uuid"] for line in scene.agent.work() if line["name"] == "web-1"]
+    assert isinstance(scene.tree.executor, InlineExecutor)
+    outputs = {uuid: "one\n\ttwo\x1b[2J\x9b\n"}
+
+    def play(seconds: float) -> None:
+        scene.tree.clock.advance(seconds)
+        scene.agent.bring_consoles(outputs)
+
+    scene.tree.executor.while_paused = play
+
+    assert scene.command("server", "console", "web-1") == 0
+    assert scene.command.out == "one\n\ttwo\ufffd[2J\ufffd\n"
+    assert scene.command("server", "console", "web-1", "--lines", "1") == 0
+    assert scene.command.out == "\ttwo\ufffd[2J\ufffd\n"
+    outputs.clear()
+    assert scene.command("server", "console", "web-1") == 3
+    assert "did not answer in time" in scene.command.err
+
+
+def test_a_server_is_evacuated_once_its_host_is_down_and_said_to_be_fenced(scene: Scene) -> None:
+    admin = TreeCommand(scene.command.capsys, scene.tree, "root")
+    assert scene.command("server", "evacuate", "web-1", "--fenced") == 1
+    assert scene.command.err.endswith("(forbidden)\n")
+    assert admin("server", "evacuate", "web-1", "--fenced") == 1
+    assert admin.err.endswith("(host_is_up)\n")
+    [host] = scene.tree.nodes["root"].client().get("/os-hypervisors").json["hypervisors"]
+    scene.tree.nodes["root"].client().call("PUT", f"/os-services/{host['id']}", {"forced_down": True})
+
+    assert admin("server", "evacuate", "web-1") == 1
+    assert admin.err.endswith("(host_not_fenced)\n")
+    assert admin("server", "evacuate", "web-1", "--fenced", "-o", "value", "-c", "result") == 0
+    assert admin.out == "accepted\n"

@@ -18,6 +18,8 @@ from tests.builders.tree import Tree, a_host
 from zonesched.cli.host_drain import Progress
 from zonesched.cli.session import Session
 
+pytestmark = pytest.mark.once
+
 
 class Scene:
     """A zone with servers on h1 and an empty h2; `at_pause` is what happens while the command pauses."""

@@ -19,6 +19,8 @@ from zonesched.errors import ConfigError
 from zonesched.model.caller import Role
 from zonesched.services.catalog import users
 
+pytestmark = pytest.mark.once
+
 CHECKOUT = Path(__file__).parents[2]
 TREE = """
 [zones.root]

@@ -10,6 +10,8 @@ import pytest
 from tests.builders.command import TreeCommand
 from tests.builders.tree import Tree
 
+pytestmark = pytest.mark.once
+
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIR8NN31+uZVnUHOsErnpvtav8YLp4KkCLaIRa00BkHY me@here"
 
 

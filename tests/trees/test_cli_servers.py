@@ -12,6 +12,8 @@ from tests.builders.command import TreeCommand
 from tests.builders.tree import Tree, a_host
 from zonesched.cli.screen import Terminal
 
+pytestmark = pytest.mark.once
+
 FLAVOR = {"flavor": {"name": "small", "vcpus": 1, "ram": 1024, "disk": 1}}
 As = Callable[..., TreeCommand]
 

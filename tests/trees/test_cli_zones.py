@@ -13,6 +13,8 @@ from zonesched.compute.credentials import Credentials, write_credentials
 from zonesched.model.caller import Role
 from zonesched.services.catalog import users
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:

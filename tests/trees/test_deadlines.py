@@ -40,6 +40,9 @@ from zonesched.services.zone import Zone
 pytestmark = pytest.mark.once
 
 BUDGET_S = 10.0
+LATE_S = 10.0
+"""More than a select takes beside other tests; a third of the time that a child hangs on a real socket."""
+
 RESERVE_S = 0.25
 
 
@@ -89,9 +92,9 @@ class TimedTree(Tree):
             for entry in plan.entries
         )
 
-    def budgets(self) -> dict[str, list[float]]:
-        """The time that each zone was given by each select it got."""
-        name_of = {f"{node.url}/zones/select": node.name for node in self.nodes.values()}
+    def budgets(self, call: str = "/zones/select") -> dict[str, list[float]]:
+        """The time that each zone was given by each such call it got."""
+        name_of = {f"{node.url}{call}": node.name for node in self.nodes.values()}
         found: dict[str, list[float]] = {name: [] for name in self.nodes}
         for sent in self.network.sent:
             if sent.url in name_of:
@@ -105,6 +108,7 @@ def tree(tmp_path: Path) -> TimedTree:
     return TimedTree(tmp_path)
 
 
+SMALL = {"flavor": {"name": "small", "vcpus": 1, "ram": 64, "disk": 1}}
 FOUR = {"root": "", "a": "root", "b": "root", "c": "root", "d": "root"}
 HEALTHY = Counter({"root": 1, "a": 1, "b": 1, "d": 1})
 CHAIN = {"root": "", "z1": "root", "z2": "z1", "z3": "z2"}
@@ -235,6 +239,20 @@ def test_what_a_zone_takes_for_itself_is_not_passed_on(tree: TimedTree) -> None:
 
     assert tree.budgets()["a"] == [pytest.approx(BUDGET_S - RESERVE_S - took_s)]
     assert took_s >= 0.5
+
+
+def test_a_zone_passes_builds_on_with_the_time_that_it_has_left(tree: TimedTree) -> None:
+    tree.grow({"root": "", "z1": "root", "z2": "z1"})
+    tree.nodes["root"].client().post("/flavors", SMALL)
+    read_slowly(tree, "z1", 0.5)
+
+    boot = {"server": {"name": "vm", "flavorRef": "small", "num_instances": 3}}
+    assert tree.nodes["root"].client().post("/zones/boot", boot).status == 202
+    tree.settle()
+
+    given = tree.budgets("/servers")
+    assert len(given["z1"]) == len(given["z2"]) == 1
+    assert 0 < given["z2"][0] <= given["z1"][0] - RESERVE_S - 0.5
 
 
 def test_without_time_left_nobody_is_asked(tree: TimedTree) -> None:
@@ -460,7 +478,7 @@ def open_zone(folder: Path, name: str) -> Zone:
     )
     agent = Caller("agent-user", "agent", Role.COMPUTE, "")
     hosts.register(zone, agent, "agent", [a_host(f"{name}-host", vcpus=4)])
-    hosts.beat(zone.store, zone.heartbeats, agent, "agent")
+    hosts.beat(zone, agent, "agent")
     return zone
 
 
@@ -535,7 +553,7 @@ def test_a_sick_peer_on_a_real_socket_costs_its_own_offers_only(
         took_s = time.monotonic() - started
 
     assert (len(plan.entries), plan.complete) == (8, False)
-    assert took_s < 2.5
+    assert took_s < LATE_S
 
 
 @pytest.mark.slow
@@ -557,4 +575,4 @@ def test_many_selects_at_once_do_not_wait_in_line_for_a_child_that_hangs(tmp_pat
         took_s = time.monotonic() - started
 
     assert [(len(plan.entries), plan.complete) for plan in plans] == [(8, False)] * 12
-    assert took_s < 3.5
+    assert took_s < LATE_S

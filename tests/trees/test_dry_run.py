@@ -89,7 +89,7 @@ def everything(tree: Tree) -> dict[tuple[str, str], list[Any]]:
     """Every row of every zone."""
     found = {}
     for name, node in tree.nodes.items():
-        for table in tables.metadata.sorted_tables:
+        for table in tables.instances.metadata.sorted_tables:
             rows = node.zone.store.read(lambda tx, t=table: [tuple(row) for row in tx.execute(sa.select(t))])
             found[name, table.name] = rows
     return found
@@ -331,7 +331,7 @@ def test_a_record_goes_through_a_file_whole_and_any_hosts_are_chosen_again(
     table = a_table(hosts, up)
     scheduler, request = Schedulers.from_conf(options).prepare(OfferRequest(table, spec, context), {}, False)
     own = scheduler.offer(request)
-    merged = merge_sources(spec, [own_source("zone", spec, own)])
+    merged = merge_sources([own_source("zone", spec, own)], spec.num_instances, spec.alternates)
     record = Record(
         record="zonesched",
         version=1,

@@ -240,7 +240,7 @@ def test_a_zone_killed_at_any_step(tmp_path: Path, victim: str) -> None:
 
         killed = settle_until_killed(scene.tree, seams)
 
-        heal(scene.tree)
+        heal(scene.tree, minutes=1)
         scene.go_on(6)
         assert scene.statuses() == {"ACTIVE": 12}, f"killed at {kill_at}"
         running = [uuid for _, uuid in places(scene)]

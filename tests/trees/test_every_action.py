@@ -23,6 +23,7 @@ ANSWERS: list[tuple[str, Any, int, str]] = [
     ("addSecurityGroup", {"name": "web"}, 409, NETWORKS),
     ("changePassword", {"adminPass": "secret"}, 409, PASSWORD),
     ("createBackup", {"name": "b", "backup_type": "daily", "rotation": 1}, 409, SNAPSHOT),
+    ("createBackup", {"name": "b", "backup_type": "", "rotation": "1"}, 409, SNAPSHOT),
     ("createImage", {"name": "snap"}, 409, SNAPSHOT),
     ("forceDelete", None, 202, ""),
     ("injectNetworkInfo", None, 409, NETWORKS),
@@ -32,6 +33,7 @@ ANSWERS: list[tuple[str, Any, int, str]] = [
     ("os-getSPICEConsole", {"type": "spice-html5"}, 400, SCREEN),
     ("os-getSerialConsole", {"type": "serial"}, 400, SCREEN),
     ("os-getVNCConsole", {"type": "novnc"}, 400, SCREEN),
+    ("os-migrateLive", {"host": None, "block_migration": "auto"}, 403, "role_forbidden"),
     ("os-resetState", {"state": "active"}, 403, "role_forbidden"),
     ("os-start", None, 409, "wrong_status"),
     ("os-stop", None, 202, ""),
@@ -45,6 +47,7 @@ ANSWERS: list[tuple[str, Any, int, str]] = [
     ("resetNetwork", None, 409, NETWORKS),
     ("restore", None, 409, "not_soft_deleted"),
     ("resume", None, 409, "wrong_status"),
+    ("shelveOffload", None, 403, "role_forbidden"),
     ("suspend", None, 202, ""),
     ("trigger_crash_dump", None, 409, "crash_dump_unsupported"),
     ("unlock", None, 202, ""),
@@ -70,6 +73,8 @@ WRONG: list[tuple[str, Any, str]] = [
     ("os-getSPICEConsole", {}, "os-getSPICEConsole.type"),
     ("os-getSerialConsole", [], "os-getSerialConsole"),
     ("os-getVNCConsole", {"type": "novnc", "port": 1}, "os-getVNCConsole.port"),
+    ("os-migrateLive", {"block_migration": "yes"}, "os-migrateLive.block_migration"),
+    ("os-migrateLive", None, "body"),
     ("os-resetState", {"state": "ACTIVE"}, "os-resetState.state"),
     ("removeFixedIp", "10.0.0.9", "removeFixedIp"),
     ("removeFloatingIp", {}, "removeFloatingIp.address"),
@@ -77,6 +82,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("rescue", {"adminPass": 1}, "rescue.adminPass"),
     ("resetNetwork", 0, "resetNetwork"),
     ("restore", {}, "restore"),
+    ("shelveOffload", {}, "shelveOffload"),
     ("trigger_crash_dump", "now", "trigger_crash_dump"),
     ("unrescue", False, "unrescue"),
 ]
@@ -184,6 +190,20 @@ def test_a_status_is_set_by_nobody(scene: Scene, uuid: str) -> None:
 
         assert code(reply) == (409, "status_is_derived")
         assert scene.server(uuid)["status"] == "ACTIVE"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("os-migrateLive", {"host": "h1", "block_migration": True}, "live_migration_unsupported"),
+        ("shelveOffload", None, "offloads_by_itself"),
+    ],
+)
+def test_what_only_admins_ask_for_is_refused_to_them_by_its_name(
+    scene: Scene, uuid: str, key: str, value: Any, expected: str
+) -> None:
+    assert code(scene.act(uuid, {key: value}, "admin")) == (409, expected)
+    assert scene.server(uuid)["status"] == "ACTIVE"
 
 
 def test_a_server_is_deleted_by_force_unless_it_is_locked(scene: Scene) -> None:

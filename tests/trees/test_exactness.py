@@ -153,8 +153,8 @@ def check_alternates(
     for name, *claimed in alternates:
         assert flat.offer_of(name) == tuple(claimed)
         flat.take(name)
-    for (_, claimed, _), best in zip(alternates, untouched, strict=False):
-        assert claimed <= best
+    for (_, weight, _), best in zip(alternates, untouched, strict=False):
+        assert weight <= best
 
 
 def check_bundles(grove: Grove, example: Example) -> None:
@@ -198,17 +198,38 @@ def test_bundles_are_the_best_hosts_that_take_all(grove: Grove, example: Example
 
 
 @pytest.mark.slow
-@settings(unhurried, max_examples=80)
+@settings(unhurried, max_examples=40)
 @given(example=examples(MOST_ZONES, 300))
 def test_every_pick_is_the_best_in_large_trees(large_grove: Grove, example: Example) -> None:
     check_picks(large_grove, example)
 
 
 @pytest.mark.slow
-@settings(unhurried, max_examples=40)
+@settings(unhurried, max_examples=20)
 @given(example=examples(MOST_ZONES, 20))
 def test_bundles_are_the_best_in_large_trees(large_grove: Grove, example: Example) -> None:
     check_bundles(large_grove, example)
+
+
+@settings(unhurried, max_examples=12)
+@given(example=examples(8, 60))
+def test_every_pick_is_the_best_if_children_are_asked_by_shares(grove: Grove, example: Example) -> None:
+    with grove.asking_by(1):
+        check_picks(grove, example)
+
+
+def test_a_child_whose_hosts_are_the_best_is_asked_for_what_its_share_lacks(grove: Grove) -> None:
+    # given a zone of large hosts among zones of small ones
+    small, large = KINDS[4], KINDS[3]
+    plots = (Plot(-1, ()), Plot(0, (small,) * 3), Plot(0, (large,) * 3), Plot(0, (small,) * 3))
+    asked_before = grove.questions()
+
+    # when more instances go there than its share
+    with grove.asking_by(1):
+        check_picks(grove, Example(plots, SPREAD, Asked({"MEMORY_MB": 512}), 60, 3))
+
+    # then one more question was asked
+    assert grove.questions() - asked_before == 3 + 1
 
 
 def test_instances_fill_equal_zones_as_evenly_as_one_flat_zone(grove: Grove) -> None:

@@ -168,7 +168,7 @@ def test_a_request_may_add_any_available_filter(name: str) -> None:
     assert [pick.host_id for pick in offer.picks] == ["1f"]
 
 
-FEW = {"available_filters": ["ComputeFilter"], "enabled_filters": ["ComputeFilter"]}
+FEW: dict[str, Any] = {"available_filters": ["ComputeFilter"], "enabled_filters": ["ComputeFilter"]}
 GROUP_FILTERS = "ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from tests.builders.clock import clock_of
 from tests.builders.one_zone import AGENT, a_form, a_zone, add_hosts, beat, sql
 from tests.builders.tree import Tree
 from zonesched.errors import BadRequest
@@ -45,11 +46,11 @@ def test_the_beats_of_a_thousand_agents_are_two_updates(zone: Zone, monkeypatch:
         return run(tx, how, text, parameters)
 
     monkeypatch.setattr(prepared, "_on_cursor", seen_running)
-    zone.clock.advance(50)
+    clock_of(zone).advance(50)
     for name in names:
-        hosts.beat(zone.store, zone.heartbeats, AGENT, name)
+        hosts.beat(zone, AGENT, name)
     zone.heartbeats.write()
-    zone.clock.advance(50)
+    clock_of(zone).advance(50)
 
     assert len(updates) == 2
     assert all(view.is_up for view in services.list_services(zone))
@@ -64,11 +65,11 @@ def test_the_beats_of_a_thousand_agents_are_two_updates(zone: Zone, monkeypatch:
 )
 def test_whatever_an_agent_calls_for_it_lives(zone: Zone, call: Callable[[Zone], object]) -> None:
     add_hosts(zone, a_form("h1"))
-    zone.clock.advance(50)
+    clock_of(zone).advance(50)
 
     call(zone)
     zone.heartbeats.write()
-    zone.clock.advance(50)
+    clock_of(zone).advance(50)
 
     assert is_up(zone)
 
@@ -77,7 +78,7 @@ def test_an_agent_that_keeps_calling_is_written_down_now_and_then_and_stays_up(z
     add_hosts(zone, a_form("h1"))
     for _ in range(600):
         beat(zone)
-        zone.clock.advance(1)
+        clock_of(zone).advance(1)
         assert is_up(zone)
 
     assert rows(zone)["agent"].report_count == 60
@@ -95,8 +96,8 @@ def test_a_clock_that_was_set_back_keeps_no_beat_from_being_written(zone: Zone) 
 
 def test_a_beat_that_could_not_be_written_is_made_up_for_by_the_next(zone: Zone) -> None:
     add_hosts(zone, a_form("h1"))
-    zone.clock.advance(61)
-    hosts.beat(zone.store, zone.heartbeats, AGENT, "agent")
+    clock_of(zone).advance(61)
+    hosts.beat(zone, AGENT, "agent")
     sql(zone, "alter table services rename to away")
     with pytest.raises(sa.exc.DBAPIError):
         zone.heartbeats.write()
@@ -110,7 +111,7 @@ def test_a_beat_that_could_not_be_written_is_made_up_for_by_the_next(zone: Zone)
 
 def test_a_service_that_was_removed_is_not_made_again_by_its_last_beat(zone: Zone) -> None:
     add_hosts(zone)
-    hosts.beat(zone.store, zone.heartbeats, AGENT, "agent")
+    hosts.beat(zone, AGENT, "agent")
     (found,) = services.list_services(zone)
     services.remove(zone, found.id)
 
@@ -124,7 +125,7 @@ class TestOwnProcess:
         add_hosts(zone, a_form("h1"))
 
         pause_s = services.beat_own(zone)
-        zone.clock.advance(pause_s)
+        clock_of(zone).advance(pause_s)
         services.beat_own(zone)
 
         row = rows(zone)["node1:8774"]
@@ -132,7 +133,7 @@ class TestOwnProcess:
         process, agent, host = services.list_services(zone)
         assert (process.binary, process.host, process.is_up) == (Binary.SCHEDULER, "node1:8774", True)
         assert (agent.binary, host.binary) == (Binary.AGENT, Binary.HOST)
-        zone.clock.advance(61)
+        clock_of(zone).advance(61)
         assert [view.is_up for view in services.list_services(zone, binary="nova-scheduler")] == [False]
 
     @pytest.mark.parametrize("change", [ServiceChange(is_enabled=False), ServiceChange(forced_down=True)])

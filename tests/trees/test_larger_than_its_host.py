@@ -15,7 +15,7 @@ def a_zone_of(folder: Path, **inventory: float) -> Tree:
     host = InventoryHost(
         "h1",
         inventories={
-            "VCPU": inventory,  # type: ignore[dict-item]
+            "VCPU": inventory,
             "MEMORY_MB": {"total": 65536},
             "DISK_GB": {"total": 1000},
         },

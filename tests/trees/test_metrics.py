@@ -217,7 +217,7 @@ def test_the_version_is_a_label(tree: Tree) -> None:
 
 
 def error(tx: Transaction, reason: str) -> None:
-    outcomes.note(tx, BecameError(reason, 1))
+    outcomes.note(tx, BecameError(reason, 1, (), 0.0))
 
 
 def test_what_was_rolled_back_is_not_counted(tree: Tree) -> None:
@@ -237,7 +237,7 @@ def test_agents_cannot_make_any_number_of_series(tree: Tree) -> None:
     root = tree.nodes["root"]
 
     for number in range(MAX_REASONS + 50):
-        root.zone.store.write(lambda tx, n=number: error(tx, f"reason_{n}"))  # type: ignore[misc]
+        root.zone.store.write(lambda tx, n=number: error(tx, f"reason_{n}"))
 
     found = labelled(root, "zonesched_instance_failures_total")
     assert len(found) == MAX_REASONS + 1

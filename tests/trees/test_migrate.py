@@ -10,9 +10,10 @@ import sqlalchemy as sa
 
 from tests.builders.boots import FLAVOR, nothing_is_wrong
 from tests.builders.migrated import ask
+from tests.builders.moving import act, add_host, booted, code, last, on_h1, shown, states
 from tests.builders.one_zone import places_of
 from tests.builders.played_agent import PlayedAgent, a_report
-from tests.builders.tree import Answer, Node, Tree, a_host
+from tests.builders.tree import Node, Tree, a_host
 from zonesched.model.placement import PlacementState
 from zonesched.services.audit import audit, repair
 from zonesched.services.hosts import hosts
@@ -43,56 +44,6 @@ def old(node: Node) -> PlayedAgent:
 def new(node: Node) -> PlayedAgent:
     """The agent of a second host, which has no room until a test registers it."""
     return PlayedAgent(node, service="agent-2")
-
-
-def add_host(node: Node, name: str, **totals: Any) -> None:
-    assert node.compute is not None
-    hosts.register(node.zone, node.compute, "agent-2", [a_host(name, **totals)])
-    hosts.beat(node.zone.store, node.zone.heartbeats, node.compute, "agent-2")
-
-
-def booted(tree: Tree, agent: PlayedAgent, name: str = "leaf", **more: Any) -> str:
-    """A server of a member that runs on the one host there is; its id."""
-    body = {"server": {"name": "vm", "flavorRef": "small"}, **more}
-    client = tree.nodes[name].client("member")
-    made = client.post("/servers", body)
-    assert made.status == 202, made.body
-    tree.settle()
-    agent.converge()
-    uuid: str = made.json["server"]["id"]
-    return uuid
-
-
-def on_h1(tree: Tree, old: PlayedAgent, **more: Any) -> str:
-    """A server on h1; after it there is a second host with room."""
-    uuid = booted(tree, old, **more)
-    add_host(tree.nodes["leaf"], "h2", vcpus=4)
-    return uuid
-
-
-def act(node: Node, uuid: str, body: Any, user: str = "admin") -> Answer:
-    return node.client(user).post(f"/servers/{uuid}/action", body)
-
-
-def shown(node: Node, uuid: str) -> tuple[str, str | None, str]:
-    """Status, task state and host of a server."""
-    found = node.client().get(f"/servers/{uuid}").json["server"]
-    return found["status"], found["OS-EXT-STS:task_state"], found["OS-EXT-SRV-ATTR:host"]
-
-
-def last(node: Node, uuid: str) -> tuple[str, str | None, str]:
-    """The newest action on a server: name, result and code."""
-    line = node.client().get(f"/servers/{uuid}/os-instance-actions").json["instanceActions"][0]
-    return line["action"], line["result"], line["error_code"]
-
-
-def states(node: Node, uuid: str) -> list[str]:
-    return [place.state.value for place in places_of(node.zone, uuid)]
-
-
-def code(reply: Answer) -> tuple[int, str]:
-    ((fault,),) = [reply.json.values()]
-    return reply.status, fault["error_code"]
 
 
 def test_a_server_moves_step_by_step_and_both_places_are_claimed_meanwhile(
@@ -418,7 +369,7 @@ def test_hosts_of_an_anti_affinity_group_are_kept_apart_by_a_move(
 ) -> None:
     group = {"name": "apart", "policy": "anti-affinity"}
     made = node.client("member").post("/os-server-groups", {"server_group": group}).json["server_group"]
-    hints = {"os:scheduler_hints": {"group": made["id"]}}
+    hints: dict[str, Any] = {"os:scheduler_hints": {"group": made["id"]}}
     first = on_h1(tree, old, **hints)
     second = booted(tree, new, **hints)
 

@@ -9,11 +9,9 @@ import pytest
 
 from tests.builders.boots import FLAVOR, nothing_is_wrong
 from tests.builders.crashes import Killed, Seams
+from tests.builders.moving import TwoAgents, add_host
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.tree import Tree, a_host
-from zonesched.services.hosts import hosts
-
-NAMES = ("agent", "agent-2")
 
 
 def a_server(folder: Path) -> tuple[Tree, str]:
@@ -26,38 +24,13 @@ def a_server(folder: Path) -> tuple[Tree, str]:
     made = tree.nodes["root"].client().post("/servers", {"server": {"name": "vm", "flavorRef": "small"}})
     tree.settle(2)
     PlayedAgent(leaf).converge()
-    assert leaf.compute is not None
-    hosts.register(leaf.zone, leaf.compute, "agent-2", [a_host("h2", vcpus=4)])
-    hosts.beat(leaf.zone.store, leaf.zone.heartbeats, leaf.compute, "agent-2")
+    add_host(leaf, "h2", vcpus=4)
     leaf.zone.heartbeats.write()
     uuid: str = made.json["server"]["id"]
     return tree, uuid
 
 
-class Agents:
-    """Both agents, which live on when the zone dies."""
-
-    def __init__(self, tree: Tree, cannot_build: str = "") -> None:
-        self._tree = tree
-        self._agents = [PlayedAgent(tree.nodes["leaf"], service=name) for name in NAMES]
-        self._agents[1].cannot_build = cannot_build
-        self.most = 0
-
-    def step(self, number: int) -> None:
-        """One round of one agent, if the zone answers it."""
-        agent = self._agents[number]
-        agent.node = self._tree.nodes["leaf"]
-        try:
-            agent.converge()
-        finally:
-            self.most = max(self.most, len(self.running))
-
-    @property
-    def running(self) -> list[str]:
-        return [uuid for agent in self._agents for uuid, _ in agent.running]
-
-
-def move_until_killed(tree: Tree, uuid: str, agents: Agents, seams: Seams) -> None:
+def move_until_killed(tree: Tree, uuid: str, agents: TwoAgents, seams: Seams) -> None:
     """Let all of a move happen, with retries, unless the zone dies of it."""
     leaf = tree.nodes["leaf"]
     with suppress(Killed):
@@ -65,8 +38,7 @@ def move_until_killed(tree: Tree, uuid: str, agents: Agents, seams: Seams) -> No
         leaf.client().post(f"/servers/{uuid}/action", {"migrate": None})
         for _ in range(3):
             tree.step("leaf")
-            for number in (0, 1, 0):
-                agents.step(number)
+            agents.step(0, 1, 0)
 
 
 @pytest.mark.slow
@@ -79,7 +51,7 @@ def test_a_zone_killed_at_any_step_of_a_move(tmp_path: Path, cannot_build: str) 
         kill_at += 1
         tree = before.copy_to(tmp_path / str(kill_at))
         tree.poll()
-        agents = Agents(tree, cannot_build)
+        agents = TwoAgents(tree, cannot_build)
         seams = Seams(tree, "leaf", kill_at)
 
         move_until_killed(tree, uuid, agents, seams)
@@ -92,8 +64,7 @@ def test_a_zone_killed_at_any_step_of_a_move(tmp_path: Path, cannot_build: str) 
             tree.beat()
             tree.poll(1)
             tree.settle(2)
-            for number in (0, 1, 0):
-                agents.step(number)
+            agents.step(0, 1, 0)
         tree.settle(2)
         server = tree.nodes["leaf"].client().get(f"/servers/{uuid}").json["server"]
         assert (server["status"], agents.running) == ("ACTIVE", [uuid]), f"killed at {kill_at}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,7 +78,7 @@ def call_each_route(noauth: Node, **headers: str) -> Iterator[tuple[str, str, in
     """Call every route; method, URL and status of each."""
     for method, url in sorted(ROUTES):
         path = url.replace("{id}", UUID).replace("{key}", "k").replace("{name}", "nobody-of-this-name")
-        json = None if method in ("GET", "DELETE") else {}
+        json: Any = None if method in ("GET", "DELETE") else {}
         yield method, url, nobody(noauth).call(method, path, json, headers=headers).status
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,9 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders.clock import FakeClock
+from tests.builders.clock import FakeClock, clock_of
 from tests.builders.fake_broker import Exchange, FakeBroker
-from tests.builders.inline_executor import InlineExecutor
+from tests.builders.inline_executor import InlineExecutor, InlineLoop
 from tests.builders.migrated import a_database
 from tests.builders.one_zone import AGENT, KEY, a_form, a_zone, add_hosts, boot_on, instance_of
 from tests.builders.tree import Tree, a_host
@@ -22,7 +23,8 @@ from zonesched.api.metrics import ApiMetrics
 from zonesched.broker.contract import BOOTS, HOSTS, Kind, NoBroker, Notification, key_of
 from zonesched.broker.opening import for_agent, for_process
 from zonesched.broker.outbox import Outbox
-from zonesched.compute.agent import Agent, Rhythm, ZoneIdentity
+from zonesched.compute.agent import Agent, Rhythm
+from zonesched.compute.client import ZoneIdentity
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
@@ -204,7 +206,7 @@ class TestTelling:
         work_off(zone)
         background.start(zone)
 
-        loops = [loop.name for loop in zone.executor.loops]
+        loops = [loop.name for loop in loops_of(zone)]
 
         assert (zone.notifications.send(), zone.notifications.counts.sent, zone.notifications.dropped) == (
             5.0,
@@ -221,7 +223,7 @@ class TestListening:
         for process in (one, two):
             background.start(process)
             Subscriber(process).step()
-        woken = [sum(loop.woken for loop in zone.wake.boot_loops) for zone in (one, two)]
+        woken = [sum(wakes_of_boots(zone)) for zone in (one, two)]
         add_hosts(one, a_form("h1"))
         one.wake.boots()
         one.notifications.send()
@@ -256,13 +258,23 @@ class TestListening:
         listening.step()
         exchange.is_away = True
         away = listening.step()
-        woken = zone.wake.boot_loops[0].woken
+        woken = wakes_of_boots(zone)
 
         exchange.is_away = False
         listening.step()
 
         assert away > 0
-        assert zone.wake.boot_loops[0].woken == woken + 1
+        assert wakes_of_boots(zone) == [count + 1 for count in woken]
+
+
+def loops_of(zone: Zone) -> list[InlineLoop]:
+    assert isinstance(zone.executor, InlineExecutor)
+    return zone.executor.loops
+
+
+def wakes_of_boots(zone: Zone) -> list[int]:
+    """Return how often each loop of boots was woken."""
+    return [loop.woken for loop in loops_of(zone) if loop in zone.wake.boot_loops]
 
 
 def is_enabled(zone: Zone, host_id: str) -> bool:
@@ -280,12 +292,15 @@ class Direct:
         add_hosts(self._zone, *(a_form(host.name) for host in found))
         return ZoneIdentity("nova", "zone-uuid")
 
-    def beat(self) -> None:
-        hosts.beat(self._zone.store, self._zone.heartbeats, AGENT, "agent")
+    def beat(self, fence_after_s: float = math.inf) -> None:
+        hosts.beat(self._zone, AGENT, "agent")
 
     def fetch(self) -> Fetched:
         found = hosts.desired(self._zone.store, self._zone.heartbeats, AGENT, "agent")
         return Fetched(tuple(Wanted(Key(d.uuid, d.attempt), d.host) for d in found))
+
+    def bring_console(self, ask_id: str, output: str | None) -> None:
+        raise AssertionError("no console is asked for")
 
     def report(self, reports: Sequence[Report]) -> None:
         hosts.report(
@@ -341,7 +356,7 @@ class TestAgent:
             zone.notifications.send()
             hearing.step()
             agent.step()
-            zone.clock.advance(1.0)
+            clock_of(zone).advance(1.0)
 
         assert zone.notifications.counts.sent == 0
         assert instance_of(zone, uuid).status is InstanceStatus.ACTIVE

@@ -202,6 +202,30 @@ class TestHosts:
         [same] = [host for host in found if host["id"] == named["id"]]
         assert named == same
 
+    def test_a_part_of_a_name_is_found_as_it_is_written(self, node: Node) -> None:
+        for text in ("H1", "h_", "%"):
+            path = f"/os-hypervisors?hypervisor_hostname_pattern={text.replace('%', '%25')}"
+            assert node.client().get(path).status == 404, text
+
+    def test_their_statistics_are_the_sums_of_all_hosts(self, tree: Tree, node: Node) -> None:
+        booted(tree, 3)
+        hosts = node.client().get("/os-hypervisors/detail").json["hypervisors"]
+
+        found = node.client().get("/os-hypervisors/statistics").json["hypervisor_statistics"]
+
+        assert (found["count"], found["running_vms"]) == (2, 3)
+        names = (
+            "vcpus",
+            "vcpus_used",
+            "memory_mb",
+            "memory_mb_used",
+            "free_ram_mb",
+            "local_gb",
+            "free_disk_gb",
+        )
+        assert {n: found[n] for n in names} == {n: sum(host[n] for host in hosts) for n in names}
+        assert found["vcpus_used"] > 0
+
     def test_they_are_paged(self, node: Node) -> None:
         first = node.client().get("/os-hypervisors/detail?limit=1").json
         [link] = first["hypervisors_links"]

@@ -52,7 +52,7 @@ def tree(tmp_path: Path) -> Iterator[Tree]:
     """A zone with two parents, three hosts, and an instance of its own on each."""
     tree = Tree(tmp_path)
     tree.add("root")
-    rack = {"capabilities": {"rack": "B-7 east", "slots": 300}}
+    rack: dict[str, Any] = {"capabilities": {"rack": "B-7 east", "slots": 300}}
     leaf = tree.add("leaf", parent="root", hosts_=[a_host(f"l{n}", ram_mb=32768, **rack) for n in range(3)])
     leaf.secrets["other"] = users.create(leaf.zone.store, leaf.zone.clock, "other", Role.PARENT, "-").secret
     leaf.client().post("/flavors", {"flavor": {"name": "small", "vcpus": 1, "ram": 500, "disk": 1}})

@@ -59,7 +59,8 @@ def limits(node: Node, user: str) -> dict[str, Any]:
     """Each limit of the caller; a counted one's use as NAME_used, a rate's use by its name."""
     answer = node.client(user).get("/limits").json["limits"]
     rates = {rate["name"]: rate["limit"][0] for rate in answer["rate"]}
-    return answer["absolute"] | {name: one["value"] - one["remaining"] for name, one in rates.items()}
+    counted: dict[str, Any] = answer["absolute"]
+    return counted | {name: one["value"] - one["remaining"] for name, one in rates.items()}
 
 
 # -- instances ---------------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ class Story:
         assert node.compute is not None
         service = service_of(self.world, node)
         hosts.register(node.zone, node.compute, service, list(forms))
-        hosts.beat(node.zone.store, node.zone.heartbeats, node.compute, service)
+        hosts.beat(node.zone, node.compute, service)
 
     # -- what happens ------------------------------------------------------------------------------------
 

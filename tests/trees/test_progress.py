@@ -10,7 +10,7 @@ import pytest
 from tests.builders.boots import a_small_tree, boot, counts, delete_all, rows
 from zonesched.services import background
 from zonesched.services.boot import provision
-from zonesched.services.boot.boot_progress import Step
+from zonesched.services.boot.boot_progress import Step, next_step
 
 
 def test_a_boot_whose_instances_were_all_deleted_is_over(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_a_boot_whose_step_changes_nothing_is_postponed_and_named_in_the_log(
     tree = a_small_tree(tmp_path)
     root = tree.nodes["root"].zone
     reservation_id = boot(tree, num_instances=2)
-    right_step = provision.next_step
+    right_step = next_step
     monkeypatch.setattr(provision, "next_step", lambda *_, **__: Step.CLOSE)
     monkeypatch.setattr(provision._Boot, "_close", lambda self: None)
 

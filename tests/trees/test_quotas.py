@@ -171,9 +171,10 @@ def test_a_project_boots_so_often_in_a_minute(tmp_path: Path) -> None:
 
 def test_a_repeat_of_an_accepted_boot_is_answered_whatever_the_limits(tmp_path: Path) -> None:
     node = a_node(tmp_path, project_instances=1, project_boots_per_minute=1)
-    first = boot(node, **{"Idempotency-Key": "k1"})
+    key: dict[str, Any] = {"Idempotency-Key": "k1"}
+    first = boot(node, **key)
 
-    assert boot(node, **{"Idempotency-Key": "k1"}).json == first.json
+    assert boot(node, **key).json == first.json
 
 
 def test_a_project_sees_its_limits(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from zonesched.services.audit import audit, audit_edges
 from zonesched.services.catalog import users
 from zonesched.services.hosts import hosts
 from zonesched.services.state import stored_secrets
-from zonesched.store import instances
+from zonesched.store import instance_states, instances
 
 OLD, NEW, ARM, LARGE = "old", "new", "arm", "large"
 STOP = {"os-stop": None}
@@ -107,6 +107,20 @@ def test_a_server_in_the_lowest_zone_is_rebuilt_from_the_root(tmp_path: Path) ->
     assert scene.leaf.client().get(f"/servers/{scene.uuid}").json["server"]["image"]["name"] == NEW
 
 
+def test_a_rebuild_changes_the_settings_that_it_gives(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    first = scene.server()["OS-EXT-SRV-ATTR:hostname"]
+    names = ("name", "accessIPv4", "OS-DCF:diskConfig", "OS-EXT-SRV-ATTR:hostname")
+
+    scene.act(rebuild(NEW, name="new", accessIPv4="192.0.2.1", **{"OS-DCF:diskConfig": "AUTO"}))
+    scene.go_on()
+    renamed = scene.server()
+    scene.act(rebuild(NEW, hostname="own"))
+
+    assert [renamed[name] for name in names] == ["new", "192.0.2.1", "AUTO", first]
+    assert scene.server()["OS-EXT-SRV-ATTR:hostname"] == "own"
+
+
 def test_a_rebuild_stays_rebuilt_whatever_follows(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
 
@@ -148,9 +162,29 @@ def test_an_image_that_the_host_does_not_take_is_refused_where_the_host_is(tmp_p
     assert scene.shown() == ("SHUTOFF", None, NEW)
 
 
+@pytest.mark.parametrize("edge", ["region", "leaf"])
+def test_a_refused_rebuild_that_is_told_again_is_not_taken_for_another_action(
+    tmp_path: Path, edge: str
+) -> None:
+    # given two processes that tell the same: the second answer comes after the refusal
+    scene = Scene(tmp_path, enabled_filters=["ImagePropertiesFilter"])
+    scene.tree.network.fault(scene.tree.nodes[edge].url, Duplicate(path="desired"))
+
+    # when
+    scene.act(rebuild(ARM))
+    scene.go_on()
+
+    # then
+    stored = scene.root.zone.store.read(lambda tx: instance_states.read(tx, [scene.uuid]))[scene.uuid]
+    assert scene.ended() == ("rebuild", "error", "image_unfit")
+    assert scene.shown() == ("ACTIVE", None, OLD)
+    assert (stored.state.desired.generation, stored.state.observed.generation) == (1, 1)
+
+
 @pytest.mark.parametrize("enabled", [["CoreFilter"], ["TraitsFilter", "ComputeFilter"]])
 def test_filters_that_do_not_hold_for_a_rebuild_are_not_asked(tmp_path: Path, enabled: list[str]) -> None:
     scene = Scene(tmp_path, enabled_filters=enabled)
+    assert scene.leaf.compute is not None
     hosts.register(scene.leaf.zone, scene.leaf.compute, "agent", [a_host("h1", vcpus=1)])
 
     scene.act(rebuild(ARM))
@@ -224,7 +258,9 @@ def test_a_lower_zone_is_told_an_image_once_and_only_with_its_rebuild(tmp_path: 
         (rebuild(LARGE), (400, "flavor_too_small")),
         ({"rebuild": None}, (400, "invalid_value")),
         ({"rebuild": {}}, (400, "missing_field")),
-        (rebuild(NEW, adminPass="x"), (400, "unknown_field")),
+        (rebuild(NEW, adminPass="x"), (409, "password_unsupported")),
+        (rebuild(NEW, trusted_image_certificates=["c"]), (400, "image_certificates_unsupported")),
+        (rebuild(NEW, hostname="-"), (400, "invalid_value")),
         (rebuild(NEW, preserve_ephemeral=True), (400, "invalid_value")),
         (rebuild(NEW, user_data="not base64"), (400, "invalid_value")),
         (rebuild(NEW, metadata={"a": 1}), (400, "wrong_type")),

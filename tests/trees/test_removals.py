@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from tests.builders.one_zone import (
     sql,
 )
 from tests.builders.tree import Client, Node, Tree, a_host
-from zonesched.compute.agent import Agent, Rhythm, ZoneIdentity
+from zonesched.compute.agent import Agent, Rhythm
+from zonesched.compute.client import ZoneIdentity
 from zonesched.compute.connection import ZoneRefused
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
@@ -33,6 +35,7 @@ from zonesched.model.views import SettingChange
 from zonesched.services.audit import audit
 from zonesched.services.hosts import aggregates, host_settings, hosts, services
 from zonesched.services.state.host_cache import HostCache
+from zonesched.services.state.sql_hosts import SqlHosts
 from zonesched.services.zone import Zone
 from zonesched.store import claims, identity
 from zonesched.store.placements import ClaimedHost
@@ -44,7 +47,7 @@ def zone(tmp_path: Path) -> Zone:
     return a_zone(tmp_path, service_down_time=60.0)
 
 
-def known(view: HostCache) -> list[str]:
+def known(view: HostCache | SqlHosts) -> list[str]:
     """Names of the hosts in memory."""
     with view.current() as table:
         return sorted(table.name(row) for row in range(table.size) if table.alive[row])
@@ -149,7 +152,7 @@ class TestAgents:
 
         assert services.list_services(zone) == []
         with pytest.raises(NotFound):
-            hosts.beat(zone.store, zone.heartbeats, AGENT, "agent")
+            hosts.beat(zone, AGENT, "agent")
 
     def test_a_running_agent_leaves_a_removed_host_alone_until_it_starts_again(self, zone: Zone) -> None:
         agent = an_agent(zone)
@@ -187,9 +190,9 @@ class Direct:
         add_hosts(self._zone, *(a_form(host.name) for host in found))
         return ZoneIdentity("nova", "zone-uuid")
 
-    def beat(self) -> None:
+    def beat(self, fence_after_s: float = math.inf) -> None:
         try:
-            hosts.beat(self._zone.store, self._zone.heartbeats, AGENT, "agent")
+            hosts.beat(self._zone, AGENT, "agent")
         except NotFound as error:
             raise ZoneRefused(404, error.code, error.message, error.field) from error
 
@@ -199,6 +202,9 @@ class Direct:
         except NotFound as error:
             raise ZoneRefused(404, error.code, error.message, error.field) from error
         return Fetched(())
+
+    def bring_console(self, ask_id: str, output: str | None) -> None:
+        raise AssertionError("no console is asked for")
 
     def report(self, reports: Sequence[Report]) -> None:
         raise AssertionError("there is nothing to report")

@@ -28,7 +28,7 @@ from zonesched.model.request_spec import (
     WeigherScale,
 )
 from zonesched.model.request_wire import content_digest, spec_to_wire
-from zonesched.model.views import ChildForm
+from zonesched.model.views import ChildChange, ChildForm
 from zonesched.scheduler.merge import adjust
 from zonesched.seal.entry_form import blob_to_text
 from zonesched.seal.envelope import Bound
@@ -198,7 +198,7 @@ def test_a_group_larger_than_an_answer_is_refused(tree: Tree) -> None:
 
 def why_of(tmp_path: Path, leaf: str, region: str) -> list[dict[str, Any]]:
     """Reasons of region for 4 hosts of its own and 5 of its leaf; one and two of them have the trait."""
-    fast = {"traits": ["CUSTOM_FAST"]}
+    fast: dict[str, Any] = {"traits": ["CUSTOM_FAST"]}
     tree = Tree(tmp_path)
     tree.add("root")
     own = [a_host("g1", **fast), *(a_host(f"g{n}") for n in range(2, 5))]
@@ -283,7 +283,7 @@ def test_queries_see_neither_names_nor_addresses_nor_ids(
 
 def test_requested_filters_are_added_and_never_take_the_place_of_the_zones_own(tree: Tree) -> None:
     own = ["ComputeFilter", "tests.builders.own_plugins.GpuKindFilter"]
-    gpu = {"capabilities": {"gpu": "a100"}}
+    gpu: dict[str, Any] = {"capabilities": {"gpu": "a100"}}
     some = [a_host("plain", ram_mb=65536), a_host("gpu", **gpu), a_host("small-gpu", ram_mb=4096, **gpu)]
     tree.add("gpus", parent="root", hosts_=some, enabled_filters=own)
     gpus = tree.nodes["gpus"]
@@ -505,7 +505,7 @@ def test_a_host_that_failed_for_this_request_is_left_out_of_it_alone(tree: Tree)
 def test_a_childs_weights_are_adjusted_by_its_offset_and_scale(tree: Tree) -> None:
     weights = [entry["weight"] for entry in ask(tree.nodes["region"], a_spec(30)).json["weights"]]
     child = tree.nodes["root"].zone.children.snapshot()[0].child
-    change = children.ChildChange(weight_offset=-1000.0, weight_scale=0.5)
+    change = ChildChange(weight_offset=-1000.0, weight_scale=0.5)
     children.change(tree.nodes["root"].zone, child.id, change)
 
     entries = decided(tree, a_spec(30)).plan.entries

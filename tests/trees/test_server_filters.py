@@ -29,7 +29,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     boot(tree, "db", availability_zone="az2", flavorRef="f-2", description="rows")
     PlayedAgent(node).converge()
     [db] = node.client("member").get("/servers?name=db").json["servers"]
-    for action in ({"os-stop": None}, {"lock": {}}):
+    actions: list[Any] = [{"os-stop": None}, {"lock": {}}]
+    for action in actions:
         assert node.client("member").post(f"/servers/{db['id']}/action", action).status == 202
     PlayedAgent(node).converge()
     yield node
@@ -86,6 +87,10 @@ def listed(node: Node, query: str, user: str = "member") -> list[str]:
         ("sort_key=name", ["web-2", "web-1", "db"]),
         ("sort_key=created_at&sort_dir=asc", ["web-1", "web-2", "db"]),
         ("sort_dir=asc&name=^w", ["web-1", "web-2"]),
+        ("sort_key=project_id&sort_key=name", ["web-2", "web-1", "db"]),
+        ("sort_key=project_id&sort_dir=desc&sort_key=name&sort_dir=asc", ["db", "web-1", "web-2"]),
+        ("sort_key=project_id&sort_key=user_id&sort_key=name&sort_dir=asc", ["db", "web-1", "web-2"]),
+        ("sort_key=name&sort_dir=asc&sort_key=display_name&sort_dir=desc", ["db", "web-1", "web-2"]),
     ],
 )
 def test_a_list_has_what_the_filters_ask_for_in_its_order(node: Node, query: str, names: list[str]) -> None:
@@ -117,7 +122,16 @@ def test_what_changed_before_a_moment_is_found_by_its_uuid_too(node: Node) -> No
     assert listed(node, f"uuid={db['id']}") == ["db"]
 
 
-@pytest.mark.parametrize("query", ["name=^w", "name=^w&sort_key=display_name&sort_dir=asc", "tags=a"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "name=^w",
+        "name=^w&sort_key=display_name&sort_dir=asc",
+        "tags=a",
+        "sort_key=project_id&sort_dir=desc&sort_key=name&sort_dir=asc",
+        "sort_key=user_id&sort_dir=asc&sort_key=project_id&sort_dir=desc&sort_key=created_at&sort_dir=desc",
+    ],
+)
 def test_a_filtered_list_is_paged(node: Node, query: str) -> None:
     whole = listed(node, query)
     found, path = [], f"/servers?{query}&limit=1"
@@ -145,13 +159,27 @@ def test_one_call_looks_at_so_many_servers_and_says_where_to_go_on(
     assert "servers_links" not in rest
 
 
+@pytest.mark.parametrize("name", ["host", "node"])
+def test_the_servers_of_a_host_are_found_among_any_number_of_others(
+    node: Node, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(servers, "SEARCHED_AT_ONCE", 1)
+    monkeypatch.setattr(servers, "MOST_SEARCHED", 1)
+
+    assert listed(node, f"all_tenants=1&{name}=h1", "admin") == ["web-1"]
+
+
 @pytest.mark.parametrize(
     ("query", "field"),
     [
         ("name=(", "name"),
         ("name=(a)\\1", "name"),
-        ("sort_key=secret", "sort_key"),
-        ("sort_dir=up", "sort_dir"),
+        ("sort_key=secret", "sort_key.0"),
+        ("sort_dir=up", "sort_dir.0"),
+        ("sort_key=name&sort_key=secret", "sort_key.1"),
+        ("sort_key=name&sort_dir=asc&sort_dir=desc", "sort_dir"),
+        ("sort_key=name" + "&sort_key=name" * 6, "sort_key"),
+        ("limit=1&limit=2", "limit"),
         ("locked=perhaps", "locked"),
         ("power_state=on", "power_state"),
         ("changes-before=soon", "changes-before"),

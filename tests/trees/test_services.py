@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from tests.builders.clock import clock_of
 from tests.builders.one_zone import a_form, a_zone, add_hosts, beat, sql
 from tests.builders.tree import Client, Node, Tree, a_host
 from zonesched.errors import NotFound
 from zonesched.model.views import Binary, ServiceChange
 from zonesched.services.hosts import hosts, services
 from zonesched.services.state.host_cache import HostCache
+from zonesched.services.state.sql_hosts import SqlHosts
 from zonesched.services.zone import Zone
 from zonesched.store.store import Store
 
@@ -25,7 +27,7 @@ def zone(tmp_path: Path) -> Zone:
     return a_zone(tmp_path, service_down_time=60.0)
 
 
-def in_memory(view: HostCache, host_id: str) -> tuple[bool, bool]:
+def in_memory(view: HostCache | SqlHosts, host_id: str) -> tuple[bool, bool]:
     """(enabled, up) as filters see it."""
     with view.current() as table:
         row = table.row_of(host_id)
@@ -90,7 +92,7 @@ def test_an_agent_that_is_forced_down_takes_all_its_hosts_with_it_at_once_in_eve
 def test_forced_up_is_not_alive(zone: Zone) -> None:
     (one,) = add_hosts(zone, a_form("h1"))
     services.change(zone, agent_id(zone), DOWN)
-    zone.clock.advance(61)
+    clock_of(zone).advance(61)
 
     services.change(zone, agent_id(zone), UP)
 

@@ -197,7 +197,7 @@ def test_a_zone_killed_at_any_step(tmp_path: Path, victim: str, body: dict[str, 
 
         killed = settle_until_killed(scene.tree, seams)
 
-        heal(scene.tree)
+        heal(scene.tree, minutes=1)
         scene.go_on(5)
         assert scene.results(uuid)[-1][1:] == ("done", ""), f"killed at {kill_at}"
         resting = {"SHELVED_OFFLOADED": 1} if body == SHELVE else {}

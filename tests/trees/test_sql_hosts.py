@@ -16,12 +16,15 @@ from tests.builders.one_zone import a_spec, a_zone, add_hosts, sql
 from tests.builders.tree import Tree, a_host
 from zonesched.errors import NotReady
 from zonesched.model.aggregate import AVAILABILITY_ZONE
+from zonesched.model.build_plan import FunnelStep
+from zonesched.model.decision_trace import LocalTrace
 from zonesched.model.own_zone import AsConfigured, ChosenFilters
 from zonesched.model.request_spec import Flavor, RequestSpec
 from zonesched.model.views import HostForm, InventoryForm
 from zonesched.scheduler.aggregate_limits import NO_LIMITS
 from zonesched.services.hosts import aggregates, hosts
 from zonesched.services.select import select
+from zonesched.services.select.select import Decision
 from zonesched.services.state.host_cache import HostCache
 from zonesched.services.state.sql_hosts import REPEATING, SqlHosts
 from zonesched.services.zone import Zone
@@ -142,9 +145,15 @@ def test_the_choice_is_that_of_the_table_in_memory(
     assert in_sql.spec == in_memory.spec
     if in_memory.plan.entries:
         return
-    why = in_sql.trace.own.steps  # type: ignore[union-attr]
+    why = funnel_of(in_sql)
     assert [step.before for step in why[1:]] == [step.after for step in why[:-1]]
     assert (why[0].before, why[-1].after) == (len(found), 0)
+
+
+def funnel_of(decision: Decision) -> list[FunnelStep]:
+    """Return the funnel of the local hosts, from all of them on."""
+    assert isinstance(decision.trace.own, LocalTrace)
+    return [step for step in decision.trace.own.steps if isinstance(step, FunnelStep)]
 
 
 def a_small_zone(folder: Path, **options: Any) -> Zone:
@@ -232,7 +241,7 @@ def test_a_full_zone_is_ready_and_says_why_nothing_fits(tmp_path: Path) -> None:
     decision, _ = select.decide_on(zone, zone.hosts, wanting(64), zone.uuid, 0)
 
     select.check_ready(zone)
-    steps = decision.trace.own.steps  # type: ignore[union-attr]
+    steps = funnel_of(decision)
     assert [(s.filter, s.code, s.before, s.after) for s in steps][:1] == [
         ("free_slots", "no_free_slots", 3, 0)
     ]

@@ -14,17 +14,19 @@ import pytest
 from tests.builders.boots import a_small_tree, all_active, boot, counts, report_all, rows
 from tests.builders.crashes import heal, inconsistencies
 from tests.builders.inline_executor import InlineExecutor, InlineLoop
-from tests.builders.migrated import url_of
-from tests.builders.one_zone import a_zone
+from tests.builders.migrated import ask, url_of
+from tests.builders.one_zone import a_zone, places_of
 from tests.builders.tree import Tree
 from tests.builders.wsgi_transport import LostReply, Replace
 from zonesched.model.agent_instances import AgentState
+from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.seams import ThreadLoop
 from zonesched.services import background
 from zonesched.services.audit import audit, audit_edges
 from zonesched.services.children import children, sync
 from zonesched.services.children.sync import Sync, pause_s
 from zonesched.services.zone import Zone
+from zonesched.store import identity, instances
 from zonesched.store.store import Store
 
 
@@ -41,6 +43,23 @@ def test_what_agents_report_reaches_the_root(tmp_path: Path) -> None:
     assert counts(tree, reservation_id) == {"ACTIVE": 12}
 
 
+def test_a_child_at_rest_costs_its_parent_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # given a parent that has read all that its child has to say
+    tree = a_small_tree(tmp_path)
+    boot(tree)
+    tree.settle()
+    zone = tree.nodes["root"].zone
+    monkeypatch.setattr(zone.store, "write", no_write)
+    # when it asks again
+    asked = sync.ask_all(zone)
+    # then both children answer, and nothing is written
+    assert (sorted(asked.lines.values()), asked.behind) == ([0, 0], frozenset())
+
+
+def no_write(*_: object) -> None:
+    raise AssertionError("a commit")
+
+
 def test_an_end_that_is_told_before_the_confirm_is_answered_is_not_lost(tmp_path: Path) -> None:
     tree = a_small_tree(tmp_path)
     leaf = tree.nodes["leaf-b"]
@@ -55,6 +74,28 @@ def test_an_end_that_is_told_before_the_confirm_is_answered_is_not_lost(tmp_path
     tree.network.heal(leaf.url)
     heal(tree)
     assert inconsistencies(tree) == []
+
+
+def test_an_instance_that_its_child_has_deleted_keeps_no_place(tmp_path: Path) -> None:
+    # given a boot of which a child deletes one instance by itself
+    tree = a_small_tree(tmp_path)
+    reservation_id = boot(tree)
+    tree.settle()
+    root, leaf = tree.nodes["root"].zone, tree.nodes["leaf-b"].zone
+    ((uuid,), *_) = ask(tree.folder / "leaf-b.sqlite", "SELECT uuid FROM instances")
+    leaf.store.write(
+        lambda tx: instances.set_status(
+            tx, identity.next_change(tx), [uuid], InstanceStatus.DELETED, leaf.clock.now(), reason=""
+        )
+    )
+    # when its parent reads that
+    tree.clock.advance(60)
+    tree.settle()
+    # then the parent has no place for it any more
+    assert counts(tree, reservation_id) == {"BUILD": 11, "ERROR": 1}
+    assert [(place.state, place.reason) for place in places_of(root, uuid)] == [
+        (PlacementState.RELEASED, "deleted_in_child")
+    ]
 
 
 def a_boot_with_unanswered_confirms(tree: Tree) -> tuple[str, int]:

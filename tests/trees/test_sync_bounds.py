@@ -35,7 +35,8 @@ class Changing:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         if not environ["PATH_INFO"].endswith("/reservations"):
-            return self._app(environ, start_response)
+            answer: Iterable[bytes] = self._app(environ, start_response)
+            return answer
         number = next(self._numbers)
         line = {"attempt": 1, "status": "ACTIVE", "state": "confirmed", "reason": ""}
         lines = [line | {"uuid": str(UUID(int=number * LINES + n))} for n in range(LINES)]

@@ -131,7 +131,7 @@ def test_the_id_is_in_the_logs_of_every_zone_and_agent_and_no_secret_or_host_of_
     network = RecordingNetwork()
     tree = a_tree(tmp_path, network=network)
     clock = tree.nodes["leaf"].zone.clock
-    driver = FakeDriver(DriverSettings(0.0, 0.0, ""), clock)
+    driver = FakeDriver(DriverSettings(), clock)
     agent = Agent(AgentClient(Wire(tree, "leaf"), "agent"), driver, clock, [], Rhythm())  # type: ignore[arg-type]
     logs = LogsByZone(network)
     logs.setFormatter(log_lines.KeyValueLines())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.builders.clock import clock_of
 from tests.builders.crashes import Killed
 from tests.builders.one_zone import (
     CHEAP_PASSWORDS,
@@ -43,7 +45,7 @@ def old_town(tmp_path_factory: pytest.TempPathFactory) -> Zone:
 @pytest.fixture
 def town(old_town: Zone) -> Zone:
     """The same, long after all wrong passwords of another test."""
-    old_town.clock.advance(FORGOTTEN_AFTER_S + 1)
+    clock_of(old_town).advance(FORGOTTEN_AFTER_S + 1)
     return old_town
 
 
@@ -129,7 +131,7 @@ def test_a_verified_password_costs_no_second_scrypt(town: Zone, monkeypatch: pyt
 
     for _ in range(3):
         users.authenticate(town, "ann", "correct horse")
-    town.clock.advance(61)
+    clock_of(town).advance(61)
     users.authenticate(town, "ann", "correct horse")
 
     assert len(counted) == 2
@@ -149,11 +151,11 @@ def test_after_several_wrong_passwords_the_next_has_to_wait(tmp_path: Path) -> N
     statuses = [client.get("/servers", auth=("ann", "wrong")).status_code for _ in range(FREE_OF_USER)]
     # when
     paused = client.get("/servers", auth=("ann", "correct horse"))
-    zone.clock.advance(1)
+    clock_of(zone).advance(1)
     # then
     assert statuses == [401] * FREE_OF_USER
     assert (paused.status_code, paused.headers["Retry-After"]) == (429, "1")
-    assert paused.json["overLimit"]["error_code"] == "too_many_wrong_passwords"
+    assert paused.get_json()["overLimit"]["error_code"] == "too_many_wrong_passwords"
     assert client.get("/servers", auth=("ann", "correct horse")).status_code == 200
 
 
@@ -162,7 +164,7 @@ def test_a_password_that_was_right_before_is_taken_while_others_guess(tmp_path: 
     zone = a_zone(tmp_path)
     users.create(zone.store, zone.clock, "ann", Role.MEMBER, "p", "correct horse", cost=CHEAP_PASSWORDS)
     users.authenticate(zone, "ann", "correct horse", "198.51.100.1")
-    zone.clock.advance(age_s)
+    clock_of(zone).advance(age_s)
     _guess(zone, "ann")
     assert users.authenticate(zone, "ann", "correct horse", "203.0.113.1").name == "ann"
 
@@ -421,13 +423,14 @@ def test_a_zone_with_any_user_gets_no_first_admin(tmp_path: Path) -> None:
 def _count_scrypts(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """A list that grows by the cost of each scrypt."""
     counted: list[Any] = []
-    real = passwords.hashlib.scrypt
+    real = hashlib.scrypt
 
     def counting(*args: Any, **kwargs: Any) -> bytes:
         counted.append((kwargs["n"], kwargs["r"], kwargs["p"]))
-        return real(*args, **kwargs)
+        made: bytes = real(*args, **kwargs)
+        return made
 
-    monkeypatch.setattr(passwords.hashlib, "scrypt", counting)
+    monkeypatch.setattr(hashlib, "scrypt", counting)
     return counted
 
 

@@ -21,7 +21,7 @@ class Scene:
 
     def __init__(self, folder: Path, **root: Any) -> None:
         self.tree = Tree(folder)
-        full = {"cpu_allocation_ratio": 1.0}
+        full: dict[str, Any] = {"cpu_allocation_ratio": 1.0}
         self.root = self.tree.add("root", hosts_=[a_host("r1", vcpus=4)], **full, **root)
         self.root.client().post("/flavors", FLAVOR)
         self.near = self.tree.add("near", hosts_=[a_host("n1", vcpus=8)], parent="root", **full)

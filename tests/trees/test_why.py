@@ -14,7 +14,7 @@ from zonesched.services.catalog import users
 
 pytestmark = pytest.mark.once
 
-FAST = {"traits": ["CUSTOM_FAST"]}
+FAST: dict[str, Any] = {"traits": ["CUSTOM_FAST"]}
 
 
 @pytest.fixture

@@ -124,7 +124,7 @@ def test_other_weights_are_taken_over_and_what_is_known_stays() -> None:
 @pytest.mark.parametrize(
     "change", [{"api_url": url(1)}, {"username": "other"}, {"password": "other"}], ids=str
 )
-def test_a_child_under_another_url_or_user_is_another_child(change: dict[str, str]) -> None:
+def test_a_child_under_another_url_or_user_is_another_child(change: dict[str, Any]) -> None:
     scene = Scene()
     scene.poll()
 

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders.clock import FakeClock
-from zonesched.compute.agent import Agent, Rhythm, ZoneIdentity
+from zonesched.compute.agent import Agent, Rhythm
+from zonesched.compute.client import ZoneIdentity
 from zonesched.compute.connection import ZoneRefused, ZoneUnavailable
 from zonesched.compute.desired_state import Desired, Observed, Power
 from zonesched.compute.driver import DriverSettings, DriverUnknown, load_driver
@@ -23,6 +24,7 @@ from zonesched.compute.machine import (
     Apply,
     Built,
     Changed,
+    ConsoleAsk,
     Destroy,
     Destroyed,
     Event,
@@ -42,6 +44,7 @@ from zonesched.compute.machine import (
     Wanted,
     handle,
 )
+from zonesched.model.console import MAX_CONSOLE_BYTES, text_of
 
 A, B = Key("a", 1), Key("b", 1)
 
@@ -382,7 +385,11 @@ def test_whatever_happened_what_is_wanted_runs_in_the_end(history: list[Event], 
     state, _ = handle(State(), history)
     for _ in range(3):
         state, instructions = handle(state, [wants(*sorted(final))])
-        outcomes = [Built(i.wanted.key) if isinstance(i, Spawn) else Destroyed(i.key) for i in instructions]
+        outcomes = [
+            Built(i.wanted.key) if isinstance(i, Spawn) else Destroyed(i.key)
+            for i in instructions
+            if isinstance(i, Spawn | Destroy)
+        ]
         building = [Built(key) for key, local in state.instances.items() if local.phase is Phase.BUILDING]
         state, _ = handle(state, [*outcomes, *building])
     running = {key for key, local in state.instances.items() if local.phase is Phase.BUILT}
@@ -497,7 +504,7 @@ class TestFakeDriver:
         assert load_driver("fake") is FakeDriver
         assert load_driver("zonesched.compute.fake:FakeDriver") is FakeDriver
 
-    @pytest.mark.parametrize("name", ["libvirt", "zonesched.compute.fake:None", "no.such.module:X"])
+    @pytest.mark.parametrize("name", ["vmware", "zonesched.compute.fake:None", "no.such.module:X"])
     def test_an_unknown_driver_is_named(self, name: str) -> None:
         with pytest.raises(DriverUnknown, match=name):
             load_driver(name)
@@ -514,13 +521,16 @@ class ZoneStandIn:
         self.outage: Exception | None = None
         self.loses_reports = False
         self.releasing: tuple[Key, ...] = ()
+        self.asked: tuple[ConsoleAsk, ...] = ()
+        self.brought: list[tuple[str, str | None]] = []
+        self.refuses_consoles = False
 
     def register(self, hosts: Sequence[InventoryHost]) -> ZoneIdentity:
         self._reach()
         self.hosts = [host.name for host in hosts]
         return ZoneIdentity("nova", "zone-uuid")
 
-    def beat(self) -> None:
+    def beat(self, fence_after_s: float = math.inf) -> None:
         self._reach()
         self.beats += 1
 
@@ -534,7 +544,13 @@ class ZoneStandIn:
             for key, status in self.status.items()
             if status in ("BUILD", "ACTIVE")
         )
-        return Fetched(wanted, self.releasing)
+        return Fetched(wanted, self.releasing, self.asked)
+
+    def bring_console(self, ask_id: str, output: str | None) -> None:
+        self._reach()
+        self.brought.append((ask_id, output))
+        if self.refuses_consoles:
+            raise ZoneRefused(400, "invalid_value", "no", "output")
 
     def report(self, reports: Sequence[Report]) -> None:
         self._reach()
@@ -664,3 +680,41 @@ class TestAgent:
         zone.report = refuse  # type: ignore[method-assign]
         self.run(agent, clock, 25)
         assert zone.looks == 13
+
+    def test_a_console_that_is_asked_for_is_brought_at_once_and_each_time_anew(
+        self, clock: FakeClock
+    ) -> None:
+        zone = ZoneStandIn([A])
+        agent = self.agent(zone, clock)
+        agent.step()
+        zone.asked = (ConsoleAsk("ask-1", A), ConsoleAsk("ask-2", B))
+
+        clock.advance(Rhythm().poll_s)
+        agent.step()
+        zone.asked = ()
+        clock.advance(Rhythm().poll_s)
+        agent.step()
+
+        assert zone.brought == [("ask-1", "instance a\nrebuilds 0\npower running\n"), ("ask-2", "")]
+
+    def test_a_console_is_text_whatever_was_written(self) -> None:
+        assert text_of(b"a\0b\xffc\r\n") == "a\ufffdb\ufffdc\r\n"
+        assert text_of(b"x" + b"y" * MAX_CONSOLE_BYTES) == "y" * MAX_CONSOLE_BYTES
+
+    def test_a_driver_without_consoles_says_so(self, clock: FakeClock) -> None:
+        zone = ZoneStandIn([A])
+        zone.asked = (ConsoleAsk("ask-1", A),)
+        driver = FakeDriver(DriverSettings(), clock)
+        driver.traits = frozenset()
+
+        Agent(zone, driver, clock, [InventoryHost("h1")], Rhythm()).step()
+
+        assert zone.brought == [("ask-1", None)]
+
+    def test_a_console_that_the_zone_refuses_holds_up_no_report(self, clock: FakeClock) -> None:
+        zone = ZoneStandIn([A])
+        zone.asked, zone.refuses_consoles = (ConsoleAsk("ask-1", A),), True
+
+        self.agent(zone, clock).step()
+
+        assert (zone.status, len(zone.brought)) == ({A: "ACTIVE"}, 1)

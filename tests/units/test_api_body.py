@@ -103,14 +103,15 @@ def test_brackets_in_strings_do_not_make_a_body_deep() -> None:
 def test_an_announced_size_is_refused_unread() -> None:
     unreadable = io.BytesIO()
     unreadable.close()
+    environ: dict[str, Any] = {"wsgi.input": unreadable, "CONTENT_LENGTH": "1025"}
     with pytest.raises(TooLarge) as refused:
-        read_body(a_request(CONTENT_LENGTH="1025", **{"wsgi.input": unreadable}), LIMIT)
+        read_body(a_request(**environ), LIMIT)
     assert refused.value.code == "body_too_large"
 
 
 def test_a_body_of_unknown_size_is_read_no_further_than_its_limit() -> None:
     stream = io.BytesIO(b'{"a": "' + b"a" * 5000 + b'"}')
-    environ = {"wsgi.input": stream, "wsgi.input_terminated": True, "CONTENT_LENGTH": ""}
+    environ: dict[str, Any] = {"wsgi.input": stream, "wsgi.input_terminated": True, "CONTENT_LENGTH": ""}
     with pytest.raises(TooLarge):
         read_body(a_request(**environ), LIMIT)
     assert stream.tell() == 1025

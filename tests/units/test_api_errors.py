@@ -16,7 +16,7 @@ from zonesched.errors import BlobRefused, Kind, Unauthorized, ZoneschedError
 
 def all_faults() -> list[type[ZoneschedError]]:
     """Exceptions with a given message."""
-    found = [ZoneschedError, *ZoneschedError.__subclasses__()]
+    found: list[type[ZoneschedError]] = [ZoneschedError, *ZoneschedError.__subclasses__()]
     return [kind for kind in found if kind is ZoneschedError or "__init__" not in vars(kind)]
 
 

@@ -9,7 +9,9 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from zonesched.api.openapi import document
-from zonesched.api.urls import URLS, Route
+from zonesched.api.openapi_headers import LOCATED
+from zonesched.api.route import REFUSED, Route
+from zonesched.api.urls import URLS
 
 DOCUMENT = orjson.loads(orjson.dumps(document(URLS)))
 
@@ -31,7 +33,7 @@ def test_the_document_is_valid_openapi() -> None:
 @pytest.mark.parametrize("route", URLS, ids=lambda route: f"{route.method} {route.path}")
 def test_every_call_is_described(route: Route) -> None:
     operation = DOCUMENT["paths"][route.url][route.method.lower()]
-    assert str(route.status) in operation["responses"]
+    assert (str(route.status) in operation["responses"]) is (route.answer != REFUSED)
     assert (route.handler.__doc__ or "").splitlines()[0] in operation["summary"]
     if route.body is not None:
         assert route.body.__name__ in orjson.dumps(operation["requestBody"]).decode()
@@ -126,10 +128,17 @@ def test_only_boots_read_an_idempotency_key() -> None:
 
 
 def test_every_answer_names_its_headers() -> None:
-    answers = [answers_of(route.url, route.method.lower())[str(route.status)] for route in URLS]
+    answered = [route for route in URLS if route.answer != REFUSED]
+    answers = [answers_of(route.url, route.method.lower())[str(route.status)] for route in answered]
 
     for answer in (*answers, DOCUMENT["components"]["responses"]["Fault"]):
         assert answer["headers"].keys() >= {"x-openstack-request-id", "OpenStack-API-Version", "Vary"}
+
+
+@pytest.mark.parametrize(("method", "path", "status"), sorted(LOCATED))
+def test_an_answer_about_something_new_may_say_where_it_is(method: str, path: str, status: int) -> None:
+    assert "Location" in answers_of(path, method.lower())[str(status)]["headers"]
+    assert "Location" not in answers_of("/servers/{id}", "get")["200"]["headers"]
 
 
 def test_an_answer_without_a_body_has_no_content() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.attackers import handshakes
 from benchmarks.attackers.attack import Attack, Role
 from benchmarks.attackers.attacker import Answer, Attacker
 from benchmarks.attackers.attacks import ALL, BY_NAME
@@ -60,10 +61,17 @@ def test_the_table_of_security_names_every_attack_and_no_other() -> None:
 
 
 def test_some_attacks_are_chosen_by_name() -> None:
-    assert [attack.name for attack in chosen(ALL, ["parent-replays"])] == ["parent-replays"]
-    assert chosen(ALL, []) == ALL
+    assert [attack.name for attack in chosen(ALL, ["parent-replays"], tls=False)] == ["parent-replays"]
+    assert chosen(ALL, [], tls=True) == list(ALL)
     with pytest.raises(KeyError):
-        chosen(ALL, ["unknown"])
+        chosen(ALL, ["unknown"], tls=False)
+
+
+def test_handshakes_are_attacked_only_where_zones_serve_https() -> None:
+    left_out = set(ALL) - set(chosen(ALL, [], tls=False))
+    assert {attack.name for attack in left_out} == {attack.name for attack in handshakes.ATTACKS}
+    with pytest.raises(ValueError, match="stranger-broken-records"):
+        chosen(ALL, ["stranger-broken-records"], tls=False)
 
 
 def test_a_select_is_late_above_three_times_the_calm_p99_and_above_the_floor() -> None:
@@ -73,6 +81,7 @@ def test_a_select_is_late_above_three_times_the_calm_p99_and_above_the_floor() -
     assert bound_s(CALM["middle"]) == FLOOR_S
 
     assert a_verdict({"root": [0.29], "middle": [0.24]}).over == []
+    assert bound_s(CALM["root"], floor_s=0.4) == 0.4
     (late,) = a_verdict({"root": [0.29, 0.31], "middle": [0.24]}).over
     assert late.startswith("late: root: 1 of 2 selects over 0.30 s, the latest 0.31")
     assert len(a_verdict({"root": [0.31], "middle": [0.26]}).over) == 2

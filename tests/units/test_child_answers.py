@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from zonesched.errors import ChildUnreachable
 from zonesched.model.build_plan import MAX_TIE, MAX_WEIGHT, FunnelStep, Refusal
+from zonesched.model.offer_page import Page
 from zonesched.model.placement import Attempt, BuildAnswer, BuildState, InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Flavor, Image, Policy, RequestSpec
 from zonesched.scheduler.scale import Range
@@ -89,6 +90,19 @@ def refuses_offer(content: Any, spec: RequestSpec | None = None) -> bool:
     return refused(lambda unverified: answers.read_offer(unverified, spec or a_spec(), BLOB_BYTES), body)
 
 
+@pytest.mark.parametrize(("says", "asked", "more"), [(True, 3, True), (False, 3, False), (True, 4, False)])
+def test_only_a_full_page_may_be_followed_by_another(says: bool, asked: int, more: bool) -> None:
+    body = orjson.dumps(an_offer(more=says))
+
+    assert answers.read_offer(body, a_spec(), BLOB_BYTES, Page(0, asked)).more is more
+
+
+def test_a_page_has_no_more_entries_than_were_asked_for() -> None:
+    body = orjson.dumps(an_offer())
+
+    assert refused(lambda unverified: answers.read_offer(unverified, a_spec(), BLOB_BYTES, Page(3, 2)), body)
+
+
 def test_an_offer_is_read_in_its_order() -> None:
     offer = read_offer(an_offer(new_member={"of": ["a", "later", "version"]}))
 
@@ -129,7 +143,21 @@ def test_an_affinity_offer_has_bundles_of_all_instances() -> None:
     ]
 
 
-BAD_WEIGHTS = [-1, MAX_WEIGHT + 1, 2**64, 10**400, 1.0, 1.5, 1e3, True, False, None, "1", [], {}]
+BAD_WEIGHTS: list[object] = [
+    -1,
+    MAX_WEIGHT + 1,
+    2**64,
+    10**400,
+    1.0,
+    1.5,
+    1e3,
+    True,
+    False,
+    None,
+    "1",
+    [],
+    {},
+]
 BAD_BLOBS = [
     "",
     "A",
@@ -367,7 +395,7 @@ def test_an_info_is_read() -> None:
     assert info.zone_capabilities == {"tier": {"gold", "silver"}, "gpu": {"yes"}}
     both = answers.read_info(orjson.dumps({"zone": an_info(zone_capabilities=["tier=gold", "tier=silver"])}))
     assert both.zone_capabilities == {"tier": {"gold", "silver"}}
-    assert (info.traits, info.availability_zones) == ({"HW_CPU_X86_AVX2"}, {"az1"})
+    assert (info.traits, info.availability_zones) == (frozenset({"HW_CPU_X86_AVX2"}), frozenset({"az1"}))
 
 
 @pytest.mark.parametrize(
@@ -460,7 +488,7 @@ def test_builds_are_answered_in_the_order_they_were_asked_in() -> None:
         [a_build(), a_build(OTHER_UUID, 2, hold_s=float("inf"))],
         [a_build(), a_build(OTHER_UUID, 2, reason="Host compute-17 is full")],
         [a_build(), a_build(OTHER_UUID, 2, reason=None)],
-        [a_build(), a_build(OTHER_UUID, 2.0)],
+        [a_build(), a_build(OTHER_UUID, 2.0)],  # type: ignore[arg-type]
         [a_build(), a_build(OTHER_UUID, True)],
         [a_build(), None],
         {"uuid": UUID},

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 CHECKOUT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
-NOT_PINNED = {"fuzz"}
+NOT_PINNED = {"fuzz", "libvirt"}
 EXTRAS = [
     line
     for name, lines in PROJECT["optional-dependencies"].items()
@@ -45,6 +45,14 @@ def test_every_requirement_is_pinned_to_a_version_that_it_accepts(name: str) -> 
         accepted = [version for version in versions if requirement.specifier.contains(version)]
         assert versions, f"{requirement.name} is not in {name}: run .ci/lock"
         assert accepted == versions, f"{requirement} is pinned to {versions}: run .ci/lock"
+
+
+def test_the_bindings_of_libvirt_are_pinned_by_hash_in_a_file_of_their_own() -> None:
+    [requirement] = map(Requirement, PROJECT["optional-dependencies"]["libvirt"])
+    text = (CHECKOUT / "constraints-libvirt.txt").read_text()
+    found = re.fullmatch(r"libvirt-python==(\S+) \\\n    --hash=sha256:[0-9a-f]{64}\n", text)
+    assert found
+    assert requirement.specifier.contains(found[1])
 
 
 @pytest.mark.parametrize("name", WANTED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.scheduler.offer import Offer, OfferRequest
 from zonesched.scheduler.scale import to_weight
 
-EVERY_FILTER = {"enabled_filters": sorted(FILTERS)}
+EVERY_FILTER: dict[str, Any] = {"enabled_filters": sorted(FILTERS)}
 DRIVERS = ("FilterScheduler", "LeastCostScheduler", "ChanceScheduler", "SimpleScheduler")
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zonesched.model.desired_call import told
 from zonesched.model.desired_state import (
     MOVES,
     NEW,
@@ -17,18 +18,18 @@ from zonesched.model.desired_state import (
     InstanceState,
     RebootType,
     Status,
+    at_new_place,
     expected_status,
     is_news,
     judge,
     shown_status,
-    task_state,
-    told,
     why_illegal,
 )
 from zonesched.model.instance_image import AS_BOOTED
-from zonesched.model.observed_state import MoveCounts, Observed, Power
+from zonesched.model.observed_state import MoveCounts, Observed, Power, Resizes
 from zonesched.model.placement import InstanceStatus
-from zonesched.model.request_spec import Image
+from zonesched.model.request_spec import Flavor, Image
+from zonesched.model.task_state import task_state
 
 ACTIVE = InstanceStatus.ACTIVE
 RUNNING, STOPPED, PAUSED, SUSPENDED, OFFLOADED = Power
@@ -49,6 +50,9 @@ def rebooting(kind: RebootType) -> InstanceState:
     return InstanceState(Desired(4, RUNNING, 3, kind), Observed(3, RUNNING), rebooted_by=4)
 
 
+VERIFYING = InstanceState(Desired(3, resizes=Resizes(1)), Observed(3, resizes=Resizes(1)))
+"""A server that runs with another flavor, which its owner has yet to confirm."""
+
 STATE_IN: dict[Status, tuple[InstanceStatus, InstanceState]] = {
     Status.BUILD: (InstanceStatus.BUILD, NEW),
     Status.ACTIVE: (ACTIVE, at_rest(RUNNING)),
@@ -59,6 +63,8 @@ STATE_IN: dict[Status, tuple[InstanceStatus, InstanceState]] = {
     Status.HARD_REBOOT: (ACTIVE, rebooting(RebootType.HARD)),
     Status.REBUILD: (ACTIVE, rebuilding()),
     Status.RESIZE: (ACTIVE, replace(at_rest(STOPPED), moves=MoveCounts(2, 1))),
+    Status.VERIFY_RESIZE: (ACTIVE, VERIFYING),
+    Status.REVERT_RESIZE: (ACTIVE, replace(VERIFYING, desired=Desired(4, resizes=Resizes(1, 0, 1)))),
     Status.ERROR: (InstanceStatus.ERROR, NEW),
     Status.DELETED: (InstanceStatus.DELETED, NEW),
     Status.UNKNOWN: (InstanceStatus.UNKNOWN, NEW),
@@ -66,19 +72,22 @@ STATE_IN: dict[Status, tuple[InstanceStatus, InstanceState]] = {
 }
 
 TABLE = """
-            BUILD ACTIVE    SHUTOFF   PAUSED    SUSPENDED REBOOT    HARD_REBOOT REBUILD RESIZE ERROR DELETED UNKNOWN OFFLOADED
-os-start    -     -         running   -         -         -         -           -       -      -     -       -       -
-os-stop     -     stopped   -         -         -         stopped   stopped     -       -      -     -       -       -
-pause       -     paused    -         -         -         paused    paused      -       -      -     -       -       -
-unpause     -     -         -         running   -         -         -           -       -      -     -       -       -
-suspend     -     suspended -         -         -         suspended suspended   -       -      -     -       -       -
-resume      -     -         -         -         running   -         -           -       -      -     -       -       -
-reboot_SOFT -     running   -         -         -         -         -           -       -      -     -       -       -
-reboot_HARD -     running   running   running   running   running   running     -       -      -     -       -       -
-rebuild     -     running   stopped   -         -         -         -           -       -      -     -       -       -
-shelve      -     offloaded offloaded offloaded offloaded offloaded offloaded   -       -      -     -       -       -
-unshelve    -     -         -         -         -         -         -           -       -      -     -       -       running
-migrate     -     moves     moves     -         -         -         -           -       -      -     -       -       -
+              BUILD ACTIVE    SHUTOFF   PAUSED    SUSPENDED REBOOT    HARD_REBOOT REBUILD RESIZE VERIFY_RESIZE REVERT_RESIZE ERROR DELETED UNKNOWN OFFLOADED
+os-start      -     -         running   -         -         -         -           -       -      -             -             -     -       -       -
+os-stop       -     stopped   -         -         -         stopped   stopped     -       -      -             -             -     -       -       -
+pause         -     paused    -         -         -         paused    paused      -       -      -             -             -     -       -       -
+unpause       -     -         -         running   -         -         -           -       -      -             -             -     -       -       -
+suspend       -     suspended -         -         -         suspended suspended   -       -      -             -             -     -       -       -
+resume        -     -         -         -         running   -         -           -       -      -             -             -     -       -       -
+reboot_SOFT   -     running   -         -         -         -         -           -       -      -             -             -     -       -       -
+reboot_HARD   -     running   running   running   running   running   running     -       -      -             -             -     -       -       -
+rebuild       -     running   stopped   -         -         -         -           -       -      -             -             -     -       -       -
+shelve        -     offloaded offloaded offloaded offloaded offloaded offloaded   -       -      -             -             -     -       -       -
+unshelve      -     -         -         -         -         -         -           -       -      -             -             -     -       -       running
+migrate       -     moves     moves     -         -         -         -           -       -      -             -             -     -       -       -
+resize        -     running   stopped   -         -         -         -           -       -      -             -             -     -       -       -
+confirmResize -     -         -         -         -         -         -           -       -      running       -             -     -       -       -
+revertResize  -     -         -         -         -         -         -           -       -      running       -             -     -       -       -
 """  # noqa: E501
 
 
@@ -115,7 +124,7 @@ def test_each_action_in_each_status(action: Action, status: Status, power: str) 
 def test_a_rebuild_waits_for_no_other_action() -> None:
     stopping = NEW.wanting(Desired(1, STOPPED))
 
-    assert judge(Action.REBUILD, ACTIVE, stopping, IMAGE) is Illegal.ACTION_UNDER_WAY
+    assert judge(Action.REBUILD, ACTIVE, stopping, image=IMAGE) is Illegal.ACTION_UNDER_WAY
 
 
 @pytest.mark.parametrize("power", [RUNNING, STOPPED])
@@ -134,7 +143,7 @@ def test_a_rebuild_that_was_refused_is_not_done_by_the_next_action() -> None:
     refused = rebuilding().observing(Observed(4, RUNNING, "rebuild_unsupported"))
 
     stop = judge(Action.STOP, ACTIVE, refused)
-    again = judge(Action.REBUILD, ACTIVE, refused, IMAGE)
+    again = judge(Action.REBUILD, ACTIVE, refused, image=IMAGE)
 
     assert stop == Desired(5, STOPPED, 2)
     assert again == Desired(5, RUNNING, 2, rebuilds=1, image=IMAGE)
@@ -152,6 +161,88 @@ def test_a_rebuild_whose_instance_does_not_start_has_happened() -> None:
 
     assert (ended.image, shown_status(ACTIVE, ended)) == (IMAGE, Status.SHUTOFF)
     assert judge(Action.START, ACTIVE, ended) == Desired(5, RUNNING, 2, rebuilds=1, image=IMAGE)
+
+
+LARGE = Flavor("large", "large", 4, 4096, 10)
+
+
+def resized(*actions: Action, power: Power = RUNNING) -> InstanceState:
+    """A server after a resize and these actions, each reached before the next."""
+    state = at_rest(power)
+    for action in (Action.RESIZE, *actions):
+        desired = judge(action, ACTIVE, state, flavor=LARGE)
+        assert isinstance(desired, Desired)
+        state = state.wanting(desired)
+        state = state.observing(Observed(desired.generation, power, resizes=desired.resizes))
+    return state
+
+
+def test_a_resize_is_shown_from_its_beginning_to_its_confirmation() -> None:
+    desired = judge(Action.RESIZE, ACTIVE, at_rest(RUNNING), flavor=LARGE)
+    assert isinstance(desired, Desired)
+    asked = at_rest(RUNNING).wanting(desired)
+    moving = replace(asked, moves=MoveCounts(1, 0))
+    done = resized()
+    reverting = judge(Action.REVERT_RESIZE, ACTIVE, done)
+    assert isinstance(reverting, Desired)
+
+    seen = [
+        (shown_status(ACTIVE, state), expected_status(ACTIVE, state), task_state(ACTIVE, state))
+        for state in (asked, moving, done, done.wanting(reverting), resized(Action.CONFIRM_RESIZE))
+    ]
+
+    assert seen == [
+        (Status.RESIZE, Status.RESIZE, "resize_prep"),
+        (Status.RESIZE, Status.RESIZE, "resize_migrating"),
+        (Status.VERIFY_RESIZE, Status.VERIFY_RESIZE, ""),
+        (Status.REVERT_RESIZE, Status.REVERT_RESIZE, "resize_reverting"),
+        (Status.ACTIVE, Status.ACTIVE, ""),
+    ]
+
+
+@pytest.mark.parametrize("power", [RUNNING, STOPPED])
+def test_a_server_has_its_new_flavor_once_it_is_built_with_it(power: Power) -> None:
+    done = resized(power=power)
+    confirmed, reverted = (
+        resized(action, power=power) for action in (Action.CONFIRM_RESIZE, Action.REVERT_RESIZE)
+    )
+
+    assert (done.present_flavor, done.flavor) == (LARGE, AS_BOOTED)
+    assert (confirmed.present_flavor, confirmed.desired.flavor) == (LARGE, LARGE)
+    assert (reverted.present_flavor, reverted.desired.flavor) == (AS_BOOTED, AS_BOOTED)
+    assert shown_status(ACTIVE, confirmed) is shown_status(ACTIVE, at_rest(power))
+
+
+def test_a_resize_that_was_refused_is_not_done_by_the_next_action() -> None:
+    desired = judge(Action.RESIZE, ACTIVE, at_rest(RUNNING), flavor=LARGE)
+    assert isinstance(desired, Desired)
+    asked = at_rest(RUNNING).wanting(desired)
+    refused = asked.observing(asked.refused("resize_no_valid_host"))
+    stop = judge(Action.STOP, ACTIVE, refused)
+
+    assert isinstance(stop, Desired)
+    assert (stop.resizes, stop.flavor) == (Resizes(), AS_BOOTED)
+    assert shown_status(ACTIVE, refused) is Status.ACTIVE
+
+
+def test_a_resized_server_comes_to_a_new_place_with_the_flavor_that_it_has() -> None:
+    for state in (resized(), resized(Action.CONFIRM_RESIZE)):
+        gone = state.observing(Observed(state.desired.generation, Power.OFFLOADED))
+
+        anew = at_new_place(gone, RUNNING)
+
+        assert (anew.flavor, anew.resizes, gone.observed.resizes) == (LARGE, Resizes(), Resizes())
+
+
+def test_a_child_is_told_of_a_flavor_with_a_new_resize_alone() -> None:
+    here = Desired(4, resizes=Resizes(1, 1), flavor=LARGE)
+    other = Flavor("huge", "huge", 8, 8192, 10)
+    again = Desired(5, resizes=Resizes(2, 1), flavor=other)
+
+    assert told(here, Desired(5, STOPPED, resizes=Resizes(1, 1))).flavor == LARGE
+    assert told(here, again) == again
+    assert told(here, replace(again, flavor=AS_BOOTED)) == Desired(5, resizes=Resizes(1, 1), flavor=LARGE)
+    assert told(again, Desired(6, resizes=Resizes(2, 2))) == Desired(6, resizes=Resizes(2, 2), flavor=other)
 
 
 def test_a_child_keeps_its_image_unless_it_is_told_of_a_new_rebuild() -> None:
@@ -249,7 +340,8 @@ def test_only_a_later_report_is_news(observed: Observed, news: bool) -> None:
 POWERS = st.sampled_from(list(Power))
 
 
-POWER_ACTIONS = [action for action in Action if action not in MOVES]
+SIZES = {Action.RESIZE, Action.CONFIRM_RESIZE, Action.REVERT_RESIZE}
+POWER_ACTIONS = [action for action in Action if action not in MOVES | SIZES]
 
 
 @given(st.lists(st.sampled_from(POWER_ACTIONS), max_size=6), st.integers(0, 6), POWERS)

@@ -21,7 +21,8 @@ import pytest
 from zonesched import conf
 from zonesched.api.errors import _KIND_OF_STATUS
 from zonesched.api.openapi import document
-from zonesched.api.urls import URLS, Route
+from zonesched.api.route import Route
+from zonesched.api.urls import URLS
 from zonesched.api.validation import _CODES
 from zonesched.cli.main import zonesched
 from zonesched.cli.waiting import WORDS

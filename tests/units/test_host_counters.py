@@ -82,3 +82,29 @@ def test_rows_stay_when_tallies_grow() -> None:
 def test_counts_of_the_same_host_and_key_are_added_up() -> None:
     counts = Counts.summed([1, 0, 1], ["b", "a", "b"], [2, 1, 3])
     assert counts.by_host(3) == [{"a": 1}, {"b": 5}, {}]
+
+
+@unhurried
+@given(SEEDS, st.integers(1, 120))
+def test_counts_that_are_changed_one_by_one(seed: int, rounds: int) -> None:
+    # given counters that were set, some of whose columns are cached
+    rng = random.Random(seed)
+    tallies, model = HostCounters(ROOM), {row: some_counts(rng) for row in range(ROOM)}
+    put(tallies, model)
+    for _ in range(rounds):
+        row, key = rng.randrange(ROOM), rng.choice(KEYS)
+        before = model[row].get(key, 0)
+        more = rng.randint(-before, 2)
+        tallies.column(rng.choice(KEYS), ROOM)
+
+        # when single counts change, to nothing and from nothing as well
+        tallies.add(row, key, more)
+
+        model[row][key] = before + more
+    # then they are as if they had been set so
+    assert {row: tallies.of_row(row) for row in model} == {
+        row: {key: n for key, n in counts.items() if n} for row, counts in model.items()
+    }
+    assert set(tallies.keys()) == {key for counts in model.values() for key, n in counts.items() if n}
+    for key in KEYS:
+        assert tallies.column(key, ROOM).tolist() == [model[row].get(key, 0) for row in range(ROOM)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,7 +27,8 @@ def entries(sequences: list[list[tuple[int, int]]]) -> list[list[Entry]]:
 @given(SEQUENCES, st.integers(0, 40))
 def test_each_pick_is_the_best_head_at_that_moment(heads: list[list[tuple[int, int]]], count: int) -> None:
     sequences = entries(heads)
-    left, expected = [list(sequence) for sequence in sequences], []
+    left = [list(sequence) for sequence in sequences]
+    expected: list[Any] = []
     while len(expected) < count and any(left):
         first = [(s[0].weight, s[0].tie, number) for number, s in enumerate(left) if s]
         expected.append(left[min(first)[2]].pop(0))
@@ -37,6 +39,23 @@ def test_a_sequence_that_gets_better_is_not_sorted() -> None:
     picked, rests = merge_heads(entries([[(5, 0), (1, 0), (1, 0)], [(4, 0), (6, 0)]]), 3)
     assert [entry.weight for entry in picked] == [4, 5, 1]
     assert [[entry.weight for entry in rest] for rest in rests] == [[1], [6]]
+
+
+@unhurried
+@given(SEQUENCES, SEQUENCES, st.integers(0, 40))
+def test_what_is_merged_of_pages_is_the_beginning_of_what_is_merged_of_all(
+    heads: list[list[tuple[int, int]]], unread: list[list[tuple[int, int]]], count: int
+) -> None:
+    pages = entries(heads)
+    goes_on = {number for number, more in zip(range(len(heads)), unread, strict=False) if more}
+    whole = entries([[*page, *(unread[n] if n in goes_on else [])] for n, page in enumerate(heads)])
+
+    picked, rests = merge_heads(pages, count, goes_on)
+
+    at_once, _ = merge_heads(whole, count)
+    assert picked == at_once[: len(picked)]
+    used_up = any(not rests[number] for number in goes_on)
+    assert len(picked) == len(at_once) or used_up
 
 
 @unhurried

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -93,7 +94,7 @@ class TestVerifiedCache:
         seen: list[bytes] = []
         real = hashlib.scrypt
 
-        def counted(password: bytes, **settings: int) -> bytes:
+        def counted(password: bytes, **settings: Any) -> bytes:
             seen.append(password)
             return real(password, **settings)
 

@@ -44,7 +44,8 @@ class NotedConf:
 
 @pytest.fixture(scope="module")
 def pages() -> Mapping[str, str]:
-    return plugin_pages.pages()
+    made: Mapping[str, str] = plugin_pages.pages()
+    return made
 
 
 # -- every plugin has a page ---------------------------------------------------------------------------------
@@ -137,7 +138,7 @@ def test_a_docstring_without_one_of_the_parts_makes_no_page(make: Any, cls: type
 @pytest.mark.parametrize("name", READ_BY_CONF)
 def test_every_option_that_a_plugin_reads_is_named(name: str) -> None:
     noted = NotedConf()
-    READ_BY_CONF[name].from_conf(noted)
+    READ_BY_CONF[name].from_conf(noted)  # type: ignore[attr-defined]
     assert noted.read <= set(plugin_pages.options_named(READ_BY_CONF[name]))
 
 

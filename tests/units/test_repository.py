@@ -28,6 +28,7 @@ CHECKED_AT_START_ONLY = {"allow_unverified_services", "noauth_force"}
 """Options whose only effect is that a configuration is refused, warned of, or accepted."""
 
 SEAMS = {
+    "compute/watchdog.py": "a program of its own, which acts while its agent is dead",
     "seams.py": "the seams themselves",
     "zones/resolver.py": "getaddrinfo takes no time limit, so a thread is left behind with it",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -119,7 +120,7 @@ def test_the_least_cost_scheduler_takes_the_host_of_least_cost(
 
 def test_costs_are_kept_within_the_limits_of_a_weight() -> None:
     for factor, weight in ((-1.0, 0), (1e300, MAX_WEIGHT)):
-        options = {"least_cost_functions": [f"noop_cost={factor}"]}
+        options: dict[str, Any] = {"least_cost_functions": [f"noop_cost={factor}"]}
         assert offer_of("LeastCostScheduler", three_hosts(), a_spec(), **options).picks[0].weight == weight
 
 
@@ -137,7 +138,10 @@ def test_an_instance_that_asks_for_the_special_thing_is_not_plain(extra: str) ->
 @pytest.mark.parametrize(("value", "cost"), [("true", 10**9), ("no", 0), (0, 0), (None, 0), (2, 10**9)])
 def test_the_special_capability_is_the_configured_one(value: object, cost: int) -> None:
     table = a_table([a_host("1f", capabilities={"gpu": value, "special": True})])
-    options = {"least_cost_functions": ["plain_on_special_cost=1"], "special_host_capability": "gpu"}
+    options: dict[str, Any] = {
+        "least_cost_functions": ["plain_on_special_cost=1"],
+        "special_host_capability": "gpu",
+    }
     assert offer_of("LeastCostScheduler", table, a_spec(), **options).picks[0].weight == cost
 
 
@@ -245,8 +249,8 @@ def test_the_lists_of_a_builtin_scheduler_say_what_its_columns_say() -> None:
     table, spec = three_hosts(), a_spec()
     asked: list[list[dict[str, object]]] = []
 
-    class Subscriber(DRIVERS["SimpleScheduler"]):  # type: ignore[misc]
-        def weigh_hosts(self, spec, hosts):  # type: ignore[no-untyped-def]
+    class Subscriber(DRIVERS["SimpleScheduler"]):  # type: ignore[valid-type, name-defined]
+        def weigh_hosts(self, spec: RequestSpec, hosts: Any) -> Any:
             asked.append(super().weigh_hosts(spec, hosts))
             return asked[-1]
 

@@ -78,7 +78,7 @@ class TestSecretBox:
             flipped = bytearray(sealed)
             flipped[bit // 8] ^= 1 << bit % 8
             expected = "secret_of_other_key" if 1 <= bit // 8 <= 8 else "secret_damaged"
-            assert code(box, PLACE, blob_to_text(flipped)) == expected
+            assert code(box, PLACE, blob_to_text(bytes(flipped))) == expected
         for end in range(len(sealed)):
             assert code(box, PLACE, blob_to_text(sealed[:end])) == "secret_damaged"
 

@@ -99,6 +99,27 @@ def test_hosts_of_equal_weight_are_chosen_among_however_their_scores_differ(mult
         assert chosen.offer(request) == every.offer(request)
 
 
+@pytest.mark.parametrize("count", [1, 5])
+def test_hosts_whose_scores_are_nearer_than_the_error_of_an_estimate_are_all_weighed(count: int) -> None:
+    # given scores that differ by less than what is lost where a large value is multiplied
+    far = 10**12
+    hosts = [
+        a_host(f"{n:x}f", ram_mb=far + n % 7, vcpus=10 - n % 7, disk_gb=1 + (n * 37) % 200)
+        for n in range(200)
+    ]
+    scales = (
+        WeigherScale("RAMWeigher", low=float(far), high=far + 3.0, multiplier=1.0),
+        WeigherScale("CPUWeigher", low=0.0, high=3.0, multiplier=1.0),
+        WeigherScale("DiskWeigher", low=0.0, high=5e9, multiplier=1.0),
+    )
+    spec = a_spec(count, vcpus=1, ram_mb=0, disk_gb=0, weighing=ScoreWeighing(scales))
+    request = OfferRequest(a_table(hosts), spec)
+
+    # when they are offered, then the choice is that of all hosts
+    chosen = schedulers().default
+    assert chosen.offer(request) == WeighsAll(chosen.plugins, chosen.name).offer(request)
+
+
 def shortlisted(table: HostTable, count: int, scheduler: FilterScheduler) -> int:
     spec = a_spec(count)
     hosts = HostView.whole(table, spec).survivors(table.alive & (np.arange(table.size) != 0))

@@ -206,7 +206,8 @@ def test_a_request_below_the_limit_does_not_give_way() -> None:
 
 
 def test_one_large_request_computes_beside_smaller_ones_of_its_caller() -> None:
-    all_turns, order = Turns(1, large=Turns(1)), list[str]()
+    large = Turns(1)
+    all_turns, order = Turns(1, large=large), list[str]()
     first = Going(all_turns, "1", order, is_large=True)
     assert first.waits.wait(ENDS_WITHIN_S)
     second = Going(all_turns, "2", order, is_large=True)
@@ -215,7 +216,7 @@ def test_one_large_request_computes_beside_smaller_ones_of_its_caller() -> None:
     first.end_of_wait.set()
     assert first.goes_on.wait(ENDS_WITHIN_S)
     second.end_of_wait.set()
-    eventually("the second sleeps", lambda: len(all_turns.large._begun.get("a", ())) == 1)
+    eventually("the second sleeps", lambda: len(large._begun.get("a", ())) == 1)
     small = Request(all_turns, "a")
 
     with ended(small):
@@ -225,7 +226,7 @@ def test_one_large_request_computes_beside_smaller_ones_of_its_caller() -> None:
         assert second.goes_on.wait(ENDS_WITHIN_S)
         second.end.set()
         second.thread.join(ENDS_WITHIN_S)
-    assert not all_turns.large._computing and not all_turns._computing
+    assert not large._computing and not all_turns._computing
 
 
 class TestBulkhead:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.audited_zone import OTHER, a_busy_zone, in_group, kinds, put_group, unchecked_sql
+from tests.builders.clock import clock_of
 from tests.builders.one_zone import (
     a_form,
     a_zone,
@@ -274,9 +275,9 @@ def test_a_hold_long_over_is_found(tmp_path: Path, state: PlacementState) -> Non
     where = ClaimedHost(host_id, ONE_VCPU) if state is State.HELD else AskedChild("child-1", ())
     put_place(zone, uuid, where, state=state, caller_id="parent-1")
 
-    zone.clock.advance(30 + 2 * zone.conf.hold + audit.GRACE_S)
+    clock_of(zone).advance(30 + 2 * zone.conf.hold + audit.GRACE_S)
     late = kinds(zone)
-    zone.clock.advance(1)
+    clock_of(zone).advance(1)
 
     assert late == []
     assert kinds(zone) == ["hold_overdue"]
@@ -288,7 +289,7 @@ def test_a_boot_that_nobody_works_on_is_found(tmp_path: Path) -> None:
     put_instance(zone, status=BUILD, attempt=0)
     fresh = kinds(zone)
 
-    zone.clock.advance(audit.GRACE_S + 1)
+    clock_of(zone).advance(audit.GRACE_S + 1)
     overdue = kinds(zone)
     sql(zone, "update reservations set lease_expires_at = :until", until=zone.clock.now() - audit.GRACE_S)
     leased = kinds(zone)

@@ -151,10 +151,10 @@ def test_extra_specs_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("field", ["vcpus", "ram", "disk"])
 @pytest.mark.parametrize("amount", [-1, 2**31])
 def test_amounts_have_bounds(tmp_path: Path, field: str, amount: int) -> None:
-    amounts = {"vcpus": 1, "ram": 1, "disk": 1, field: amount}
+    vcpus, ram_mb, disk_gb = {"vcpus": 1, "ram": 1, "disk": 1, field: amount}.values()
 
     with pytest.raises(BadRequest) as refused:
-        flavors.create(a_zone(tmp_path).store, CatalogFlavor(Flavor("f", "f", *amounts.values())))
+        flavors.create(a_zone(tmp_path).store, CatalogFlavor(Flavor("f", "f", vcpus, ram_mb, disk_gb)))
 
     assert refused.value.field == f"flavor.{field}"
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from tests.builders.one_zone import a_form, a_zone, add_hosts, used_on
 from zonesched.errors import DatabaseFull
-from zonesched.store import claims, identity, outcomes
+from zonesched.store import claims, identity, outcomes, tables
 from zonesched.store import tables as t
 from zonesched.store.group_commit import MAX_IN_ONE
 from zonesched.store.outcomes import BecameError, Outcome
@@ -72,7 +72,7 @@ class Queue:
 @pytest.fixture
 def queue(tmp_path: Path) -> Iterator[Queue]:
     store = Store.open(f"sqlite:///{tmp_path}/zone.sqlite")
-    t.metadata.create_all(store.engine)
+    tables.instances.metadata.create_all(store.engine)
     queue = Queue(store)
     yield queue
     queue.close()
@@ -148,12 +148,12 @@ def test_outcomes_are_told_once_written_and_those_of_a_writer_that_fails_never(q
     queue.store.observer = observer = Told()
 
     def noting(reason: str, write: Write) -> Write:
-        return lambda tx: (outcomes.note(tx, BecameError(reason, 1)), write(tx))
+        return lambda tx: (outcomes.note(tx, BecameError(reason, 1, (), 0.0)), write(tx))
 
     no = ValueError("no")
     queue.write_behind_one(noting("a", image("a")), noting("b", failing("b", no)), noting("c", image("c")))
 
-    assert observer.told == [BecameError("a", 1), BecameError("c", 1)]
+    assert observer.told == [BecameError("a", 1, (), 0.0), BecameError("c", 1, (), 0.0)]
 
 
 def test_a_writer_that_meets_a_key_is_refused_alone(queue: Queue) -> None:

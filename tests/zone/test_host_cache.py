@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.builders.clock import FakeClock
+from tests.builders.clock import FakeClock, clock_of
 from tests.builders.one_zone import a_form, a_zone, add_hosts, beat, boot_on, sql
 from tests.builders.real_processes import eventually
 from zonesched.services.state import host_cache
 from zonesched.services.state.host_cache import HostCache
+from zonesched.services.state.sql_hosts import SqlHosts
 from zonesched.services.zone import Zone
 from zonesched.store.hosts import Changes
 from zonesched.store.store import Store
@@ -36,13 +37,13 @@ class CountingStore(Store):
         return super().read(counted)
 
 
-def free(view: HostCache, host_id: str) -> float:
+def free(view: HostCache | SqlHosts, host_id: str) -> float:
     with view.current() as table:
         row = table.row_of(host_id)
         return float(table.capacity("VCPU")[row] - table.used("VCPU")[row])
 
 
-def is_up(view: HostCache, host_id: str) -> bool:
+def is_up(view: HostCache | SqlHosts, host_id: str) -> bool:
     with view.current() as table:
         return bool(table.up[table.row_of(host_id)])
 
@@ -103,9 +104,9 @@ def test_an_agent_that_falls_silent_is_down_and_comes_back(tmp_path: Path) -> No
     (two,) = add_hosts(zone, a_form("h2"), service="other")
     fresh = is_up(zone.hosts, one)
 
-    zone.clock.advance(40)
+    clock_of(zone).advance(40)
     beat(zone, "other")
-    zone.clock.advance(30)
+    clock_of(zone).advance(30)
     silent = (is_up(zone.hosts, one), is_up(zone.hosts, two))
     beat(zone)
 
@@ -118,7 +119,7 @@ def test_a_beat_written_with_an_earlier_time_by_another_process_counts(tmp_path:
     zone = a_zone(tmp_path, service_down_time=60.0)
     (one,) = add_hosts(zone, a_form("h1"))
     add_hosts(zone, a_form("h2"), service="other")
-    zone.clock.advance(61)
+    clock_of(zone).advance(61)
     beat(zone, "other")
     assert not is_up(zone.hosts, one)
 
@@ -159,9 +160,9 @@ def test_a_change_that_was_missed_is_repaired_within_ten_minutes(
     stale = [free(zone.hosts, host_id) for host_id in ids]
 
     for _ in range(12):
-        zone.clock.advance(host_cache.REREAD_S / 12)
+        clock_of(zone).advance(host_cache.REREAD_S / 12)
         free(zone.hosts, ids[0])
-    zone.clock.advance(host_cache.REREAD_S / 12)
+    clock_of(zone).advance(host_cache.REREAD_S / 12)
 
     assert stale == [8] * 7
     assert [free(zone.hosts, host_id) for host_id in ids] == [4] * 7
@@ -178,7 +179,7 @@ def test_a_host_that_is_no_more_goes_and_the_others_stay(
 
     sql(zone, "delete from hosts where id in (:a, :b)", a=ids[0], b=ids[5])
     for _ in range(6):
-        zone.clock.advance(host_cache.REREAD_S)
+        clock_of(zone).advance(host_cache.REREAD_S)
         free(zone.hosts, ids[1])
 
     with zone.hosts.current() as table:
@@ -240,6 +241,7 @@ class CountedLock:
 def test_who_waits_is_spared_a_read_that_another_one_began_meanwhile(tmp_path: Path) -> None:
     # given a table in use
     cache = a_zone(tmp_path).hosts
+    assert isinstance(cache, HostCache)
     read, lock = cache._read, CountedLock()
     cache._lock = lock  # type: ignore[assignment]
     reads: list[int] = []

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.audited_zone import OTHER, a_busy_zone, in_group, kinds, put_group, unchecked_sql
+from tests.builders.clock import clock_of
 from tests.builders.one_zone import (
     RESERVATION,
     a_form,
@@ -192,7 +193,7 @@ def test_what_was_never_built_is_placed_anew(tmp_path: Path, state: PlacementSta
     uuid = put_instance(zone, status=Status.BUILD, attempt=1 if state else 0)
     if state:
         put_place(zone, uuid, ClaimedHost(host_id, ONE_VCPU), state=state, claimed=False)
-    zone.clock.advance(3600)
+    clock_of(zone).advance(3600)
 
     assert repaired(zone) == ["instance_without_place"]
     boot = zone.store.read(lambda tx: reservations.read_one(tx, zone.uuid, RESERVATION))
@@ -233,7 +234,7 @@ def test_a_hold_long_over_is_ended(tmp_path: Path, state: PlacementState, after:
     uuid = put_instance(zone, status=Status.BUILD, caller_id="parent-1")
     where = ClaimedHost(host_id, ONE_VCPU) if state is State.HELD else AskedChild("child-1", ())
     put_place(zone, uuid, where, state=state, caller_id="parent-1")
-    zone.clock.advance(30 + 2 * zone.conf.hold + audit.GRACE_S + 1)
+    clock_of(zone).advance(30 + 2 * zone.conf.hold + audit.GRACE_S + 1)
 
     assert repaired(zone) == ["hold_overdue"]
     assert [p.state for p in places_of(zone, uuid)] == [after]
@@ -244,7 +245,7 @@ def test_a_boot_that_nobody_works_on_is_due_now(tmp_path: Path) -> None:
     zone, _ = a_busy_zone(tmp_path)
     put_reservation(zone, state=ReservationState.OPEN)
     put_instance(zone, status=Status.BUILD, attempt=0)
-    zone.clock.advance(audit.GRACE_S + 1)
+    clock_of(zone).advance(audit.GRACE_S + 1)
 
     assert repaired(zone) == ["reservation_overdue"]
     now = zone.clock.now()
@@ -314,7 +315,7 @@ def test_the_youngest_of_a_host_with_too_many_leave_the_group(tmp_path: Path) ->
     uuids = []
     for _ in range(3):
         uuids.append(in_group(zone, host_id, GroupPolicy.ANTI_AFFINITY, 2))
-        zone.clock.advance(1)
+        clock_of(zone).advance(1)
 
     assert repaired(zone) == ["group_host_overfull"]
     assert [instance_of(zone, uuid).group_id for uuid in uuids] == ["g1", "g1", ""]
@@ -380,7 +381,7 @@ def test_what_a_worker_has_in_hand_is_left_to_it(tmp_path: Path) -> None:
     sql(zone, "update reservations set lease_expires_at = :until", until=zone.clock.now() + 30)
 
     (left,) = repair.run(zone)
-    zone.clock.advance(31)
+    clock_of(zone).advance(31)
 
     assert isinstance(left, Left)
     assert repaired(zone) == ["claim_without_instance"]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from tests.builders.clock import clock_of
 from tests.builders.one_zone import (
     AGENT,
     a_form,
@@ -326,7 +327,7 @@ def test_a_service_belongs_to_the_user_that_registered_it_first(tmp_path: Path) 
 
     for call in (
         lambda: hosts.register(zone, other, "agent", []),
-        lambda: hosts.beat(zone.store, zone.heartbeats, other, "agent"),
+        lambda: hosts.beat(zone, other, "agent"),
         lambda: hosts.desired(zone.store, zone.heartbeats, other, "agent"),
         lambda: hosts.report(zone, other, "agent", []),
     ):
@@ -343,7 +344,7 @@ def test_the_service_of_a_deleted_user_passes_to_the_next(tmp_path: Path) -> Non
     successor = a_compute_user(zone, "two")
     hosts.register(zone, successor, "agent", [a_form("h1"), a_form("h2")])
 
-    hosts.beat(zone.store, zone.heartbeats, successor, "agent")
+    hosts.beat(zone, successor, "agent")
     assert len(hosts.list_hypervisors(zone)) == 2
 
 
@@ -361,7 +362,7 @@ def test_a_service_that_never_registered_is_not_found(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
 
     with pytest.raises(NotFound) as refused:
-        hosts.beat(zone.store, zone.heartbeats, AGENT, "nobody")
+        hosts.beat(zone, AGENT, "nobody")
 
     assert refused.value.code == "service_unknown"
 
@@ -428,7 +429,7 @@ def test_a_hypervisor_whose_agent_is_silent_is_down(tmp_path: Path) -> None:
     zone = a_zone(tmp_path, service_down_time=60.0)
     (host_id,) = add_hosts(zone, a_form("h1"))
 
-    zone.clock.advance(61)
+    clock_of(zone).advance(61)
     silent = hosts.show_hypervisor(zone, host_id)
     beat(zone)
 

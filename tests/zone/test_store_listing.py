@@ -33,6 +33,7 @@ def test_a_reservation_is_listed_by_its_own_index(tmp_path: Path) -> None:
         uuid="",
         user_id="",
         project_id="",
+        host="",
         order=NEWEST_FIRST,
         marker="",
         limit=2,

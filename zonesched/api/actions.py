@@ -8,15 +8,20 @@ from zonesched.api.answer import Answer, accepted, ok
 from zonesched.api.call import Call
 from zonesched.api.links import zoneless_time
 from zonesched.api.server_json import server_json
-from zonesched.errors import BadRequest
+from zonesched.errors import BadRequest, Conflict, ZoneBusy
 from zonesched.model.action_reasons import MESSAGES
+from zonesched.model.console import ConsoleAnswer, ConsoleState, ReadConsole, last_lines
 from zonesched.model.desired_call import DesiredAnswer
 from zonesched.model.desired_state import Result
+from zonesched.model.desired_wire import resizes_to_wire
 from zonesched.model.instance_action import ActionView, DeleteServer, EvacuateServer, RebuildServer
 from zonesched.services.hosts import evacuation
-from zonesched.services.owners import action_history, actions, servers
+from zonesched.services.owners import action_history, actions, consoles, servers
 from zonesched.services.parent import desired
 from zonesched.services.select.faults import MESSAGES as FAULTS
+
+LATE_RETRY_S = 2
+"""Retry-After where an agent does not bring a console in time."""
 
 
 def act(call: Call) -> Answer:
@@ -28,12 +33,38 @@ def act(call: Call) -> Answer:
     if isinstance(asked, EvacuateServer):
         evacuation.evacuate_server(call.zone, call.caller, uuid, fenced=asked.fenced)
         return accepted(None)
+    if isinstance(asked, ReadConsole):
+        found = consoles.read(call.zone, call.caller, uuid, is_wanted=call.is_wanted)
+        return ok({"output": last_lines(_output(found), asked.lines)})
     actions.act(call.zone, call.caller, uuid, asked)
     if not isinstance(asked, RebuildServer):
         return accepted(None)
     view = servers.show(call.zone, call.caller, uuid)
     body = {"server": server_json(view, call.links, call.version)}
     return accepted(body, Location=call.links.of("servers", uuid)[0]["href"])
+
+
+def console(call: Call) -> Answer:
+    """Read the console output of a parent's server."""
+    found = consoles.read(call.zone, call.caller, call.args["id"], call.query.budget_s, call.is_wanted)
+    return ok({"state": found.state.value, "output": found.output})
+
+
+def _output(found: ConsoleAnswer) -> str:
+    """Return an output that was read. Raises ZoneBusy and Conflict for any other outcome."""
+    match found.state:
+        case ConsoleState.READ:
+            return found.output
+        case ConsoleState.LATE:
+            raise ZoneBusy("The server's agent did not answer in time.", LATE_RETRY_S, code="console_late")
+        case ConsoleState.NOT_THERE:
+            raise Conflict("The server is on no host now.", code="not_built", field="id")
+        case ConsoleState.UNSUPPORTED:
+            raise Conflict("The driver of the server's host reads no consoles.", code="console_unsupported")
+        case ConsoleState.UNKNOWN_CALL:
+            raise Conflict(
+                "The zone that has the server does not know the action.", code="action_unsupported_by_zone"
+            )
 
 
 def act_on_boot(call: Call) -> Answer:
@@ -44,6 +75,12 @@ def act_on_boot(call: Call) -> Answer:
     if isinstance(asked, EvacuateServer):
         raise BadRequest(
             "evacuate: name one server, or a host.", code="action_of_one_server", field="evacuate"
+        )
+    if isinstance(asked, ReadConsole):
+        raise BadRequest(
+            "os-getConsoleOutput: is of one server, and not of all of a boot.",
+            code="action_of_one_server",
+            field="os-getConsoleOutput",
         )
     count, refused = actions.act_on_boot(call.zone, call.caller, call.args["id"], asked)
     lines = [{"uuid": one.uuid, "error_code": one.code, "message": one.message} for one in refused]
@@ -64,6 +101,7 @@ def _desired_answer_json(one: DesiredAnswer) -> dict[str, Any]:
         "generation": one.generation,
         "reboots": one.reboots,
         "rebuilds": one.rebuilds,
+        "resizes": resizes_to_wire(one.resizes),
     }
 
 

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import orjson
 from flask import Flask, Response, g, request
 from werkzeug.exceptions import HTTPException
-from werkzeug.routing import Map, Rule
 
 from zonesched import tracing
-from zonesched.api import errors
+from zonesched.api import cors, errors
 from zonesched.api.audit_log import AuditEntry, AuditLog, is_kept, timestamp
 from zonesched.api.call import Site
 from zonesched.api.dispatch import serve
 from zonesched.api.metrics import ApiMetrics
 from zonesched.api.microversion import OLDEST, answer_headers
 from zonesched.api.openapi import document
+from zonesched.api.profile import Profiling
+from zonesched.api.route import Route
+from zonesched.api.routing import routes_by_rule, url_map
 from zonesched.api.schemas.fields import Limits
-from zonesched.api.urls import URLS, Route
+from zonesched.api.urls import URLS
 from zonesched.errors import ZoneschedError
 from zonesched.model.caller import Caller, Role
 from zonesched.seams import Clock
@@ -41,6 +42,9 @@ NOBODY = Caller(user_id="", name="", role=Role.MONITOR, project_id="")
 METRICS = "zonesched_metrics"
 """Key of the application's extensions under which a server finds the ApiMetrics, to add its own."""
 
+SITE = "zonesched_site"
+"""Key of the application's extensions under which other surfaces of the process find its Site."""
+
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
@@ -53,36 +57,18 @@ def create_app(zone: Zone) -> Flask:
         metrics=ApiMetrics(),
         document=_document(with_users=zone.conf.auth_strategy != "noauth"),
         audit_log=AuditLog(zone.conf.audit_log),
+        profiling=Profiling(zone.clock.monotonic),
     )
     site.metrics.follow(zone)
     app.extensions[METRICS] = site.metrics
-    app.url_map = _url_map()
-    app.view_functions = {f"{method} {path}": _view(site, r) for (method, path), r in _routes().items()}
+    app.extensions[SITE] = site
+    app.url_map = url_map()
+    app.view_functions = {rule: _view(site, routes) for rule, routes in routes_by_rule().items()}
     _answer_faults(app)
     _follow(app, site)
     if zone.conf.auth_strategy == "noauth":
         log.warning("auth_strategy is noauth: everybody who reaches this zone is its admin")
     return app
-
-
-@cache
-def _routes() -> Mapping[tuple[str, str], Sequence[Route]]:
-    """The routes of each method and path, one per set of roles."""
-    found: defaultdict[tuple[str, str], list[Route]] = defaultdict(list)
-    for route in URLS:
-        for mount in route.mounts:
-            found[route.method, mount + route.path].append(route)
-    return found
-
-
-@cache
-def _url_map() -> Map:
-    # One for all zones of a process: to compile the rules takes longer than all else that an app is made of.
-    rules = [
-        Rule(path.replace("{", "<").replace("}", ">"), methods=[method], endpoint=f"{method} {path}")
-        for method, path in _routes()
-    ]
-    return Map(rules, strict_slashes=False, merge_slashes=False)
 
 
 @cache
@@ -150,10 +136,10 @@ def _follow(app: Flask, site: Site) -> None:
 
     Log lines hold patterns of URLs, never their parts.
     """
-    clock = site.zone.clock
+    clock, origins = site.zone.clock, site.zone.conf.cors_allowed_origins
 
     @app.before_request
-    def _() -> None:
+    def _() -> Response | None:
         given = request.headers.get(tracing.HEADER, "")
         g.request_id = given if tracing.ACCEPTED.fullmatch(given) else f"req-{clock.new_uuid()}"
         tracing.begin(g.request_id)
@@ -161,6 +147,7 @@ def _follow(app: Flask, site: Site) -> None:
         g.version = OLDEST
         g.route = g.code = g.action = ""
         g.caller = NOBODY
+        return cors.answer_to_preflight(origins, request)
 
     @app.teardown_request
     def _(_error: BaseException | None) -> None:
@@ -181,8 +168,12 @@ def _follow(app: Flask, site: Site) -> None:
             response.status_code,
             seconds * 1000,
         )
-        response.headers.update(HEADERS)
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
         response.headers.update(answer_headers(g.version))
+        if origins:
+            response.vary.add("Origin")
+            response.headers.update(cors.answer_headers(origins, request))
         response.headers["x-openstack-request-id"] = g.request_id
         response.headers["x-compute-request-id"] = g.request_id
         return response

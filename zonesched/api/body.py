@@ -73,15 +73,18 @@ def _has_nul(value: Any) -> bool:
             return False
 
 
-def read_query(request: Request) -> dict[str, str]:
-    """The query string's parameters. Raises BadRequest for one given twice, or with a NUL character."""
-    found: dict[str, str] = {}
+def read_query(request: Request, repeated: frozenset[str] = frozenset()) -> dict[str, str | list[str]]:
+    """The query string's parameters, as lists those that may be `repeated`.
+
+    Raises BadRequest for another one given twice, and for a NUL character.
+    """
+    found: dict[str, str | list[str]] = {}
     for name, values in request.args.lists():
-        if len(values) > 1:
+        if len(values) > 1 and name not in repeated:
             raise BadRequest(f"{name[:255]}: given more than once.", field=name[:255])
-        if "\0" in name or "\0" in values[0]:
+        if any("\0" in text for text in (name, *values)):
             raise BadRequest("The query string has a NUL character.", field="query")
-        found[name] = values[0]
+        found[name] = list(values) if name in repeated else values[0]
     return found
 
 

@@ -14,6 +14,7 @@ from zonesched.api.body_room import BodyRoom
 from zonesched.api.links import Links
 from zonesched.api.metrics import ApiMetrics
 from zonesched.api.microversion import Microversion
+from zonesched.api.profile import Profiling
 from zonesched.api.schemas.fields import Limits
 from zonesched.model.caller import Caller
 from zonesched.model.work_deadline import always
@@ -33,6 +34,7 @@ class Site:
     metrics: ApiMetrics
     document: bytes
     audit_log: AuditLog
+    profiling: Profiling
     bodies: BodyRoom = field(default_factory=BodyRoom)
 
 

@@ -12,14 +12,15 @@ from dataclasses import replace
 
 from flask import Request, g
 
+from zonesched.api import profile
 from zonesched.api.answer import Answer
 from zonesched.api.auth import EVERYBODY, authenticate
 from zonesched.api.body import parse_object, read_body, read_query
 from zonesched.api.call import IS_WANTED, Call, Site
 from zonesched.api.links import Links
 from zonesched.api.microversion import negotiate
+from zonesched.api.route import Route
 from zonesched.api.schemas.fields import Schema
-from zonesched.api.urls import Route
 from zonesched.api.validation import validate
 from zonesched.errors import Forbidden, NotFound
 from zonesched.model.caller import Caller
@@ -34,11 +35,16 @@ def serve(site: Site, routes: Sequence[Route], request: Request, args: Mapping[s
     Raises ZoneschedError for every refusal.
     """
     route, caller = _admit(site, routes, request)
-    if any(len(arg) > LONGEST_ARG or not arg.isprintable() for arg in args.values()):
-        raise NotFound("There is no such item.")
+    if not route.is_open and profile.is_wanted(request.headers, caller):
+        return site.profiling.answer(lambda: _answer(site, route, caller, request, args))
+    return _answer(site, route, caller, request, args)
+
+
+def _answer(site: Site, route: Route, caller: Caller, request: Request, args: Mapping[str, str]) -> Answer:
+    check_args(args)
     # Noted for the headers of the answer, which a refusal has as well.
     g.version = negotiate(request.headers)
-    unverified_query = read_query(request)
+    unverified_query = read_query(request, route.query.repeated)
     call = Call(
         site=site,
         caller=caller,
@@ -52,6 +58,12 @@ def serve(site: Site, routes: Sequence[Route], request: Request, args: Mapping[s
         is_wanted=request.environ.get(IS_WANTED, always),
     )
     return route.handler(call) if route.body is None else _with_body(route, route.body, request, call)
+
+
+def check_args(args: Mapping[str, str]) -> None:
+    """Raise NotFound for a part of a path that no item can be named by."""
+    if any(len(arg) > LONGEST_ARG or not arg.isprintable() for arg in args.values()):
+        raise NotFound("There is no such item.")
 
 
 def _with_body(route: Route, schema: type[Schema], request: Request, call: Call) -> Answer:
@@ -73,9 +85,14 @@ def _admit(site: Site, routes: Sequence[Route], request: Request) -> tuple[Route
         return routes[0], EVERYBODY
     caller = authenticate(site.zone, request, {role for route in routes for role in route.roles})
     g.caller = caller
+    return permitted(site, routes, caller), caller
+
+
+def permitted(site: Site, routes: Sequence[Route], caller: Caller) -> Route:
+    """Return the route that an authenticated caller may take. Raises Forbidden."""
     if routes[0].is_admin_api and not site.zone.conf.allow_admin_api:
         raise Forbidden("This zone does not serve /zones.", code="admin_api_off")
     for route in routes:
         if caller.role in route.roles:
-            return route, caller
+            return route
     raise Forbidden(f"The role {caller.role.value} may not make this call.", code="role_forbidden")

@@ -21,19 +21,21 @@ def register(call: Call) -> Answer:
 
 def beat(call: Call) -> Answer:
     """Record a heartbeat of this agent."""
-    hosts.beat(call.zone.store, call.zone.heartbeats, call.caller, call.body.service)
+    hosts.beat(call.zone, call.caller, call.body.service, call.body.fence_after_s)
     return no_content()
 
 
 def instances(call: Call) -> Answer:
-    """List the instances that should run on this agent's hosts, and those it is to report as gone."""
+    """List what should run on this agent's hosts, what to report as gone, and the consoles to bring."""
     service = call.query.service
     found = hosts.desired(call.zone.store, call.zone.heartbeats, call.caller, service)
     releasing = hosts.releasing(call.zone.store, call.zone.heartbeats, call.caller, service)
+    asked = hosts.asked_consoles(call.zone.store, call.zone.heartbeats, call.caller, service)
     return ok(
         {
             "instances": [_instance_json(instance) for instance in found],
             "releasing": [{"uuid": one.uuid, "attempt": one.attempt} for one in releasing],
+            "consoles": [{"id": one.id, "uuid": one.uuid, "attempt": one.number} for one in asked],
         }
     )
 
@@ -58,6 +60,12 @@ def report_excesses(call: Call) -> Answer:
 def report(call: Call) -> Answer:
     """Record which instances run, which failed and which are gone."""
     hosts.report(call.zone, call.caller, call.body.service, call.body.to_reports())
+    return no_content()
+
+
+def bring_console(call: Call) -> Answer:
+    """Take the output of a console that was asked for."""
+    hosts.take_console(call.zone.store, call.caller, call.body.service, call.body.id, call.body.to_answer())
     return no_content()
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
 from zonesched.errors import NotFound
 from zonesched.model.capacity import NOTHING_SET, Inventory
+from zonesched.model.host_totals import NO_TOTALS, ClassTotals
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU
 from zonesched.model.views import HypervisorView, ResourceUse
 from zonesched.services.hosts import host_settings, hosts
@@ -17,18 +18,6 @@ WITHOUT_SIZES = 88
 """Microversion: with the uptime of a host, and without sizes of its workload."""
 
 PAGE = 1000
-
-SUMMED = (
-    "vcpus",
-    "vcpus_used",
-    "memory_mb",
-    "memory_mb_used",
-    "free_ram_mb",
-    "local_gb",
-    "local_gb_used",
-    "free_disk_gb",
-    "running_vms",
-)
 
 NOTHING = ResourceUse(0, 0, 1.0, capacity=0, used=0, reported=Inventory(0), setting=NOTHING_SET)
 
@@ -62,24 +51,24 @@ def _list(call: Call, to_json: Callable[[HypervisorView], dict[str, Any]]) -> An
 
 
 def _named(call: Call, text: str) -> list[HypervisorView]:
-    found = [host for host in hosts.list_hypervisors(call.zone) if text in host.name]
+    found = hosts.named_hypervisors(call.zone, text)
     if not found:
         raise NotFound("No host of this zone has such a name.", code="host_not_found", field="id")
     return found
 
 
 def _add_servers(call: Call, found: Sequence[HypervisorView], to: Sequence[dict[str, Any]]) -> None:
-    placed = hosts.instances_on(call.zone, [host.id for host in found])
+    placed = hosts.instances_on(call.zone.store, [host.id for host in found])
     for host, content in zip(found, to, strict=True):
         content["servers"] = [{"uuid": one.uuid, "name": one.name} for one in placed.get(host.id, ())]
 
 
 def statistics(call: Call) -> Answer:
     """Sum up the inventories and usage of all hosts of this zone."""
-    found = [_full(call, host) for host in hosts.list_hypervisors(call.zone)]
-    sums = {name: sum(host[name] for host in found) for name in SUMMED}
+    found = hosts.totals(call.zone)
+    sums = {**_sizes(found.by_class, NO_TOTALS), "running_vms": found.instances}
     unknown = {} if call.version.has(WITHOUT_SIZES) else {"current_workload": 0, "disk_available_least": None}
-    return ok({"hypervisor_statistics": {"count": len(found), **sums, **unknown}})
+    return ok({"hypervisor_statistics": {"count": found.hosts, **sums, **unknown}})
 
 
 def search(call: Call) -> Answer:
@@ -125,13 +114,29 @@ def _brief(host: HypervisorView) -> dict[str, Any]:
 
 
 def _full(call: Call, host: HypervisorView) -> dict[str, Any]:
-    vcpu, ram, disk = (host.resources.get(name, NOTHING) for name in (VCPU, MEMORY_MB, DISK_GB))
     return {
         **_brief(host),
         **_unknown(call),
         "host_ip": host.address,
         "hypervisor_type": str(host.capabilities.get("hypervisor_type", "")),
         "hypervisor_version": _whole(host.capabilities.get("hypervisor_version")),
+        **_sizes(host.resources, NOTHING),
+        "running_vms": host.num_instances,
+        "service": {"id": host.id, "host": host.service, "disabled_reason": host.disabled_reason or None},
+        "availability_zone": host.availability_zone,
+        "aggregates": list(host.aggregates),
+        "resources": {name: _use(use) for name, use in host.resources.items()},
+        "capabilities": dict(host.capabilities),
+        "traits": sorted(host.traits),
+    }
+
+
+T = TypeVar("T", ResourceUse, ClassTotals)
+
+
+def _sizes(by_class: Mapping[str, T], nothing: T) -> dict[str, int]:
+    vcpu, ram, disk = (by_class.get(name, nothing) for name in (VCPU, MEMORY_MB, DISK_GB))
+    return {
         "vcpus": vcpu.total,
         "vcpus_used": vcpu.used,
         "memory_mb": ram.total,
@@ -140,13 +145,6 @@ def _full(call: Call, host: HypervisorView) -> dict[str, Any]:
         "local_gb": disk.total,
         "local_gb_used": disk.used,
         "free_disk_gb": disk.capacity - disk.used,
-        "running_vms": host.num_instances,
-        "service": {"id": host.id, "host": host.service, "disabled_reason": host.disabled_reason or None},
-        "availability_zone": host.availability_zone,
-        "aggregates": list(host.aggregates),
-        "resources": {name: _use(use) for name, use in host.resources.items()},
-        "capabilities": dict(host.capabilities),
-        "traits": sorted(host.traits),
     }
 
 

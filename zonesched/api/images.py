@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
 from zonesched.api.links import Links, iso_time
-from zonesched.errors import NotFound
+from zonesched.errors import BadRequest, NotFound
 from zonesched.model.catalog import CatalogImage
 from zonesched.services.catalog import images
 
@@ -33,7 +34,7 @@ def show(call: Call) -> Answer:
 
 
 def list_metadata(call: Call) -> Answer:
-    """List an image's properties, which do not change."""
+    """List an image's properties."""
     return ok({"metadata": dict(images.show(call.zone.store, call.args["id"]).image.properties)})
 
 
@@ -41,8 +42,49 @@ def show_metadata(call: Call) -> Answer:
     """Show one of an image's properties."""
     properties, key = images.show(call.zone.store, call.args["id"]).image.properties, call.args["key"]
     if key not in properties:
-        raise NotFound("The image has no such property.", code="metadata_not_found", field="key")
+        raise _no_property()
     return ok({"meta": {key: properties[key]}})
+
+
+def add_metadata(call: Call) -> Answer:
+    """Add properties to an image, or change some; the rest stays."""
+    return _set_metadata(call, lambda present: {**present, **call.body.metadata})
+
+
+def replace_metadata(call: Call) -> Answer:
+    """Replace all properties of an image."""
+    return _set_metadata(call, lambda present: call.body.metadata)
+
+
+def set_metadata(call: Call) -> Answer:
+    """Add or change one property of an image, which URL and body name."""
+    key, meta = call.args["key"], call.body.meta
+    if list(meta) != [key]:
+        raise BadRequest(f"meta: must have {key!r} alone, as the URL names it.", field="meta")
+    _set_metadata(call, lambda present: {**present, **meta})
+    return ok({"meta": meta})
+
+
+def remove_metadata(call: Call) -> Answer:
+    """Remove one property of an image."""
+    key = call.args["key"]
+
+    def rest(present: Mapping[str, str]) -> Mapping[str, str]:
+        if key not in present:
+            raise _no_property()
+        return {name: value for name, value in present.items() if name != key}
+
+    _set_metadata(call, rest)
+    return no_content()
+
+
+def _set_metadata(call: Call, changed: Callable[[Mapping[str, str]], Mapping[str, str]]) -> Answer:
+    found = images.set_properties(call.zone.store, call.args["id"], changed)
+    return ok({"metadata": dict(found.image.properties)})
+
+
+def _no_property() -> NotFound:
+    return NotFound("The image has no such property.", code="metadata_not_found", field="key")
 
 
 def create(call: Call) -> Answer:

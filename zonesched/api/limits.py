@@ -61,7 +61,7 @@ def _nova_json(call: Call, absolute: Mapping[str, int]) -> dict[str, int]:
     if not call.version.has(WITHOUT_IMAGES):
         found["maxImageMeta"] = MAX_ITEMS
     if not call.version.has(WITHOUT_FILES):
-        found |= dict.fromkeys(("maxPersonality", "maxPersonalitySize"), UNLIMITED)
+        found |= dict.fromkeys(("maxPersonality", "maxPersonalitySize"), 0)
     return found
 
 

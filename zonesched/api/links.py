@@ -16,7 +16,7 @@ class Links:
 
     base: str
     path: str
-    query: Mapping[str, str]
+    query: Mapping[str, str | list[str]]
 
     def of(self, noun: str, id: str) -> list[dict[str, str]]:
         """An item's two links."""
@@ -27,7 +27,7 @@ class Links:
 
     def next_page(self, marker: str) -> list[dict[str, str]]:
         """The link to the page after this one."""
-        query = urlencode({**self.query, "marker": marker})
+        query = urlencode({**self.query, "marker": marker}, doseq=True)
         return [{"rel": "next", "href": f"{self.base}{self.path}?{query}"}]
 
 

@@ -40,7 +40,7 @@ class Microversion:
 
 
 OLDEST = Microversion(2, 1)
-NEWEST = Microversion(2, 96)
+NEWEST = Microversion(2, 98)
 
 
 def negotiate(headers: RequestHeaders) -> Microversion:

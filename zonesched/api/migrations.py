@@ -14,7 +14,7 @@ from zonesched.services.owners import migrations
 
 def list_all(call: Call) -> Answer:
     """List the migrations of all servers, newest first."""
-    found = migrations.list_all(call.zone, call.query.to_query())
+    found = migrations.list_all(call.zone.store, call.query.to_query())
     return ok({"migrations": [_json(view) for view in found]})
 
 
@@ -60,7 +60,7 @@ def _json(view: MigrationView) -> dict[str, Any]:
         "instance_uuid": view.server_uuid,
         "server_uuid": view.server_uuid,
         "status": view.status,
-        "migration_type": "migration",
+        "migration_type": view.kind.value,
         "source_compute": source,
         "source_node": source,
         "dest_compute": dest,

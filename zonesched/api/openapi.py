@@ -15,8 +15,8 @@ from zonesched.api import openapi_headers
 from zonesched.api.links import PREFIX
 from zonesched.api.openapi_links import links_of
 from zonesched.api.openapi_members import object_of
+from zonesched.api.route import MOUNTS, REFUSED, Route
 from zonesched.api.schemas.fields import Schema
-from zonesched.api.urls import MOUNTS, Route
 from zonesched.errors import Kind
 
 SCHEMAS = "#/components/schemas/"
@@ -113,14 +113,15 @@ def _answers(routes: Sequence[Route]) -> dict[str, Any]:
     texts: dict[int, list[str]] = {}
     for route in routes:
         for status, text in ((route.status, route.answer), *route.other_answers):
-            texts.setdefault(status, []).append(text)
-    return {str(status): _answer(found) for status, found in texts.items()}
+            if text != REFUSED:
+                texts.setdefault(status, []).append(text)
+    return {str(status): _answer(routes[0], status, found) for status, found in texts.items()}
 
 
-def _answer(texts: Sequence[str]) -> dict[str, Any]:
+def _answer(route: Route, status: int, texts: Sequence[str]) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "description": "; or ".join(dict.fromkeys(texts)),
-        "headers": openapi_headers.answered(),
+        "headers": openapi_headers.answered_by(route, status),
     }
     if TEXT in texts:
         return {**answer, "content": {"text/plain": {"schema": {"type": "string"}}}}

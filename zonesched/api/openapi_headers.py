@@ -7,9 +7,9 @@ from typing import Any
 
 from zonesched import tracing
 from zonesched.api.microversion import HEADER, LATEST, NEWEST, OLDER_HEADER, OLDEST, SERVICE
+from zonesched.api.route import Route
 from zonesched.api.schemas.servers import BootBody, CreateBody
 from zonesched.api.servers import IDEMPOTENCY_KEY
-from zonesched.api.urls import Route
 from zonesched.model.caller import Role
 from zonesched.zones.client import ROLE_HEADER
 
@@ -73,9 +73,25 @@ ANSWERED = {
 """Headers of every answer, with the names of their components."""
 
 
+LOCATED = frozenset({
+    ("POST", "/servers", 202),
+    ("POST", "/servers/{id}/action", 202),
+    ("PUT", "/servers/{id}/tags/{tag}", 201),
+})  # fmt: skip
+"""Answers that may have a `Location`, by method, path and status."""
+
+
 def answered() -> Mapping[str, Any]:
     """Return the headers that every answer has, as references to components."""
     return {header: {"$ref": HEADERS + name} for header, name in ANSWERED.items()}
+
+
+def answered_by(route: Route, status: int) -> Mapping[str, Any]:
+    """Return the headers of one answer of a call."""
+    if (route.method, route.path, status) not in LOCATED:
+        return answered()
+    location = "The URL of what was made; of several instances, of the first. Not with a `reservation_id`."
+    return {**answered(), "Location": {"description": location, "schema": {"type": "string"}}}
 
 
 def answered_by_faults() -> Mapping[str, Any]:
@@ -96,7 +112,7 @@ def components() -> Mapping[str, Any]:
         ),
         "Microversion": _header("The version of the answer.", f"^{SERVICE} {_VERSION}$"),
         "OlderMicroversion": _header("The version of the answer.", f"^{_VERSION}$"),
-        "Vary": _header("The headers that choose the version.", f"^{HEADER}, {OLDER_HEADER}$"),
+        "Vary": _header("The headers that choose the answer.", f"^{HEADER}, {OLDER_HEADER}(, Origin)?$"),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from zonesched.api.urls import Route
+from zonesched.api.route import Route
 
 
 class Named(NamedTuple):

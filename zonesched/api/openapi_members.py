@@ -13,7 +13,7 @@ MEMBERS: Mapping[str, Mapping[str, Any]] = {
     **dict.fromkeys(
         ("zones", "servers", "builds", "reservations", "server_groups", "flavors", "flavor_access",
          "images", "keypairs", "hypervisors", "aggregates", "services", "migrations", "users",
-         "instanceActions", "interfaceAttachments", "volumeAttachments", "security_groups",
+         "instanceActions", "interfaceAttachments", "volumeAttachments", "shares", "security_groups",
          "availabilityZoneInfo", "hosts", "events", "extensions", "inconsistencies", "tenant_usages"),
         _OBJECTS,
     ),
@@ -21,7 +21,8 @@ MEMBERS: Mapping[str, Mapping[str, Any]] = {
         ("zone", "server", "reservation", "dry_run", "server_group", "flavor", "image", "keypair", "user",
          "hypervisor", "hypervisor_statistics", "aggregate", "service", "migration", "instanceAction",
          "metadata", "meta", "addresses", "extra_specs", "limits", "quota_set", "quota_class_set",
-         "tenant_usage", "extension", "project", "remote_console"),
+         "tenant_usage", "instance_usage_audit_log", "instance_usage_audit_logs", "extension",
+         "project"),
         _OBJECT,
     ),
     "tags": {"type": "array", "items": {"type": "string"}},

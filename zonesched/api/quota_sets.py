@@ -22,7 +22,7 @@ UNLIMITED = -1
 WITHOUT_NETWORKS, WITHOUT_FILES = 36, 57
 """Microversions: without the quotas of networks, and without those of injected files."""
 
-_NETWORKS = ("fixed_ips", "floating_ips", "security_group_rules", "security_groups", "networks")
+_NETWORKS = ("fixed_ips", "floating_ips", "security_group_rules", "security_groups")
 _FILES = ("injected_file_content_bytes", "injected_file_path_bytes", "injected_files")
 
 
@@ -111,11 +111,12 @@ def _readable(call: Call) -> str:
 
 
 def _quotas(call: Call, instances: int) -> Mapping[str, Any]:
-    old: tuple[str, ...] = ()
+    old: dict[str, int] = {}
     if not call.version.has(WITHOUT_NETWORKS):
-        old += _NETWORKS[:-1]
+        old |= dict.fromkeys(_NETWORKS, UNLIMITED)
     if not call.version.has(WITHOUT_FILES):
-        old += _FILES
+        # No driver writes files into a server.
+        old |= dict.fromkeys(_FILES, 0)
     return {
         "instances": instances,
         "cores": UNLIMITED,
@@ -124,5 +125,5 @@ def _quotas(call: Call, instances: int) -> Mapping[str, Any]:
         "metadata_items": MAX_ITEMS,
         "server_groups": UNLIMITED,
         "server_group_members": UNLIMITED,
-        **dict.fromkeys(old, UNLIMITED),
+        **old,
     }

@@ -1,4 +1,4 @@
-"""Name, description, metadata and tags of a server, in OpenStack's shapes; and what it never has."""
+"""Name, settings, metadata and tags of a server, in OpenStack's shapes; and what it never has."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ from zonesched.api.schemas.fields import MAX_ITEMS
 from zonesched.api.schemas.server_details import MAX_TAGS, TAG
 from zonesched.api.server_json import shown_json
 from zonesched.errors import BadRequest, NotFound
+from zonesched.model.server_hostname import with_hostname_kept
 from zonesched.services.owners import server_details, servers
 from zonesched.services.owners.server_details import Details
 
 
 def change(call: Call) -> Answer:
-    """Change a server's name or description."""
+    """Change a server's name, description, addresses, disk configuration or host name."""
     asked = call.body.server
-    given = asked.model_dump(include={"description"}, exclude_unset=True)
+    given = asked.changes()
 
     def changed(details: Details) -> Details:
-        return Details(asked.name or details.name, {**details.passthrough, **given})
+        name = asked.name or details.name
+        kept = with_hostname_kept(details.name, name, details.passthrough)
+        return Details(name, {**kept, **given})
 
     _change(call, changed)
     view = servers.show(call.zone, call.caller, call.args["id"])

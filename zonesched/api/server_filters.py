@@ -21,6 +21,8 @@ EXACT = {
     "availability_zone": "OS-EXT-AZ:availability_zone",
     "description": "description",
     "hostname": "OS-EXT-SRV-ATTR:hostname",
+    "access_ip_v4": "accessIPv4",
+    "access_ip_v6": "accessIPv6",
     "vm_state": "OS-EXT-STS:vm_state",
     "task_state": "OS-EXT-STS:task_state",
 }

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from zonesched.api.links import Links, iso_time
 from zonesched.api.microversion import Microversion
 from zonesched.model.desired_state import is_unshelving, shown_status
-from zonesched.model.observed_state import Power
+from zonesched.model.desired_wire import resizes_to_wire
+from zonesched.model.observed_state import NO_RESIZES, Power
 from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus
+from zonesched.model.server_hostname import hostname_of
 from zonesched.model.views import FailedAttempt, ServerView
 
 NO_STATE = 0
+DISK_CONFIG = "MANUAL"
+"""How the disk of a server is partitioned whose owner has not said: not at all."""
 
-FLAVOR_INLINE, SERVER_GROUPS = 47, 71
-"""Microversions: with the flavor's sizes in place of its id, and with the server group."""
+FLAVOR_INLINE, SERVER_GROUPS, IMAGE_PROPERTIES = 47, 71, 98
+"""Microversions: with the flavor's sizes in place of its id, the server group, the image's properties."""
 
 _SINCE = {
     "OS-EXT-SRV-ATTR:reservation_id": 3,
@@ -31,8 +34,6 @@ _SINCE = {
     "pinned_availability_zone": 96,
 }
 """Members that came with a microversion, by its minor number."""
-
-LONGEST_HOSTNAME = 63
 
 _VM_STATE = {
     InstanceStatus.BUILD: "building",
@@ -85,7 +86,7 @@ def observed_json(change: InstanceChange) -> dict[str, dict[str, Any]]:
     observed, moves = change.observed, change.moves
     if observed is None:
         return {}
-    found = {
+    found: dict[str, dict[str, Any]] = {
         "observed": {
             "generation": observed.generation,
             "power": observed.power.value,
@@ -93,6 +94,8 @@ def observed_json(change: InstanceChange) -> dict[str, dict[str, Any]]:
             "rebuilds": observed.rebuilds,
         }
     }
+    if observed.resizes != NO_RESIZES:
+        found["observed"]["resizes"] = resizes_to_wire(observed.resizes)
     if moves.begun:
         found["moves"] = {"begun": moves.begun, "ended": moves.ended}
     return found
@@ -109,7 +112,7 @@ def server_json(view: ServerView, links: Links, version: Microversion) -> dict[s
         "created": iso_time(view.created_at),
         "updated": iso_time(view.updated_at),
         "flavor": _flavor_inline(view) if version.has(FLAVOR_INLINE) else _flavor(view, links),
-        "image": _image(view, links),
+        "image": _image(view, links, version),
         "progress": 100 if view.status is InstanceStatus.ACTIVE else 0,
         "reservation_id": view.reservation_id,
         "stale": view.stale,
@@ -148,11 +151,12 @@ def _flavor(view: ServerView, links: Links) -> dict[str, Any]:
     return {"id": flavor.id, "name": flavor.name, "links": links.of("flavors", flavor.id)[1:]}
 
 
-def _image(view: ServerView, links: Links) -> dict[str, Any] | str:
+def _image(view: ServerView, links: Links, version: Microversion) -> dict[str, Any] | str:
     """OpenStack shows an empty text where no image was booted from."""
     if not view.image.id:
         return ""
-    return {"id": view.image.id, "name": view.image.name, "links": links.of("images", view.image.id)[1:]}
+    found = {"id": view.image.id, "name": view.image.name, "links": links.of("images", view.image.id)[1:]}
+    return {**found, "properties": dict(view.image.properties)} if version.has(IMAGE_PROPERTIES) else found
 
 
 def _passthrough(view: ServerView) -> dict[str, Any]:
@@ -165,34 +169,29 @@ def _passthrough(view: ServerView) -> dict[str, Any]:
         "description": passthrough.get("description"),
         "tags": passthrough.get("tags", []),
         "addresses": {},
-        "accessIPv4": "",
-        "accessIPv6": "",
+        "accessIPv4": passthrough.get("access_ipv4", ""),
+        "accessIPv6": passthrough.get("access_ipv6", ""),
+        "OS-DCF:diskConfig": passthrough.get("disk_config", DISK_CONFIG),
     }
 
 
 def _extensions(view: ServerView) -> dict[str, Any]:
-    power = view.state.observed.power
+    power, is_resized = view.state.observed.power, view.state.observed.resizes.is_open
+    vm_state = "resized" if is_resized else _VM_STATE_OF_POWER[power]
     is_built = view.status is InstanceStatus.ACTIVE or is_unshelving(view.status, view.state)
     launched_at = iso_time(view.launched_at)[:-1] if view.launched_at else None
     return {
-        "OS-DCF:diskConfig": "MANUAL",
         "OS-EXT-AZ:availability_zone": view.availability_zone,
-        "OS-EXT-STS:vm_state": _VM_STATE_OF_POWER[power] if is_built else _VM_STATE[view.status],
+        "OS-EXT-STS:vm_state": vm_state if is_built else _VM_STATE[view.status],
         "OS-EXT-STS:task_state": view.task_state or None,
         "OS-EXT-STS:power_state": _POWER_STATE[power] if is_built else NO_STATE,
         "OS-SRV-USG:launched_at": launched_at,
         "OS-SRV-USG:terminated_at": None,
-        "OS-EXT-SRV-ATTR:hostname": _hostname(view.name),
+        "OS-EXT-SRV-ATTR:hostname": hostname_of(view.name, view.passthrough),
         "os-extended-volumes:volumes_attached": [],
         "pinned_availability_zone": view.pinned_availability_zone or None,
         "trusted_image_certificates": None,
     }
-
-
-def _hostname(name: str) -> str:
-    """Make a host name of a server's name, as OpenStack Nova does: of a-z, 0-9 and hyphens."""
-    words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    return words[:LONGEST_HOSTNAME].rstrip("-") or "server"
 
 
 def _host(view: ServerView) -> dict[str, Any]:

@@ -32,11 +32,15 @@ def create(call: Call) -> Answer:
     server = {
         "id": made.uuids[0],
         "links": links,
-        "adminPass": base64.urlsafe_b64encode(call.zone.clock.random_bytes(PASSWORD_BYTES)).decode(),
-        "OS-DCF:diskConfig": "MANUAL",
+        "adminPass": call.body.server.admin_pass or _password(call),
+        "OS-DCF:diskConfig": call.body.server.disk_config,
         "security_groups": [{"name": name} for name in call.body.server.security_group_names()],
     }
     return accepted({"server": server}, Location=links[0]["href"])
+
+
+def _password(call: Call) -> str:
+    return base64.urlsafe_b64encode(call.zone.clock.random_bytes(PASSWORD_BYTES)).decode()
 
 
 def build(call: Call) -> Answer:

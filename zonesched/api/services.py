@@ -31,7 +31,7 @@ def remove(call: Call) -> Answer:
 def act(call: Call) -> Answer:
     """Evacuate a host that is down: all its instances are placed anew."""
     fenced = call.body.evacuate.fenced
-    count, moving = evacuation.evacuate_host(call.zone, call.caller, call.args["id"], fenced=fenced)
+    count, moving = evacuation.evacuate_host(call.zone, call.caller.user_id, call.args["id"], fenced=fenced)
     return accepted({"evacuated": count, "moving": moving})
 
 

@@ -6,8 +6,6 @@ under `/v2.1`. The OpenAPI document and the tests of roles are made from this ta
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from zonesched.api import (
     actions,
     aggregates,
@@ -34,19 +32,39 @@ from zonesched.api import (
     server_usage,
     servers,
     services,
+    sign_in_links,
+    unkept,
+    usage_audit,
     users,
     versions,
     zones,
 )
-from zonesched.api.call import Handler
 from zonesched.api.links import PREFIX
+from zonesched.api.route import (
+    ADMIN,
+    AGENT,
+    IDENTITY,
+    IMAGE,
+    IMAGE_LOOKUP,
+    MONITORS,
+    OPEN,
+    PARENT,
+    PEOPLE,
+    REFUSED,
+    USERS,
+    Route,
+)
 from zonesched.api.schemas.actions import ActionBody
-from zonesched.api.schemas.aggregates import AggregateActionBody, ChangeAggregateBody, NewAggregateBody
+from zonesched.api.schemas.aggregates import (
+    AggregateActionBody,
+    CacheImagesBody,
+    ChangeAggregateBody,
+    NewAggregateBody,
+)
 from zonesched.api.schemas.audit import AuditQuery, RepairBody, ReportedAuditQuery
 from zonesched.api.schemas.builds import AttemptsBody, BuildBody
 from zonesched.api.schemas.desired import DesiredBody
 from zonesched.api.schemas.external_events import ExternalEventsBody
-from zonesched.api.schemas.fields import Schema
 from zonesched.api.schemas.flavors import (
     ChangeFlavorBody,
     ExtraSpecBody,
@@ -57,6 +75,7 @@ from zonesched.api.schemas.flavors import (
 )
 from zonesched.api.schemas.hosts import (
     BeatBody,
+    ConsoleBody,
     ExcessesBody,
     InstancesQuery,
     RegisterBody,
@@ -74,7 +93,7 @@ from zonesched.api.schemas.reservations import BootsQuery, ChangesQuery, WhyQuer
 from zonesched.api.schemas.select import SelectBody
 from zonesched.api.schemas.server_details import ChangeServerBody, MetadataBody, MetadataItemBody, TagsBody
 from zonesched.api.schemas.server_groups import GroupsQuery, ServerGroupBody
-from zonesched.api.schemas.server_internals import RemoteConsoleBody
+from zonesched.api.schemas.server_internals import ConsoleQuery, RemoteConsoleBody
 from zonesched.api.schemas.server_usage import UsageQuery
 from zonesched.api.schemas.servers import BootBody, CreateBody, DeleteQuery, ListQuery
 from zonesched.api.schemas.services import (
@@ -86,68 +105,7 @@ from zonesched.api.schemas.services import (
     ServicesQuery,
 )
 from zonesched.api.schemas.users import ChangeUserBody, OwnPasswordBody, RemoveUserQuery, UserBody
-from zonesched.api.schemas.zones import AddZoneBody, ChangeZoneBody, RemoveQuery
-from zonesched.model.caller import Role
-
-MOUNTS = ("", PREFIX)
-IDENTITY = (identity.MOUNT,)
-"""Where the calls of OpenStack's Identity API are served."""
-IMAGE = (glance.MOUNT,)
-"""Where the calls of OpenStack's Image API are served."""
-IMAGE_LOOKUP = (glance.MOUNT, PREFIX)
-"""Likewise for those that novaclient makes: without a catalog, it looks for images below the Compute API."""
-
-ADMIN = frozenset({Role.ADMIN})
-USERS = frozenset({Role.ADMIN, Role.MEMBER})
-PEOPLE = USERS | {Role.READER}
-PARENT = frozenset({Role.PARENT})
-AGENT = frozenset({Role.COMPUTE})
-MONITORS = frozenset({Role.ADMIN, Role.MONITOR})
-OPEN: frozenset[Role] = frozenset(Role)
-
-
-class NoQuery(Schema):
-    """No parameters."""
-
-
-@dataclass(frozen=True)
-class Route:
-    """One call. `roles` of OPEN: no credentials are needed.
-
-    `answer` names the members of the answer's object where it is a list of names. `other_answers` has what
-    else the call answers, with the status, but for a fault in the API's form.
-    """
-
-    method: str
-    path: str
-    handler: Handler
-    roles: frozenset[Role]
-    answer: str
-    body: type[Schema] | None = None
-    query: type[Schema] = NoQuery
-    status: int = 200
-    other_answers: tuple[tuple[int, str], ...] = ()
-    mounts: tuple[str, ...] = MOUNTS
-
-    @property
-    def url(self) -> str:
-        """Return the path under its first mount."""
-        return self.mounts[0] + self.path
-
-    @property
-    def operation_id(self) -> str:
-        """Return the name of the call in the OpenAPI description."""
-        return f"{self.handler.__module__.rpartition('.')[2]}_{self.handler.__name__}"
-
-    @property
-    def is_open(self) -> bool:
-        return self.roles == OPEN
-
-    @property
-    def is_admin_api(self) -> bool:
-        """True for a call that `allow_admin_api = false` closes."""
-        return self.path == "/zones" or self.path.startswith("/zones/")
-
+from zonesched.api.schemas.zones import AddZoneBody, ChangeZoneBody, RemoveQuery, ZoneActionBody
 
 # fmt: off
 URLS: tuple[Route, ...] = (
@@ -170,6 +128,7 @@ URLS: tuple[Route, ...] = (
           other_answers=((200, "dry_run"),)),
     Route("GET", "/zones/{id}", zones.show, ADMIN, "zone"),
     Route("PUT", "/zones/{id}", zones.change, ADMIN, "zone", ChangeZoneBody),
+    Route("POST", "/zones/{id}/action", zones.act, ADMIN, "drain", ZoneActionBody, status=202),
     Route("DELETE", "/zones/{id}", zones.remove, ADMIN, "nothing", query=RemoveQuery, status=204),
 
     Route("POST", "/servers", servers.create, USERS, "server", CreateBody, status=202,
@@ -186,7 +145,8 @@ URLS: tuple[Route, ...] = (
           status=204),
     Route("POST", "/servers/desired", actions.take_desired, PARENT, "servers", DesiredBody),
     Route("POST", "/servers/{id}/action", actions.act, USERS, "nothing; of a rebuild: server", ActionBody,
-          status=202),
+          status=202, other_answers=((200, "output"),)),
+    Route("GET", "/servers/{id}/console", actions.console, PARENT, "state, output", query=ConsoleQuery),
     Route("GET", "/servers/{id}/metadata", server_details.list_metadata, PEOPLE, "metadata"),
     Route("POST", "/servers/{id}/metadata", server_details.add_metadata, USERS, "metadata", MetadataBody),
     Route("PUT", "/servers/{id}/metadata", server_details.replace_metadata, USERS, "metadata", MetadataBody),
@@ -209,6 +169,18 @@ URLS: tuple[Route, ...] = (
           "interfaceAttachments"),
     Route("GET", "/servers/{id}/os-volume_attachments", server_details.list_volumes, PEOPLE,
           "volumeAttachments"),
+    Route("POST", "/servers/{id}/os-interface", unkept.attach_interface, USERS, REFUSED),
+    Route("GET", "/servers/{id}/os-interface/{port_id}", unkept.show_interface, PEOPLE, REFUSED),
+    Route("DELETE", "/servers/{id}/os-interface/{port_id}", unkept.detach_interface, USERS, REFUSED),
+    Route("POST", "/servers/{id}/os-volume_attachments", unkept.attach_volume, USERS, REFUSED),
+    Route("GET", "/servers/{id}/os-volume_attachments/{volume_id}", unkept.show_volume, PEOPLE, REFUSED),
+    Route("PUT", "/servers/{id}/os-volume_attachments/{volume_id}", unkept.change_volume, USERS, REFUSED),
+    Route("DELETE", "/servers/{id}/os-volume_attachments/{volume_id}", unkept.detach_volume, USERS,
+          REFUSED),
+    Route("GET", "/servers/{id}/shares", unkept.list_shares, PEOPLE, "shares"),
+    Route("POST", "/servers/{id}/shares", unkept.attach_share, USERS, REFUSED),
+    Route("GET", "/servers/{id}/shares/{share_id}", unkept.show_share, PEOPLE, REFUSED),
+    Route("DELETE", "/servers/{id}/shares/{share_id}", unkept.detach_share, USERS, REFUSED),
     Route("GET", "/servers/{id}/migrations", migrations.list_of_server, PEOPLE, "migrations"),
     Route("GET", "/servers/{id}/migrations/{migration_id}", migrations.show, PEOPLE, "migration"),
     Route("DELETE", "/servers/{id}/migrations/{migration_id}", migrations.abort, USERS, "nothing",
@@ -220,7 +192,7 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/servers/{id}/os-server-password", server_internals.show_password, PEOPLE, "password"),
     Route("DELETE", "/servers/{id}/os-server-password", server_internals.clear_password, USERS, "nothing",
           status=204),
-    Route("POST", "/servers/{id}/remote-consoles", server_internals.open_console, USERS, "remote_console",
+    Route("POST", "/servers/{id}/remote-consoles", server_internals.open_console, USERS, REFUSED,
           RemoteConsoleBody),
     Route("GET", "/servers/{id}/os-instance-actions", actions.list_all, PEOPLE, "instanceActions"),
     Route("GET", "/servers/{id}/os-instance-actions/{request_id}", actions.show, PEOPLE, "instanceAction"),
@@ -261,7 +233,11 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/images/{id}", images.show, PEOPLE, "image"),
     Route("DELETE", "/images/{id}", images.delete, ADMIN, "nothing", status=204),
     Route("GET", "/images/{id}/metadata", images.list_metadata, PEOPLE, "metadata"),
+    Route("POST", "/images/{id}/metadata", images.add_metadata, ADMIN, "metadata", MetadataBody),
+    Route("PUT", "/images/{id}/metadata", images.replace_metadata, ADMIN, "metadata", MetadataBody),
     Route("GET", "/images/{id}/metadata/{key}", images.show_metadata, PEOPLE, "meta"),
+    Route("PUT", "/images/{id}/metadata/{key}", images.set_metadata, ADMIN, "meta", MetadataItemBody),
+    Route("DELETE", "/images/{id}/metadata/{key}", images.remove_metadata, ADMIN, "nothing", status=204),
 
     Route("GET", "/", glance.list_versions, OPEN, "versions", mounts=IMAGE),
     Route("GET", "/v2", glance.show_version, OPEN, "version", mounts=IMAGE),
@@ -297,6 +273,8 @@ URLS: tuple[Route, ...] = (
     Route("PUT", "/os-aggregates/{id}", aggregates.change, ADMIN, "aggregate", ChangeAggregateBody),
     Route("DELETE", "/os-aggregates/{id}", aggregates.delete, ADMIN, "nothing"),
     Route("POST", "/os-aggregates/{id}/action", aggregates.act, ADMIN, "aggregate", AggregateActionBody),
+    Route("POST", "/os-aggregates/{id}/images", aggregates.cache_images, ADMIN, "nothing", CacheImagesBody,
+          status=202),
 
     Route("GET", "/os-services", services.list_all, ADMIN, "services", query=ServicesQuery),
     Route("PUT", "/os-services/{id}", services.change, ADMIN, "service", ServiceBody),
@@ -313,6 +291,14 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/os-hosts", os_hosts.list_all, ADMIN, "hosts", query=OsHostsQuery),
     Route("GET", "/os-hosts/{name}", os_hosts.show, ADMIN, "host"),
     Route("PUT", "/os-hosts/{name}", os_hosts.change, ADMIN, "host, status", OsHostBody),
+    Route("GET", "/os-instance_usage_audit_log", usage_audit.show, ADMIN, "instance_usage_audit_logs"),
+    Route("GET", "/os-instance_usage_audit_log/{before}", usage_audit.show_before, ADMIN,
+          "instance_usage_audit_log"),
+    Route("GET", "/os-console-auth-tokens/{token}", unkept.show_console_token, ADMIN, REFUSED),
+    Route("GET", "/os-agents", unkept.list_agent_builds, ADMIN, REFUSED),
+    Route("POST", "/os-agents", unkept.add_agent_build, ADMIN, REFUSED),
+    Route("PUT", "/os-agents/{id}", unkept.change_agent_build, ADMIN, REFUSED),
+    Route("DELETE", "/os-agents/{id}", unkept.remove_agent_build, ADMIN, REFUSED),
     Route("GET", "/os-migrations", migrations.list_all, ADMIN, "migrations", query=MigrationsQuery),
     Route("POST", "/os-server-external-events", external_events.take, ADMIN, "events", ExternalEventsBody,
           other_answers=((207, "events"),)),
@@ -322,6 +308,7 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/hosts/instances", hosts.instances, AGENT, "instances", query=InstancesQuery),
     Route("GET", "/hosts/claims", hosts.claimed, AGENT, "instances, booked", query=InstancesQuery),
     Route("POST", "/hosts/excesses", hosts.report_excesses, AGENT, "nothing", ExcessesBody, status=204),
+    Route("POST", "/hosts/consoles", hosts.bring_console, AGENT, "nothing", ConsoleBody, status=204),
     Route("POST", "/hosts/reports", hosts.report, AGENT, "nothing", ReportsBody, status=204),
 
     Route("GET", "/users", users.list_users, ADMIN, "users"),
@@ -329,6 +316,7 @@ URLS: tuple[Route, ...] = (
     Route("PUT", "/users/{name}", users.change, ADMIN, "user", ChangeUserBody),
     Route("POST", "/users/{name}/password", users.set_own, PEOPLE, "nothing", OwnPasswordBody, status=204),
     Route("DELETE", "/users/{name}", users.delete, ADMIN, "nothing", query=RemoveUserQuery, status=204),
+    Route("POST", "/sign-in-links", sign_in_links.create, PEOPLE, "sign_in_link", status=201),
     Route("GET", "/limits", limits.show, PEOPLE | PARENT, "limits", query=LimitsQuery),
     Route("GET", "/limits/overrides", limits.list_overrides, ADMIN, "projects, parents"),
     Route("GET", "/limits/projects/{id}", limits.show_project, ADMIN, "limits"),

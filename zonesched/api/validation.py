@@ -54,6 +54,8 @@ def _words(error: ErrorDetails) -> str:
     match error["type"]:
         case "string_pattern_mismatch":
             return FORMS.get(error["ctx"]["pattern"], error["msg"])
+        case "extra_forbidden":
+            return "this call takes no such member"
         case "model_type" | "dict_type":
             return "must be an object"
         case _:

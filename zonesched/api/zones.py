@@ -15,7 +15,7 @@ from zonesched.model.sealed_offer import SealedOffer
 from zonesched.model.views import ChildView, DryRunView
 from zonesched.services.boot import boot as booting
 from zonesched.services.boot import dry_run as dry_running
-from zonesched.services.children import children
+from zonesched.services.children import children, draining
 from zonesched.services.select import info as zone_info
 from zonesched.services.select import parent_offer
 from zonesched.services.select.hinted_instances import with_uuids_here
@@ -51,6 +51,22 @@ def change(call: Call) -> Answer:
     return ok({"zone": _full(child)})
 
 
+def act(call: Call) -> Answer:
+    """Let instances leave a disabled child zone; each is placed anew once nothing of it is left there."""
+    found = draining.drain(call.zone, call.caller, call.args["id"], call.body.drain.count)
+    return accepted(
+        {
+            "drain": {
+                "asked": list(found.asked),
+                "leaving": found.leaving,
+                "waiting": found.waiting,
+                "staying": [dict(vars(one)) for one in found.staying],
+                "staying_count": found.staying_count,
+            }
+        }
+    )
+
+
 def remove(call: Call) -> Answer:
     """Remove a child zone; 409 while instances are there, unless forced."""
     children.remove(call.zone, call.args["id"], call.query.force)
@@ -66,7 +82,7 @@ def select(call: Call) -> Answer:
     """Return the offers of this zone and its child zones for a request; writes and holds nothing."""
     spec = with_uuids_here(call.zone.store, call.caller, call.body.request_spec.to_spec())
     tracing.about(spec.request_id)
-    offer = parent_offer.answer_parent(call.zone, call.caller, spec, call.is_wanted)
+    offer = parent_offer.answer_parent(call.zone, call.caller, spec, call.is_wanted, call.body.page.to_page())
     return ok(_offer_json(offer))
 
 
@@ -109,6 +125,7 @@ def _offer_json(offer: SealedOffer) -> dict[str, Any]:
         "alternates": [entry._asdict() for entry in offer.alternates],
         "bundles": [bundle._asdict() for bundle in offer.bundles],
         "complete": offer.complete,
+        "more": offer.more,
         "expires_in": offer.expires_in_s,
         "why": [dict(line) for line in offer.why],
         "runs_out": [dict(line) for line in offer.runs_out],

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import kombu
 
-from zonesched.broker.contract import BrokerUnavailable, Kind, Notification, Subscription
+from zonesched.broker.contract import BrokerUnavailable, Event, Kind, Message, Subscription
 
 IO_TIMEOUT_S = 3.0
 """Time limit of a connection, of each write and of each answer."""
@@ -40,18 +40,20 @@ class AmqpBroker:
         self._listening: kombu.Consumer | None = None
         self._received: list[Kind] = []
 
-    def publish(self, notifications: Sequence[Notification]) -> None:
+    def publish(self, messages: Sequence[Message]) -> None:
         try:
             producer = self._publishing = self._publishing or self._connect_publishing()
             # Read what the broker has sent since, such as a close.
             self._drain(producer.connection, 0)
-            for one in notifications:
+            for one in messages:
                 self._unconfirmed.add_next()
+                is_event = isinstance(one, Event)
                 producer.publish(
-                    one.kind.value,
-                    exchange=self._fan_out if one.to_all else self._topic,
+                    one.body if isinstance(one, Event) else one.kind.value,
+                    exchange=self._topic if isinstance(one, Event) or not one.to_all else self._fan_out,
                     routing_key=one.key,
-                    content_type="text/plain",
+                    content_type="application/json" if is_event else "text/plain",
+                    content_encoding="utf-8",
                     delivery_mode=1,
                 )
             # A message that was only written may be in a connection whose broker is dead.

@@ -9,6 +9,8 @@ talk to each other over HTTP alone.
     ZONE (topic)                    scheduler.PROCESS   ZONE.scheduler.PROCESS         this process
     ZONE (topic)                    compute.AGENT       ZONE.compute.AGENT             this agent
     ZONE.scheduler_fanout (fanout)  scheduler           ZONE.scheduler_fanout.PROCESS  every process
+    ZONE (topic)                    notifications.info  -                              other programs
+    ZONE (topic)                    notifications.error -                              other programs
 """
 
 from __future__ import annotations
@@ -52,6 +54,15 @@ class Subscription:
     to_all: bool = False
 
 
+@dataclass(frozen=True)
+class Event:
+    """Event of a server, as JSON, for other programs, which bind queues of their own to `key`."""
+
+    key: str
+    body: str
+
+
+Message = Notification | Event
 BOOTS = Notification(Kind.BOOTS, SCHEDULER)
 HOSTS = Notification(Kind.HOSTS, SCHEDULER, to_all=True)
 
@@ -65,8 +76,8 @@ class Broker(Protocol):
 
     is_there: bool
 
-    def publish(self, notifications: Sequence[Notification]) -> None:
-        """Send the notifications, and wait until the broker has confirmed them all.
+    def publish(self, messages: Sequence[Message]) -> None:
+        """Send the messages, and wait until the broker has confirmed them all.
 
         Each wait takes a few seconds at most. Raises BrokerUnavailable; some may have been sent then.
         """
@@ -86,7 +97,7 @@ class NoBroker:
 
     is_there = False
 
-    def publish(self, notifications: Sequence[Notification]) -> None:
+    def publish(self, messages: Sequence[Message]) -> None:
         """There is nobody to notify."""
 
     def receive(self, timeout_s: float) -> Sequence[Kind]:

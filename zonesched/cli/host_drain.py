@@ -15,8 +15,8 @@ from zonesched.cli.server_actions import PAUSE_S, TASK
 from zonesched.cli.session import Session, list_options, pass_session
 from zonesched.cli.table import Column
 from zonesched.compute.connection import ZoneRefused
+from zonesched.model.task_state import MOVING
 
-MOVING = "resize_migrating"
 UNSETTLED = ("BUILD", "UNKNOWN")
 """Statuses of instances that are being built: they can move a little later."""
 
@@ -97,7 +97,7 @@ class Seen:
 
 @dataclass
 class Drain:
-    """What one run of the command knows; what moves, and where to, is only the zone's to know.
+    """State of a drain as one run of the command knows it; only the zone knows what moves, and where to.
 
     `asked`: the instances that this run has asked to move. `moving`: those that move and are still on the
     host; one that was built elsewhere already claims its old place until the agent has ended it there.

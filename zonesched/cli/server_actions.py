@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from zonesched.cli.lookup import find_reservation_id, find_server_id, pages
-from zonesched.cli.output import live_console, print_list
+from zonesched.cli.output import live_console, print_json, print_list
 from zonesched.cli.server_targets import print_refusal
 from zonesched.cli.session import Session, list_options, pass_session
 from zonesched.cli.table import Column
@@ -21,6 +22,8 @@ from zonesched.compute.connection import ZoneRefused
 
 Body = Mapping[str, Any]
 PAUSE_S = 0.5
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Control characters, but for line feed and tab."""
 TASK = "OS-EXT-STS:task_state"
 ACTION_COLUMNS = (
     Column("action"),
@@ -43,6 +46,21 @@ def list_actions(session: Session, name_or_id: str) -> None:
     """List the actions on an instance, newest first, and how each ended."""
     answer = session.call("GET", f"/servers/{find_server_id(session, name_or_id)}/os-instance-actions")
     print_list(session, answer, ACTION_COLUMNS, answer["instanceActions"])
+
+
+@click.command()
+@click.argument("name_or_id")
+@click.option("--lines", type=click.IntRange(min=0), help="Lines from the end; by default all there are.")
+@pass_session
+def console(session: Session, name_or_id: str, lines: int | None) -> None:
+    """Print the newest console output of an instance, 32 KiB at most; --json leaves control characters in."""
+    body = {"os-getConsoleOutput": {"length": lines}}
+    answer = session.call("POST", f"/servers/{find_server_id(session, name_or_id)}/action", body)
+    if session.as_json:
+        print_json(answer)
+    else:
+        # An instance writes what it likes, also what would drive the terminal.
+        click.echo(CONTROLS.sub("\N{REPLACEMENT CHARACTER}", answer["output"]), nl=False)
 
 
 def _targets(command: Callable[..., None]) -> Callable[..., None]:
@@ -107,6 +125,19 @@ def rebuild(
 
 
 @click.command()
+@click.argument("name_or_id")
+@click.argument("flavor")
+@click.option(
+    "--watch", "--wait", "wait", is_flag=True, help="Wait until it is resized; exit with 1 if that fails."
+)
+@list_options
+@pass_session
+def resize(session: Session, name_or_id: str, flavor: str, wait: bool) -> None:
+    """Give an instance another FLAVOR; its old place is kept until you confirm or revert that."""
+    _act(session, {"resize": {"flavorRef": flavor}}, (name_or_id,), None, wait)
+
+
+@click.command()
 @click.option("--host", default="", metavar="NAME", help="The host to move to; by default the best one.")
 @_targets
 def migrate(
@@ -114,6 +145,16 @@ def migrate(
 ) -> None:
     """Move instances to other hosts of the zone that has them; for its admin."""
     _act(session, {"migrate": {"host": host} if host else None}, names_or_ids, reservation, wait)
+
+
+@click.command()
+@click.option("--fenced", is_flag=True, help="Say that nothing can run on their hosts any more.")
+@_targets
+def evacuate(
+    session: Session, fenced: bool, names_or_ids: tuple[str, ...], reservation: str | None, wait: bool
+) -> None:
+    """Place instances anew whose hosts are down; for the admin of the zone that has them."""
+    _act(session, {"evacuate": {"fenced": fenced}}, names_or_ids, reservation, wait)
 
 
 COMMANDS = (
@@ -135,10 +176,23 @@ COMMANDS = (
     ),
     reboot,
     rebuild,
+    resize,
+    _power_command(
+        "confirm-resize",
+        {"confirmResize": None},
+        "Confirm resizes: the instances keep their new flavors, and their old places are given up.",
+    ),
+    _power_command(
+        "revert-resize",
+        {"revertResize": None},
+        "Revert resizes: the instances go back to their old flavors, and to what their disks were then.",
+    ),
     migrate,
+    evacuate,
     lock,
     _power_command("unlock", {"unlock": None}, "Remove the lock of instances."),
     list_actions,
+    console,
 )
 
 
@@ -204,7 +258,14 @@ def _busy(session: Session, ids: Sequence[str], reservation: str | None) -> list
         shown = {one["id"]: one for one in pages(session, "/servers/detail", "servers", params)}
     else:
         shown = {id: found for id in ids if (found := _shown(session, id))}
-    return [id for id in ids if id in shown and shown[id][TASK]]
+    return [id for id in ids if id in shown and _is_busy(session, shown[id])]
+
+
+def _is_busy(session: Session, shown: Mapping[str, Any]) -> bool:
+    if shown["status"] == "VERIFY_RESIZE":
+        # A confirmation under way has no task.
+        return _result(session, shown["id"])["result"] is None
+    return bool(shown[TASK])
 
 
 def _shown(session: Session, id: str) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from zonesched.cli.secret_input import given_secret
 from zonesched.cli.session import FILE, Session, item_options, list_options, pass_session, zone_options
 from zonesched.cli.table import Column, plain, print_table
 from zonesched.cli.zone_boot import boot
+from zonesched.cli.zone_drain import drain
 from zonesched.compute.credentials import Credentials, read_credentials
 
 CHILD_COLUMNS = (
@@ -34,6 +35,7 @@ def zone() -> None:
 
 
 zone.add_command(boot)
+zone.add_command(drain)
 
 
 @zone.command()
@@ -169,6 +171,9 @@ def add(
     help="Number added to the child's weights; a higher one makes it less preferred.",
 )
 @click.option("--weight-scale", type=float, help="Factor of the child's weights; above 0.")
+@click.option(
+    "--state", type=click.Choice(["enabled", "disabled"]), help="Whether boots go there; what is there stays."
+)
 @zone_options
 @pass_session
 def set_(
@@ -182,6 +187,7 @@ def set_(
     child_credentials: Path | None,
     weight_offset: float | None,
     weight_scale: float | None,
+    state: str | None,
 ) -> None:
     """Change a child zone; other settings stay."""
     who = _child_user(child_credentials, child_username, child_password_file, child_password_stdin)
@@ -192,6 +198,7 @@ def set_(
         "password": who.password or None,
         "weight_offset": weight_offset,
         "weight_scale": weight_scale,
+        "state": state,
     }
     change = {key: value for key, value in change.items() if value is not None}
     if not change:

@@ -7,8 +7,9 @@ instance is lost: the driver's events are reported once the zone is back.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol
 
@@ -17,8 +18,10 @@ from zonesched.compute.client import BATCH, ZoneIdentity
 from zonesched.compute.connection import ZoneRefused, ZoneUnavailable
 from zonesched.compute.driver import Driver
 from zonesched.compute.inventory import InventoryHost
+from zonesched.compute.lease import Lease
 from zonesched.compute.machine import (
     Apply,
+    ConsoleAsk,
     Destroy,
     Event,
     Fetched,
@@ -31,6 +34,7 @@ from zonesched.compute.machine import (
     State,
     handle,
 )
+from zonesched.model.console import CONSOLE_TRAIT, text_of
 from zonesched.seams import Clock
 
 log = logging.getLogger(__name__)
@@ -38,17 +42,21 @@ log = logging.getLogger(__name__)
 UNKNOWN_SERVICE = (404, 409)
 """Statuses of a zone that does not know this service or its hosts: the agent registers again."""
 
+RENEWALS_PER_LEASE = 3
+
 
 class Zone(Protocol):
     """Calls of the agent to its zone; `zonesched.compute.client.AgentClient` makes them over HTTP."""
 
     def register(self, hosts: Sequence[InventoryHost]) -> ZoneIdentity: ...
 
-    def beat(self) -> None: ...
+    def beat(self, fence_after_s: float = math.inf) -> None: ...
 
     def fetch(self) -> Fetched: ...
 
     def report(self, reports: Sequence[Report]) -> None: ...
+
+    def bring_console(self, ask_id: str, output: str | None) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,8 @@ class Rhythm:
     poll_s: float = 2.0
     first_retry_s: float = 0.5
     longest_retry_s: float = 15.0
+    fence_after_s: float = math.inf
+    """Seconds without an answer of the zone after which the instances end; infinite for never."""
 
 
 class Agent:
@@ -76,8 +86,16 @@ class Agent:
         self._rhythm = rhythm
         self._is_registered = False
         self._is_woken = False
+        self._asked_consoles: Sequence[ConsoleAsk] = ()
         self._beat_at = self._fetch_at = self._call_at = clock.monotonic()
         self._failures = 0
+        self._has_lease = False
+        lease, ends_at = driver.lease(), clock.monotonic() + rhythm.fence_after_s
+        if ends_at < lease.until_s:
+            # Before the zone hears of the promise, somebody must be there who keeps it.
+            driver.hold(replace(lease, until_s=ends_at))
+        is_settled = rhythm.fence_after_s == lease.until_s == math.inf
+        self._renew_at = math.inf if is_settled else clock.monotonic()
         self._take([Found(tuple(driver.found()))])
 
     def wake(self) -> None:
@@ -94,9 +112,11 @@ class Agent:
     def _call_zone(self) -> None:
         try:
             self._register()
+            self._renew()
             self._converge()
             self._beat()
             self._report()
+            self._bring_consoles()
         except ZoneUnavailable as error:
             self._put_off(str(error))
         except ZoneRefused as error:
@@ -122,6 +142,32 @@ class Agent:
         self._is_registered = True
         log.info("registered %d hosts", len(self._hosts))
         self._beat_at = self._fetch_at = self._clock.monotonic()
+        # A zone that did not know the service knows no promise of it.
+        self._renew_at = min(self._renew_at, self._fetch_at) if self._fences else self._renew_at
+
+    @property
+    def _fences(self) -> bool:
+        return self._rhythm.fence_after_s < math.inf
+
+    def _renew(self) -> None:
+        """Prolong the lease from the moment at which a call was sent that the zone has answered.
+
+        Where it had run out, instances may run elsewhere by now: none is started before a list that was asked
+        for after that answer.
+        """
+        sent_at = self._clock.monotonic()
+        if sent_at < self._renew_at:
+            return
+        if self._fences:
+            self._zone.beat(self._rhythm.fence_after_s)
+            self.note_heartbeat()
+        term = self._driver.lease().term
+        if not (self._has_lease and self._driver.lease().is_held(self._clock.monotonic())):
+            term += 1
+            self._fetch()
+        self._driver.hold(Lease(term, sent_at + self._rhythm.fence_after_s))
+        self._has_lease = True
+        self._renew_at = sent_at + self._rhythm.fence_after_s / RENEWALS_PER_LEASE
 
     def _beat(self) -> None:
         if self._clock.monotonic() < self._beat_at:
@@ -134,14 +180,31 @@ class Agent:
         self._beat_at = self._clock.monotonic() + self._rhythm.heartbeat_s
 
     def _converge(self) -> None:
-        if self._clock.monotonic() < self._fetch_at and not self._is_woken:
-            return
+        if self._clock.monotonic() >= self._fetch_at or self._is_woken:
+            self._fetch()
+
+    def _fetch(self) -> None:
         # Cleared before the poll: a wake-up during the poll may be about a change that it missed.
         self._is_woken = False
-        self._take([self._zone.fetch()])
+        fetched = self._zone.fetch()
+        self._take([fetched])
+        self._asked_consoles = fetched.consoles
         self._fetch_at = self._clock.monotonic() + self._rhythm.poll_s
         self.note_heartbeat()
         self._take(self._driver.poll())
+
+    def _bring_consoles(self) -> None:
+        """Send the outputs asked for; the zone asks again at the next poll for what does not arrive."""
+        asked, self._asked_consoles = self._asked_consoles, ()
+        can_read = CONSOLE_TRAIT in self._driver.traits
+        for ask in asked:
+            output = text_of(self._driver.read_console(ask.key)) if can_read else None
+            try:
+                self._zone.bring_console(ask.id, output)
+            except ZoneRefused as error:
+                if error.may_pass:
+                    raise
+                log.error("the zone refused a console (%s): %s", error.code, error.message)
 
     def _report(self) -> None:
         while self.state.unreported:
@@ -181,5 +244,5 @@ class Agent:
         if self._failures:
             zone_s = self._call_at - now
         else:
-            zone_s = min(self._beat_at, self._fetch_at) - now
+            zone_s = min(self._beat_at, self._fetch_at, self._renew_at) - now
         return max(0.0, min(zone_s, self._driver.next_event_s()))

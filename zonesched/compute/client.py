@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 from zonesched.compute.connection import ZoneConnection, ZoneUnavailable
 from zonesched.compute.desired_state import Desired, Power, RebootType
 from zonesched.compute.inventory import InventoryHost
-from zonesched.compute.machine import Fetched, Key, Report, ReportState, Wanted
+from zonesched.compute.machine import ConsoleAsk, Fetched, Key, Report, ReportState, Wanted
 from zonesched.compute.usage_ledger import Booked, Claim, HostClass, Statement
 from zonesched.tracing import Trace
 
@@ -45,9 +46,10 @@ class AgentClient:
         except (KeyError, TypeError) as error:
             raise ZoneUnavailable(f"the answer of PUT /hosts cannot be read: {error!r}") from error
 
-    def beat(self) -> None:
-        """Send a heartbeat."""
-        self._connection.call("POST", "/hosts/beat", {"service": self._service})
+    def beat(self, fence_after_s: float = math.inf) -> None:
+        """Send a heartbeat; `fence_after_s`: the promise to end all instances so long after it."""
+        promise = {} if fence_after_s == math.inf else {"fence_after": fence_after_s}
+        self._connection.call("POST", "/hosts/beat", {"service": self._service, **promise})
 
     def fetch(self) -> Fetched:
         """Fetch the instances that should run on the hosts of the service, and those awaited to be gone."""
@@ -68,9 +70,18 @@ class AgentClient:
                 )
                 for item in answer["instances"]
             )
-            return Fetched(wanted, tuple(_key(item) for item in answer["releasing"]))
+            releasing = tuple(_key(item) for item in answer["releasing"])
+            # A zone of an older version asks for none.
+            asked = tuple(ConsoleAsk(str(item["id"]), _key(item)) for item in answer.get("consoles", ()))
+            return Fetched(wanted, releasing, asked)
         except (KeyError, TypeError, ValueError) as error:
             raise ZoneUnavailable(f"the answer of GET /hosts/instances cannot be read: {error!r}") from error
+
+    def bring_console(self, ask_id: str, output: str | None) -> None:
+        """Bring the output that the zone has asked for by this id; None where the driver can read none."""
+        state = "unsupported" if output is None else "read"
+        body = {"service": self._service, "id": ask_id, "state": state, "output": output or ""}
+        self._connection.call("POST", "/hosts/consoles", body)
 
     def claims(self) -> Statement:
         """Read the claims on the hosts of the service."""

@@ -6,9 +6,11 @@ import importlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Protocol, cast
+from typing import Protocol, cast, runtime_checkable
 
 from zonesched.compute.desired_state import Desired
+from zonesched.compute.inventory import InventoryHost
+from zonesched.compute.lease import Lease
 from zonesched.compute.machine import DriverEvent, Key, Wanted
 from zonesched.errors import ConfigError
 from zonesched.seams import Clock
@@ -23,11 +25,22 @@ class DriverUnknown(ConfigError):
 class Driver(Protocol):
     """Builds, changes and ends instances. These calls return at once; `poll` later returns their results.
 
-    One agent works with a driver, from one thread; docs/plugins.md has the rules for drivers. `traits`:
-    actions that not every driver can do, such as COMPUTE_SUSPEND; the agent's hosts have them.
+    One agent works with a driver, from one thread; docs/plugins.md has the rules for drivers.
     """
 
-    traits: Collection[str]
+    @property
+    def traits(self) -> Collection[str]:
+        """Return the actions that not every driver can do, such as COMPUTE_SUSPEND; its hosts have them."""
+
+    def lease(self) -> Lease:
+        """Return the lease under which instances run, which an earlier agent may have had."""
+
+    def hold(self, lease: Lease) -> None:
+        """Let instances run until the end of a lease.
+
+        Once it has run out, the driver starts nothing and ends all instances by itself, also while the agent
+        is dead, stopped or stuck; `poll` reports Fenced for each. Raises OSError where nobody could do so.
+        """
 
     def found(self) -> Sequence[Key]:
         """Return the instances of an earlier agent, once, before any other call.
@@ -57,7 +70,14 @@ class Driver(Protocol):
         """
 
     def come_back(self, wanted: Wanted) -> None:
-        """Start an instance again as it was before `leave`: its move has failed. `poll` reports Built."""
+        """Start an instance again as it was before `leave`, or before it was fenced. `poll` reports Built."""
+
+    def read_console(self, key: Key) -> bytes:
+        """Return the newest `MAX_CONSOLE_BYTES` of an instance's output; none for one that is not there.
+
+        Called only where `traits` has COMPUTE_CONSOLE. An output is the instance's own: nothing of the
+        host is added to it.
+        """
 
     def destroy(self, key: Key) -> None:
         """Start ending an instance; a missing one counts as ended."""
@@ -67,6 +87,36 @@ class Driver(Protocol):
 
     def next_event_s(self) -> float:
         """Seconds until `poll` is expected to have events; infinity if nothing is in progress."""
+
+
+@runtime_checkable
+class HasWork(Protocol):
+    """A driver whose work blocks, so that it has a thread of its own, on which nothing else is called."""
+
+    def work(self) -> float:
+        """Do what there is to do; return the seconds until it is called again."""
+
+
+@runtime_checkable
+class HasHost(Protocol):
+    """A driver that knows the one host that it runs instances on."""
+
+    def host(self) -> InventoryHost:
+        """Describe the host, for an agent without an inventory file. Raises ConfigError."""
+
+
+@dataclass(frozen=True)
+class LibvirtSettings:
+    """Settings of the libvirt driver.
+
+    The URI of its libvirt, the type of its domains (kvm, qemu or test), the folder with the files of images
+    ("" for disks that begin empty), and how long a guest may take to shut down.
+    """
+
+    uri: str = "qemu:///system"
+    virt_type: str = "kvm"
+    image_folder: str = ""
+    stop_seconds: float = 60.0
 
 
 @dataclass(frozen=True)
@@ -88,6 +138,7 @@ class DriverSettings:
     shared_folder: str = ""
     command: tuple[str, ...] = ()
     stop_seconds: float = 5.0
+    libvirt: LibvirtSettings = LibvirtSettings()
 
 
 class DriverFactory(Protocol):
@@ -100,7 +151,13 @@ def load_driver(connection_type: str) -> DriverFactory:
     """Find the factory by the name of an entry point or by `package.module:Name`. Raises DriverUnknown."""
     found = entry_points(group=ENTRY_POINT_GROUP)
     if connection_type in found.names:
-        return cast(DriverFactory, found[connection_type].load())
+        try:
+            return cast(DriverFactory, found[connection_type].load())
+        except ImportError as error:
+            raise DriverUnknown(
+                f"connection_type {connection_type!r} cannot be loaded: {error}. It may need an extra of its"
+                f" package, such as zonesched[{connection_type}]."
+            ) from error
     module, separator, name = connection_type.partition(":")
     if not separator:
         raise DriverUnknown(

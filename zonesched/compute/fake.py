@@ -10,7 +10,19 @@ from dataclasses import replace
 
 from zonesched.compute.desired_state import FIRST_OBSERVED, Desired, Observed
 from zonesched.compute.driver import DriverSettings
-from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Failed, Key, Left, Wanted
+from zonesched.compute.lease import Lease
+from zonesched.compute.machine import (
+    Built,
+    Changed,
+    Destroyed,
+    DriverEvent,
+    Failed,
+    Fenced,
+    Key,
+    Left,
+    Wanted,
+)
+from zonesched.model.console import CONSOLE_TRAIT
 from zonesched.seams import Clock
 
 BUILD_FAILED, ACTION_FAILED = "build_failed", "action_failed"
@@ -20,10 +32,10 @@ class FakeDriver:
     """Builds take `build_seconds` and actions `action_seconds`.
 
     Whether one fails depends on seed, uuid, attempt and generation alone. Instances that the zone lists as
-    active exist in the state that it wants: fake instances outlive their agent.
+    active exist in the state that it wants: fake instances outlive their agent. They end with its lease.
     """
 
-    traits = frozenset({"COMPUTE_PAUSE", "COMPUTE_SUSPEND"})
+    traits = frozenset({CONSOLE_TRAIT, "COMPUTE_PAUSE", "COMPUTE_SUSPEND"})
 
     def __init__(self, settings: DriverSettings, clock: Clock) -> None:
         self._settings = settings
@@ -34,7 +46,15 @@ class FakeDriver:
         self._applying: dict[Key, Desired] = {}
         self._arriving: dict[Key, Observed] = {}
         self._leaving: dict[Key, int] = {}
+        self._fenced: set[Key] = set()
+        self._lease = Lease()
         self._happened: list[DriverEvent] = []
+
+    def lease(self) -> Lease:
+        return self._lease
+
+    def hold(self, lease: Lease) -> None:
+        self._lease = lease
 
     def found(self) -> Sequence[Key]:
         return ()
@@ -67,11 +87,20 @@ class FakeDriver:
         self._built.setdefault(key, Observed(wanted.desired.generation, wanted.desired.power))
         self._applying.pop(key, None)
         self._leaving[key] = wanted.leaves_for
+        self._fenced.discard(key)
         self._begin(key, 0, self._settings.action_seconds)
 
     def come_back(self, wanted: Wanted) -> None:
         self._leaving.pop(wanted.key, None)
+        self._fenced.discard(wanted.key)
         self._happened.append(Built(wanted.key, self._built[wanted.key]))
+
+    def read_console(self, key: Key) -> bytes:
+        if key not in self._built:
+            return b""
+        observed = self._built[key]
+        lines = (f"instance {key.uuid}", f"rebuilds {observed.rebuilds}", f"power {observed.power.value}")
+        return "".join(f"{line}\n" for line in lines).encode()
 
     def destroy(self, key: Key) -> None:
         self._building.pop(key, None)
@@ -79,11 +108,14 @@ class FakeDriver:
         self._arriving.pop(key, None)
         self._built.pop(key, None)
         self._applying.pop(key, None)
+        self._fenced.discard(key)
         self._happened.append(Destroyed(key))
 
     def poll(self) -> Sequence[DriverEvent]:
         now = self._clock.monotonic()
-        while self._due and self._due[0][0] <= now:
+        if not self._lease.is_held(now):
+            self._fence()
+        while self._lease.is_held(now) and self._due and self._due[0][0] <= now:
             _, key, generation = heapq.heappop(self._due)
             if generation == 0 and key in self._building:
                 self._happened.append(self._build(key, self._building.pop(key)))
@@ -95,11 +127,18 @@ class FakeDriver:
         return happened
 
     def next_event_s(self) -> float:
+        now = self._clock.monotonic()
         if self._happened:
             return 0.0
-        if not self._due:
+        if not self._lease.is_held(now):
             return math.inf
-        return max(0.0, self._due[0][0] - self._clock.monotonic())
+        return max(0.0, min(self._due[0][0] if self._due else math.inf, self._lease.until_s) - now)
+
+    def _fence(self) -> None:
+        ended = [key for key in self._built if key not in self._fenced and key not in self._leaving]
+        self._fenced.update(ended)
+        self._applying.clear()
+        self._happened += [Fenced(key) for key in ended]
 
     def _begin(self, key: Key, generation: int, seconds: float) -> None:
         heapq.heappush(self._due, (self._clock.monotonic() + seconds, key, generation))

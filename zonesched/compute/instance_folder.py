@@ -5,6 +5,7 @@ wanted.json   command, environment and limits, written before anything is starte
 process.json  the identity of its process, written by the launcher before the command runs
 reached.json  its last state that the driver has brought about or found; absent until it was built
 leaving.json  the attempt that it moves to; there from before its stop until it returns
+fenced        there from before the watchdog ends it until it is started again
 error         why the command could not be run
 disk/         its working directory
 output.log    its output
@@ -17,9 +18,11 @@ import fcntl
 import json
 import os
 import shutil
+import stat
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +35,8 @@ from zonesched.compute.process_table import Process
 UNFINISHED = "unfinished."
 IMAGE_VARIABLE = "ZONESCHED_IMAGE"
 """Environment variable with the name of the image."""
+NAME_VARIABLE = "ZONESCHED_INSTANCE_NAME"
+"""Environment variable with the name of the server."""
 
 
 class Status(enum.Enum):
@@ -61,6 +66,7 @@ class InstanceFolder:
         self.key = key
         self.path = root / f"{key.uuid}.{key.attempt}"
         self._unfinished = root / f"{UNFINISHED}{self.path.name}"
+        self._copy = self._unfinished
 
     def prepare(self, wanted: Mapping[str, Any]) -> None:
         """Create the folder with its contents, atomically."""
@@ -89,20 +95,25 @@ class InstanceFolder:
 
     def start_copy_to(self, shared: Path) -> subprocess.Popen[bytes]:
         """Start to copy the folder to where other machines reach it; `finish_copy_to` completes it."""
-        unfinished = shared / self._unfinished.name
-        shutil.rmtree(unfinished, ignore_errors=True)
         shared.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return _start_copy(["-T", str(self.path), str(unfinished)])
+        self._remove_unfinished_from(shared)
+        # Each copy has a folder of its own: that of an agent which has died may still be written to.
+        self._copy = Path(tempfile.mkdtemp(prefix=f"{self._unfinished.name}.", dir=shared))
+        return _start_copy(["-T", str(self.path), str(self._copy)])
 
     def finish_copy_to(self, shared: Path) -> None:
         """Show the finished copy to the other machines, atomically."""
         shutil.rmtree(shared / self.path.name, ignore_errors=True)
-        (shared / self._unfinished.name).rename(shared / self.path.name)
+        self._copy.rename(shared / self.path.name)
 
     def remove_copies_from(self, shared: Path) -> None:
         """Remove what was copied for other machines, finished or not."""
-        for name in (self.path.name, self._unfinished.name):
-            shutil.rmtree(shared / name, ignore_errors=True)
+        shutil.rmtree(shared / self.path.name, ignore_errors=True)
+        self._remove_unfinished_from(shared)
+
+    def _remove_unfinished_from(self, shared: Path) -> None:
+        for path in shared.glob(f"{self._unfinished.name}.*"):
+            shutil.rmtree(path, ignore_errors=True)
 
     def leaves_for(self) -> int:
         """Return the attempt that the instance moves to; 0 for none."""
@@ -116,6 +127,15 @@ class InstanceFolder:
         """Forget that it was to move."""
         (self.path / "leaving.json").unlink(missing_ok=True)
 
+    def was_fenced(self) -> bool:
+        """Tell whether the watchdog has ended it since it was last started."""
+        return (self.path / "fenced").exists()
+
+    def note_fenced(self) -> None:
+        """Write that the watchdog ends it, and that it has not ended by itself."""
+        with suppress(FileNotFoundError):
+            (self.path / "fenced").touch(mode=0o600)
+
     def status(self) -> Status:
         """Read the present status."""
         if not self.path.is_dir():
@@ -127,6 +147,10 @@ class InstanceFolder:
         """Return its process, dead or alive; None before it was started."""
         found = self._read("process.json")
         return Process(found["pid"], found["started"], found["boot_id"]) if found else None
+
+    def name(self) -> str:
+        """Return the name of the server, as its process sees it."""
+        return str(self._read("wanted.json").get("environment", {}).get(NAME_VARIABLE, ""))
 
     def was_not_started(self) -> bool:
         """Tell whether its command could not be run."""
@@ -166,13 +190,28 @@ class InstanceFolder:
             self._write("wanted.json", {**wanted, "environment": environment})
         return True
 
+    def newest_output(self, max_bytes: int) -> bytes:
+        """Return the last bytes of its output; none where there is no file of that name."""
+        # The instance can put anything in its place: a pipe would never be read to its end.
+        try:
+            file = os.open(self.path / "output.log", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            return b""
+        try:
+            found = os.fstat(file)
+            if not stat.S_ISREG(found.st_mode):
+                return b""
+            return os.pread(file, max_bytes, max(0, found.st_size - max_bytes))
+        finally:
+            os.close(file)
+
     def make_startable(self) -> None:
         """Forget the ended process, so that a launcher may start the command again."""
         with self._locked() as is_free:
             process = self.process()
             if is_free and (process is None or not process_table.members(process)):
-                (self.path / "error").unlink(missing_ok=True)
-                (self.path / "process.json").unlink(missing_ok=True)
+                for name in ("error", "process.json", "fenced"):
+                    (self.path / name).unlink(missing_ok=True)
 
     def remove(self) -> bool:
         """Remove the folder, so that nothing can start; return false if anything of the instance runs."""
@@ -257,15 +296,17 @@ def _start_copy(arguments: Sequence[str]) -> subprocess.Popen[bytes]:
     )
 
 
+def complete_in(root: Path) -> list[InstanceFolder]:
+    """List the instances that have a folder."""
+    paths = [path for path in sorted(root.iterdir()) if not path.name.startswith(UNFINISHED)]
+    return [InstanceFolder(root, _key_of(path)) for path in paths if path.is_dir()]
+
+
 def all_in(root: Path) -> list[InstanceFolder]:
     """List the instances that have a folder; remove folders that an earlier agent left incomplete."""
-    found: list[InstanceFolder] = []
-    for path in sorted(root.iterdir()):
-        if path.name.startswith(UNFINISHED):
-            shutil.rmtree(path, ignore_errors=True)
-        elif path.is_dir():
-            found.append(InstanceFolder(root, _key_of(path)))
-    return found
+    for path in root.glob(f"{UNFINISHED}*"):
+        shutil.rmtree(path, ignore_errors=True)
+    return complete_in(root)
 
 
 def take_for_this_process(root: Path) -> int:

@@ -1,27 +1,34 @@
 """Launcher that becomes the process of one instance.
 
-The process driver starts it as `python -I -S launcher.py FOLDER`.
+The process driver starts it as `python -I -S launcher.py FOLDER TERM`.
 
 It needs nothing of this package, so that it starts in milliseconds, and lives on when the agent dies. If
 several are started for an instance, only one runs its command: it writes the record first, and a launcher
 that finds a record exits. It holds the lock until the command runs or it exits.
+
+It looks at the agent's lease after it has written the record: the watchdog that ends what is recorded once
+the lease has run out either finds the record, or this launcher finds that the lease has run out.
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import resource
 import signal
 import sys
+import time
 from typing import Any
 
 MB, GB = 2**20, 2**30
 NOT_STARTED = 127
+LAPSED = 75
+"""Exit code of a launcher that came after the end of the lease, or in another term."""
 
 
-def main(folder: str) -> None:
+def main(folder: str, term: int) -> None:
     """Replace this process by the command of a prepared folder, unless it was started or cancelled."""
     try:
         lock = os.open(os.path.join(folder, "lock"), os.O_RDWR)
@@ -32,7 +39,11 @@ def main(folder: str) -> None:
         return
     with open(os.path.join(folder, "wanted.json"), encoding="utf-8") as file:
         wanted = json.load(file)
-    _write(folder, "process.json", json.dumps(_identity()))
+    identity = _identity()
+    _write(folder, "process.json", json.dumps(identity))
+    if not _is_lease_held(os.path.dirname(folder), term, identity["boot_id"]):
+        os.unlink(os.path.join(folder, "process.json"))
+        sys.exit(LAPSED)
     try:
         _hear_signals()
         _limit(wanted)
@@ -50,6 +61,18 @@ def _is_still_there(folder: str, lock: int) -> bool:
         return os.stat(os.path.join(folder, "lock")).st_ino == os.fstat(lock).st_ino
     except FileNotFoundError:
         return False
+
+
+def _is_lease_held(root: str, term: int, boot_id: int | str) -> bool:
+    """Tell whether instances may run and the term is still that in which this one was to be started."""
+    try:
+        with open(os.path.join(root, "lease.json"), encoding="utf-8") as file:
+            lease = json.load(file)
+    except FileNotFoundError:
+        return term == 0
+    if lease["term"] != term or lease["until_s"] == math.inf:
+        return bool(lease["term"] == term)
+    return bool(lease["boot_id"] == boot_id and time.clock_gettime(time.CLOCK_BOOTTIME) < lease["until_s"])
 
 
 def _identity() -> dict[str, int | str]:
@@ -99,4 +122,4 @@ def _write(folder: str, name: str, text: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))

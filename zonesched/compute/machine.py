@@ -15,6 +15,8 @@ never loses it. No I/O, clocks or threads: `zonesched.compute.agent` executes th
     leaves for another host  -> Leave            LEAVING
     Left                     -> report left      LEFT, stopped and kept here
     leaves no more           -> Return           BUILDING, until the driver reports its status
+    Fenced                   ->                  FENCED, until the zone says whether it is still wanted
+    wanted, was fenced       -> Return           BUILDING, until the driver reports its status
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ class Wanted:
 class Phase(enum.Enum):
     """Phase of an instance on this agent. BUILT: it exists, whatever its power state.
 
-    LEAVING: it is being stopped for a move. LEFT: it was, or could not be.
+    LEAVING: it is being stopped for a move. LEFT: it was, or could not be. FENCED: it ended with the lease.
     """
 
     BUILDING = "building"
@@ -69,6 +71,7 @@ class Phase(enum.Enum):
     FAILED = "failed"
     LEAVING = "leaving"
     LEFT = "left"
+    FENCED = "fenced"
     DESTROYING = "destroying"
 
 
@@ -150,15 +153,25 @@ Instruction = Spawn | Destroy | Apply | Leave | Return
 
 
 @dataclass(frozen=True)
+class ConsoleAsk:
+    """A console output that somebody waits for; `id` is that of the ask."""
+
+    id: str
+    key: Key
+
+
+@dataclass(frozen=True)
 class Fetched:
     """Answer of the zone: all instances that should run on this agent's hosts.
 
     `releasing`: attempts that were not reported in time. The zone keeps their claims until it hears that
-    nothing of them is here, also from an agent that has never had them.
+    nothing of them is here, also from an agent that has never had them. `consoles`: to be sent now; the
+    machine keeps nothing of them.
     """
 
     wanted: tuple[Wanted, ...]
     releasing: tuple[Key, ...] = ()
+    consoles: tuple[ConsoleAsk, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -202,6 +215,13 @@ class Left:
 
 
 @dataclass(frozen=True)
+class Fenced:
+    """It was ended since the agent's lease had run out; it can be started again as it was."""
+
+    key: Key
+
+
+@dataclass(frozen=True)
 class Destroyed:
     """The driver has removed it."""
 
@@ -215,7 +235,7 @@ class Reported:
     reports: tuple[Report, ...]
 
 
-DriverEvent = Built | Changed | Failed | Left | Destroyed
+DriverEvent = Built | Changed | Failed | Left | Fenced | Destroyed
 Event = Found | Fetched | DriverEvent | Reported
 
 
@@ -262,6 +282,11 @@ class _Draft:
                     self._move(key, Local(Phase.FAILED, reason), ReportState.ERROR)
             case Left(key, leaves_for, reason):
                 self._left(key, leaves_for, reason)
+            case Fenced(key):
+                if self._phase(key) in (Phase.BUILDING, Phase.BUILT):
+                    # What it did before is old news, and it may run elsewhere by now.
+                    self.unreported.pop(key, None)
+                    self.instances[key] = Local(Phase.FENCED)
             case Destroyed(key):
                 if self.instances.pop(key, None) is not None:
                     self.unreported[key] = Report(key, ReportState.GONE)
@@ -314,11 +339,11 @@ class _Draft:
 
     def _let_go(self, key: Key) -> None:
         match self.instances[key].phase:
-            case Phase.BUILDING | Phase.BUILT | Phase.FAILED | Phase.LEAVING | Phase.LEFT:
+            case Phase.DESTROYING:
+                self.instructions.append(Destroy(key))
+            case _:
                 self.instances[key] = Local(Phase.DESTROYING)
                 self.unreported.pop(key, None)
-                self.instructions.append(Destroy(key))
-            case Phase.DESTROYING:
                 self.instructions.append(Destroy(key))
 
     def _make_run(self, wanted: Wanted) -> None:
@@ -334,7 +359,7 @@ class _Draft:
                     self.instructions.append(Apply(wanted.key, wanted.desired))
             case Local(Phase.FAILED, reason):
                 self.unreported[wanted.key] = Report(wanted.key, ReportState.ERROR, reason)
-            case Local(Phase.LEAVING | Phase.LEFT):
+            case Local(Phase.LEAVING | Phase.LEFT | Phase.FENCED):
                 self.instances[wanted.key] = Local(Phase.BUILDING, zone_has_it=wanted.is_active)
                 self.unreported.pop(wanted.key, None)
                 self.instructions.append(Return(wanted))
@@ -347,7 +372,7 @@ class _Draft:
     def _make_leave(self, wanted: Wanted) -> None:
         local = self.instances.get(wanted.key)
         match local:
-            case None | Local(Phase.BUILDING | Phase.BUILT):
+            case None | Local(Phase.BUILDING | Phase.BUILT | Phase.FENCED):
                 self._begin_to_leave(wanted)
             case Local(Phase.LEAVING | Phase.LEFT, leaves_for=leaves_for) if leaves_for != wanted.leaves_for:
                 self._begin_to_leave(wanted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import shlex
 import signal
@@ -19,8 +20,15 @@ from zonesched.compute.agent import Agent, Rhythm
 from zonesched.compute.client import AgentClient
 from zonesched.compute.connection import ZoneConnection
 from zonesched.compute.credentials import Credentials, CredentialsError, read_credentials
-from zonesched.compute.driver import DriverSettings, load_driver
-from zonesched.compute.inventory import read_inventory
+from zonesched.compute.driver import (
+    Driver,
+    DriverSettings,
+    HasHost,
+    HasWork,
+    LibvirtSettings,
+    load_driver,
+)
+from zonesched.compute.inventory import InventoryHost, read_inventory
 from zonesched.compute.inventory_fields import InventoryError
 from zonesched.compute.membership import Membership
 from zonesched.compute.subscriber import Subscriber
@@ -28,7 +36,7 @@ from zonesched.compute.tracker import Tracker
 from zonesched.conf.checks import check_servicegroup_driver, check_transport_url
 from zonesched.conf.remote_services import check_protected, is_protected
 from zonesched.errors import ConfigError
-from zonesched.seams import SystemClock, ThreadExecutor
+from zonesched.seams import SuspendAwareClock, ThreadExecutor
 from zonesched.service_group.contract import ServiceGroup
 from zonesched.service_group.opening import open_group
 
@@ -58,11 +66,21 @@ log = logging.getLogger(__name__)
     type=FILE,
     help="File of the CA certificates that verify the zone's https; may be set in --credentials instead.",
 )
-@click.option("--inventory", required=True, type=FILE, help="CSV or JSON file of the hosts.")
+@click.option(
+    "--inventory",
+    type=FILE,
+    help="CSV or JSON file of the hosts. The driver `libvirt` describes its own host where it is left out.",
+)
 @click.option("--service", default="compute", show_default=True, help="Name of this agent in the zone.")
 @click.option("--connection-type", default="fake", show_default=True, help="The driver.")
 @click.option("--heartbeat-seconds", type=SECONDS, default=10.0, show_default=True)
 @click.option("--poll-seconds", type=SECONDS, default=2.0, show_default=True, help="Interval between polls.")
+@click.option(
+    "--fence-after",
+    type=click.FloatRange(min=1.0, max=86400.0),
+    help="Seconds without an answer of the zone after which all instances of this agent are ended, also while"
+    " the agent itself is dead or stopped. Then the zone may place them anew.  [default: never]",
+)
 @click.option(
     "--transport-url",
     envvar="ZONESCHED_TRANSPORT_URL",
@@ -87,7 +105,7 @@ log = logging.getLogger(__name__)
     "--state-folder",
     type=click.Path(file_okay=False),
     default="",
-    help="Folder of the driver `process` for its instances; not shared with other agents.",
+    help="Folder of the drivers `process` and `libvirt` for their instances; not shared with other agents.",
 )
 @click.option(
     "--shared-folder",
@@ -104,6 +122,30 @@ log = logging.getLogger(__name__)
     show_default=True,
     help="Time between SIGTERM and SIGKILL.",
 )
+@click.option(
+    "--libvirt-uri", default="qemu:///system", show_default=True, help="URI of the machine's own libvirt."
+)
+@click.option(
+    "--libvirt-virt-type",
+    type=click.Choice(["kvm", "qemu", "test"]),
+    default="kvm",
+    show_default=True,
+    help="Type of domains: `qemu` emulates processors, for machines without KVM; `test` goes with test:///default.",
+)
+@click.option(
+    "--libvirt-image-folder",
+    type=click.Path(file_okay=False),
+    default="",
+    help="Folder with a file NAME.qcow2 or NAME.raw for each image, by its id or name; without it disks begin"
+    " empty.",
+)
+@click.option(
+    "--libvirt-stop-seconds",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="Time that a guest may take to shut down before it is powered off.",
+)
 @click.option("--log-format", type=click.Choice(log_lines.FORMATS), default="text", show_default=True)
 @click.option("--fake-build-seconds", type=click.FloatRange(min=0), default=0.0, show_default=True)
 @click.option("--fake-failure-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True)
@@ -117,11 +159,12 @@ def main(
     password_file: Path | None,
     credentials: Path | None,
     cacert: Path | None,
-    inventory: Path,
+    inventory: Path | None,
     service: str,
     connection_type: str,
     heartbeat_seconds: float,
     poll_seconds: float,
+    fence_after: float | None,
     transport_url: str,
     servicegroup_driver: str,
     allow_unverified_services: bool,
@@ -129,6 +172,10 @@ def main(
     shared_folder: str,
     process_command: str,
     process_stop_seconds: float,
+    libvirt_uri: str,
+    libvirt_virt_type: str,
+    libvirt_image_folder: str,
+    libvirt_stop_seconds: float,
     log_format: str,
     fake_build_seconds: float,
     fake_failure_rate: float,
@@ -138,11 +185,11 @@ def main(
 ) -> None:
     """Register the hosts of an inventory with a zone, and run the instances that the zone wants on them."""
     log_lines.set_up(log_format)
-    clock = SystemClock()
+    clock = SuspendAwareClock()
     try:
         who = _credentials(credentials, zone_url, username, password_file)
         who = replace(who, cacert=str(cacert or who.cacert))
-        hosts = read_inventory(inventory)
+        listed = read_inventory(inventory) if inventory is not None else None
         broker_url = transport_url or who.transport_url
         check_transport_url(broker_url, "--transport-url")
         group_url = servicegroup_driver or who.servicegroup_driver
@@ -158,23 +205,36 @@ def main(
             shared_folder=shared_folder,
             command=tuple(shlex.split(process_command)),
             stop_seconds=process_stop_seconds,
+            libvirt=LibvirtSettings(
+                libvirt_uri, libvirt_virt_type, libvirt_image_folder, libvirt_stop_seconds
+            ),
         )
         driver = load_driver(connection_type)(settings, clock)
+        hosts = listed if listed is not None else _own_host(driver)
         hosts = [host.with_traits(driver.traits) for host in hosts]
+        fence_after_s = math.inf if fence_after is None else fence_after
+        rhythm = Rhythm(heartbeat_seconds, poll_seconds, fence_after_s=fence_after_s)
+        client = AgentClient(_connection(who), service)
+        agent = Agent(client, driver, clock, hosts, rhythm)
     except (CredentialsError, InventoryError, ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from error
-    client = AgentClient(_connection(who), service)
-    agent = Agent(client, driver, clock, hosts, Rhythm(heartbeat_seconds, poll_seconds))
     # A connection of its own: it runs in another thread than the agent.
     tracker = Tracker(agent, AgentClient(_connection(who), service))
     member = key_of(COMPUTE, service)
     _run_until_signal(
         agent,
+        driver,
         tracker,
         lambda zone_name: open_broker(broker_url, zone_name, for_agent(zone_name, service)),
         lambda zone_uuid: open_group(group_url, zone_uuid, member, 3 * heartbeat_seconds),
         heartbeat_seconds,
     )
+
+
+def _own_host(driver: Driver) -> list[InventoryHost]:
+    if not isinstance(driver, HasHost):
+        raise ConfigError("This driver does not know its hosts: --inventory is missing.", field="inventory")
+    return [driver.host()]
 
 
 def _connection(who: Credentials) -> ZoneConnection:
@@ -204,6 +264,7 @@ def _credentials(file: Path | None, zone_url: str, username: str, password_file:
 
 def _run_until_signal(
     agent: Agent,
+    driver: Driver,
     tracker: Tracker,
     broker_of: Callable[[str], Broker],
     group_of: Callable[[str], ServiceGroup],
@@ -213,6 +274,8 @@ def _run_until_signal(
     ends = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     executor = ThreadExecutor()
+    if isinstance(driver, HasWork):
+        executor.start_loop("driver", driver.work)
     loop = executor.start_loop("agent", agent.step)
     hearing, membership = Subscriber(agent, broker_of, loop.wake), Membership(agent, group_of, heartbeat_s)
     executor.start_loop("hints", hearing.step)

@@ -15,14 +15,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from zonesched.compute import instance_folder, launcher
+from zonesched.compute import instance_folder, launcher, lease, watchdog
 from zonesched.compute.desired_state import Desired
 from zonesched.compute.driver import DriverSettings
-from zonesched.compute.instance_folder import IMAGE_VARIABLE, InstanceFolder, Status
+from zonesched.compute.instance_folder import IMAGE_VARIABLE, NAME_VARIABLE, InstanceFolder, Status
+from zonesched.compute.lease import Lease
 from zonesched.compute.machine import DriverEvent, Failed, Key, Wanted
 from zonesched.compute.process_instance import ProcessInstance
 from zonesched.compute.process_surroundings import Arrival, Surroundings
 from zonesched.errors import ConfigError
+from zonesched.model.console import CONSOLE_TRAIT, MAX_CONSOLE_BYTES
 from zonesched.seams import Clock
 
 DEFAULT_COMMAND = ("sleep", "infinity")
@@ -32,7 +34,7 @@ LOST = "process_lost"
 class ProcessDriver:
     """Runs `settings.command` as the process of each instance, with limits from the flavor."""
 
-    traits = frozenset({"COMPUTE_PAUSE"})
+    traits = frozenset({CONSOLE_TRAIT, "COMPUTE_PAUSE"})
 
     def __init__(self, settings: DriverSettings, clock: Clock) -> None:
         if not settings.state_folder:
@@ -44,10 +46,22 @@ class ProcessDriver:
             raise ConfigError(f"The state folder {self._root} is used by another agent.") from None
         self._settings = settings
         shared = Path(settings.shared_folder).resolve() if settings.shared_folder else None
-        self._around = Surroundings(self._root, shared, self._launch, clock.monotonic, settings.stop_seconds)
+        self._around = Surroundings(
+            self._root, shared, self._launch, self._may_launch, clock.monotonic, settings.stop_seconds
+        )
+        self._lease = lease.read(self._root)
         self._instances: dict[Key, ProcessInstance] = {}
         self._launched: list[subprocess.Popen[bytes]] = []
         self._happened: list[DriverEvent] = []
+
+    def lease(self) -> Lease:
+        return self._lease
+
+    def hold(self, lease_: Lease) -> None:
+        lease.write(self._root, lease_)
+        if lease_.until_s < math.inf:
+            self._launched += watchdog.ensure(self._root)
+        self._lease = lease_
 
     def found(self) -> Sequence[Key]:
         """Find the instances of an earlier agent, running or ended; those that never started are left out."""
@@ -81,6 +95,9 @@ class ProcessDriver:
     def come_back(self, wanted: Wanted) -> None:
         self._instances[wanted.key].come_back()
 
+    def read_console(self, key: Key) -> bytes:
+        return InstanceFolder(self._root, key).newest_output(MAX_CONSOLE_BYTES)
+
     def destroy(self, key: Key) -> None:
         self._instances.setdefault(key, ProcessInstance(self._around, key)).end()
 
@@ -98,10 +115,13 @@ class ProcessDriver:
             return 0.0
         return min((instance.next_step_s() for instance in self._instances.values()), default=math.inf)
 
+    def _may_launch(self) -> bool:
+        return self._lease.is_held(self._around.monotonic())
+
     def _launch(self, folder: InstanceFolder) -> subprocess.Popen[bytes]:
         # In a session of its own, so that no signal to the agent's reaches it.
         launched = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(launcher.__file__), str(folder.path)],
+            [sys.executable, "-I", "-S", str(launcher.__file__), str(folder.path), str(self._lease.term)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -120,7 +140,7 @@ class ProcessDriver:
             "environment": {
                 "PATH": os.environ.get("PATH", os.defpath),
                 "ZONESCHED_INSTANCE_UUID": wanted.key.uuid,
-                "ZONESCHED_INSTANCE_NAME": wanted.name,
+                NAME_VARIABLE: wanted.name,
                 "ZONESCHED_INSTANCE_ATTEMPT": str(wanted.key.attempt),
                 "ZONESCHED_HOST": wanted.host,
                 "ZONESCHED_FLAVOR": str(flavor.get("name", "")),

@@ -6,7 +6,7 @@
     resting   in the last state that was asked for, or ended by itself
     reaching  a newer desired state
     leaving   for another host: ended, and copied to the shared folder
-    left      until it returns or is ended
+    left      until it returns or is ended; also one that the watchdog has ended
     ending    until nothing of it is left
 
 What must outlive the agent is written before the step that relies on it: a reboot or rebuild is counted
@@ -28,7 +28,7 @@ from typing import Any
 from zonesched.compute import instance_folder, process_table
 from zonesched.compute.desired_state import FIRST_DESIRED, Desired, Observed, Power, RebootType
 from zonesched.compute.instance_folder import InstanceFolder, Reached, Status
-from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Failed, Key, Left
+from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Failed, Fenced, Key, Left
 from zonesched.compute.process_surroundings import Arrival, Surroundings
 
 SOON_S, WATCH_S = 0.05, 1.0
@@ -78,6 +78,10 @@ class ProcessInstance:
 
     def advance(self) -> Sequence[DriverEvent]:
         """Take one step; return its events."""
+        if self._step in (self._start, self._rest, self._reach) and self._folder.was_fenced():
+            return self._await_fence()
+        if self._step in (self._start, self._reach, self._return) and not self._around.may_launch():
+            return ()
         return self._step()
 
     def next_step_s(self) -> float:
@@ -138,7 +142,7 @@ class ProcessInstance:
         if self._folder.status() is Status.ABSENT and self._form is not None:
             self._folder.prepare(self._form)
         self._step = self._start
-        return self._start()
+        return self.advance()
 
     def _fetch(self) -> Sequence[DriverEvent]:
         """Copy its disk from the folder where its last host has left it, unless it is to be rebuilt."""
@@ -162,7 +166,7 @@ class ProcessInstance:
         is_stopped = desired.power is Power.STOPPED
         self._folder.finish_copy(self._form, self._reached if is_stopped else None)
         self._step = self._start
-        return self._start()
+        return self.advance()
 
     def _source(self, arrival: Arrival) -> Path | None:
         """Find the folder that another agent, or this one on another of its hosts, has kept."""
@@ -182,6 +186,9 @@ class ProcessInstance:
             return (Built(key, self._observed(Power.STOPPED)),)
         if status is Status.PREPARED and self._launched is None:
             self._launched = self._around.launch(self._folder)
+            return ()
+        if self._around.was_refused(self._launched):
+            self._launched = None
             return ()
         if self._is_starting(status):
             return ()
@@ -258,7 +265,7 @@ class ProcessInstance:
         """Start it where it has ended, then pause it or let it go on."""
         if status is Status.RUNNING:
             return self._signal(power)
-        if self._launched_for == self._desired.generation:
+        if self._launched_for == self._desired.generation and not self._around.was_refused(self._launched):
             return self._done(Power.STOPPED, self._why_ended())
         if self._has_ended(is_hard=True):
             self._folder.make_startable()
@@ -321,9 +328,16 @@ class ProcessInstance:
     def _left(self) -> Sequence[DriverEvent]:
         return ()
 
+    def _await_fence(self) -> Sequence[DriverEvent]:
+        if not self._has_ended(is_hard=True):
+            return ()
+        self._step = self._left
+        return (Fenced(self._folder.key),)
+
     def _return(self) -> Sequence[DriverEvent]:
         """Start what ran before it left."""
         if self._reached.power is Power.STOPPED:
+            self._folder.make_startable()
             self._step = self._rest
             return (Built(self._folder.key, self._observed(Power.STOPPED)),)
         if self._folder.status() is Status.STARTING or not self._has_ended(is_hard=True):

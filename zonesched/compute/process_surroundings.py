@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from zonesched.compute import launcher
 from zonesched.compute.desired_state import Desired
 from zonesched.compute.instance_folder import InstanceFolder
 
@@ -21,8 +22,14 @@ class Surroundings:
     root: Path
     shared: Path | None
     launch: Callable[[InstanceFolder], subprocess.Popen[bytes]]
+    may_launch: Callable[[], bool]
     monotonic: Callable[[], float]
     stop_s: float
+
+    @staticmethod
+    def was_refused(launched: subprocess.Popen[bytes] | None) -> bool:
+        """Tell whether a launcher came after the end of the agent's lease."""
+        return launched is not None and launched.poll() == launcher.LAPSED
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import defaultdict
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,17 +36,25 @@ def is_alive(process: Process) -> bool:
     return bool(fields) and fields[_STATE] not in DEAD and int(fields[_STARTED]) == process.started
 
 
-def members(process: Process) -> list[int]:
-    """List the pids that still run in the session of a process, with its own."""
+def members(process: Process, by_session: Mapping[int, list[int]] | None = None) -> list[int]:
+    """List the pids that still run in the session of a process, with its own.
+
+    `by_session`: what `sessions` has returned, for whoever asks about many.
+    """
     leader = _stat(process.pid)
     given_out_again = bool(leader) and int(leader[_STARTED]) != process.started
     if given_out_again or process.boot_id != boot_id():
         return []
-    found: list[int] = []
+    return (sessions() if by_session is None else by_session).get(process.pid, [])
+
+
+def sessions() -> Mapping[int, list[int]]:
+    """List the pids that run now by their session."""
+    found: defaultdict[int, list[int]] = defaultdict(list)
     for entry in PROC.iterdir():
         fields = _stat(int(entry.name)) if entry.name.isdigit() else []
-        if fields and int(fields[_SESSION]) == process.pid and fields[_STATE] not in DEAD:
-            found.append(int(entry.name))
+        if fields and fields[_STATE] not in DEAD:
+            found[int(fields[_SESSION])].append(int(entry.name))
     return found
 
 

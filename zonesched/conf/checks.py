@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import ipaddress
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,6 +33,9 @@ SMALLEST_BLOB = 256
 NAMED_NETWORKS = ("public", "private", "loopback", "link-local")
 """Words that child_networks accepts besides networks such as 10.1.0.0/16."""
 
+
+ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?")
+"""An origin in the form of https://www.rfc-editor.org/rfc/rfc6454#section-6.2."""
 
 GROUP_CLIENTS = {
     "redis": "redis",
@@ -94,6 +98,7 @@ def check_together(conf: cfg.ConfigOpts) -> None:
     _check_blob_size(conf.build_plan_blob_size)
     _check_zone_capabilities(conf.zone_capabilities)
     _check_child_networks(conf.child_networks)
+    _check_origins(conf.cors_allowed_origins)
     for option in ("least_cost_functions", "metrics_weight_setting", "image_props_weight_setting"):
         _check_ratios(option, conf[option])
     _check_order(conf, "hold_margin", "hold", strict=True)
@@ -213,6 +218,17 @@ def _check_child_networks(items: list[str]) -> None:
                 " networks such as 10.1.0.0/16.",
                 field="child_networks",
             ) from None
+
+
+def _check_origins(items: list[str]) -> None:
+    for item in items:
+        if not ORIGIN.fullmatch(item):
+            raise ConfigError(
+                f"Option cors_allowed_origins: {item!r} is not accepted. Accepted: origins as a browser sends"
+                " them, scheme and host in lower case and a port that is not the usual one, such as"
+                " https://panel.example or http://localhost:3000; no paths and no *.",
+                field="cors_allowed_origins",
+            )
 
 
 def _check_ratios(option: str, items: list[str]) -> None:

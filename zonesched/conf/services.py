@@ -19,12 +19,24 @@ SERVICES = [
         min=1.0,
         help="Seconds without a heartbeat after which an agent is down.",
     ),
+    cfg.BoolOpt(
+        "evacuate_automatically",
+        default=False,
+        help="Place the servers of a host anew by itself once the host is down and its agent, which runs with"
+        " --fence-after, has ended them. Otherwise an admin evacuates it.",
+    ),
     cfg.FloatOpt(
         "instance_build_timeout",
         default=900.0,
         min=1.0,
         help="Seconds that a build may go without a report of its agent. Then it is placed again if the agent"
         " never fetched it, or else fails with build_timeout. Set it longer than the slowest build.",
+    ),
+    cfg.FloatOpt(
+        "resize_confirm_window",
+        default=0.0,
+        min=0.0,
+        help="Seconds after which a resize of this zone's own users is confirmed by itself. 0: never.",
     ),
     cfg.StrOpt(
         "servicegroup_driver",

@@ -38,6 +38,14 @@ API = [
     ),
     cfg.BoolOpt("noauth_force", default=False, help="Allow noauth on an address that is not loopback."),
     cfg.BoolOpt("allow_admin_api", default=True, help="False: every call under /zones answers 403."),
+    cfg.BoolOpt("allow_dashboard", default=True, help="False: there is nothing at /dashboard."),
+    cfg.FloatOpt(
+        "dashboard_session",
+        default=43_200.0,
+        min=60.0,
+        max=2_592_000.0,
+        help="Seconds until a session of the dashboard expires.",
+    ),
     cfg.BoolOpt(
         "enable_zone_routing",
         default=True,
@@ -72,6 +80,12 @@ API = [
         "audit_log",
         default="",
         help="File to which each write and each refused call is appended as a line of JSON. Empty: none.",
+    ),
+    cfg.ListOpt(
+        "cors_allowed_origins",
+        default=[],
+        help="Origins, such as https://panel.example, whose pages may call this zone from a browser. Empty:"
+        " none.",
     ),
     cfg.IntOpt(
         "max_server_groups", default=1000, min=1, help="Maximum number of server groups of one project."
@@ -141,6 +155,14 @@ SELECT = [
         min=0,
         max=1000,
         help="Number of alternates that each select asks for.",
+    ),
+    cfg.IntOpt(
+        "select_page",
+        default=100,
+        min=1,
+        help="Minimum number of offers that a child zone is asked for. For more instances each is asked"
+        " for its likely share, and for the rest only if that share is used up. Raise it where a round trip"
+        " takes long.",
     ),
     cfg.StrOpt(
         "explain_to_parent",

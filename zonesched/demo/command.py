@@ -12,10 +12,11 @@ from typing import Any
 import click
 
 from zonesched.compute.connection import ZoneCallError
+from zonesched.compute.credentials import read_credentials
 from zonesched.conf.ports import check_port_is_free
 from zonesched.demo.folder import clear_folder, hold_folder
 from zonesched.demo.processes import ProcessEnded, Processes
-from zonesched.demo.report import print_audits, print_commands, print_outcome, print_tree
+from zonesched.demo.report import print_audits, print_commands, print_dashboard, print_outcome, print_tree
 from zonesched.demo.run import DemoRun
 from zonesched.demo.tree import SHAPE, DemoZone, plan_tree
 from zonesched.demo.waiting import TookTooLong, Waiter
@@ -95,14 +96,16 @@ def _run(run: DemoRun, instances: int, processes: Processes, waiter: Waiter, onc
     if once:
         return 0 if is_good else 1
     print_commands(run, found["id"])
+    print_dashboard(read_credentials(run.admin_file(run.root)))
     click.echo("\nThe zones run until Ctrl-C.")
     waiter.forever(lambda: _report_ended(processes))
     return 0
 
 
 def _report_ended(processes: Processes) -> None:
-    for line in processes.ended():
-        click.echo(f"{line}\nThe others go on.", err=True)
+    for one in processes.ended():
+        click.echo(f"\n{one.obituary}\nThe others go on. Start it again in another shell:\n", err=True)
+        click.echo(f"  {one.restart}", err=True)
 
 
 def _interrupt(number: int, frame: Any) -> None:

@@ -16,6 +16,8 @@ import click
 
 from zonesched.cli.screen import standard_output
 from zonesched.cli.table import Column, cell, print_table
+from zonesched.compute.connection import ZoneConnection
+from zonesched.compute.credentials import Credentials
 from zonesched.demo.run import FLAVOR, DemoRun
 
 MIB_IN_GIB = 1024
@@ -80,6 +82,16 @@ def print_commands(run: DemoRun, reservation_id: str) -> None:
         f"reservation show {reservation_id}",
         f"zone boot --flavor {FLAVOR['name']} --name more -n 100 --watch",
     )
+
+
+def print_dashboard(who: Credentials) -> None:
+    """Print the address of a zone's dashboard, with a link that signs its admin in once."""
+    made = ZoneConnection(who.url, who.username, who.password).call("POST", "/sign-in-links")
+    link = made["sign_in_link"]
+    click.echo(
+        f"\nThe dashboard, with a link that signs you in once, for {link['expires_in'] / 60:.0f} minutes:\n"
+    )
+    click.echo(f"  {who.url}{link['path']}")
 
 
 def print_shell_lines(credentials: Path, *commands: str) -> None:

@@ -20,8 +20,9 @@ from zonesched.conf import Conf
 from zonesched.conf.ports import check_port_is_free
 from zonesched.conf.zone import DEFAULT_PORT
 from zonesched.demo.folder import ZONE, hold_folder
+from zonesched.demo.left_running import lines_about, running_in
 from zonesched.demo.processes import ProcessEnded, Processes
-from zonesched.demo.report import pasteable, print_shell_lines
+from zonesched.demo.report import pasteable, print_dashboard, print_shell_lines
 from zonesched.demo.run import KEY_BYTES, is_ready, write_inventory
 from zonesched.demo.tree import DemoZone, config_text
 from zonesched.demo.waiting import TookTooLong, Waiter
@@ -70,6 +71,8 @@ def main(port: int | None, hosts: int, folder: Path | None, connection_type: str
         raise click.ClickException(str(error)) from error
     finally:
         processes.stop()
+        for line in lines_about(running_in(home / AGENT)):
+            click.echo(line)
 
 
 def write_conf(zone: DemoZone, home: Path, port: int | None, random_bytes: Callable[[int], bytes]) -> Conf:
@@ -105,6 +108,7 @@ def _run(zone: DemoZone, home: Path, processes: Processes, connection_type: str)
     arguments += ["--state-folder", str(home / AGENT)]
     processes.start("the agent", "zonesched.compute.main", arguments, home / "agent.log")
     _print_commands(zone, home, admin_file)
+    print_dashboard(read_credentials(admin_file))
     waiter.forever(processes.check)
 
 

@@ -16,7 +16,8 @@ class BootForm:
 
     `fingerprint` is a hash of the body: a repeat under the same idempotency key must have the same hash. With
     an `idempotency_key` of "" each request is a new boot. `group_ref` names a server group by id or name; ""
-    means no group. `hints_field` is the member of the body that held the hints.
+    means no group. `hints_field` is the member of the body that held the hints. `named_hosts`: local hosts
+    that must exist, by the member of the body that names them.
     """
 
     name: str
@@ -28,6 +29,7 @@ class BootForm:
     hints: Mapping[str, Any] = field(default_factory=dict)
     hints_field: str = "os:scheduler_hints"
     group_ref: str = ""
+    named_hosts: Mapping[str, str] = field(default_factory=dict)
     policy: Policy = Policy.EACH
     filters: tuple[str, ...] = ()
     filter_query: str = ""

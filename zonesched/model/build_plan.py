@@ -73,7 +73,8 @@ class BuildPlan:
 
     `entries` are in greedy order, best first, at most as many as requested; `alternates` are the best entries
     that were not picked; `bundles` replace both for an affinity request. `complete` is false when a child's
-    offers are missing. `expires_in_s` is the minimum over this zone and its children.
+    offers are missing. `expires_in_s` is the minimum over this zone and its children. `more`: the entries are
+    a page of the greedy sequence, which may go on after it.
     """
 
     entries: tuple[Entry, ...]
@@ -81,3 +82,4 @@ class BuildPlan:
     bundles: tuple[Bundle, ...]
     complete: bool
     expires_in_s: float
+    more: bool = False

@@ -74,7 +74,7 @@ class ClassColumns:
         self.usable[rows] = self.total[rows] - self.reserved[rows]
         self._derive(rows, self.used[rows])
 
-    def set_used(self, rows: Ints, amounts: Ints) -> None:
+    def set_used(self, rows: Ints, amounts: Ints | Floats) -> None:
         """Set the claimed amount of each of `rows`."""
         self.used[rows] = amounts
         self._derive(rows, amounts)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from zonesched.model.desired_state import Desired
-from zonesched.model.observed_state import Power
+from zonesched.model.desired_state import Desired, InstanceState
+from zonesched.model.observed_state import NO_RESIZES, Power, Resizes
 from zonesched.model.placement import Attempt
+from zonesched.model.request_spec import Flavor, Image
 
 MAX_PER_CALL = 1000
 
 MAX_IMAGES = 8
-"""Different images in one call."""
+"""Different images in one call, and likewise different flavors."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +52,40 @@ class DesiredAnswer:
     generation: int = 0
     reboots: int = 0
     rebuilds: int = 0
+    resizes: Resizes = NO_RESIZES
 
     @property
     def key(self) -> Attempt:
         return Attempt(self.uuid, self.attempt)
 
 
-def contradicts(stored: Desired, desired: Desired) -> bool:
-    """Tell whether two desired states of one generation ask for different things."""
-    return stored.generation == desired.generation and _asked(stored) != _asked(desired)
+def contradicts(known: InstanceState, desired: Desired) -> bool:
+    """Tell whether what is known of a generation is another desired state than the one of a call.
+
+    A rebuild or resize that was refused is no longer desired here, so a repeat that asks for it is the same.
+    """
+    stored, observed = known.desired, known.observed
+    if stored.generation != desired.generation:
+        return False
+    if observed.generation == stored.generation and observed.reason:
+        return (stored.power, stored.reboots) != (desired.power, desired.reboots)
+    return _asked(stored) != _asked(desired)
 
 
-def _asked(desired: Desired) -> tuple[Power, int, int]:
-    return desired.power, desired.reboots, desired.rebuilds
+def _asked(desired: Desired) -> tuple[Power, int, int, Resizes]:
+    return desired.power, desired.reboots, desired.rebuilds, desired.resizes
+
+
+def told(before: Desired, desired: Desired) -> Desired:
+    """Return a parent's desired state as a child stores it.
+
+    Only a rebuild that the child does not have yet comes with its image, and only a resize with its flavor.
+    """
+    stored = desired
+    if not (desired.rebuilds > before.rebuilds and isinstance(desired.image, Image)):
+        stored = replace(stored, rebuilds=before.rebuilds, image=before.image)
+    if desired.resizes.begun <= before.resizes.begun:
+        return replace(stored, flavor=before.flavor)
+    if isinstance(desired.flavor, Flavor):
+        return stored
+    return replace(stored, resizes=before.resizes, flavor=before.flavor)

@@ -11,8 +11,9 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from zonesched.model.instance_flavor import InstanceFlavor
 from zonesched.model.instance_image import AS_BOOTED, InstanceImage
-from zonesched.model.observed_state import NO_MOVES, MoveCounts, Observed, Power
+from zonesched.model.observed_state import NO_MOVES, NO_RESIZES, MoveCounts, Observed, Power, Resizes
 from zonesched.model.placement import BUILDING_STATUSES, InstanceStatus
 from zonesched.model.request_spec import Image
 
@@ -27,7 +28,7 @@ class Desired:
     """The state that an instance should have. A later generation replaces an earlier one whole.
 
     `reboots` and `rebuilds` count all that were ever asked for, so that a repeated message is no second one.
-    `image`: the one of the last rebuild.
+    `image`: the one of the last rebuild; `flavor`: the one of the last resize that was not reverted.
     """
 
     generation: int = 0
@@ -36,6 +37,8 @@ class Desired:
     reboot_type: RebootType = RebootType.SOFT
     rebuilds: int = 0
     image: InstanceImage = AS_BOOTED
+    resizes: Resizes = NO_RESIZES
+    flavor: InstanceFlavor = AS_BOOTED
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,8 @@ class InstanceState:
     """Desired and observed state.
 
     `rebooted_by`, `rebuilt_by`: generation of the last reboot and rebuild, 0 without one. `image`: the one
-    that it has; the desired one while it is not being rebuilt.
+    that it has; the desired one while it is not being rebuilt. `flavor`: the one that it has or, while a
+    resize is done and not confirmed, the one that a revert gives back.
     """
 
     desired: Desired = field(default_factory=Desired)
@@ -52,6 +56,7 @@ class InstanceState:
     rebuilt_by: int = 0
     image: InstanceImage = AS_BOOTED
     moves: MoveCounts = NO_MOVES
+    flavor: InstanceFlavor = AS_BOOTED
 
     @property
     def is_pending(self) -> bool:
@@ -71,6 +76,20 @@ class InstanceState:
     def is_rebuilding(self) -> bool:
         return self.rebuilt_by > self.observed.generation
 
+    @property
+    def is_resizing(self) -> bool:
+        """Tell whether a resize was asked for and has not ended."""
+        return self.desired.resizes.begun > self.observed.resizes.begun
+
+    @property
+    def is_reverting(self) -> bool:
+        return self.desired.resizes.reverted > self.observed.resizes.reverted
+
+    @property
+    def present_flavor(self) -> InstanceFlavor:
+        """The flavor that it has."""
+        return self.desired.flavor if self.observed.resizes.is_open else self.flavor
+
     def refused(self, reason: str) -> Observed:
         """Return the observed state where the desired one is refused: all is as it was."""
         return replace(self.observed, generation=self.desired.generation, reason=reason)
@@ -89,19 +108,25 @@ class InstanceState:
     def observing(self, observed: Observed) -> InstanceState:
         """Return this state with a later observed state.
 
-        A rebuild that was not done is no longer desired: a later action must not bring it about.
+        A rebuild or resize that was not done is no longer desired: a later action must not bring it about.
         """
-        desired = self.desired
+        desired, resizes = self.desired, observed.resizes
+        is_confirmed = resizes.confirmed > self.observed.resizes.confirmed
+        flavor = desired.flavor if is_confirmed else self.flavor
+        if observed.power is Power.OFFLOADED:
+            flavor, resizes = self.present_flavor, NO_RESIZES
+            observed = replace(observed, resizes=resizes)
         is_rebuilt = observed.rebuilds >= desired.rebuilds
         image = desired.image if is_rebuilt else self.image
         if observed.generation == desired.generation:
-            desired = replace(desired, rebuilds=observed.rebuilds, image=image)
+            desired = replace(desired, rebuilds=observed.rebuilds, image=image, resizes=resizes)
+            desired = replace(desired, flavor=desired.flavor if resizes.is_open else flavor)
             if not is_rebuilt and not observed.reason:
                 # A driver that knows no rebuilds has acted on the rest.
                 observed = replace(observed, reason="rebuild_unsupported")
         # The moves of a later place are counted anew, in whatever zone it is.
         moves = NO_MOVES if observed.power is Power.OFFLOADED else self.moves
-        return replace(self, desired=desired, observed=observed, image=image, moves=moves)
+        return replace(self, desired=desired, observed=observed, image=image, moves=moves, flavor=flavor)
 
 
 NEW = InstanceState()
@@ -121,6 +146,8 @@ class Status(enum.Enum):
     HARD_REBOOT = "HARD_REBOOT"
     REBUILD = "REBUILD"
     RESIZE = "RESIZE"
+    VERIFY_RESIZE = "VERIFY_RESIZE"
+    REVERT_RESIZE = "REVERT_RESIZE"
     ERROR = "ERROR"
     DELETED = "DELETED"
     UNKNOWN = "UNKNOWN"
@@ -144,6 +171,9 @@ class Action(enum.Enum):
     SHELVE = "shelve"
     UNSHELVE = "unshelve"
     MIGRATE = "migrate"
+    RESIZE = "resize"
+    CONFIRM_RESIZE = "confirmResize"
+    REVERT_RESIZE = "revertResize"
 
     @property
     def recorded_as(self) -> str:
@@ -194,6 +224,9 @@ LEGAL_IN: Mapping[Action, frozenset[Status]] = {
     Action.SHELVE: _RUNNING | _NOT_RUNNING,
     Action.UNSHELVE: frozenset({Status.SHELVED_OFFLOADED}),
     Action.MIGRATE: frozenset({Status.ACTIVE, Status.SHUTOFF}),
+    Action.RESIZE: frozenset({Status.ACTIVE, Status.SHUTOFF}),
+    Action.CONFIRM_RESIZE: frozenset({Status.VERIFY_RESIZE}),
+    Action.REVERT_RESIZE: frozenset({Status.VERIFY_RESIZE}),
 }
 """The statuses in which each action is legal."""
 
@@ -213,14 +246,17 @@ _POWER_AFTER: Mapping[Action, Power] = {
 MOVES = frozenset({Action.MIGRATE})
 """Actions that change the place of an instance and keep its power. The zone that has it takes them."""
 
+_ALONE = frozenset({Action.REBUILD, Action.RESIZE, Action.CONFIRM_RESIZE, Action.REVERT_RESIZE})
+"""Actions that follow none that is under way: where one is refused, all is as before it."""
+
 _REBOOTS = {Action.SOFT_REBOOT: RebootType.SOFT, Action.HARD_REBOOT: RebootType.HARD}
 _NOT_BUILT = frozenset({Status.BUILD, Status.UNKNOWN})
 _ENDED = frozenset({Status.ERROR, Status.DELETED})
 
 
 def power_after(action: Action, status: Status) -> Power:
-    """Return the power that an action asks for in a status in which it is legal."""
-    if action is Action.REBUILD:
+    """Return the power that an action asks for in a status in which it is legal; not of one that keeps it."""
+    if action in (Action.REBUILD, Action.RESIZE):
         return Power.STOPPED if status is Status.SHUTOFF else Power.RUNNING
     return _POWER_AFTER[action]
 
@@ -229,7 +265,7 @@ def why_illegal(action: Action, status: InstanceStatus, state: InstanceState) ->
     """Return why an action is illegal; None for a legal one.
 
     It is judged by the status to which the actions accepted before it lead, so that a start may follow a
-    stop that is still under way. A rebuild follows none: where it is refused, all is as before it.
+    stop that is still under way, except those of `_ALONE`.
     """
     expected = expected_status(status, state)
     if expected in _NOT_BUILT:
@@ -240,23 +276,38 @@ def why_illegal(action: Action, status: InstanceStatus, state: InstanceState) ->
         return Illegal.WRONG_STATUS
     if action is Action.UNSHELVE and status is not InstanceStatus.OFFLOADED:
         return Illegal.STILL_SHELVING
-    return Illegal.ACTION_UNDER_WAY if action is Action.REBUILD and state.is_pending else None
+    return Illegal.ACTION_UNDER_WAY if action in _ALONE and state.is_pending else None
 
 
 def judge(
-    action: Action, status: InstanceStatus, state: InstanceState, image: InstanceImage = AS_BOOTED
+    action: Action,
+    status: InstanceStatus,
+    state: InstanceState,
+    *,
+    image: InstanceImage = AS_BOOTED,
+    flavor: InstanceFlavor = AS_BOOTED,
 ) -> Desired | Illegal:
     """Return the desired state that an action makes, none of `MOVES`, or why it is illegal.
 
-    `image`: of a rebuild.
+    `image`: of a rebuild; `flavor`: of a resize.
     """
     illegal = why_illegal(action, status, state)
     if illegal is not None:
         return illegal
     if action is Action.UNSHELVE:
         return at_new_place(state, Power.RUNNING)
-    is_rebuild, expected = action is Action.REBUILD, expected_status(status, state)
     before, reboot_type = state.desired, _REBOOTS.get(action)
+    done = before.resizes
+    match action:
+        case Action.CONFIRM_RESIZE:
+            done = replace(done, confirmed=done.confirmed + 1)
+            return replace(before, generation=before.generation + 1, resizes=done)
+        case Action.REVERT_RESIZE:
+            done = replace(done, reverted=done.reverted + 1)
+            return replace(before, generation=before.generation + 1, resizes=done)
+        case Action.RESIZE:
+            before = replace(before, resizes=replace(done, begun=done.begun + 1), flavor=flavor)
+    is_rebuild, expected = action is Action.REBUILD, expected_status(status, state)
     return replace(
         before,
         generation=before.generation + 1,
@@ -268,31 +319,22 @@ def judge(
     )
 
 
-def told(before: Desired, desired: Desired) -> Desired:
-    """Return a parent's desired state as a child stores it.
-
-    Only a rebuild that the child does not have yet comes with its image.
-    """
-    if desired.rebuilds > before.rebuilds and isinstance(desired.image, Image):
-        return desired
-    return replace(desired, rebuilds=before.rebuilds, image=before.image)
-
-
 def at_new_place(state: InstanceState, power: Power) -> Desired:
-    """Return the desired state at a new place: without reboots, and with its own image built again."""
-    rebuilds = int(isinstance(state.image, Image))
-    return Desired(state.desired.generation + 1, power, rebuilds=rebuilds, image=state.image)
+    """Return the desired state at a new place: of its own flavor, and with its own image built again."""
+    generation, rebuilds = state.desired.generation + 1, int(isinstance(state.image, Image))
+    return Desired(generation, power, rebuilds=rebuilds, image=state.image, flavor=state.present_flavor)
 
 
 def expected_status(status: InstanceStatus, state: InstanceState) -> Status:
     """Return the status once all accepted actions have ended well.
 
-    REBOOT, HARD_REBOOT or REBUILD while one is due, RESIZE while it moves.
+    REBOOT, HARD_REBOOT or REBUILD while one is due; RESIZE while it moves, and VERIFY_RESIZE until that is
+    settled.
     """
     if status is not InstanceStatus.ACTIVE:
         return STATUS_WITHOUT_POWER[status]
-    if state.is_moving:
-        return Status.RESIZE
+    if (moving := _changing_place(state)) is not None:
+        return moving
     if state.is_rebuilding:
         return Status.REBUILD
     power = state.desired.power if state.is_pending else state.observed.power
@@ -305,8 +347,8 @@ def shown_status(status: InstanceStatus, state: InstanceState) -> Status:
         return Status.SHELVED_OFFLOADED
     if status is not InstanceStatus.ACTIVE:
         return STATUS_WITHOUT_POWER[status]
-    if state.is_moving:
-        return Status.RESIZE
+    if (moving := _changing_place(state)) is not None:
+        return moving
     if state.is_rebuilding:
         return Status.REBUILD
     power = state.observed.power
@@ -318,39 +360,14 @@ def is_unshelving(status: InstanceStatus, state: InstanceState) -> bool:
     return status in BUILDING_STATUSES and state.observed.power is Power.OFFLOADED
 
 
+def _changing_place(state: InstanceState) -> Status | None:
+    if state.observed.resizes.is_open:
+        return Status.REVERT_RESIZE if state.is_reverting else Status.VERIFY_RESIZE
+    return Status.RESIZE if state.is_moving or state.is_resizing else None
+
+
 def _rebooting(state: InstanceState) -> Status:
     return Status.HARD_REBOOT if state.desired.reboot_type is RebootType.HARD else Status.REBOOT
-
-
-_TASK_TO = {
-    Power.STOPPED: "powering-off",
-    Power.PAUSED: "pausing",
-    Power.SUSPENDED: "suspending",
-    Power.OFFLOADED: "shelving",
-}
-_TASK_TO_RUN_FROM = {
-    Power.PAUSED: "unpausing",
-    Power.SUSPENDED: "resuming",
-    Power.OFFLOADED: "unshelving",
-}
-
-
-def task_state(status: InstanceStatus, state: InstanceState) -> str:
-    """Return OpenStack's name of the work under way on a built instance; "" for none."""
-    if is_unshelving(status, state):
-        return "unshelving"
-    if status is InstanceStatus.ACTIVE and state.is_moving:
-        return "resize_migrating"
-    if status is not InstanceStatus.ACTIVE or not state.is_pending:
-        return ""
-    if state.is_rebuilding:
-        return "rebuilding"
-    desired = state.desired
-    if desired.power is not Power.RUNNING:
-        return _TASK_TO[desired.power]
-    if state.is_rebooting:
-        return "rebooting_hard" if desired.reboot_type is RebootType.HARD else "rebooting"
-    return _TASK_TO_RUN_FROM.get(state.observed.power, "powering-on")
 
 
 def is_news(state: InstanceState, observed: Observed) -> bool:

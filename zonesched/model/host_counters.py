@@ -51,15 +51,24 @@ class HostCounters:
             self._append(rows, counts)
         self._forget(before)
 
+    def add(self, row: int, key: str, amount: int) -> None:
+        """Change one count by `amount`, which may be negative; it may not fall below 0."""
+        number = self._number_of.get(key)
+        at = None if number is None else self._place_of(row, number)
+        now = amount + (0 if at is None else int(self._amounts[at]))
+        if at is not None and now > 0:
+            self._amounts[at] = now
+        else:
+            self._replace(row, {**self.of_row(row), key: now})
+        if key in self._cached:
+            self._cached[key][row] = now
+
     def count(self, row: int, key: str) -> int:
         number = self._number_of.get(key)
         if number is None:
             return 0
-        start = int(self._starts[row])
-        for at in range(start, start + int(self._lengths[row])):
-            if self._numbers[at] == number:
-                return int(self._amounts[at])
-        return 0
+        at = self._place_of(row, number)
+        return 0 if at is None else int(self._amounts[at])
 
     def of_row(self, row: int) -> Mapping[str, int]:
         """Return all counts of one row, by key."""
@@ -93,6 +102,13 @@ class HostCounters:
     def keys(self) -> Iterator[str]:
         """Return every key that any row has, in no particular order."""
         return iter(self._number_of)
+
+    def _place_of(self, row: int, number: int) -> int | None:
+        start = int(self._starts[row])
+        for at in range(start, start + int(self._lengths[row])):
+            if self._numbers[at] == number:
+                return at
+        return None
 
     def _column(self, key: str, size: int) -> Floats:
         column = np.zeros(size)
@@ -128,6 +144,28 @@ class HostCounters:
         self._lengths[rows] = lengths
         self._starts[rows] = self._end + np.cumsum(lengths) - lengths
         self._end += more
+
+    def _replace(self, row: int, counts: Mapping[str, int]) -> None:
+        """Variant of `set` for one row, several times as fast; leaves the cached columns as they are."""
+        here = slice(self._starts[row], self._starts[row] + self._lengths[row])
+        before = self._numbers[here].copy()
+        self._numbers[here] = _HOLE
+        self._lengths[row] = 0
+        # A row has each number once.
+        self._holders[before] -= 1
+        stored = sorted((key, amount) for key, amount in counts.items() if amount)
+        if self._end + len(stored) > len(self._rows):
+            self._make_room(len(stored))
+        numbers = [self._number(key) for key, _ in stored]
+        place = slice(self._end, self._end + len(stored))
+        self._rows[place] = row
+        self._numbers[place] = numbers
+        self._amounts[place] = [amount for _, amount in stored]
+        self._holders[numbers] += 1
+        self._starts[row], self._lengths[row] = self._end, len(stored)
+        self._end += len(stored)
+        if not self._holders[before].all():
+            self._forget(before)
 
     def _make_room(self, more: int) -> None:
         """Compact the pool, and reserve half as much again as free space."""

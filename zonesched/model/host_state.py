@@ -150,7 +150,14 @@ class HostState:
     @property
     def group_instances(self) -> int:
         """Living instances of the request's server group on this host; 0 for a request without one."""
-        return self.group_members + self._added if self.context.group else 0
+        if not self.context.group:
+            return 0
+        return self.group_members - self._has_own_place + self._added
+
+    @property
+    def _has_own_place(self) -> bool:
+        own = self.context.moves.group_member_on
+        return own != "" and self.row in self.table.rows_of([own])
 
     @property
     def group_members(self) -> int:

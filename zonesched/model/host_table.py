@@ -33,6 +33,7 @@ from zonesched.model.host_uses import HostUses
 from zonesched.model.hypervisor_version import version_number
 from zonesched.model.id_index import NOWHERE, IdIndex
 from zonesched.model.instance_columns import InstanceColumns
+from zonesched.model.new_instances import NewInstances
 from zonesched.model.text_hash import text_hash
 
 __all__ = ["HostFacts", "HostRow", "HostTable", "HostUse"]
@@ -96,6 +97,14 @@ class HostTable:
             self._set_uses(rows, changed)
         else:
             self._set_uses(rows[here], changed.among(here))
+
+    def place(self, new: NewInstances) -> None:
+        """Add new instances to the uses of their hosts; ignore unknown hosts."""
+        self._change_uses(new, 1)
+
+    def take_off(self, placed: NewInstances) -> None:
+        """Undo `place`."""
+        self._change_uses(placed, -1)
 
     def set_services_up(self, up: Mapping[str, bool]) -> None:
         """Set which agents are up, by service id, for all agents at once: an unnamed service is down."""
@@ -357,6 +366,15 @@ class HostTable:
         nothing = np.zeros(len(rows), dtype=np.int64)
         for resource_class, columns in self._classes.items():
             columns.set_used(rows, uses.used.get(resource_class, nothing))
+
+    def _change_uses(self, new: NewInstances, sign: int) -> None:
+        rows = self._index.rows(list(new.copies_by_host))
+        here = rows != NOWHERE
+        rows, copies = rows[here], sign * np.array(list(new.copies_by_host.values()), dtype=np.int64)[here]
+        self._instances.add(rows, copies, new)
+        for resource_class, amount in new.resources.items():
+            columns = self._class(resource_class)
+            columns.set_used(rows, columns.used[rows] + copies * amount)
 
     def _class(self, resource_class: str) -> ClassColumns:
         columns = self._classes.get(resource_class)

@@ -248,7 +248,12 @@ class HostView:
     @property
     def group_instances(self) -> Floats:
         """Living instances of the request's server group; 0 for a request without one."""
-        return self._add_copies(self.group_members, 1) if self.context.group else np.zeros(len(self))
+        if not self.context.group:
+            return np.zeros(len(self))
+        members, own = self.group_members, self.context.moves.group_member_on
+        if own:
+            members = members - self.among(frozenset({own}))
+        return self._add_copies(members, 1)
 
     @property
     def group_members(self) -> Floats:

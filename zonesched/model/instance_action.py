@@ -63,6 +63,13 @@ class RebuildServer:
 
 
 @dataclass(frozen=True)
+class ResizeServer:
+    """Give an instance another flavor, named by id, name or link."""
+
+    flavor_ref: str
+
+
+@dataclass(frozen=True)
 class EvacuateServer:
     """Place an instance anew whose host is down; `fenced`: nothing can run on that host any more."""
 
@@ -88,4 +95,6 @@ class DeleteServer:
     """Delete an instance, as the call of that name does."""
 
 
-AskedAction = Action | LockServer | UnlockServer | RebuildServer | MigrateServer | UnsupportedAction
+AskedAction = (
+    Action | LockServer | UnlockServer | RebuildServer | ResizeServer | MigrateServer | UnsupportedAction
+)

@@ -7,6 +7,7 @@ import numpy as np
 from zonesched.model.arrays import Floats, Ints
 from zonesched.model.host_counters import HostCounters
 from zonesched.model.host_uses import HostUses
+from zonesched.model.new_instances import NewInstances
 
 
 class InstanceColumns:
@@ -28,6 +29,15 @@ class InstanceColumns:
         self.num_instances = np.concatenate([self.num_instances, more])
         self.num_building = np.concatenate([self.num_building, more])
         self.failed_builds = np.concatenate([self.failed_builds, more])
+
+    def add(self, rows: Ints, copies: Ints, new: NewInstances) -> None:
+        """Count new instances, so many on each of the rows; negative copies are taken off again."""
+        for row, more in zip(rows.tolist(), copies.tolist(), strict=True):
+            self.owners.add(row, new.owner, more)
+            self.flavors.add(row, new.flavor, more)
+            self.images.add(row, new.image, more)
+        self.num_instances[rows] += copies
+        self.num_building[rows] += copies
 
     def set(self, rows: Ints, uses: HostUses) -> None:
         """Set the rows to the uses, one element of the uses for each row."""

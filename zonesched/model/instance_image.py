@@ -9,7 +9,7 @@ from zonesched.model.request_spec import Image
 
 @dataclass(frozen=True)
 class AsBooted:
-    """The image of the instance's boot."""
+    """What the instance's boot has asked for: its image, or its flavor."""
 
 
 AS_BOOTED = AsBooted()

@@ -16,17 +16,37 @@ class Power(enum.Enum):
 
 
 @dataclass(frozen=True)
+class Resizes:
+    """How many resizes of an instance were begun, and how many of those were confirmed or reverted."""
+
+    begun: int = 0
+    confirmed: int = 0
+    reverted: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether the last one is neither confirmed nor reverted."""
+        return self.begun > self.confirmed + self.reverted
+
+
+NO_RESIZES = Resizes()
+"""The counts of an instance that was never resized at its place."""
+
+
+@dataclass(frozen=True)
 class Observed:
     """The last report on an instance: its power, and the newest generation that was applied or refused.
 
     `reason`: a stable code if that generation was refused or failed, or if the power changed by itself.
-    `rebuilds`: how many of the rebuilds that were ever asked for are done or passed over.
+    `rebuilds`: how many of the rebuilds that were ever asked for are done or passed over. `resizes`: those
+    that are done; agents know of none, and the zone that has the instance counts them.
     """
 
     generation: int = 0
     power: Power = Power.RUNNING
     reason: str = ""
     rebuilds: int = 0
+    resizes: Resizes = NO_RESIZES
 
 
 @dataclass(frozen=True, order=True)

@@ -9,10 +9,13 @@ from typing import Any
 FORCE_HINTS = ("force_hosts", "force_nodes")
 """Hints that allow only the named hosts and skip the enabled filters. A node has its host's name."""
 
+REQUESTED_HINT = "requested_host"
+"""Hint that allows only the named host, which the enabled filters are asked about as well."""
+
 IGNORE_HINT = "ignore_hosts"
 ADDRESS_HINT, CIDR_HINT = "build_near_host_ip", "cidr"
 
-NAME_HINTS = (*FORCE_HINTS, IGNORE_HINT)
+NAME_HINTS = (*FORCE_HINTS, REQUESTED_HINT, IGNORE_HINT)
 """Hints whose value is a host's name or a list of names."""
 
 OWN_HINTS = (*NAME_HINTS, ADDRESS_HINT, CIDR_HINT)
@@ -48,7 +51,7 @@ def is_forced(hints: Mapping[str, Any]) -> bool:
 
 def keeps_to_own_hosts(hints: Mapping[str, Any]) -> bool:
     """Tell whether the request stays in this zone, since its hints name hosts or addresses of this zone."""
-    return is_forced(hints) or ADDRESS_HINT in hints
+    return is_forced(hints) or REQUESTED_HINT in hints or ADDRESS_HINT in hints
 
 
 def for_others(hints: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,11 +11,13 @@ from zonesched.model.group_place import ANYWHERE, GroupPlace
 class MoveFrom:
     """The host that a moving instance leaves, by id, and the one that an admin has named for it, by name.
 
-    "" for none: a request for new instances, or a move to any host.
+    `group_member_on`: the host, by id, where its own place does not count against its server group. "" for
+    none: a request for new instances, or a move to any host.
     """
 
     host_id: str = ""
     asked_host: str = ""
+    group_member_on: str = ""
 
 
 @dataclass(frozen=True)

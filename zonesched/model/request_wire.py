@@ -59,16 +59,7 @@ def spec_to_wire(spec: RequestSpec) -> dict[str, Any]:
         "alternates": spec.alternates,
         "policy": spec.policy.value,
         "group": _group_to_wire(spec.group),
-        "flavor": {
-            "id": spec.flavor.id,
-            "name": spec.flavor.name,
-            "vcpus": spec.flavor.vcpus,
-            "ram": spec.flavor.ram_mb,
-            "disk": spec.flavor.disk_gb,
-            "ephemeral": spec.flavor.ephemeral_gb,
-            "swap": spec.flavor.swap_mb,
-            "extra_specs": dict(spec.flavor.extra_specs),
-        },
+        "flavor": flavor_to_wire(spec.flavor),
         "image": image_to_wire(spec.image),
         "availability_zone": spec.availability_zone,
         "hints": for_others(spec.hints),
@@ -82,7 +73,6 @@ def spec_to_wire(spec: RequestSpec) -> dict[str, Any]:
 
 def spec_from_wire(wire: Mapping[str, Any]) -> RequestSpec:
     """Return the spec of a validated `request_spec` object; the API's schema checks types and limits."""
-    flavor = wire["flavor"]
     return RequestSpec(
         request_id=wire["request_id"],
         project_id=wire["project_id"],
@@ -90,16 +80,7 @@ def spec_from_wire(wire: Mapping[str, Any]) -> RequestSpec:
         alternates=wire["alternates"],
         policy=Policy(wire["policy"]),
         group=_group_from_wire(wire["group"]),
-        flavor=Flavor(
-            id=flavor["id"],
-            name=flavor["name"],
-            vcpus=flavor["vcpus"],
-            ram_mb=flavor["ram"],
-            disk_gb=flavor["disk"],
-            ephemeral_gb=flavor["ephemeral"],
-            swap_mb=flavor["swap"],
-            extra_specs=dict(flavor["extra_specs"]),
-        ),
+        flavor=flavor_from_wire(wire["flavor"]),
         image=image_from_wire(wire["image"]),
         availability_zone=wire["availability_zone"],
         hints=dict(wire["hints"]),
@@ -108,6 +89,34 @@ def spec_from_wire(wire: Mapping[str, Any]) -> RequestSpec:
         weighing=_weighing_from_wire(wire["weighing"]),
         path=tuple(wire["path"]),
         time_budget_s=wire["time_budget_s"],
+    )
+
+
+def flavor_to_wire(flavor: Flavor) -> dict[str, Any]:
+    """Return a flavor as an object that is encoded as JSON."""
+    return {
+        "id": flavor.id,
+        "name": flavor.name,
+        "vcpus": flavor.vcpus,
+        "ram": flavor.ram_mb,
+        "disk": flavor.disk_gb,
+        "ephemeral": flavor.ephemeral_gb,
+        "swap": flavor.swap_mb,
+        "extra_specs": dict(flavor.extra_specs),
+    }
+
+
+def flavor_from_wire(wire: Mapping[str, Any]) -> Flavor:
+    """Return the flavor of a validated object."""
+    return Flavor(
+        id=wire["id"],
+        name=wire["name"],
+        vcpus=wire["vcpus"],
+        ram_mb=wire["ram"],
+        disk_gb=wire["disk"],
+        ephemeral_gb=wire["ephemeral"],
+        swap_mb=wire["swap"],
+        extra_specs=dict(wire["extra_specs"]),
     )
 
 

@@ -28,13 +28,15 @@ class SealedOffer:
     """The answer of a select to a parent.
 
     `why` (the refusals of hosts) and `runs_out` (the shortages of the offered hosts) have lines of {"filter",
-    "code"} and, if the zone reports its counts, "before" and "after".
+    "code"} and, if the zone reports its counts, "before" and "after". `more`: `weights` are a page, after
+    which the zone may have more places.
     """
 
     weights: Sequence[SealedEntry]
     alternates: Sequence[SealedEntry]
     bundles: Sequence[SealedBundle]
     complete: bool
+    more: bool
     expires_in_s: float
     why: Sequence[Mapping[str, Any]]
     runs_out: Sequence[Mapping[str, Any]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -19,13 +20,13 @@ class SortKey(enum.Enum):
 
 @dataclass(frozen=True)
 class ListOrder:
-    """The order of a list; equal ones are ordered by uuid."""
+    """One key of a list's order."""
 
     key: SortKey
     is_descending: bool
 
 
-NEWEST_FIRST = ListOrder(SortKey.CREATED_AT, is_descending=True)
+NEWEST_FIRST = (ListOrder(SortKey.CREATED_AT, is_descending=True),)
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,9 @@ class ServerQuery:
     """Filters of a list of instances; "" leaves a filter out. `limit` is the page's length.
 
     `changed_since`, `changed_before`: UTC epoch seconds; 0 for all. With `changed_since`, deleted instances
-    are listed too. `name` is a part of it. `user_id` and `project_id`: only among all tenants.
+    are listed too. `order` has the first key first; instances that are equal by all keys are ordered by uuid,
+    in the direction of the first. `name` is a part of it. `user_id` and `project_id`: only among all tenants.
+    `host`: the name of a host of this zone.
     """
 
     reservation_id: str = ""
@@ -45,7 +48,8 @@ class ServerQuery:
     uuid: str = ""
     user_id: str = ""
     project_id: str = ""
-    order: ListOrder = NEWEST_FIRST
+    host: str = ""
+    order: Sequence[ListOrder] = NEWEST_FIRST
     limit: int = 1000
     marker: str = ""
     all_tenants: bool = False

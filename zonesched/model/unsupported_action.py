@@ -26,14 +26,12 @@ REMOTE_CONSOLE = Lack(
 )
 CRASH_DUMP = Lack("crash_dump_unsupported", "No driver can trigger a crash dump in a server.")
 STATUS = Lack("status_is_derived", "The status of a server follows from its agent's reports.")
+LIVE_MIGRATION = Lack("live_migration_unsupported", "No driver can move a server while it runs.")
+OFFLOAD = Lack("offloads_by_itself", "A shelved server is offloaded at once, by itself.")
 SOFT_DELETE = Lack("not_soft_deleted", "The server is not soft-deleted: a delete is final.")
 
-CONSOLE = Lack(
-    "console_unsupported",
-    "No zone reads consoles. The process driver keeps the output of a server in its folder on the host.",
-)
-
-ADMINS_ACTION = "os-resetState"
+ADMINS_ACTIONS = frozenset({"os-migrateLive", "os-resetState", "shelveOffload"})
+"""Actions that members are refused first, since only admins may take them in OpenStack Nova."""
 
 LACK_OF: Mapping[str, Lack] = {
     "addFixedIp": NETWORKS,
@@ -43,11 +41,11 @@ LACK_OF: Mapping[str, Lack] = {
     "createBackup": SNAPSHOT,
     "createImage": SNAPSHOT,
     "injectNetworkInfo": NETWORKS,
-    "os-getConsoleOutput": CONSOLE,
     "os-getRDPConsole": REMOTE_CONSOLE,
     "os-getSPICEConsole": REMOTE_CONSOLE,
     "os-getSerialConsole": REMOTE_CONSOLE,
     "os-getVNCConsole": REMOTE_CONSOLE,
+    "os-migrateLive": LIVE_MIGRATION,
     "os-resetState": STATUS,
     "removeFixedIp": NETWORKS,
     "removeFloatingIp": NETWORKS,
@@ -55,6 +53,7 @@ LACK_OF: Mapping[str, Lack] = {
     "rescue": RESCUE,
     "resetNetwork": NETWORKS,
     "restore": SOFT_DELETE,
+    "shelveOffload": OFFLOAD,
     "trigger_crash_dump": CRASH_DUMP,
     "unrescue": RESCUE,
 }

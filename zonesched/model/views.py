@@ -14,6 +14,7 @@ from zonesched.model.caller import Explained, Role
 from zonesched.model.capacity import Inventory, InventorySetting
 from zonesched.model.decision_trace import NO_TRACE, DecisionTrace
 from zonesched.model.desired_state import NEW, InstanceState
+from zonesched.model.move_steps import MoveKind
 from zonesched.model.pending_step import PendingStep
 from zonesched.model.placement import InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Flavor, GroupPolicy, Image
@@ -117,6 +118,7 @@ class MigrationView:
 
     id: str
     server_uuid: str
+    kind: MoveKind
     status: str
     source_host: str
     dest_host: str
@@ -190,6 +192,32 @@ class ChildChange:
     password: str | None = field(default=None, repr=False)
     weight_offset: float | None = None
     weight_scale: float | None = None
+    is_enabled: bool | None = None
+
+
+@dataclass(frozen=True)
+class Staying:
+    """An instance that a drain leaves in a child zone, with a stable code."""
+
+    id: str
+    name: str
+    error_code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Drained:
+    """How far the drain of a child zone is.
+
+    `asked`: the instances that were let leave now; `leaving`: the number of all that leave; and `waiting`
+    of those that can leave later.
+    """
+
+    asked: Sequence[str]
+    leaving: int
+    waiting: int
+    staying: Sequence[Staying]
+    staying_count: int
 
 
 @dataclass(frozen=True)

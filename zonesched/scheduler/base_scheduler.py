@@ -117,7 +117,7 @@ class BaseScheduler:
         spec = self.with_weighing(survivors.hosts, request.spec)
         if len(survivors.hosts) == 0:
             return Offer((), (), (), survivors.steps, weighing=spec.weighing)
-        selection = Selection(survivors, filters, self._weighing(spec), request.scored)
+        selection = Selection(survivors, filters, self._weighing(spec), request.count, request.scored)
         offer = replace(selection.offer(), weighing=spec.weighing)
         try:
             return replace(offer, best=self.scores(*selection.best(request.scored), spec))

@@ -8,9 +8,10 @@ from zonesched.scheduler.filter_scheduler import FilterScheduler
 class CachingScheduler(FilterScheduler):
     """A FilterScheduler on hosts that are read at most once in `host_refresh_interval` seconds.
 
-    Until the next reading it sees no new claim, no new host and no failed agent, so several requests may
-    choose the same best host; only while no host can take anything does each request read the hosts. The
-    database still refuses a claim that does not fit, and then the next request reads the hosts first.
+    Until the next reading it sees no new claim but those of boots that its own process began together, no
+    new host and no failed agent, so several requests may choose the same best host; only while no host can
+    take anything does each request read the hosts. The database still refuses a claim that does not fit, and
+    then the next request reads the hosts first.
 
     When to use: the database is slow to reach, or parents ask for far more selects than boots.
 

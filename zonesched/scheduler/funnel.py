@@ -17,7 +17,7 @@ from zonesched.model.build_plan import FunnelStep
 from zonesched.model.decision_trace import HostAnswer
 from zonesched.model.host_state import HostState
 from zonesched.model.host_view import DENSE, HostView
-from zonesched.model.own_zone import FORCE_HINTS, IGNORE_HINT, named_hosts
+from zonesched.model.own_zone import FORCE_HINTS, IGNORE_HINT, REQUESTED_HINT, named_hosts
 from zonesched.model.place import ChildPlace, LocalPlace
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.model.work_deadline import OutOfTime
@@ -85,6 +85,9 @@ def _ask_all(
     for hint in FORCE_HINTS:
         if hint in spec.hints:
             funnel.narrow(hint, "host_not_forced", funnel.whole.named(named_hosts(spec.hints, hint)))
+    if REQUESTED_HINT in spec.hints:
+        requested = funnel.whole.named(named_hosts(spec.hints, REQUESTED_HINT))
+        funnel.narrow(REQUESTED_HINT, "host_not_requested", requested)
     moves = request.context.moves
     if moves.host_id:
         funnel.narrow("move", "present_host", ~funnel.whole.among(frozenset({moves.host_id})))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Protocol, TypeVar
 
 from zonesched.model.build_plan import MAX_WEIGHT
@@ -29,11 +29,17 @@ class Ordered(Protocol):
 T = TypeVar("T", bound=Ordered)
 
 
-def merge_heads(sequences: Sequence[Sequence[T]], count: int) -> tuple[list[T], list[list[T]]]:
+def merge_heads(
+    sequences: Sequence[Sequence[T]], count: int, unread: Container[int] = ()
+) -> tuple[list[T], list[list[T]]]:
     """Return the first `count` picks and the rest of each sequence.
 
-    Among heads with equal weight and tie key, the head of the first sequence is taken.
+    Among heads with equal weight and tie key, the head of the first sequence is taken. `unread`: the numbers
+    of sequences that go on after what is here. The picks end where one of these is used up, since what comes
+    next in it may be better than all other heads.
     """
+    if any(not sequence and number in unread for number, sequence in enumerate(sequences)):
+        return [], [list(sequence) for sequence in sequences]
     heads = [(s[0].weight, s[0].tie, number) for number, s in enumerate(sequences) if s]
     heapq.heapify(heads)
     taken = [0] * len(sequences)
@@ -46,6 +52,8 @@ def merge_heads(sequences: Sequence[Sequence[T]], count: int) -> tuple[list[T], 
         if taken[number] < len(sequence):
             head = sequence[taken[number]]
             heapq.heapreplace(heads, (head.weight, head.tie, number))
+        elif number in unread:
+            break
         else:
             heapq.heappop(heads)
     return picked, [list(sequence[used:]) for sequence, used in zip(sequences, taken, strict=True)]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from zonesched.model.build_plan import FunnelStep
 from zonesched.model.decision_trace import HostScore
 from zonesched.model.host_table import HostTable
+from zonesched.model.offer_page import WHOLE, Page
 from zonesched.model.request_context import NOTHING_KNOWN, RequestContext
 from zonesched.model.request_spec import RequestSpec, Unweighed, Weighing
 from zonesched.model.work_deadline import NO_DEADLINE, WorkDeadline
@@ -21,6 +22,7 @@ class OfferRequest:
     `context`: the zone's facts about the request; hosts that have refused it are left out.
     `zone_capabilities`: the values of each of this zone's own capabilities. `scored`: the number of best
     hosts whose scores the offer includes. `deadline`: the time at which the work ends, even if incomplete.
+    `page`: the part of the greedy sequence that is wanted; the picks begin with the first all the same.
     """
 
     table: HostTable
@@ -29,6 +31,12 @@ class OfferRequest:
     zone_capabilities: Mapping[str, frozenset[str]] = field(default_factory=dict)
     scored: int = 0
     deadline: WorkDeadline = NO_DEADLINE
+    page: Page = WHOLE
+
+    @property
+    def count(self) -> int:
+        """Number of picks that are wanted."""
+        return min(self.spec.num_instances, self.page.end)
 
 
 class Pick(NamedTuple):

@@ -141,7 +141,7 @@ def replay(record: Record, conf: Conf) -> Chosen:
     scheduler, request = schedulers.prepare(request, record.child_ranges, record.has_children)
     own = scheduler.offer(request)
     mine = own_source(record.zone_uuid, request.spec, own)
-    merged = merge_sources(request.spec, [mine, *record.below])
+    merged = merge_sources([mine, *record.below], request.spec.num_instances, request.spec.alternates)
     return chosen(table, record.children, request.spec, own, merged)
 
 

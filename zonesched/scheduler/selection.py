@@ -69,9 +69,15 @@ class Selection:
     """Makes one offer from the survivors; `filters` are the filters that they passed."""
 
     def __init__(
-        self, survivors: Survivors, filters: Sequence[BaseHostFilter], weighing: HostWeighing, scored: int
+        self,
+        survivors: Survivors,
+        filters: Sequence[BaseHostFilter],
+        weighing: HostWeighing,
+        count: int,
+        scored: int,
     ) -> None:
-        """`scored`: the largest count that `best` will be called with."""
+        """`count`: the number of picks, without bundles. `scored`: the largest count for `best`."""
+        self._count = count
         self._weighing = weighing
         self._spec = survivors.hosts.spec
         self._again = tuple(f for f in filters if changes_of(f, self._spec))
@@ -79,7 +85,7 @@ class Selection:
         self._ties = RequestTies(survivors.hosts.context.tie_key)
         self._hosts = survivors.hosts
         if self._spec.policy is not Policy.AFFINITY:
-            wanted = self._spec.num_instances + self._spec.alternates + self._choice.subset_size - 1
+            wanted = count + self._spec.alternates + self._choice.subset_size - 1
             self._hosts = weighing.shortlist(survivors.hosts, max(wanted, scored))
         self._weights = weighing.weights(self._hosts)
         self._steps = survivors.steps
@@ -92,7 +98,7 @@ class Selection:
         if self._spec.policy is Policy.AFFINITY:
             bundles = self._bundles()
             return Offer((), (), bundles, self._steps, complete=self._complete)
-        count = self._spec.num_instances
+        count = self._count
         order = self._best(count + self._spec.alternates)
         picks = self._pick(order, count)
         picked = np.zeros(len(order), dtype=np.bool_)
@@ -191,7 +197,7 @@ class Selection:
 
     @cached_property
     def _lots(self) -> Lots:
-        return Lots(self._ties, self._spec.num_instances)
+        return Lots(self._ties, self._count)
 
     def _best(self, count: int) -> Ints:
         """Return the `count` best hosts, and the additional hosts that a random choice needs."""

@@ -11,12 +11,17 @@ from zonesched.model.request_spec import RequestSpec
 from zonesched.scheduler.merge import merge_heads
 from zonesched.scheduler.offer import Offer, Pick
 
+LITTLE = 0.25
+"""Part of a source's entries. With so little left it is read on together with one that is used up: both are
+likely to be needed, and two questions at once take the time of one."""
+
 
 @dataclass(frozen=True)
 class Source:
     """Offer of one zone (this zone or a child), with its weights adjusted.
 
     `id` is the zone's uuid or the child's id. `unreliable`: most placements of this request failed there.
+    `more`: its sequence goes on after these entries.
     """
 
     id: str
@@ -24,15 +29,20 @@ class Source:
     alternates: tuple[Entry, ...]
     bundles: tuple[Bundle, ...]
     unreliable: bool = False
+    more: bool = False
 
 
 @dataclass(frozen=True)
 class Merged:
-    """One plan of all sources, best first."""
+    """One plan of all sources, best first.
+
+    `unread`: the ids of sources whose next entries are needed first; without them the plan is not whole.
+    """
 
     entries: tuple[Entry, ...]
     alternates: tuple[Entry, ...]
     bundles: tuple[Bundle, ...]
+    unread: tuple[str, ...] = ()
 
 
 def own_source(zone_uuid: str, spec: RequestSpec, own: Offer) -> Source:
@@ -49,8 +59,8 @@ def own_source(zone_uuid: str, spec: RequestSpec, own: Offer) -> Source:
     )
 
 
-def merge_sources(spec: RequestSpec, sources: Sequence[Source]) -> Merged:
-    """Merge by taking the best head each time, so that each sequence keeps its order.
+def merge_sources(sources: Sequence[Source], count: int, alternates_wanted: int) -> Merged:
+    """Merge `count` entries by taking the best head each time, so that each sequence keeps its order.
 
     Unreliable sources come after all others, whatever they offer.
     """
@@ -59,9 +69,20 @@ def merge_sources(spec: RequestSpec, sources: Sequence[Source]) -> Merged:
     bundles: list[Bundle] = []
     for last in (False, True):
         turn = [source for source in sources if source.unreliable is last]
-        best, rests = merge_heads([source.entries for source in turn], spec.num_instances - len(picked))
-        spare = [[*rest, *source.alternates] for rest, source in zip(rests, turn, strict=True)]
+        goes_on = {number for number, source in enumerate(turn) if source.more}
+        best, rests = merge_heads([source.entries for source in turn], count - len(picked), goes_on)
         picked += best
-        alternates += merge_heads(spare, spec.alternates - len(alternates))[0]
-        bundles += merge_heads([source.bundles for source in turn], 1 + spec.alternates - len(bundles))[0]
+        if len(picked) < count and (unread := _used_up(turn, rests)):
+            return Merged(tuple(picked), (), (), unread)
+        spare = [[*rest, *source.alternates] for rest, source in zip(rests, turn, strict=True)]
+        alternates += merge_heads(spare, alternates_wanted - len(alternates))[0]
+        bundles += merge_heads([source.bundles for source in turn], 1 + alternates_wanted - len(bundles))[0]
     return Merged(tuple(picked), tuple(alternates), tuple(bundles))
+
+
+def _used_up(sources: Sequence[Source], rests: Sequence[Sequence[Entry]]) -> tuple[str, ...]:
+    """Return the sources to read on if one of them is used up: with it those of which little is left."""
+    pairs = [(source, rest) for source, rest in zip(sources, rests, strict=True) if source.more]
+    if all(rest for _, rest in pairs):
+        return ()
+    return tuple(source.id for source, rest in pairs if len(rest) <= len(source.entries) * LITTLE)

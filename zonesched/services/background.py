@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from zonesched import tracing
 from zonesched.errors import LeaseLost
-from zonesched.services.boot import provision
+from zonesched.services.boot import batch, provision
+from zonesched.services.boot.batch import Begun
 from zonesched.services.children.pending_calls import PendingCalls
 from zonesched.services.children.returned import ready_ids, wake_waiting_for
 from zonesched.services.children.sync import Sync
-from zonesched.services.hosts import services
+from zonesched.services.hosts import automatic_evacuation, services
 from zonesched.services.hosts.membership import Membership
 from zonesched.services.moves import mover
+from zonesched.services.owners import resize_confirms
 from zonesched.services.placing import build_timeouts, reaper
 from zonesched.services.placing.pruning import Pruning
+from zonesched.services.state.boot_queue import Batch, NewBoot
 from zonesched.services.subscriber import Subscriber
 from zonesched.services.zone import Zone
 from zonesched.store import reservations
@@ -39,6 +42,7 @@ def start(zone: Zone) -> None:
     loop("reaper", lambda: reap(zone))
     loop("build-timeouts", lambda: build_timeouts.end_lost_builds(zone))
     zone.wake.move_loops.append(loop("moves", lambda: mover.work(zone)))
+    loop("resize-confirms", lambda: resize_confirms.confirm_overdue(zone))
     loop("pruning", Pruning(zone).step)
     if zone.notifications.broker.is_there:
         zone.notifications.loops.append(loop("notifications", zone.notifications.send))
@@ -46,6 +50,7 @@ def start(zone: Zone) -> None:
     if zone.group.is_there:
         loop("membership", Membership(zone).step)
     loop("heartbeats", zone.heartbeats.write)
+    loop("fences", lambda: automatic_evacuation.evacuate_fenced(zone))
     loop("own-service", lambda: services.beat_own(zone))
     zone.wake.sync_loops.append(loop("sync", Sync(zone).step))
 
@@ -68,11 +73,37 @@ def work_on_boots(zone: Zone) -> float:
         return FIRST_POLL_PAUSE_S
     if (lease := _left_over(zone)) is not None:
         _work(zone, lease, partial(provision.carry_on, zone, lease))
-    elif (new := zone.boots.take()) is not None:
-        _work(zone, new.lease, partial(provision.begin, zone, new))
-    else:
-        return max(0.0, zone.boots.poll_at - zone.clock.monotonic())
+        return 0.0
+    match zone.boots.take_batch(partial(batch.may_share, zone)):
+        case Batch(boots):
+            _begin_batch(zone, boots)
+        case NewBoot() as new:
+            _work(zone, new.lease, partial(provision.begin, zone, new))
+        case None:
+            return max(0.0, zone.boots.poll_at - zone.clock.monotonic())
     return 0.0
+
+
+def _begin_batch(zone: Zone, boots: Sequence[NewBoot]) -> None:
+    begun = Begun((), boots, ())
+    try:
+        begun = _begun_safely(zone, boots)
+        for boot in begun.settled:
+            zone.boots.end(boot.lease)
+        for boot in begun.alone:
+            _work(zone, boot.lease, partial(provision.begin, zone, boot))
+    finally:
+        for boot in begun.alone:
+            zone.boots.end(boot.lease)
+        zone.boots.end_batch(begun.rest)
+
+
+def _begun_safely(zone: Zone, boots: Sequence[NewBoot]) -> Begun:
+    try:
+        return batch.begin(zone, boots)
+    except Exception:
+        log.exception("a batch of %d boots failed; each is begun by itself", len(boots))
+        return Begun((), boots, ())
 
 
 def _work(zone: Zone, lease: Lease, work: Callable[[], None]) -> None:

@@ -22,13 +22,15 @@ from zonesched.service_group.contract import ServiceGroup
 from zonesched.service_group.opening import open_group
 from zonesched.services.state import stored_secrets
 from zonesched.services.state.boot_queue import BootQueue
+from zonesched.services.state.caller_slots import CallerSlots
 from zonesched.services.state.child_rows import StoredChildren
+from zonesched.services.state.fences import Fences
 from zonesched.services.state.heartbeats import Heartbeats
 from zonesched.services.state.host_cache import HostCache
+from zonesched.services.state.instance_events import EventObserver, Publisher
 from zonesched.services.state.notifications import Notifications
 from zonesched.services.state.password_guard import PasswordGuard
 from zonesched.services.state.quotas import Quotas
-from zonesched.services.state.select_slots import SelectSlots
 from zonesched.services.state.sql_hosts import SqlHosts
 from zonesched.services.state.store_counts import StoreCounts
 from zonesched.services.state.wake import Wake
@@ -60,11 +62,13 @@ class Zone:
     schedulers: Schedulers
     hosts: HostCache | SqlHosts
     heartbeats: Heartbeats
+    fences: Fences
     notifications: Notifications
     group: ServiceGroup
     children: ZoneManager
     quotas: Quotas
-    select_slots: SelectSlots
+    select_slots: CallerSlots
+    console_slots: CallerSlots
     boots: BootQueue
     wake: Wake
     counts: StoreCounts
@@ -93,7 +97,12 @@ class Zone:
         schema.upgrade(store)
         uuid, host_id_secret, secret_box = _identify(conf, store, clock)
         schedulers = Schedulers.from_conf(conf)
-        boots, notifications = BootQueue(), Notifications(broker or _broker(conf), store)
+        boots, notifications = (
+            BootQueue(),
+            Notifications(broker or _broker(conf), store, Publisher(uuid, conf.zone_name, clock.new_uuid)),
+        )
+        if notifications.broker.is_there:
+            store.observer = EventObserver(counts, notifications.instances)
         zone = cls(
             conf=conf,
             uuid=uuid,
@@ -110,13 +119,15 @@ class Zone:
             schedulers=schedulers,
             hosts=_hosts(conf, store, clock, schedulers.default),
             heartbeats=Heartbeats(store, clock, conf.service_down_time),
+            fences=Fences(store, clock),
             group=group or open_group(conf.servicegroup_driver, uuid, "", conf.service_down_time),
             notifications=notifications,
             children=ZoneManager.from_conf(
                 conf, StoredChildren(store, secret_box), uuid, clock, executor, transport
             ),
             quotas=Quotas(conf, uuid, store, clock),
-            select_slots=SelectSlots(conf.api_threads * 3 // 4),
+            select_slots=CallerSlots(conf.api_threads * 3 // 4),
+            console_slots=CallerSlots(conf.api_threads // 4, "consoles"),
             boots=boots,
             wake=Wake(boots, notifications),
             counts=counts,

@@ -39,6 +39,7 @@ from zonesched.serving.connection import READ_S, Connection, Waiting
 from zonesched.serving.connection_memory import ConnectionMemory
 from zonesched.serving.fair_queue import FairQueue
 from zonesched.serving.gauges import Load, ServerGauges
+from zonesched.serving.master import Progress, release_signals
 from zonesched.serving.refusals import HEAD_TOO_LARGE, LINE_TOO_LONG, TOO_MANY, fault_of, refusal
 from zonesched.serving.request_bytes import RequestBytes
 from zonesched.serving.request_context import RequestContext
@@ -78,6 +79,12 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         self._writing = Waiting(WRITE_S, clock)
         self._leaving = Waiting(LEAVING_S, clock)
         self._all_waiting = (self._leaving, self._gathering, self._receiving, self._writing)
+        self.progress = Progress(self.app.conf)
+
+    def run(self) -> None:
+        """Serve until a signal ends it."""
+        self.progress.serves = True
+        super().run()
 
     def load_wsgi(self) -> None:
         """Load the application, which reads bodies from BodyInput, reports senders and looks for callers."""
@@ -100,9 +107,11 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         return self.alive
 
     def init_signals(self) -> None:
-        """Set up gunicorn's signals, and SIGUSR2 for a report."""
+        """Set up gunicorn's signals, and SIGUSR2 for a report; SIGHUP is for the first process."""
         super().init_signals()
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         signal.signal(signal.SIGUSR2, lambda number, frame: self.method_queue.defer(self._report))
+        release_signals()
 
     def _report(self) -> None:
         log.info("%s", report(self.app.zone, self.load()))

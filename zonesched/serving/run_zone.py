@@ -23,6 +23,7 @@ from zonesched.seal.shortcomings import shortcomings
 from zonesched.services.catalog import users
 from zonesched.services.zone import Zone
 from zonesched.serving import tls
+from zonesched.serving.master import EarlySignals
 from zonesched.serving.server import Server
 from zonesched.store.store import StoreError
 
@@ -40,6 +41,7 @@ NO_ADDRESS = ("0.0.0.0", "::", "")
 @click.version_option(package_name="zonesched")
 def main(files: tuple[str, ...]) -> None:
     """Serve one zone until SIGTERM; running requests are then finished."""
+    early_signals = EarlySignals()
     try:
         conf = options.load(files)
         log_lines.set_up(conf.log_format, conf.log_level)
@@ -52,7 +54,7 @@ def main(files: tuple[str, ...]) -> None:
     for line in (*shortcomings(conf), *shared_secrets(files), *shared_keys(conf)):
         say(line)
     say(f"Zone {conf.zone_name} listens on {zone_url(conf)}.")
-    Server(files, conf).run()
+    Server(files, conf, early_signals).run()
 
 
 def say(line: str) -> None:

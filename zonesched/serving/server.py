@@ -1,7 +1,8 @@
 """The processes that serve a zone: gunicorn's master, and one worker of threads that has the zone.
 
 SIGHUP reads the configuration again. If it can be used, a new worker starts with it on the same socket, and
-the old one finishes what it has begun; else everything stays as it is. SIGUSR2 writes a report into the log.
+once it serves, the old one finishes what it has begun. Else everything stays as it is. SIGUSR2 writes a
+report into the log.
 """
 
 from __future__ import annotations
@@ -10,22 +11,22 @@ import ctypes
 import gc
 import logging
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from gunicorn.app.base import BaseApplication
-from gunicorn.arbiter import Arbiter
 
 from zonesched import conf as options
 from zonesched import log_lines
 from zonesched.api.app import create_app
 from zonesched.conf import Conf
+from zonesched.dashboard.mounting import add_dashboard
 from zonesched.errors import ConfigError
 from zonesched.services import background
 from zonesched.services.zone import Zone
 from zonesched.serving import tls
+from zonesched.serving.master import EarlySignals, Master
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +79,8 @@ def keep_to_one_heap() -> None:
 class Server(BaseApplication):  # type: ignore[misc]
     """gunicorn with one process of threads, set up from the zone's own configuration."""
 
-    def __init__(self, files: Sequence[str], conf: Conf) -> None:
+    def __init__(self, files: Sequence[str], conf: Conf, early_signals: EarlySignals) -> None:
+        self.early_signals = early_signals
         self._files = files
         self._conf = conf
         self._zone: Zone | None = None
@@ -116,10 +118,15 @@ class Server(BaseApplication):  # type: ignore[misc]
             if name in changed:
                 log.warning("option %s has changed and stays as it was until a restart", name)
                 fresh.set_override(name, self._conf[name])
-        self._conf = fresh
+        self.use(fresh)
         taken = ", ".join(name for name in changed if name not in FIXED) or "none"
         log.info("the configuration is read again and a new worker starts; changed options: %s", taken)
         return True
+
+    def use(self, conf: Conf) -> None:
+        """Start the next worker with these options."""
+        self._conf = conf
+        self.reload()
 
     def load_config(self) -> None:
         host = f"[{self._conf.bind_host}]" if ":" in self._conf.bind_host else self._conf.bind_host
@@ -146,8 +153,13 @@ class Server(BaseApplication):  # type: ignore[misc]
         keep_to_one_processor()
         keep_to_one_heap()
         log_lines.set_up(self._conf.log_format, self._conf.log_level)
-        self._zone = Zone.open(self._conf)
+        try:
+            self._zone = Zone.open(self._conf)
+        except ConfigError as error:
+            log.error("no zone can be served with this configuration: %s", error.message)
+            sys.exit(Master.WORKER_BOOT_ERROR)
         app = create_app(self._zone)
+        add_dashboard(app)
         background.start(self._zone)
         # Hosts are read before the first request, then frozen: the garbage collector no longer scans them,
         # which a boot of a thousand instances would trigger often.
@@ -160,16 +172,3 @@ class Server(BaseApplication):  # type: ignore[misc]
     def _stop_zone(self, server: Any, worker: Any) -> None:
         if self._zone is not None:
             self._zone.stop()
-
-
-class Master(Arbiter):  # type: ignore[misc]
-    """gunicorn's master process, with this program's meaning of two signals."""
-
-    def handle_hup(self) -> None:
-        """Start a new worker, if the configuration can be used."""
-        if self.app.read_again():
-            self.reload()
-
-    def handle_usr2(self) -> None:
-        """Let the worker report; gunicorn would start a second master."""
-        self.kill_workers(signal.SIGUSR2)

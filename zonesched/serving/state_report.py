@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from zonesched.services.state.host_cache import HostCache
 from zonesched.services.zone import Zone
 from zonesched.serving.gauges import Load
+from zonesched.zones.zone_manager import ZoneManager
 
 
 def report(zone: Zone, load: Load) -> str:
     """Return the report, of several lines. It has no secrets and no values of requests."""
-    return "\n".join(("state of this process:", *_work(zone, load), *_children(zone), *_threads()))
+    return "\n".join(("state of this process:", *_work(zone, load), *_children(zone.children), *_threads()))
 
 
 def _work(zone: Zone, load: Load) -> Iterator[str]:
@@ -32,8 +33,8 @@ def _work(zone: Zone, load: Load) -> Iterator[str]:
     yield f"hosts: {hosts}"
 
 
-def _children(zone: Zone) -> Iterator[str]:
-    for known in zone.children.snapshot():
+def _children(children: ZoneManager) -> Iterator[str]:
+    for known in children.snapshot():
         error = f", last error {known.last_error}" if known.last_error else ""
         yield f"child {known.child.name}: {type(known.status).__name__.lower()}{error}"
 

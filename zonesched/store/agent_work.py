@@ -11,8 +11,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.model.agent_instances import DesiredInstance
+from zonesched.model.instance_flavor import flavor_of
 from zonesched.model.instance_image import image_of
-from zonesched.model.move_steps import MoveState
+from zonesched.model.move_steps import MoveKind, MoveState
 from zonesched.model.placement import LIVING_STATUSES, Attempt, InstanceStatus, PlacementState
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_from_row
@@ -35,6 +36,7 @@ _DESIRED = Prepared(
         _place.is_fetched,
         _place.state.label("place"),
         _move.state.label("move"),
+        _move.kind.label("move_kind"),
         _move.from_number,
         _move.to_number,
         *[c for c in t.instance_states.c if c.name != "uuid"],
@@ -104,12 +106,19 @@ def _instance_of(row: Any, spec: RequestSpec) -> DesiredInstance:
     if is_arriving and not state.is_pending:
         # One that ended by itself is not started by its move.
         desired = replace(desired, power=state.observed.power)
+    if state.is_resizing and not is_arriving:
+        # The agent of its new place is the one that can reach that generation.
+        observed = state.observed
+        desired = replace(desired, generation=observed.generation, power=observed.power)
+    is_resized = row.move_kind == MoveKind.RESIZE.value and row.number == row.to_number
+    is_left = row.move is not None and row.number == row.from_number
+    flavor = state.desired.flavor if is_resized else state.flavor if is_left else state.present_flavor
     return DesiredInstance(
         row.uuid,
         row.number,
         row.name,
         row.instance_name,
-        spec.flavor,
+        flavor_of(flavor, spec.flavor),
         image_of(desired.image, spec.image),
         InstanceStatus.BUILD if is_arriving else InstanceStatus(row.status),
         request_id=spec.traced_by,

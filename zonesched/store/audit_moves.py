@@ -34,6 +34,7 @@ _PLACES: Mapping[MoveState, tuple[_States, _States]] = {
     # The hold has expired, and the next step ends the move.
     MoveState.LEAVING: ({State.CONFIRMED}, {State.HELD, State.GONE}),
     MoveState.ARRIVING: ({State.PARKED}, {State.CONFIRMED}),
+    MoveState.VERIFYING: ({State.PARKED}, {State.CONFIRMED}),
     MoveState.RETURNING: ({State.PARKED}, {State.RELEASING, State.RELEASED}),
 }
 """States of the old and the new place in each state of a living move; None for no place."""
@@ -64,7 +65,8 @@ def _wrong_places(tx: Connection, move: Move, attempt: int) -> str:
     states = {p.number: p.state for p in placements.read_by_uuid(tx, [move.uuid])}
     old, new = states.get(move.from_number), states.get(move.to_number)
     olds, news = _PLACES[move.state]
-    is_at = move.to_number if move.state is MoveState.ARRIVING else move.from_number
+    has_arrived = move.state in (MoveState.ARRIVING, MoveState.VERIFYING)
+    is_at = move.to_number if has_arrived else move.from_number
     if old in olds and new in news and attempt == is_at:
         return ""
     return f"its move is {move.state.value}, its places are {_name(old)} and {_name(new)}, at {attempt}"

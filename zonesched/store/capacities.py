@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection
 
 from zonesched.model.aggregate_ratios import aggregate_ratios
 from zonesched.model.capacity import NOTHING_SET, Inventory, InventorySetting, effective
+from zonesched.model.host_totals import ClassTotals
 from zonesched.store import claims
 from zonesched.store import tables as t
 
@@ -68,6 +69,13 @@ def read(tx: Connection, host_ids: Sequence[str]) -> list[Stored]:
 def read_all(tx: Connection) -> Iterator[Stored]:
     """Read the inventories of all hosts, in order of host and class."""
     yield from _compare(tx.execute(sa.select(t.inventories)), settings(tx), _ratios(tx))
+
+
+def totals(tx: Connection) -> Mapping[str, ClassTotals]:
+    """Sum up the inventories of all hosts by resource class, as they are stored."""
+    amounts = [sa.func.sum(column) for column in (_inventory.total, _inventory.capacity, _inventory.used)]
+    rows = tx.execute(sa.select(_inventory.resource_class, *amounts).group_by(_inventory.resource_class))
+    return {name: ClassTotals(*map(int, found)) for name, *found in rows}
 
 
 def settings(tx: Connection, host_ids: Sequence[str] | None = None) -> Settings:

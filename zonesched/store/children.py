@@ -30,7 +30,8 @@ _REGISTERED = Prepared(sa.select(COLUMNS.id).where(one_of(COLUMNS.id, "ids")))
 class ChildRow:
     """One row. `cursor`: the position in the child's feed up to which this zone has read.
 
-    `zone_uuid`: the uuid that the child reports of itself, "" until it has answered.
+    `zone_uuid`: the uuid that the child reports of itself, "" until it has answered. `is_enabled`: boots go
+    there.
     """
 
     id: str
@@ -42,6 +43,7 @@ class ChildRow:
     weight_scale: float
     cursor: str = ""
     zone_uuid: str = ""
+    is_enabled: bool = True
 
 
 def insert(tx: Connection, child: ChildRow) -> None:
@@ -132,6 +134,7 @@ def _from_row(row: Any) -> ChildRow:
         weight_scale=row.weight_scale,
         cursor=row.cursor,
         zone_uuid=row.zone_uuid or "",
+        is_enabled=row.is_enabled,
     )
 
 
@@ -145,4 +148,5 @@ def _to_row(child: ChildRow) -> Mapping[str, Any]:
         "weight_scale": child.weight_scale,
         "cursor": child.cursor,
         "zone_uuid": child.zone_uuid or None,
+        "is_enabled": child.is_enabled,
     }

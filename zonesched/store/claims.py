@@ -83,6 +83,14 @@ def claim(
     return taken
 
 
+def claim_all(tx: Connection, copies_by_host: Mapping[str, int], resources: Mapping[str, int]) -> bool:
+    """Claim copies of `resources` on hosts that the caller has locked; False if one has too few free slots.
+
+    The caller rolls back after False, else marks the hosts as changed (`touch_uses`).
+    """
+    return _take(tx, dict(sorted(copies_by_host.items())), resources)
+
+
 def release(tx: Connection, change: int, claims: Iterable[tuple[str, Mapping[str, int]]]) -> None:
     """Release the resources of each (host id, resources)."""
     amounts: Counter[tuple[str, str]] = Counter()

@@ -84,15 +84,22 @@ def point_to(tx: Connection, caller_id: str, group_id: str, place: Place) -> Non
     take(tx, caller_id, group_id, place)
 
 
-def members_on(tx: Connection, caller_id: str, group_id: str, host_ids: Sequence[str]) -> Mapping[str, int]:
-    """Count the instances of this caller's group on each host; hosts without one are left out."""
+def members_on(
+    tx: Connection, caller_id: str, group_id: str, host_ids: Sequence[str], *, but: str = ""
+) -> Mapping[str, int]:
+    """Count the instances of this caller's group on each host, `but` for one uuid.
+
+    Hosts without one are left out.
+    """
     found: dict[str, int] = {}
     for some in claims.chunks(host_ids):
         statement = (
-            sa.select(_place.host_id, sa.func.count())
+            # One that is resized on its host has two places there.
+            sa.select(_place.host_id, sa.func.count(sa.distinct(_place.uuid)))
             .join(t.instances, _instance.uuid == _place.uuid)
             .where(_place.host_id.in_(some), is_in(_place.state, CLAIMING))
             .where(_instance.group_id == group_id, _instance.caller_id == caller_id)
+            .where(_instance.uuid != but)
             .group_by(_place.host_id)
         )
         for host_id, count in tx.execute(statement):

@@ -26,6 +26,13 @@ _ON_HOSTS = Prepared(
 )
 
 
+_COUNT = Prepared(
+    sa.select(sa.func.count().label("count"))
+    .select_from(t.placements)
+    .where(_place.host_id.is_not(None), is_in(_place.state, CLAIMING))
+)
+
+
 @dataclass(frozen=True)
 class Placed:
     """An instance on a host."""
@@ -40,3 +47,9 @@ def on_hosts(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, Sequence[P
     for row in _ON_HOSTS.all(tx, hosts=host_ids):
         found[row.host_id].append(Placed(row.uuid, row.name))
     return found
+
+
+def count(tx: Connection) -> int:
+    """Count the instances that hold resources on any host."""
+    found = _COUNT.first(tx)
+    return int(found.count) if found else 0

@@ -28,6 +28,10 @@ from zonesched.store.prepared import Prepared, one_of
 COLUMNS = t.hosts.c
 _REMOVALS = sa.select(t.counters.c.value).where(t.counters.c.name == identity.REMOVALS).scalar_subquery()
 _STATE = Prepared(sa.select(sa.func.max(COLUMNS.changed_seq), _REMOVALS))
+_SEQUENCES = sa.select(COLUMNS.id, COLUMNS.changed_seq, COLUMNS.facts_seq)
+_CHANGED = Prepared(_SEQUENCES.where(COLUMNS.changed_seq > sa.bindparam("since", type_=sa.BigInteger)))
+_LAST_CHANGES = Prepared(_SEQUENCES.where(one_of(COLUMNS.id, "ids")))
+NOTHING_KNOWN: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,11 @@ def moment(tx: Connection) -> Watermark:
     return Watermark(identity.visible_change(tx), _STATE.first(tx)[1] or 0)
 
 
-def changes(tx: Connection, since: Watermark) -> Changes:
-    """Read the hosts that changed after `since`, as they are now."""
+def changes(tx: Connection, since: Watermark, known: Mapping[str, int] = NOTHING_KNOWN) -> Changes:
+    """Read the hosts that changed after `since`, as they are now.
+
+    `known`: the numbers of later changes, by host id, that the reader has already.
+    """
     newest_seq, removals = _STATE.first(tx)
     present = None
     if removals != since.removals:
@@ -65,7 +72,19 @@ def changes(tx: Connection, since: Watermark) -> Changes:
     if (newest_seq or 0) <= since.seq:
         return Changes([], NO_USES, present, Watermark(since.seq, removals))
     until = Watermark(max(since.seq, identity.visible_change(tx)), removals)
+    if known:
+        changed = _CHANGED.all(tx, since=since.seq)
+        new = [row for row in changed if known.get(row.id) != row.changed_seq]
+        facts = [row.id for row in new if row.facts_seq > since.seq]
+        uses = [row.id for row in new if row.facts_seq <= since.seq]
+        rows = _OF_IDS.read(tx, ids=facts) if facts else []
+        return Changes(rows, _USES_OF_IDS.read(tx, ids=uses) if uses else NO_USES, present, until)
     return Changes(_NEW_FACTS.read(tx, since=since.seq), _NEW_USES.read(tx, since=since.seq), present, until)
+
+
+def last_changes(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, int]:
+    """Read the number of the last change of each of these hosts, by id."""
+    return {row.id: row.changed_seq for row in _LAST_CHANGES.all(tx, ids=host_ids)}
 
 
 def page(tx: Connection, after_id: str, limit: int) -> list[HostRow]:
@@ -75,6 +94,21 @@ def page(tx: Connection, after_id: str, limit: int) -> list[HostRow]:
     if last is None:
         return []
     return _BETWEEN.read(tx, after_id=after_id, last_id=last)
+
+
+def named_like(tx: Connection, text: str) -> list[HostRow]:
+    """Read the hosts that have this text in their names, in order of id."""
+    names = tx.execute(
+        sa.select(COLUMNS.id, COLUMNS.name).where(COLUMNS.name.contains(text, autoescape=True))
+    )
+    # SQLite takes letters of both cases for equal.
+    ids = sorted(row.id for row in names if text in row.name)
+    return [host for some in claims.chunks(ids) for host in rows_of(tx, some)]
+
+
+def count(tx: Connection) -> int:
+    """Count the hosts."""
+    return int(tx.execute(sa.select(sa.func.count()).select_from(t.hosts)).scalar_one())
 
 
 def every(tx: Connection) -> list[HostRow]:
@@ -230,5 +264,6 @@ _NEW_FACTS = _RowsOf(sa.and_(COLUMNS.changed_seq > _SINCE, COLUMNS.facts_seq > _
 _NEW_USES = UsesOf(sa.and_(COLUMNS.changed_seq > _SINCE, COLUMNS.facts_seq <= _SINCE))
 _ALL = _RowsOf(sa.true())
 _OF_IDS = _RowsOf(one_of(COLUMNS.id, "ids"))
+_USES_OF_IDS = UsesOf(one_of(COLUMNS.id, "ids"))
 _BETWEEN = _RowsOf(sa.and_(COLUMNS.id > sa.bindparam("after_id"), COLUMNS.id <= sa.bindparam("last_id")))
 _ID_OF = Prepared(sa.select(COLUMNS.id).where(COLUMNS.name == sa.bindparam("host_name")))

@@ -31,14 +31,33 @@ _NEXT = Prepared(
     .returning(t.counters.c.value)
 )
 _COUNT = sa.select(t.counters.c.value).where(t.counters.c.name == CHANGES).scalar_subquery()
-_HIGHEST_SEEN = sa.select(
-    sa.func.greatest(
-        sa.select(sa.func.max(t.hosts.c.changed_seq)).scalar_subquery(),
-        sa.select(sa.func.max(t.instances.c.changed_seq)).scalar_subquery(),
-        sa.select(sa.func.max(t.epochs.c.after)).scalar_subquery(),
-        0,
+_instance = t.instances.c
+_FIRST_CALLER = sa.select(sa.func.min(_instance.caller_id).label("id")).cte("callers", recursive=True)
+_CALLERS = _FIRST_CALLER.union_all(
+    sa.select(
+        sa.select(sa.func.min(_instance.caller_id))
+        .where(_instance.caller_id > _FIRST_CALLER.c.id)
+        .scalar_subquery()
+    ).where(_FIRST_CALLER.c.id.is_not(None))
+)
+# By an index that begins with the caller: one look for each caller, however many instances there are.
+_OF_INSTANCES = sa.select(
+    sa.func.max(
+        sa.select(sa.func.max(_instance.changed_seq))
+        .where(_instance.caller_id == _CALLERS.c.id)
+        .scalar_subquery()
+    )
+).scalar_subquery()
+_OF_HOSTS = sa.select(sa.func.max(t.hosts.c.changed_seq)).scalar_subquery()
+_REMOVALS = sa.select(t.counters.c.value).where(t.counters.c.name == REMOVALS).scalar_subquery()
+_SEEN = Prepared(
+    sa.select(
+        sa.func.coalesce(_OF_HOSTS, 0).label("of_hosts"),
+        sa.func.coalesce(_OF_INSTANCES, 0).label("of_instances"),
+        _REMOVALS.label("removals"),
     )
 )
+_LAST_EPOCH = sa.select(sa.func.coalesce(sa.func.max(t.epochs.c.after), 0))
 
 
 _EPOCH = Prepared(
@@ -167,6 +186,16 @@ def last_change(tx: Connection) -> int:
     return int((_GIVEN if _numbers_itself(tx) else _COUNTED).first(tx).number)
 
 
+def stored_changes(tx: Connection, watermark: int) -> tuple[int, ...]:
+    """Read numbers that differ after each change of hosts and instances which this transaction sees.
+
+    `watermark`: the low watermark, read before. A change may end after one of a higher number.
+    """
+    seen = _SEEN.first(tx)
+    newest = max(seen.of_hosts, seen.of_instances)
+    return newest, min(newest, watermark), seen.removals
+
+
 def next_aggregate_number(tx: Connection) -> int:
     """Take the number of a new aggregate, from 1; numbers are never reused."""
     return int(_NEXT.all(tx, counter=AGGREGATES)[0].value)
@@ -185,6 +214,8 @@ def _go_on_counting(tx: Connection) -> None:
     """Raise the counter where rows have higher numbers than this server gives: another server gave them."""
     row = t.counters.c
     tx.execute(sa.select(row.value).where(row.name == CHANGES).with_for_update())
-    missing = tx.execute(_HIGHEST_SEEN).scalar_one() - last_change(tx)
+    seen = _SEEN.first(tx)
+    highest = max(seen.of_hosts, seen.of_instances, tx.execute(_LAST_EPOCH).scalar_one())
+    missing = highest - last_change(tx)
     if missing > 0:
         tx.execute(sa.update(t.counters).where(row.name == CHANGES).values(value=row.value + missing))

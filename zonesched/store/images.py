@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -22,12 +23,11 @@ _BY_NAME = Prepared(_ALL.where(COLUMNS.name == sa.bindparam("name")))
 
 def insert(tx: Connection, new: CatalogImage) -> None:
     """Add a row; raises IntegrityError for an id that exists."""
-    properties = orjson.dumps(dict(new.image.properties), option=orjson.OPT_SORT_KEYS).decode()
     tx.execute(
         sa.insert(t.images).values(
             id=new.image.id,
             name=new.image.name,
-            properties=properties,
+            properties=_text(new.image.properties),
             min_disk_gb=new.min_disk_gb,
             min_ram_mb=new.min_ram_mb,
             created_at=new.created_at,
@@ -50,9 +50,18 @@ def read_by_name(tx: Connection, name: str) -> list[CatalogImage]:
     return _read(tx, _BY_NAME, name=name)
 
 
+def set_properties(tx: Connection, image_id: str, properties: Mapping[str, str]) -> None:
+    """Set the properties of an image."""
+    tx.execute(sa.update(t.images).where(COLUMNS.id == image_id).values(properties=_text(properties)))
+
+
 def delete(tx: Connection, image_id: str) -> bool:
     """Delete an image; False if there was none."""
     return tx.execute(sa.delete(t.images).where(COLUMNS.id == image_id)).rowcount > 0
+
+
+def _text(properties: Mapping[str, str]) -> str:
+    return orjson.dumps(dict(properties), option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _read(tx: Connection, statement: Prepared, **values: str) -> list[CatalogImage]:

@@ -11,7 +11,9 @@ from sqlalchemy.engine import Connection
 
 from zonesched.model.desired_state import Result
 from zonesched.model.placement import InstanceStatus
+from zonesched.store import outcomes
 from zonesched.store import tables as t
+from zonesched.store.outcomes import ActionsEnded
 from zonesched.store.prepared import Prepared, one_of
 
 KEPT_PER_INSTANCE = 100
@@ -31,6 +33,9 @@ _COUNTS = Prepared(
     )
     .where(one_of(COLUMNS.uuid, "uuids"))
     .group_by(COLUMNS.uuid)
+)
+_NAMES = Prepared(
+    sa.select(COLUMNS.uuid, COLUMNS.action).where(one_of(COLUMNS.uuid, "uuids")).order_by(COLUMNS.number)
 )
 _FORGET = Prepared(
     sa.delete(t.instance_actions).where(
@@ -123,9 +128,16 @@ def counts(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Count]:
     return {row.uuid: Count(row.last, row.open) for row in _COUNTS.all(tx, uuids=uuids)}
 
 
+def names_of_last(tx: Connection, uuids: Sequence[str]) -> Mapping[str, str]:
+    """Read the name of the newest action on each of these instances."""
+    return {row.uuid: row.action for row in _NAMES.all(tx, uuids=uuids)} if uuids else {}
+
+
 def insert(tx: Connection, actions: Sequence[InstanceAction]) -> None:
     """Add rows, and delete the oldest ended ones of the same instances beyond the number that is kept."""
     _INSERT.run_many(tx, [_to_row(action) for action in actions])
+    for at in sorted({a.finished_at for a in actions if a.result is not None}):
+        _note_ended(tx, [a.uuid for a in actions if a.finished_at == at], at)
     full = [
         {"b_uuid": a.uuid, "b_until": a.number - KEPT_PER_INSTANCE}
         for a in actions
@@ -156,12 +168,14 @@ def reached(tx: Connection, generations: Mapping[str, tuple[int, str]], now: flo
         for uuid, (number, reason) in sorted(generations.items())
     ]
     _FINISH.run_many(tx, results, now=now)
+    _note_ended(tx, list(generations), now)
 
 
 def end_one(tx: Connection, uuid: str, number: int, reason: str, now: float) -> None:
     """End one action, unless it has ended: done, or as an error for a reason."""
     result = Result.ERROR if reason else Result.DONE
     _END_ONE.run(tx, b_uuid=uuid, b_number=number, b_result=result.value, b_reason=reason, now=now)
+    _note_ended(tx, [uuid], now)
 
 
 def renumber(tx: Connection, uuid: str, before: int, after: int) -> None:
@@ -185,6 +199,11 @@ def end_with_instances(
     _END_WITH_INSTANCE.run(
         tx, uuids=uuids, b_status=status.value, b_result=Result.ERROR.value, b_reason=reason, now=now
     )
+    _note_ended(tx, uuids, now)
+
+
+def _note_ended(tx: Connection, uuids: Sequence[str], now: float) -> None:
+    outcomes.note(tx, ActionsEnded(tuple(uuids), now))
 
 
 def locks(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Lock]:

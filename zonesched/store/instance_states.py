@@ -14,10 +14,16 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.model.desired_state import NEW, Desired, InstanceState, RebootType
+from zonesched.model.instance_flavor import InstanceFlavor
 from zonesched.model.instance_image import AS_BOOTED, AsBooted, InstanceImage
-from zonesched.model.observed_state import MoveCounts, Observed, Power
+from zonesched.model.observed_state import MoveCounts, Observed, Power, Resizes
 from zonesched.model.placement import TO_BUILD, InstanceStatus
-from zonesched.model.request_wire import image_from_wire, image_to_wire
+from zonesched.model.request_wire import (
+    flavor_from_wire,
+    flavor_to_wire,
+    image_from_wire,
+    image_to_wire,
+)
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in, one_of
 
@@ -50,6 +56,12 @@ _DUE = Prepared(
         sa.case((COLUMNS.rebuilt_by > COLUMNS.told_generation, COLUMNS.desired_image), else_="").label(
             "desired_image"
         ),
+        COLUMNS.resizes_begun,
+        COLUMNS.resizes_confirmed,
+        COLUMNS.resizes_reverted,
+        sa.case(
+            (COLUMNS.resizes_begun > COLUMNS.observed_resizes_begun, COLUMNS.desired_flavor), else_=""
+        ).label("desired_flavor"),
     )
     .join_from(t.instance_states, t.instances, _instance.uuid == COLUMNS.uuid)
     .join(t.placements, sa.and_(_PRESENT, _IN_CHILD))
@@ -76,6 +88,29 @@ _NEWEST_PENDING = Prepared(
     )
 )
 
+PRESENT_FLAVOR = sa.func.coalesce(
+    sa.case(
+        (
+            COLUMNS.observed_resizes_begun
+            > COLUMNS.observed_resizes_confirmed + COLUMNS.observed_resizes_reverted,
+            COLUMNS.desired_flavor,
+        ),
+        else_=COLUMNS.flavor,
+    ),
+    "",
+)
+"""The flavor that an instance has, as `InstanceState.present_flavor`, for `flavor_from_text`."""
+_UNCONFIRMED = Prepared(
+    sa.select(COLUMNS.uuid, COLUMNS.generation)
+    .join_from(t.instance_states, t.instances, _instance.uuid == COLUMNS.uuid)
+    .where(sa.text("resized_at > 0"), COLUMNS.resized_at <= sa.bindparam("since"))
+    .where(COLUMNS.observed_generation == COLUMNS.generation)
+    .where(_instance.caller_id == sa.bindparam("caller"))
+    .where(_instance.status == InstanceStatus.ACTIVE.value)
+    .order_by(COLUMNS.resized_at, COLUMNS.uuid)
+    .limit(sa.bindparam("most"))
+)
+
 
 @dataclass(frozen=True)
 class StoredState:
@@ -83,6 +118,7 @@ class StoredState:
 
     `told_generation`: what the child that has the instance has answered for; on a local host always the
     present one. `wanted_at`: when the present generation was decided. `built_at`: when it was built.
+    `resized_at`: since when a resize waits for its confirmation, 0 where none does.
     """
 
     uuid: str
@@ -92,6 +128,7 @@ class StoredState:
     calls: int = 0
     wanted_at: float = 0.0
     built_at: float = 0.0
+    resized_at: float = 0.0
 
     def wanting(self, desired: Desired, now: float, *, in_child: bool) -> StoredState:
         """Return the row with a later desired state, which a child is to be told at once."""
@@ -105,9 +142,11 @@ class StoredState:
             wanted_at=now,
         )
 
-    def observing(self, observed: Observed) -> StoredState:
+    def observing(self, observed: Observed, now: float) -> StoredState:
         """Return the row with a later observed state."""
-        return replace(self, state=self.state.observing(observed))
+        state = self.state.observing(observed)
+        since = self.resized_at or now
+        return replace(self, state=state, resized_at=since if state.observed.resizes.is_open else 0.0)
 
     def moving(self, moves: MoveCounts) -> StoredState:
         """Return the row with these counts of moves, unless its own are later."""
@@ -165,6 +204,12 @@ def due_to_tell(tx: Connection, now: float, busy: Sequence[str], most: int) -> l
     ]
 
 
+def unconfirmed(tx: Connection, caller_id: str, since: float, most: int) -> Mapping[str, int]:
+    """Return the generations of a caller's instances whose resize has waited since then, by uuid."""
+    rows = _UNCONFIRMED.all(tx, caller=caller_id, since=since, most=most)
+    return {row.uuid: row.generation for row in rows}
+
+
 def make_calls_due(tx: Connection, child_ids: Sequence[str]) -> None:
     """Make all desired states that these children were not told yet due now; reset the retry pauses."""
     _MAKE_DUE.run(tx, children=child_ids)
@@ -184,7 +229,11 @@ def state_of(row: Any) -> InstanceState:
     if row.generation is None:
         return NEW
     observed = Observed(
-        row.observed_generation, _POWER_OF[row.observed_power], row.observed_reason, row.observed_rebuilds
+        row.observed_generation,
+        _POWER_OF[row.observed_power],
+        row.observed_reason,
+        row.observed_rebuilds,
+        Resizes(row.observed_resizes_begun, row.observed_resizes_confirmed, row.observed_resizes_reverted),
     )
     return InstanceState(
         _desired(row),
@@ -193,6 +242,7 @@ def state_of(row: Any) -> InstanceState:
         row.rebuilt_by,
         _image(row.image),
         MoveCounts(row.moves_begun, row.moves_ended),
+        flavor_from_text(row.flavor),
     )
 
 
@@ -204,6 +254,8 @@ def _desired(row: Any) -> Desired:
         _TYPE_OF[row.reboot_type],
         row.rebuilds,
         _image(row.desired_image),
+        Resizes(row.resizes_begun, row.resizes_confirmed, row.resizes_reverted),
+        flavor_from_text(row.desired_flavor),
     )
 
 
@@ -215,6 +267,15 @@ def _image_text(image: InstanceImage) -> str:
     return "" if isinstance(image, AsBooted) else orjson.dumps(image_to_wire(image)).decode()
 
 
+def flavor_from_text(text: str) -> InstanceFlavor:
+    """Return the flavor of a column; "" stands for the one of the boot."""
+    return flavor_from_wire(orjson.loads(text)) if text else AS_BOOTED
+
+
+def _flavor_text(flavor: InstanceFlavor) -> str:
+    return "" if isinstance(flavor, AsBooted) else orjson.dumps(flavor_to_wire(flavor)).decode()
+
+
 def _from_row(row: Any) -> StoredState:
     return StoredState(
         uuid=row.uuid,
@@ -224,6 +285,7 @@ def _from_row(row: Any) -> StoredState:
         calls=row.calls,
         wanted_at=row.wanted_at,
         built_at=row.built_at,
+        resized_at=row.resized_at,
     )
 
 
@@ -251,4 +313,13 @@ def _to_row(row: StoredState) -> dict[str, Any]:
         "built_at": row.built_at,
         "moves_begun": row.state.moves.begun,
         "moves_ended": row.state.moves.ended,
+        **_counts("", desired.resizes),
+        **_counts("observed_", observed.resizes),
+        "desired_flavor": _flavor_text(desired.flavor),
+        "flavor": _flavor_text(row.state.flavor),
+        "resized_at": row.resized_at,
     }
+
+
+def _counts(prefix: str, resizes: Resizes) -> dict[str, int]:
+    return {f"{prefix}resizes_{name}": count for name, count in vars(resizes).items()}

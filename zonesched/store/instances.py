@@ -11,11 +11,14 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from zonesched.model.instance_flavor import InstanceFlavor
+from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import BUILDING_STATUSES, CLAIMING, ENDED_STATUSES, InstanceStatus
-from zonesched.model.request_spec import Image, RequestSpec
+from zonesched.model.request_spec import Flavor, Image, RequestSpec
 from zonesched.store import claims, instance_actions, moves, outcomes
 from zonesched.store import tables as t
+from zonesched.store.instance_states import PRESENT_FLAVOR, flavor_from_text
 from zonesched.store.outcomes import BecameActive, BecameError, InstancesAccepted
 from zonesched.store.prepared import Prepared, is_in, one_of
 
@@ -46,6 +49,7 @@ _MEMBERS = Prepared(
         COLUMNS.reason,
         COLUMNS.failed_builds,
         (sa.func.coalesce(_observed_power, "") == Power.OFFLOADED.value).label("is_unshelving"),
+        PRESENT_FLAVOR.label("flavor"),
     )
     .outerjoin_from(t.instances, t.instance_states, t.instance_states.c.uuid == COLUMNS.uuid)
     .where(*_IN_RESERVATION)
@@ -92,8 +96,8 @@ _TOUCH = Prepared(
 )
 _FROM = _SET_STATUS.where(one_of(COLUMNS.status, "only_from"))
 _SET_STATUS_FROM = Prepared(_FROM)
-_BECOME_ACTIVE = Prepared(_SET_STATUS.returning(COLUMNS.created_at))
-_BECOME_ACTIVE_FROM = Prepared(_FROM.returning(COLUMNS.created_at))
+_BECOME_ACTIVE = Prepared(_SET_STATUS.returning(COLUMNS.created_at, COLUMNS.uuid))
+_BECOME_ACTIVE_FROM = Prepared(_FROM.returning(COLUMNS.created_at, COLUMNS.uuid))
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class Instance:
 
     `reason`: the reason code of its end, or of its last failed build until it is placed again.
 
-    `flavor_id` and `group_id` ("" without a group) come from its request; `image_key` is its image's.
+    `group_id` ("" without a group) comes from its request; `flavor_id` and `image_key` are its present ones.
     """
 
     uuid: str
@@ -163,6 +167,7 @@ class Member(NamedTuple):
     """Progress of one instance of a boot, read by the worker after each step; fields as in `Instance`.
 
     `is_unshelving`: it was built once, is offloaded, and where its status is BUILD it is to be placed again.
+    `flavor`: the one that it has by now.
     """
 
     uuid: str
@@ -171,6 +176,7 @@ class Member(NamedTuple):
     reason: str
     failed_builds: int
     is_unshelving: bool = False
+    flavor: InstanceFlavor = AS_BOOTED
 
 
 class CurrentStatus(NamedTuple):
@@ -195,8 +201,8 @@ def members(tx: Connection, caller_id: str, reservation_id: str) -> list[Member]
     """Return the progress of each instance of a caller's reservation, in order of their position."""
     rows = _MEMBERS.all(tx, reservation=reservation_id, caller=caller_id)
     return [
-        Member(uuid, _STATUS_OF[status], attempt, reason, failed, bool(is_unshelving))
-        for uuid, status, attempt, reason, failed, is_unshelving in rows
+        Member(uuid, _STATUS_OF[status], attempt, reason, failed, bool(offloaded), flavor_from_text(flavor))
+        for uuid, status, attempt, reason, failed, offloaded, flavor in rows
     ]
 
 
@@ -217,6 +223,16 @@ def set_details(
 def set_image(tx: Connection, change: int, uuid: str, image: Image) -> None:
     """Note the image of a rebuilt instance, by whose properties the instances of its host are counted."""
     tx.execute(sa.update(t.instances).where(COLUMNS.uuid == uuid).values(image_key=image.key))
+    _touch_hosts(tx, change, uuid)
+
+
+def set_flavor(tx: Connection, change: int, uuid: str, flavor: Flavor) -> None:
+    """Note the flavor of a resized instance, by which the instances of its host are counted."""
+    tx.execute(sa.update(t.instances).where(COLUMNS.uuid == uuid).values(flavor_id=flavor.id))
+    _touch_hosts(tx, change, uuid)
+
+
+def _touch_hosts(tx: Connection, change: int, uuid: str) -> None:
     on_host = sa.select(t.placements.c.host_id).where(
         t.placements.c.uuid == uuid, is_in(t.placements.c.state, CLAIMING)
     )
@@ -279,12 +295,13 @@ def set_status(
     if status is InstanceStatus.ACTIVE:
         active = _BECOME_ACTIVE_FROM if only_from else _BECOME_ACTIVE
         rows = active.all(tx, uuids=uuids, **allowed, **values)
-        outcomes.note(tx, BecameActive(tuple(now - row.created_at for row in rows)))
+        ages_s = tuple(now - row.created_at for row in rows)
+        outcomes.note(tx, BecameActive(ages_s, tuple(row.uuid for row in rows), now))
         return len(rows)
     statement = _SET_STATUS_FROM if only_from else _SET_ANY_STATUS
     changed = statement.run(tx, uuids=uuids, **allowed, **values)
     if changed and status is InstanceStatus.ERROR:
-        outcomes.note(tx, BecameError(reason, changed))
+        outcomes.note(tx, BecameError(reason, changed, tuple(uuids), now))
     if changed and status in ENDED_STATUSES:
         why = instance_actions.reason_of_end(status, reason)
         instance_actions.end_with_instances(tx, uuids, status, why, now)

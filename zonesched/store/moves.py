@@ -84,8 +84,9 @@ class Move:
     """One row. `to_number` is 0 until the new place is claimed.
 
     Names of hosts are "" where they are not known; `asked_host`: the host that an admin named, "" for any.
-    `action`: number of the instance's action that began it. `selects`: how often a host was looked for.
-    `steps`: a count by which a late step is refused. Times are epoch seconds.
+    `action`: number of the instance's action that began it, or `generation` of the desired state that did,
+    and the other is 0. `selects`: how often a host was looked for. `steps`: a count by which a late step is
+    refused. Times are epoch seconds.
     """
 
     id: str
@@ -101,6 +102,7 @@ class Move:
     next_step_at: float
     to_number: int = 0
     dest_host: str = ""
+    generation: int = 0
     selects: int = 0
     steps: int = 0
     reason: str = ""

@@ -26,20 +26,35 @@ class InstancesAccepted:
 
 @dataclass(frozen=True)
 class BecameActive:
-    """Instances became ACTIVE so many seconds after they were accepted."""
+    """Instances became ACTIVE so many seconds after they were accepted; `at`: when, in epoch seconds."""
 
     ages_s: tuple[float, ...]
+    uuids: tuple[str, ...]
+    at: float
 
 
 @dataclass(frozen=True)
 class BecameError:
-    """Instances became ERROR for a reason, which may be an agent's or a child's own code."""
+    """Instances became ERROR for a reason, which may be an agent's or a child's own code.
+
+    They are among `uuids`.
+    """
 
     reason: str
     num_instances: int
+    uuids: tuple[str, ...]
+    at: float
 
 
-Outcome = BootAccepted | InstancesAccepted | BecameActive | BecameError
+@dataclass(frozen=True)
+class ActionsEnded:
+    """Actions of instances ended `at` that time; of some of `uuids` perhaps none did."""
+
+    uuids: tuple[str, ...]
+    at: float
+
+
+Outcome = BootAccepted | InstancesAccepted | BecameActive | BecameError | ActionsEnded
 
 
 def note(tx: Connection, outcome: Outcome) -> None:

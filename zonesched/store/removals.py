@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.model.placement import CLAIMING, PlacementState
-from zonesched.store import identity, locks, placements
+from zonesched.store import fencing_promises, identity, locks, placements
 from zonesched.store import tables as t
 from zonesched.store.placements import Placement
 from zonesched.store.prepared import is_in
@@ -44,5 +44,6 @@ def remove_service(tx: Connection, service_id: str) -> bool:
     tx.execute(sa.select(t.services.c.id).where(t.services.c.id == service_id).with_for_update())
     if tx.execute(sa.select(t.hosts.c.id).where(t.hosts.c.service_id == service_id).limit(1)).first():
         return False
+    fencing_promises.withdraw(tx, service_id)
     tx.execute(sa.delete(t.services).where(t.services.c.id == service_id))
     return True

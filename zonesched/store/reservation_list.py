@@ -16,6 +16,7 @@ from zonesched.store import reservations
 from zonesched.store import tables as t
 from zonesched.store.reservations import Reservation
 from zonesched.store.server_list import Everybody, OfCaller, OfProject, Scope
+from zonesched.store.unknown_marker import UnknownMarker
 
 _BOOT, _INSTANCE = t.reservations.c, t.instances.c
 _SAME_BOOT = sa.and_(_INSTANCE.reservation_id == _BOOT.id, _INSTANCE.caller_id == _BOOT.caller_id)
@@ -33,7 +34,7 @@ class ListedBoot:
 def page(tx: Connection, scope: Scope, marker: str, limit: int) -> list[ListedBoot]:
     """Read a page of boots that are not deleted as a whole, newest first, after `marker` ("": the first).
 
-    Raises LookupError for a marker that names no boot in the scope.
+    Raises UnknownMarker for a marker that names no boot in the scope.
     """
     present = sa.exists().where(_SAME_BOOT, _INSTANCE.status != InstanceStatus.DELETED.value)
     own = _in_scope(scope)
@@ -60,7 +61,7 @@ def _in_scope(scope: Scope) -> list[sa.ColumnElement[bool]]:
 def _after(tx: Connection, own: Sequence[sa.ColumnElement[bool]], marker: str) -> sa.ColumnElement[bool]:
     created_at = tx.execute(sa.select(_BOOT.created_at).where(_BOOT.id == marker, *own)).scalar()
     if created_at is None:
-        raise LookupError(marker)
+        raise UnknownMarker(marker)
     return sa.or_(_BOOT.created_at < created_at, sa.and_(_BOOT.created_at == created_at, _BOOT.id < marker))
 
 

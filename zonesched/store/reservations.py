@@ -60,26 +60,21 @@ _KEEP_LEASE = Prepared(
     sa.update(t.reservations).where(*_LEASED).values(lease_expires_at=sa.bindparam("expires_at"))
 )
 _NOT_WOKEN = COLUMNS.wakes == sa.bindparam("seen_wakes", type_=sa.Integer)
-_GIVE_BACK = Prepared(
-    sa.update(t.reservations)
-    .where(*_LEASED)
-    .values(
-        state=sa.case((_NOT_WOKEN, sa.bindparam("to", type_=sa.String)), else_=ReservationState.OPEN.value),
-        next_work_at=sa.case((_NOT_WOKEN, sa.bindparam("due_at", type_=sa.Float)), else_=0.0),
-        lease_expires_at=0.0,
-        settled_at=sa.bindparam("settled"),
-    )
-)
-_NOTE_SELECT = Prepared(
-    sa.update(t.reservations)
-    .where(*_LEASED)
-    .values(
-        selects=COLUMNS.selects + 1,
-        why=sa.bindparam("trace"),
-        spec=sa.bindparam("weighed"),
-        reason=sa.bindparam("code"),
-    )
-)
+_GIVEN_BACK = {
+    "state": sa.case((_NOT_WOKEN, sa.bindparam("to", type_=sa.String)), else_=ReservationState.OPEN.value),
+    "next_work_at": sa.case((_NOT_WOKEN, sa.bindparam("due_at", type_=sa.Float)), else_=0.0),
+    "lease_expires_at": 0.0,
+    "settled_at": sa.bindparam("settled"),
+}
+_SELECTED = {
+    "selects": COLUMNS.selects + 1,
+    "why": sa.bindparam("trace"),
+    "spec": sa.bindparam("weighed"),
+    "reason": sa.bindparam("code"),
+}
+_GIVE_BACK = Prepared(sa.update(t.reservations).where(*_LEASED).values(**_GIVEN_BACK))
+_NOTE_SELECT = Prepared(sa.update(t.reservations).where(*_LEASED).values(**_SELECTED))
+_SETTLE = Prepared(sa.update(t.reservations).where(*_LEASED).values(**_GIVEN_BACK, **_SELECTED))
 
 
 @dataclass(frozen=True)
@@ -303,8 +298,25 @@ def note_select(tx: Connection, lease: Lease, why: DecisionTrace, spec: RequestS
 
     Does nothing when the lease is over.
     """
-    weighed = orjson.dumps(spec_to_row(spec)).decode()
-    _NOTE_SELECT.run(tx, **_key(lease), trace=_trace_text(why), weighed=weighed, code=reason)
+    _NOTE_SELECT.run(tx, **_key(lease), **_selected(why, spec, reason))
+
+
+def settle(
+    tx: Connection,
+    lease: Lease,
+    why: DecisionTrace,
+    spec: RequestSpec,
+    reason: str,
+    now: float,
+    seen_wakes: int,
+) -> bool:
+    """Note a select and end the lease as SETTLED, in one; False, with nothing written, if it is over."""
+    done = {"to": ReservationState.SETTLED.value, "due_at": now, "settled": now, "seen_wakes": seen_wakes}
+    return bool(_SETTLE.run(tx, **_key(lease), **_selected(why, spec, reason), **done))
+
+
+def _selected(why: DecisionTrace, spec: RequestSpec, reason: str) -> dict[str, str]:
+    return {"trace": _trace_text(why), "weighed": orjson.dumps(spec_to_row(spec)).decode(), "code": reason}
 
 
 def note_reason(tx: Connection, lease: Lease, reason: str) -> None:

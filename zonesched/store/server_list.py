@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from zonesched.model.server_query import ListOrder, SortKey
 from zonesched.store import aliases, instances
 from zonesched.store import tables as t
 from zonesched.store.instances import Instance
+from zonesched.store.unknown_marker import UnknownMarker
 
 COLUMNS = t.instances.c
 
@@ -83,7 +84,8 @@ class Page:
     uuid: str
     user_id: str
     project_id: str
-    order: ListOrder
+    host: str
+    order: Sequence[ListOrder]
     marker: str
     limit: int
 
@@ -93,7 +95,7 @@ def page(tx: Connection, wanted: Page) -> list[Instance]:
 
     Deleted ones are in it only for that status, or with `changed_since`.
 
-    Raises LookupError for a marker that names no instance of the scope.
+    Raises UnknownMarker for a marker that names no instance of the scope.
     """
     conditions = _in_scope(wanted.scope)
     if wanted.reservation_id:
@@ -117,12 +119,20 @@ def page(tx: Connection, wanted: Page) -> list[Instance]:
     ):
         if value:
             conditions.append(column == value)
+    if wanted.host:
+        conditions.append(COLUMNS.uuid.in_(_placed_on(wanted.host)))
     if wanted.marker:
         conditions.append(_after(tx, wanted))
-    columns = (_SORTED[wanted.order.key], COLUMNS.uuid)
-    order = [column.desc() if wanted.order.is_descending else column.asc() for column in columns]
+    order = [column.desc() if is_descending else column.asc() for column, is_descending in _ordered(wanted)]
     statement = sa.select(t.instances).where(*conditions).order_by(*order).limit(wanted.limit)
     return [instances.from_row(row) for row in tx.execute(statement)]
+
+
+def _placed_on(host: str) -> sa.Select[tuple[str]]:
+    """Select the uuids of the instances that have a placement on a host, a present or an earlier one."""
+    place = t.placements.c
+    named = sa.select(t.hosts.c.id).where(t.hosts.c.name == host).scalar_subquery()
+    return sa.select(place.uuid).where(place.host_id == named)
 
 
 def _shows(status: Status) -> sa.ColumnElement[bool]:
@@ -130,7 +140,12 @@ def _shows(status: Status) -> sa.ColumnElement[bool]:
     state = t.instance_states.c
     is_offloaded = state.observed_power == Power.OFFLOADED.value
     was_offloaded = sa.select(state.uuid).where(state.uuid == COLUMNS.uuid, is_offloaded).exists()
-    is_moving = state.moves_begun > state.moves_ended
+    is_resized = state.observed_resizes_begun > (
+        state.observed_resizes_confirmed + state.observed_resizes_reverted
+    )
+    is_reverting = state.resizes_reverted > state.observed_resizes_reverted
+    is_resizing = state.resizes_begun > state.observed_resizes_begun
+    is_moving = sa.or_(state.moves_begun > state.moves_ended, is_resizing, is_resized)
     match status:
         case Status.BUILD:
             return sa.and_(COLUMNS.status == InstanceStatus.BUILD.value, sa.not_(was_offloaded))
@@ -138,8 +153,13 @@ def _shows(status: Status) -> sa.ColumnElement[bool]:
             comes_back = COLUMNS.status.in_([InstanceStatus.BUILD.value, InstanceStatus.ACTIVE.value])
             rests = COLUMNS.status == InstanceStatus.OFFLOADED.value
             return sa.or_(rests, sa.and_(comes_back, was_offloaded))
-        case Status.RESIZE:
-            moves = sa.select(state.uuid).where(state.uuid == COLUMNS.uuid, is_moving).exists()
+        case Status.RESIZE | Status.VERIFY_RESIZE | Status.REVERT_RESIZE:
+            such = {
+                Status.RESIZE: sa.and_(is_moving, sa.not_(is_resized)),
+                Status.VERIFY_RESIZE: sa.and_(is_resized, sa.not_(is_reverting)),
+                Status.REVERT_RESIZE: sa.and_(is_resized, is_reverting),
+            }[status]
+            moves = sa.select(state.uuid).where(state.uuid == COLUMNS.uuid, such).exists()
             return sa.and_(COLUMNS.status == InstanceStatus.ACTIVE.value, moves)
         case _ if status not in _OF_BUILT:
             return sa.and_(COLUMNS.status == status.value)
@@ -169,13 +189,23 @@ _OF_BUILT = {*_POWERS, Status.REBOOT, Status.HARD_REBOOT, Status.REBUILD}
 
 def _after(tx: Connection, wanted: Page) -> sa.ColumnElement[bool]:
     marker = _uuid_here(tx, wanted.scope, wanted.marker)
-    column = _SORTED[wanted.order.key]
-    value = tx.execute(sa.select(column).where(COLUMNS.uuid == marker, *_in_scope(wanted.scope))).scalar()
-    if value is None:
-        raise LookupError(marker)
-    if wanted.order.is_descending:
-        return sa.or_(column < value, sa.and_(column == value, COLUMNS.uuid < marker))
-    return sa.or_(column > value, sa.and_(column == value, COLUMNS.uuid > marker))
+    ordered = _ordered(wanted)
+    columns = [column for column, _ in ordered]
+    found = tx.execute(sa.select(*columns).where(COLUMNS.uuid == marker, *_in_scope(wanted.scope))).first()
+    if found is None:
+        raise UnknownMarker(marker)
+    after: list[sa.ColumnElement[bool]] = []
+    equal: list[sa.ColumnElement[bool]] = []
+    for (column, is_descending), value in zip(ordered, found, strict=True):
+        after.append(sa.and_(*equal, column < value if is_descending else column > value))
+        equal.append(column == value)
+    return sa.or_(*after)
+
+
+def _ordered(wanted: Page) -> Sequence[tuple[sa.ColumnElement[Any], bool]]:
+    """Return the columns of an order, and whether each descends; the uuid comes last."""
+    by_keys = [(_SORTED[one.key], one.is_descending) for one in wanted.order]
+    return [*by_keys, (COLUMNS.uuid, wanted.order[0].is_descending)]
 
 
 _SORTED: Mapping[SortKey, sa.ColumnElement[Any]] = {

@@ -11,6 +11,7 @@ from zonesched.model.placement import InstanceStatus
 from zonesched.store import instances
 from zonesched.store import tables as t
 from zonesched.store.instances import Instance
+from zonesched.store.unknown_marker import UnknownMarker
 
 _instance = t.instances.c
 ENDED = (InstanceStatus.DELETED.value, InstanceStatus.ERROR.value)
@@ -33,7 +34,7 @@ class UsagePage:
 
 
 def page(tx: Connection, wanted: UsagePage) -> list[Instance]:
-    """Read a page of instances that existed in the period. Raises LookupError for an unknown marker."""
+    """Read a page of instances that existed in the period. Raises UnknownMarker for an unknown marker."""
     conditions = [
         _instance.caller_id == wanted.zone_uuid,
         _instance.created_at < wanted.end,
@@ -52,6 +53,6 @@ def _after(tx: Connection, wanted: UsagePage) -> sa.ColumnElement[bool]:
     own = (_instance.uuid == wanted.marker, _instance.caller_id == wanted.zone_uuid)
     project = tx.execute(sa.select(_instance.project_id).where(*own)).scalar()
     if project is None:
-        raise LookupError(wanted.marker)
+        raise UnknownMarker(wanted.marker)
     in_project = sa.and_(_instance.project_id == project, _instance.uuid > wanted.marker)
     return sa.or_(_instance.project_id > project, in_project)

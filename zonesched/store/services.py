@@ -74,6 +74,12 @@ def read_all(tx: Connection) -> Mapping[str, Service]:
     return {row.id: Service(*row) for row in tx.execute(sa.select(t.services).order_by(COLUMNS.name))}
 
 
+def read_one(tx: Connection, service_id: str) -> Service | None:
+    """Read one service by id."""
+    row = tx.execute(sa.select(t.services).where(COLUMNS.id == service_id)).first()
+    return None if row is None else Service(*row)
+
+
 def heartbeats_since(tx: Connection, moment: float) -> LastHeartbeats:
     """Read the services with a heartbeat at `moment` or later, and all that are forced down."""
     rows = _BEATS_SINCE.all(tx, moment=moment)

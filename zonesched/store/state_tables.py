@@ -1,11 +1,22 @@
-"""The tables of an instance's life after its build: its state, actions, lock and moves.
+"""The tables of an instance's life after its build: its state, actions, lock, moves and console.
 
 `zonesched.store.tables` has them too, among all tables; times as there.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, Text, text
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Table,
+    Text,
+    text,
+)
 
 from zonesched.store.metadata import NAME, UUID, metadata
 
@@ -40,11 +51,29 @@ instance_states = Table(
     # How many moves have begun and ended; one is under way while the two differ.
     Column("moves_begun", Integer, nullable=False, server_default="0"),
     Column("moves_ended", Integer, nullable=False, server_default="0"),
+    # Resizes that were asked for, and those that are done; begun, confirmed and reverted.
+    Column("resizes_begun", Integer, nullable=False, server_default="0"),
+    Column("resizes_confirmed", Integer, nullable=False, server_default="0"),
+    Column("resizes_reverted", Integer, nullable=False, server_default="0"),
+    Column("observed_resizes_begun", Integer, nullable=False, server_default="0"),
+    Column("observed_resizes_confirmed", Integer, nullable=False, server_default="0"),
+    Column("observed_resizes_reverted", Integer, nullable=False, server_default="0"),
+    # The flavor of the last resize, and the one that it has or may go back to; "" for that of its boot.
+    Column("desired_flavor", Text, nullable=False, server_default=""),
+    Column("flavor", Text, nullable=False, server_default=""),
+    # Since when a resize waits for its confirmation; 0 where none does.
+    Column("resized_at", Float, nullable=False, server_default="0"),
     Index(
         "ix_instance_states_untold",
         "next_call_at",
         sqlite_where=text("told_generation < generation"),
         postgresql_where=text("told_generation < generation"),
+    ),
+    Index(
+        "ix_instance_states_resized",
+        "resized_at",
+        sqlite_where=text("resized_at > 0"),
+        postgresql_where=text("resized_at > 0"),
     ),
     Index(
         "ix_instance_states_pending",
@@ -98,8 +127,9 @@ moves = Table(
     Column("source_host", NAME, nullable=False),
     Column("dest_host", NAME, nullable=False),
     Column("asked_host", NAME, nullable=False),
-    # The action that began it, as in instance_actions.
+    # The action that began it, as in instance_actions; 0 where a generation did, as of a resize.
     Column("action", Integer, nullable=False),
+    Column("generation", Integer, nullable=False, server_default="0"),
     Column("selects", Integer, nullable=False),
     # The count of its steps: a step counts only if no other came before it.
     Column("steps", Integer, nullable=False),
@@ -113,15 +143,31 @@ moves = Table(
         "uq_moves_living",
         "uuid",
         unique=True,
-        sqlite_where=text("state NOT IN ('done', 'failed')"),
-        postgresql_where=text("state NOT IN ('done', 'failed')"),
+        sqlite_where=text("state NOT IN ('done', 'failed', 'reverted')"),
+        postgresql_where=text("state NOT IN ('done', 'failed', 'reverted')"),
     ),
     Index(
         "ix_moves_due",
         "next_step_at",
-        sqlite_where=text("state NOT IN ('done', 'failed')"),
-        postgresql_where=text("state NOT IN ('done', 'failed')"),
+        sqlite_where=text("state NOT IN ('done', 'failed', 'reverted')"),
+        postgresql_where=text("state NOT IN ('done', 'failed', 'reverted')"),
     ),
 )
-MOVE_IS_LIVING = text("moves.state NOT IN ('done', 'failed')")
+MOVE_IS_LIVING = text("moves.state NOT IN ('done', 'failed', 'reverted')")
 """Condition of the partial indexes, without a parameter: else SQLite would not use them."""
+
+# Console outputs that callers wait for, until they have read the answer.
+console_asks = Table(
+    "console_asks",
+    metadata,
+    Column("id", UUID, primary_key=True),
+    Column("service_id", UUID, nullable=False),
+    # The placement whose host has the instance.
+    Column("uuid", UUID, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("expires_at", Float, nullable=False, index=True),
+    # "" until the agent answers.
+    Column("state", String(16), nullable=False),
+    Column("output", Text, nullable=False),
+    Index("ix_console_asks_open", "service_id", "state", "expires_at"),
+)

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -89,7 +89,7 @@ class Store:
         self._group = GroupCommit(self._write_transaction)
 
     @classmethod
-    def open(cls, database_url: str) -> Store:
+    def open(cls, database_url: str) -> Self:
         """Open the store at an SQLAlchemy URL; SQLite runs in WAL mode with synchronous=FULL.
 
         Raises ConfigError for an invalid URL or a folder that cannot be made. Does not connect yet.

@@ -23,12 +23,14 @@ from sqlalchemy import (
     true,
 )
 
-from zonesched.store import state_tables
+from zonesched.store import state_tables, user_tables
 from zonesched.store.metadata import NAME, UUID, metadata
 
+dashboard_sessions = user_tables.dashboard_sessions
 instance_actions = state_tables.instance_actions
 instance_locks = state_tables.instance_locks
 instance_states = state_tables.instance_states
+keypairs = user_tables.keypairs
 moves = state_tables.moves
 MOVE_IS_LIVING = state_tables.MOVE_IS_LIVING
 
@@ -112,16 +114,6 @@ images = Table(
     Column("created_at", Float, nullable=False, server_default="0"),
 )
 
-keypairs = Table(
-    "keypairs",
-    metadata,
-    Column("user_id", NAME, primary_key=True),
-    Column("name", NAME, primary_key=True),
-    Column("public_key", Text, nullable=False),
-    Column("fingerprint", String(64), nullable=False),
-    Column("created_at", Float, nullable=False),
-)
-
 server_groups = Table(
     "server_groups",
     metadata,
@@ -146,8 +138,9 @@ children = Table(
     Column("weight_offset", Float, nullable=False),
     Column("weight_scale", Float, nullable=False),
     Column("cursor", String(256), nullable=False),
-    # The uuid that the zone reports; null until it has answered. No zone is a child twice.
+    # The uuid that the zone reports, null before; no zone is a child twice.
     Column("zone_uuid", UUID, unique=True, index=True),
+    Column("is_enabled", Boolean, nullable=False, server_default=true()),
 )
 
 services = Table(
@@ -163,6 +156,15 @@ services = Table(
     Column("binary", String(64), nullable=False),
     Column("topic", String(64), nullable=False),
     Column("report_count", BigInteger, nullable=False),
+)
+
+# Promises of agents to end their instances so long after the last heartbeat that was answered.
+fencing_promises = Table(
+    "fencing_promises",
+    metadata,
+    Column("service_id", UUID, primary_key=True),
+    Column("fence_after_s", Float, nullable=False),
+    Column("heartbeat", UUID, nullable=False),
 )
 
 hosts = Table(
@@ -185,6 +187,12 @@ hosts = Table(
     # The last change of anything but the use.
     Column("facts_seq", BigInteger, nullable=False),
     Column("changed_seq", BigInteger, nullable=False, index=True),
+    Index(
+        "ix_hosts_forced_down",
+        "forced_down",
+        sqlite_where=text("forced_down = 1"),
+        postgresql_where=text("forced_down"),
+    ),
 )
 
 aggregates = Table(
@@ -296,6 +304,7 @@ instances = Table(
     Index("ix_instances_changes", "caller_id", "changed_seq", "status"),
     Index("ix_instances_status", "status", "updated_at"),
     Index("ix_instances_listing", "caller_id", "project_id", "created_at", "uuid"),
+    Index("ix_instances_created", "created_at", "uuid"),
     # As long as the listing's index: else SQLite would walk the whole project to list one reservation.
     Index("ix_instances_reservation", "reservation_id", "caller_id", "project_id", "created_at", "uuid"),
     # Partial: instances without a group cost nothing.

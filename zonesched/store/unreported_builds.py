@@ -22,16 +22,18 @@ _UNREPORTED = (
 )
 _OVERDUE = Prepared(_UNREPORTED.where(_instance.updated_at < sa.bindparam("placed_before")))
 _UNFETCHED = Prepared(_UNREPORTED.where(one_of(_place.host_id, "hosts"), _place.is_fetched == sa.false()))
+_DOWN_SERVICES = sa.select(_service.id).where(
+    sa.or_(
+        _service.forced_down,
+        _service.last_seen_at < sa.bindparam("heard_after"),
+        _service.last_seen_at > sa.bindparam("heard_before"),
+    )
+)
+# Two parts, each by an index: hosts are many, and few are down.
 _DOWN_HOSTS = Prepared(
-    sa.select(_host.id)
-    .join(t.services, _service.id == _host.service_id)
-    .where(
-        sa.or_(
-            _host.forced_down,
-            _service.forced_down,
-            _service.last_seen_at < sa.bindparam("heard_after"),
-            _service.last_seen_at > sa.bindparam("heard_before"),
-        )
+    sa.union(
+        sa.select(_host.id).where(_host.forced_down),
+        sa.select(_host.id).where(_host.service_id.in_(_DOWN_SERVICES)),
     )
 )
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from zonesched.model.instance_flavor import InstanceFlavor
 from zonesched.model.placement import COUNTED_STATUSES, UNCONFIRMED
+from zonesched.store import instance_states
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in
 from zonesched.store.reservations import ReservationState
@@ -42,24 +44,34 @@ def instances(tx: Connection, caller_id: str, project_id: str | None = None) -> 
 
 @dataclass(frozen=True)
 class OfFlavor:
-    """Number of a project's instances of one flavor, and a reservation whose request has its sizes."""
+    """Number of a project's instances of one flavor; `AS_BOOTED`: the one of this reservation's request."""
 
     count: int
     reservation_id: str
+    flavor: InstanceFlavor
 
 
 def by_flavor(tx: Connection, caller_id: str, project_id: str) -> list[OfFlavor]:
     """Count the instances of a project as `instances` does, by flavor."""
     statement = (
-        sa.select(sa.func.count().label("number"), sa.func.min(_instance.reservation_id).label("reservation"))
+        sa.select(
+            sa.func.count().label("number"),
+            sa.func.min(_instance.reservation_id).label("reservation"),
+            instance_states.PRESENT_FLAVOR.label("present_flavor"),
+        )
+        .select_from(t.instances)
+        .outerjoin(t.instance_states, t.instance_states.c.uuid == _instance.uuid)
         .where(
             _instance.caller_id == caller_id,
             _instance.project_id == project_id,
             is_in(_instance.status, COUNTED_STATUSES),
         )
-        .group_by(_instance.flavor_id)
+        .group_by(_instance.flavor_id, sa.text("present_flavor"))
     )
-    return [OfFlavor(int(row.number), row.reservation) for row in tx.execute(statement)]
+    return [
+        OfFlavor(int(row.number), row.reservation, instance_states.flavor_from_text(row.present_flavor))
+        for row in tx.execute(statement)
+    ]
 
 
 def server_groups(tx: Connection, project_id: str) -> int:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from zonesched.model.console import MAX_CONSOLE_BYTES
 from zonesched.model.json_shape import Verdict, judge
+from zonesched.model.offer_page import WHOLE, Page
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.zones.answers import MAX_CHANGES
 
@@ -18,7 +20,7 @@ _REST_BYTES, _REST_VALUES = 64 * 1024, 2048
 _ENTRY_BYTES, _ENTRY_VALUES = 192, 16
 """Limits of bytes of an entry without its blob, and of a build."""
 
-_CHANGE_BYTES, _CHANGE_VALUES = 512, 24
+_CHANGE_BYTES, _CHANGE_VALUES = 640, 40
 
 
 @dataclass(frozen=True)
@@ -36,18 +38,20 @@ class AnswerBound:
 
 INFO = AnswerBound(4 * 2**20, 150_000)
 ONE_SERVER = AnswerBound(_REST_BYTES, _REST_VALUES)
+CONSOLE = AnswerBound(_REST_BYTES + 6 * MAX_CONSOLE_BYTES, _REST_VALUES)
+"""JSON may write a byte of the output as six."""
 CHANGES = AnswerBound(
     _REST_BYTES + MAX_CHANGES * _CHANGE_BYTES,
     _REST_VALUES + MAX_CHANGES * _CHANGE_VALUES,
 )
 
 
-def of_select(spec: RequestSpec, blob_bytes: int) -> AnswerBound:
+def of_select(spec: RequestSpec, blob_bytes: int, page: Page = WHOLE) -> AnswerBound:
     """Bound of a select's answer; `blob_bytes`: the largest sealed entry that the child may offer."""
     if spec.policy is Policy.AFFINITY:
         entries = spec.num_instances * (1 + spec.alternates)
     else:
-        entries = spec.num_instances + spec.alternates
+        entries = min(spec.num_instances, page.entries) + spec.alternates
     text_bytes = blob_bytes * 4 // 3 + 4
     return AnswerBound(
         _REST_BYTES + entries * (_ENTRY_BYTES + text_bytes), _REST_VALUES + entries * _ENTRY_VALUES

@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 
 from zonesched.errors import ChildUnreachable
 from zonesched.model.build_plan import MAX_TIE, MAX_WEIGHT, FunnelStep, Refusal, Why
+from zonesched.model.console import MAX_CONSOLE_BYTES, ConsoleAnswer, ConsoleState
 from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken
 from zonesched.model.inconsistency import ReportedAudit, ReportedInconsistency
-from zonesched.model.observed_state import NO_MOVES, MoveCounts, Observed, Power
+from zonesched.model.observed_state import NO_MOVES, NO_RESIZES, MoveCounts, Observed, Power, Resizes
+from zonesched.model.offer_page import WHOLE, Page
 from zonesched.model.placement import Attempt, BuildAnswer, BuildState, InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.scheduler.scale import Range
@@ -39,6 +41,7 @@ _REASON = re.compile(r"[a-z0-9_]{0,64}")
 _NAME = re.compile(r"[A-Za-z0-9_.]{1,128}")
 _WORD = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_OUTPUT = re.compile(rf"(?s:.{{0,{MAX_CONSOLE_BYTES}}})")
 _CURSOR = re.compile(r"[A-Za-z0-9._~:+/=-]{0,256}")
 _CAPABILITY = re.compile(r"[^\x00-\x1f\x7f=;]{1,255}=[^\x00-\x1f\x7f=]{0,4096}")
 _NUMBER = r"-?[0-9]{1,25}(?:\.[0-9]{1,25})?(?:e[+-]?[0-9]{1,3})?"
@@ -52,9 +55,9 @@ def read_info(body: bytes) -> ChildInfo:
     return _read(body, _info)
 
 
-def read_offer(body: bytes, spec: RequestSpec, max_blob_bytes: int) -> ChildOffer:
-    """Parse the answer of POST /zones/select to this request."""
-    return _read(body, lambda answer: _offer(answer, spec, max_blob_bytes))
+def read_offer(body: bytes, spec: RequestSpec, max_blob_bytes: int, page: Page = WHOLE) -> ChildOffer:
+    """Parse the answer of POST /zones/select to this request for this page."""
+    return _read(body, lambda answer: _offer(answer, spec, max_blob_bytes, page))
 
 
 def read_builds(body: bytes, attempts: Sequence[Attempt]) -> list[BuildAnswer]:
@@ -95,6 +98,16 @@ def read_server(body: bytes, uuid: str) -> InstanceChange:
         if server.text("id", _UUID) != uuid:
             raise Invalid
         return _change(uuid, server)
+
+    return _read(body, read)
+
+
+def read_console(body: bytes) -> ConsoleAnswer:
+    """Parse the answer of GET /servers/{uuid}/console to a parent."""
+
+    def read(answer: Unverified) -> ConsoleAnswer:
+        state = _member(ConsoleState, answer.text("state", _CODE))
+        return ConsoleAnswer(state, answer.text("output", _OUTPUT))
 
     return _read(body, read)
 
@@ -156,6 +169,7 @@ def _info(answer: Unverified) -> ChildInfo:
         traits=frozenset(zone.texts("traits", _WORD, MAX_INFO_ITEMS)),
         availability_zones=frozenset(zone.texts("availability_zones", _WORD, MAX_INFO_ITEMS)),
         zone_capabilities=_capabilities(zone.texts("zone_capabilities", _CAPABILITY, MAX_CAPABILITIES)),
+        has_pages=zone.flag("has_pages", default=False),
     )
 
 
@@ -183,10 +197,11 @@ def _capabilities(texts: Sequence[str]) -> dict[str, frozenset[str]]:
     return found
 
 
-def _offer(answer: Unverified, spec: RequestSpec, max_blob_bytes: int) -> ChildOffer:
+def _offer(answer: Unverified, spec: RequestSpec, max_blob_bytes: int, page: Page) -> ChildOffer:
     answer.whole("version", 1, 1)
     whole = spec.policy is Policy.AFFINITY
-    entries = _entries(answer.array("weights", 0 if whole else spec.num_instances, optional=whole))
+    count = min(spec.num_instances, page.entries)
+    entries = _entries(answer.array("weights", 0 if whole else count, optional=whole))
     alternates = _entries(answer.array("alternates", 0 if whole else spec.alternates, optional=True))
     bundles = [
         _bundle(item, spec.num_instances)
@@ -205,6 +220,8 @@ def _offer(answer: Unverified, spec: RequestSpec, max_blob_bytes: int) -> ChildO
         expires_in_s=answer.number("expires_in", 0.0, MAX_EXPIRY_S),
         why=tuple(_why(item) for item in answer.objects("why", MAX_WHY, optional=True)),
         runs_out=tuple(_why(item) for item in answer.objects("runs_out", MAX_WHY, optional=True)),
+        # A page that is not full is the last one, or asking for the next would never end.
+        more=answer.flag("more", default=False) and len(entries) == page.entries,
     )
 
 
@@ -272,7 +289,17 @@ def _observed(item: Unverified) -> Observed:
         power=_member(Power, item.text("power", _CODE)),
         reason=item.text("reason", _REASON, default=""),
         rebuilds=item.whole("rebuilds", 0, MAX_GENERATION) if item.has("rebuilds") else 0,
+        resizes=_resizes(item),
     )
+
+
+def _resizes(item: Unverified) -> Resizes:
+    if not item.has("resizes"):
+        return NO_RESIZES
+    counts = item.object("resizes")
+    begun = counts.whole("begun", 0, MAX_GENERATION)
+    confirmed = counts.whole("confirmed", 0, begun)
+    return Resizes(begun, confirmed, counts.whole("reverted", 0, begun - confirmed))
 
 
 _HAS_NUMBERS = frozenset({Taken.STORED, Taken.DIFFERENT})
@@ -287,10 +314,11 @@ def _desired_answer(item: Unverified) -> DesiredAnswer:
     reboots = item.whole("reboots", 0, MAX_GENERATION) if is_stored else 0
     rebuilds = item.whole("rebuilds", 0, MAX_GENERATION) if is_stored else 0
     uuid, attempt = item.text("uuid", _UUID), item.whole("attempt", 0, MAX_ATTEMPT)
-    return DesiredAnswer(uuid, attempt, taken, generation, reboots, rebuilds)
+    resizes = _resizes(item) if is_stored else NO_RESIZES
+    return DesiredAnswer(uuid, attempt, taken, generation, reboots, rebuilds, resizes)
 
 
-E = TypeVar("E", BuildState, InstanceStatus, Power, Taken)
+E = TypeVar("E", BuildState, ConsoleState, InstanceStatus, Power, Taken)
 
 
 def _member(kind: type[E], text: str) -> E:

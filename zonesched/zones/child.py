@@ -18,7 +18,7 @@ from zonesched.scheduler.scale import Range
 class Child:
     """A registered child: its URL, this zone's user there, and the adjustment of its weights.
 
-    `id` is a UUID in canonical text form. `weight_scale` is above 0.
+    `id` is a UUID in canonical text form. `weight_scale` is above 0. One that is not enabled gets no selects.
     """
 
     id: str
@@ -29,6 +29,7 @@ class Child:
     weight_offset: float = 0.0
     weight_scale: float = 1.0
     zone_uuid: str = ""
+    is_enabled: bool = True
 
     def same_endpoint(self, other: Child) -> bool:
         """Tell whether calls to both go to the same URL as the same user."""
@@ -46,7 +47,7 @@ class ChildInfo:
 
     `ranges` of raw values by weigher; `capacities` by resource class, of the smallest and the largest host.
     `complete` is false while one of the child's own children has not reported: there may be more than it
-    lists. `blob_size` in bytes.
+    lists. `blob_size` in bytes. `has_pages`: a select may ask it for a page of its offers.
     """
 
     uuid: str
@@ -58,6 +59,7 @@ class ChildInfo:
     traits: frozenset[str]
     availability_zones: frozenset[str]
     zone_capabilities: Mapping[str, frozenset[str]]
+    has_pages: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class ChildOffer:
     """A child's answer to a select, in its own greedy order; an affinity request has only `bundles`.
 
     `blob_size`: bytes of each blob in it, 0 where it has none. `why`: its reasons for refused hosts;
-    `runs_out`: the resources that the other hosts lacked.
+    `runs_out`: the resources that the other hosts lacked. `more`: it offers more places after `entries`.
     """
 
     entries: tuple[OfferedEntry, ...]
@@ -115,6 +117,7 @@ class ChildOffer:
     expires_in_s: float
     why: tuple[Why, ...]
     runs_out: tuple[Why, ...] = ()
+    more: bool = False
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,11 @@ import orjson
 from zonesched import tracing
 from zonesched.errors import BlobRefused, ChildBusy, ChildRefused, ChildUnreachable, Kind, ZoneBusy
 from zonesched.model.caller import Role
+from zonesched.model.console import ConsoleAnswer, ConsoleState
 from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken
 from zonesched.model.desired_wire import desired_to_wire
 from zonesched.model.inconsistency import ReportedAudit
+from zonesched.model.offer_page import WHOLE, Page
 from zonesched.model.placement import Attempt, Build, BuildAnswer, BuildState, InstanceChange
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_to_wire
@@ -106,12 +108,14 @@ class ChildClient:
         reply = self._send("GET", "/zones/info", timeout_s, answer_bounds.INFO)
         return answers.read_info(_expect(reply, 200))
 
-    def select(self, spec: RequestSpec, timeout_s: float) -> ChildOffer:
-        """Ask the child for its offers for this request."""
-        body = {"version": _VERSION, "request_spec": spec_to_wire(spec)}
-        bound = answer_bounds.of_select(spec, self._blob_bytes)
+    def select(self, spec: RequestSpec, timeout_s: float, page: Page = WHOLE) -> ChildOffer:
+        """Ask the child for a page of its offers for this request; a child without pages takes only WHOLE."""
+        body: dict[str, Any] = {"version": _VERSION, "request_spec": spec_to_wire(spec)}
+        if page != WHOLE:
+            body["page"] = {"skip": page.skip, "entries": page.entries}
+        bound = answer_bounds.of_select(spec, self._blob_bytes, page)
         reply = self._send("POST", "/zones/select", timeout_s, bound, body)
-        return answers.read_offer(_expect(reply, 200), spec, self._blob_bytes)
+        return answers.read_offer(_expect(reply, 200), spec, self._blob_bytes, page)
 
     def build(
         self, reservation_id: str, spec: RequestSpec, builds: Sequence[Build], hold_s: float, timeout_s: float
@@ -169,6 +173,16 @@ class ChildClient:
         """Read an instance's status; None if the child has none of this uuid."""
         reply = self._send("GET", f"/servers/{quote(uuid, safe='')}", timeout_s, answer_bounds.ONE_SERVER)
         return None if _is_not_found(reply) else answers.read_server(_expect(reply, 200), uuid)
+
+    def console(self, uuid: str, budget_s: float, timeout_s: float) -> ConsoleAnswer:
+        """Read an instance's console output, for which the child has `budget_s` seconds."""
+        path = f"/servers/{quote(uuid, safe='')}/console?" + urlencode({"budget_s": f"{budget_s:.3f}"})
+        reply = self._send("GET", path, timeout_s, answer_bounds.CONSOLE)
+        if reply.status in (404, 405) and answers.error_code(reply.body) in ("url_unknown", "method_unknown"):
+            return ConsoleAnswer(ConsoleState.UNKNOWN_CALL)
+        if _is_not_found(reply):
+            return ConsoleAnswer(ConsoleState.NOT_THERE)
+        return answers.read_console(_expect(reply, 200))
 
     def changes(self, cursor: str, timeout_s: float) -> Changes:
         """Read the changes of this zone's reservations there since a cursor ("" for all).

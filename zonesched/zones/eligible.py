@@ -55,6 +55,9 @@ def eligible(children: Iterable[KnownChild], spec: RequestSpec, now: float) -> E
     for known in children:
         child_id = known.child.id
         match known.status:
+            case _ if not known.child.is_enabled:
+                ineligible.append(known.child)
+                codes[child_id] = "child_disabled"
             case Ready(info) if code := why_ineligible(info, spec):
                 ineligible.append(known.child)
                 codes[child_id] = code

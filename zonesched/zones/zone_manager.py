@@ -22,6 +22,7 @@ from zonesched.seal.entry_form import MIN_BLOB_BYTES, largest_child_blob
 from zonesched.seams import Clock, Done, Executor, Failed, Late
 from zonesched.zones.answer_room import AnswerHand, AnswerRoom
 from zonesched.zones.child import Child, ChildInfo, ChildOffer, Ready
+from zonesched.zones.child_offers import ChildOffers
 from zonesched.zones.client import ANSWER_BYTES, ChildClient
 from zonesched.zones.edge_metrics import EdgeMetrics
 from zonesched.zones.eligible import EligibleChildren, eligible
@@ -100,6 +101,7 @@ class ZoneManager:
         self._newest_reread = 0
         self._room = AnswerRoom(lambda: len(self._known))
         self.edges = EdgeMetrics(self._ages_s)
+        self.offers = ChildOffers(clock)
 
     @classmethod
     def from_conf(
@@ -254,6 +256,10 @@ class ZoneManager:
             raise ChildUnreachable("There is no such child zone.", code="child_unreachable")
         return self._client(known.child, known.blob_size)
 
+    def with_pages(self) -> frozenset[str]:
+        """Return the ids of the ready children that may be asked for a page of their offers."""
+        return frozenset(known.child.id for known, info in self._ready() if info.has_pages)
+
     def active(self) -> list[Child]:
         """Return the children that are ready."""
         return [known.child for known, _ in self._ready()]
@@ -293,6 +299,7 @@ class ZoneManager:
             known_now = list(self._known.values())
         self._free_bulkheads()
         self.edges.forget(known.child.name for known in known_now)
+        self.offers.forget(known.child.id for known in known_now)
         return known_now
 
     def _ages_s(self) -> list[tuple[str, float]]:

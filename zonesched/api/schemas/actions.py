@@ -8,9 +8,12 @@ from pydantic import Field, model_validator
 
 from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
 from zonesched.api.schemas.fields import Name, Schema, Text, TextMap, refusal
+from zonesched.api.schemas.server_details import ServerSettings
+from zonesched.api.schemas.server_internals import ConsoleOutput
 from zonesched.api.schemas.servers import UserData
 from zonesched.api.schemas.services import Evacuation
 from zonesched.api.schemas.unsupported_actions import UnsupportedActions
+from zonesched.model.console import ReadConsole
 from zonesched.model.desired_state import Action
 from zonesched.model.instance_action import (
     AskedAction,
@@ -19,10 +22,11 @@ from zonesched.model.instance_action import (
     LockServer,
     MigrateServer,
     RebuildServer,
+    ResizeServer,
     UnlockServer,
     UnsupportedAction,
 )
-from zonesched.model.unsupported_action import LACK_OF
+from zonesched.model.unsupported_action import LACK_OF, PASSWORD
 
 
 class Reboot(Schema):
@@ -33,7 +37,7 @@ class Lock(Schema):
     locked_reason: Text = ""
 
 
-class Rebuild(Schema):
+class Rebuild(ServerSettings):
     """The image to rebuild from, and what else changes; null removes, a part left out stays."""
 
     image_ref: Name = Field(alias="imageRef")
@@ -43,13 +47,22 @@ class Rebuild(Schema):
     key_name: Name | None = None
     user_data: UserData | None = None
     preserve_ephemeral: Literal[False] = False
+    admin_pass: Text | None = Field(default=None, alias="adminPass")
 
     def to_action(self) -> RebuildServer:
-        given = self.model_dump(include=_KEPT, exclude_unset=True)
+        """Return the action. Raises BadRequest, and Conflict for a password."""
+        if self.admin_pass is not None:
+            field = "rebuild.adminPass"
+            raise PASSWORD.error(f"{field}: {PASSWORD.message}", code=PASSWORD.code, field=field)
+        given = {**self.settings("rebuild"), **self.model_dump(include=_KEPT, exclude_unset=True)}
         return RebuildServer(self.image_ref, self.name or "", given)
 
 
 _KEPT = {"metadata", "description", "key_name", "user_data"}
+
+
+class Resize(Schema):
+    flavor_ref: Name = Field(alias="flavorRef")
 
 
 class Migrate(Schema):
@@ -77,8 +90,12 @@ class ActionBody(UnsupportedActions):
     unlock: None = None
     rebuild: Rebuild | None = None
     migrate: Migrate | None = None
+    resize: Resize | None = None
+    confirm_resize: None = Field(default=None, alias="confirmResize")
+    revert_resize: None = Field(default=None, alias="revertResize")
     force_delete: None = Field(default=None, alias="forceDelete")
     evacuate: Evacuation | None = None
+    get_console_output: ConsoleOutput | None = Field(default=None, alias="os-getConsoleOutput")
 
     @model_validator(mode="after")
     def _is_one(self) -> ActionBody:
@@ -90,7 +107,7 @@ class ActionBody(UnsupportedActions):
             raise refusal("invalid_value", f"{field.alias or name} must be an object")
         return self
 
-    def to_action(self) -> AskedAction | DeleteServer | EvacuateServer:
+    def to_action(self) -> AskedAction | DeleteServer | EvacuateServer | ReadConsole:
         (name,) = self.model_fields_set
         key = ActionBody.model_fields[name].alias or name
         match name:
@@ -98,6 +115,8 @@ class ActionBody(UnsupportedActions):
                 return UnsupportedAction(key)
             case "force_delete":
                 return DeleteServer()
+            case "get_console_output" if self.get_console_output is not None:
+                return self.get_console_output.to_action()
             case "lock":
                 return LockServer(self.lock.locked_reason if self.lock is not None else "")
             case "unlock":
@@ -106,6 +125,8 @@ class ActionBody(UnsupportedActions):
                 return EvacuateServer(self.evacuate is not None and self.evacuate.fenced)
             case "rebuild" if self.rebuild is not None:
                 return self.rebuild.to_action()
+            case "resize" if self.resize is not None:
+                return ResizeServer(self.resize.flavor_ref)
             case "migrate":
                 return MigrateServer((self.migrate.host or "") if self.migrate is not None else "")
             case "reboot":

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import BeforeValidator, Field
-
-from zonesched.api.schemas.fields import QueryBool, Schema, refusal
-
-MAX_BUDGET_S = 3600.0
+from zonesched.api.schemas.fields import QueryBool, Schema, Seconds
 
 
 class AuditQuery(Schema):
@@ -17,19 +11,10 @@ class AuditQuery(Schema):
     tree: QueryBool = False
 
 
-def _seconds(text: object) -> object:
-    try:
-        return float(text) if isinstance(text, str) else text
-    except ValueError:
-        raise refusal("invalid_value", "must be a number of seconds") from None
-
-
 class ReportedAuditQuery(Schema):
     """`budget_s`: seconds after which no child zone is asked any more."""
 
-    budget_s: Annotated[
-        float, Field(gt=0, le=MAX_BUDGET_S), BeforeValidator(_seconds, json_schema_input_type=float)
-    ]
+    budget_s: Seconds
 
 
 class Repair(Schema):

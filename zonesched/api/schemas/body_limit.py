@@ -40,5 +40,7 @@ HOSTS = BodyLimit(16 * KIB * KIB, 512 * KIB)
 """2,000 hosts of an agent, some 260 values each."""
 REPORTS = BodyLimit(KIB * KIB, 32 * KIB)
 """2,000 reports of an agent."""
-DESIRED = BodyLimit(KIB * KIB, 32 * KIB)
-"""1,000 desired states of a parent's instances, and the 8 images of their rebuilds."""
+DESIRED = BodyLimit(2 * KIB * KIB, 32 * KIB)
+"""1,000 desired states of a parent's instances, 8 images of their rebuilds and 8 flavors of their resizes."""
+CONSOLE = BodyLimit(256 * KIB, 64)
+"""A console output of 32 KiB, each byte of which may be written as six in JSON."""

@@ -29,9 +29,12 @@ from zonesched.api.schemas.body_limit import SMALL, BodyLimit
 from zonesched.model.request_spec import RESOURCES_SCOPE, TRAIT_SCOPE
 
 MAX_INT = 2**31 - 1
+MAX_REPORTED_GENERATION = 2**30
+"""Leaves as many generations above whatever an agent reports."""
 MAX_INSTANCES = 100_000
 MAX_ITEMS = 128
 MAX_AGENT_ITEMS = 2000
+MAX_BUDGET_S = 3600.0
 FREE_JSON_BYTES = 64 * 1024
 CLASS_NAME = r"^[A-Z][A-Z0-9_]{0,63}$"
 PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
@@ -40,6 +43,7 @@ ITEM_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$"
 FILTER_NAME = r"^[A-Za-z_][A-Za-z0-9_.]{0,254}$"
 
 KEYPAIR_NAME = r"^[A-Za-z0-9 ._@-]*$"
+HOSTNAME = r"^([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*)?$"
 
 FORMS: Mapping[str, str] = {
     CLASS_NAME: "must be a resource class such as VCPU or CUSTOM_GPU",
@@ -47,6 +51,7 @@ FORMS: Mapping[str, str] = {
     UUID: "must be a uuid, in lower case and with hyphens",
     ITEM_ID: "must be 1 to 255 letters, digits and ._-, the first a letter or a digit",
     KEYPAIR_NAME: "must have only letters, digits, spaces and ._@-",
+    HOSTNAME: "must be a host name: labels of 1 to 63 letters, digits and hyphens, with dots between",
     FILTER_NAME: "must be the name of a filter, or a dotted path",
 }
 """The words for each pattern, for messages."""
@@ -65,6 +70,8 @@ class Schema(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
     body_limit: ClassVar[BodyLimit] = SMALL
+    repeated: ClassVar[frozenset[str]] = frozenset()
+    """Parameters of a query that may be given several times: they are lists."""
 
     @model_validator(mode="before")
     @classmethod
@@ -150,6 +157,13 @@ _TRUTH: Mapping[str, bool] = {
 }
 
 
+def _seconds(text: object) -> object:
+    try:
+        return float(text) if isinstance(text, str) else text
+    except ValueError:
+        raise refusal("invalid_value", "must be a number of seconds") from None
+
+
 def _truth(text: object) -> object:
     return _TRUTH.get(text.lower(), text) if isinstance(text, str) else text
 
@@ -184,5 +198,9 @@ FreeJson = Annotated[dict[str, Any], AfterValidator(_free_json)]
 
 QueryInt = Annotated[int, BeforeValidator(_digits, json_schema_input_type=int)]
 """An integer of a query string: ASCII digits."""
+Seconds = Annotated[
+    float, Field(gt=0, le=MAX_BUDGET_S), BeforeValidator(_seconds, json_schema_input_type=float)
+]
+"""Duration in a query, such as the time that a parent waits."""
 QueryBool = Annotated[bool, BeforeValidator(_truth, json_schema_input_type=bool)]
 """A truth of a query string: 1, true, yes, on or nothing; 0, false, no, off."""

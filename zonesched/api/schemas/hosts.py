@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from zonesched.api.schemas.body_limit import HOSTS, REPORTS, BodyLimit
+from zonesched.api.schemas.body_limit import CONSOLE, HOSTS, REPORTS, BodyLimit
 from zonesched.api.schemas.fields import (
     MAX_AGENT_ITEMS,
     MAX_INT,
+    MAX_REPORTED_GENERATION,
     Amount,
     Finite,
     FirstFault,
@@ -24,10 +26,13 @@ from zonesched.api.schemas.fields import (
     ZoneText,
 )
 from zonesched.model.agent_instances import AgentReport, AgentState
+from zonesched.model.console import MAX_CONSOLE_BYTES, ConsoleAnswer, ConsoleState
 from zonesched.model.observed_state import Observed, Power
 from zonesched.model.views import HostForm, InventoryForm
 
 Unit = Annotated[int, Field(ge=1, le=MAX_INT)]
+
+MAX_FENCE_S = 86400.0
 
 
 class InventoryItem(Schema):
@@ -74,7 +79,17 @@ class RegisterBody(Schema):
 
 
 class BeatBody(Schema):
+    """`fence_after`: the agent ends all its instances so many seconds after the heartbeat, or never.
+
+    That is counted from when it was sent, and unless another one is answered before.
+    """
+
     service: Name
+    fence_after: Annotated[float, Field(ge=1, le=MAX_FENCE_S)] | None = None
+
+    @property
+    def fence_after_s(self) -> float:
+        return math.inf if self.fence_after is None else self.fence_after
 
 
 class InstancesQuery(Schema):
@@ -94,7 +109,7 @@ class ReportItem(Schema):
     attempt: Amount
     state: Literal["active", "left", "error", "gone"]
     reason: ReasonCode = ""
-    generation: Amount = 0
+    generation: Annotated[int, Field(ge=0, le=MAX_REPORTED_GENERATION)] = 0
     power: Literal["running", "stopped", "paused", "suspended"] = "running"
     rebuilds: Amount = 0
     left_for: Amount = 0
@@ -113,6 +128,20 @@ class ReportsBody(Schema):
 
     def to_reports(self) -> list[AgentReport]:
         return [item.to_report() for item in self.reports]
+
+
+class ConsoleBody(Schema):
+    """A console output that the zone has asked for by this id."""
+
+    body_limit: ClassVar[BodyLimit] = CONSOLE
+
+    service: Name
+    id: Uuid
+    state: Literal["read", "unsupported"]
+    output: Annotated[str, Field(max_length=MAX_CONSOLE_BYTES)] = ""
+
+    def to_answer(self) -> ConsoleAnswer:
+        return ConsoleAnswer(ConsoleState(self.state), self.output)
 
 
 class ExcessItem(Schema):

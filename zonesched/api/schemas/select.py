@@ -21,11 +21,13 @@ from zonesched.api.schemas.fields import (
 )
 from zonesched.api.schemas.hints import QueryText, SchedulerHints
 from zonesched.errors import BadRequest, Forbidden
+from zonesched.model.offer_page import WHOLE, Page
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_from_wire
 
 MAX_PATH = 16
 MAX_WEIGHERS = 64
+MAX_ENTRIES = WHOLE.entries
 
 
 class FlavorOfSpec(Schema):
@@ -126,6 +128,16 @@ class RequestSpecBody(Schema):
         return spec_from_wire({**self.model_dump(), "hints": hints})
 
 
+class PageOfOffers(Schema):
+    """The part of a zone's greedy sequence that is asked for; by default all of it."""
+
+    skip: int = Field(ge=0, le=MAX_ENTRIES)
+    entries: int = Field(ge=1, le=MAX_ENTRIES)
+
+    def to_page(self) -> Page:
+        return Page(self.skip, self.entries)
+
+
 class SelectBody(Schema):
     """A parent's POST /zones/select: ask for the offers of this zone and its child zones."""
 
@@ -133,3 +145,4 @@ class SelectBody(Schema):
 
     version: Literal[1]
     request_spec: RequestSpecBody
+    page: PageOfOffers = PageOfOffers(skip=WHOLE.skip, entries=WHOLE.entries)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from zonesched.api.schemas.body_limit import REQUEST, BodyLimit
+from zonesched.api.schemas.destination import destination
 from zonesched.api.schemas.fields import (
     PRINTABLE,
     FilterName,
@@ -20,12 +21,11 @@ from zonesched.api.schemas.fields import (
     Schema,
     Text,
     TextMap,
-    ZoneText,
     refusal,
 )
 from zonesched.api.schemas.hints import SchedulerHints
 from zonesched.api.schemas.moments import Moment, epoch_s
-from zonesched.api.schemas.server_details import MAX_TAGS, Tag
+from zonesched.api.schemas.server_details import MAX_TAGS, ServerSettings, Tag
 from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.boot_form import BootForm
 from zonesched.model.name_pattern import is_pattern
@@ -108,7 +108,7 @@ NetworkList = Annotated[list[Network], Field(max_length=64)]
 Networks = Annotated[Literal["auto", "none"] | NetworkList, BeforeValidator(_networks)]
 
 
-class Server(Schema):
+class Server(ServerSettings):
     """An instance that a user asks for; several with min_count and max_count."""
 
     name: Name
@@ -118,7 +118,10 @@ class Server(Schema):
     max_count: InstanceCount = 1
     return_reservation_id: bool = False
     block_device_mapping_v2: list[LocalDisk] = Field(default_factory=list, max_length=1)
-    availability_zone: ZoneText = ""
+    availability_zone: Text = ""
+    host: Text = ""
+    hypervisor_hostname: Text = ""
+    admin_pass: Text = Field(default="", alias="adminPass")
     metadata: TextMap = Field(default_factory=dict)
     networks: Networks = "auto"
     key_name: Name = ""
@@ -158,6 +161,9 @@ class Server(Schema):
                 code="too_long",
                 field="server.name",
             )
+        if max_count > 1 and self.hostname:
+            message = "server.hostname: one host name does not do for several instances."
+            raise BadRequest(message, field="server.hostname")
         return min_count, max_count
 
     def requested_filters(self) -> tuple[str, ...]:
@@ -218,21 +224,34 @@ class CreateBody(Schema):
         """
         server, hints = self.server, self._hints(by_admin)
         min_count, num_instances = server.checked_counts()
+        where = destination(
+            server.availability_zone, server.host, server.hypervisor_hostname, by_admin=by_admin
+        )
+        given = hints.passthrough()
+        if twice := given.keys() & where.hints.keys():
+            field = f"{self._hints_field}.{min(twice)}"
+            raise BadRequest(
+                f"{field}: the server names a host as well.", code="hints_contradict", field=field
+            )
         return BootForm(
             name=server.name,
             flavor_ref=server.flavor_ref,
             image_ref=server.checked_image_ref(),
             num_instances=num_instances,
             min_count=min_count,
-            availability_zone=server.availability_zone,
-            hints=hints.passthrough(),
+            availability_zone=where.availability_zone,
+            hints={**given, **where.hints},
+            named_hosts=where.named_hosts,
             hints_field=self._hints_field,
             group_ref=hints.group,
             policy=hints.policy(),
             filters=server.requested_filters(),
             filter_query=hints.query,
             enabled=server.chosen_filters(by_admin),
-            passthrough=server.model_dump(include=PASSTHROUGH, exclude_unset=True),
+            passthrough={
+                **server.model_dump(include=PASSTHROUGH, exclude_unset=True),
+                **server.settings("server"),
+            },
             idempotency_key=idempotency_key,
             fingerprint=fingerprint,
         )
@@ -278,6 +297,8 @@ StatusName = Annotated[
         "HARD_REBOOT",
         "REBUILD",
         "RESIZE",
+        "VERIFY_RESIZE",
+        "REVERT_RESIZE",
         "ERROR",
         "DELETED",
         "UNKNOWN",
@@ -288,6 +309,8 @@ StatusName = Annotated[
 
 
 SortName = Literal["created_at", "updated_at", "display_name", "name", "uuid", "project_id", "user_id"]
+SortNames = Annotated[list[SortName], Field(max_length=len(SortKey))]
+Directions = Annotated[list[Literal["asc", "desc"]], Field(max_length=len(SortKey))]
 LongText = Annotated[str, Field(max_length=4096, pattern=PRINTABLE)]
 
 
@@ -298,7 +321,12 @@ class DeleteQuery(Schema):
 
 
 class ListQuery(LenientQuery):
-    """The filters, page and scope of a list of instances; `deleted` lists what was deleted."""
+    """The filters, order, page and scope of a list of instances; `deleted` lists what was deleted.
+
+    Each `sort_key` has the `sort_dir` at its place, those without one the first.
+    """
+
+    repeated: ClassVar[frozenset[str]] = frozenset({"sort_key", "sort_dir"})
 
     reservation_id: Text = ""
     status: StatusName | Literal[""] = ""
@@ -314,8 +342,8 @@ class ListQuery(LenientQuery):
     user_id: Text = ""
     project_id: Text = ""
     tenant_id: Text = ""
-    sort_key: SortName = "created_at"
-    sort_dir: Literal["asc", "desc"] = "desc"
+    sort_key: SortNames = Field(default_factory=list)
+    sort_dir: Directions = Field(default_factory=list)
     image: Text = ""
     ip: Text = ""
     ip6: Text = ""
@@ -329,6 +357,8 @@ class ListQuery(LenientQuery):
     availability_zone: Text = ""
     description: Text = ""
     hostname: Text = ""
+    access_ip_v4: Text = ""
+    access_ip_v6: Text = ""
     vm_state: Text = ""
     task_state: Text = ""
     power_state: QueryInt | None = None
@@ -337,7 +367,6 @@ class ListQuery(LenientQuery):
 
     def to_query(self, *, by_admin: bool) -> ServerQuery:
         """Return what the database looks for; a name that is a regular expression is not among it."""
-        key = SortKey("display_name" if self.sort_key == "name" else self.sort_key)
         everybody = by_admin and self.all_tenants
         return ServerQuery(
             reservation_id=self.reservation_id,
@@ -349,8 +378,22 @@ class ListQuery(LenientQuery):
             uuid=self.uuid,
             user_id=self.user_id if everybody else "",
             project_id=(self.project_id or self.tenant_id) if everybody else "",
-            order=ListOrder(key, is_descending=self.sort_dir == "desc"),
+            host=(self.host or self.node) if by_admin else "",
+            order=self._order(),
             limit=self.limit,
             marker=self.marker,
             all_tenants=self.all_tenants,
         )
+
+    def _order(self) -> tuple[ListOrder, ...]:
+        """Return the order asked for. Raises BadRequest for more directions than keys."""
+        keys = self.sort_key or ["created_at"]
+        if len(self.sort_dir) > len(keys):
+            raise BadRequest("sort_dir: there are more directions than sort_keys.", field="sort_dir")
+        first = self.sort_dir[0] if self.sort_dir else "desc"
+        directions = [*self.sort_dir, *(first for _ in keys[len(self.sort_dir) :])]
+        found: dict[SortKey, ListOrder] = {}
+        for name, direction in zip(keys, directions, strict=True):
+            key = SortKey("display_name" if name == "name" else name)
+            found.setdefault(key, ListOrder(key, is_descending=direction == "desc"))
+        return tuple(found.values())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from zonesched.api.schemas.fields import MAX_INT, Amount, Name, Schema, Text, TextMap
+from zonesched.api.schemas.fields import Amount, Name, Schema, Text, TextMap
 
 
 class FixedNetwork(Schema):
@@ -30,20 +30,22 @@ class Password(Schema):
     admin_pass: Text = Field(alias="adminPass")
 
 
+def _number(value: object) -> object:
+    """Read a number that OpenStack's clients write as a text."""
+    is_number = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 10
+    return int(value) if is_number and isinstance(value, str) else value
+
+
 class Backup(Schema):
     name: Name
-    backup_type: Name
-    rotation: Amount
+    backup_type: Text
+    rotation: Annotated[Amount, BeforeValidator(_number, json_schema_input_type=int | str)]
     metadata: TextMap = Field(default_factory=dict)
 
 
 class Snapshot(Schema):
     name: Name
     metadata: TextMap = Field(default_factory=dict)
-
-
-class ConsoleOutput(Schema):
-    length: Annotated[int, Field(ge=-1, le=MAX_INT)] | None = None
 
 
 class VncConsole(Schema):
@@ -67,6 +69,13 @@ class Rescue(Schema):
     rescue_image_ref: Text | None = None
 
 
+class LiveMigration(Schema):
+    host: Name | None = None
+    block_migration: bool | Literal["auto"] = "auto"
+    disk_over_commit: bool = False
+    force: bool = False
+
+
 class State(Schema):
     state: Literal["active", "error"]
 
@@ -85,11 +94,11 @@ class UnsupportedActions(Schema):
     create_backup: Backup | None = _named("createBackup")
     create_image: Snapshot | None = _named("createImage")
     inject_network_info: None = _named("injectNetworkInfo")
-    get_console_output: ConsoleOutput | None = _named("os-getConsoleOutput")
     get_rdp_console: RdpConsole | None = _named("os-getRDPConsole")
     get_spice_console: SpiceConsole | None = _named("os-getSPICEConsole")
     get_serial_console: SerialConsole | None = _named("os-getSerialConsole")
     get_vnc_console: VncConsole | None = _named("os-getVNCConsole")
+    migrate_live: LiveMigration | None = _named("os-migrateLive")
     reset_state: State | None = _named("os-resetState")
     remove_fixed_ip: Address | None = _named("removeFixedIp")
     remove_floating_ip: Address | None = _named("removeFloatingIp")
@@ -97,5 +106,6 @@ class UnsupportedActions(Schema):
     rescue: Rescue | None = None
     reset_network: None = _named("resetNetwork")
     restore: None = None
+    shelve_offload: None = _named("shelveOffload")
     trigger_crash_dump: None = None
     unrescue: None = None

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from zonesched.api.schemas.body_limit import SMALL, BodyLimit
 from zonesched.api.schemas.fields import Finite, Name, QueryBool, Schema
 from zonesched.model.views import ChildChange, ChildForm
 
 Url = Annotated[str, Field(min_length=1, max_length=2048)]
 Secret = Annotated[str, Field(min_length=1, max_length=1024)]
 Offset = Annotated[Finite, Field(ge=-(2**53), le=2**53)]
+MAX_LEAVING = 100
 Factor = Annotated[Finite, Field(gt=0, le=2**53)]
 
 
@@ -42,13 +44,30 @@ class ZoneChange(Schema):
     password: Secret = Field(default="", repr=False)
     weight_offset: Offset = Field(default_factory=float)
     weight_scale: Factor = Field(default_factory=float)
+    state: Literal["enabled", "disabled"] = "enabled"
 
 
 class ChangeZoneBody(Schema):
     zone: ZoneChange
 
     def to_change(self) -> ChildChange:
-        return ChildChange(**self.zone.model_dump(exclude_unset=True))
+        given = self.zone.model_dump(exclude_unset=True)
+        enabled = {"is_enabled": given.pop("state") == "enabled"} if "state" in given else {}
+        return ChildChange(**given, **enabled)
+
+
+class Drain(Schema):
+    """`count`: how many more instances are let leave now, at most."""
+
+    count: Annotated[int, Field(ge=0, le=MAX_LEAVING)]
+
+
+class ZoneActionBody(Schema):
+    """Action on the instances in a child zone: let them leave."""
+
+    body_limit: ClassVar[BodyLimit] = SMALL
+
+    drain: Drain
 
 
 class RemoveQuery(Schema):

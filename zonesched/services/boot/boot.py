@@ -22,10 +22,10 @@ from zonesched.services.select import select
 from zonesched.services.state import stored_secrets
 from zonesched.services.state.boot_queue import NewBoot
 from zonesched.services.zone import Zone
-from zonesched.store import identity, instances, reservations
+from zonesched.store import hosts, identity, instances, reservations
 from zonesched.store.instances import Instance
 from zonesched.store.reservations import Reservation, ReservationState
-from zonesched.store.store import Transaction
+from zonesched.store.store import Store, Transaction
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,11 @@ def spec_of(zone: Zone, caller: Caller, form: BootForm) -> RequestSpec:
             code="too_many_instances",
             field="num_instances",
         )
+    _check_named_hosts(zone.store, form)
     flavor = flavors.resolve(zone.store, form.flavor_ref, flavors.viewer_of(caller))
     image = images.resolve(zone.store, form.image_ref)
     images.check_fits(image, flavor)
-    group = _group_of(zone, caller, form)
+    group = _group_of(zone.store, caller, form)
     together = isinstance(group, ServerGroup) and group.policy is GroupPolicy.AFFINITY
     spec = RequestSpec(
         request_id=zone.clock.new_uuid(),
@@ -98,11 +99,21 @@ def spec_of(zone: Zone, caller: Caller, form: BootForm) -> RequestSpec:
     return spec
 
 
-def _group_of(zone: Zone, caller: Caller, form: BootForm) -> Group:
+def _check_named_hosts(store: Store, form: BootForm) -> None:
+    """Raise BadRequest for a host that this zone does not have."""
+    names = frozenset(form.named_hosts.values())
+    known = store.read(lambda tx: {name for name in names if hosts.id_of(tx, name)}) if names else names
+    for field, name in form.named_hosts.items():
+        if name not in known:
+            message = f"{field}: there is no host {name!r} in this zone."
+            raise BadRequest(message, code="host_not_found", field=field)
+
+
+def _group_of(store: Store, caller: Caller, form: BootForm) -> Group:
     """Return the server group that the hint names. Raises BadRequest, also for contradicting hints."""
     if not form.group_ref:
         return NoGroup()
-    group = server_groups.resolve(zone.store, caller, form.group_ref, f"{form.hints_field}.group")
+    group = server_groups.resolve(store, caller, form.group_ref, f"{form.hints_field}.group")
     if form.policy is Policy.AFFINITY and group.policy is not GroupPolicy.AFFINITY:
         raise BadRequest(
             f"{form.hints_field}.group_policy: the server group has the policy {group.policy.value}.",
@@ -141,7 +152,7 @@ def _write(
             made = instances.read_reservation(tx, zone.uuid, earlier.id)
             return _Stored(Accepted(earlier.id, tuple(i.uuid for i in made)), None)
     zone.quotas.admit_boot(tx, caller.project_id, form.num_instances)
-    reservation = _reservation(zone, caller, form, spec, received_at)
+    reservation = _reservation(zone.uuid, caller, form, spec, received_at)
     lease = reservations.insert_leased(tx, reservation, zone.clock.now(), zone.conf.boot_lease)
     made = [
         _instance(zone, caller, form, spec, position, received_at) for position in range(form.num_instances)
@@ -151,12 +162,14 @@ def _write(
     return _Stored(accepted, NewBoot(lease, reservation, tuple(made)))
 
 
-def _reservation(zone: Zone, caller: Caller, form: BootForm, spec: RequestSpec, now: float) -> Reservation:
+def _reservation(
+    zone_uuid: str, caller: Caller, form: BootForm, spec: RequestSpec, now: float
+) -> Reservation:
     whole = spec.policy is Policy.AFFINITY
     return reservations.of_request(
         spec,
         reservation_id=spec.request_id,
-        caller_id=zone.uuid,
+        caller_id=zone_uuid,
         user_id=caller.user_id,
         min_count=form.num_instances if whole else form.min_count,
         state=ReservationState.OPEN,

@@ -14,10 +14,13 @@ Finish    all is decided, or only confirms are unanswered, which the calls loop 
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from zonesched.model.instance_flavor import InstanceFlavor
+from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.placement import LIVING_STATUSES, OCCUPYING, InstanceStatus, PlacementState
+from zonesched.model.request_spec import Flavor
 from zonesched.store.instances import Member
 from zonesched.store.placements import Placement
 
@@ -42,7 +45,8 @@ class Progress:
 
     `retried`: uuids of instances of which a build has failed on its host, and of those that are unshelved.
     They count in none of `wanted`, `promised` and `possible`: the batch was complete before, and their loss
-    ends none of the others.
+    ends none of the others. `needing` are of one flavor: `later` as many need a place next, of another one,
+    to which they were resized. `flavors`: those that instances were resized to, by uuid.
     """
 
     needing: tuple[Member, ...]
@@ -53,6 +57,13 @@ class Progress:
     confirmed: tuple[Placement, ...]
     retried: frozenset[str] = frozenset()
     failed_builds: int = 0
+    later: int = 0
+    flavors: Mapping[str, Flavor] = field(default_factory=dict)
+
+    @property
+    def flavor(self) -> InstanceFlavor:
+        """The flavor of those that need a place."""
+        return self.needing[0].flavor if self.needing else AS_BOOTED
 
     @property
     def promised(self) -> int:
@@ -98,9 +109,11 @@ def progress(members: Sequence[Member], placements: Sequence[Placement]) -> Prog
         else:
             groups[placement.state].append(placement)
     retried = frozenset(one.uuid for one in members if one.failed_builds or one.is_unshelving)
+    # The batch first: offers go to the instances whose loss would end it.
+    needing.sort(key=lambda one: one.uuid in retried)
+    alike = tuple(one for one in needing if one.flavor == needing[0].flavor)
     return Progress(
-        # The batch first: offers go to the instances whose loss would end it.
-        needing=tuple(sorted(needing, key=lambda one: one.uuid in retried)),
+        needing=alike,
         unanswered=tuple(groups[State.INTENDED]),
         waiting=tuple(groups[State.CANCELLING]),
         held=tuple(groups[State.HELD]),
@@ -108,6 +121,8 @@ def progress(members: Sequence[Member], placements: Sequence[Placement]) -> Prog
         confirmed=tuple(groups[State.CONFIRMED]),
         retried=retried,
         failed_builds=sum(one.failed_builds for one in members),
+        later=len(needing) - len(alike),
+        flavors={one.uuid: one.flavor for one in members if isinstance(one.flavor, Flavor)},
     )
 
 

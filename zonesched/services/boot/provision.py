@@ -13,10 +13,12 @@ from dataclasses import replace
 
 from zonesched.errors import ZoneschedError
 from zonesched.model.build_plan import ChildBlob, Entry
+from zonesched.model.instance_flavor import InstanceFlavor, flavor_of
+from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.place import LocalPlace
 from zonesched.model.placement import LIVING_STATUSES, InstanceStatus
 from zonesched.model.placement import PlacementState as State
-from zonesched.model.request_spec import Policy
+from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.services.boot.boot_progress import Progress, Step, next_step
 from zonesched.services.boot.leased_boot import LeasedBoot
 from zonesched.services.boot.offers import Offers, Selected, reason_for_none
@@ -78,6 +80,7 @@ class _Boot:
         self._zone = zone
         self._rows = rows
         self._offers = Offers()
+        self._offers_are_for: InstanceFlavor = AS_BOOTED
         self._nothing_left = False
         self._places_at = 0.0
 
@@ -121,6 +124,11 @@ class _Boot:
         """The number of instances that must be placed; deleted instances do not count."""
         return min(self._reservation.min_count, self._at.wanted)
 
+    def _request_for(self, flavor: InstanceFlavor) -> RequestSpec:
+        """Return the request for instances that have been resized to this flavor since."""
+        spec = self._reservation.spec
+        return replace(spec, flavor=flavor_of(flavor, spec.flavor))
+
     # -- acting --------------------------------------------------------------------------------------------
 
     def take(self, step: Step) -> None:
@@ -155,13 +163,18 @@ class _Boot:
     def _send(self) -> None:
         """Send INTENDED builds and cancel unanswered ones; an instance moves once its cancel is certain."""
         zone, at = self._zone, self._at
-        spec = replace(self._reservation.spec, time_budget_s=zone.conf.build_timeout)
-        sent = child_calls.send_builds(zone, at.unanswered, spec, zone.conf.hold, self._rows.lease)
-        if not sent.all_tried:
+        unanswered: list[Placement] = []
+        all_tried = True
+        for flavor, some in _by_flavor(at):
+            spec = replace(self._request_for(flavor), time_budget_s=zone.conf.build_timeout)
+            sent = child_calls.send_builds(zone, some, spec, zone.conf.hold, self._rows.lease)
+            unanswered += sent.unanswered
+            all_tried &= sent.all_tried
+        if not all_tried:
             self._rows.write(
                 lambda tx, change, now: reservations.note_reason(tx, self._rows.lease, NOT_ALL_ANSWERED)
             )
-        self._drop(sent.unanswered, "no_answer")
+        self._drop(unanswered, "no_answer")
 
     def _drop(self, dropped: Sequence[Placement], reason: str) -> None:
         zone = self._zone
@@ -195,6 +208,8 @@ class _Boot:
         """Return entries for the instances without a place; none if they are too few."""
         self._places_at = 0.0
         missing = len(self._at.needing)
+        if self._offers_are_for != self._at.flavor:
+            self._offers, self._offers_are_for = Offers(), self._at.flavor
         whole = self._reservation.spec.policy is Policy.AFFINITY
 
         def take() -> list[Entry]:
@@ -227,7 +242,7 @@ class _Boot:
         if not self._may_select:
             return False
         spec = replace(
-            reservation.spec,
+            self._request_for(self._at.flavor),
             num_instances=len(self._at.needing),
             time_budget_s=zone.conf.select_timeout,
         )
@@ -252,14 +267,15 @@ class _Boot:
         boot = new_places.Boot(
             self._rows.lease.caller_id,
             self._rows.lease.reservation_id,
-            reservation.spec,
+            self._request_for(self._at.flavor),
             zone.conf.hold,
             whole=reservation.spec.policy is Policy.AFFINITY,
         )
         places = self._new_places(tx, now, entry_of)
         claimed = new_places.claim(zone, tx, change, boot, places)
         all_here = claimed.all_local and len(places) == len(self._at.needing)
-        finished = all_here and not (self._at.held or self._at.waiting or self._at.confirming)
+        is_open = self._at.held or self._at.waiting or self._at.confirming or self._at.later
+        finished = all_here and not is_open
         new_places.write(
             tx,
             change,
@@ -339,3 +355,16 @@ class _Boot:
         if self._rows.write(fn, placed):
             self._zone.wake.child_calls()
         self._zone.wake.agents(placed)
+
+
+def _by_flavor(at: Progress) -> Sequence[tuple[InstanceFlavor, Sequence[Placement]]]:
+    """Group the unanswered builds by the flavors of their instances, all of a new boot in one."""
+    groups: list[tuple[InstanceFlavor, list[Placement]]] = []
+    for place in at.unanswered:
+        flavor = at.flavors.get(place.uuid, AS_BOOTED)
+        alike = next((places for other, places in groups if other == flavor), None)
+        if alike is None:
+            groups.append((flavor, [place]))
+        else:
+            alike.append(place)
+    return groups

@@ -134,8 +134,8 @@ def delete_extra_spec(store: Store, flavor_id: str, key: str) -> None:
     store.write(fn)
 
 
-def resolve(store: Store, ref: str, viewer: Viewer = SEES_ALL) -> Flavor:
-    """Look up the flavor that a request names by id, name or link.
+def resolve(store: Store, ref: str, viewer: Viewer = SEES_ALL, field: str = "server.flavorRef") -> Flavor:
+    """Look up the flavor that a request names in this field by id, name or link.
 
     Raises BadRequest, also where the viewer does not see it.
     """
@@ -150,9 +150,9 @@ def resolve(store: Store, ref: str, viewer: Viewer = SEES_ALL) -> Flavor:
     found = store.read(fn)
     if found is None:
         raise BadRequest(
-            f"server.flavorRef names no flavor of this zone by id, name or link: {ref[:MAX_SHOWN]!r}.",
+            f"{field} names no flavor of this zone by id, name or link: {ref[:MAX_SHOWN]!r}.",
             code="flavor_unknown",
-            field="server.flavorRef",
+            field=field,
         )
     return found.flavor
 

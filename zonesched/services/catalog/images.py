@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
 from zonesched.errors import BadRequest, Conflict, NotFound
 from zonesched.model.catalog import CatalogImage
 from zonesched.model.request_spec import Flavor, Image
@@ -11,6 +14,7 @@ from zonesched.store.store import Store, Transaction
 NO_IMAGE = CatalogImage(Image("", "", {}))
 """Image of a request that names none."""
 
+MAX_PROPERTIES = 128
 MAX_SHOWN = 255
 """Characters of an unknown reference that its refusal repeats."""
 
@@ -35,6 +39,26 @@ def create(store: Store, new: CatalogImage) -> CatalogImage:
 
     store.write(fn)
     return new
+
+
+def set_properties(
+    store: Store, image_id: str, changed: Callable[[Mapping[str, str]], Mapping[str, str]]
+) -> CatalogImage:
+    """Replace the properties of an image by `changed` of the present ones; its instances keep theirs.
+
+    Raises NotFound, and BadRequest for too many.
+    """
+
+    def fn(tx: Transaction) -> CatalogImage:
+        found = _existing(tx, image_id)
+        properties = changed(found.image.properties)
+        if len(properties) > MAX_PROPERTIES:
+            message = f"metadata: an image has at most {MAX_PROPERTIES} properties."
+            raise BadRequest(message, code="too_long", field="metadata")
+        rows.set_properties(tx, image_id, properties)
+        return replace(found, image=replace(found.image, properties=properties))
+
+    return store.write(fn)
 
 
 def delete(store: Store, image_id: str) -> None:

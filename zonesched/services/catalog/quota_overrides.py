@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from zonesched.model.caller import Caller, Role
+from zonesched.model.instance_flavor import flavor_of
 from zonesched.services.catalog import users
 from zonesched.services.state.quotas import Limit, Quotas
 from zonesched.store import quota_overrides as rows
@@ -74,7 +75,7 @@ def use_of_project(store: Store, zone_uuid: str, project_id: str) -> ProjectUse:
         found = usage.by_flavor(tx, zone_uuid, project_id)
         boots = reservations.read_ids(tx, [one.reservation_id for one in found])
         flavors = {id: boot.spec.flavor for (caller_id, id), boot in boots.items() if caller_id == zone_uuid}
-        sizes = [(one.count, flavors[one.reservation_id]) for one in found]
+        sizes = [(one.count, flavor_of(one.flavor, flavors[one.reservation_id])) for one in found]
         return ProjectUse(
             instances=sum(count for count, _ in sizes),
             vcpus=sum(count * flavor.vcpus for count, flavor in sizes),

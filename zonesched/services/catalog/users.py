@@ -14,7 +14,7 @@ from zonesched.seal.passwords import PERSON, ScryptCost, VerifiedCache
 from zonesched.seams import Clock
 from zonesched.services.state.password_guard import PasswordGuard
 from zonesched.services.zone import Zone
-from zonesched.store import idle_holds, keypairs, placements, quota_overrides
+from zonesched.store import dashboard_sessions, idle_holds, keypairs, placements, quota_overrides
 from zonesched.store import users as rows
 from zonesched.store.store import Store, Transaction
 from zonesched.store.users import User
@@ -80,7 +80,12 @@ def set_secret(zone: Zone, name: str, password: str = "") -> NewUser:
     """
     user = zone.store.read(lambda tx: _existing(tx, name))
     stored, secret = _proof(zone.clock, user.role, password, zone.passwords.cost)
-    if not zone.store.write(lambda tx: rows.set_secret(tx, user.id, stored)):
+
+    def fn(tx: Transaction) -> bool:
+        dashboard_sessions.delete_of_user(tx, user.id)
+        return rows.set_secret(tx, user.id, stored)
+
+    if not zone.store.write(fn):
         raise NotFound("There is no such user.", code="user_not_found", field="name")
     zone.verified.drop(user.id)
     return NewUser(_view(user), secret)
@@ -128,6 +133,7 @@ def delete(store: Store, verified: VerifiedCache, name: str, force: bool = False
             )
         rows.delete(tx, user.id)
         keypairs.delete_of_user(tx, user.id)
+        dashboard_sessions.delete_of_user(tx, user.id)
         quota_overrides.forget(tx, user.id)
         idle_holds.forget(tx, user.id)
         return user

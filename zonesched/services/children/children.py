@@ -34,6 +34,9 @@ from zonesched.zones.zone_manager import ZoneManager
 
 State = PlacementState
 
+DISABLED = "disabled"
+"""State of a child that gets no boots."""
+
 
 def list_children(store: Store, manager: ZoneManager) -> list[ChildView]:
     """List all child zones, in the order in which they were added."""
@@ -82,7 +85,7 @@ def change(zone: Zone, child_id: str, wanted: ChildChange) -> ChildView:
     """Change a child zone; instances that are there stay. Raises NotFound, and what `add` raises."""
     given = {
         name: value
-        for name in ("name", "username", "weight_offset", "weight_scale")
+        for name in ("name", "username", "weight_offset", "weight_scale", "is_enabled")
         if (value := getattr(wanted, name)) is not None
     }
     if wanted.api_url is not None:
@@ -218,6 +221,8 @@ def _known(manager: ZoneManager) -> Mapping[str, KnownChild]:
 
 def _view(row: ChildRow, known: KnownChild | None) -> ChildView:
     match known.status if known is not None else Waiting():
+        case _ if not row.is_enabled:
+            state = DISABLED
         case Ready():
             state = "ready"
         case Offline():

@@ -11,10 +11,9 @@ from dataclasses import replace
 from functools import partial
 
 from zonesched.model.desired_call import MAX_IMAGES, MAX_PER_CALL, DesiredAnswer, DesiredOf, Taken
-from zonesched.model.instance_image import InstanceImage
-from zonesched.model.observed_state import Observed
+from zonesched.model.observed_state import Observed, Resizes
 from zonesched.model.placement import Attempt
-from zonesched.model.request_spec import Image
+from zonesched.model.request_spec import Flavor, Image
 from zonesched.seams import Done
 from zonesched.services.life.observing import observe
 from zonesched.services.placing.child_calls import pause_s
@@ -43,15 +42,20 @@ def send_desired(zone: Zone, child_id: str, due: Sequence[Untold]) -> None:
 
 
 def batches(due: Sequence[Untold]) -> Iterator[Sequence[Untold]]:
-    """Split desired states into calls, in order; each has a limit of lines and of different images."""
-    lines, images = list[Untold](), list[InstanceImage]()
+    """Split desired states into calls, in order, each with a limit of lines, different images and flavors."""
+    lines, images, flavors = list[Untold](), list[Image](), list[Flavor]()
     for one in due:
-        is_new = isinstance(one.desired.image, Image) and one.desired.image not in images
-        if len(lines) == MAX_PER_CALL or (is_new and len(images) == MAX_IMAGES):
+        image, flavor = one.desired.image, one.desired.flavor
+        is_full = isinstance(image, Image) and image not in images and len(images) == MAX_IMAGES
+        is_full |= isinstance(flavor, Flavor) and flavor not in flavors and len(flavors) == MAX_IMAGES
+        if is_full or len(lines) == MAX_PER_CALL:
             yield lines
-            lines, images, is_new = [], [], isinstance(one.desired.image, Image)
+            lines, images, flavors = [], [], []
         lines.append(one)
-        images += [one.desired.image] if is_new else []
+        if isinstance(image, Image) and image not in images:
+            images.append(image)
+        if isinstance(flavor, Flavor) and flavor not in flavors:
+            flavors.append(flavor)
     if lines:
         yield lines
 
@@ -74,11 +78,14 @@ def _record(
             calls = row.calls + 1
             changed.append(replace(row, calls=calls, next_call_at=now + pause_s(zone.conf, calls)))
             continue
-        if answer.generation > row.state.desired.generation or answer.taken is Taken.DIFFERENT:
+        # Another process may have told the same, and have numbered it anew or seen its end since.
+        is_other = answer.taken is Taken.DIFFERENT and row.state.is_pending
+        is_other &= one.desired.generation == row.state.desired.generation
+        if answer.generation > row.state.desired.generation or is_other:
             changed.append(_overtaking(tx, row, answer, now))
             continue
         changed.append(replace(row, told_generation=max(row.told_generation, one.desired.generation)))
-        if answer.taken is not Taken.STORED:
+        if answer.taken in _REASON_OF:
             refused = row.state.refused(_REASON_OF[answer.taken])
             failed.append((one.uuid, replace(refused, generation=one.desired.generation)))
     instance_states.write(tx, changed, rows.keys())
@@ -95,11 +102,17 @@ def _overtaking(tx: Transaction, row: StoredState, answer: DesiredAnswer, now: f
     is_reboot = row.state.rebooted_by == desired.generation
     is_rebuild = row.state.rebuilt_by == desired.generation
     generation = max(answer.generation, desired.generation) + 1
+    asked, done = desired.resizes, row.state.observed.resizes
     later = replace(
         desired,
         generation=generation,
         reboots=answer.reboots + is_reboot,
         rebuilds=answer.rebuilds + is_rebuild,
+        resizes=Resizes(
+            answer.resizes.begun + (asked.begun > done.begun),
+            answer.resizes.confirmed + (asked.confirmed > done.confirmed),
+            answer.resizes.reverted + (asked.reverted > done.reverted),
+        ),
     )
     instance_actions.renumber(tx, row.uuid, desired.generation, generation)
     state = replace(

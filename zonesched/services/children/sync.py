@@ -29,6 +29,7 @@ from zonesched.model.placement import (
     PlacementState,
 )
 from zonesched.seams import Bulkhead, Done, Failed
+from zonesched.services.children import draining
 from zonesched.services.children.feed_allowance import FeedAllowance
 from zonesched.services.children.returned import ready_ids
 from zonesched.services.life.leaving import leave
@@ -198,6 +199,9 @@ def ask(zone: Zone, child_ids: Collection[str]) -> Asked:
 
 def _take(zone: Zone, child_id: str, asked_from: str, changes: Changes) -> bool:
     """Apply a page; return false if another process has read further meanwhile."""
+    if not changes.items and changes.cursor == asked_from:
+        # A child at rest costs no commit.
+        return True
     last = max(0, len(changes.items) - 1) // LINES_AT_ONCE
     for number in range(last + 1):
         items = changes.items[number * LINES_AT_ONCE : (number + 1) * LINES_AT_ONCE]
@@ -278,9 +282,10 @@ def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[In
 def _rest(zone: Zone, tx: Transaction, change: int, left: Sequence[Placement], now: float) -> None:
     """Let shelved instances rest of which a child has nothing left; the child evacuated any others.
 
-    Those are placed anew, as often as a failed build is.
+    Those are placed anew, as often as a failed build is; so are drained ones.
     """
     shelved = note_offloaded(tx, change, left, now)
+    draining.place_anew(zone.uuid, tx, change, shelved, now)
     lost = [place for place in left if place.uuid not in shelved]
     tried = {place.uuid: instances.note_failed_build(tx, place.uuid) for place in lost}
     resting = [uuid for uuid, count in tried.items() if count >= zone.conf.max_attempts]

@@ -19,11 +19,11 @@ from zonesched.store.placements import ClaimedHost, Placement
 from zonesched.store.store import Transaction
 
 
-def evacuate_host(zone: Zone, caller: Caller, host_id: str, *, fenced: bool) -> tuple[int, int]:
+def evacuate_host(zone: Zone, user_id: str, host_id: str, *, fenced: bool) -> tuple[int, int]:
     """Take the instances from a host that is down; return how many left, and how many are moving.
 
-    Those stay until their moves have ended. `fenced`: the operator's word that nothing runs there. Raises
-    NotFound, and Conflict for a host that is up or not fenced.
+    Those stay until their moves have ended. `user_id`: of the actions on them. `fenced`: the operator's word
+    that nothing runs there. Raises NotFound, and Conflict for a host that is up or not fenced.
     """
 
     def fn(tx: Transaction) -> tuple[int, int]:
@@ -32,7 +32,7 @@ def evacuate_host(zone: Zone, caller: Caller, host_id: str, *, fenced: bool) -> 
         locks.instances(tx, [p.uuid for p in agent_work.confirmed_on(tx, host_id)])
         there = agent_work.confirmed_on(tx, host_id)
         moving = moves.living(tx, [p.uuid for p in there])
-        return _leave(zone, tx, caller, [p for p in there if p.uuid not in moving]), len(moving)
+        return _leave(zone, tx, user_id, [p for p in there if p.uuid not in moving]), len(moving)
 
     counts = zone.store.write(fn)
     zone.wake.boots()
@@ -64,7 +64,7 @@ def evacuate_server(zone: Zone, caller: Caller, uuid: str, *, fenced: bool) -> N
         (place,) = places
         assert isinstance(place.where, ClaimedHost)
         _check(zone, tx, place.where.host_id, fenced)
-        _leave(zone, tx, caller, places)
+        _leave(zone, tx, caller.user_id, places)
 
     zone.store.write(fn)
     zone.wake.boots()
@@ -74,10 +74,10 @@ def _is_here(place: Placement) -> bool:
     return isinstance(place.where, ClaimedHost) and place.state is PlacementState.CONFIRMED
 
 
-def _leave(zone: Zone, tx: Transaction, caller: Caller, places: Sequence[Placement]) -> int:
+def _leave(zone: Zone, tx: Transaction, user_id: str, places: Sequence[Placement]) -> int:
     change = identity.next_change(tx)
     moved = placements.move_all(tx, change, places, PlacementState.RELEASING, reason=EVACUATED)
-    leave(tx, change, zone.uuid, moved, zone.clock.now(), user_id=caller.user_id)
+    leave(tx, change, zone.uuid, moved, zone.clock.now(), user_id=user_id)
     return len(moved)
 
 
@@ -92,10 +92,12 @@ def _check(zone: Zone, tx: Transaction, host_id: str, fenced: bool) -> None:
             code="host_is_up",
             field="evacuate",
         )
-    if not fenced:
+    left_s = 0.0 if fenced else zone.fences.left_s(tx, agent.id)
+    if left_s is None or left_s > 0:
+        by_itself = "" if left_s is None else f" Its agent ends them by itself within {left_s:.0f} s."
         raise Conflict(
             "Instances may still run on the host. Make sure that it is powered off or cut off for good,"
-            ' then say so with "fenced": true (--fenced).',
+            f' then say so with "fenced": true (--fenced).{by_itself}',
             code="host_not_fenced",
             field="fenced",
         )

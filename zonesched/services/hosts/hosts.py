@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +11,9 @@ from zonesched.errors import NotFound
 from zonesched.model.agent_claims import AgentClaims
 from zonesched.model.agent_instances import AgentReport, DesiredInstance
 from zonesched.model.caller import Caller
+from zonesched.model.console import ConsoleAnswer
 from zonesched.model.host_row import HostRow
+from zonesched.model.host_totals import HostTotals
 from zonesched.model.placement import Attempt
 from zonesched.model.views import HostForm, HypervisorView, ResourceUse
 from zonesched.seams import Clock
@@ -23,6 +26,8 @@ from zonesched.store import (
     agent_work,
     capacities,
     claims,
+    consoles,
+    fencing_promises,
     host_instances,
     host_registry,
     host_states,
@@ -30,6 +35,8 @@ from zonesched.store import (
     services,
 )
 from zonesched.store import hosts as rows
+from zonesched.store.consoles import ConsoleAsk
+from zonesched.store.fencing_promises import Promise
 from zonesched.store.host_instances import Placed
 from zonesched.store.services import Service
 from zonesched.store.store import Store, Transaction
@@ -49,6 +56,8 @@ def register(zone: Zone, caller: Caller, service: str, hosts: Sequence[HostForm]
 
     def fn(tx: Transaction) -> Mapping[str, str]:
         registered = services.register(tx, service, caller.user_id, now, new_id)
+        # An agent that fences promises it with its next heartbeat.
+        fencing_promises.withdraw(tx, registered.id)
         return host_registry.register(tx, registered, offered)
 
     ids = zone.store.write(fn)
@@ -56,9 +65,17 @@ def register(zone: Zone, caller: Caller, service: str, hosts: Sequence[HostForm]
     return [(ids[form.name], form.name) for form in hosts]
 
 
-def beat(store: Store, heartbeats: Heartbeats, caller: Caller, service: str) -> None:
-    """Note a heartbeat of an agent. Raises NotFound, and Forbidden for another user's service."""
-    _own(store, heartbeats, caller, service)
+def beat(zone: Zone, caller: Caller, service: str, fence_after_s: float = math.inf) -> None:
+    """Note a heartbeat of an agent, which promises to end all instances so long after it, or never.
+
+    A promise is durable when this returns. Raises NotFound, and Forbidden for another user's service.
+    """
+    own = _own(zone.store, zone.heartbeats, caller, service)
+    if fence_after_s < math.inf:
+        promise = Promise(own.id, fence_after_s, zone.clock.new_uuid())
+        zone.store.write(lambda tx: fencing_promises.renew(tx, promise))
+    elif zone.fences.promised(own.id):
+        zone.store.write(lambda tx: fencing_promises.withdraw(tx, own.id))
 
 
 def desired(store: Store, heartbeats: Heartbeats, caller: Caller, service: str) -> list[DesiredInstance]:
@@ -80,6 +97,20 @@ def releasing(store: Store, heartbeats: Heartbeats, caller: Caller, service: str
     """
     own = _own(store, heartbeats, caller, service)
     return store.read(lambda tx: agent_work.releasing(tx, own.id))
+
+
+def asked_consoles(
+    store: Store, heartbeats: Heartbeats, caller: Caller, service: str
+) -> Sequence[ConsoleAsk]:
+    """Read the consoles that callers wait for. Raises NotFound, Forbidden."""
+    own = _own(store, heartbeats, caller, service)
+    return store.read(lambda tx: consoles.of_service(tx, own.id))
+
+
+def take_console(store: Store, caller: Caller, service: str, ask_id: str, found: ConsoleAnswer) -> None:
+    """Take an agent's answer; a late or repeated one changes nothing. Raises NotFound, Forbidden."""
+    own = _known(store, caller, service)
+    store.write(lambda tx: consoles.answer(tx, own.id, ask_id, found))
 
 
 def claimed(store: Store, caller: Caller, service: str) -> AgentClaims:
@@ -126,7 +157,21 @@ def page_hypervisors(zone: Zone, after: str, limit: int) -> list[HypervisorView]
     return zone.store.read(lambda tx: _views(zone.clock, zone.conf, tx, rows.page(tx, after, limit)))
 
 
-def instances_on(zone: Zone, host_ids: Sequence[str]) -> Mapping[str, Sequence[Placed]]:
+def named_hypervisors(zone: Zone, text: str) -> list[HypervisorView]:
+    """List the hosts of this zone that have this text in their names, by id."""
+    return zone.store.read(lambda tx: _views(zone.clock, zone.conf, tx, rows.named_like(tx, text)))
+
+
+def totals(zone: Zone) -> HostTotals:
+    """Sum up the hosts of this zone."""
+
+    def fn(tx: Transaction) -> HostTotals:
+        return HostTotals(rows.count(tx), host_instances.count(tx), capacities.totals(tx))
+
+    return zone.store.read(fn)
+
+
+def instances_on(store: Store, host_ids: Sequence[str]) -> Mapping[str, Sequence[Placed]]:
     """Read the instances that hold resources on these hosts, by host id."""
 
     def fn(tx: Transaction) -> dict[str, Sequence[Placed]]:
@@ -135,7 +180,7 @@ def instances_on(zone: Zone, host_ids: Sequence[str]) -> Mapping[str, Sequence[P
             found |= host_instances.on_hosts(tx, some)
         return found
 
-    return zone.store.read(fn)
+    return store.read(fn)
 
 
 def show_hypervisor(zone: Zone, host_id: str) -> HypervisorView:

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zonesched.model.action_reasons import MESSAGES, for_parent
 from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.model.move_steps import MoveState
-from zonesched.model.observed_state import Observed
+from zonesched.model.observed_state import NO_RESIZES, Observed
 from zonesched.model.placement import LIVING_STATUSES, InstanceStatus, PlacementState
 from zonesched.services.life import moving
-from zonesched.services.life.observing import UNSURPRISING, observe
+from zonesched.services.life.observing import UNSURPRISING, adopt, number_above, observe
 from zonesched.services.life.shelving import note_offloaded
 from zonesched.services.placing import build_retry
 from zonesched.services.zone import Zone
-from zonesched.store import agent_work, hosts, identity, instances, moves, placements, reservations
+from zonesched.store import (
+    agent_work,
+    hosts,
+    identity,
+    instance_states,
+    instances,
+    moves,
+    placements,
+    reservations,
+)
+from zonesched.store.instance_states import StoredState
 from zonesched.store.instances import Instance
 from zonesched.store.moves import Move
 from zonesched.store.placements import ClaimedHost, Placement
@@ -80,8 +90,22 @@ def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentR
         _write_ended(tx, change, ended, now)
         in_build = InstanceStatus.BUILD
         built_at = {i.uuid: now if i.status is in_build else i.updated_at for i, _, _ in running.values()}
+        known = dict(instance_states.read(tx, sorted({uuid for uuid, _ in seen})))
+        seen = _with_resizes(known, seen)
+        later = {row.uuid: row for row in number_above(tx, known, seen)}
+        known |= later
+        adopted = {row.uuid: row for row in adopt(known, seen, built_at)}
+        instance_states.write(tx, list((later | adopted).values()), known.keys())
         observe(tx, change, seen, built_at, now)
     return bool(failed or ended)
+
+
+def _with_resizes(
+    rows: Mapping[str, StoredState], seen: Sequence[tuple[str, Observed]]
+) -> list[tuple[str, Observed]]:
+    """Return what agents have observed with the resizes of each, of which only this zone knows."""
+    done = {uuid: row.state.observed.resizes for uuid, row in rows.items()}
+    return [(uuid, replace(observed, resizes=done.get(uuid, NO_RESIZES))) for uuid, observed in seen]
 
 
 def _without_moves(
@@ -114,11 +138,13 @@ def _arriving(
     tx: Transaction, change: int, move: Move, reported: AgentReport, now: float
 ) -> tuple[Move | None, bool]:
     """Return the move after a report on its new place, and whether that is all that the report says."""
+    if move.state is MoveState.VERIFYING and reported.state in (AgentState.ERROR, AgentState.GONE):
+        moving.lose(tx, change, move)
     if move.state is not MoveState.ARRIVING:
         return None, False
     match reported.state:
         case AgentState.ACTIVE:
-            return moving.arrive(tx, change, move, now), False
+            return moving.arrive(tx, change, move, reported.observed, now), False
         case AgentState.ERROR | AgentState.GONE:
             reason = for_parent(reported.reason) if reported.reason else ""
             why = reason if reason in MESSAGES and reason != "driver_failed" else "move_not_built"
@@ -140,7 +166,7 @@ def _leaving(
         case AgentState.LEFT if reported.reason:
             return moving.fail(tx, change, move, "move_not_left", now), True
         case AgentState.LEFT:
-            return moving.switch(zone, tx, change, move, now), True
+            return moving.switch(zone.conf, tx, change, move, now), True
         case AgentState.ERROR | AgentState.GONE:
             return moving.fail(tx, change, move, "move_not_left", now), False
         case AgentState.ACTIVE:

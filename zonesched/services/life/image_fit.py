@@ -14,11 +14,14 @@ import numpy as np
 from zonesched.errors import ZoneschedError
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.model.arrays import Bools
+from zonesched.model.desired_state import NEW
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
 from zonesched.model.observed_state import Observed
+from zonesched.model.present_request import as_now
 from zonesched.model.request_spec import Image, RequestSpec
 from zonesched.scheduler.funnel import answers_of, check_filter
+from zonesched.scheduler.schedulers import Schedulers
 from zonesched.services.zone import Zone
 from zonesched.store import instance_states, instances, placements, reservations
 from zonesched.store.placements import ClaimedHost, Placement
@@ -64,7 +67,7 @@ def ask(zone: Zone, images: Mapping[str, Image]) -> ImageFit:
     if found:
         with zone.hosts.current() as table:
             for alike in found:
-                taking = _taking(zone, table, alike)
+                taking = _taking(zone.schedulers, table, alike)
                 takes |= {place.key: host_id in taking for place, host_id in alike.places}
     return ImageFit(takes)
 
@@ -72,23 +75,26 @@ def ask(zone: Zone, images: Mapping[str, Image]) -> ImageFit:
 def _local(tx: Transaction, images: Mapping[str, Image]) -> list[_Alike]:
     uuids = list(images)
     rows = instances.read_by_uuid(tx, uuids)
+    states = instance_states.read(tx, uuids)
     boots = reservations.read_ids(tx, sorted({row.reservation_id for row in rows.values()}))
-    found: dict[tuple[str, str, str, str], _Alike] = {}
+    found: dict[tuple[str, ...], _Alike] = {}
     for place in placements.read_by_uuid(tx, uuids):
         row = rows[place.uuid]
         if not isinstance(place.where, ClaimedHost) or place.number != row.attempt:
             continue
-        spec = replace(boots[row.caller_id, row.reservation_id].spec, image=images[place.uuid])
-        key = (row.caller_id, row.reservation_id, spec.image.id, spec.image_key)
+        state = states[place.uuid].state if place.uuid in states else NEW
+        booted = boots[row.caller_id, row.reservation_id].spec
+        spec = replace(as_now(booted, state), image=images[place.uuid])
+        key = (row.caller_id, row.reservation_id, spec.flavor.id, spec.image.id, spec.image_key)
         found.setdefault(key, _Alike(spec)).places.append((place, place.where.host_id))
     return list(found.values())
 
 
-def _taking(zone: Zone, table: HostTable, alike: _Alike) -> frozenset[str]:
+def _taking(schedulers: Schedulers, table: HostTable, alike: _Alike) -> frozenset[str]:
     """Return those of the hosts that every filter admits."""
     spec = alike.spec
     rows = table.rows_of(sorted({host_id for _, host_id in alike.places}))
-    for host_filter in zone.schedulers.default.plugins.filters.on_rebuild:
+    for host_filter in schedulers.default.plugins.filters.on_rebuild:
         rows = rows[_answers(host_filter, HostView(table, rows, spec), spec)]
     return frozenset(table.host_ids(rows))
 

@@ -63,19 +63,20 @@ def leave(
     own = [
         row
         for row in living
-        if row.caller_id == zone_uuid and row.uuid not in resting and _may_be_rebuilt(row)
+        if row.caller_id == zone_uuid and row.uuid not in resting and may_be_rebuilt(row)
     ]
     powers = {uuid: Power.STOPPED if known[uuid].power is Power.STOPPED else Power.RUNNING for uuid in known}
-    _place_anew(tx, change, own, powers, user_id, now)
+    place_anew(tx, change, own, powers, user_id, now)
     return own
 
 
-def _may_be_rebuilt(instance: Instance) -> bool:
+def may_be_rebuilt(instance: Instance) -> bool:
+    """Tell whether the owner of an instance lets it be built anew at another place."""
     metadata = instance.passthrough.get("metadata") or {}
     return str(metadata.get(REBUILD_ELSEWHERE, "true")).lower() != "false"
 
 
-def _place_anew(
+def place_anew(
     tx: Transaction,
     change: int,
     own: Sequence[Instance],
@@ -83,6 +84,7 @@ def _place_anew(
     user_id: str,
     now: float,
 ) -> None:
+    """Place resting instances of this zone's own users anew, each in this power, and record it."""
     uuids = [row.uuid for row in own]
     before, counts = instance_states.read(tx, uuids), instance_actions.counts(tx, uuids)
     wanted = {uuid: at_new_place(before[uuid].state, powers[uuid]) for uuid in uuids}

@@ -6,14 +6,17 @@ a process that dies between two steps leaves rows from which another one goes on
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from zonesched.conf import Conf
 from zonesched.model.decision_trace import DecisionTrace
-from zonesched.model.move_steps import MoveState
-from zonesched.model.observed_state import MoveCounts
+from zonesched.model.desired_state import InstanceState
+from zonesched.model.move_steps import MoveKind, MoveState
+from zonesched.model.observed_state import MoveCounts, Observed
 from zonesched.model.placement import InstanceStatus, PlacementState
-from zonesched.services.zone import Zone
+from zonesched.services.life.observing import observe
 from zonesched.store import inbound, instance_actions, instance_states, instances, moves, placements
 from zonesched.store.instances import Instance
 from zonesched.store.moves import Move
@@ -26,7 +29,7 @@ LOOK_AGAIN_S = 10.0
 """Pause between two looks at a move that waits for an agent."""
 
 
-def switch(zone: Zone, tx: Transaction, change: int, move: Move, now: float) -> Move | None:
+def switch(conf: Conf, tx: Transaction, change: int, move: Move, now: float) -> Move | None:
     """Make the new place the present one: the old agent has stopped the instance and keeps it.
 
     Where the hold of the new place has ended meanwhile, the move fails, and the old agent goes on.
@@ -37,26 +40,51 @@ def switch(zone: Zone, tx: Transaction, change: int, move: Move, now: float) -> 
     placements.move(tx, change, old, State.PARKED)
     placements.move(tx, change, new, State.CONFIRMED)
     _set_present(tx, change, old, new, now)
-    due_at = now + zone.conf.instance_build_timeout
+    due_at = now + conf.instance_build_timeout
     return moves.step(tx, move, state=MoveState.ARRIVING, updated_at=now, next_step_at=due_at)
 
 
-def arrive(tx: Transaction, change: int, move: Move, now: float) -> Move | None:
-    """End a move whose instance was built at the new place; the old one is released by its agent."""
+def arrive(tx: Transaction, change: int, move: Move, built: Observed, now: float) -> Move | None:
+    """Go on after the instance was built at the new place: its agent releases the old one.
+
+    The old place of a resize is kept until its owner has confirmed or reverted that.
+    """
+    if move.kind is MoveKind.RESIZE:
+        state = instance_states.read(tx, [move.uuid])[move.uuid].state
+        resizes = replace(state.observed.resizes, begun=state.desired.resizes.begun)
+        seen = replace(built, generation=max(move.generation, built.generation), resizes=resizes)
+        observe(tx, change, [(move.uuid, seen)], {}, now)
+        return moves.step(tx, move, state=MoveState.VERIFYING, updated_at=now, next_step_at=math.inf)
     old, _ = places_of(tx, move)
     placements.move(tx, change, old, State.RELEASING, reason="moved")
     return _end(tx, change, move, MoveState.DONE, "", now)
 
 
+def confirm(tx: Transaction, change: int, move: Move, now: float) -> Move | None:
+    """End a resize at the new place; the old one is released by its agent."""
+    old, _ = places_of(tx, move)
+    placements.move(tx, change, old, State.RELEASING, reason="moved")
+    return _end(tx, change, move, MoveState.DONE, "", now)
+
+
+def lose(tx: Transaction, change: int, move: Move) -> None:
+    """Give up the old place of a resized instance that its new host has lost; its owner sees an error."""
+    old, _ = places_of(tx, move)
+    placements.move(tx, change, old, State.RELEASING, reason="moved")
+
+
 def turn_back(tx: Transaction, change: int, move: Move, reason: str, now: float) -> Move | None:
-    """Leave the new place, where the instance was not built; it returns once nothing of it is left there."""
+    """Leave the new place; the instance returns once nothing of it is left there.
+
+    `reason`: why it was not built; "" where it was, and its resize is reverted.
+    """
     old, new = places_of(tx, move)
     if not new.is_fetched:
         # No agent can have it.
         placements.move(tx, change, new, State.RELEASED, reason=reason)
         _set_present(tx, change, new, old, now)
         return come_back(tx, change, replace(move, reason=reason), now)
-    placements.move(tx, change, new, State.RELEASING, reason=reason)
+    placements.move(tx, change, new, State.RELEASING, reason=reason or "resize_reverted")
     _set_present(tx, change, new, old, now)
     due_at = now + LOOK_AGAIN_S
     return moves.step(tx, move, state=MoveState.RETURNING, reason=reason, updated_at=now, next_step_at=due_at)
@@ -66,7 +94,7 @@ def come_back(tx: Transaction, change: int, move: Move, now: float) -> Move | No
     """Make the old place an ordinary one again: nothing is left at the new one."""
     old, _ = places_of(tx, move)
     placements.move(tx, change, old, State.CONFIRMED)
-    return _end(tx, change, move, MoveState.FAILED, move.reason, now)
+    return _end(tx, change, move, MoveState.FAILED if move.reason else MoveState.REVERTED, move.reason, now)
 
 
 def fail(
@@ -115,12 +143,28 @@ def _end(tx: Transaction, change: int, move: Move, state: MoveState, reason: str
     ended = moves.step(tx, move, state=state, reason=reason, updated_at=now)
     if ended is None:
         return None
-    instance_actions.end_one(tx, move.uuid, move.action, reason, now)
+    if move.kind is MoveKind.MIGRATION:
+        instance_actions.end_one(tx, move.uuid, move.action, reason, now)
     row = instance_states.read(tx, [move.uuid])[move.uuid]
     begun = row.state.moves.begun
     instance_states.write(tx, [row.moving(MoveCounts(begun, begun))], [move.uuid])
     instances.touch(tx, change, [move.uuid], now)
+    if move.kind is MoveKind.RESIZE and reason != SHELVED:
+        observe(tx, change, [(move.uuid, _after_resize(row.state, state, reason))], {}, now)
     return ended
+
+
+def _after_resize(state: InstanceState, ended_as: MoveState, reason: str) -> Observed:
+    """Return the observed state once a resize has ended: all is as it was unless it was confirmed."""
+    if reason:
+        return state.refused(reason)
+    done = state.observed.resizes
+    if ended_as is MoveState.DONE:
+        done = replace(done, confirmed=done.confirmed + 1)
+    else:
+        done = replace(done, reverted=done.reverted + 1)
+    power = state.observed.power if ended_as is MoveState.DONE else state.desired.power
+    return Observed(state.desired.generation, power, rebuilds=state.observed.rebuilds, resizes=done)
 
 
 def begin(tx: Transaction, change: int, instance: Instance, move: Move, now: float) -> None:

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from zonesched.model.desired_state import is_news
+from zonesched.model.instance_flavor import flavor_of
+from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.observed_state import Observed
 from zonesched.model.request_spec import Image
-from zonesched.store import instance_actions, instance_states, instances
+from zonesched.store import instance_actions, instance_states, instances, reservations
 from zonesched.store.instance_states import StoredState
 from zonesched.store.store import Transaction
 
@@ -21,23 +23,60 @@ def adopt(
     seen: Sequence[tuple[str, Observed]],
     built_at: Mapping[str, float],
 ) -> list[StoredState]:
-    """Return the rows of which a child reports a later generation than was ever decided here.
+    """Return the rows of which a child or an agent reports a later generation than was ever decided here.
 
-    They were put back from a copy: what the child has reached counts as desired.
+    They were put back from a copy: what is so there counts as desired.
     """
-    adopted: list[StoredState] = []
+    adopted: dict[str, StoredState] = {}
     for uuid, observed in seen:
-        row = rows.get(uuid) or StoredState(uuid, built_at=built_at[uuid])
+        row = adopted.get(uuid) or rows.get(uuid) or StoredState(uuid, built_at=built_at[uuid])
         if observed.generation > row.state.desired.generation:
             desired = replace(
                 row.state.desired,
                 generation=observed.generation,
                 power=observed.power,
                 rebuilds=observed.rebuilds,
+                resizes=observed.resizes,
             )
             state = replace(row.state, desired=desired)
-            adopted.append(replace(row, state=state, told_generation=observed.generation))
-    return adopted
+            adopted[uuid] = replace(row, state=state, told_generation=observed.generation)
+    return list(adopted.values())
+
+
+def number_above(
+    tx: Transaction, rows: Mapping[str, StoredState], seen: Sequence[tuple[str, Observed]]
+) -> list[StoredState]:
+    """Return the rows with an action under way of which an agent reports a later generation, above that one.
+
+    They were put back from a copy, and the agent acts on later generations alone. Each lost generation may
+    have been a reboot that the agent has counted.
+    """
+    changed: dict[str, StoredState] = {}
+    for uuid, observed in seen:
+        row = changed.get(uuid) or rows.get(uuid)
+        if row is None or not row.state.is_pending:
+            continue
+        desired = row.state.desired
+        if observed.generation <= desired.generation:
+            continue
+        generation = observed.generation + 1
+        is_reboot = row.state.rebooted_by == desired.generation
+        is_rebuild = row.state.rebuilt_by == desired.generation
+        later = replace(
+            desired,
+            generation=generation,
+            reboots=desired.reboots + (observed.generation - desired.generation + 1 if is_reboot else 0),
+            rebuilds=observed.rebuilds + is_rebuild,
+        )
+        state = replace(
+            row.state,
+            desired=later,
+            rebooted_by=generation if is_reboot else row.state.rebooted_by,
+            rebuilt_by=generation if is_rebuild else row.state.rebuilt_by,
+        )
+        instance_actions.renumber(tx, uuid, desired.generation, generation)
+        changed[uuid] = replace(row, state=state)
+    return list(changed.values())
 
 
 def observe(
@@ -57,13 +96,14 @@ def observe(
     for uuid, observed in seen:
         row = rows.get(uuid) or StoredState(uuid, built_at=built_at[uuid])
         if is_news(row.state, observed):
-            rows[uuid] = row.observing(observed)
+            rows[uuid] = row.observing(observed, now)
     changed = [row for uuid, row in rows.items() if row is not before.get(uuid)]
     if not changed:
         return
     instance_states.write(tx, changed, before.keys())
     instances.touch(tx, change, [row.uuid for row in changed], now)
     _count_new_images(tx, change, before, changed)
+    _count_new_flavors(tx, change, before, changed)
     reached = {row.uuid: (row.state.observed.generation, row.state.observed.reason) for row in changed}
     instance_actions.reached(tx, reached, now)
 
@@ -76,3 +116,20 @@ def _count_new_images(
         image = row.state.image
         if isinstance(image, Image) and (row.uuid not in before or image != before[row.uuid].state.image):
             instances.set_image(tx, change, row.uuid, image)
+
+
+def _count_new_flavors(
+    tx: Transaction, change: int, before: Mapping[str, StoredState], changed: Sequence[StoredState]
+) -> None:
+    """Note the flavors of resized instances where hosts and projects count the flavors of theirs."""
+    new = {
+        row.uuid: row.state.present_flavor
+        for row in changed
+        if row.state.present_flavor
+        != (before[row.uuid].state.present_flavor if row.uuid in before else AS_BOOTED)
+    }
+    rows = instances.read_by_uuid(tx, sorted(new)) if new else {}
+    boots = reservations.read_ids(tx, sorted({row.reservation_id for row in rows.values()})) if rows else {}
+    for uuid, row in rows.items():
+        flavor = flavor_of(new[uuid], boots[row.caller_id, row.reservation_id].spec.flavor)
+        instances.set_flavor(tx, change, uuid, flavor)

@@ -6,8 +6,8 @@ from zonesched.errors import BadRequest, Conflict
 from zonesched.model.desired_state import Illegal
 from zonesched.model.move_steps import MoveKind, MoveState
 from zonesched.model.placement import PlacementState
+from zonesched.seams import Clock
 from zonesched.services.life import moving
-from zonesched.services.zone import Zone
 from zonesched.store import host_states
 from zonesched.store.instances import Instance
 from zonesched.store.moves import Move
@@ -37,7 +37,7 @@ def check(tx: Transaction, place: Placement | None, asked_host: str) -> None:
 
 
 def begin(
-    zone: Zone,
+    clock: Clock,
     tx: Transaction,
     change: int,
     instance: Instance,
@@ -50,9 +50,9 @@ def begin(
     `action`: the number of the instance's action that asks for it.
     """
     assert place is not None
-    now = zone.clock.now()
+    now = clock.now()
     move = Move(
-        id=zone.clock.new_uuid(),
+        id=clock.new_uuid(),
         uuid=instance.uuid,
         kind=MoveKind.MIGRATION,
         state=MoveState.PLACING,

@@ -6,12 +6,12 @@ All other steps are taken in the transaction of the agent's report that they fol
 from __future__ import annotations
 
 import logging
+import math
 from functools import partial
 
-from zonesched.model.move_steps import MoveState
+from zonesched.model.move_steps import MoveKind, MoveState
 from zonesched.model.place import LocalPlace
 from zonesched.model.placement import PlacementState
-from zonesched.model.request_context import MoveFrom
 from zonesched.model.request_spec import RequestSpec
 from zonesched.services.life import moving
 from zonesched.services.moves import new_host
@@ -29,6 +29,9 @@ BATCH = 100
 PAUSE_S = 2.0
 HOLD_MARGIN_S = 60.0
 """The hold of a new place outlives the move's limit: it expires only where the zone stood still."""
+
+
+_NO_HOST = {MoveKind.MIGRATION: "move_no_valid_host", MoveKind.RESIZE: "resize_no_valid_host"}
 
 
 def work(zone: Zone) -> float:
@@ -61,10 +64,10 @@ def _lease(zone: Zone, move: Move, tx: Transaction) -> Move | None:
 def _place(zone: Zone, move: Move) -> None:
     """Claim a host for the move; without one it fails, and says which hosts were refused."""
     instance = zone.store.read(lambda tx: instances.read_by_uuid(tx, [move.uuid]))[move.uuid]
-    spec = new_host.spec_of(zone, instance)
+    spec = new_host.spec_of(zone, instance, move.kind)
     present = zone.store.read(lambda tx: placements.read_one(tx, move.uuid, move.from_number))
     assert isinstance(present.where, ClaimedHost)
-    choice = new_host.choose(zone, instance, spec, MoveFrom(present.where.host_id, move.asked_host))
+    choice = new_host.choose(zone, instance, spec, move, present.where.host_id)
     for host_id in choice.host_ids:
         if zone.store.write(partial(_claim, zone, move, spec, choice, host_id)):
             zone.wake.agents([present])
@@ -80,7 +83,7 @@ def _give_up(zone: Zone, move: Move, choice: Choice, tx: Transaction) -> None:
     if choice.host_ids and move.selects + 1 < zone.conf.max_attempts:
         moves.step(tx, move, selects=move.selects + 1, next_step_at=now)
     elif _is_present(tx, move):
-        moving.fail(tx, identity.next_change(tx), move, "move_no_valid_host", now, choice.why)
+        moving.fail(tx, identity.next_change(tx), move, _NO_HOST[move.kind], now, choice.why)
 
 
 def _claim(zone: Zone, move: Move, spec: RequestSpec, choice: Choice, host_id: str, tx: Transaction) -> bool:
@@ -93,7 +96,7 @@ def _claim(zone: Zone, move: Move, spec: RequestSpec, choice: Choice, host_id: s
     places = placements.read_by_uuid(tx, [move.uuid])
     old = next(p for p in places if p.number == move.from_number)
     change, now = identity.next_change(tx), zone.clock.now()
-    if group_policy.refused(tx, old.caller_id, spec.group, wanted):
+    if group_policy.refused(tx, old.caller_id, spec.group, wanted, moving=move.uuid):
         return False
     if not claims.claim(tx, change, {host_id: 1}, spec.resources)[host_id]:
         return False
@@ -146,6 +149,9 @@ def _end_overdue(zone: Zone, move: Move, tx: Transaction) -> None:
             moving.fail(tx, change, move, "move_not_left_in_time", now)
         case MoveState.ARRIVING:
             moving.turn_back(tx, change, move, "move_timeout", now)
+        case MoveState.VERIFYING:
+            # Its owner decides, or the zone where that is.
+            moves.step(tx, move, next_step_at=math.inf)
         case _:
             _, new = moving.places_of(tx, move)
             if new.state is PlacementState.RELEASED:

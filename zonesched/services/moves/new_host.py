@@ -1,4 +1,7 @@
-"""Choice of a host for a move: the ordinary choice among the local hosts, without the present one."""
+"""Choice of a host for a move: the ordinary choice among the local hosts.
+
+The present one is left out, except for a resize.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ from dataclasses import dataclass, replace
 
 from zonesched.errors import ZoneschedError
 from zonesched.model.decision_trace import DecisionTrace, LocalTrace
+from zonesched.model.instance_flavor import flavor_of
 from zonesched.model.instance_image import image_of
-from zonesched.model.own_zone import FORCE_HINTS
+from zonesched.model.move_steps import MoveKind
+from zonesched.model.own_zone import FORCE_HINTS, REQUESTED_HINT
 from zonesched.model.placement import LIVING_STATUSES
 from zonesched.model.request_context import MoveFrom
 from zonesched.model.request_spec import Policy, RequestSpec, Unweighed
@@ -18,7 +23,8 @@ from zonesched.services.select import select
 from zonesched.services.zone import Zone
 from zonesched.store import instance_states, instances, reservations
 from zonesched.store.instances import Instance
-from zonesched.store.store import Transaction
+from zonesched.store.moves import Move
+from zonesched.store.store import Store, Transaction
 
 log = logging.getLogger(__name__)
 
@@ -31,30 +37,42 @@ class Choice:
     why: DecisionTrace
 
 
-def spec_of(zone: Zone, instance: Instance) -> RequestSpec:
-    """Return the request that an instance came with, for this instance alone.
+def spec_of(zone: Zone, instance: Instance, kind: MoveKind) -> RequestSpec:
+    """Return the request that an instance came with, for this instance alone, as it is or is to be now.
 
-    Hosts that an admin forced for its boot do not hold for a move, as in OpenStack Nova.
+    Hosts that an admin named for its boot do not hold for a move, as in OpenStack Nova.
     """
     key = instance.caller_id, instance.reservation_id
     spec = zone.store.read(lambda tx: reservations.read_one(tx, *key)).spec
     state = zone.store.read(lambda tx: instance_states.read(tx, [instance.uuid]))[instance.uuid].state
-    hints = {hint: value for hint, value in spec.hints.items() if hint not in FORCE_HINTS}
+    named = {*FORCE_HINTS, REQUESTED_HINT}
+    hints = {hint: value for hint, value in spec.hints.items() if hint not in named}
     return replace(
         spec,
         num_instances=1,
         policy=Policy.EACH,
         alternates=zone.conf.select_alternates,
+        flavor=flavor_of(
+            state.desired.flavor if kind is MoveKind.RESIZE else state.present_flavor, spec.flavor
+        ),
         image=image_of(state.desired.image, spec.image),
         hints=hints,
         weighing=Unweighed(),
     )
 
 
-def choose(zone: Zone, instance: Instance, spec: RequestSpec, moves: MoveFrom) -> Choice:
-    """Choose among the local hosts; the filters, weighers and group rules of a boot hold."""
-    if _must_stay(zone, instance):
+def choose(zone: Zone, instance: Instance, spec: RequestSpec, move: Move, present_host_id: str) -> Choice:
+    """Choose among the local hosts; the filters, weighers and group rules of a boot hold.
+
+    A resized instance may stay on its host, where its own old place does not count against its group.
+    """
+    must_stay = _must_stay(zone.store, instance)
+    if move.kind is MoveKind.RESIZE:
+        moves = MoveFrom(asked_host=move.source_host if must_stay else "", group_member_on=present_host_id)
+    elif must_stay:
         return Choice((), select.refused("affinity", "group_elsewhere"))
+    else:
+        moves = MoveFrom(present_host_id, move.asked_host)
     try:
         context = replace(select.context_of(zone, spec, instance.caller_id), moves=moves)
         with zone.hosts.for_request(spec) as found:
@@ -70,7 +88,7 @@ def choose(zone: Zone, instance: Instance, spec: RequestSpec, moves: MoveFrom) -
     return Choice(picked, DecisionTrace(LocalTrace(steps, len(picked), offer.runs_out, offer.best)))
 
 
-def _must_stay(zone: Zone, instance: Instance) -> bool:
+def _must_stay(store: Store, instance: Instance) -> bool:
     """Tell whether others of its boot live that were asked for on the same host."""
 
     def fn(tx: Transaction) -> bool:
@@ -80,4 +98,4 @@ def _must_stay(zone: Zone, instance: Instance) -> bool:
         members = instances.members(tx, *key)
         return any(one.uuid != instance.uuid and one.status in LIVING_STATUSES for one in members)
 
-    return zone.store.read(fn)
+    return store.read(fn)

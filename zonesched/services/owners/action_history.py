@@ -36,10 +36,10 @@ def list_actions(zone: Zone, caller: Caller, uuid: str) -> list[ActionView]:
             raise NotFound("There is no such instance.", code="instance_not_found")
         (instance,) = found
         stored = instance_actions.of_instance(tx, uuid)
-        details: dict[int, str] = {}
+        details: dict[tuple[int, int], str] = {}
         if caller.role is Role.ADMIN:
-            details = {move.action: _details(move) for move in moves.of_instance(tx, uuid)}
-        views = [replace(_view(action), details=details.get(action.number, "")) for action in stored]
+            details = {(m.action, m.generation): _details(m) for m in moves.of_instance(tx, uuid)}
+        views = [replace(_view(action), details=details.get(_key(action), "")) for action in stored]
         if stored and stored[-1].number == 0:
             return views
         key = instance.caller_id, instance.reservation_id
@@ -91,6 +91,11 @@ def _details(move: Move) -> str:
         if not isinstance(step, FunnelStep) or step.after < step.before
     ]
     return f"Hosts left: {', '.join(left)}." if left else ""
+
+
+def _key(action: InstanceAction) -> tuple[int, int]:
+    """Return number and generation as a move has them: a generation stands for itself."""
+    return (0, action.generation) if action.generation else (action.number, 0)
 
 
 def _view(action: InstanceAction) -> ActionView:

@@ -11,40 +11,31 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from zonesched import tracing
-from zonesched.errors import Conflict, Forbidden, NotFound, ZoneschedError
+from zonesched.errors import NotFound, ZoneschedError
 from zonesched.model.caller import Caller, Role
-from zonesched.model.desired_state import (
-    LEGAL_IN,
-    NEW,
-    Action,
-    Desired,
-    Illegal,
-    Result,
-    expected_status,
-    judge,
-    why_illegal,
-)
+from zonesched.model.desired_state import Action, Result
 from zonesched.model.instance_action import (
     AskedAction,
     LockServer,
     MigrateServer,
     RebuildServer,
     RefusedAction,
+    ResizeServer,
     UnlockServer,
-    UnsupportedAction,
 )
-from zonesched.model.instance_image import AS_BOOTED, InstanceImage
-from zonesched.model.placement import TO_BUILD, InstanceStatus
-from zonesched.model.unsupported_action import ADMINS_ACTION, LACK_OF
-from zonesched.services.life import image_fit
+from zonesched.model.placement import InstanceStatus
+from zonesched.services.life import image_fit, resizing
 from zonesched.services.life.observing import observe
 from zonesched.services.life.shelving import place_again
 from zonesched.services.life.wanting import Wanted, wake_for, want
 from zonesched.services.moves import beginning
-from zonesched.services.owners import rebuilds
+from zonesched.services.owners import rebuilds, resizes
+from zonesched.services.owners.judging import Asked, Subject, judge, locked
 from zonesched.services.owners.rebuilds import Rebuild
 from zonesched.services.owners.reservations import existing
+from zonesched.services.owners.resizes import Resize
 from zonesched.services.owners.scopes import scope_of
+from zonesched.services.state.wake import Wake
 from zonesched.services.zone import Zone
 from zonesched.store import (
     claims,
@@ -56,29 +47,12 @@ from zonesched.store import (
     placements,
     server_list,
 )
-from zonesched.store.instance_actions import Count, InstanceAction, Lock
-from zonesched.store.instance_states import StoredState
+from zonesched.store.instance_actions import Count, InstanceAction
 from zonesched.store.instances import Instance
-from zonesched.store.placements import AskedChild, Placement
+from zonesched.store.placements import Placement
 from zonesched.store.store import Transaction
 
-MAX_OPEN = 20
-"""Limit of an instance's actions that have not ended."""
-
 PER_WRITE = 500
-
-_Asked = Action | LockServer | UnlockServer | Rebuild | MigrateServer | UnsupportedAction
-
-
-@dataclass(frozen=True)
-class _Subject:
-    """An instance with the rows by which an action on it is judged."""
-
-    instance: Instance
-    place: Placement | None
-    stored: StoredState | None
-    lock: Lock | None
-    count: Count
 
 
 @dataclass(frozen=True)
@@ -98,7 +72,7 @@ def act(zone: Zone, caller: Caller, uuid: str, asked: AskedAction) -> None:
     """
     scope = scope_of(zone.uuid, caller, all_tenants=True)
     zone.store.read(lambda tx: _living(tx, scope, uuid))
-    prepared = _prepared(zone, [uuid], asked)
+    prepared = _prepared(zone, caller, [uuid], asked)
 
     def fn(tx: Transaction) -> _Taken:
         locks.instances(tx, [uuid])
@@ -107,7 +81,7 @@ def act(zone: Zone, caller: Caller, uuid: str, asked: AskedAction) -> None:
             raise error
         return taken
 
-    _wake(zone, asked, zone.store.write(fn).places)
+    _wake(zone.wake, asked, zone.store.write(fn).places)
 
 
 def act_on_boot(
@@ -126,11 +100,26 @@ def act_on_boot(
 
     accepted, refused = 0, list[RefusedAction]()
     for some in claims.chunks(zone.store.read(members), PER_WRITE):
-        taken = zone.store.write(partial(_take_living, zone, caller, some, _prepared(zone, some, asked)))
+        prepared = _prepared(zone, caller, some, asked)
+        taken = zone.store.write(partial(_take_living, zone, caller, some, prepared))
         accepted += taken.count
         refused += [RefusedAction(uuid, error.code, error.message) for uuid, error in taken.refused]
-        _wake(zone, asked, taken.places)
+        _wake(zone.wake, asked, taken.places)
     return accepted, refused
+
+
+def confirm_resize(zone: Zone, caller: Caller, uuid: str, generation: int) -> None:
+    """Confirm the resize of an instance, unless it was acted on since it had this generation."""
+
+    def fn(tx: Transaction) -> _Taken:
+        locks.instances(tx, [uuid])
+        stored = instance_states.read(tx, [uuid])[uuid]
+        if stored.state.desired.generation != generation:
+            return _Taken(0, (), ())
+        living = _living(tx, scope_of(zone.uuid, caller, all_tenants=True), uuid)
+        return _take(zone, tx, caller, living, Action.CONFIRM_RESIZE)
+
+    _wake(zone.wake, Action.CONFIRM_RESIZE, zone.store.write(fn).places)
 
 
 def _living(tx: Transaction, scope: server_list.Scope, uuid: str) -> list[Instance]:
@@ -141,23 +130,31 @@ def _living(tx: Transaction, scope: server_list.Scope, uuid: str) -> list[Instan
     return found
 
 
-def _prepared(zone: Zone, uuids: Sequence[str], asked: AskedAction) -> _Asked:
-    return rebuilds.prepare(zone, uuids, asked) if isinstance(asked, RebuildServer) else asked
+def _prepared(zone: Zone, caller: Caller, uuids: Sequence[str], asked: AskedAction) -> Asked:
+    match asked:
+        case RebuildServer():
+            return rebuilds.prepare(zone, uuids, asked)
+        case ResizeServer():
+            return resizes.prepare(zone, caller, uuids, asked)
+        case _:
+            return asked
 
 
-def _wake(zone: Zone, asked: AskedAction, places: Sequence[Placement]) -> None:
+def _wake(wake: Wake, asked: AskedAction, places: Sequence[Placement]) -> None:
     if asked is Action.UNSHELVE:
-        zone.wake.boots()
+        wake.boots()
     elif isinstance(asked, MigrateServer):
-        zone.wake.moves()
+        wake.moves()
     else:
-        wake_for(zone.wake, places)
+        wake_for(wake, places)
+    if isinstance(asked, ResizeServer):
+        wake.moves()
 
 
 def check_not_locked(tx: Transaction, caller: Caller, uuid: str) -> None:
     """Raise Conflict where the caller may not act on an instance because it is locked."""
     if caller.role is Role.MEMBER and uuid in instance_actions.locks(tx, [uuid]):
-        raise _locked(uuid)
+        raise locked(uuid)
 
 
 def record_delete(
@@ -184,23 +181,23 @@ def record_delete(
     instance_actions.insert(tx, [created, replace(deleted, finished_at=now, result=Result.DONE)])
 
 
-def _take_living(zone: Zone, caller: Caller, uuids: Sequence[str], asked: _Asked, tx: Transaction) -> _Taken:
+def _take_living(zone: Zone, caller: Caller, uuids: Sequence[str], asked: Asked, tx: Transaction) -> _Taken:
     locks.instances(tx, uuids)
     rows = instances.read_by_uuid(tx, uuids)
     living = [rows[uuid] for uuid in uuids if rows[uuid].status is not InstanceStatus.DELETED]
     return _take(zone, tx, caller, living, asked)
 
 
-def _take(zone: Zone, tx: Transaction, caller: Caller, rows: Sequence[Instance], asked: _Asked) -> _Taken:
+def _take(zone: Zone, tx: Transaction, caller: Caller, rows: Sequence[Instance], asked: Asked) -> _Taken:
     """Take an action on locked instances; one that is illegal writes nothing."""
     now = zone.clock.now()
-    accepted: list[_Subject] = []
+    accepted: list[Subject] = []
     wanted: list[Wanted] = []
     refused: list[tuple[str, ZoneschedError]] = []
     subjects = _subjects(tx, rows)
     for subject in subjects:
         try:
-            desired = _judge(zone, tx, caller, subject, asked)
+            desired = judge(zone, tx, caller, subject, asked)
         except ZoneschedError as error:
             refused.append((subject.instance.uuid, error))
             continue
@@ -215,7 +212,7 @@ def _take(zone: Zone, tx: Transaction, caller: Caller, rows: Sequence[Instance],
             instance_actions.lock(tx, uuids, reason, by_admin=caller.role is Role.ADMIN)
         case UnlockServer():
             instance_actions.unlock(tx, uuids)
-        case Action() | Rebuild():
+        case Action() | Rebuild() | Resize():
             before = {s.instance.uuid: s.stored for s in accepted if s.stored is not None}
             change = identity.next_change(tx)
             want(tx, wanted, before, change, now)
@@ -225,10 +222,14 @@ def _take(zone: Zone, tx: Transaction, caller: Caller, rows: Sequence[Instance],
         case MigrateServer(host):
             change = identity.next_change(tx)
             for one in accepted:
-                beginning.begin(zone, tx, change, one.instance, one.place, host, one.count.last + 1)
+                beginning.begin(zone.clock, tx, change, one.instance, one.place, host, one.count.last + 1)
     _record(tx, caller, accepted, asked, {w.instance.uuid: w.desired.generation for w in wanted}, now)
-    if isinstance(asked, Rebuild):
-        _rebuild(zone, tx, wanted, asked, now)
+    match asked:
+        case Rebuild():
+            _rebuild(zone, tx, wanted, asked, now)
+        case Resize() | Action.CONFIRM_RESIZE | Action.REVERT_RESIZE:
+            known = {s.instance.uuid: s.stored for s in accepted if s.stored is not None}
+            resizing.carry_on(zone, tx, identity.next_change(tx), wanted, known, now)
     return _Taken(len(accepted), [w.place for w in wanted], refused)
 
 
@@ -241,123 +242,25 @@ def _rebuild(zone: Zone, tx: Transaction, wanted: Sequence[Wanted], asked: Rebui
     observe(tx, change, image_fit.refused(tx, reasons), {}, now)
 
 
-def _subjects(tx: Transaction, rows: Sequence[Instance]) -> list[_Subject]:
+def _subjects(tx: Transaction, rows: Sequence[Instance]) -> list[Subject]:
     uuids = [row.uuid for row in rows]
     attempts = {(row.uuid, row.attempt) for row in rows}
     places = {p.uuid: p for p in placements.read_by_uuid(tx, uuids) if p.key in attempts}
     states, held = instance_states.read(tx, uuids), instance_actions.locks(tx, uuids)
     counts = instance_actions.counts(tx, uuids)
     return [
-        _Subject(
+        Subject(
             row, places.get(row.uuid), states.get(row.uuid), held.get(row.uuid), counts.get(row.uuid, Count())
         )
         for row in rows
     ]
 
 
-def _judge(zone: Zone, tx: Transaction, caller: Caller, subject: _Subject, asked: _Asked) -> Desired | None:
-    """Return the desired state that an action makes, None for a lock and a move.
-
-    Raises Conflict, Forbidden and BadRequest.
-    """
-    instance, lock = subject.instance, subject.lock
-    if isinstance(asked, MigrateServer):
-        _check_move(tx, caller, subject, asked)
-        return None
-    if instance.caller_id != zone.uuid:
-        raise Conflict(
-            "The server belongs to a parent zone: act on it there.", code="server_of_parent", field="id"
-        )
-    _check_count(subject)
-    match asked:
-        case LockServer():
-            return None
-        case UnlockServer():
-            if lock is not None and lock.by_admin and caller.role is not Role.ADMIN:
-                raise Forbidden("An admin has locked the server.", code="locked_by_admin", field="unlock")
-            return None
-        case _ if lock is not None and caller.role is not Role.ADMIN:
-            raise _locked(instance.uuid)
-        case UnsupportedAction(name):
-            raise _unsupported(caller, name)
-        case Rebuild():
-            asked.check(instance.uuid)
-            return _judge_desired(zone, subject, Action.REBUILD, asked.image.image)
-        case _:
-            return _judge_desired(zone, subject, asked)
-
-
-def _check_move(tx: Transaction, caller: Caller, subject: _Subject, asked: MigrateServer) -> None:
-    """Raise Forbidden, Conflict or BadRequest where this caller may not move this instance now."""
-    if caller.role is not Role.ADMIN:
-        raise Forbidden("Only an admin of the zone that has the server may move it.", field="migrate")
-    _check_count(subject)
-    state = subject.stored.state if subject.stored is not None else NEW
-    illegal = why_illegal(Action.MIGRATE, subject.instance.status, state)
-    if illegal is not None:
-        raise _illegal(Action.MIGRATE, illegal, subject)
-    beginning.check(tx, subject.place, asked.host)
-
-
-def _check_count(subject: _Subject) -> None:
-    if subject.count.open >= MAX_OPEN:
-        raise Conflict(
-            f"{MAX_OPEN} actions on the server have not ended yet.", code="too_many_open_actions", field="id"
-        )
-
-
-def _unsupported(caller: Caller, name: str) -> ZoneschedError:
-    if name == ADMINS_ACTION and caller.role is not Role.ADMIN:
-        return Forbidden(f"{name}: only an admin may do this.", code="role_forbidden", field=name)
-    lack = LACK_OF[name]
-    return lack.error(f"{name}: {lack.message}", code=lack.code, field=name)
-
-
-def _judge_desired(
-    zone: Zone, subject: _Subject, action: Action, image: InstanceImage = AS_BOOTED
-) -> Desired:
-    instance, place = subject.instance, subject.place
-    state = subject.stored.state if subject.stored is not None else NEW
-    found = judge(action, instance.status, state, image)
-    if found is Illegal.STILL_SHELVING:
-        raise Conflict(
-            "The server is not offloaded yet: unshelve it once its status is SHELVED_OFFLOADED.",
-            code=found.value,
-            field=action.value,
-        )
-    if found is Illegal.ACTION_UNDER_WAY:
-        raise Conflict(
-            f"{action.value}: another action on the server has not ended yet.",
-            code=found.value,
-            field=action.value,
-        )
-    if isinstance(found, Illegal):
-        raise _illegal(action, found, subject)
-    if action is Action.UNSHELVE:
-        return found
-    if place is None or place.state not in TO_BUILD:
-        raise Conflict("The server has no place.", code=Illegal.NOT_BUILT.value, field="id")
-    if isinstance(place.where, AskedChild) and not zone.conf.enable_zone_routing:
-        raise Conflict("This zone passes no calls on to its child zones.", code="zone_routing_disabled")
-    return found
-
-
-def _illegal(action: Action, why: Illegal, subject: _Subject) -> Conflict:
-    state = subject.stored.state if subject.stored is not None else NEW
-    status = expected_status(subject.instance.status, state).value
-    accepted = ", ".join(sorted(one.value for one in LEGAL_IN[action]))
-    return Conflict(
-        f"{action.value}: the server's status is {status}, accepted: {accepted}.",
-        code=why.value,
-        field=action.value.partition(" ")[0],
-    )
-
-
 def _record(
     tx: Transaction,
     caller: Caller,
-    subjects: Sequence[_Subject],
-    asked: _Asked,
+    subjects: Sequence[Subject],
+    asked: Asked,
     generations: Mapping[str, int],
     now: float,
 ) -> None:
@@ -365,8 +268,8 @@ def _record(
     for subject in subjects:
         instance, number = subject.instance, subject.count.last + 1
         match asked:
-            case Action() | Rebuild():
-                name = (asked if isinstance(asked, Action) else Action.REBUILD).recorded_as
+            case Action() | Rebuild() | Resize():
+                name = _recorded_as(asked)
                 generation = generations[instance.uuid]
                 actions.append(_action(caller, instance, name, number, generation, now))
             case LockServer() | UnlockServer():
@@ -377,6 +280,16 @@ def _record(
                 name = Action.MIGRATE.recorded_as
                 actions.append(_action(caller, instance, name, number, 0, now))
     instance_actions.insert(tx, actions)
+
+
+def _recorded_as(asked: Action | Rebuild | Resize) -> str:
+    match asked:
+        case Rebuild():
+            return Action.REBUILD.recorded_as
+        case Resize():
+            return Action.RESIZE.recorded_as
+        case _:
+            return asked.recorded_as
 
 
 def _action(
@@ -392,7 +305,3 @@ def _action(
         generation=generation,
         started_at=now,
     )
-
-
-def _locked(uuid: str) -> Conflict:
-    return Conflict(f"The server {uuid} is locked.", code="server_locked", field="id")

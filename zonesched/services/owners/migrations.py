@@ -15,20 +15,22 @@ from zonesched.services.zone import Zone
 from zonesched.store import instances, moves, server_list
 from zonesched.store.instances import Instance
 from zonesched.store.moves import Move
-from zonesched.store.store import Transaction
+from zonesched.store.store import Store, Transaction
 
 _STATUSES = {
     MoveState.PLACING: "queued",
     MoveState.LEAVING: "migrating",
     MoveState.ARRIVING: "post-migrating",
+    MoveState.VERIFYING: "finished",
     MoveState.RETURNING: "reverting",
     MoveState.DONE: "confirmed",
     MoveState.FAILED: "error",
+    MoveState.REVERTED: "reverted",
 }
 """The status of each state, by the names of OpenStack."""
 
 
-def list_all(zone: Zone, query: MigrationQuery) -> list[MigrationView]:
+def list_all(store: Store, query: MigrationQuery) -> list[MigrationView]:
     """List all moves that the query wants, newest first; for this zone's admin."""
     states = [state for state, status in _STATUSES.items() if query.status in ("", status)]
 
@@ -43,7 +45,7 @@ def list_all(zone: Zone, query: MigrationQuery) -> list[MigrationView]:
         )
         return _views(found, instances.read_by_uuid(tx, sorted({move.uuid for move in found})))
 
-    return zone.store.read(fn)
+    return store.read(fn)
 
 
 def under_way(zone: Zone, caller: Caller, uuid: str) -> list[MigrationView]:
@@ -68,6 +70,7 @@ def _views(found: Sequence[Move], rows: Mapping[str, Instance]) -> list[Migratio
         MigrationView(
             id=move.id,
             server_uuid=move.uuid,
+            kind=move.kind,
             status=_STATUSES[move.state],
             source_host=move.source_host,
             dest_host=move.dest_host,

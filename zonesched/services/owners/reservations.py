@@ -36,6 +36,7 @@ from zonesched.store.reservation_list import ListedBoot
 from zonesched.store.reservations import Reservation
 from zonesched.store.server_list import Everybody, OfCaller, OfProject, Scope
 from zonesched.store.store import Transaction
+from zonesched.store.unknown_marker import UnknownMarker
 
 
 def show(zone: Zone, caller: Caller, reservation_id: str) -> ReservationView:
@@ -81,7 +82,7 @@ def list_boots(
     scope = scope_of(zone.uuid, caller, all_tenants=all_tenants)
     try:
         found = zone.store.read(lambda tx: reservation_list.page(tx, scope, marker, limit + 1))
-    except LookupError as error:
+    except UnknownMarker as error:
         raise BadRequest("marker names no boot.", code="marker_unknown", field="marker") from error
     lines = [_line(boot) for boot in found[:limit]]
     return lines, lines[-1].id if len(found) > limit else ""

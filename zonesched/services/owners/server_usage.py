@@ -9,13 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zonesched.errors import BadRequest
+from zonesched.model.desired_state import NEW
 from zonesched.model.placement import InstanceStatus
+from zonesched.model.present_request import as_now
 from zonesched.model.request_spec import Flavor
 from zonesched.services.zone import Zone
-from zonesched.store import reservations, server_usage
+from zonesched.store import instance_states, reservations, server_usage
 from zonesched.store.instances import Instance
 from zonesched.store.server_usage import UsagePage
 from zonesched.store.store import Transaction
+from zonesched.store.unknown_marker import UnknownMarker
 
 HOUR_S = 3600
 
@@ -59,12 +62,16 @@ def read(zone: Zone, query: UsageQuery) -> tuple[list[InstanceUsage], str]:
     def fn(tx: Transaction) -> list[InstanceUsage]:
         rows = server_usage.page(tx, page)
         boots = reservations.read_ids(tx, sorted({row.reservation_id for row in rows}))
-        flavors = {key: boot.spec.flavor for key, boot in boots.items()}
-        return [_usage(row, flavors[row.caller_id, row.reservation_id], query, now) for row in rows]
+        states = instance_states.read(tx, [row.uuid for row in rows])
+        flavors: list[Flavor] = []
+        for row in rows:
+            state = states[row.uuid].state if row.uuid in states else NEW
+            flavors.append(as_now(boots[row.caller_id, row.reservation_id].spec, state).flavor)
+        return [_usage(row, flavor, query, now) for row, flavor in zip(rows, flavors, strict=True)]
 
     try:
         found = zone.store.read(fn)
-    except LookupError as error:
+    except UnknownMarker as error:
         raise BadRequest("marker names no instance.", code="marker_unknown", field="marker") from error
     return found[: query.limit], found[query.limit - 1].uuid if len(found) > query.limit else ""
 

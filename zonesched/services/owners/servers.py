@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from zonesched.errors import BadRequest, ChildUnreachable, Conflict, NotFound
 from zonesched.model.caller import Caller, Role
-from zonesched.model.desired_state import NEW, task_state
+from zonesched.model.desired_state import NEW
+from zonesched.model.instance_flavor import flavor_of
 from zonesched.model.instance_image import image_of
 from zonesched.model.placement import (
     CLAIMING,
@@ -20,6 +21,7 @@ from zonesched.model.placement import (
     PlacementState,
 )
 from zonesched.model.server_query import ServerQuery
+from zonesched.model.task_state import task_state
 from zonesched.model.views import FailedAttempt, ServerView
 from zonesched.model.work_deadline import always
 from zonesched.services.children.sync import apply_changes, wake_for
@@ -53,6 +55,7 @@ from zonesched.store.placements import AskedChild, ClaimedHost, Placement
 from zonesched.store.reservations import Reservation
 from zonesched.store.server_list import Page
 from zonesched.store.store import Transaction
+from zonesched.store.unknown_marker import UnknownMarker
 from zonesched.zones.zone_manager import ZoneManager
 
 State = PlacementState
@@ -132,13 +135,14 @@ def _page(zone: Zone, caller: Caller, query: ServerQuery) -> tuple[list[ServerVi
         uuid=query.uuid,
         user_id=query.user_id,
         project_id=query.project_id,
+        host=query.host,
         order=query.order,
         marker=query.marker,
         limit=query.limit + 1,
     )
     try:
         found = zone.store.read(lambda tx: _load(tx, caller, server_list.page(tx, wanted)))
-    except LookupError as error:
+    except UnknownMarker as error:
         raise BadRequest("marker names no instance.", code="marker_unknown", field="marker") from error
     page = found[: query.limit]
     more = len(found) > query.limit
@@ -290,7 +294,7 @@ def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerVi
         reservation_id=instance.reservation_id,
         created_at=instance.created_at,
         updated_at=instance.updated_at,
-        flavor=spec.flavor,
+        flavor=flavor_of(state.present_flavor, spec.flavor),
         image=image_of(state.image, spec.image),
         passthrough=instance.passthrough,
         availability_zone=host.availability_zone if host else spec.availability_zone,

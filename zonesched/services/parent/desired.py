@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from zonesched.model.caller import Caller
 from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken, contradicts
-from zonesched.model.desired_state import Desired
-from zonesched.model.desired_state import told as told_by_parent
+from zonesched.model.desired_call import told as told_by_parent
+from zonesched.model.desired_state import NEW
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import HOLDS_INSTANCE, LIVING_STATUSES
-from zonesched.model.request_spec import Image
-from zonesched.services.life import image_fit
+from zonesched.model.request_spec import Flavor, Image
+from zonesched.services.life import image_fit, resizing
 from zonesched.services.life.image_fit import ImageFit
 from zonesched.services.life.observing import observe
 from zonesched.services.life.wanting import Wanted, wake_for, want
@@ -32,6 +32,8 @@ def take(zone: Zone, caller: Caller, told: Sequence[DesiredOf]) -> list[DesiredA
     fit = image_fit.ask(zone, zone.store.read(lambda tx: _new_images(tx, caller, told)))
     answers, places = zone.store.write(lambda tx: _take(zone, caller, told, fit, tx))
     wake_for(zone.wake, places)
+    if any(isinstance(one.desired.flavor, Flavor) for one in told):
+        zone.wake.moves()
     return [replace(answer, uuid=one.uuid) for one, answer in zip(told, answers, strict=True)]
 
 
@@ -59,15 +61,17 @@ def _take(
         if one.uuid not in there:
             answers.append(DesiredAnswer(one.uuid, one.attempt, Taken.GONE))
             continue
-        stored = before[one.uuid].state.desired if one.uuid in before else Desired()
+        state = before[one.uuid].state if one.uuid in before else NEW
+        stored = state.desired
         if one.desired.generation > stored.generation:
             if stored.power is Power.OFFLOADED:
                 answers.append(DesiredAnswer(one.uuid, one.attempt, Taken.GONE))
                 continue
             stored = told_by_parent(stored, one.desired)
             wanted.append(Wanted(*there[one.uuid], stored))
-        taken = Taken.DIFFERENT if contradicts(stored, one.desired) else Taken.STORED
-        numbers_ = (stored.generation, stored.reboots, stored.rebuilds)
+        is_other = contradicts(replace(state, desired=stored), one.desired)
+        taken = Taken.DIFFERENT if is_other else Taken.STORED
+        numbers_ = (stored.generation, stored.reboots, stored.rebuilds, stored.resizes)
         answers.append(DesiredAnswer(one.uuid, one.attempt, taken, *numbers_))
     if wanted:
         _carry_on(zone, tx, wanted, before, fit)
@@ -97,6 +101,7 @@ def _carry_on(
 ) -> None:
     change, now, passes_on = identity.next_change(tx), zone.clock.now(), zone.conf.enable_zone_routing
     want(tx, wanted, before, change, now, passes_on=passes_on)
+    resizing.carry_on(zone, tx, change, wanted, before, now)
     routed = [one.instance.uuid for one in wanted if isinstance(one.place.where, AskedChild)]
     reasons = {one.instance.uuid: fit.refusal(one.place) for one in wanted if _is_rebuild(one, before)}
     if not passes_on:

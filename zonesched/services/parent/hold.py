@@ -15,6 +15,7 @@ from zonesched import tracing
 from zonesched.errors import BlobRefused
 from zonesched.model.build_plan import ChildBlob
 from zonesched.model.caller import Caller
+from zonesched.model.desired_state import Desired, InstanceState
 from zonesched.model.placement import (
     COUNTED_STATUSES,
     UNBUILT,
@@ -52,6 +53,7 @@ from zonesched.store import (
     reservations,
 )
 from zonesched.store.inbound import AttemptStatus, InboundBuild, RestEntry
+from zonesched.store.instance_states import StoredState
 from zonesched.store.instances import Instance
 from zonesched.store.reservations import ReservationState
 from zonesched.store.store import Store, Transaction
@@ -249,6 +251,7 @@ def _admit(
         tx, change, [_instance(call, p, names[p.uuid], position, now) for position, p in enumerate(fresh)]
     )
     instance_states.forget(tx, [p.uuid for p in chosen.places if p.uuid in rows])
+    _note_flavor(tx, change, call, [p.uuid for p in chosen.places], rows, now)
     placed_here = {p.uuid for p in fresh}
     new_here = {own: uuid for own, uuid in taken.items() if uuid in placed_here}
     aliases.insert(tx, me, new_here)
@@ -276,8 +279,34 @@ def _has_place(tx: Transaction, instance: Instance | None) -> bool:
 
 
 def _same_request(tx: Transaction, call: _Call) -> bool:
-    stored = reservations.read_ids(tx, [call.reservation_id]).get((call.caller.user_id, call.reservation_id))
-    return stored is None or content_digest(stored.spec) == content_digest(call.spec)
+    """Tell whether a call is for the reservation's request, of whose instances some were resized since."""
+    booted = _booted_with(tx, call)
+    alike = replace(booted, flavor=call.spec.flavor)
+    return content_digest(alike) == content_digest(call.spec)
+
+
+def _booted_with(tx: Transaction, call: _Call) -> RequestSpec:
+    key = call.caller.user_id, call.reservation_id
+    stored = reservations.read_ids(tx, [call.reservation_id]).get(key)
+    return call.spec if stored is None else stored.spec
+
+
+def _note_flavor(
+    tx: Transaction,
+    change: int,
+    call: _Call,
+    uuids: Sequence[str],
+    rows: Mapping[str, Instance],
+    now: float,
+) -> None:
+    """Note the flavor of instances that come resized; their reservation has the one of the boot."""
+    flavor = call.spec.flavor
+    if _booted_with(tx, call).flavor != flavor:
+        state = InstanceState(desired=Desired(flavor=flavor), flavor=flavor)
+        instance_states.write(tx, [StoredState(uuid, state, built_at=now) for uuid in uuids], known=())
+    for uuid in uuids:
+        if uuid in rows and rows[uuid].flavor_id != flavor.id:
+            instances.set_flavor(tx, change, uuid, flavor)
 
 
 def _untried(

@@ -12,12 +12,13 @@ from dataclasses import replace
 from zonesched.model.build_plan import ChildBlob
 from zonesched.model.place import LocalPlace
 from zonesched.model.placement import LIVING_STATUSES, InstanceStatus, PlacementState
+from zonesched.model.present_request import as_now
 from zonesched.model.request_spec import Policy
 from zonesched.services.life.shelving import rest_again
 from zonesched.services.placing.inbound_places import Try, choose, place
 from zonesched.services.placing.new_places import Boot
 from zonesched.services.zone import Zone
-from zonesched.store import hosts, inbound, instances, locks, placements, reservations
+from zonesched.store import hosts, inbound, instance_states, instances, locks, placements, reservations
 from zonesched.store.inbound import RestEntry
 from zonesched.store.placements import ClaimedHost, Placement
 from zonesched.store.reservations import Reservation
@@ -70,7 +71,9 @@ def _placed_on_alternate(
     zone: Zone, tx: Transaction, change: int, failed: Placement, boot: Reservation, now: float
 ) -> bool:
     """Build it on the next local host among its parent's entries; False when none has a free slot."""
-    own_boot = Boot(failed.caller_id, failed.reservation_id, boot.spec, zone.conf.hold)
+    stored = instance_states.read(tx, [failed.uuid]).get(failed.uuid)
+    spec = as_now(boot.spec, stored.state) if stored is not None else boot.spec
+    own_boot = Boot(failed.caller_id, failed.reservation_id, spec, zone.conf.hold)
     number, state = failed.number, State.FAILED
     while state is State.FAILED:
         build = inbound.of_place(tx, failed.caller_id, failed.uuid, number)

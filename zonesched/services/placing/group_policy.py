@@ -26,10 +26,13 @@ def place_of(tx: Transaction, caller_id: str, group: Group) -> GroupPlace:
             return Anywhere()
 
 
-def refused(tx: Transaction, caller_id: str, group: Group, wanted: Mapping[str, Place]) -> Mapping[str, str]:
+def refused(
+    tx: Transaction, caller_id: str, group: Group, wanted: Mapping[str, Place], *, moving: str = ""
+) -> Mapping[str, str]:
     """Return the reason code of each instance that may not go where it is wanted; first come first served.
 
-    Anti-affinity in a child is checked by the child. Locks the group until the transaction ends.
+    Anti-affinity in a child is checked by the child. `moving`: the uuid of an instance whose own present
+    place does not count, "" for none. Locks the group until the transaction ends.
     """
     if isinstance(group, ServerGroup):
         locks.group(tx, caller_id, group.id)
@@ -40,7 +43,8 @@ def refused(tx: Transaction, caller_id: str, group: Group, wanted: Mapping[str, 
             return {uuid: ELSEWHERE for uuid, place in wanted.items() if place != only}
         case ServerGroup(group_id, GroupPolicy.ANTI_AFFINITY, limit):
             host_of = {uuid: place.host_id for uuid, place in wanted.items() if isinstance(place, LocalPlace)}
-            members = Counter(group_places.members_on(tx, caller_id, group_id, sorted(set(host_of.values()))))
+            hosts = sorted(set(host_of.values()))
+            members = Counter(group_places.members_on(tx, caller_id, group_id, hosts, but=moving))
             over: dict[str, str] = {}
             for uuid, host_id in host_of.items():
                 members[host_id] += 1

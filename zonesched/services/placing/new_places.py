@@ -119,7 +119,7 @@ def write(
     failed; BUILD where another one is found here, DELETED where its parent finds it. `known`: the instances
     whose rows were there before; a new row names its placement already.
     """
-    made = [_placement(boot, p, claimed.failed.get(p.uuid, ""), local_state, now) for p in claimed.places]
+    made = [placement_of(boot, p, local_state, now, claimed.failed.get(p.uuid, "")) for p in claimed.places]
     placements.insert(tx, made)
     group_policy.take_place(tx, boot.caller_id, boot.spec.group, made)
     lost = {p.uuid: p.number for p in made if p.state is State.FAILED}
@@ -129,7 +129,10 @@ def write(
     return made
 
 
-def _placement(boot: Boot, new: NewPlace, failed: str, local_state: PlacementState, now: float) -> Placement:
+def placement_of(
+    boot: Boot, new: NewPlace, local_state: PlacementState, now: float, failed: str = ""
+) -> Placement:
+    """Make the row of a new place. `failed`: the reason code of a place that could not be claimed."""
     where: Where
     match new.place:
         case LocalPlace(host_id):

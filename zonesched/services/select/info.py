@@ -63,6 +63,7 @@ def report(zone: Zone) -> Mapping[str, Any]:
         "availability_zones": zones.part,
         "blob_size": zone.envelope.blob_size,
         "can_seal": zone.keyring.can_seal,
+        "has_pages": True,
         "complete": heard and all(part.whole for part in (ranges, capacities, traits, zones, capabilities)),
     }
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from zonesched.errors import BadRequest, FilterUnknown, Unavailable, WeighingUnknown
 from zonesched.model.caller import Caller, Explained
+from zonesched.model.offer_page import WHOLE, Page
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.model.request_wire import content_digest
 from zonesched.model.sealed_offer import SealedBundle, SealedEntry, SealedOffer
@@ -18,14 +19,20 @@ from zonesched.services.zone import Zone
 
 
 def answer_parent(
-    zone: Zone, caller: Caller, unverified_spec: RequestSpec, is_wanted: Callable[[], bool] = always
+    zone: Zone,
+    caller: Caller,
+    unverified_spec: RequestSpec,
+    is_wanted: Callable[[], bool] = always,
+    page: Page = WHOLE,
 ) -> SealedOffer:
     """Offer hosts of this zone and its child zones, sealed for this caller, project and request.
 
-    At most `max_entries_per_select` entries, alternates included. Raises Unavailable for a zone without a key
-    of its own, BadRequest for an affinity request of more instances than that, OverLimit, ZoneBusy, NotReady,
-    and CallerGone once `is_wanted` is false.
+    At most `max_entries_per_select` entries, alternates included, on all pages together. Raises Unavailable
+    for a zone without a key of its own, BadRequest for a page of an affinity request or one of more instances
+    than that, OverLimit, ZoneBusy, NotReady, and CallerGone once `is_wanted` is false.
     """
+    if unverified_spec.policy is Policy.AFFINITY and page != WHOLE:
+        raise BadRequest("page: an affinity request has no pages.", code="page_unsupported", field="page")
     if not zone.keyring.can_seal:
         raise Unavailable("This zone has no key and cannot seal offers.", code="zone_has_no_key")
     check_ready(zone)
@@ -36,7 +43,7 @@ def answer_parent(
     zone.quotas.admit_select(caller.user_id)
     try:
         with zone.select_slots.of_parent(caller.user_id):
-            decision = decide(zone, spec, caller.user_id, is_wanted=is_wanted)
+            decision = decide(zone, spec, caller.user_id, is_wanted=is_wanted, page=page)
     except WeighingUnknown as error:
         decision = Decision(no_offer(zone.conf, complete=False), spec, refused("weighing", error.code))
     except FilterUnknown as error:
@@ -76,6 +83,7 @@ def _seal(zone: Zone, caller: Caller, spec: RequestSpec, decision: Decision) -> 
         alternates=[SealedEntry(entry.weight, entry.tie, next(blobs)) for entry in plan.alternates],
         bundles=[SealedBundle(b.weight, b.tie, [next(blobs) for _ in b.entries]) for b in plan.bundles],
         complete=plan.complete,
+        more=plan.more,
         expires_in_s=plan.expires_in_s,
         why=explain(decision.trace.why, how_much),
         runs_out=explain(decision.trace.runs_out, how_much),

@@ -15,39 +15,33 @@ from typing import Protocol
 
 from zonesched import turns
 from zonesched.conf import Conf
-from zonesched.errors import ChildBusy, NotFound, ZoneschedError
+from zonesched.errors import NotFound, ZoneschedError
 from zonesched.filters.contract import FilterFailed
-from zonesched.model.build_plan import BuildPlan, Bundle, ChildBlob, Entry, Refusal
+from zonesched.model.build_plan import BuildPlan, Refusal
 from zonesched.model.decision_trace import (
     NO_TRACE,
-    ChildTrace,
     DecisionTrace,
     HostJudgement,
     LocalTrace,
 )
-from zonesched.model.group_place import ANYWHERE, Anywhere, GroupPlace
+from zonesched.model.group_place import ANYWHERE, GroupPlace
 from zonesched.model.local_hosts import FoundHosts
-from zonesched.model.own_zone import keeps_to_own_hosts
-from zonesched.model.place import ChildPlace, LocalPlace
+from zonesched.model.offer_page import WHOLE, Page
 from zonesched.model.request_context import RequestContext
-from zonesched.model.request_spec import RequestSpec, spec_for_child
+from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import content_digest
 from zonesched.model.work_deadline import WorkDeadline, always
-from zonesched.scheduler.merge import adjust
 from zonesched.scheduler.offer import Offer, OfferRequest
 from zonesched.scheduler.scale import Range
-from zonesched.scheduler.sources import Source, merge_sources, own_source
-from zonesched.seams import Done, Failed
+from zonesched.scheduler.sources import Source
+from zonesched.seal.tie_keys import TieSecret
 from zonesched.services.placing import group_policy
-from zonesched.services.select.child_traces import not_asked, traces_of
+from zonesched.services.select import child_offers
 from zonesched.services.zone import Zone
 from zonesched.store import placements
 from zonesched.store.host_uses import group_key, owner_key
 from zonesched.store.store import Transaction
 from zonesched.weights.contract import WeigherFailed
-from zonesched.zones.answer_room import AnswerHand
-from zonesched.zones.child import Child, ChildOffer, OfferedBundle, OfferedEntry
-from zonesched.zones.eligible import EligibleChildren
 
 log = logging.getLogger(__name__)
 
@@ -96,30 +90,18 @@ class Decision:
     child_blob_sizes: Sequence[int] = ()
 
 
-@dataclass(frozen=True)
-class _ChildAnswers:
-    """Answers of the child zones. `traces`: of every child, also of those that were not asked.
-
-    `unreliable`: the ids of children that have mostly failed for this very request.
-    """
-
-    offers: Sequence[tuple[Child, ChildOffer]]
-    complete: bool
-    traces: Sequence[ChildTrace]
-    unreliable: frozenset[str] = frozenset()
-
-
 def decide(
     zone: Zone,
     spec: RequestSpec,
     caller_id: str,
     scored: int = 0,
     is_wanted: Callable[[], bool] = always,
+    page: Page = WHOLE,
 ) -> Decision:
     """Make the unsealed plan of this zone and its child zones, for this zone's own use.
 
-    `scored`: the number of best local hosts whose scores the trace has. Raises CallerGone soon after
-    `is_wanted` has become false.
+    `scored`: the number of best local hosts whose scores the trace has. `page`: the part of the plan that is
+    wanted. Raises CallerGone soon after `is_wanted` has become false.
     """
     if zone.uuid in spec.path:
         # This zone is the first of the loop and has offered its hosts already.
@@ -127,7 +109,7 @@ def decide(
         return Decision(no_offer(zone.conf, complete=True), spec, NO_TRACE)
     if len(spec.path) >= MAX_PATH:
         return Decision(no_offer(zone.conf, complete=False), spec, refused("path", "path_too_long"))
-    decision, _ = decide_on(zone, zone.hosts, spec, caller_id, scored, is_wanted)
+    decision, _ = decide_on(zone, zone.hosts, spec, caller_id, scored, is_wanted, page)
     return decision
 
 
@@ -138,28 +120,47 @@ def decide_on(
     caller_id: str,
     scored: int,
     is_wanted: Callable[[], bool] = always,
+    page: Page = WHOLE,
 ) -> tuple[Decision, Basis]:
-    """Variant of `decide` on these local hosts, for a user's request; returns its basis too."""
+    """Variant of `decide` on these local hosts; returns its basis too."""
     started_at = zone.clock.monotonic()
-    if spec.num_instances + spec.alternates > LARGE:
+    if min(spec.num_instances, page.end) + spec.alternates > LARGE:
         turns.become_large()
     context = context_of(zone, spec, caller_id)
+    return decide_in(zone, hosts, spec, context, scored, started_at, is_wanted, page)
+
+
+def decide_in(
+    zone: Zone,
+    hosts: LocalHosts,
+    spec: RequestSpec,
+    context: RequestContext,
+    scored: int,
+    started_at: float,
+    is_wanted: Callable[[], bool] = always,
+    page: Page = WHOLE,
+) -> tuple[Decision, Basis]:
+    """Variant of `decide_on` in a known context; the time budget began at `started_at` (monotonic)."""
     ends_at = started_at + spec.time_budget_s - _reserve_s(zone.conf, spec)
     deadline = WorkDeadline(zone.clock.monotonic, ends_at, is_wanted)
-    basis = _own_basis(zone, hosts, spec, context, scored, deadline)
+    basis = _own_basis(zone, hosts, spec, context, scored, deadline, page)
     spec, own = basis.request.spec, basis.own
     # Once they are merged, no more is in memory than was asked for.
-    with zone.children.hand(caller_id) as hand:
-        answers = _ask_children(zone, spec, hand, context.group_place, deadline)
-        below = tuple(
-            replace(_child_source(child, offer), unreliable=child.id in answers.unreliable)
-            for child, offer in answers.offers
+    with zone.children.hand(context.caller) as hand:
+        answers = child_offers.ask(zone, replace(basis.request, deadline=deadline), own, hand)
+        merged = answers.merged
+        plan = BuildPlan(
+            entries=merged.entries[page.skip :],
+            alternates=merged.alternates,
+            bundles=merged.bundles,
+            complete=answers.complete and own.complete,
+            expires_in_s=min([zone.conf.build_plan_ttl, *(o.expires_in_s for o in answers.offers)]),
+            more=len(merged.entries) == page.end < spec.num_instances,
         )
-        plan = _merge(zone, spec, own, answers, below)
     trace = DecisionTrace(_own_trace(spec, own), tuple(answers.traces))
-    blob_sizes = [offer.blob_size for _, offer in answers.offers]
+    blob_sizes = [offer.blob_size for offer in answers.offers]
     decision = Decision(plan, spec, trace, context.group_place, blob_sizes)
-    return decision, replace(basis, below=below)
+    return decision, replace(basis, below=answers.sources)
 
 
 def check_ready(zone: Zone) -> None:
@@ -199,9 +200,10 @@ def _own_basis(
     context: RequestContext,
     scored: int,
     deadline: WorkDeadline,
+    page: Page,
 ) -> Basis:
     with hosts.for_request(spec) as found:
-        request = OfferRequest(found.table, spec, context, zone_capabilities=own_capabilities(zone.conf))
+        request = OfferRequest(found.table, spec, context, own_capabilities(zone.conf), page=page)
         ranges, has_children = zone.children.ranges(), bool(zone.children.snapshot())
         scheduler, request = zone.schedulers.prepare(request, ranges, has_children)
         # A wait for the host table shortens the children's time, not the time for local offers.
@@ -239,106 +241,31 @@ def context_of(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
     its hints name, and the host of its affinity group.
     """
 
-    tie_key = zone.tie_secret.request_key(caller_id, spec.request_id, content_digest(spec))
+    new = context_of_new(zone.tie_secret, spec, caller_id)
 
     def read(tx: Transaction) -> RequestContext:
         owned = (caller_id, spec.project_id)
-        return RequestContext(
-            owner=owner_key(*owned),
+        return replace(
+            new,
             group=group_key(caller_id, spec.group_id) if spec.group_id else "",
             same_hosts=placements.hosts_of(tx, *owned, spec.same_host),
             different_hosts=placements.hosts_of(tx, *owned, spec.different_host),
             tried_hosts=placements.failed_hosts(tx, caller_id, spec.request_id),
             group_place=group_policy.place_of(tx, caller_id, spec.group),
-            tie_key=tie_key,
-            caller=caller_id,
         )
 
     return zone.store.read(read)
 
 
+def context_of_new(tie_secret: TieSecret, spec: RequestSpec, caller_id: str) -> RequestContext:
+    """Build the context of a request without hints and group for which no host was tried yet."""
+    return RequestContext(
+        owner=owner_key(caller_id, spec.project_id),
+        tie_key=tie_secret.request_key(caller_id, spec.request_id, content_digest(spec)),
+        caller=caller_id,
+    )
+
+
 def _reserve_s(conf: Conf, spec: RequestSpec) -> float:
     """Return the seconds of the time budget reserved to merge, seal and answer."""
     return min(float(conf.select_reserve), spec.time_budget_s / 5)
-
-
-def _ask_children(
-    zone: Zone, spec: RequestSpec, hand: AnswerHand, group: GroupPlace, deadline: WorkDeadline
-) -> _ChildAnswers:
-    if keeps_to_own_hosts(spec.hints):
-        return _ChildAnswers((), complete=True, traces=not_asked(zone.children))
-    asked = _of_group(zone.children.eligible(spec), group)
-    if not asked.to_ask:
-        return _ChildAnswers((), asked.complete, traces_of(zone.children, spec, asked, []))
-    unreliable = zone.store.read(
-        lambda tx: placements.unreliable_children(tx, hand.caller_id, spec.request_id)
-    )
-    budget_s = deadline.left_s
-    if budget_s <= 0:
-        traces = traces_of(zone.children, spec, asked.out_of_time(), [])
-        return _ChildAnswers((), complete=False, traces=traces)
-    child_spec = spec_for_child(spec, zone.uuid, budget_s)
-    outcomes = zone.children.ask(
-        asked.to_ask, lambda client: client.select(child_spec, budget_s), budget_s, deadline.is_wanted, hand
-    )
-    # All selects of a caller that waited for one child continue together; to merge and seal they take turns.
-    turns.give_way()
-    deadline.check_wanted()
-    offers = [
-        (child, outcome.value)
-        for child, outcome in zip(asked.to_ask, outcomes, strict=True)
-        if isinstance(outcome, Done)
-    ]
-    for child, offer in offers:
-        zone.children.offered(child.id, offer.blob_size)
-    for child, outcome in zip(asked.to_ask, outcomes, strict=True):
-        match outcome:
-            case Failed(ChildBusy(retry_after_s=pause_s)):
-                zone.children.is_busy(child.id, pause_s)
-    complete = asked.complete and len(offers) == len(outcomes) and all(o.complete for _, o in offers)
-    return _ChildAnswers(offers, complete, traces_of(zone.children, spec, asked, outcomes), unreliable)
-
-
-def _of_group(asked: EligibleChildren, group: GroupPlace) -> EligibleChildren:
-    """Reduce the children to the one that has the request's group; to none if a local host has it."""
-    match group:
-        case Anywhere():
-            return asked
-        case LocalPlace():
-            return asked.only("", "group_elsewhere")
-        case ChildPlace(child_id):
-            return asked.only(child_id, "group_elsewhere")
-
-
-def _merge(
-    zone: Zone, spec: RequestSpec, own: Offer, answers: _ChildAnswers, below: Sequence[Source]
-) -> BuildPlan:
-    """Merge all offers into one plan."""
-    merged = merge_sources(spec, [own_source(zone.uuid, spec, own), *below])
-    return BuildPlan(
-        entries=merged.entries,
-        alternates=merged.alternates,
-        bundles=merged.bundles,
-        complete=answers.complete and own.complete,
-        expires_in_s=min([zone.conf.build_plan_ttl, *(o.expires_in_s for _, o in answers.offers)]),
-    )
-
-
-def _child_source(child: Child, offer: ChildOffer) -> Source:
-    def entry(offered: OfferedEntry) -> Entry:
-        return Entry(_weight_here(child, offered.weight), offered.tie, ChildBlob(child.id, offered.blob))
-
-    def bundle(offered: OfferedBundle) -> Bundle:
-        entries = [entry(OfferedEntry(offered.weight, offered.tie, blob)) for blob in offered.blobs]
-        return Bundle(_weight_here(child, offered.weight), offered.tie, tuple(entries))
-
-    return Source(
-        id=child.id,
-        entries=tuple(map(entry, offer.entries)),
-        alternates=tuple(map(entry, offer.alternates)),
-        bundles=tuple(map(bundle, offer.bundles)),
-    )
-
-
-def _weight_here(child: Child, weight: int) -> int:
-    return adjust(weight, child.weight_offset, child.weight_scale)

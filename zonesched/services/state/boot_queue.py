@@ -9,10 +9,17 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from zonesched.store.instances import Instance, Member
 from zonesched.store.reservations import Lease, Reservation
+
+MAX_BOOTS = 16
+"""Limit of boots in a batch: other selects wait while they are decided."""
+
+MAX_INSTANCES = 1_000
+"""Limit of instances in a batch, except for a boot of more: other writers wait while they are written."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,13 @@ class NewBoot:
         return [Member(i.uuid, i.status, i.attempt, i.reason, i.failed_builds) for i in self.instances]
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Boots that one worker begins together, oldest first."""
+
+    boots: Sequence[NewBoot]
+
+
 class BootQueue:
     """Boots that wait for a worker, oldest first, and the time of the next poll of the rows."""
 
@@ -36,23 +50,58 @@ class BootQueue:
         self._lock = threading.Lock()
         self._new: deque[NewBoot] = deque()
         self._in_hand: set[Lease] = set()
+        self._batch_in_hand = False
         self._closed = False
         self._poll_at = -math.inf
         self._wakes = 0
 
-    def put(self, boot: NewBoot) -> None:
-        """Add a boot that was just accepted."""
+    def put(self, boot: NewBoot) -> bool:
+        """Add a boot that was just accepted; False if the worker of a batch will look again anyway."""
         with self._lock:
             self._new.append(boot)
+            return not self._batch_in_hand
 
     def take(self) -> NewBoot | None:
         """Take the boot that has waited longest, if any; its lease is in hand until `end`."""
         with self._lock:
             if self._closed or not self._new:
                 return None
-            boot = self._new.popleft()
-            self._in_hand.add(boot.lease)
-            return boot
+            return self._take_first()
+
+    def take_batch(self, may_share: Callable[[NewBoot], bool]) -> Batch | NewBoot | None:
+        """Take the boots that have waited longest and may share a batch, oldest first.
+
+        One batch is in hand until `end_batch`; until then no boot that may share one is taken, so that those
+        which come meanwhile share the next. A boot that may not is taken alone, as by `take`.
+        """
+        with self._lock:
+            if self._closed or not self._new:
+                return None
+            if not may_share(self._new[0]):
+                return self._take_first()
+            if self._batch_in_hand:
+                return None
+            batch = [self._take_first()]
+            room = MAX_INSTANCES - len(batch[0].instances)
+            while self._new and len(batch) < MAX_BOOTS and may_share(self._new[0]):
+                room -= len(self._new[0].instances)
+                if room < 0:
+                    break
+                batch.append(self._take_first())
+            self._batch_in_hand = True
+            return Batch(tuple(batch))
+
+    def end_batch(self, rest: Sequence[NewBoot] = ()) -> None:
+        """Let the next batch begin; it starts with the `rest` of this one."""
+        with self._lock:
+            self._batch_in_hand = False
+            self._in_hand.difference_update(boot.lease for boot in rest)
+            self._new.extendleft(reversed(rest))
+
+    def _take_first(self) -> NewBoot:
+        boot = self._new.popleft()
+        self._in_hand.add(boot.lease)
+        return boot
 
     def begin(self, lease: Lease) -> None:
         """Note a lease that was taken from the rows; it is in hand until `end`."""

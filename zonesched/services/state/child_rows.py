@@ -66,4 +66,5 @@ class StoredChildren:
             weight_offset=row.weight_offset,
             weight_scale=row.weight_scale,
             zone_uuid=row.zone_uuid,
+            is_enabled=row.is_enabled,
         )

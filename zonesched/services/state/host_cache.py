@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from zonesched.model.host_row import HostRow
 from zonesched.model.host_table import HostTable
 from zonesched.model.local_hosts import FoundHosts
+from zonesched.model.new_instances import NewInstances
 from zonesched.model.request_spec import RequestSpec
 from zonesched.seams import Clock
 from zonesched.store import hosts, services
@@ -26,6 +27,30 @@ PAGE = 2000
 
 BEAT_OVERLAP_S = 2.0
 """Seconds by which the clocks of two processes of one zone may differ without missing a heartbeat."""
+
+
+class AssumingTable:
+    """A host table with instances placed on it that are not claimed yet. `read_number`: of its last read."""
+
+    def __init__(self, table: HostTable, read_number: int) -> None:
+        self.table = table
+        self.read_number = read_number
+        self._placed: list[NewInstances] = []
+
+    @contextmanager
+    def for_request(self, spec: RequestSpec) -> Iterator[FoundHosts]:
+        """Lend all hosts, whatever the request."""
+        yield FoundHosts(self.table)
+
+    def place(self, new: NewInstances) -> None:
+        """Place instances, so that the next decision sees them."""
+        self._placed.append(new)
+        self.table.place(new)
+
+    def take_all_off(self) -> None:
+        """Take off everything that was placed."""
+        while self._placed:
+            self.table.take_off(self._placed.pop())
 
 
 class HostCache:
@@ -44,6 +69,8 @@ class HostCache:
         self._lock = threading.Lock()
         self._table = HostTable()
         self._seen: Watermark | None = None
+        # The number of the last change that the table has of hosts changed after the watermark.
+        self._changes_read: dict[str, int] = {}
         self._page_after = ""
         self._page_due_at = 0.0
         self._beat_at: dict[str, float] = {}
@@ -85,6 +112,40 @@ class HostCache:
             yield self._table
 
     @contextmanager
+    def assuming(self) -> Iterator[AssumingTable]:
+        """Lend the refreshed table; what the block places on it is taken off at its end.
+
+        So a commit that fails later leaves nothing on the table.
+        """
+        with self.current() as table:
+            assuming = AssumingTable(table, self._begun)
+            try:
+                yield assuming
+            finally:
+                assuming.take_all_off()
+
+    def note_claims(
+        self, decided_on: int, change: int, changed_before: Mapping[str, int], claimed: Sequence[NewInstances]
+    ) -> None:
+        """Place instances whose claims this process has committed, so that they need not be read back.
+
+        `decided_on`: the number of the read that the decision was made on (`AssumingTable.read_number`).
+        `change`: the number of the transaction; `changed_before`: that of each host's last change before it.
+        A host that others have changed since the table read it is read again, and so is every host if the
+        table was refreshed meanwhile: the refresh may have seen the claims.
+        """
+        with self._lock:
+            if self._begun != decided_on or self._seen is None:
+                return
+            seen = self._seen.seq
+            ours = frozenset(
+                i for i, n in changed_before.items() if n <= seen or self._changes_read.get(i) == n
+            )
+            for new in claimed:
+                self._table.place(new.among(ours))
+            self._changes_read |= dict.fromkeys(ours, change)
+
+    @contextmanager
     def for_request(self, spec: RequestSpec) -> Iterator[FoundHosts]:
         """Lend all hosts, whatever the request."""
         with self.current() as table:
@@ -123,13 +184,17 @@ class HostCache:
         set_back = self._newest_at > now + BEAT_OVERLAP_S
         beats_since = 0.0 if set_back else self._newest_at - BEAT_OVERLAP_S
         changes, beats = self._store.read(
-            lambda tx: (hosts.changes(tx, seen), services.heartbeats_since(tx, beats_since))
+            lambda tx: (
+                hosts.changes(tx, seen, self._changes_read),
+                services.heartbeats_since(tx, beats_since),
+            )
         )
         present = changes.present
         removed = [] if present is None else [i for i in self._known() if i not in present]
         self._table.apply(changes.rows, removed)
         self._table.apply_uses(changes.uses)
         self._seen = changes.until
+        self._changes_read = {i: n for i, n in self._changes_read.items() if n > changes.until.seq}
         self._beat_at |= beats.at
         self._newest_at = max(beats.at.values(), default=self._newest_at)
         forced, self._forced_down = self._forced_down, beats.forced_down

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from zonesched.conf import Conf
 from zonesched.errors import OverLimit, ZoneBusy
+from zonesched.model.caller import Caller, Role
 from zonesched.seams import Clock
 from zonesched.services.state.rate_limits import COUNT_S, CachedCounts, RateLimiter
 from zonesched.store import idle_holds, locks, quota_overrides, usage
@@ -35,6 +36,11 @@ FREE_IDLE_S = 60.0
 """Seconds of the whole zone's capacity that a parent may waste before `parent_idle_percent` limits it."""
 
 MAX_IDLE_RETRY_S = 60
+
+
+PROJECT_CONSOLES_PER_MINUTE = 60
+PARENT_CONSOLES_PER_MINUTE = 600
+"""Console outputs that a project, or a parent with its many projects, may read."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,7 @@ class Quotas:
         self._hourly_selects = RateLimiter(clock, HOUR_S)
         self._entries = RateLimiter(clock)
         self._holds = RateLimiter(clock)
+        self._consoles = RateLimiter(clock)
         self._overrides: QuotaOverrides = {}
         self._read_again_at = -math.inf
 
@@ -108,6 +115,14 @@ class Quotas:
         if wait_s := self._dry_runs.take(project_id, limit):
             message = f"The project may make {limit} dry runs per minute."
             raise OverLimit(message, wait_s, code="project_dry_runs_per_minute")
+
+    def admit_console(self, caller: Caller) -> None:
+        """Admit a caller that reads a console output. Raises OverLimit."""
+        is_parent = caller.role is Role.PARENT
+        limit = PARENT_CONSOLES_PER_MINUTE if is_parent else PROJECT_CONSOLES_PER_MINUTE
+        if wait_s := self._consoles.take(caller.user_id if is_parent else caller.project_id, limit):
+            message = f"Console outputs may be read {limit} times per minute."
+            raise OverLimit(message, wait_s, code="consoles_per_minute")
 
     def admit_select(self, parent_id: str) -> None:
         """Admit a parent's select. Raises OverLimit."""

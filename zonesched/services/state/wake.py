@@ -41,8 +41,8 @@ class Wake:
 
     def new_boot(self, boot: NewBoot) -> None:
         """Hand a newly accepted boot to the workers of this process."""
-        self._boots.put(boot)
-        _wake(self.boot_loops)
+        if self._boots.put(boot):
+            _wake(self.boot_loops)
 
     def agents(self, places: Iterable[Placement]) -> None:
         """Notify the agents of the places that are on local hosts to fetch their work."""

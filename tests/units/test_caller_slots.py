@@ -7,12 +7,12 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from zonesched.errors import ZoneBusy
-from zonesched.services.state.select_slots import SelectSlots
+from zonesched.services.state.caller_slots import CallerSlots
 
 SLOTS = 24
 
 
-def take(slots: SelectSlots, held: ExitStack, parent: str, wanted: int) -> int:
+def take(slots: CallerSlots, held: ExitStack, parent: str, wanted: int) -> int:
     """Count the wanted slots that a parent gets."""
     got = 0
     with suppress(ZoneBusy):
@@ -23,7 +23,7 @@ def take(slots: SelectSlots, held: ExitStack, parent: str, wanted: int) -> int:
 
 
 def test_one_parent_with_30_selects_leaves_slots_to_the_others() -> None:
-    slots = SelectSlots(SLOTS)
+    slots = CallerSlots(SLOTS)
     with ExitStack() as held:
         greedy = take(slots, held, "greedy", 30)
         others = [take(slots, held, f"parent{number}", 1) for number in range(12)]
@@ -32,7 +32,7 @@ def test_one_parent_with_30_selects_leaves_slots_to_the_others() -> None:
 
 
 def test_greedy_callers_end_up_with_equal_shares_and_a_rest_for_newcomers() -> None:
-    slots = SelectSlots(SLOTS)
+    slots = CallerSlots(SLOTS)
     with ExitStack() as held:
         got = {"a": 0, "b": 0}
         for _ in range(30):
@@ -44,7 +44,7 @@ def test_greedy_callers_end_up_with_equal_shares_and_a_rest_for_newcomers() -> N
 
 
 def test_users_leave_a_third_to_parents_however_many_they_are() -> None:
-    slots = SelectSlots(SLOTS)
+    slots = CallerSlots(SLOTS)
     users = 0
     with ExitStack() as held:
         with suppress(ZoneBusy):
@@ -58,14 +58,14 @@ def test_users_leave_a_third_to_parents_however_many_they_are() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 24])
 def test_a_caller_alone_always_gets_a_slot(count: int) -> None:
-    with SelectSlots(count).of_user("one"):
+    with CallerSlots(count).of_user("one"):
         pass
-    with SelectSlots(count).of_parent("one"):
+    with CallerSlots(count).of_parent("one"):
         pass
 
 
 def test_a_slot_is_given_back_also_where_the_select_fails() -> None:
-    slots = SelectSlots(1)
+    slots = CallerSlots(1)
     for _ in range(3):
         with pytest.raises(LookupError), slots.of_parent("one"):
             raise LookupError

@@ -1,8 +1,8 @@
-"""Slots for the concurrent selects of other callers in this process, shared fairly.
+"""Slots for the concurrent calls of one kind in this process, shared fairly by their callers.
 
-No select is ended in favour of another one. So a caller gets another slot only while it holds fewer than are
+No call is ended in favour of another one. So a caller gets another slot only while it holds fewer than are
 free: one caller alone has half of them at most, two have a third each, and one slot is always left for the
-next caller. Some slots are for parents only, so that users cannot block the selects of the tree.
+next caller. Some slots are for parents only, so that users cannot block the calls of the tree.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from zonesched.errors import ZoneBusy
 RETRY_S = 1
 
 
-class SelectSlots:
-    """`slots` in total, a third of them for parents only."""
+class CallerSlots:
+    """`slots` in total, a third of them for parents only; `calls` names in the plural what they are for."""
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, calls: str = "selects") -> None:
         self._slots = max(1, slots)
+        self._calls = calls
         self._lock = threading.Lock()
         self._held: Counter[str] = Counter()
 
@@ -33,13 +34,13 @@ class SelectSlots:
 
     @contextmanager
     def of_parent(self, user_id: str) -> Iterator[None]:
-        """Hold a slot for a parent's select. Raises ZoneBusy."""
+        """Hold a slot for a call of a parent. Raises ZoneBusy."""
         with self._slot(f"parent {user_id}", for_others=0):
             yield
 
     @contextmanager
     def of_user(self, user_id: str) -> Iterator[None]:
-        """Hold a slot for a user's dry run. Raises ZoneBusy."""
+        """Hold a slot for a call of a user. Raises ZoneBusy."""
         with self._slot(f"user {user_id}", for_others=self._slots // 3):
             yield
 
@@ -48,7 +49,7 @@ class SelectSlots:
         with self._lock:
             free = self._slots - self._held.total() - for_others
             if free <= self._held[holder]:
-                raise ZoneBusy("This zone has too many selects under way.", RETRY_S)
+                raise ZoneBusy(f"This zone has too many {self._calls} under way.", RETRY_S)
             self._held[holder] += 1
         try:
             yield

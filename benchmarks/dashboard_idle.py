@@ -1,0 +1,77 @@
+"""Measure the processor time that ten viewers of the dashboard cost a zone in which nothing happens."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+CHECKOUT = Path(__file__).parents[1]
+sys.path.insert(0, str(CHECKOUT))
+
+from benchmarks.zone_trees.cpu import cpu_seconds
+from benchmarks.zone_trees.viewer import Viewer
+from tests.builders.real_processes import children_of, free_ports
+from zonesched.demo.processes import Processes
+from zonesched.demo.run import DemoRun
+from zonesched.demo.tree import DemoZone
+from zonesched.demo.waiting import Waiter
+from zonesched.seams import SystemClock
+
+VIEWERS = 10
+PAUSE_S, MINUTE_S = 15.0, 60.0
+"""Seconds between two questions for news of a page on which nothing changes, as in live.js."""
+
+
+def main() -> None:
+    """Measure a minute without viewers, then one with them, and print both."""
+    clock, processes = SystemClock(), Processes()
+    with tempfile.TemporaryDirectory() as folder:
+        port = free_ports(2)
+        zones = [DemoZone("root", "", 0, port, 200), DemoZone("leaf", "root", 1, port + 1, 200)]
+        run = DemoRun(zones, Path(folder), clock, processes, Waiter(clock, time.sleep, processes.check))
+        try:
+            run.start_zones()
+            run.start_agents()
+            run.join()
+            run.wait_until_ready()
+            run.boot(200)
+            [master] = [pid for pid in children_of(os.getpid()) if is_root(pid)]
+            links = [run.admin(run.root).call("POST", "/sign-in-links") for _ in range(VIEWERS)]
+            viewers = [Viewer(port, link["sign_in_link"]["path"]) for link in links]
+            before = cpu_seconds([master])
+            time.sleep(MINUTE_S)
+            alone = cpu_seconds([master]) - before
+            before = cpu_seconds([master])
+            watch(viewers)
+            watched = cpu_seconds([master]) - before
+        finally:
+            processes.stop()
+    print(
+        f"processor time of the root in a minute: {alone:.2f} s alone, {watched:.2f} s with {VIEWERS} viewers"
+    )
+    print(f"viewers: {(watched - alone) / MINUTE_S:.2%} of a core")
+
+
+def watch(viewers: list[Viewer]) -> None:
+    """Ask as ten open pages of the tree do, for a minute."""
+    began = time.monotonic()
+    for viewer in viewers:
+        viewer.get("tree")
+    while (spent_s := time.monotonic() - began) < MINUTE_S:
+        for viewer in viewers:
+            viewer.get("news")
+        time.sleep(max(0.0, PAUSE_S - (time.monotonic() - began - spent_s)))
+
+
+def is_root(pid: int) -> bool:
+    """Tell whether the process is the root zone's first."""
+    return f"{os.sep}root{os.sep}zone.conf" in Path(f"/proc/{pid}/cmdline").read_bytes().decode(
+        errors="replace"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,240 @@
+"""The dashboard of a real zone with a real child zone, in a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.browser import a_browser, faults_of_access
+from tests.builders.demo_tree import two_zones
+from zonesched.compute.credentials import read_credentials
+from zonesched.demo.run import FLAVOR, DemoRun
+
+pytestmark = [pytest.mark.slow, pytest.mark.once]
+
+WAIT_MS = 60_000
+RED = "rgb(179, 21, 13)"
+PAGES = (
+    "tree",
+    "hosts",
+    "boots",
+    "boot",
+    "servers",
+    "flavors",
+    "limits",
+    "aggregates",
+    "users",
+    "audit?run=1",
+)
+
+
+@dataclass
+class Screen:
+    """A page of the browser, what it asked for, and what it complained of."""
+
+    page: Any
+    base: str
+    asked: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def go(self, path: str) -> None:
+        self.page.goto(f"{self.base}/dashboard/{path}")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with a_browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def tree(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoRun]:
+    """A root and a leaf, both with hosts and agents."""
+    with two_zones(tmp_path_factory.mktemp("dashboard"), hosts=8) as run:
+        run.admin(run.root).call("POST", "/flavors", {"flavor": FLAVOR})
+        yield run
+
+
+@pytest.fixture(scope="module")
+def screen(browser: Any, tree: DemoRun) -> Iterator[Screen]:
+    """A page that was signed in with a one-time link."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(WAIT_MS)
+    shown = Screen(page, tree.root.url)
+    page.on("request", lambda request: shown.asked.append(request.url))
+    page.on("console", lambda line: shown.complaints.append(line.text) if line.type == "error" else None)
+    page.on("pageerror", lambda error: shown.complaints.append(str(error)))
+    link = tree.admin(tree.root).call("POST", "/sign-in-links")["sign_in_link"]["path"]
+    page.goto(tree.root.url + link)
+    page.click("text=Sign in >> nth=-1")
+    page.wait_for_url("**/dashboard/tree")
+    yield shown
+    page.close()
+
+
+ASKED = ("num_instances", "flavor", "image", "availability_zone", "hints", "filters", "filter_query")
+
+
+def boots_of(database: Path) -> list[tuple[str, int, dict[str, Any]]]:
+    """List the boots: first name, least number of instances, and members of the spec of each."""
+    with closing(sqlite3.connect(database)) as rows:
+        found = rows.execute(
+            "SELECT min(i.name), r.min_count, r.spec FROM reservations r JOIN instances i"
+            " ON i.reservation_id = r.id GROUP BY r.id ORDER BY r.id"
+        ).fetchall()
+    return [
+        (name, least, {member: json.loads(spec)[member] for member in ASKED}) for name, least, spec in found
+    ]
+
+
+def pid_of_zone(name: str) -> int:
+    """The process that serves a zone of this test's tree, of which there is one on this machine."""
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = file.read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if f"dashboard0/{name}/zone.conf" in line and os.getpgid(int(file.parent.name)) == int(
+            file.parent.name
+        ):
+            return int(file.parent.name)
+    raise AssertionError(f"zone {name} does not run")
+
+
+def test_an_operator_boots_and_looks_why_and_disables_a_host(tree: DemoRun, screen: Screen) -> None:
+    page = screen.page
+    screen.go("boots")
+    page.click("text=New boot")
+    page.fill("[name=name]", "web")
+    page.select_option("[name=flavor]", label=FLAVOR["name"])
+    page.fill("[name=num_instances]", "50")
+    page.click("button[value=dry_run]")
+    page.wait_for_selector("text=50 of 50 would fit")
+    assert "zonesched zone boot --flavor" in page.inner_text("#lines")
+    page.click("button[value=boot]")
+    page.wait_for_url(re.compile(r"/dashboard/boots/[0-9a-f-]{36}$"))
+
+    # Nobody loads the page again: it does so by itself.
+    page.wait_for_selector("#live p:has(.s-ACTIVE):has-text('50')")
+
+    page.wait_for_selector("h2#why")
+    assert page.inner_text("#why ~ .columns").count("offered") == 2
+    page.fill("[name=host]", "root-general-1")
+    page.click("#host button")
+    page.wait_for_selector("text=could take an instance now")
+
+    screen.go("hosts?name=root-general-1")
+    page.click("td >> text=root-general-1")
+    page.fill("[name=reason]", "new fans")
+    page.click("button[value=disable]")
+    page.wait_for_selector("text=Disabled: new fans")
+    disabled = [host for host in tree.hypervisors(tree.root) if host["status"] == "disabled"]
+    assert [host["hypervisor_hostname"] for host in disabled] == ["root-general-1"]
+
+
+def test_the_commands_of_the_form_make_the_boot_that_it_would_make(tree: DemoRun, screen: Screen) -> None:
+    page = screen.page
+    screen.go("boot")
+    page.fill("[name=name]", 'it\'s "one" $boot')
+    page.select_option("[name=flavor]", label=FLAVOR["name"])
+    page.fill("[name=num_instances]", "2")
+    page.fill("[name=min_count]", "1")
+    page.fill("[name=filters]", "RamFilter, CoreFilter")
+    page.fill("[name=query]", '[">=", "$free_ram_mb", 64]')
+    page.fill("[name=hint_name] >> nth=0", "rack")
+    page.fill("[name=hint_value] >> nth=0", '{"a": ["b c", 1]}')
+    page.click("button[value=show]")
+    lines = page.eval_on_selector_all("#lines pre", "all => all.map(one => one.textContent)")
+    page.click("button[value=boot]")
+    page.wait_for_url(re.compile(r"/dashboard/boots/[0-9a-f-]{36}$"))
+
+    secret = read_credentials(tree.admin_file(tree.root)).password
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": programs, "ZONESCHED_CREDENTIALS": str(tree.admin_file(tree.root))}
+    for line in lines:
+        # curl asks for the password on a terminal.
+        subprocess.run(
+            line.replace("-u admin", f"-u admin:{secret}"), shell=True, env=environment, check=True
+        )
+
+    boots = boots_of(tree.admin_file(tree.root).parent / "zone.sqlite")[-3:]
+    name, least, spec = boots[0]
+    assert boots[1:] == boots[:1] * 2
+    assert (name, least, spec["num_instances"]) == ('it\'s "one" $boot-1', 1, 2)
+    assert (spec["hints"], spec["filters"]) == ({"rack": {"a": ["b c", 1]}}, ["RamFilter", "CoreFilter"])
+
+
+def test_the_heat_map_has_every_host_and_leads_to_one_by_the_keyboard(tree: DemoRun, screen: Screen) -> None:
+    page = screen.page
+    screen.go("hosts")
+    page.wait_for_selector("canvas[data-hosts='8']")
+    page.focus("canvas")
+    page.keyboard.press("ArrowRight")
+    assert re.match(r"root-\w+-\d: \d+ % used|root-\w+-\d: disabled", page.inner_text("#heat-label"))
+    name = page.inner_text("#heat-label").partition(":")[0]
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/dashboard/hosts/[0-9a-f-]{36}$"))
+    assert name in page.inner_text("h1")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_nothing_serious_and_no_page_is_wider_than_the_screen(
+    screen: Screen, scheme: str, width: int
+) -> None:
+    page = screen.page
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 900})
+    try:
+        for path in PAGES:
+            screen.go(path)
+            assert faults_of_access(page) == [], path
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+    finally:
+        page.emulate_media(color_scheme="light")
+        page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_a_killed_child_goes_red_while_the_tree_is_looked_at(tree: DemoRun, screen: Screen) -> None:
+    page = screen.page
+    screen.go("tree")
+    page.wait_for_selector(".node.ready")
+    os.killpg(pid_of_zone("leaf"), signal.SIGKILL)
+    # The zone polls its child, then the page the zone: on a busy machine each takes its time.
+    page.wait_for_selector(".node.offline", timeout=180_000)
+    page.wait_for_selector(".alarm")
+    # In one step: news may replace the element between two.
+    look = "it => [it.innerText, getComputedStyle(it).backgroundColor]"
+    words, colour = page.eval_on_selector(".alarm", look)
+    assert "leaf is offline" in words
+    assert colour == RED
+    assert page.title().startswith("(!)")
+    assert faults_of_access(page) == []
+
+
+def test_nothing_was_asked_of_anybody_else_and_nothing_broke_a_rule(screen: Screen) -> None:
+    assert {url for url in screen.asked if not url.startswith(screen.base + "/dashboard")} == set()
+    assert screen.complaints == []
+
+
+def test_a_page_that_nobody_looks_at_asks_for_nothing(browser: Any, tree: DemoRun, screen: Screen) -> None:
+    page = screen.page
+    with page.expect_request("**/dashboard/news"):
+        screen.go("boots")
+    page.evaluate("Object.defineProperty(document, 'hidden', {get: () => true})")
+    page.wait_for_timeout(6000)
+    before = len(screen.asked)
+    page.wait_for_timeout(6000)
+    assert len(screen.asked) == before

@@ -1,0 +1,111 @@
+"""Instances that are QEMU's processes, without KVM, under a libvirt that runs inside this process."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.libvirt_bench import LibvirtBench, bindings, desired, wanted
+from tests.builders.private_servers import leave_out, program
+from zonesched.compute.desired_state import Observed, Power
+from zonesched.compute.machine import Built, Changed, Destroyed, Key
+
+pytestmark = pytest.mark.slow
+
+A = Key("0190f7a2-64b1-7c1e-8000-00000000000a", 1)
+CONF = """\
+user = "root"
+group = "root"
+security_driver = "none"
+cgroup_controllers = []
+namespaces = []
+stdio_handler = "file"
+"""
+
+
+@pytest.fixture
+def libvirt() -> Iterator[Any]:
+    """The bindings with an event loop, which QEMU's driver needs where no daemon has one for it."""
+    program("qemu-system-x86_64")
+    program("qemu-img")
+    if os.geteuid() != 0:
+        pytest.skip("QEMU's driver runs without a daemon for root alone")
+    libvirt, ends = bindings(), threading.Event()
+    libvirt.virEventRegisterDefaultImpl()
+    libvirt.virEventAddTimeout(100, lambda *_: None, None)
+
+    def run() -> None:
+        while not ends.is_set():
+            libvirt.virEventRunDefaultImpl()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield libvirt
+    ends.set()
+    thread.join()
+
+
+@pytest.fixture
+def bench(libvirt: Any, tmp_path: Path) -> Iterator[LibvirtBench]:
+    # Its sockets have long names, and a socket's path at most 107 bytes.
+    with tempfile.TemporaryDirectory() as root:
+        (Path(root) / "etc").mkdir()
+        (Path(root) / "etc" / "qemu.conf").write_text(CONF)
+        try:
+            bench = LibvirtBench(tmp_path / "agent", f"qemu:///embed?root={root}", "qemu")
+        except libvirt.libvirtError as error:
+            leave_out(f"libvirt's QEMU driver does not start: {error}")
+        try:
+            yield bench
+        finally:
+            bench.end()
+
+
+def processes() -> list[str]:
+    """The command lines of QEMU's processes that run the instance, as ps shows them."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().decode(errors="replace").split("\0")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if "qemu-system" in words[0] and A.uuid in words:
+            found.append(" ".join(words))
+    return found
+
+
+def test_an_instance_is_a_process_of_qemu_from_its_start_to_its_end(bench: LibvirtBench) -> None:
+    driver = bench.driver()
+    host = driver.host()
+    assert host.capabilities["hypervisor_type"] == "QEMU"
+    assert host.inventories["VCPU"]["total"] == os.cpu_count()
+
+    driver.spawn(wanted(A, ram=128, disk=1))
+    assert bench.told(driver) == [Built(A)]
+    [line] = processes()
+    assert f"{A.uuid}.1/disk.qcow2" in line
+    assert (bench.folder / "instances" / f"{A.uuid}.1" / "console.log").exists()
+
+    changes = [
+        (desired(1, Power.PAUSED), 1),
+        (desired(2, Power.SUSPENDED), 0),
+        (desired(3, Power.RUNNING), 1),
+        # Nothing boots from an empty disk, so nobody hears that it is to shut down.
+        (desired(4, Power.STOPPED), 0),
+        (desired(5, Power.RUNNING, reboots=1), 1),
+    ]
+    for one, running in changes:
+        driver.apply(A, one)
+        assert bench.told(driver) == [Changed(A, Observed(one.generation, one.power))]
+        assert len(processes()) == running
+
+    driver.destroy(A)
+    assert bench.told(driver) == [Destroyed(A)]
+    assert processes() == []
+    assert (bench.names(), bench.files()) == ([], [])

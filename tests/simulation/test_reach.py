@@ -1,0 +1,90 @@
+"""Reach of seeds: the journal of a database, the choice of a corpus, and the rows that are made."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.simulation import corpus, journal
+from tests.simulation.journal import Change
+from tests.simulation.reach_points import COMMIT_POINTS, Commit, History
+from tests.simulation.reach_rows import IMPOSSIBLE, answer_row, rows
+from zonesched.model.placement import BuildState, PlacementState
+from zonesched.model.placement_moves import CHILD_MOVES, LOCAL_MOVES
+from zonesched.services.placing import child_calls
+from zonesched.store.metadata import metadata
+from zonesched.store.store import Store
+from zonesched.store.tables import reservations
+
+INTENDED = Change("child place", "u", 1, "", "intended", "", "r c1")
+
+
+def test_a_journal_has_what_was_committed_and_nothing_else(tmp_path: Path) -> None:
+    # given a database with a journal and a reservation
+    store = Store.open(f"sqlite:///{tmp_path}/zone.sqlite")
+    metadata.create_all(store.engine)
+    with sqlite3.connect(tmp_path / "zone.sqlite") as connection:
+        journal.keep(connection)
+    journals = journal.Journals({"z0": tmp_path / "zone.sqlite"})
+    values = {column.name: 0 for column in reservations.columns} | {"id": "r", "state": "open", "reason": ""}
+    store.write(lambda tx: tx.execute(reservations.insert().values(values)))
+    # when one change is committed and another one is not
+    store.write(lambda tx: tx.execute(reservations.update().values(state="settled")))
+    with pytest.raises(ZeroDivisionError):
+        store.write(lambda tx: (tx.execute(reservations.update().values(state="open")), 1 // 0))
+    # then the journal has the first
+    steps = [change.step for change in journals.news("z0") if change.what == "reservation"]
+    assert steps == ["open", "open -> settled"]
+    assert journals.news("z0") == ()
+    journals.close()
+    store.close()
+
+
+def test_every_move_of_a_place_is_a_row() -> None:
+    names = rows()
+
+    for kind, moves in (("host", LOCAL_MOVES), ("child", CHILD_MOVES)):
+        for move in moves:
+            assert f"{kind} place: {move.before.value} -> {move.after.value}" in names
+    for state, answer in child_calls._NEXT:
+        assert answer_row(state, answer.value) in names
+    assert not set(IMPOSSIBLE) & set(names)
+
+
+def test_the_corpus_has_the_cheapest_seeds_that_meet_all() -> None:
+    one, two, three = corpus.EVERY_NAME[:3]
+    met = {1: [one, two], 2: [two, three], 3: [one, two, three], 4: [one]}
+
+    chosen = corpus.smallest(met, {1: 1.0, 2: 1.0, 3: 9.0, 4: 0.1})
+
+    assert set(chosen.meets) == {2, 4}
+    assert sorted(name for names in chosen.meets.values() for name in names) == sorted([one, two, three])
+    assert one not in chosen.unmet and corpus.EVERY_NAME[3] in chosen.unmet
+
+
+def test_the_stored_corpus_names_every_row_and_point_once() -> None:
+    stored = corpus.read()
+    named = [name for names in stored.meets.values() for name in names]
+
+    assert sorted([*named, *stored.unmet]) == sorted(corpus.EVERY_NAME)
+
+
+@pytest.mark.parametrize("answer", [state for state in BuildState if state is not BuildState.GONE])
+def test_a_place_that_is_released_goes_by_the_end_of_its_delete_alone(answer: BuildState) -> None:
+    assert answer_row(PlacementState.RELEASING, answer.value) not in rows()
+    assert (PlacementState.RELEASING, answer) not in child_calls._NEXT
+
+
+def test_an_offer_of_a_child_that_has_mostly_failed_counts_as_one_of_an_unreliable_child() -> None:
+    # given a boot whose only place in a child has failed
+    history = History()
+    history.take([INTENDED, Change("child place", "u", 1, "intended", "failed", "", "r c1")])
+    is_met = COMMIT_POINTS["an unreliable child's offer was used"]
+    # when another instance is sent there, or elsewhere
+    there = Change("child place", "v", 1, "", "intended", "", "r c1")
+    elsewhere = Change("child place", "v", 1, "", "intended", "", "r c2")
+    # then it counts there alone
+    assert is_met(Commit((there,), history))
+    assert not is_met(Commit((elsewhere,), history))

@@ -1,0 +1,66 @@
+"""The theme of a seed: one thing that happens in it far more often than in others, so that rare rows are met.
+
+Most seeds have none. A theme changes nothing else: what a seed draws apart from it, it draws without it too.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from tests.simulation.reach_points import CALL_FAULTS, CALLS, COMMIT_FAULTS
+
+SHARE = 0.4
+OFTEN_AT_CALLS = 0.4
+OFTEN_AT_TOUCHES = 0.1
+TIMES = 4
+"""How often a timed fault comes."""
+
+FAILING = 0.5
+"""Share of builds that fail where the confirms are disturbed, so that an answer can tell of a failure."""
+
+
+@dataclass(frozen=True)
+class Theme:
+    """`fault`: its kind; `call`: which calls it strikes, "" for a fault of no calls."""
+
+    fault: str
+    call: str = ""
+
+    def chance(self, fault: str, call: str) -> float:
+        """Return the least chance of a fault at this call, or at a touch of a seam."""
+        if fault == self.fault and call == self.call:
+            return OFTEN_AT_CALLS if call else OFTEN_AT_TOUCHES
+        # Whoever is paused between two steps meets a child that is gone.
+        return OFTEN_AT_TOUCHES if (self.fault, fault) == ("child_removed", "worker_paused") else 0.0
+
+    @property
+    def runs(self) -> int:
+        """Return how many more runs of actions each boot has: agents that come and go have much to miss."""
+        return 5 if self.fault in OF_AGENTS or self.call == "desired" else 0
+
+    @property
+    def deletes(self) -> int:
+        """Return how many more instances of each boot are deleted: early, or while there is much to do."""
+        return 3 if self.call in ("cancel", "delete") or self.runs else 0
+
+    @property
+    def failure_rate(self) -> float:
+        """Least share of builds that fail."""
+        return FAILING if self.call == "confirm" else 0.0
+
+
+OF_AGENTS = ("agent_killed", "agent_late", "agent_lost", "host_away")
+THEMES = (
+    *(Theme(fault, call) for fault in CALL_FAULTS for call in CALLS),
+    *(Theme(fault) for fault in COMMIT_FAULTS for _ in range(4)),
+    *(Theme(fault) for fault in ("child_removed", "child_removed", "host_shrunk", "secret_rotated")),
+    *(Theme(fault) for fault in OF_AGENTS for _ in range(2)),
+)
+NONE = Theme("")
+
+
+def theme_of(seed: int) -> Theme:
+    """Return the theme of a seed, mostly `NONE`."""
+    draw = random.Random(f"weight/{seed}")
+    return draw.choice(THEMES) if draw.random() < SHARE else NONE

@@ -1,0 +1,85 @@
+"""Calls of pages from other origins: those that are listed may call, and nobody else learns anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.builders.tree import Node, Tree, a_host
+
+PANEL = "https://panel.example"
+ASKS = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+
+
+def a_zone(folder: Path, *origins: str) -> Node:
+    return Tree(folder).add("zone", hosts_=[a_host("h1")], cors_allowed_origins=list(origins))
+
+
+def cors_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.startswith("Access-Control-")}
+
+
+def test_a_page_of_a_listed_origin_may_read_the_answer(tmp_path: Path) -> None:
+    reply = a_zone(tmp_path, PANEL).client().call("GET", "/flavors", headers={"Origin": PANEL})
+
+    assert reply.status == 200
+    assert reply.headers["Access-Control-Allow-Origin"] == PANEL
+    assert "x-openstack-request-id" in reply.headers["Access-Control-Expose-Headers"]
+
+
+def test_it_may_read_why_it_was_refused(tmp_path: Path) -> None:
+    reply = a_zone(tmp_path, PANEL).client("").call("GET", "/servers", headers={"Origin": PANEL})
+
+    assert (reply.status, reply.headers["Access-Control-Allow-Origin"]) == (401, PANEL)
+
+
+def test_what_a_browser_sends_by_itself_is_never_allowed(tmp_path: Path) -> None:
+    node = a_zone(tmp_path, PANEL)
+
+    for reply in (
+        node.client().call("GET", "/flavors", headers={"Origin": PANEL}),
+        node.client("").call("OPTIONS", "/servers", headers={"Origin": PANEL, **ASKS}),
+    ):
+        assert "Access-Control-Allow-Credentials" not in reply.headers
+
+
+def test_a_browser_may_ask_before_a_call_without_credentials(tmp_path: Path) -> None:
+    client = a_zone(tmp_path, PANEL).client("")
+
+    reply = client.call("OPTIONS", "/v2.1/zones/boot", headers={"Origin": PANEL, **ASKS})
+
+    assert (reply.status, reply.body) == (204, b"")
+    assert reply.headers["Access-Control-Allow-Origin"] == PANEL
+    assert "POST" in reply.headers["Access-Control-Allow-Methods"].split(", ")
+    allowed = reply.headers["Access-Control-Allow-Headers"].split(", ")
+    assert {"Authorization", "Content-Type", "OpenStack-API-Version", "X-Request-Id"} <= set(allowed)
+
+
+@pytest.mark.parametrize("origins", [(), (PANEL,)])
+@pytest.mark.parametrize(
+    "origin", ["https://other.example", "null", "", "*", PANEL + ".evil.example", "http://panel.example"]
+)
+def test_every_other_page_is_told_nothing(tmp_path: Path, origins: tuple[str, ...], origin: str) -> None:
+    client = a_zone(tmp_path, *origins).client()
+
+    read = client.call("GET", "/flavors", headers={"Origin": origin})
+    asked = client.call("OPTIONS", "/flavors", headers={"Origin": origin, **ASKS})
+
+    assert (read.status, asked.status) == (200, 405)
+    assert cors_headers(read.headers) == cors_headers(asked.headers) == {}
+
+
+def test_caches_are_told_that_the_answer_depends_on_the_origin(tmp_path: Path) -> None:
+    listed = a_zone(tmp_path / "listed", PANEL).client().get("/flavors")
+    without = a_zone(tmp_path / "without").client().get("/flavors")
+
+    assert "Origin" in listed.headers["Vary"].split(", ")
+    assert "Origin" not in without.headers["Vary"]
+
+
+def test_options_without_the_question_is_a_method_that_no_call_has(tmp_path: Path) -> None:
+    reply = a_zone(tmp_path, PANEL).client().call("OPTIONS", "/flavors", headers={"Origin": PANEL})
+
+    assert reply.status == 405

@@ -1,0 +1,130 @@
+"""No statement of repeated work walks a table that grows with the instances: rows are found by an index."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.builders.boots import FLAVOR
+from tests.builders.played_agent import PlayedAgent
+from tests.builders.tree import Node, Tree, a_host
+from zonesched.services.children.sync import Sync
+from zonesched.services.hosts import automatic_evacuation, services
+from zonesched.services.placing.pruning import Pruning
+
+pytestmark = pytest.mark.sqlite
+
+LARGE = frozenset(
+    {
+        "aliases",
+        "group_places",
+        "hosts",
+        "idle_holds",
+        "inbound_builds",
+        "instance_actions",
+        "instance_locks",
+        "instance_states",
+        "instances",
+        "inventories",
+        "moves",
+        "placements",
+        "reservations",
+    }
+)
+"""Tables with a row for each host, instance, placement, boot or action."""
+
+MAY_BE_WALKED = ("ix_inbound_builds_tombstones", "ix_instances_created")
+"""An index of the few rows that pruning looks at, and one that is read in its order as far as a page goes."""
+
+WALK = re.compile(r"SCAN (\w+)")
+INFINITE = re.compile(r"\bInf\b")
+
+
+class Statements:
+    """Texts of the statements that connections of the block have run, with their values."""
+
+    def __init__(self) -> None:
+        self.texts: set[str] = set()
+
+    def watch(self, connection: Any, _record: Any) -> None:
+        if isinstance(connection, sqlite3.Connection):
+            connection.set_trace_callback(self.texts.add)
+
+
+@pytest.fixture
+def statements() -> Iterator[Statements]:
+    watched = Statements()
+    sa.event.listen(sa.pool.Pool, "connect", watched.watch)
+    yield watched
+    sa.event.remove(sa.pool.Pool, "connect", watched.watch)
+
+
+@pytest.fixture
+def tree(statements: Statements, tmp_path: Path) -> Tree:
+    """A root over a leaf, each with instances of its own; the leaf has some of the root's."""
+    tree = Tree(tmp_path)
+    tree.add("root")
+    tree.add("leaf", parent="root", hosts_=[a_host("h1", vcpus=40), a_host("h2", vcpus=40)])
+    tree.poll()
+    for node in tree.nodes.values():
+        node.client().post("/flavors", FLAVOR)
+        boot = {"server": {"name": "vm", "flavorRef": "small", "num_instances": 5}}
+        assert node.client().post("/zones/boot", boot).status == 202
+    tree.settle()
+    PlayedAgent(tree.nodes["leaf"]).converge()
+    tree.settle()
+    return tree
+
+
+def walks(database: Path, texts: set[str]) -> dict[str, str]:
+    """Statements that read all of a large table, by the step of their plan that does."""
+    found = {}
+    with closing(sqlite3.connect(database)) as connection:
+        for text in sorted(texts):
+            if not text.startswith(("SELECT", "UPDATE", "DELETE", "WITH")):
+                continue
+            for _, _, _, step in connection.execute(f"EXPLAIN QUERY PLAN {INFINITE.sub('9e999', text)}"):
+                table = WALK.match(step)
+                if table is not None and table[1] in LARGE and not any(i in step for i in MAY_BE_WALKED):
+                    found[step] = text
+    return found
+
+
+def of_agent(tree: Tree, node: Node) -> None:
+    PlayedAgent(tree.nodes["leaf"]).converge()
+
+
+def read(node: Node, path: str) -> None:
+    assert node.client().get(path).status == 200
+
+
+WORK: dict[str, Callable[[Tree, Node], object]] = {
+    "all steps of a zone": lambda tree, node: tree.step(node.name),
+    "polls": lambda tree, node: tree.poll(1),
+    "sync": lambda tree, node: Sync(node.zone).step(),
+    "heartbeats": lambda tree, node: node.zone.heartbeats.write(),
+    "fences": lambda tree, node: automatic_evacuation.evacuate_fenced(node.zone),
+    "own service": lambda tree, node: services.beat_own(node.zone),
+    "pruning": lambda tree, node: Pruning(node.zone).step(),
+    "an agent": of_agent,
+    "a page of all servers": lambda tree, node: read(node, "/servers/detail?all_tenants=1&limit=2"),
+    "the servers of a host": lambda tree, node: read(node, "/servers/detail?all_tenants=1&host=h1"),
+    "one host": lambda tree, node: read(node, "/os-services?host=h1"),
+    "a restart": lambda tree, node: tree.restart(node.name),
+}
+
+
+@pytest.mark.parametrize("name", ["root", "leaf"])
+@pytest.mark.parametrize("work", list(WORK))
+def test_repeated_work_walks_no_large_table(tree: Tree, statements: Statements, work: str, name: str) -> None:
+    statements.texts.clear()
+    tree.clock.advance(60)
+    WORK[work](tree, tree.nodes[name])
+    assert walks(tree.folder / f"{name}.sqlite", statements.texts) == {}

@@ -1,0 +1,248 @@
+"""Disabled child zones, and their drain: servers leave, are placed anew once they are gone, or are listed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.boots import boot, counts, settle_until_killed
+from tests.builders.command import TreeCommand
+from tests.builders.crashes import Seams, heal
+from tests.builders.tree import Answer, a_host
+from tests.trees.test_actions_in_tree import Scene, a_scene
+from tests.trees.test_shelve_in_tree import differences, full, places, zone_of
+from zonesched.cli.session import Session
+
+IN_REGION = 8
+
+
+def with_room(folder: Path, vcpus: int = 24) -> Scene:
+    """Twelve servers, eight of them in the child zone `region`; the root has hosts with room for all."""
+    scene = a_scene(folder)
+    scene.tree.register("root", [a_host("r1", vcpus=vcpus), a_host("r2", vcpus=4)])
+    scene.tree.poll()
+    return scene
+
+
+def child(scene: Scene) -> dict[str, Any]:
+    return dict(scene.root.client().get("/zones/detail").json["zones"][0])
+
+
+def set_state(scene: Scene, state: str) -> Answer:
+    return scene.root.client().call("PUT", f"/zones/{child(scene)['id']}", {"zone": {"state": state}})
+
+
+def drain(scene: Scene, count: int = 100) -> Answer:
+    return scene.root.client().post(f"/zones/{child(scene)['id']}/action", {"drain": {"count": count}})
+
+
+def there(scene: Scene) -> list[str]:
+    """The servers in the child zone."""
+    return [uuid for zone, uuid in places(scene) if zone == "leaf-a"]
+
+
+def test_a_disabled_child_gets_no_boots_and_an_enabled_one_does(tmp_path: Path) -> None:
+    scene = with_room(tmp_path)
+
+    assert set_state(scene, "disabled").json["zone"]["state"] == "disabled"
+    scene.tree.poll()
+    first = boot(scene.tree, num_instances=2)
+    scene.go_on(3)
+    assert counts(scene.tree, first) == {"ACTIVE": 2}
+    assert len(there(scene)) == IN_REGION
+    assert child(scene)["is_active"] is False
+
+    set_state(scene, "enabled")
+    second = boot(scene.tree, num_instances=12)
+    scene.go_on(3)
+
+    assert child(scene)["state"] == "ready"
+    assert counts(scene.tree, second) == {"ACTIVE": 12}
+    assert len(there(scene)) > IN_REGION
+
+
+def test_a_child_that_is_not_disabled_is_not_drained(tmp_path: Path) -> None:
+    scene = with_room(tmp_path)
+
+    reply = drain(scene)
+
+    assert (reply.status, reply.json["conflictingRequest"]["error_code"]) == (409, "child_not_disabled")
+    assert len(there(scene)) == IN_REGION
+
+
+def test_servers_leave_and_run_elsewhere_once_the_child_has_nothing_left_of_them(tmp_path: Path) -> None:
+    scene = with_room(tmp_path)
+    stopped = there(scene)[0]
+    scene.act(stopped, {"os-stop": None})
+    scene.go_on(2)
+    set_state(scene, "disabled")
+
+    reply = drain(scene, 5)
+    asked = reply.json["drain"]
+    scene.tree.settle()
+    # They run nowhere else as long as their agent has not ended them.
+    elsewhere = [zone for zone, uuid in places(scene) if uuid in asked["asked"] and zone != "leaf-a"]
+    scene.go_on(6)
+
+    assert (reply.status, len(asked["asked"]), asked["leaving"], asked["waiting"]) == (202, 5, 5, 3)
+    assert elsewhere == []
+    assert len(there(scene)) == 3
+    assert {zone_of(scene, uuid) for uuid in asked["asked"]} <= {"root", "leaf-b"}
+    drain(scene)
+    scene.go_on(6)
+    assert there(scene) == []
+    assert scene.statuses() == {"ACTIVE": 11, "SHUTOFF": 1}
+    assert scene.results(stopped)[-2:] == [("drain stopped", "done", ""), ("evacuate", "done", "")]
+    assert drain(scene).json["drain"] == {
+        "asked": [],
+        "leaving": 0,
+        "waiting": 0,
+        "staying": [],
+        "staying_count": 0,
+    }
+    assert differences(scene.tree) == []
+
+
+def test_those_that_cannot_leave_are_listed_with_the_reason(tmp_path: Path) -> None:
+    scene = with_room(tmp_path)
+    paused, kept, *_ = there(scene)
+    scene.act(paused, {"pause": None})
+    scene.root.client().post(f"/servers/{kept}/metadata", {"metadata": {"rebuild_elsewhere": "false"}})
+    scene.go_on(2)
+    set_state(scene, "disabled")
+
+    staying = {one["id"]: one["error_code"] for one in drain(scene).json["drain"]["staying"]}
+    scene.go_on(6)
+
+    assert staying == {paused: "wrong_status", kept: "rebuild_elsewhere_refused"}
+    assert sorted(there(scene)) == sorted([paused, kept])
+
+
+def test_a_zone_drains_its_own_servers_and_none_of_its_parent(tmp_path: Path) -> None:
+    scene = with_room(tmp_path)
+    region = scene.tree.nodes["region"].client()
+    leaf = next(one for one in region.get("/zones/detail").json["zones"] if one["name"] == "leaf-a")
+    region.call("PUT", f"/zones/{leaf['id']}", {"zone": {"state": "disabled"}})
+
+    found = region.post(f"/zones/{leaf['id']}/action", {"drain": {"count": 100}}).json["drain"]
+
+    assert found["asked"] == []
+    assert {one["error_code"] for one in found["staying"]} == {"server_of_parent"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"drain": {}},
+        {"drain": None},
+        {"drain": {"count": -1}},
+        {"drain": {"count": 101}},
+        {"drain": {"count": "4"}},
+        {"drain": {"count": 1}, "evacuate": {}},
+    ],
+)
+def test_a_drain_that_is_none_is_refused_and_changes_nothing(tmp_path: Path, body: Any) -> None:
+    scene = with_room(tmp_path)
+    set_state(scene, "disabled")
+
+    reply = scene.root.client().post(f"/zones/{child(scene)['id']}/action", body)
+
+    assert reply.status == 400
+    assert len(there(scene)) == IN_REGION
+
+
+@pytest.mark.parametrize("state", ["away", "", 1, None, True])
+def test_a_state_that_is_none_is_refused(tmp_path: Path, state: Any) -> None:
+    scene = with_room(tmp_path)
+
+    assert set_state(scene, state).status == 400
+    assert child(scene)["state"] == "ready"
+
+
+class Drains:
+    """The command at the root; the tree works whenever it pauses."""
+
+    def __init__(self, scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+        self.command = TreeCommand(capsys, scene.tree, "root", "admin")
+        connect = self.command.session
+
+        def session() -> Session:
+            made = connect()
+            made.pause = lambda pause_s: scene.go_on(1)
+            return made
+
+        self.command.session = session  # type: ignore[method-assign]
+
+    def __call__(self, *words: str) -> int:
+        return self.command("zone", "drain", "region", *words)
+
+
+def test_the_command_disables_the_child_and_ends_with_it_empty(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = with_room(tmp_path)
+    run = Drains(scene, capsys)
+
+    code = run("--watch", "--parallel", "5")
+
+    assert (code, run.command.out) == (0, "region is empty\n")
+    last = run.command.err.splitlines()[-1]
+    assert last == "region: 8 instances placed elsewhere, 0 on their way, 0 wait, 0 stay"
+    assert there(scene) == []
+    assert child(scene)["state"] == "disabled"
+    assert differences(scene.tree) == []
+
+
+def test_without_room_the_command_ends_and_says_which_has_no_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = a_scene(tmp_path)
+    full(scene, "leaf-b")
+    full(scene, "root")
+    run = Drains(scene, capsys)
+
+    code = run("--watch", "--parallel", "1", "-o", "json")
+    rows = json.loads(run.command.out)
+
+    assert code == 1
+    assert [row["error_code"] for row in rows] == ["no_valid_host"]
+    assert len(there(scene)) == IN_REGION - 1
+
+
+def test_without_watching_the_command_says_how_many_are_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = with_room(tmp_path)
+    run = Drains(scene, capsys)
+
+    assert run("--parallel", "2") == 0
+    assert run.command.out == "region has 8 instances left: --watch goes on\n"
+    scene.go_on(6)
+    assert len(there(scene)) == IN_REGION - 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["root", "region"])
+def test_a_zone_killed_at_any_step(tmp_path: Path, victim: str) -> None:
+    before = with_room(tmp_path)
+    set_state(before, "disabled")
+    kill_at, killed = 0, True
+    while killed:
+        kill_at += 3
+        scene = Scene(before.tree.copy_to(tmp_path / str(kill_at)), before.reservation_id)
+        scene.tree.poll()
+        drain(scene, 2)
+        seams = Seams(scene.tree, victim, kill_at)
+
+        killed = settle_until_killed(scene.tree, seams)
+
+        heal(scene.tree)
+        scene.go_on(6)
+        assert scene.statuses() == {"ACTIVE": 12}, f"killed at {kill_at}"
+        assert len(there(scene)) == IN_REGION - 2, f"killed at {kill_at}"
+        assert differences(scene.tree) == [], f"killed at {kill_at}"
+    assert kill_at > 3

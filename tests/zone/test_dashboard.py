@@ -1,0 +1,595 @@
+"""The dashboard: who is let in, what a page may show and to whom, and what a form may do."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.builders.migrated import url_of
+from tests.builders.played_agent import PlayedAgent
+from tests.builders.postgresql import SERVER
+from tests.builders.tree import Node, Tree, a_host
+from tests.builders.visitor import Visitor
+from tests.builders.wsgi_transport import Dead
+from zonesched.dashboard import render
+from zonesched.dashboard.headers import POLICY
+from zonesched.dashboard.table import PAGES
+from zonesched.model.caller import Role
+from zonesched.services.catalog import users
+
+FLAVOR = {"flavor": {"name": "small", "vcpus": 1, "ram": 64, "disk": 1}}
+HOSTILE = '"><script>alert(1)</script>'
+FOR_ADMINS = ("/tree", "/hosts", "/aggregates", "/users", "/audit", "/hosts/layout", "/hosts/heat?class=VCPU")
+FOR_PEOPLE = ("/boots", "/servers", "/flavors", "/limits", "/boot")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    tree = Tree(tmp_path)
+    node = tree.add(
+        "zone", hosts_=[a_host("host-1"), a_host("host-2", zone="az2")], audit_log=str(tmp_path / "audit.log")
+    )
+    assert node.client().post("/flavors", FLAVOR).status == 200
+    return tree
+
+
+@pytest.fixture
+def node(tree: Tree) -> Node:
+    return tree.nodes["zone"]
+
+
+@pytest.fixture
+def admin(node: Node) -> Visitor:
+    return signed_in(node, "admin")
+
+
+def signed_in(node: Node, user: str) -> Visitor:
+    visitor = Visitor(node)
+    assert visitor.sign_in(user).status_code == 303
+    return visitor
+
+
+def boot(tree: Tree, node: Node, name: str = "web", count: int = 2, user: str = "admin") -> str:
+    server = {"name": name, "flavorRef": "small", "num_instances": count}
+    made = node.client(user).post("/zones/boot", {"server": server})
+    assert made.status == 202, made.json
+    tree.settle()
+    PlayedAgent(node).converge()
+    return str(made.json["reservation_id"])
+
+
+def last_entry(node: Node) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path(node.zone.conf.audit_log).read_text().splitlines()[-1])
+    return found
+
+
+# -- signing in --------------------------------------------------------------------------------------------
+
+
+def test_without_a_session_every_page_leads_to_the_sign_in(node: Node) -> None:
+    visitor = Visitor(node)
+    for page in PAGES:
+        path = page.path.removeprefix("/dashboard").replace("<id>", "x")
+        answer = visitor.get(path) if page.method == "GET" else visitor.send(path, {"do": "add"})
+        assert answer.status_code == 303, path
+        assert answer.headers["Location"].startswith("/dashboard/sign-in"), path
+
+
+def test_a_session_is_a_cookie_that_no_script_and_no_other_site_gets(node: Node) -> None:
+    answer = Visitor(node).sign_in()
+    cookie = answer.headers["Set-Cookie"]
+    assert {"HttpOnly", "SameSite=Strict", "Path=/dashboard", "Max-Age=43200"} <= set(cookie.split("; "))
+    assert "Secure" not in cookie
+
+
+def test_over_tls_the_cookie_is_for_tls_alone(node: Node) -> None:
+    visitor = Visitor(node)
+    form = {"user": "admin", "password": node.secrets["admin"]}
+    answer = visitor._client.post("/dashboard/sign-in", data=form, base_url="https://localhost")
+    assert "Secure" in answer.headers["Set-Cookie"].split("; ")
+
+
+def test_a_reader_goes_on_to_the_page_that_was_asked_for(node: Node) -> None:
+    visitor = Visitor(node)
+    asked = visitor.get("/servers?status=ACTIVE").headers["Location"]
+    assert asked == "/dashboard/sign-in?next=%2Fdashboard%2Fservers%3Fstatus%3DACTIVE"
+    assert (
+        visitor.sign_in(next="/dashboard/servers?status=ACTIVE").headers["Location"].endswith("status=ACTIVE")
+    )
+
+
+@pytest.mark.parametrize(
+    "elsewhere", ["https://evil.example", "//evil.example", "/dashboard/\\evil", "/servers"]
+)
+def test_nobody_is_sent_elsewhere_after_the_sign_in(node: Node, elsewhere: str) -> None:
+    assert Visitor(node).sign_in(next=elsewhere).headers["Location"] == "/dashboard/"
+
+
+def test_a_wrong_password_is_refused_and_kept_in_the_audit_log(node: Node) -> None:
+    answer = Visitor(node).sign_in("admin", password="wrong")
+    assert answer.status_code == 401
+    assert "Set-Cookie" not in answer.headers
+    entry = last_entry(node)
+    assert (entry["path"], entry["action"], entry["status"], entry["code"]) == (
+        "/dashboard/sign-in",
+        "sign_in",
+        401,
+        "unauthorized",
+    )
+
+
+def test_wrong_passwords_of_the_form_count_with_those_of_the_api(node: Node) -> None:
+    users.create(
+        node.zone.store, node.zone.clock, "ann", Role.READER, "p", "hello", cost=node.zone.passwords.cost
+    )
+    visitor = Visitor(node)
+    for _ in range(5):
+        visitor.sign_in("ann", password="wrong")
+    answer = visitor.sign_in("ann", password="hello")
+    assert answer.status_code == 429
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert "too_many_wrong_passwords" in answer.text
+
+
+@pytest.mark.parametrize("role", ["compute", "monitor"])
+def test_machines_have_no_dashboard(node: Node, role: str) -> None:
+    answer = Visitor(node).sign_in(role)
+    assert (answer.status_code, "Set-Cookie" in answer.headers) == (403, False)
+
+
+def test_a_session_ends_by_time(tree: Tree, node: Node, admin: Visitor) -> None:
+    tree.clock.advance(node.zone.conf.dashboard_session + 1)
+    assert admin.get("/boots").status_code == 303
+
+
+def test_a_session_ends_by_signing_out_in_the_zone_too(node: Node, admin: Visitor) -> None:
+    cookie = admin._client.get_cookie(f"zonesched-{node.zone.uuid[:8]}", path="/dashboard")
+    assert cookie is not None
+    assert admin.post("/sign-out", on="/boots").status_code == 303
+    copied = {"Cookie": f"{cookie.key}={cookie.value}"}
+    assert Visitor(node).get("/boots", **copied).status_code == 303
+
+
+def test_another_password_ends_the_sessions_of_its_user_alone(node: Node, admin: Visitor) -> None:
+    member = signed_in(node, "member")
+    assert node.client().call("PUT", "/users/member", {"user": {"new_secret": True}}).status == 200
+    assert (member.get("/boots").status_code, admin.get("/boots").status_code) == (303, 200)
+
+
+def test_a_stranger_does_not_read_the_name_of_the_zone(tmp_path: Path) -> None:
+    visitor = Visitor(Tree(tmp_path).add("secret-zone"))
+    assert "secret-zone" not in visitor.get("/sign-in").text
+    assert "secret-zone" not in visitor.sign_in("admin", password="wrong").text
+    assert "secret-zone" not in visitor.get("/nothing").text
+
+
+def test_a_removed_user_is_out_at_once(node: Node) -> None:
+    reader = signed_in(node, "reader")
+    assert node.client().delete("/users/reader").status == 204
+    assert reader.get("/boots").status_code == 303
+
+
+def test_a_link_signs_in_once(tree: Tree, node: Node) -> None:
+    made = node.client("member").post("/sign-in-links", None)
+    assert made.status == 201
+    path = made.json["sign_in_link"]["path"].removeprefix("/dashboard")
+    link = path.partition("link=")[2]
+    first, second = Visitor(node), Visitor(node)
+    assert link in first.text(path)
+    assert first.send("/sign-in", {"link": link}).status_code == 303
+    assert "<b>member</b>" in first.text("/boots")
+    assert second.send("/sign-in", {"link": link}).status_code == 401
+
+
+def test_a_link_expires_and_is_no_session(tree: Tree, node: Node) -> None:
+    link = node.client().post("/sign-in-links", None).json["sign_in_link"]["path"].partition("link=")[2]
+    as_cookie = {"Cookie": f"zonesched-{node.zone.uuid[:8]}={link}"}
+    assert Visitor(node).get("/boots", **as_cookie).status_code == 303
+    tree.clock.advance(3601)
+    assert Visitor(node).send("/sign-in", {"link": link}).status_code == 401
+
+
+def test_sessions_of_one_user_are_bounded(node: Node) -> None:
+    first = signed_in(node, "admin")
+    for _ in range(100):
+        node.zone.clock.advance(1)  # type: ignore[attr-defined]
+        Visitor(node).sign_in()
+    assert first.get("/boots").status_code == 303
+
+
+def test_without_the_option_there_is_no_dashboard(tmp_path: Path) -> None:
+    node = Tree(tmp_path).add("zone", allow_dashboard=False)
+    assert Visitor(node).get("/sign-in").status_code == 404
+    assert node.client().post("/sign-in-links", None).json["itemNotFound"]["error_code"] == "dashboard_off"
+
+
+def test_a_zone_without_users_has_one_button_and_its_forms_their_token(tmp_path: Path) -> None:
+    node = Tree(tmp_path).add("zone", auth_strategy="noauth")
+    visitor = Visitor(node)
+    assert visitor.get("/boots").status_code == 303
+    assert visitor.send("/sign-in", {"next": ""}).status_code == 303
+    assert "<b>noauth</b>" in visitor.text("/tree")
+    assert visitor.send("/flavors", {"do": "add", "name": "x"}).status_code == 403
+
+
+# -- forms -------------------------------------------------------------------------------------------------
+
+
+def test_a_form_without_the_token_of_its_session_changes_nothing(node: Node, admin: Visitor) -> None:
+    other = signed_in(node, "admin")
+    add = {"do": "add", "name": "large", "vcpus": "1", "ram": "64", "disk": "1"}
+    for token in ("", "0" * 64, other.form_token("/flavors")):
+        answer = admin.send("/flavors", {**add, "form_token": token})
+        assert (answer.status_code, "form_refused" in answer.text) == (403, True)
+    assert "large" not in admin.text("/flavors")
+    assert admin.post("/flavors", **add).status_code == 303
+    assert "large" in admin.text("/flavors")
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"}]
+)
+def test_a_form_of_another_site_is_refused_also_the_sign_in(
+    node: Node, admin: Visitor, headers: dict[str, str]
+) -> None:
+    form = {"form_token": admin.form_token("/flavors"), "do": "remove", "id": "x"}
+    assert admin.send("/flavors", form, **headers).status_code == 403
+    assert Visitor(node).send("/sign-in", {"user": "admin"}, **headers).status_code == 403
+
+
+def test_a_write_stands_in_the_audit_log_with_its_call(node: Node, admin: Visitor) -> None:
+    admin.post("/flavors", do="add", name="large", vcpus="1", ram="64", disk="1")
+    entry = last_entry(node)
+    assert (
+        entry["user"],
+        entry["role"],
+        entry["method"],
+        entry["path"],
+        entry["action"],
+        entry["status"],
+    ) == (
+        "admin",
+        "admin",
+        "POST",
+        "/dashboard/flavors",
+        "POST /flavors",
+        303,
+    )
+
+
+def test_large_and_malformed_forms_are_refused(admin: Visitor) -> None:
+    token = admin.form_token("/flavors")
+    assert admin.send("/flavors", {"form_token": token, "name": "x" * 70_000}).status_code == 413
+    assert admin.send("/flavors", {"form_token": token, "name": "\0"}).status_code == 400
+    many = {"form_token": token, **{f"f{n}": "" for n in range(300)}}
+    assert admin.send("/flavors", many).status_code == 400
+    as_json = admin._client.post("/dashboard/flavors", json={"form_token": token})
+    assert as_json.status_code == 400
+
+
+# -- who sees what -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ["member", "reader"])
+def test_pages_of_admins_are_refused_to_others_as_the_api_refuses_them(node: Node, role: str) -> None:
+    visitor = signed_in(node, role)
+    for path in FOR_ADMINS:
+        answer = visitor.get(path)
+        assert (answer.status_code, "role_forbidden" in answer.text) == (403, True), path
+    for path in FOR_PEOPLE:
+        assert visitor.get(path).status_code == 200, path
+
+
+def test_a_reader_changes_nothing(tree: Tree, node: Node) -> None:
+    boot(tree, node, user="member")
+    reader = signed_in(node, "reader")
+    server = node.client("member").get("/servers").json["servers"][0]["id"]
+    token = reader.form_token("/boots")
+    for path, form in {
+        "/boot": {"do": "boot", "name": "x", "flavor": "small", "num_instances": "1"},
+        f"/servers/{server}": {"do": "delete"},
+        "/flavors": {"do": "remove", "id": "small"},
+        "/users": {"do": "remove", "name": "member"},
+    }.items():
+        assert reader.send(path, {"form_token": token, **form}).status_code == 403, path
+    assert "New boot" not in reader.text("/boots")
+
+
+def test_nothing_of_another_project_is_shown(tree: Tree, node: Node) -> None:
+    node.secrets["other"] = users.create(
+        node.zone.store, node.zone.clock, "other", Role.MEMBER, "project-2"
+    ).secret
+    reservation = boot(tree, node, name="secret-name", user="member")
+    server = node.client("member").get("/servers").json["servers"][0]["id"]
+    other = signed_in(node, "other")
+    for path in ("/boots", "/servers", f"/servers?reservation_id={reservation}", "/limits"):
+        assert "secret-name" not in other.text(path), path
+    for path in (f"/boots/{reservation}", f"/servers/{server}"):
+        assert other.get(path).status_code == 404, path
+    assert (
+        other.send(
+            f"/servers/{server}", {"form_token": other.form_token("/boots"), "do": "delete"}
+        ).status_code
+        == 404
+    )
+
+
+def test_a_member_sees_no_host_and_no_child(tree: Tree, node: Node) -> None:
+    tree.add("leaf", hosts_=[a_host("below-1")], parent="zone")
+    tree.poll()
+    reservation = boot(tree, node, user="member")
+    member = signed_in(node, "member")
+    for path in ("/boots", f"/boots/{reservation}", f"/boots/{reservation}?host=host-1", "/servers"):
+        assert not re.search(
+            r"\b(host-1|host-2|below-1|leaf)\b", member.text(path).replace("host=host-1", "")
+        ), path
+
+
+def test_an_admin_sees_a_boot_with_its_funnel_and_asks_about_one_host(
+    tree: Tree, node: Node, admin: Visitor
+) -> None:
+    reservation = boot(tree, node, count=3)
+    page = admin.text(f"/boots/{reservation}?host=host-2")
+    assert "Why not this host?" in page
+    assert "could take an instance now" in page
+    assert "ComputeFilter" in page
+    assert "There is no such host" in admin.text(f"/boots/{reservation}?host=host-9")
+
+
+@pytest.mark.parametrize("path", ["/boots", "/servers", "/flavors", "/users", "/boot", "/tree"])
+def test_hostile_names_are_text(tree: Tree, node: Node, admin: Visitor, path: str) -> None:
+    large = {"flavor": {"name": HOSTILE, "vcpus": 1, "ram": 64, "disk": 1}}
+    assert node.client().post("/flavors", large).status == 200
+    made = node.client().post("/servers", {"server": {"name": HOSTILE, "flavorRef": "small"}})
+    assert made.status == 202
+    tree.settle()
+    page = admin.text(path)
+    assert "<script>alert" not in page
+    assert ("&lt;script&gt;alert" in page) == (path != "/users")
+    assert "<script>alert" not in admin.text(f"/servers/{made.json['server']['id']}")
+
+
+def test_hostile_input_comes_back_as_text(admin: Visitor) -> None:
+    assert "<script>alert" not in admin.text("/servers?name=" + HOSTILE)
+    answer = admin.post("/boot", do="dry_run", name=HOSTILE, flavor=HOSTILE, num_instances="1")
+    assert answer.status_code == 400
+    assert "<script>alert" not in answer.text
+    assert "<script>alert" not in admin.get("/hosts/" + HOSTILE.replace("/", "")).text
+
+
+def test_every_answer_has_the_policy_and_no_page_has_script_or_style_in_it(
+    tree: Tree, node: Node, admin: Visitor
+) -> None:
+    reservation = boot(tree, node)
+    assert "unsafe" not in POLICY
+    for path in (
+        "/sign-in",
+        "/nowhere",
+        "/assets/style.css",
+        f"/boots/{reservation}",
+        *FOR_ADMINS,
+        *FOR_PEOPLE,
+    ):
+        answer = admin.get(path)
+        assert answer.headers["Content-Security-Policy"] == POLICY, path
+        assert (
+            not re.search(
+                r"<script(?![^>]* src=\"/dashboard/)|<style|\sstyle=|\son\w+=|https?://(?!localhost)",
+                answer.text,
+            )
+            or "assets" in path
+        ), path
+
+
+def test_pages_can_be_read_without_script(tree: Tree, node: Node, admin: Visitor) -> None:
+    boot(tree, node, name="web", count=2)
+    assert "2&nbsp;ACTIVE" in admin.text("/boots")
+    assert "web-1" in admin.text("/servers")
+    assert "host-1" in admin.text("/hosts")
+
+
+# -- pages -------------------------------------------------------------------------------------------------
+
+
+def test_a_child_that_is_offline_stands_on_top_of_every_page(tree: Tree, node: Node, admin: Visitor) -> None:
+    child = tree.add("leaf", parent="zone", hosts_=[a_host("x1")])
+    tree.poll()
+    assert "is offline" not in admin.text("/tree")
+    tree.network.fault(child.url, Dead())
+    tree.poll()
+    for path in ("/tree", "/boots", "/flavors"):
+        page = admin.text(path)
+        assert "Child zone leaf is offline" in page, path
+        assert "<title>(!)" in page
+
+
+def test_the_form_boots_once_however_often_it_is_sent(tree: Tree, node: Node, admin: Visitor) -> None:
+    page = admin.text("/boot")
+    key = re.search(r'name="key" value="(\w+)"', page)
+    assert key is not None
+    form = {"do": "boot", "name": "web", "flavor": "small", "num_instances": "3", "key": key[1]}
+    answers = [admin.post("/boot", **form) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [303, 303]
+    assert answers[0].headers["Location"] == answers[1].headers["Location"]
+    tree.settle()
+    assert len(node.client().get("/servers").json["servers"]) == 3
+
+
+def test_a_dry_run_boots_nothing_and_shows_the_same_call_as_commands(node: Node, admin: Visitor) -> None:
+    page = admin.post(
+        "/boot",
+        do="dry_run",
+        name="it's",
+        flavor="small",
+        num_instances="100",
+        min_count="2",
+        filters="RamFilter, CoreFilter",
+        hint_name="force_hosts",
+        hint_value='["host-1"]',
+    ).text
+    assert "16 of 100 would fit" in page
+    assert "zonesched zone boot --flavor small --name" in page
+    assert "--min-count 2 --filter RamFilter --filter CoreFilter" in page
+    assert "curl -u admin" in page
+    assert node.client().get("/reservations").json["reservations"] == []
+
+
+def test_a_refused_boot_keeps_what_was_typed(admin: Visitor) -> None:
+    answer = admin.post("/boot", do="boot", name="web", flavor="none", num_instances="x")
+    assert (answer.status_code, 'value="web"' in answer.text) == (400, True)
+
+
+def test_a_host_is_disabled_and_enabled_again(node: Node, admin: Visitor) -> None:
+    id = node.client().get("/os-hypervisors").json["hypervisors"][0]["id"]
+    assert admin.post(f"/hosts/{id}", do="disable", reason="new fans").status_code == 303
+    assert "Disabled: new fans" in admin.text(f"/hosts/{id}")
+    assert admin.post(f"/hosts/{id}", do="enable").status_code == 303
+    assert "new fans" not in admin.text(f"/hosts/{id}")
+
+
+def test_a_host_is_emptied(tree: Tree, node: Node, admin: Visitor) -> None:
+    boot(tree, node, count=4)
+    id = node.client().get("/os-hypervisors").json["hypervisors"][0]["id"]
+    page = admin.post(f"/hosts/{id}", do="drain")
+    assert page.status_code == 200
+    assert "resize_migrating" in page.text
+
+
+def test_all_instances_of_a_host_move_while_there_is_time(tree: Tree, node: Node, admin: Visitor) -> None:
+    tree.register("zone", [a_host("large", vcpus=64)])
+    boot(tree, node, count=40)
+    hypervisors = node.client().get("/os-hypervisors/detail").json["hypervisors"]
+    (large,) = [one for one in hypervisors if one["hypervisor_hostname"] == "large"]
+    assert large["running_vms"] > 22
+    page = admin.post(f"/hosts/{large['id']}", do="drain")
+    assert f"{large['running_vms']} instances were asked to move away." in page.text
+    assert f"{large['running_vms']} servers are on their way to other hosts." in page.text
+    assert "stays" not in admin.post(f"/hosts/{large['id']}", do="drain").text
+
+
+def test_a_move_for_which_there_is_no_time_is_named(
+    tree: Tree, node: Node, admin: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.register("zone", [a_host("large", vcpus=64)])
+    boot(tree, node, count=40)
+    hypervisors = node.client().get("/os-hypervisors/detail").json["hypervisors"]
+    (large,) = [one for one in hypervisors if one["hypervisor_hostname"] == "large"]
+    store, at_first = node.zone.store, node.zone.store.write
+
+    def late(*args: Any, **kwargs: Any) -> Any:
+        tree.clock.advance(0.45)
+        return at_first(*args, **kwargs)
+
+    monkeypatch.setattr(store, "write", late)
+    page = admin.post(f"/hosts/{large['id']}", do="drain").text
+    monkeypatch.undo()
+    asked, left = (
+        int(re.search(pattern, page)[1])  # type: ignore[index]
+        for pattern in (r"(\d+) instances were asked", r"For (\d+) more there was no time")
+    )
+    assert asked > 0
+    assert asked + left == large["running_vms"]
+
+
+def test_hosts_that_the_list_leaves_out_are_counted(tree: Tree, admin: Visitor) -> None:
+    tree.register("zone", [a_host(f"rack-{number}") for number in range(52)])
+    assert "2 more have such a name." in admin.text("/hosts?name=rack-")
+    assert "more have such a name" not in admin.text("/hosts?name=rack-1")
+
+
+def test_the_first_page_shows_offers_and_refusals_by_minute(tree: Tree, node: Node, admin: Visitor) -> None:
+    leaf = tree.add("leaf", parent="zone", hosts_=[a_host("x1")])
+    tree.poll()
+    assert "Not asked in the last hour." in admin.text("/tree")
+    boot(tree, node, count=1)
+    tree.clock.advance(120)
+    leaf.client().call("PUT", "/os-services/disable", {"host": "x1"})
+    boot(tree, node, count=1)
+    page = admin.text("/tree")
+    assert "1 offers and 1 refusals in the last hour" in page
+    assert "2 minutes ago: 1 offers" in page
+    assert "0 minutes ago: 1 refusals" in page
+    assert "<tr><td>2</td>" in page
+
+
+def test_a_server_is_stopped_and_deleted(tree: Tree, node: Node, admin: Visitor) -> None:
+    boot(tree, node, count=1)
+    id = node.client().get("/servers").json["servers"][0]["id"]
+    assert admin.post(f"/servers/{id}", do="os-stop").status_code == 303
+    assert "<td>stop</td>" in admin.text(f"/servers/{id}")
+    assert admin.post(f"/servers/{id}", do="delete").status_code == 303
+    assert node.client().get("/servers").json["servers"] == []
+
+
+def test_the_heat_map_has_a_byte_for_each_host_in_the_order_of_the_layout(
+    tree: Tree, node: Node, admin: Visitor
+) -> None:
+    boot(tree, node, count=1)
+    node.client().call("PUT", "/os-services/disable", {"host": "host-2"})
+    layout = admin.get("/hosts/layout").get_json()
+    heat = admin.get("/hosts/heat?class=VCPU").data
+    assert heat[:16].decode() == layout["layout"]
+    levels = dict(zip(layout["names"], heat[16:], strict=True))
+    assert levels == {"host-1": round(200 / 16), "host-2": 254}
+    assert set(layout["groups"]) == {"az1", "az2"}
+    assert admin.get("/hosts/heat?class=NONE").status_code == 400
+
+
+def test_news_change_with_a_boot_and_with_nothing_else(tree: Tree, node: Node, admin: Visitor) -> None:
+    before = admin.get("/news").data
+    tree.settle()
+    assert admin.get("/news").data == before
+    boot(tree, node)
+    assert admin.get("/news").data != before
+
+
+@pytest.mark.postgresql
+def test_what_another_database_of_the_server_writes_is_no_news(
+    tree: Tree, node: Node, admin: Visitor
+) -> None:
+    boot(tree, node)
+    before = admin.get("/news").data
+    with psycopg.connect(SERVER.replace("+psycopg", "")) as elsewhere:
+        elsewhere.execute("SELECT pg_current_xact_id()")
+    assert admin.get("/news").data == before
+
+
+@pytest.mark.postgresql
+def test_a_change_that_ends_after_a_later_one_is_news(tree: Tree, node: Node, admin: Visitor) -> None:
+    boot(tree, node)
+    uuid = node.client().get("/servers").json["servers"][0]["id"]
+    path = tree.folder / "zone.sqlite"
+    with psycopg.connect(url_of(path).replace("+psycopg", "")) as slow:
+        ((number,),) = slow.execute("SELECT pg_current_xact_id()::text::bigint")
+        slow.execute("UPDATE instances SET changed_seq = %s WHERE uuid = %s", [number, uuid])
+        boot(tree, node, name="later")
+        before = admin.get("/news").data
+        slow.commit()
+        assert admin.get("/news").data != before
+
+
+def test_a_script_without_a_session_has_its_page_loaded_again(node: Node) -> None:
+    answer = Visitor(node).get("/news", HX_Request="true")
+    assert (answer.status_code, answer.headers["HX-Refresh"]) == (401, "true")
+
+
+def test_users_and_aggregates_have_their_forms(node: Node, admin: Visitor) -> None:
+    made = admin.post("/users", do="add", name="agent-2", role="compute")
+    assert (made.status_code, "Secret of agent-2" in made.text) == (200, True)
+    assert admin.post("/users", do="remove", name="agent-2").status_code == 303
+    assert admin.post("/aggregates", do="add", name="ssd", zone="az7").status_code == 303
+    number = str(node.client().get("/os-aggregates").json["aggregates"][0]["id"])
+    assert admin.post("/aggregates", do="add_host", id=number, host="host-1").status_code == 303
+    assert "host-1" in admin.text("/aggregates")
+
+
+def test_assets_are_kept_by_their_content(admin: Visitor) -> None:
+    for name in render.ASSETS:
+        answer = admin.get(f"/assets/{name}")
+        assert (answer.status_code, "immutable" in answer.headers["Cache-Control"]) == (200, True)
+    assert admin.get("/assets/NOTICE").status_code == 404

@@ -1,0 +1,72 @@
+"""One line of the table of all calls, and the groups of roles and places that its lines share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zonesched.api import glance, identity
+from zonesched.api.call import Handler
+from zonesched.api.links import PREFIX
+from zonesched.api.schemas.fields import Schema
+from zonesched.model.caller import Role
+
+MOUNTS = ("", PREFIX)
+IDENTITY = (identity.MOUNT,)
+"""Where the calls of OpenStack's Identity API are served."""
+IMAGE = (glance.MOUNT,)
+"""Where the calls of OpenStack's Image API are served."""
+IMAGE_LOOKUP = (glance.MOUNT, PREFIX)
+"""Likewise for those that novaclient makes: without a catalog, it looks for images below the Compute API."""
+
+ADMIN = frozenset({Role.ADMIN})
+USERS = frozenset({Role.ADMIN, Role.MEMBER})
+PEOPLE = USERS | {Role.READER}
+PARENT = frozenset({Role.PARENT})
+AGENT = frozenset({Role.COMPUTE})
+MONITORS = frozenset({Role.ADMIN, Role.MONITOR})
+REFUSED = "nothing: always refused"
+"""Answer of a call that says why a zone cannot do it."""
+OPEN: frozenset[Role] = frozenset(Role)
+
+
+class NoQuery(Schema):
+    """No parameters."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """One call. `roles` of OPEN: no credentials are needed.
+
+    `answer` names the members of the answer's object where it is a list of names. `other_answers` has what
+    else the call answers, with the status, but for a fault in the API's form.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    roles: frozenset[Role]
+    answer: str
+    body: type[Schema] | None = None
+    query: type[Schema] = NoQuery
+    status: int = 200
+    other_answers: tuple[tuple[int, str], ...] = ()
+    mounts: tuple[str, ...] = MOUNTS
+
+    @property
+    def url(self) -> str:
+        """Return the path under its first mount."""
+        return self.mounts[0] + self.path
+
+    @property
+    def operation_id(self) -> str:
+        """Return the name of the call in the OpenAPI description."""
+        return f"{self.handler.__module__.rpartition('.')[2]}_{self.handler.__name__}"
+
+    @property
+    def is_open(self) -> bool:
+        return self.roles == OPEN
+
+    @property
+    def is_admin_api(self) -> bool:
+        """True for a call that `allow_admin_api = false` closes."""
+        return self.path == "/zones" or self.path.startswith("/zones/")

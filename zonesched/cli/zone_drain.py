@@ -1,0 +1,134 @@
+"""`zonesched zone drain`: move this zone's instances out of a child zone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from zonesched.cli.host_drain import COLUMNS, Left, Progress
+from zonesched.cli.lookup import find
+from zonesched.cli.output import print_list
+from zonesched.cli.server_actions import PAUSE_S, TASK
+from zonesched.cli.session import Session, list_options, pass_session
+from zonesched.compute.connection import ZoneRefused
+
+RESTS = "SHELVED_OFFLOADED"
+
+
+@click.command()
+@click.argument("name_or_id")
+@click.option(
+    "--parallel",
+    type=click.IntRange(1, 100),
+    default=4,
+    show_default=True,
+    help="How many instances may be on their way at a time.",
+)
+@click.option("--watch", is_flag=True, help="Go on until nothing more can leave.")
+@list_options
+@pass_session
+def drain(session: Session, name_or_id: str, parallel: int, watch: bool) -> None:
+    """Disable a child zone and place its instances anew elsewhere; list those that stay.
+
+    Their disks and memory are lost: they are built anew from their images. The exit code is 0 only if nothing
+    stays. Ctrl-C lets no further instance leave; the same command goes on later.
+    """
+    child = find(session, "/zones/detail", "zones", name_or_id)
+    if child["state"] != "disabled":
+        session.call("PUT", f"/zones/{child['id']}", {"zone": {"state": "disabled"}})
+    work = Drain(session, str(child["id"]), str(child["name"]), parallel)
+    progress = Progress(sys.stderr)
+    try:
+        while not work.look(progress) and watch:
+            session.pause(PAUSE_S)
+    except KeyboardInterrupt:
+        progress.end()
+        click.echo(
+            f"zonesched: stopped: those that are leaving go on. {work.name} stays disabled:"
+            f" zonesched zone drain {work.name} --watch goes on,"
+            f" zonesched zone set {work.name} --state enabled ends it",
+            err=True,
+        )
+        sys.exit(130)
+    progress.end()
+    rows = [vars(left) for left in work.staying]
+    if rows or not session.is_plain_table:
+        print_list(session, rows, COLUMNS, rows)
+    if rows:
+        sys.exit(1)
+    if session.is_plain_table:
+        left = "is empty" if work.is_empty else f"has {work.left} instances left: --watch goes on"
+        click.echo(f"{work.name} {left}")
+
+
+@dataclass
+class Drain:
+    """State of a drain as one run of the command knows it.
+
+    `asked`: the instances that it has let leave and that have no new place yet; `leaving`: how many are still
+    in the child, also of earlier runs; `left`: how many the child has.
+    """
+
+    session: Session
+    child_id: str
+    name: str
+    parallel: int
+    asked: set[str] = field(default_factory=set)
+    placed: int = 0
+    leaving: int = 0
+    left: int = 0
+    failed: list[Left] = field(default_factory=list)
+    refused: list[Left] = field(default_factory=list)
+
+    @property
+    def staying(self) -> list[Left]:
+        """Instances that cannot leave, and instances that left and have no place since."""
+        return [*self.refused, *self.failed]
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether nothing is left in the child, or on its way."""
+        return not self.left and not self.asked
+
+    def look(self, progress: Progress) -> bool:
+        """Let as many leave as may; tell whether nothing more will change."""
+        for id in sorted(self.asked):
+            self._follow(id)
+        # Where one has found no place, the next would find none either.
+        more = 0 if self.failed else max(0, self.parallel - max(len(self.asked), self.leaving))
+        path, body = f"/zones/{self.child_id}/action", {"drain": {"count": more}}
+        found: Mapping[str, Any] = self.session.call("POST", path, body)["drain"]
+        self.leaving = found["leaving"]
+        self.asked |= set(found["asked"])
+        self.refused = [Left(**one) for one in found["staying"]]
+        self.left = found["leaving"] + found["waiting"] + found["staying_count"]
+        progress.show(
+            f"{self.name}: {self.placed} instances placed elsewhere, {len(self.asked)} on their way,"
+            f" {found['waiting']} wait, {found['staying_count'] + len(self.failed)} stay"
+        )
+        goes_on = found["leaving"] or self.asked or (found["waiting"] and not self.failed)
+        return not goes_on
+
+    def _follow(self, id: str) -> None:
+        """See whether an instance that has left runs again."""
+        try:
+            server = self.session.call("GET", f"/servers/{id}")["server"]
+        except ZoneRefused as error:
+            if error.status != 404:
+                raise
+            self.asked.discard(id)
+            return
+        if server[TASK] or server["status"] in ("BUILD", "UNKNOWN"):
+            return
+        actions = self.session.call("GET", f"/servers/{id}/os-instance-actions")["instanceActions"]
+        newest = actions[0]
+        if newest["action"] == "evacuate" and newest["result"]:
+            self.asked.discard(id)
+            if server["status"] == RESTS:
+                self.failed.append(Left(id, server["name"], newest["error_code"], newest["message"]))
+            else:
+                self.placed += 1

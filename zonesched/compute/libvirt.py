@@ -1,0 +1,210 @@
+"""The libvirt driver: an instance is a domain, with a disk over the file of its image.
+
+What the driver knows of an instance stands in the domain's metadata, and its state is libvirt's: a restarted
+agent finds everything and starts nothing twice. Libvirt's calls may take seconds, so `work` makes them, on a
+thread of its own; the agent's calls leave what they ask for in one queue and find events in another.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import shutil
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+
+from zonesched.compute import instance_folder
+from zonesched.compute.desired_state import Desired
+from zonesched.compute.driver import DriverSettings
+from zonesched.compute.inventory import InventoryHost
+from zonesched.compute.lease import Lease
+from zonesched.compute.libvirt_disks import GB, Disks
+from zonesched.compute.libvirt_domain import Domain, Refused
+from zonesched.compute.libvirt_domains import Domains, LibvirtAway
+from zonesched.compute.libvirt_instance import LOST, LibvirtInstance, Surroundings
+from zonesched.compute.machine import (
+    Apply,
+    Destroy,
+    DriverEvent,
+    Failed,
+    Instruction,
+    Key,
+    Leave,
+    Return,
+    Spawn,
+    Wanted,
+)
+from zonesched.errors import ConfigError
+from zonesched.seams import Clock
+
+log = logging.getLogger(__name__)
+
+SOON_S, LOOK_S, AWAY_S = 0.1, 1.0, 5.0
+"""Pauses: while something is to be done, between looks at resting domains, and while libvirt is away."""
+
+
+class LibvirtDriver:
+    """Runs each instance as a domain of one libvirt, in the machine's state folder and with its images."""
+
+    traits = frozenset({"COMPUTE_PAUSE", "COMPUTE_SUSPEND"})
+
+    def __init__(self, settings: DriverSettings, clock: Clock) -> None:
+        if not settings.state_folder:
+            raise ConfigError("The libvirt driver needs a state folder.", field="state_folder")
+        self._root = Path(settings.state_folder).resolve() / "instances"
+        of_libvirt = settings.libvirt
+        images = Path(of_libvirt.image_folder).resolve() if of_libvirt.image_folder else None
+        if images is not None and not images.is_dir():
+            raise ConfigError(f"The folder of images {images} does not exist.", field="libvirt_image_folder")
+        try:
+            self._lock = instance_folder.take_for_this_process(self._root)
+        except BlockingIOError:
+            raise ConfigError(f"The state folder {self._root} is used by another agent.") from None
+        # Libvirt's own users pass through to the disks.
+        self._root.chmod(0o711)
+        self._clock = clock
+        self._domains = Domains(of_libvirt.uri, str(self._root))
+        self._around = Surroundings(
+            self._domains,
+            Disks(self._root, images),
+            str(self._root),
+            of_libvirt.virt_type,
+            clock.monotonic,
+            of_libvirt.stop_seconds,
+        )
+        self._instances: dict[Key, LibvirtInstance] = {}
+        self._asked: deque[Instruction] = deque()
+        self._happened: deque[DriverEvent] = deque()
+        self._looks_at = self._answers_at = clock.monotonic()
+
+    def lease(self) -> Lease:
+        return Lease()
+
+    def hold(self, lease: Lease) -> None:
+        """Refuse any lease that ends: nobody would end the domains while the agent is dead."""
+        if lease.until_s < math.inf:
+            raise ConfigError("The libvirt driver cannot fence its host.", field="fence_after")
+
+    def host(self) -> InventoryHost:
+        """Describe the machine, as libvirt and the state folder's file system see it. Raises ConfigError."""
+        try:
+            name, architecture, cpus, ram_mb, kind, version = self._domains.node()
+        except LibvirtAway as error:
+            raise ConfigError(f"Libvirt does not answer: {error}") from None
+        totals = {
+            "VCPU": cpus,
+            "MEMORY_MB": ram_mb,
+            "DISK_GB": shutil.disk_usage(self._root).total // GB,
+        }
+        return InventoryHost(
+            name=name,
+            inventories={resource_class: {"total": total} for resource_class, total in totals.items()},
+            capabilities={
+                "hypervisor_type": kind,
+                "hypervisor_version": version,
+                "cpu_info": {"arch": architecture},
+                "supported_instances": [[architecture, self._around.virt_type, "hvm"]],
+            },
+        )
+
+    def found(self) -> Sequence[Key]:
+        """Find the domains of an earlier agent. Those that never ran are removed: they are built anew.
+
+        Raises ConfigError where libvirt does not answer.
+        """
+        try:
+            for key, domain in self._domains.all().items():
+                if not self._was_removed(key, domain):
+                    self._instances[key] = LibvirtInstance(self._around, key)
+        except LibvirtAway as error:
+            raise ConfigError(f"Libvirt does not answer: {error}") from None
+        return sorted(self._instances)
+
+    def _was_removed(self, key: Key, domain: Domain) -> bool:
+        if domain.marker.is_built or not domain.ended:
+            return False
+        try:
+            self._around.disks.remove(key)
+            self._domains.undefine(key)
+        except Refused as refused:
+            log.warning("instance %s: %s: %s", key.uuid, refused.reason, refused)
+            return False
+        return True
+
+    # -- the agent's thread: two queues --------------------------------------------------------------------
+
+    def spawn(self, wanted: Wanted) -> None:
+        self._asked.append(Spawn(wanted))
+
+    def apply(self, key: Key, desired: Desired) -> None:
+        self._asked.append(Apply(key, desired))
+
+    def leave(self, wanted: Wanted) -> None:
+        self._asked.append(Leave(wanted))
+
+    def come_back(self, wanted: Wanted) -> None:
+        self._asked.append(Return(wanted))
+
+    def destroy(self, key: Key) -> None:
+        self._asked.append(Destroy(key))
+
+    def poll(self) -> Sequence[DriverEvent]:
+        return [self._happened.popleft() for _ in range(len(self._happened))]
+
+    def next_event_s(self) -> float:
+        return 0.0 if self._happened else SOON_S
+
+    # -- the driver's thread -------------------------------------------------------------------------------
+
+    def work(self) -> float:
+        """Take one step of each instance that has one to take; return the pause until the next call."""
+        while self._asked:
+            self._take(self._asked.popleft())
+        if self._clock.monotonic() < self._answers_at:
+            return SOON_S
+        try:
+            self._look()
+            self._step()
+        except LibvirtAway as error:
+            # It says nothing about the instances: they are as they were until it answers again.
+            log.warning("libvirt does not answer: %s", error)
+            self._answers_at = self._clock.monotonic() + AWAY_S
+        return SOON_S
+
+    def _take(self, instruction: Instruction) -> None:
+        match instruction:
+            case Spawn(wanted):
+                if wanted.key not in self._instances:
+                    self._instances[wanted.key] = LibvirtInstance(self._around, wanted.key, wanted)
+            case Apply(key, desired):
+                if key in self._instances:
+                    self._instances[key].apply(desired)
+            case Leave(wanted):
+                if wanted.key in self._instances:
+                    self._happened += self._instances[wanted.key].leave(wanted.leaves_for)
+                else:
+                    self._happened.append(Failed(wanted.key, LOST))
+            case Return(wanted):
+                if wanted.key in self._instances:
+                    self._instances[wanted.key].come_back(wanted)
+            case Destroy(key):
+                self._instances.setdefault(key, LibvirtInstance(self._around, key)).end()
+
+    def _look(self) -> None:
+        """Compare the domains that rest with what they were left as."""
+        resting = [instance for instance in self._instances.values() if instance.is_resting]
+        if self._clock.monotonic() < self._looks_at or not resting:
+            return
+        domains = self._domains.all()
+        for instance in resting:
+            self._happened += instance.advance(domains.get(instance.key))
+        self._looks_at = self._clock.monotonic() + LOOK_S
+
+    def _step(self) -> None:
+        for key, instance in list(self._instances.items()):
+            if instance.is_waiting:
+                continue
+            self._happened += instance.advance(self._domains.find(key))
+            if instance.is_gone:
+                del self._instances[key]

@@ -1,0 +1,99 @@
+"""Watchdog of the process driver: ends all instances of an agent once its lease has run out.
+
+It is a process in a session of its own, so it acts also while the agent is dead, stopped or stuck in a call.
+It ends by itself once the lease has run out and nothing runs; the agent starts it with the next lease.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from zonesched.compute import instance_folder, lease, process_table
+
+LOCK = "watchdog.lock"
+LOOK_S = 0.5
+"""Longest pause between two looks at the lease, which may also become shorter."""
+KILL_PAUSE_S = 0.05
+
+
+def ensure(root: Path) -> Sequence[subprocess.Popen[bytes]]:
+    """Start the watchdog of a folder unless it runs; return what was started."""
+    lock = os.open(root / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return ()
+    finally:
+        os.close(lock)
+    started = subprocess.Popen(
+        [sys.executable, "-I", "-m", "zonesched.compute.watchdog", str(root)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env={},
+    )
+    return (started,)
+
+
+def end_instances(root: Path) -> bool:
+    """Kill what runs of any instance, and mark it as ended so; return whether anything ran."""
+    sessions = process_table.sessions()
+    found = False
+    for folder in instance_folder.complete_in(root):
+        process = folder.process()
+        if process is not None and (members := process_table.members(process, sessions)):
+            found = True
+            folder.note_fenced()
+            for pid in members:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+    return found
+
+
+def main(root: Path) -> None:
+    """Watch the lease of a folder until nothing is left to watch; return at once where another one does."""
+    while _watch(root):
+        # A new lease was written after the last look, by an agent that found the lock taken.
+        pass
+
+
+def _watch(root: Path) -> bool:
+    """Watch under the lock; return whether to watch again."""
+    lock = os.open(root / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        while (pause_s := _step(root)) < math.inf:
+            time.sleep(pause_s)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(lock)
+    return _step(root) < math.inf
+
+
+def _step(root: Path) -> float:
+    """End what may no longer run; return the pause until the next look, infinite where nothing is left."""
+    present = lease.read(root)
+    if present.until_s == math.inf:
+        return math.inf
+    left_s = present.until_s - time.clock_gettime(time.CLOCK_BOOTTIME)
+    if left_s > 0:
+        return min(left_s, LOOK_S)
+    return KILL_PAUSE_S if end_instances(root) else math.inf
+
+
+if __name__ == "__main__":
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        # Whoever stops the agent of a machine means the agent.
+        signal.signal(number, signal.SIG_IGN)
+    main(Path(sys.argv[1]))

@@ -1,0 +1,16 @@
+"""Whether anything has changed: the one thing that open pages ask for again and again."""
+
+from __future__ import annotations
+
+import hashlib
+
+from zonesched.dashboard.layout import children
+from zonesched.dashboard.visit import Data, Visit
+from zonesched.services.catalog import dashboard_sessions
+
+
+def show(visit: Visit) -> Data:
+    """Return a text that changes with hosts, instances and boots, and with the states of child zones."""
+    states = [(child["id"], child["state"], child["last_error"]) for child in children(visit)]
+    seen = (dashboard_sessions.stored_changes(visit.zone.store), states)
+    return Data(hashlib.sha256(repr(seen).encode()).hexdigest()[:16].encode(), "text/plain")

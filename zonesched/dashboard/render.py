@@ -1,0 +1,84 @@
+"""Templates to HTML: everything is escaped, and what is missing is an error."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+ASSETS = {
+    "style.css": "text/css",
+    "live.js": "text/javascript",
+    "heat.js": "text/javascript",
+    "htmx.min.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+"""Files that pages load, with their media types."""
+
+
+@cache
+def asset(name: str) -> bytes:
+    """Return the content of an asset."""
+    return (files("zonesched.dashboard") / "assets" / name).read_bytes()
+
+
+@cache
+def _asset_url(name: str) -> str:
+    """Return its URL, which changes with the content: browsers keep it for long."""
+    return f"/dashboard/assets/{name}?v={hashlib.sha256(asset(name)).hexdigest()[:12]}"
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("zonesched.dashboard"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"clock": clock, "number": number, "part": part, "amount": amount}
+    made.globals |= {"asset_url": _asset_url, "with_query": with_query}
+    return made
+
+
+def html(template: str, values: Mapping[str, Any]) -> str:
+    """Return the page."""
+    return _environment().get_template(template).render(values)
+
+
+def clock(iso: str | None) -> str:
+    """2011-07-27T13:05:00Z or 2011-07-27T13:05:00.123 as 2011-07-27 13:05:00."""
+    return iso[:19].replace("T", " ") if iso else ""
+
+
+def number(value: float) -> str:
+    """Whole numbers in groups of three, others with few digits."""
+    return f"{value:,.0f}".replace(",", "\u202f") if float(value).is_integer() else f"{value:.3g}"
+
+
+def part(value: str) -> str:
+    """A part of a path."""
+    return quote(value, safe="")
+
+
+def amount(value: float, of: str) -> str:
+    """An amount of a resource class in the unit that people read."""
+    match of:
+        case "MEMORY_MB":
+            return f"{number(round(value / 1024))} GiB"
+        case "DISK_GB":
+            return f"{number(round(value))} GB"
+        case _:
+            return number(value)
+
+
+def with_query(path: str, query: Mapping[str, str], **changed: str) -> str:
+    """A path with a query, of which some parameters are changed, or left out where they are empty."""
+    merged = {name: value for name, value in {**query, **changed}.items() if value}
+    return f"{path}?{urlencode(merged)}" if merged else path

@@ -1,0 +1,135 @@
+"""Sessions of the dashboard: begun by a password or by a one-time link, ended by time or by the user.
+
+The zone keeps a hash of each token. A changed password ends all sessions of its user.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass, field
+
+from zonesched.conf import Conf
+from zonesched.errors import Forbidden, NotFound, Unauthorized
+from zonesched.model.caller import Caller, Role
+from zonesched.services.zone import Zone
+from zonesched.store import dashboard_sessions as rows
+from zonesched.store import identity
+from zonesched.store import users as user_rows
+from zonesched.store.dashboard_sessions import SessionRow
+from zonesched.store.store import Store, Transaction
+
+TOKEN_BYTES = 32
+LINK_S = 3600.0
+"""Seconds until a sign-in link expires."""
+
+MAX_PER_USER = 100
+"""Maximum number of sessions and links of one user; a further one ends the oldest."""
+
+PEOPLE = frozenset({Role.ADMIN, Role.MEMBER, Role.READER})
+NOAUTH = Caller(user_id="noauth", name="noauth", role=Role.ADMIN, project_id="noauth")
+"""The one user of a zone without users (`auth_strategy = noauth`)."""
+
+
+@dataclass(frozen=True)
+class NewToken:
+    """A token that only this value has, and the seconds until it expires."""
+
+    token: str = field(repr=False)
+    lasts_s: float
+
+
+def sign_in(zone: Zone, caller: Caller) -> NewToken:
+    """Begin a session of an authenticated user. Raises NotFound, and Forbidden for a machine."""
+    check_may_look(zone.conf, caller)
+    return _add(zone, caller.user_id, is_link=False, lasts_s=zone.conf.dashboard_session)
+
+
+def new_link(zone: Zone, caller: Caller) -> NewToken:
+    """Make a link that signs its user in once. Raises as `sign_in`."""
+    check_may_look(zone.conf, caller)
+    return _add(zone, caller.user_id, is_link=True, lasts_s=LINK_S)
+
+
+def follow_link(zone: Zone, token: str) -> tuple[Caller, NewToken]:
+    """Begin the session of a link, which ends it. Raises Unauthorized."""
+    hashed, now = _hash(token), zone.clock.now()
+
+    def fn(tx: Transaction) -> Caller | None:
+        row = rows.read_one(tx, hashed)
+        if row is None or not row.is_link or row.expires_at <= now or not rows.delete(tx, hashed):
+            return None
+        return _caller(zone.conf, tx, row.user_id)
+
+    caller = zone.store.write(fn)
+    if caller is None:
+        raise Unauthorized("The link was used already, or has expired.", code="link_invalid")
+    return caller, sign_in(zone, caller)
+
+
+def caller_of(zone: Zone, token: str) -> Caller:
+    """Return the user whose session this is. Raises Unauthorized."""
+    hashed, now = _hash(token), zone.clock.now()
+
+    def fn(tx: Transaction) -> Caller | None:
+        row = rows.read_one(tx, hashed)
+        return (
+            None
+            if row is None or row.is_link or row.expires_at <= now
+            else _caller(zone.conf, tx, row.user_id)
+        )
+
+    caller = zone.store.read(fn) if token else None
+    if caller is None:
+        raise Unauthorized("Nobody is signed in.", code="session_invalid")
+    check_may_look(zone.conf, caller)
+    return caller
+
+
+def sign_out(store: Store, token: str) -> None:
+    """End a session."""
+    store.write(lambda tx: rows.delete(tx, _hash(token)))
+
+
+def form_token(token: str) -> str:
+    """Return the token of the forms of a session: who sends it has read a page of that session."""
+    return hmac.new(token.encode(), b"dashboard form", hashlib.sha256).hexdigest()
+
+
+def stored_changes(store: Store) -> tuple[int, ...]:
+    """Return numbers that differ after each change of hosts, instances and boots."""
+    watermark = store.read(identity.low_watermark)
+    return store.read(lambda tx: identity.stored_changes(tx, watermark))
+
+
+def check_may_look(conf: Conf, caller: Caller) -> None:
+    """Raise NotFound where there is no dashboard, Forbidden for a user who is a machine."""
+    if not conf.allow_dashboard:
+        raise NotFound("This zone has no dashboard.", code="dashboard_off")
+    if caller.role not in PEOPLE:
+        raise Forbidden(f"The role {caller.role.value} has no dashboard.", code="role_forbidden")
+
+
+def _add(zone: Zone, user_id: str, *, is_link: bool, lasts_s: float) -> NewToken:
+    token, now = zone.clock.random_bytes(TOKEN_BYTES).hex(), zone.clock.now()
+    row = SessionRow(_hash(token), user_id, is_link, now, now + lasts_s)
+
+    def fn(tx: Transaction) -> None:
+        rows.delete_expired(tx, now)
+        for old in rows.of_user(tx, user_id)[MAX_PER_USER - 1 :]:
+            rows.delete(tx, old.token_hash)
+        rows.insert(tx, row)
+
+    zone.store.write(fn)
+    return NewToken(token, lasts_s)
+
+
+def _caller(conf: Conf, tx: Transaction, user_id: str) -> Caller | None:
+    if conf.auth_strategy == "noauth":
+        return NOAUTH if user_id == NOAUTH.user_id else None
+    user = user_rows.read_one(tx, user_id)
+    return None if user is None else Caller(user.id, user.name, user.role, user.project_id, user.explained)
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,193 @@
+"""Draining of child zones: instances leave a disabled child, and are placed anew once nothing is left there.
+
+Each leaves as a shelved one does, so the child says when it is gone. The rows alone say who is leaving, so
+any process goes on with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from zonesched import tracing
+from zonesched.errors import Conflict
+from zonesched.model.caller import Caller
+from zonesched.model.desired_state import NEW, Action, Desired, Illegal, expected_status, judge
+from zonesched.model.group_place import Anywhere
+from zonesched.model.observed_state import Power
+from zonesched.model.placement import PlacementState
+from zonesched.model.views import Drained, Staying
+from zonesched.services.children import children
+from zonesched.services.life import leaving
+from zonesched.services.life.wanting import Wanted, wake_for, want
+from zonesched.services.zone import Zone
+from zonesched.store import (
+    group_places,
+    identity,
+    instance_actions,
+    instance_states,
+    instances,
+    locks,
+    placements,
+)
+from zonesched.store.instance_actions import Count, InstanceAction
+from zonesched.store.instance_states import StoredState
+from zonesched.store.instances import Instance
+from zonesched.store.placements import Placement
+from zonesched.store.store import Transaction
+
+DRAINS = {"drain": Power.RUNNING, "drain stopped": Power.STOPPED}
+"""Names of the actions with which instances leave, and the power that each has at its new place."""
+
+MOST_STAYING = 1000
+
+MESSAGES = {
+    "server_of_parent": "The server belongs to a parent zone: drain this zone there.",
+    "rebuild_elsewhere_refused": "The server's owner wants no rebuild elsewhere (rebuild_elsewhere: false).",
+    "server_in_affinity_group": "The server's group has its one place in this child.",
+    "zone_routing_disabled": "This zone passes no calls on to its child zones.",
+    Illegal.WRONG_STATUS.value: "Only servers that are ACTIVE or SHUTOFF are drained.",
+}
+
+
+@dataclass(frozen=True)
+class _Here:
+    """An instance at its place in the child, with its stored state."""
+
+    instance: Instance
+    place: Placement
+    stored: StoredState | None
+
+
+@dataclass(frozen=True)
+class _Leaves:
+    """It may leave, with this desired state, by an action of this name."""
+
+    desired: Desired
+    action: str
+
+
+@dataclass(frozen=True)
+class _Stays:
+    code: str
+
+
+@dataclass(frozen=True)
+class _IsLeaving:
+    pass
+
+
+@dataclass(frozen=True)
+class _Waits:
+    """Something else is under way."""
+
+
+_Verdict = _Leaves | _Stays | _IsLeaving | _Waits
+
+
+def drain(zone: Zone, caller: Caller, child_id: str, count: int) -> Drained:
+    """Let at most `count` more instances leave a disabled child.
+
+    Raises NotFound, and Conflict for a child that is not disabled.
+    """
+    if children.show(zone.store, zone.children, child_id).state != children.DISABLED:
+        raise Conflict(
+            "The child zone is enabled: new instances would take the places of those that leave.",
+            code="child_not_disabled",
+            field="drain",
+        )
+    found = zone.store.read(lambda tx: [(one, _judge(zone, tx, one)) for one in _present(tx, child_id)])
+    leaving_now = sum(isinstance(verdict, _IsLeaving) for _, verdict in found)
+    ready = [one.instance.uuid for one, verdict in found if isinstance(verdict, _Leaves)]
+    chosen = ready[:count]
+    asked = zone.store.write(partial(_leave, zone, caller, child_id, chosen)) if chosen else []
+    wake_for(zone.wake, [one.place for one in asked])
+    staying = [
+        Staying(one.instance.uuid, one.instance.name, verdict.code, MESSAGES.get(verdict.code, ""))
+        for one, verdict in found
+        if isinstance(verdict, _Stays)
+    ]
+    return Drained(
+        asked=[one.instance.uuid for one in asked],
+        leaving=leaving_now + len(asked),
+        waiting=sum(isinstance(v, _Waits) for _, v in found) + len(ready) - len(asked),
+        staying=staying[:MOST_STAYING],
+        staying_count=len(staying),
+    )
+
+
+def place_anew(zone_uuid: str, tx: Transaction, change: int, resting: Iterable[str], now: float) -> None:
+    """Place those of these instances anew that rest since they were drained; they are locked."""
+    uuids = sorted(resting)
+    names = instance_actions.names_of_last(tx, uuids)
+    drained = {uuid: DRAINS[names[uuid]] for uuid in uuids if names.get(uuid) in DRAINS}
+    rows = instances.read_by_uuid(tx, sorted(drained))
+    leaving.place_anew(tx, change, list(rows.values()), drained, zone_uuid, now)
+
+
+def _present(tx: Transaction, child_id: str, uuids: Sequence[str] = ()) -> list[_Here]:
+    there = {p.key: p for p in placements.unfinished_in(tx, child_id)}
+    wanted = sorted({uuid for uuid, _ in there if not uuids or uuid in uuids})
+    rows, states = instances.read_by_uuid(tx, wanted), instance_states.read(tx, wanted)
+    found = [(row, there.get((row.uuid, row.attempt))) for row in rows.values()]
+    return [_Here(row, place, states.get(row.uuid)) for row, place in found if place is not None]
+
+
+def _judge(zone: Zone, tx: Transaction, one: _Here) -> _Verdict:
+    instance, state = one.instance, one.stored.state if one.stored is not None else NEW
+    if instance.caller_id != zone.uuid:
+        return _Stays("server_of_parent")
+    if state.desired.power is Power.OFFLOADED:
+        return _IsLeaving()
+    if one.place.state is not PlacementState.CONFIRMED or state.is_pending:
+        return _Waits()
+    if not zone.conf.enable_zone_routing:
+        return _Stays("zone_routing_disabled")
+    if not leaving.may_be_rebuilt(instance):
+        return _Stays("rebuild_elsewhere_refused")
+    if instance.group_id and not isinstance(
+        group_places.find(tx, instance.caller_id, instance.group_id), Anywhere
+    ):
+        return _Stays("server_in_affinity_group")
+    found = judge(Action.SHELVE, instance.status, state)
+    status = expected_status(instance.status, state).value
+    action = {"ACTIVE": "drain", "SHUTOFF": "drain stopped"}.get(status)
+    if isinstance(found, Illegal) or action is None:
+        code = found.value if isinstance(found, Illegal) else Illegal.WRONG_STATUS.value
+        return _Waits() if code == Illegal.NOT_BUILT.value else _Stays(code)
+    return _Leaves(found, action)
+
+
+def _leave(
+    zone: Zone, caller: Caller, child_id: str, uuids: Sequence[str], tx: Transaction
+) -> Sequence[_Here]:
+    """Let those of these instances leave that still may."""
+    locks.instances(tx, uuids)
+    judged = [(one, _judge(zone, tx, one)) for one in _present(tx, child_id, uuids)]
+    leaves = [(one, verdict) for one, verdict in judged if isinstance(verdict, _Leaves)]
+    if not leaves:
+        return ()
+    change, now = identity.next_change(tx), zone.clock.now()
+    before: Mapping[str, StoredState] = {
+        one.instance.uuid: one.stored for one, _ in leaves if one.stored is not None
+    }
+    counts = instance_actions.counts(tx, uuids)
+    want(tx, [Wanted(one.instance, one.place, v.desired) for one, v in leaves], before, change, now)
+    instance_actions.insert(
+        tx,
+        [
+            InstanceAction(
+                uuid=one.instance.uuid,
+                number=counts.get(one.instance.uuid, Count()).last + 1,
+                action=verdict.action,
+                request_id=tracing.current().request_id,
+                user_id=caller.user_id,
+                project_id=one.instance.project_id,
+                generation=verdict.desired.generation,
+                started_at=now,
+            )
+            for one, verdict in leaves
+        ],
+    )
+    return [one for one, _ in leaves]

@@ -1,0 +1,66 @@
+"""Promises of agents to end their instances after so long without an answer of the zone.
+
+Each heartbeat with the promise renews it, and is answered only once that is durable: an agent counts from no
+heartbeat that the zone does not know of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from zonesched.model.placement import PlacementState
+from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared, one_of
+
+COLUMNS = t.fencing_promises.c
+_ALL = Prepared(sa.select(t.fencing_promises))
+_OF = Prepared(sa.select(t.fencing_promises).where(COLUMNS.service_id == sa.bindparam("service")))
+_HOSTS = Prepared(
+    sa.select(t.hosts.c.id)
+    .join(t.placements, t.placements.c.host_id == t.hosts.c.id)
+    .where(one_of(t.hosts.c.service_id, "services"))
+    .where(t.placements.c.state == PlacementState.CONFIRMED.value)
+    .distinct()
+    .order_by(t.hosts.c.id)
+)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One row. `heartbeat`: the id of the last heartbeat with it; no two have the same."""
+
+    service_id: str
+    fence_after_s: float
+    heartbeat: str
+
+
+def read_all(tx: Connection) -> Mapping[str, Promise]:
+    """Read all promises, by service id."""
+    return {row.service_id: Promise(*row) for row in _ALL.all(tx)}
+
+
+def read(tx: Connection, service_id: str) -> Promise | None:
+    """Read the promise of a service, if its agent fences."""
+    row = _OF.first(tx, service=service_id)
+    return None if row is None else Promise(*row)
+
+
+def renew(tx: Connection, promise: Promise) -> None:
+    """Store a heartbeat with a promise."""
+    row = COLUMNS.service_id == promise.service_id
+    if not tx.execute(sa.update(t.fencing_promises).where(row).values(**vars(promise))).rowcount:
+        tx.execute(sa.insert(t.fencing_promises).values(**vars(promise)))
+
+
+def withdraw(tx: Connection, service_id: str) -> None:
+    """Forget a promise: the agent no longer fences."""
+    tx.execute(sa.delete(t.fencing_promises).where(COLUMNS.service_id == service_id))
+
+
+def occupied_hosts(tx: Connection, service_ids: Collection[str]) -> list[str]:
+    """List the ids of the services' hosts that have confirmed placements."""
+    return [row.id for row in _HOSTS.all(tx, services=sorted(service_ids))] if service_ids else []
