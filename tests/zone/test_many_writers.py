@@ -98,6 +98,22 @@ def test_a_change_that_ends_after_a_later_one_is_read_all_the_same(tmp_path: Pat
     assert changed_in(then) >= {first}
 
 
+def test_a_host_is_read_once_while_a_transaction_of_another_database_is_open(tmp_path: Path) -> None:
+    zone, other = a_zone(tmp_path / "one"), a_zone(tmp_path / "two")
+    (other_host,) = add_hosts(other, a_form("elsewhere"))
+
+    with another_writer(other) as elsewhere:
+        claim(elsewhere, other_host)
+        (host_id,) = add_hosts(zone, a_form("h1"))
+        moment = hosts.Watermark(seq=0, removals=0)
+        first = zone.store.read(lambda tx: hosts.changes(tx, moment))
+        again = zone.store.read(lambda tx: hosts.changes(tx, first.until, first.later))
+        zone.store.write(lambda tx: claim(tx, host_id))
+        then = zone.store.read(lambda tx: hosts.changes(tx, again.until, again.later))
+
+    assert (changed_in(first), changed_in(again), changed_in(then)) == ({host_id}, set(), {host_id})
+
+
 def put_built(zone: Zone, position: int) -> str:
     """An instance that a parent sent and that is being built; its uuid."""
     uuid = put_instance(zone, caller_id=PARENT, status=InstanceStatus.BUILD)

@@ -47,12 +47,15 @@ class Changes:
     """Changes of a zone's hosts: `rows` changed as a whole; of the hosts in `uses` only the uses changed.
 
     `present`: the ids of all hosts if any was removed, else None. `until`: the watermark of the next read.
+    `later`: by host id, the number of each change that was read and that comes after `until`; the next read
+    takes these as known.
     """
 
     rows: Sequence[HostRow]
     uses: HostUses
     present: frozenset[str] | None
     until: Watermark
+    later: Mapping[str, int]
 
 
 def moment(tx: Connection) -> Watermark:
@@ -70,16 +73,19 @@ def changes(tx: Connection, since: Watermark, known: Mapping[str, int] = NOTHING
     if removals != since.removals:
         present = frozenset(tx.execute(sa.select(COLUMNS.id)).scalars())
     if (newest_seq or 0) <= since.seq:
-        return Changes([], NO_USES, present, Watermark(since.seq, removals))
+        return Changes([], NO_USES, present, Watermark(since.seq, removals), {})
     until = Watermark(max(since.seq, identity.visible_change(tx)), removals)
-    if known:
-        changed = _CHANGED.all(tx, since=since.seq)
-        new = [row for row in changed if known.get(row.id) != row.changed_seq]
-        facts = [row.id for row in new if row.facts_seq > since.seq]
-        uses = [row.id for row in new if row.facts_seq <= since.seq]
-        rows = _OF_IDS.read(tx, ids=facts) if facts else []
-        return Changes(rows, _USES_OF_IDS.read(tx, ids=uses) if uses else NO_USES, present, until)
-    return Changes(_NEW_FACTS.read(tx, since=since.seq), _NEW_USES.read(tx, since=since.seq), present, until)
+    changed = _CHANGED.all(tx, since=since.seq)
+    new = [row for row in changed if known.get(row.id) != row.changed_seq]
+    facts = [row.id for row in new if row.facts_seq > since.seq]
+    uses = [row.id for row in new if row.facts_seq <= since.seq]
+    return Changes(
+        rows=_OF_IDS.read(tx, ids=facts) if facts else [],
+        uses=_USES_OF_IDS.read(tx, ids=uses) if uses else NO_USES,
+        present=present,
+        until=until,
+        later={row.id: row.changed_seq for row in changed if row.changed_seq > until.seq},
+    )
 
 
 def last_changes(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, int]:
@@ -259,9 +265,6 @@ def _by_host(rows: Iterable[Any]) -> Mapping[str, Mapping[str, Inventory]]:
     return inventories
 
 
-_SINCE = sa.bindparam("since", type_=sa.BigInteger)
-_NEW_FACTS = _RowsOf(sa.and_(COLUMNS.changed_seq > _SINCE, COLUMNS.facts_seq > _SINCE))
-_NEW_USES = UsesOf(sa.and_(COLUMNS.changed_seq > _SINCE, COLUMNS.facts_seq <= _SINCE))
 _ALL = _RowsOf(sa.true())
 _OF_IDS = _RowsOf(one_of(COLUMNS.id, "ids"))
 _USES_OF_IDS = UsesOf(one_of(COLUMNS.id, "ids"))

@@ -194,7 +194,7 @@ class HostCache:
         self._table.apply(changes.rows, removed)
         self._table.apply_uses(changes.uses)
         self._seen = changes.until
-        self._changes_read = {i: n for i, n in self._changes_read.items() if n > changes.until.seq}
+        self._changes_read = dict(changes.later)
         self._beat_at |= beats.at
         self._newest_at = max(beats.at.values(), default=self._newest_at)
         forced, self._forced_down = self._forced_down, beats.forced_down
