@@ -21,8 +21,8 @@ MB = 1_000_000
 MOST_GROWN_MB = 200.0
 RECOVERS_WITHIN_S = 10.0
 MOST_NEW_THREADS = 48
-"""Threads that a zone starts when they are first needed: `api_threads`, 32, and those for its child zones.
-Threads and files are compared with the beginning of the run, so that small leaks add up."""
+"""Threads that each process of a zone starts when they are first needed: `api_threads`, 32, and those for its
+child zones. Threads and files are compared with the beginning of the run, so that small leaks add up."""
 
 MOST_NEW_FILES = 64
 """Idle connections that a zone keeps for a while: 75 seconds for a caller's, and those of its database."""
@@ -36,10 +36,10 @@ HEALTH_WITHIN_S = 0.5
 
 @dataclass(frozen=True)
 class Condition:
-    """A zone's processes at one moment; `rss_mb` by process id, `rows` of all tables."""
+    """A zone's processes at one moment; `rss_mb` and `threads` by process id, `rows` of all tables."""
 
     rss_mb: Mapping[int, float]
-    threads: int
+    threads: Mapping[int, int]
     files: int
     rows: int
 
@@ -52,7 +52,7 @@ def condition_of(zone: Zone) -> Condition:
             Path(f"/proc/{pid}/clear_refs").write_text("5")
     return Condition(
         {pid: _status_mb(pid, "VmRSS") for pid in pids},
-        sum(_entries(pid, "task") for pid in pids),
+        {pid: _entries(pid, "task") for pid in pids},
         sum(_entries(pid, "fd") for pid in pids),
         rows_of(zone),
     )
@@ -95,9 +95,10 @@ def _differs(zone: Zone, before: Condition) -> list[str]:
     if set(pids) != set(before.rss_mb):
         return [f"{zone.name}: its processes are not the same"]
     wrong = []
-    threads, files = sum(_entries(pid, "task") for pid in pids), sum(_entries(pid, "fd") for pid in pids)
-    if threads > before.threads + MOST_NEW_THREADS:
-        wrong.append(f"{zone.name}: {threads} threads after {before.threads}")
+    for pid, threads in before.threads.items():
+        if (now := _entries(pid, "task")) > threads + MOST_NEW_THREADS:
+            wrong.append(f"{zone.name}: {now} threads in a process after {threads}")
+    files = sum(_entries(pid, "fd") for pid in pids)
     if files > before.files + MOST_NEW_FILES:
         wrong.append(f"{zone.name}: {files} files after {before.files}")
     rows = rows_of(zone)
