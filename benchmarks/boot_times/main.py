@@ -18,6 +18,7 @@ from benchmarks.zone_trees.cpu import cpu_seconds
 from benchmarks.zone_trees.level_sizes import level_sizes
 from benchmarks.zone_trees.postgres import Postgres
 from benchmarks.zone_trees.processes import StartFailed, ZoneSite, free_ports
+from benchmarks.zone_trees.quantile import quantile
 from benchmarks.zone_trees.run_folder import run_folder
 from benchmarks.zone_trees.tree import SERVICE, Tree, running_tree, sites
 
@@ -104,19 +105,15 @@ def _line(found: Measured, instances: int, cpus_used: float) -> Mapping[str, Any
     per_s = len(found.boots) / found.seconds
     return {
         "boots": len(found.boots),
-        "p50_ms": round(_quantile(times_ms, 0.5), 1),
-        "p99_ms": round(_quantile(times_ms, 0.99), 1),
-        "client_p50_ms": round(_quantile(waits_ms, 0.5), 1),
-        "client_p99_ms": round(_quantile(waits_ms, 0.99), 1),
+        "p50_ms": round(quantile(times_ms, 0.5), 1),
+        "p99_ms": round(quantile(times_ms, 0.99), 1),
+        "client_p50_ms": round(quantile(waits_ms, 0.5), 1),
+        "client_p99_ms": round(quantile(waits_ms, 0.99), 1),
         "boots_per_s": round(per_s, 1),
         "instances_per_s": round(claimed / found.seconds, 1),
         "unplaced": len(found.boots) * instances - claimed,
         "zone_cpu_ms_per_boot": round(cpus_used / per_s * 1000, 2),
     }
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
 @contextmanager

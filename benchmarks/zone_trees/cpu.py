@@ -3,8 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+
+@dataclass(frozen=True)
+class ProcessorClock:
+    """Clock of these processes' time in nanoseconds; `cpu_seconds` counts ticks of 10 ms."""
+
+    pids: Sequence[int]
+
+    @classmethod
+    def of_children(cls, pid: int) -> ProcessorClock:
+        """Make the clock of a process and of those that it has started until now."""
+        started = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return cls([pid, *map(int, started)])
+
+    def seconds(self) -> float:
+        """Return the time that all of them have taken since they began."""
+        # The id of a process's clock, as clock_getcpuclockid(3) makes it.
+        return sum(time.clock_gettime(~pid << 3 | 2) for pid in self.pids)
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:
