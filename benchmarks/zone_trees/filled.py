@@ -24,7 +24,7 @@ def register(agent: ZoneClient, count: int) -> None:
                 "name": f"host-{number:06}",
                 "availability_zone": f"az{number % 8}",
                 "inventories": {
-                    "VCPU": {"total": 64},
+                    "VCPU": {"total": 512},
                     "MEMORY_MB": {"total": 262_144},
                     "DISK_GB": {"total": 4_000},
                 },

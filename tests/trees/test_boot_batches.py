@@ -10,13 +10,13 @@ import pytest
 
 from tests.builders.boots import boot, counts, nothing_is_wrong, rows, settle_until_killed
 from tests.builders.crashes import Seams, heal
+from tests.builders.host_tables import table_is_as_stored
 from tests.builders.one_zone import sql
 from tests.builders.tree import Tree, a_host
 from zonesched.model.placement import InstanceStatus
 from zonesched.services import background
 from zonesched.services.boot import batch
 from zonesched.services.state import boot_queue
-from zonesched.services.state.host_cache import HostCache
 from zonesched.services.zone import Zone
 from zonesched.store import claims, identity, reservations
 
@@ -75,28 +75,6 @@ class BeforeTheWrite:
 
 def nothing() -> None:
     """Nothing happens."""
-
-
-def table_is_as_stored(zone: Zone) -> None:
-    """The table in memory, refreshed, says of every host what a table that is read anew says."""
-    fresh = HostCache(zone.store, zone.clock, 1e6)
-    with zone.hosts.current() as kept, fresh.current() as read:
-        for name in ("VCPU", "MEMORY_MB", "DISK_GB"):
-            assert _by_host(kept, kept.used(name)) == _by_host(read, read.used(name))
-            columns, anew = kept.columns(name), read.columns(name)
-            assert _by_host(kept, columns.left) == _by_host(read, anew.left)
-            assert _by_host(kept, columns.free) == _by_host(read, anew.free)
-        assert _by_host(kept, kept.num_instances) == _by_host(read, read.num_instances)
-        assert _by_host(kept, kept.num_building) == _by_host(read, read.num_building)
-        for counters in ("owners", "flavors", "images", "groups"):
-            ours, theirs = getattr(kept, counters), getattr(read, counters)
-            assert _by_host(kept, map(ours.of_row, range(kept.size))) == _by_host(
-                read, map(theirs.of_row, range(read.size))
-            )
-
-
-def _by_host(table: Any, column: Any) -> dict[str, Any]:
-    return {table.host_id(row): value for row, value in zip(range(table.size), column, strict=False)}
 
 
 def places(tree: Tree) -> list[Any]:

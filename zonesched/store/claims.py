@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import sqlalchemy as sa
@@ -37,6 +38,7 @@ _GIVE = Prepared(sa.update(t.inventories).where(*_OF_CLASS).values(used=_invento
 _TOUCH_USES = Prepared(
     sa.update(t.hosts).where(one_of(t.hosts.c.id, "ids")).values(changed_seq=sa.bindparam("change"))
 )
+_LAST_CHANGES = Prepared(sa.select(t.hosts.c.id, t.hosts.c.changed_seq).where(one_of(t.hosts.c.id, "ids")))
 _ROOM = Prepared(
     sa.select(
         _inventory.host_id,
@@ -50,6 +52,18 @@ _ROOM = Prepared(
 )
 
 
+@dataclass(frozen=True)
+class Taken:
+    """Result of a claim, by host id.
+
+    `copies`: how many each host took, 0 where it has no free slots. `changed_before`: the number of the last
+    change before the claim of each host that took some.
+    """
+
+    copies: Mapping[str, int]
+    changed_before: Mapping[str, int]
+
+
 def chunks(items: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
     """Split the items into chunks of at most `size`, which keeps IN lists within every database's limit."""
     for start in range(0, len(items), size):
@@ -61,13 +75,23 @@ def claim(
 ) -> Mapping[str, int]:
     """Claim copies of `resources`; return how many each host took (0 where it has no free slots).
 
+    Raises RuntimeError as `claim_noted`.
+    """
+    return claim_noted(tx, change, copies_by_host, resources).copies
+
+
+def claim_noted(
+    tx: Connection, change: int, copies_by_host: Mapping[str, int], resources: Mapping[str, int]
+) -> Taken:
+    """Claim copies of `resources`; return also which change of each host came before.
+
     The first update assumes that all hosts have free slots; they are read only when it fails. The hosts are
     locked, so the second conditional update cannot fail; its condition protects hosts from over-commitment
     all the same. Raises RuntimeError if it does fail.
     """
     wanted = {host: copies for host, copies in sorted(copies_by_host.items()) if copies > 0}
     if not wanted:
-        return {}
+        return Taken({}, {})
     locks.hosts(tx, wanted)
     taken = wanted
     run_text(tx, "SAVEPOINT all_or_none")
@@ -78,9 +102,12 @@ def claim(
         if not _take(tx, taken, resources):
             raise RuntimeError("a claim met a host that had changed under its lock")
     run_text(tx, "RELEASE all_or_none")
-    if claimed := [host for host, copies in taken.items() if copies]:
-        touch_uses(tx, change, claimed)
-    return taken
+    claimed = [host for host, copies in taken.items() if copies]
+    if not claimed:
+        return Taken(taken, {})
+    changed_before = last_changes(tx, claimed)
+    touch_uses(tx, change, claimed)
+    return Taken(taken, changed_before)
 
 
 def claim_all(tx: Connection, copies_by_host: Mapping[str, int], resources: Mapping[str, int]) -> bool:
@@ -130,6 +157,11 @@ def touch_hosts(tx: Connection, change: int, host_ids: Sequence[str]) -> None:
 def touch_uses(tx: Connection, change: int, host_ids: Sequence[str]) -> None:
     """Mark hosts as changed in their use only."""
     _TOUCH_USES.run(tx, ids=host_ids, change=change)
+
+
+def last_changes(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, int]:
+    """Read the number of the last change of each of these hosts, by id."""
+    return {row.id: row.changed_seq for row in _LAST_CHANGES.all(tx, ids=host_ids)}
 
 
 def _free_slots(tx: Connection, host_ids: Sequence[str], resources: Mapping[str, int]) -> Mapping[str, int]:

@@ -30,7 +30,6 @@ _REMOVALS = sa.select(t.counters.c.value).where(t.counters.c.name == identity.RE
 _STATE = Prepared(sa.select(sa.func.max(COLUMNS.changed_seq), _REMOVALS))
 _SEQUENCES = sa.select(COLUMNS.id, COLUMNS.changed_seq, COLUMNS.facts_seq)
 _CHANGED = Prepared(_SEQUENCES.where(COLUMNS.changed_seq > sa.bindparam("since", type_=sa.BigInteger)))
-_LAST_CHANGES = Prepared(_SEQUENCES.where(one_of(COLUMNS.id, "ids")))
 NOTHING_KNOWN: Mapping[str, int] = {}
 
 
@@ -86,11 +85,6 @@ def changes(tx: Connection, since: Watermark, known: Mapping[str, int] = NOTHING
         until=until,
         later={row.id: row.changed_seq for row in changed if row.changed_seq > until.seq},
     )
-
-
-def last_changes(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, int]:
-    """Read the number of the last change of each of these hosts, by id."""
-    return {row.id: row.changed_seq for row in _LAST_CHANGES.all(tx, ids=host_ids)}
 
 
 def page(tx: Connection, after_id: str, limit: int) -> list[HostRow]:

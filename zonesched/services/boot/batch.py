@@ -22,7 +22,7 @@ from zonesched.conf import Conf
 from zonesched.errors import ZoneschedError
 from zonesched.model.build_plan import Entry
 from zonesched.model.host_row import flavor_key
-from zonesched.model.new_instances import NewInstances
+from zonesched.model.new_instances import NewInstances, OwnClaims
 from zonesched.model.place import LocalPlace
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.request_spec import NoGroup, Policy
@@ -33,7 +33,7 @@ from zonesched.services.select import select
 from zonesched.services.state.boot_queue import NewBoot
 from zonesched.services.state.host_cache import AssumingTable, HostCache
 from zonesched.services.zone import Zone
-from zonesched.store import claims, hosts, identity, instances, locks, placements, reservations
+from zonesched.store import claims, identity, instances, locks, placements, reservations
 from zonesched.store.host_uses import owner_key
 from zonesched.store.instances import CurrentStatus
 from zonesched.store.placements import Placement
@@ -109,12 +109,8 @@ def begin(zone: Zone, batch: Sequence[NewBoot]) -> Begun:
         return Begun((), undecided[:1], undecided[1:])
     written = zone.store.write(lambda tx: _write(zone, tx, decided))
     settled = [one.boot for one in written.settled]
-    cache.note_claims(
-        assuming.read_number,
-        written.change,
-        written.changed_before,
-        [one.placed for one in written.settled],
-    )
+    placed = [one.placed for one in written.settled]
+    cache.note_claims(OwnClaims(written.change, written.changed_before, placed))
     zone.wake.agents_of(written.changed_before)
     alone = [one.boot for one in decided if one.boot not in settled]
     if alone:
@@ -174,7 +170,7 @@ def _write(zone: Zone, tx: Transaction, decided: Sequence[_Decided]) -> _Written
             run_text(tx, "ROLLBACK TO one_boot")
         run_text(tx, "RELEASE one_boot")
     used = sorted({host_id for one in settled for host_id in one.placed.copies_by_host})
-    changed_before = hosts.last_changes(tx, used)
+    changed_before = claims.last_changes(tx, used)
     claims.touch_uses(tx, change, used)
     placements.insert(tx, [place for one in settled for place in _placements(zone.conf, one, now)])
     attempts = {uuid: FIRST for one in settled for uuid in one.host_of}

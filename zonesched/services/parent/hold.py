@@ -16,6 +16,7 @@ from zonesched.errors import BlobRefused
 from zonesched.model.build_plan import ChildBlob
 from zonesched.model.caller import Caller
 from zonesched.model.desired_state import Desired, InstanceState
+from zonesched.model.new_instances import NO_CLAIMS, OwnClaims
 from zonesched.model.placement import (
     COUNTED_STATUSES,
     UNBUILT,
@@ -94,10 +95,11 @@ def hold_builds(
     spec = with_uuids_here(zone.store, caller, replace(spec, traced_by=tracing.current().request_id))
     call = _Call(caller, reservation_id, spec, min(hold_s, zone.conf.max_hold))
     opened = _open(zone, call, builds)
-    here = zone.store.write(lambda tx: _admit(zone, tx, call, builds, opened))
-    if here is None:
+    admitted = zone.store.write(lambda tx: _admit(zone, tx, call, builds, opened))
+    if admitted is None:
         raise BlobRefused("no build of the call can be used")
-    keys = [Attempt(here.get(b.uuid, b.uuid), b.attempt) for b in builds]
+    zone.hosts.note_claims(admitted.claims)
+    keys = [Attempt(admitted.here.get(b.uuid, b.uuid), b.attempt) for b in builds]
     own = [Attempt(b.uuid, b.attempt) for b in builds]
     return named_by_caller(own, _place_all(zone, call, keys, ends_at))
 
@@ -188,6 +190,14 @@ class _Usable:
     is_known: bool
 
 
+@dataclass(frozen=True)
+class _Admitted:
+    """Result of the first transaction: `here` as in `_Usable`, and its claims for the host table."""
+
+    here: Mapping[str, str]
+    claims: OwnClaims = NO_CLAIMS
+
+
 def _read_usable(
     zone: Zone,
     tx: Transaction,
@@ -227,18 +237,15 @@ def _admit(
     call: _Call,
     builds: Sequence[Build],
     opened: Mapping[Attempt, tuple[RestEntry, ...]],
-) -> Mapping[str, str] | None:
-    """Write the rows of usable new builds and claim for them; None when no build of the call is known.
-
-    Returns the uuids in this zone of the parent's uuids that are aliases.
-    """
+) -> _Admitted | None:
+    """Write the rows of usable new builds and claim for them; None when no build of the call is known."""
     locks.children(tx, _children_of(e for entries in opened.values() for e in entries))
     locks.call(tx, call.caller.user_id, call.reservation_id)
     me, now = call.caller.user_id, zone.clock.now()
     usable = _read_usable(zone, tx, call, builds, opened)
     rows, taken = usable.rows, usable.taken
     if not usable.tries:
-        return usable.here if usable.is_known else None
+        return _Admitted(usable.here) if usable.is_known else None
     if not _same_request(tx, call):
         return None
     zone.quotas.admit_holds(tx, me, len(usable.tries), _uncounted(usable.tries, rows))
@@ -260,8 +267,8 @@ def _admit(
     own_of = {uuid: own for own, uuid in taken.items()}
     refused = [replace(build, uuid=own_of.get(build.uuid, build.uuid)) for build in chosen.refused]
     inbound.insert(tx, [*chosen.builds, *refused])
-    place(zone, tx, change, call.boot, chosen, now, known=rows)
-    return {**usable.here, **new_here}
+    made = place(zone, tx, change, call.boot, chosen, now, known=rows)
+    return _Admitted({**usable.here, **new_here}, made.claims)
 
 
 def _uncounted(tries: Sequence[Try], rows: Mapping[str, Instance]) -> int:

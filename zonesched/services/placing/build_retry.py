@@ -85,7 +85,8 @@ def _placed_on_alternate(
         if not chosen.places:
             return False
         inbound.update(tx, chosen.builds)
-        (made,) = place(zone, tx, change, own_boot, chosen, now, [failed.uuid], State.CONFIRMED)
+        placed = place(zone, tx, change, own_boot, chosen, now, [failed.uuid], State.CONFIRMED)
+        (made,) = placed.placements
         number, state = made.number, made.state
     return True
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from zonesched.model.new_instances import OwnClaims
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services.placing import new_places
 from zonesched.services.placing.new_places import Boot, NewPlace
@@ -38,6 +39,14 @@ class Chosen:
     refused: Sequence[InboundBuild]
 
 
+@dataclass(frozen=True)
+class Placed:
+    """Placements that were written, and the claims among them for the host table."""
+
+    placements: Sequence[Placement]
+    claims: OwnClaims
+
+
 def choose(tx: Transaction, tries: Sequence[Try]) -> Chosen:
     """Choose for each build the first entry that nothing has used up yet."""
     used = set(placements.used_entry_keys(tx, [e.key for t in tries for e in t.entries]))
@@ -69,13 +78,13 @@ def place(
     now: float,
     known: Collection[str],
     local_state: PlacementState = State.HELD,
-) -> list[Placement]:
+) -> Placed:
     """Claim and write the chosen places; `known` and `local_state` as in `new_places.write`.
 
     An instance whose place failed ends here unless another entry is tried: its parent finds another place.
     """
     claimed = new_places.claim(zone, tx, change, boot, chosen.places)
-    return new_places.write(
+    written = new_places.write(
         tx,
         change,
         boot,
@@ -85,3 +94,4 @@ def place(
         status_of_failed=InstanceStatus.DELETED,
         known=known,
     )
+    return Placed(written, new_places.own_claims(change, boot, claimed))

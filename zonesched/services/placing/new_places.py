@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zonesched.model.build_plan import ChildBlob, EntryPlace
+from zonesched.model.host_row import flavor_key
+from zonesched.model.new_instances import NO_CLAIMS, NewInstances, OwnClaims
 from zonesched.model.place import ChildPlace, LocalPlace, Place
 from zonesched.model.placement import ZONE_LOST, InstanceStatus, PlacementState
 from zonesched.model.request_spec import RequestSpec
@@ -17,6 +19,7 @@ from zonesched.services.placing import group_policy
 from zonesched.services.placing.removed_children import removed
 from zonesched.services.zone import Zone
 from zonesched.store import claims, instances, placements
+from zonesched.store.host_uses import owner_key
 from zonesched.store.placements import AskedChild, ClaimedHost, Placement, Where
 from zonesched.store.store import Transaction
 
@@ -57,10 +60,14 @@ class NewPlace:
 
 @dataclass(frozen=True)
 class Claimed:
-    """Result of a claim: the wanted places, and by uuid the reason code of each failed one."""
+    """Result of a claim: the wanted places, and by uuid the reason code of each failed one.
+
+    `changed_before`: the number of the last change before the claim of each host that took some, by id.
+    """
 
     places: Sequence[NewPlace]
     failed: Mapping[str, str]
+    changed_before: Mapping[str, int]
 
     @property
     def all_local(self) -> bool:
@@ -77,18 +84,33 @@ def claim(zone: Zone, tx: Transaction, change: int, boot: Boot, places: Sequence
     lost = {p.uuid: ZONE_LOST for p in places if isinstance(p.place, ChildBlob) and p.place.child_id in gone}
     wanted = {p.uuid: _place(p.place) for p in places if p.uuid not in lost}
     failed = {**lost, **group_policy.refused(tx, boot.caller_id, boot.spec.group, wanted)}
-    failed |= _claim_local_hosts(tx, change, boot, [p for p in places if p.uuid not in failed])
+    here = _claim_local_hosts(tx, change, boot, [p for p in places if p.uuid not in failed])
+    failed |= here.failed
     if failed:
         zone.hosts.expire()
-    return Claimed(places, failed)
+    return replace(here, places=places, failed=failed)
 
 
-def _claim_local_hosts(
-    tx: Transaction, change: int, boot: Boot, places: Sequence[NewPlace]
-) -> Mapping[str, str]:
-    """Claim for the places on local hosts; return the reason code of each that got no slot."""
+def own_claims(change: int, boot: Boot, claimed: Claimed) -> OwnClaims:
+    """Return the claims for the host table; none for instances of a server group, whose hosts it reads."""
+    if boot.spec.group_id:
+        return NO_CLAIMS
+    here = [p.place for p in claimed.places if p.uuid not in claimed.failed]
+    new = NewInstances(
+        Counter(place.host_id for place in here if isinstance(place, LocalPlace)),
+        boot.spec.resources,
+        owner_key(boot.caller_id, boot.spec.project_id),
+        flavor_key(boot.caller_id, boot.spec.flavor.id),
+        boot.spec.image_key,
+    )
+    return OwnClaims(change, claimed.changed_before, [new])
+
+
+def _claim_local_hosts(tx: Transaction, change: int, boot: Boot, places: Sequence[NewPlace]) -> Claimed:
+    """Claim for the places on local hosts; those that get no slot have failed."""
     host_of = {p.uuid: p.place.host_id for p in places if isinstance(p.place, LocalPlace)}
-    free_slots = dict(claims.claim(tx, change, Counter(host_of.values()), boot.spec.resources))
+    taken = claims.claim_noted(tx, change, Counter(host_of.values()), boot.spec.resources)
+    free_slots = dict(taken.copies)
     failed: list[str] = []
     for uuid, host_id in host_of.items():
         if free_slots[host_id] > 0:
@@ -96,10 +118,10 @@ def _claim_local_hosts(
         else:
             failed.append(uuid)
     if boot.whole and failed:
-        taken = [(host_of[uuid], boot.spec.resources) for uuid in sorted(host_of.keys() - set(failed))]
-        claims.release(tx, change, taken)
+        others = sorted(host_of.keys() - set(failed))
+        claims.release(tx, change, [(host_of[uuid], boot.spec.resources) for uuid in others])
         failed = list(host_of)
-    return dict.fromkeys(failed, CLAIM_LOST)
+    return Claimed(places, dict.fromkeys(failed, CLAIM_LOST), taken.changed_before)
 
 
 def write(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from zonesched.model.host_row import HostRow
 from zonesched.model.host_table import HostTable
 from zonesched.model.local_hosts import FoundHosts
-from zonesched.model.new_instances import NewInstances
+from zonesched.model.new_instances import NewInstances, OwnClaims
 from zonesched.model.request_spec import RequestSpec
 from zonesched.seams import Clock
 from zonesched.store import hosts, services
@@ -30,11 +30,10 @@ BEAT_OVERLAP_S = 2.0
 
 
 class AssumingTable:
-    """A host table with instances placed on it that are not claimed yet. `read_number`: of its last read."""
+    """A host table with instances placed on it that are not claimed yet."""
 
-    def __init__(self, table: HostTable, read_number: int) -> None:
+    def __init__(self, table: HostTable) -> None:
         self.table = table
-        self.read_number = read_number
         self._placed: list[NewInstances] = []
 
     @contextmanager
@@ -118,32 +117,31 @@ class HostCache:
         So a commit that fails later leaves nothing on the table.
         """
         with self.current() as table:
-            assuming = AssumingTable(table, self._begun)
+            assuming = AssumingTable(table)
             try:
                 yield assuming
             finally:
                 assuming.take_all_off()
 
-    def note_claims(
-        self, decided_on: int, change: int, changed_before: Mapping[str, int], claimed: Sequence[NewInstances]
-    ) -> None:
+    def note_claims(self, claims: OwnClaims) -> None:
         """Place instances whose claims this process has committed, so that they need not be read back.
 
-        `decided_on`: the number of the read that the decision was made on (`AssumingTable.read_number`).
-        `change`: the number of the transaction; `changed_before`: that of each host's last change before it.
-        A host that others have changed since the table read it is read again, and so is every host if the
-        table was refreshed meanwhile: the refresh may have seen the claims.
+        A host that the table does not have as it was before the claims is left to the next read.
         """
         with self._lock:
-            if self._begun != decided_on or self._seen is None:
+            seen = self._seen
+            # A read that failed has left a part of what it read; one after the commit has the claims.
+            if seen is None or self._ended != self._begun or claims.change <= seen.seq:
                 return
-            seen = self._seen.seq
-            ours = frozenset(
-                i for i, n in changed_before.items() if n <= seen or self._changes_read.get(i) == n
-            )
-            for new in claimed:
+            ours = frozenset(i for i, n in claims.changed_before.items() if self._has(i, n, seen))
+            for new in claims.instances:
                 self._table.place(new.among(ours))
-            self._changes_read |= dict.fromkeys(ours, change)
+            self._changes_read |= dict.fromkeys(ours, claims.change)
+
+    def _has(self, host_id: str, change: int, seen: Watermark) -> bool:
+        """Tell whether the table has this host as that change left it."""
+        read = self._changes_read.get(host_id)
+        return change <= seen.seq if read is None else change == read
 
     @contextmanager
     def for_request(self, spec: RequestSpec) -> Iterator[FoundHosts]:

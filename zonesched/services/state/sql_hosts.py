@@ -22,6 +22,7 @@ from zonesched.model.build_plan import FunnelStep
 from zonesched.model.host_row import HostFacts, HostRow, SharedFacts
 from zonesched.model.host_table import HostTable
 from zonesched.model.local_hosts import FoundHosts
+from zonesched.model.new_instances import OwnClaims
 from zonesched.model.own_zone import AsConfigured, is_forced
 from zonesched.model.request_spec import RequestSpec, TraitQuery
 from zonesched.scheduler.aggregate_limits import Limit
@@ -55,6 +56,9 @@ class SqlHosts:
 
     def expire(self) -> None:
         """Do nothing: there are no rows in memory to expire."""
+
+    def note_claims(self, claims: OwnClaims) -> None:
+        """Do nothing: each request reads the hosts anew."""
 
     def read_again(self) -> None:
         """Do nothing: there are no rows in memory to refresh."""
