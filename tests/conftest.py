@@ -27,25 +27,43 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """On PostgreSQL, leave out modules of tests without a database."""
+    if SERVER and collection_path.name.startswith("test_") and collection_path.suffix == ".py":
+        return not uses_database(_module_of(collection_path)) or None
+    return None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give slow tests their time. On PostgreSQL, leave out tests without a database, `sqlite` and `once`."""
+    """Give slow tests their time. On PostgreSQL, leave out tests that are `sqlite` or `once`.
+
+    Raises UsageError for slow tests that ./run_tests.sh does not find: it looks for the word in their module.
+    """
     for item in items:
-        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(SLOW_TIMEOUT_S))
+        if item.get_closest_marker("slow"):
+            if "slow" not in _text_of(item.path):
+                raise pytest.UsageError(f"{item.path}: its text has to name the marker slow")
+            if not item.get_closest_marker("timeout"):
+                item.add_marker(pytest.mark.timeout(SLOW_TIMEOUT_S))
     if not SERVER:
         for item in items:
             if item.get_closest_marker("postgresql"):
                 item.add_marker(pytest.mark.skip(reason=ELSEWHERE))
         return
     left_out = {
-        item
-        for item in items
-        if item.get_closest_marker("sqlite")
-        or item.get_closest_marker("once")
-        or not uses_database(".".join(item.path.relative_to(ROOT).with_suffix("").parts))
+        item for item in items if item.get_closest_marker("sqlite") or item.get_closest_marker("once")
     }
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]
+
+
+def _module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+@cache
+def _text_of(path: Path) -> str:
+    return path.read_text()
 
 
 @cache

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from typing import Any
 
 import orjson
 import requests
 
-from tests.builders.migrated import ask
+from tests.builders.migrated import ask, following
 from tests.builders.tree import Node, Tree
 
 
@@ -21,7 +22,7 @@ class Seams:
     """Counts what a zone does at its seams (before and after each commit and call), and kills it there.
 
     To die before a step is to die after the one before it, unless somebody got an answer between the two:
-    that counts once.
+    that counts once. So does a transaction that changes nothing.
     """
 
     def __init__(self, tree: Tree, name: str, kill_at: int) -> None:
@@ -36,21 +37,28 @@ class Seams:
     def _watch(self, node: Node) -> None:
         store, transport = node.zone.store, node.zone.transport
         write, send = store.write, transport.send
-        store.write = self._watched(write)  # type: ignore[method-assign]
-        transport.send = self._watched(send)  # type: ignore[method-assign]
+        watching = ExitStack()
+        changes = watching.enter_context(following([self._tree.folder / f"{node.name}.sqlite"]))
+        store.write = self._watched(write, changes)  # type: ignore[method-assign]
+        transport.send = self._watched(send, lambda: True)  # type: ignore[method-assign]
         self._tree.network.mount(node.url, self._dying(node.app))
         self._unwatch: Callable[[], object] = lambda: (
             setattr(store, "write", write),
             setattr(transport, "send", send),
+            watching.close(),
         )
 
-    def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _watched(self, call: Callable[..., Any], changes: Callable[[], bool]) -> Callable[..., Any]:
+        """Watch a call; `changes` tells after it whether anything is different now."""
+
         def watched(*args: Any, **kwargs: Any) -> Any:
             if self.killed or not self._stands_still:
                 self._touch()
+                self._stands_still = True
             result = call(*args, **kwargs)
-            self._touch()
-            self._stands_still = True
+            if changes():
+                self._touch()
+                self._stands_still = True
             return result
 
         return watched

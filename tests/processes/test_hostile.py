@@ -31,17 +31,17 @@ LATE_S = "3"
 ON_TLS = ["stranger-held-handshakes", "stranger-bursts-of-handshakes", "stranger-broken-sessions"]
 
 
-@pytest.mark.parametrize("given", [SOME, ["--tls", *ON_TLS]], ids=["http", "https"])
-def test_some_attacks_of_each_kind_keep_all_bounds(given: list[str]) -> None:
+def test_some_attacks_of_each_kind_keep_all_bounds() -> None:
+    # Over TLS: without it, there is nothing that does not happen here.
     done = subprocess.run(
-        [sys.executable, SCRIPT, "--short", "--late-s", LATE_S, *given],
+        [sys.executable, SCRIPT, "--short", "--late-s", LATE_S, "--tls", *SOME, *ON_TLS],
         capture_output=True,
         text=True,
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
     line = json.loads(done.stdout)
-    assert line["attacks"] == len([name for name in given if name != "--tls"])
+    assert line["attacks"] == len(SOME) + len(ON_TLS)
     found = {name: line[name] for name in ("late", "unrecovered", "leaks", "broken")}
     assert found == {"late": 0, "unrecovered": 0, "leaks": 0, "broken": 0}
 
