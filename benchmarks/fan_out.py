@@ -99,7 +99,7 @@ def _measure(
 
 def _select(tenant: ZoneClient, clock: ProcessorClock, body: Mapping[str, Any]) -> Sample:
     began_at, cpu_before_s = time.monotonic(), clock.seconds()
-    plan = tenant.call("POST", "/zones/boot", body)
+    plan = tenant.call("POST", "/zones/boot", body)["dry_run"]
     took_s, cpu_s = time.monotonic() - began_at, clock.seconds() - cpu_before_s
     return Sample(took_s, cpu_s, plan["fits"], plan["complete"])
 
