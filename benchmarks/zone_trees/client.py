@@ -52,13 +52,24 @@ class ZoneClient:
 
     def call(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
         """The answer's JSON, None for an empty one; `headers` come on top. Raises ZoneFault."""
+        raw = self._send(method, path, body, headers or {})
+        return json.loads(raw) if raw else None
+
+    def text(self, path: str) -> str:
+        """Read an answer that is no JSON. Raises ZoneFault."""
+        return self._send("GET", path, None, {}).decode()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _send(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> bytes:
         now = time.monotonic()
         if now - self._used_at > FRESH_S:
             self._connection.close()
         self._used_at = now
         content = None if body is None else json.dumps(body).encode()
         try:
-            self._connection.request(method, f"/v2.1{path}", content, {**self._headers, **(headers or {})})
+            self._connection.request(method, f"/v2.1{path}", content, {**self._headers, **headers})
             answer = self._connection.getresponse()
             raw = answer.read()
         except (OSError, http.client.HTTPException) as error:
@@ -66,10 +77,7 @@ class ZoneClient:
             raise ZoneFault(0, "zone_unreachable", f"{method} {self._url}{path}: {error!r}") from error
         if answer.status >= 300:
             raise _fault(method, self._url + path, answer.status, raw)
-        return json.loads(raw) if raw else None
-
-    def close(self) -> None:
-        self._connection.close()
+        return raw
 
 
 def _fault(method: str, url: str, status: int, raw: bytes) -> ZoneFault:

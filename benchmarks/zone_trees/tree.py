@@ -59,6 +59,7 @@ def running_tree(
 ) -> Iterator[Tree]:
     """A tree with these zones on its levels, ready to boot; all its processes end with the block."""
     started: list[ZoneProcess] = []
+    clients: list[ZoneClient] = []
     heart = Heart()
     try:
         say(f"starting {sum(map(len, levels))} zones")
@@ -66,9 +67,11 @@ def running_tree(
         for zone in started[-STARTING_AT_ONCE:]:
             zone.wait_until_ready()
         admins = {zone.site.name: zone.admin() for zone in started}
+        clients += admins.values()
         leaves = running[-1]
         for number, leaf in enumerate(leaves):
             agent = _new_user(leaf, admins[leaf.site.name], "agent", "compute")
+            clients.append(agent)
             register(agent, number, len(leaves))
             agent.call("POST", "/hosts/beat", {"service": SERVICE})
             heart.add(agent)
@@ -78,9 +81,12 @@ def running_tree(
             _link(above, below, admins)
         root = running[0][0]
         tenant = _new_user(root, admins[root.site.name], "tenant", "member", PROJECT)
+        clients.append(tenant)
         yield Tree(started, tenant, admins, heart)
     finally:
         heart.stop()
+        for client in clients:
+            client.close()
         stop_all(started)
 
 

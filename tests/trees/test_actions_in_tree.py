@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -16,6 +17,8 @@ from tests.builders.played_agent import PlayedAgent, a_report, agents_of
 from tests.builders.tree import Answer, Tree, a_host
 from tests.builders.wsgi_transport import Dead, Duplicate, Fault, LostReply, Replace, Slow, WsgiApp
 from zonesched.services.audit import audit, audit_edges
+from zonesched.services.children import pending_calls
+from zonesched.services.owners import actions
 
 STOP, START, PAUSE = {"os-stop": None}, {"os-start": None}, {"pause": None}
 HARD = {"reboot": {"type": "HARD"}}
@@ -187,6 +190,54 @@ def test_a_zone_of_a_version_without_actions_ends_them(tmp_path: Path) -> None:
     assert scene.results(uuid) == [("stop", "error", "action_unsupported_by_zone")]
     assert scene.statuses() == {"ACTIVE": 12}
     assert told(scene.tree) == 2
+
+
+def without_member(app: WsgiApp, name: bytes) -> WsgiApp:
+    """The application of a zone that does not know a member of the lines of the call."""
+
+    def serve(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        if environ["PATH_INFO"].endswith("/servers/desired"):
+            body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+            body = body.replace(b'"%s":' % name, b'"x_%s":' % name)
+            environ = environ | {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
+        return app(environ, start_response)
+
+    return serve
+
+
+def test_what_a_child_of_an_earlier_version_refuses_fails_no_other_action_of_the_call(tmp_path: Path) -> None:
+    scene = a_scene(tmp_path)
+    scene.root.client().post("/flavors", {"flavor": {"name": "large", "vcpus": 3, "ram": 2048, "disk": 10}})
+    resized, *stopped = (str(line["uuid"]) for line in scene.agents["leaf-a"].work())
+    leaf = scene.tree.nodes["leaf-a"]
+    scene.tree.network.mount(leaf.url, without_member(leaf.app, b"resizes"))
+    scene.tree.network.sent.clear()
+
+    scene.act(resized, {"resize": {"flavorRef": "large"}})
+    for uuid in stopped:
+        scene.act(uuid, STOP)
+    scene.go_on()
+
+    assert {tuple(scene.results(uuid)) for uuid in stopped} == {(("stop", "done", ""),)}
+    assert scene.results(resized) == [("resize", "error", "action_unsupported_by_zone")]
+    assert scene.statuses() == {"ACTIVE": 12 - len(stopped), "SHUTOFF": len(stopped)}
+    # One call to region; to leaf-a one that is refused, and one for each kind of line in it.
+    assert told(scene.tree) == 4
+    scene.act(resized, STOP)
+    scene.go_on()
+    assert scene.results(resized)[1:] == [("stop", "done", "")]
+
+
+def test_a_proxy_that_refuses_a_call_ends_nothing(tmp_path: Path) -> None:
+    scene = a_scene(tmp_path)
+    uuid = scene.in_zone("leaf-b")
+    proxy = Replace(times=2, path="desired", status=400, body=b"<html>bad request</html>")
+    scene.tree.network.fault(scene.tree.nodes["leaf-b"].url, proxy)
+
+    scene.act(uuid, STOP)
+    scene.go_on()
+
+    assert scene.results(uuid) == [("stop", "done", "")]
 
 
 def test_a_proxy_that_knows_no_such_page_ends_nothing(tmp_path: Path) -> None:
@@ -489,6 +540,41 @@ def test_a_call_has_a_length_and_names_no_server_twice(tmp_path: Path) -> None:
 
 
 # -- many ----------------------------------------------------------------------------------------------------
+
+
+class CountedLoop:
+    """A loop that only counts how often it is woken."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def wake(self) -> None:
+        self.count += 1
+
+
+def test_an_action_on_a_boot_that_is_written_in_parts_begins_its_calls_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = a_scene(tmp_path)
+    loop = CountedLoop()
+    scene.root.zone.wake.child_call_loops.append(loop)
+    monkeypatch.setattr(actions, "PER_WRITE", 5)
+
+    reply = scene.act_on_all(STOP)
+
+    assert (reply.json["accepted"], loop.count) == (12, 1)
+
+
+def test_a_step_that_is_full_of_desired_states_is_followed_by_another_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = a_scene(tmp_path)
+    zone = scene.root.zone
+    scene.act_on_all(STOP)
+    monkeypatch.setattr(pending_calls, "CALLS_PER_STEP", 8)
+    calls = pending_calls.PendingCalls(zone)
+
+    assert [calls.step(), calls.step()] == [0.0, zone.conf.retry_pause]
 
 
 @pytest.mark.slow

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from pydantic import BaseModel
 
 from tests.builders.boots import FLAVOR
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.tree import Answer, Tree, a_host
+from zonesched.api.schemas.actions import ActionBody
 from zonesched.model.caller import Role
 from zonesched.model.unsupported_action import LACK_OF
 from zonesched.services.catalog import users
@@ -230,3 +232,38 @@ def test_a_boot_takes_no_action_that_is_of_one_server(scene: Scene, key: str) ->
     else:
         assert [line["error_code"] for line in reply.json["refused"]] == [SNAPSHOT]
     assert scene.server(one)["status"] == "ACTIVE"
+
+
+# -- wrong types, from the schemas -------------------------------------------------------------------------
+
+
+WRONG_VALUES: tuple[Any, ...] = (True, 7, "text", [])
+
+
+def wrong_bodies() -> list[tuple[str, Any]]:
+    """For each action, values of no type that it takes, and its members one by one with such a value."""
+    found: list[tuple[str, Any]] = []
+    for name, field in ActionBody.model_fields.items():
+        key = field.alias or name
+        found += [(key, value) for value in WRONG_VALUES]
+        for schema in filter(is_schema, get_args(field.annotation)):
+            members = schema.model_json_schema(by_alias=True)["properties"]
+            found += [(key, {member: {"a": {}}}) for member in members]
+            found.append((key, {"no_such_member": None}))
+    return found
+
+
+def is_schema(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def test_no_member_of_any_action_takes_a_value_of_another_type(scene: Scene, uuid: str) -> None:
+    before = scene.server(uuid)
+    for key, value in wrong_bodies():
+        reply = scene.act(uuid, {key: value}, "admin")
+
+        assert reply.status == 400, (key, value, reply.body)
+        field = reply.json["badRequest"]["field"]
+        assert field == "body" or field.split(".")[0] == key, (key, value, field)
+    assert len(wrong_bodies()) > 4 * len(ActionBody.model_fields)
+    assert scene.server(uuid) == before

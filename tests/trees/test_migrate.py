@@ -392,11 +392,27 @@ def test_one_of_an_affinity_group_stays(tree: Tree, node: Node, old: PlayedAgent
     made = node.client("member").post("/os-server-groups", {"server_group": group}).json["server_group"]
     uuid = on_h1(tree, old, **{"os:scheduler_hints": {"group": made["id"]}})
 
-    act(node, uuid, MIGRATE)
-    tree.settle(1)
-
-    assert last(node, uuid) == ("migrate", "error", "move_no_valid_host")
+    assert code(act(node, uuid, MIGRATE)) == (409, "affinity_stays")
+    assert last(node, uuid)[0] == "create"
     nothing_is_wrong(tree)
+
+
+def test_one_of_an_affinity_request_stays_while_others_of_it_live(
+    tree: Tree, node: Node, old: PlayedAgent
+) -> None:
+    server = {"name": "vm", "flavorRef": "small", "num_instances": 2}
+    body = {"server": server, "os:scheduler_hints": {"group_policy": "affinity"}}
+    made = node.client("member").post("/zones/boot", body).json["reservation_id"]
+    tree.settle()
+    old.converge()
+    boot = node.client("member").get(f"/reservations/{made}").json["reservation"]
+    one, other = (str(line["uuid"]) for line in boot["instances"])
+
+    together = code(act(node, one, MIGRATE))
+    node.client("member").delete(f"/servers/{other}")
+    alone = act(node, one, MIGRATE)
+
+    assert (together, alone.status) == ((409, "affinity_stays"), 202)
 
 
 def test_all_servers_of_a_boot_move_at_once(

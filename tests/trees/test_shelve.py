@@ -111,6 +111,7 @@ def test_an_offloaded_server_rests_until_it_is_unshelved(scene: Scene) -> None:
     assert reply.status == 202
     assert asked == placed == ("SHELVED_OFFLOADED", "shelved_offloaded", "unshelving")
     assert (line["attempt"], line["desired"]["power"]) == (2, "running")
+    assert line["observed"] == {"generation": 0, "power": "running", "rebuilds": 0}
     assert scene.states(uuid) == ("ACTIVE", "active", None)
     assert scene.results(uuid) == [("shelve", "done", ""), ("unshelve", "done", "")]
     assert (scene.used(), scene.audit()) == (2, [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -460,6 +461,24 @@ class TestFakeDriver:
         driver = self.driver(FakeClock())
         driver.spawn(Wanted(A, "h", is_active=True, desired=Desired(3, Power.STOPPED)))
         assert list(driver.poll()) == [Built(A, Observed(3, Power.STOPPED))]
+
+    def test_an_action_that_failed_before_a_restart_has_failed_after_it_too(self) -> None:
+        stop, before = Desired(2, Power.STOPPED), Observed(1, Power.RUNNING)
+        wanted = Wanted(A, "h", is_active=True, desired=stop, observed=before)
+        driver = self.driver(FakeClock(), action_failure_rate=1.0)
+
+        driver.spawn(wanted)
+        driver.leave(replace(wanted, key=B, leaves_for=2))
+        driver.come_back(replace(wanted, key=B))
+
+        failed = Observed(2, Power.RUNNING, "action_failed")
+        assert list(driver.poll()) == [Built(A, failed), Built(B, failed)]
+
+    def test_what_the_zone_knows_of_an_action_that_failed_is_so_after_a_restart(self) -> None:
+        driver = self.driver(FakeClock())
+        known = Observed(2, Power.RUNNING, rebuilds=1)
+        driver.spawn(Wanted(A, "h", is_active=True, desired=Desired(2, Power.STOPPED), observed=known))
+        assert list(driver.poll()) == [Built(A, known)]
 
     def test_one_that_leaves_takes_its_time_and_comes_back_as_it_was(self) -> None:
         clock = FakeClock()

@@ -8,6 +8,7 @@ from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
 from zonesched.model.agent_instances import DesiredInstance
 from zonesched.model.desired_state import Desired
+from zonesched.model.observed_state import Observed
 from zonesched.services.hosts import hosts
 
 
@@ -80,6 +81,7 @@ def _instance_json(instance: DesiredInstance) -> dict[str, Any]:
         "reservation_id": instance.reservation_id,
         "status": instance.status.value,
         "desired": _desired_json(instance.desired),
+        "observed": _observed_json(instance.observed),
         "leaves_for": instance.leaves_for,
         "moved_from": instance.moved_from,
         "flavor": {
@@ -91,6 +93,15 @@ def _instance_json(instance: DesiredInstance) -> dict[str, Any]:
             "extra_specs": dict(flavor.extra_specs),
         },
         "image": {"id": image.id, "name": image.name, "properties": dict(image.properties)},
+    }
+
+
+def _observed_json(observed: Observed) -> dict[str, Any]:
+    """The state of an instance by the last report."""
+    return {
+        "generation": observed.generation,
+        "power": observed.power.value,
+        "rebuilds": observed.rebuilds,
     }
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zonesched.compute.connection import ZoneConnection, ZoneUnavailable
-from zonesched.compute.desired_state import Desired, Power, RebootType
+from zonesched.compute.desired_state import Desired, Observed, Power, RebootType
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import ConsoleAsk, Fetched, Key, Report, ReportState, Wanted
 from zonesched.compute.usage_ledger import Booked, Claim, HostClass, Statement
@@ -64,6 +64,8 @@ class AgentClient:
                     image=item["image"],
                     is_active=item.get("status") == "ACTIVE",
                     desired=_desired(item["desired"], item["image"]),
+                    # To a zone of an older version, what it wants is so.
+                    observed=_observed(item.get("observed", item["desired"])),
                     leaves_for=int(item["leaves_for"]),
                     moved_from=int(item["moved_from"]),
                     trace=Trace(str(item.get("request_id", "")), str(item.get("reservation_id", ""))),
@@ -146,6 +148,10 @@ def _desired(item: Mapping[str, Any], image: Mapping[str, Any]) -> Desired:
         rebuilds=int(item["rebuilds"]),
         image=image,
     )
+
+
+def _observed(item: Mapping[str, Any]) -> Observed:
+    return Observed(int(item["generation"]), Power(item["power"]), rebuilds=int(item["rebuilds"]))
 
 
 def _amounts(resources: Mapping[str, Any]) -> Mapping[str, int]:

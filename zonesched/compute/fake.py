@@ -32,7 +32,8 @@ class FakeDriver:
     """Builds take `build_seconds` and actions `action_seconds`.
 
     Whether one fails depends on seed, uuid, attempt and generation alone. Instances that the zone lists as
-    active exist in the state that it wants: fake instances outlive their agent. They end with its lease.
+    active exist, and their actions are done or have failed: fake instances outlive their agent. They end with
+    its lease.
     """
 
     traits = frozenset({CONSOLE_TRAIT, "COMPUTE_PAUSE", "COMPUTE_SUSPEND"})
@@ -64,10 +65,8 @@ class FakeDriver:
         if key in self._built or key in self._building:
             return
         if wanted.is_active:
-            desired = wanted.desired
-            observed = Observed(desired.generation, desired.power, rebuilds=desired.rebuilds)
-            self._built[key] = observed
-            self._happened.append(Built(key, observed))
+            self._built[key] = self._outlived(wanted)
+            self._happened.append(Built(key, self._built[key]))
             return
         desired = wanted.desired
         # The rebuilds of an earlier attempt are done: it is built from the present image.
@@ -84,7 +83,8 @@ class FakeDriver:
 
     def leave(self, wanted: Wanted) -> None:
         key = wanted.key
-        self._built.setdefault(key, Observed(wanted.desired.generation, wanted.desired.power))
+        if key not in self._built:
+            self._built[key] = self._outlived(wanted)
         self._applying.pop(key, None)
         self._leaving[key] = wanted.leaves_for
         self._fenced.discard(key)
@@ -154,12 +154,21 @@ class FakeDriver:
         return Built(key, self._built[key])
 
     def _reach(self, key: Key, desired: Desired) -> DriverEvent:
-        before, generation = self._built[key], desired.generation
-        observed = Observed(generation, desired.power, "", max(before.rebuilds, desired.rebuilds))
+        self._built[key] = self._after(key, self._built[key], desired)
+        return Changed(key, self._built[key])
+
+    def _outlived(self, wanted: Wanted) -> Observed:
+        """Return the state in which an earlier agent's driver has left an instance."""
+        if wanted.desired.generation == wanted.observed.generation:
+            return wanted.observed
+        return self._after(wanted.key, wanted.observed, wanted.desired)
+
+    def _after(self, key: Key, before: Observed, desired: Desired) -> Observed:
+        """Return the state that an action leads to, or that it leaves where it fails."""
+        generation = desired.generation
         if _chance(self._settings.seed, key, str(generation)) < self._settings.action_failure_rate:
-            observed = replace(before, generation=generation, reason=ACTION_FAILED)
-        self._built[key] = observed
-        return Changed(key, observed)
+            return replace(before, generation=generation, reason=ACTION_FAILED)
+        return Observed(generation, desired.power, "", max(before.rebuilds, desired.rebuilds))
 
 
 def _chance(seed: str, key: Key, *names: str) -> float:

@@ -42,6 +42,8 @@ class Key:
 class Wanted:
     """An instance that should be on `host` (the host's name); `is_active`: the zone knows that it was built.
 
+    `observed`: its state as far as the zone knows; the reason of a failed action is not part of it.
+
     `leaves_for`: it is to be stopped and kept, since it moves to its attempt of that number; 0 for none.
     `moved_from`: its attempt on another host, whose disk it goes on with; 0 for none.
 
@@ -55,6 +57,7 @@ class Wanted:
     image: Mapping[str, Any] = field(default_factory=dict)
     is_active: bool = False
     desired: Desired = FIRST_DESIRED
+    observed: Observed = FIRST_OBSERVED
     trace: Trace = UNTRACED
     leaves_for: int = 0
     moved_from: int = 0

@@ -17,7 +17,7 @@ class DesiredInstance:
 
     `leaves_for`: it is to be stopped and kept, since it moves to its placement of that number; 0 for none.
     `moved_from`: number of the placement that it comes from, until it is built here; 0 for none.
-    `request_id` and `reservation_id` are for logs.
+    `request_id` and `reservation_id` are for logs. `observed`: its state by the last report.
     """
 
     uuid: str
@@ -30,6 +30,7 @@ class DesiredInstance:
     request_id: str = ""
     reservation_id: str = ""
     desired: Desired = field(default_factory=Desired)
+    observed: Observed = field(default_factory=Observed)
     leaves_for: int = 0
     moved_from: int = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from zonesched.model.desired_state import Desired, InstanceState
@@ -33,7 +34,7 @@ class Taken(enum.Enum):
     """STORED: the child has this desired state or a later one. GONE: it does not have the attempt.
 
     DIFFERENT: it has another desired state of the same generation, since one of the two databases was put
-    back from a copy. UNSUPPORTED: it is of a version without this call.
+    back from a copy. UNSUPPORTED: it is of a version without this call, or without lines of this form.
     """
 
     STORED = "stored"
@@ -57,6 +58,24 @@ class DesiredAnswer:
     @property
     def key(self) -> Attempt:
         return Attempt(self.uuid, self.attempt)
+
+
+def by_form(told: Sequence[DesiredOf]) -> Sequence[Sequence[DesiredOf]]:
+    """Group desired states whose lines have the same members, power, image and flavor.
+
+    The lines of a group differ in ids and counts alone, so a zone that can read one of them can read all.
+    """
+    groups: list[tuple[tuple[object, ...], list[DesiredOf]]] = []
+    for one in told:
+        desired = one.desired
+        has = (bool(desired.rebuilds), desired.resizes != NO_RESIZES)
+        form = (*has, desired.power, desired.reboot_type, desired.image, desired.flavor)
+        lines = next((lines for known, lines in groups if known == form), None)
+        if lines is None:
+            groups.append((form, [one]))
+        else:
+            lines.append(one)
+    return [lines for _, lines in groups]
 
 
 def contradicts(known: InstanceState, desired: Desired) -> bool:

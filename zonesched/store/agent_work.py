@@ -14,6 +14,7 @@ from zonesched.model.agent_instances import DesiredInstance
 from zonesched.model.instance_flavor import flavor_of
 from zonesched.model.instance_image import image_of
 from zonesched.model.move_steps import MoveKind, MoveState
+from zonesched.model.observed_state import Observed
 from zonesched.model.placement import LIVING_STATUSES, Attempt, InstanceStatus, PlacementState
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_from_row
@@ -73,6 +74,9 @@ _OF_SERVICE = Prepared(
     sa.select(_host.id).where(_host.service_id == sa.bindparam("service"), one_of(_host.id, "ids"))
 )
 
+NOT_YET = Observed()
+"""The observed state of an instance that is not built at its place: that of an earlier one is none of it."""
+
 
 @dataclass(frozen=True)
 class Work:
@@ -110,6 +114,7 @@ def _instance_of(row: Any, spec: RequestSpec) -> DesiredInstance:
         # The agent of its new place is the one that can reach that generation.
         observed = state.observed
         desired = replace(desired, generation=observed.generation, power=observed.power)
+    status = InstanceStatus.BUILD if is_arriving else InstanceStatus(row.status)
     is_resized = row.move_kind == MoveKind.RESIZE.value and row.number == row.to_number
     is_left = row.move is not None and row.number == row.from_number
     flavor = state.desired.flavor if is_resized else state.flavor if is_left else state.present_flavor
@@ -120,10 +125,11 @@ def _instance_of(row: Any, spec: RequestSpec) -> DesiredInstance:
         row.instance_name,
         flavor_of(flavor, spec.flavor),
         image_of(desired.image, spec.image),
-        InstanceStatus.BUILD if is_arriving else InstanceStatus(row.status),
+        status,
         request_id=spec.traced_by,
         reservation_id=row.reservation_id,
         desired=desired,
+        observed=state.observed if status is InstanceStatus.ACTIVE else NOT_YET,
         # A parked one runs nowhere, also where its move is lost.
         leaves_for=(row.to_number or row.number) if is_leaving else 0,
         moved_from=row.from_number if is_arriving else 0,

@@ -18,7 +18,7 @@ from zonesched import tracing
 from zonesched.errors import BlobRefused, ChildBusy, ChildRefused, ChildUnreachable, Kind, ZoneBusy
 from zonesched.model.caller import Role
 from zonesched.model.console import ConsoleAnswer, ConsoleState
-from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken
+from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken, by_form
 from zonesched.model.desired_wire import desired_to_wire
 from zonesched.model.inconsistency import ReportedAudit
 from zonesched.model.offer_page import WHOLE, Page
@@ -152,12 +152,21 @@ class ChildClient:
     def tell_desired(self, told: Sequence[DesiredOf], timeout_s: float) -> list[DesiredAnswer]:
         """Tell the child desired states; one answer each, in their order.
 
-        A child of a version without this call answers UNSUPPORTED for all.
+        A child of a version without this call answers UNSUPPORTED for all. One that does not know a member
+        refuses the whole call: it is told each form of lines by itself, and a form that it refuses alone is
+        UNSUPPORTED.
         """
         bound = answer_bounds.of_builds(len(told))
         reply = self._send("POST", "/servers/desired", timeout_s, bound, desired_to_wire(told))
         if reply.status in (404, 405) and answers.error_code(reply.body) in ("url_unknown", "method_unknown"):
-            return [DesiredAnswer(one.uuid, one.attempt, Taken.UNSUPPORTED) for one in told]
+            return _all_unsupported(told)
+        # Any proxy may answer 400; only a zone that has read the call answers it in the API's form.
+        if reply.status == 400 and answers.error_kind(reply.body) == Kind.BAD_REQUEST.body_name:
+            forms = by_form(told)
+            if len(forms) == 1:
+                return _all_unsupported(told)
+            by_key = {a.key: a for form in forms for a in self.tell_desired(form, timeout_s)}
+            return [by_key[one.key] for one in told]
         return answers.read_desired(_expect(reply, 200), told)
 
     def delete_server(self, uuid: str, attempt: int, timeout_s: float) -> bool:
@@ -247,6 +256,10 @@ def _expect(reply: Reply, status: int) -> bytes:
     if reply.status != status:
         raise ChildRefused(reply.status)
     return reply.body
+
+
+def _all_unsupported(told: Sequence[DesiredOf]) -> list[DesiredAnswer]:
+    return [DesiredAnswer(one.uuid, one.attempt, Taken.UNSUPPORTED) for one in told]
 
 
 def _all_failed(builds: Sequence[Build], reason: str) -> list[BuildAnswer]:

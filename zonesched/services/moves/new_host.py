@@ -15,16 +15,15 @@ from zonesched.model.instance_flavor import flavor_of
 from zonesched.model.instance_image import image_of
 from zonesched.model.move_steps import MoveKind
 from zonesched.model.own_zone import FORCE_HINTS, REQUESTED_HINT
-from zonesched.model.placement import LIVING_STATUSES
 from zonesched.model.request_context import MoveFrom
 from zonesched.model.request_spec import Policy, RequestSpec, Unweighed
 from zonesched.scheduler.offer import OfferRequest
+from zonesched.services.moves import beginning
 from zonesched.services.select import select
 from zonesched.services.zone import Zone
-from zonesched.store import instance_states, instances, reservations
+from zonesched.store import instance_states, reservations
 from zonesched.store.instances import Instance
 from zonesched.store.moves import Move
-from zonesched.store.store import Store, Transaction
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +65,7 @@ def choose(zone: Zone, instance: Instance, spec: RequestSpec, move: Move, presen
 
     A resized instance may stay on its host, where its own old place does not count against its group.
     """
-    must_stay = _must_stay(zone.store, instance)
+    must_stay = zone.store.read(lambda tx: beginning.must_stay(tx, instance))
     if move.kind is MoveKind.RESIZE:
         moves = MoveFrom(asked_host=move.source_host if must_stay else "", group_member_on=present_host_id)
     elif must_stay:
@@ -86,16 +85,3 @@ def choose(zone: Zone, instance: Instance, spec: RequestSpec, move: Move, presen
         log.warning("the select for a move of %s failed: %s", instance.uuid, error.message)
         return Choice((), select.failed(error))
     return Choice(picked, DecisionTrace(LocalTrace(steps, len(picked), offer.runs_out, offer.best)))
-
-
-def _must_stay(store: Store, instance: Instance) -> bool:
-    """Tell whether others of its boot live that were asked for on the same host."""
-
-    def fn(tx: Transaction) -> bool:
-        key = instance.caller_id, instance.reservation_id
-        if reservations.read_one(tx, *key).spec.policy is not Policy.AFFINITY:
-            return False
-        members = instances.members(tx, *key)
-        return any(one.uuid != instance.uuid and one.status in LIVING_STATUSES for one in members)
-
-    return store.read(fn)

@@ -98,13 +98,15 @@ def act_on_boot(
         found = instances.members(tx, boot.caller_id, boot.id)
         return [member.uuid for member in found if member.status is not InstanceStatus.DELETED]
 
-    accepted, refused = 0, list[RefusedAction]()
+    accepted, places, refused = 0, list[Placement](), list[RefusedAction]()
     for some in claims.chunks(zone.store.read(members), PER_WRITE):
         prepared = _prepared(zone, caller, some, asked)
         taken = zone.store.write(partial(_take_living, zone, caller, some, prepared))
         accepted += taken.count
         refused += [RefusedAction(uuid, error.code, error.message) for uuid, error in taken.refused]
-        _wake(zone.wake, asked, taken.places)
+        places += taken.places
+    # Once, so that each child is told of all its instances in as few calls as they fit into.
+    _wake(zone.wake, asked, places)
     return accepted, refused
 
 

@@ -95,7 +95,7 @@ def _check_move(tx: Transaction, caller: Caller, subject: Subject, asked: Migrat
     illegal = why_illegal(Action.MIGRATE, subject.instance.status, state)
     if illegal is not None:
         raise _illegal(Action.MIGRATE, illegal, subject)
-    beginning.check(tx, subject.place, asked.host)
+    beginning.check(tx, subject.instance, subject.place, asked.host)
 
 
 def _check_count(subject: Subject) -> None:
