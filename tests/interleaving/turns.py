@@ -13,7 +13,7 @@ from tests.interleaving.order import Order
 from tests.interleaving.player import Player, Standing
 
 LOOK_AFTER_S = 0.001
-STUCK_AFTER_S = 30.0
+STUCK_AFTER_S = 300.0
 
 _BLOCKING = "SELECT pid, pg_blocking_pids(pid) FROM unnest(%s::int[]) AS pid"
 
