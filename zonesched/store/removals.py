@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from zonesched.errors import NotFound
 from zonesched.model.placement import CLAIMING, PlacementState
 from zonesched.store import fencing_promises, identity, locks, placements
 from zonesched.store import tables as t
@@ -19,7 +20,8 @@ from zonesched.store.prepared import is_in
 def remove_host(tx: Connection, change: int, host_id: str) -> list[Placement] | None:
     """Remove a host with its rows; None, with nothing done, while it has claims.
 
-    A RELEASING place, which only waits for the host's agent, ends with the host; returns these.
+    A RELEASING place, which only waits for the host's agent, ends with the host; returns these. Raises
+    NotFound for a host that another transaction has removed meanwhile.
     """
     # The same lock order as an agent's report: the service's row, the boots, then the host.
     service = sa.select(t.services.c.id).join(t.hosts).where(t.hosts.c.id == host_id)
@@ -34,7 +36,8 @@ def remove_host(tx: Connection, change: int, host_id: str) -> list[Placement] | 
         return None
     waiting = placements.read(tx, *is_waiting)
     released = placements.move_all(tx, change, waiting, PlacementState.RELEASED)
-    tx.execute(sa.delete(t.hosts).where(t.hosts.c.id == host_id))
+    if not tx.execute(sa.delete(t.hosts).where(t.hosts.c.id == host_id)).rowcount:
+        raise NotFound("There is no such host.", code="service_not_found", field="id")
     identity.next_removal(tx)
     return released
 

@@ -121,8 +121,8 @@ def remove(zone: Zone, child_id: str, force: bool = False) -> None:
     """
 
     def fn(tx: Transaction) -> None:
-        _existing(tx, child_id)
         rows.lock(tx, child_id)
+        _existing(tx, child_id)
         there = placements.unfinished_in(tx, child_id)
         if there and not force:
             raise Conflict(

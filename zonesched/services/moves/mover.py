@@ -57,7 +57,11 @@ def _go_on(zone: Zone, move: Move) -> None:
 
 
 def _lease(zone: Zone, move: Move, tx: Transaction) -> Move | None:
-    """Take a move for this worker alone: whoever read it before can store nothing any more."""
+    """Take a move for this worker alone: whoever read it before can store nothing any more.
+
+    Locked as for any step: a worker that claims for the move ends its transaction first.
+    """
+    locks.instances(tx, [move.uuid])
     return moves.step(tx, move, next_step_at=zone.clock.now() + zone.conf.boot_lease)
 
 

@@ -1,0 +1,125 @@
+"""What must hold after each schedule, by plain SQL and by the zone's own audit."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import psycopg
+from sqlalchemy.exc import DBAPIError
+
+from tests.builders.clock import FakeClock
+from tests.interleaving.player import Player
+from tests.interleaving.scene import BOUNDED, Scene
+from zonesched.errors import ZoneschedError
+from zonesched.model.placement import BuildAnswer, BuildState
+from zonesched.services.audit import audit
+
+OUTCOME = (
+    "SELECT uuid, status, reason, attempt, failed_builds, flavor_id FROM instances",
+    "SELECT uuid, number, caller_id, kind, host_id, child_id, state, reason, is_fetched FROM placements",
+    "SELECT uuid, caller_id, attempt, number, rest FROM inbound_builds",
+    "SELECT host_id, resource_class, total, capacity, used, shrunk_used FROM inventories",
+    "SELECT id, name, enabled, failed_builds FROM hosts",
+    "SELECT caller_id, group_id, host_id, child_id FROM group_places",
+    "SELECT id, caller_id, state, reason FROM reservations",
+    "SELECT uuid, kind, state, reason, from_number, to_number, dest_host FROM moves",
+    "SELECT uuid, action, number, result, reason FROM instance_actions",
+    "SELECT uuid, generation, power, observed_generation, observed_power, moves_begun, moves_ended"
+    " FROM instance_states",
+    "SELECT id, cursor FROM children",
+)
+"""Columns that differ between two orders only if the orders mean different things: no times, no numbers."""
+
+
+def faults(scene: Scene, players: Sequence[Player]) -> Iterator[str]:
+    """Find violated rules once all players have ended; the zones' clocks stand."""
+    for player in players:
+        if player.error is not None and not isinstance(player.error, ZoneschedError):
+            yield f"error {player.letter}: {_described(player.error)}"
+    yield from _rooms(scene.watch)
+    yield from _audited(scene)
+    yield from _over_quota(scene.watch)
+    yield from _answers(scene.watch, players)
+
+
+def outcome(scene: Scene, players: Sequence[Player]) -> str:
+    """Describe the rows and the answers, so that schedules with one meaning have one text."""
+    rows = [sorted(map(repr, scene.watch.execute(cast(Any, statement)))) for statement in OUTCOME]
+    said = [
+        f"{player.letter} {_described(player.error) if player.error else player.result!r}"
+        for player in players
+    ]
+    return "\n".join([*said, *(line for some in rows for line in some)])
+
+
+def _described(error: BaseException) -> str:
+    if isinstance(error, DBAPIError):
+        return f"{type(error).__name__} {getattr(error.orig, 'sqlstate', '')} {error.orig}"
+    if isinstance(error, ZoneschedError):
+        return f"{type(error).__name__} {error.code}"
+    return f"{type(error).__name__} {error}"
+
+
+def _rooms(watch: psycopg.Connection[Any]) -> Iterator[str]:
+    """P2, P3: no host above its capacity, what is in use is what is claimed, no instance on two hosts."""
+    claimed: Counter[tuple[str, str]] = Counter()
+    confirmed: Counter[str] = Counter()
+    for uuid, host, resources, state, reason in watch.execute(
+        "SELECT uuid, host_id, resources, state, reason FROM placements"
+        " WHERE kind = 'host' AND state IN ('held', 'confirmed', 'parked', 'releasing')"
+    ):
+        for name, amount in json.loads(resources).items():
+            claimed[host, name] += amount
+        confirmed[uuid] += state == "confirmed" or (state, reason) == ("releasing", "shelved")
+    for host, name, total, reserved, ratio, used, shrunk in watch.execute(
+        "SELECT host_id, resource_class, total, reserved, allocation_ratio, used, shrunk_used"
+        " FROM inventories"
+    ):
+        capacity = math.floor((total - reserved) * ratio + 1e-9)
+        if used > max(capacity, shrunk):
+            yield f"P3: {name} of host {host} is claimed to {used} of {capacity}"
+        if used != claimed.pop((host, name), 0):
+            yield f"P3: {name} of host {host} is {used}, which is not the sum of its claims"
+    yield from (f"P3: {name} of {host} is claimed, which is not there" for host, name in claimed)
+    yield from (f"P2: {uuid} is on {count} hosts" for uuid, count in confirmed.items() if count > 1)
+
+
+def _audited(scene: Scene) -> Iterator[str]:
+    zone = scene.zones[0]
+    # Of the first moment, when nothing is overdue: loops that are not played would end that.
+    clock = FakeClock()
+    for found in zone.store.read(lambda tx: audit.inconsistencies(clock, zone.conf, zone.uuid, tx)):
+        yield f"audit: {found.kind} of {found.subject}: {found.detail}"
+
+
+def _over_quota(watch: psycopg.Connection[Any]) -> Iterator[str]:
+    (count,) = watch.execute(
+        "SELECT count(*) FROM instances WHERE caller_id = %s AND status <> 'DELETED'", [BOUNDED.user_id]
+    ).fetchall()[0]
+    if count > 1:
+        yield f"quota: a parent that may have one instance has {count}"
+
+
+def _answers(watch: psycopg.Connection[Any], players: Sequence[Player]) -> Iterator[str]:
+    """P2: after `gone` to a cancel, no place of the attempt is held or confirmed."""
+    states = {
+        (uuid, attempt): state
+        for uuid, attempt, state in watch.execute(
+            "SELECT b.uuid, b.attempt, p.state FROM inbound_builds b"
+            " JOIN placements p ON p.uuid = b.uuid AND p.number = b.number"
+        )
+    }
+    for player in players:
+        if not isinstance(player.result, list):
+            continue
+        for answer in player.result:
+            if not isinstance(answer, BuildAnswer) or (answer.uuid, answer.attempt) not in states:
+                continue
+            state = states[answer.uuid, answer.attempt]
+            is_cancelled = (answer.state, answer.reason) == (BuildState.GONE, "cancelled")
+            if is_cancelled and state in ("held", "confirmed"):
+                yield f"P2 {player.letter}: {answer.uuid} was answered with gone and is {state}"

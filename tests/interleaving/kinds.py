@@ -1,0 +1,272 @@
+"""Kinds of writing transactions: each runs one service of a zone as its callers do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tests.builders.one_zone import AGENT, a_form
+from tests.interleaving.scene import (
+    ADMIN,
+    ARRIVING,
+    ASKED,
+    BELOW,
+    BOOT,
+    CHILD,
+    DOOMED,
+    FAILING,
+    FRESH,
+    HELD,
+    HOLD_S,
+    LEAVING,
+    LEFT,
+    MEMBER,
+    NEW,
+    OFFERED,
+    OWNER,
+    PARENT,
+    PLACING,
+    SERVER,
+    Scene,
+)
+from zonesched.model.agent_instances import AgentReport, AgentState
+from zonesched.model.capacity import InventorySetting
+from zonesched.model.desired_state import Action
+from zonesched.model.instance_action import MigrateServer
+from zonesched.model.observed_state import Observed
+from zonesched.model.placement import Attempt, BuildState, InstanceChange, InstanceStatus
+from zonesched.model.views import SettingChange
+from zonesched.services.audit import repair
+from zonesched.services.boot import batch, provision
+from zonesched.services.children import children, sync
+from zonesched.services.hosts import evacuation, host_settings, hosts, services
+from zonesched.services.moves import mover
+from zonesched.services.owners import actions, servers
+from zonesched.services.parent import confirm
+from zonesched.services.placing import build_timeouts, child_calls, reaper
+from zonesched.services.zone import Zone
+from zonesched.store import children as child_rows
+from zonesched.store import placements, reservations
+from zonesched.store.store import Transaction
+
+Act = Callable[[Scene, Zone, int], object]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind; `damage`: statements that spoil rows before a schedule, for those who mend them.
+
+    `looks_again`: a loop of the zone, which takes at its next look what others had not ended at this one.
+    """
+
+    name: str
+    act: Act
+    damage: Sequence[str] = ()
+    looks_again: bool = False
+
+
+def _hold(name: str) -> Act:
+    def act(scene: Scene, zone: Zone, number: int) -> object:
+        sent = scene.calls[name]
+        return sent[number % len(sent)].hold(zone)
+
+    return act
+
+
+ATTEMPTS = [Attempt(HELD, 1), Attempt(NEW, 1)]
+
+
+def _confirm(scene: Scene, zone: Zone, number: int) -> object:
+    return confirm.confirm(zone, PARENT, BOOT, ATTEMPTS)
+
+
+def _cancel(scene: Scene, zone: Zone, number: int) -> object:
+    return confirm.cancel(zone, PARENT, BOOT, ATTEMPTS)
+
+
+def _parent_deletes(uuid: str) -> Act:
+    def act(scene: Scene, zone: Zone, number: int) -> object:
+        return servers.delete(zone, PARENT, uuid, 1)
+
+    return act
+
+
+def _release(scene: Scene, zone: Zone, number: int) -> object:
+    return servers.delete(zone, OWNER, FRESH)
+
+
+def _reap(scene: Scene, zone: Zone, number: int) -> object:
+    return reaper.reap(scene.later(zone, HOLD_S + 1))
+
+
+def _boots(scene: Scene, zone: Zone, number: int) -> object:
+    return provision.begin(zone, scene.new_boots[0])
+
+
+def _batch(scene: Scene, zone: Zone, number: int) -> object:
+    begun = batch.begin(zone, scene.new_boots)
+    return [len(begun.settled), len(begun.alone), len(begun.rest)]
+
+
+def _takes_over(scene: Scene, zone: Zone, number: int) -> object:
+    now = scene.later(zone, zone.conf.boot_lease + 1).clock.now()
+    lease = zone.store.write(lambda tx: reservations.take_lease(tx, now, zone.conf.boot_lease))
+    return None if lease is None else provision.carry_on(zone, lease)
+
+
+def _reports(scene: Scene, zone: Zone, number: int) -> object:
+    reports = [
+        AgentReport(FRESH, 1, AgentState.ACTIVE),
+        AgentReport(FAILING, 1, AgentState.ERROR, "build_failed"),
+        AgentReport(LEFT, 1, AgentState.GONE),
+    ]
+    return hosts.report(zone, AGENT, "agent", reports)
+
+
+def _fetches(scene: Scene, zone: Zone, number: int) -> object:
+    return len(hosts.desired(zone.store, zone.heartbeats, AGENT, "agent"))
+
+
+def _moved(scene: Scene, zone: Zone, number: int) -> object:
+    reports = [
+        AgentReport(LEAVING, 1, AgentState.LEFT, left_for=2),
+        AgentReport(ARRIVING, 2, AgentState.ACTIVE, observed=Observed()),
+    ]
+    return hosts.report(zone, AGENT, "agent", reports)
+
+
+def _lost(scene: Scene, zone: Zone, number: int) -> object:
+    reports = [
+        AgentReport(SERVER, 1, AgentState.GONE),
+        AgentReport(ARRIVING, 2, AgentState.ERROR, "build_failed"),
+        AgentReport(LEAVING, 1, AgentState.GONE),
+    ]
+    return hosts.report(zone, AGENT, "agent", reports)
+
+
+def _shrinks(scene: Scene, zone: Zone, number: int) -> object:
+    forms = [a_form("h1", VCPU=2, MEMORY_MB=4000), a_form("h4", VCPU=8, MEMORY_MB=8000)]
+    return hosts.register(zone, AGENT, "agent", forms)
+
+
+def _host_removed(scene: Scene, zone: Zone, number: int) -> object:
+    return services.remove(zone, scene.host_ids["h3"])
+
+
+def _evacuated(scene: Scene, zone: Zone, number: int) -> object:
+    return evacuation.evacuate_host(zone, ADMIN.user_id, scene.host_ids["h1"], fenced=True)
+
+
+def _settings(scene: Scene, zone: Zone, number: int) -> object:
+    halved = SettingChange(frozenset({"allocation_ratio"}), InventorySetting(allocation_ratio=0.5))
+    return host_settings.change(zone, scene.host_ids["h1"], {"VCPU": halved}).is_enabled
+
+
+def _times_out(scene: Scene, zone: Zone, number: int) -> object:
+    late = scene.later(zone, zone.conf.service_down_time + zone.conf.instance_build_timeout + 1)
+    return build_timeouts.end_lost_builds(late)
+
+
+def _unanswered(scene: Scene, zone: Zone, number: int) -> object:
+    asked = zone.store.read(lambda tx: placements.read_by_uuid(tx, [ASKED]))
+    return child_calls.send_confirms(zone, asked)
+
+
+def _child_removed(scene: Scene, zone: Zone, number: int) -> object:
+    return children.remove(zone, CHILD, force=True)
+
+
+def _synced(scene: Scene, zone: Zone, number: int) -> object:
+    confirmed, build = BuildState.CONFIRMED, InstanceStatus.BUILD
+    items = [
+        InstanceChange(BELOW, 1, InstanceStatus.ACTIVE, confirmed),
+        InstanceChange(ASKED, 1, build, confirmed),
+        InstanceChange(DOOMED, 1, InstanceStatus.ERROR, BuildState.FAILED, "build_failed"),
+    ]
+
+    def fn(tx: Transaction) -> bool:
+        if not child_rows.is_at(tx, CHILD, ""):
+            return False
+        sync.apply_changes(zone, tx, CHILD, items)
+        child_rows.set_cursor(tx, CHILD, "1")
+        return True
+
+    return zone.store.write(fn)
+
+
+def _owner_deletes(*uuids: str) -> Act:
+    def act(scene: Scene, zone: Zone, number: int) -> object:
+        for uuid in uuids:
+            servers.delete(zone, ADMIN, uuid)
+        return None
+
+    return act
+
+
+def _mended(scene: Scene, zone: Zone, number: int) -> object:
+    return len(repair.run(zone))
+
+
+def _acts(asked: Action | MigrateServer, *uuids: str) -> Act:
+    def act(scene: Scene, zone: Zone, number: int) -> object:
+        for uuid in uuids:
+            actions.act(zone, ADMIN, uuid, asked)
+        return None
+
+    return act
+
+
+def _steps_moves(scene: Scene, zone: Zone, number: int) -> object:
+    return mover.work(zone)
+
+
+def _ends_moves(scene: Scene, zone: Zone, number: int) -> object:
+    return mover.work(scene.later(zone, zone.conf.instance_build_timeout + 1))
+
+
+SPOILT = ("UPDATE inventories SET used = used + 1 WHERE total IN (40, 4) AND resource_class = 'VCPU'",)
+
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("hold", _hold("hold")),
+        Kind("confirm", _confirm),
+        Kind("cancel", _cancel),
+        Kind("release", _release),
+        Kind("reap", _reap, looks_again=True),
+        Kind("report", _reports),
+        Kind("parent_delete", _parent_deletes(HELD)),
+        Kind("lease", _boots),
+        Kind("lease_taken_over", _takes_over, looks_again=True),
+        Kind("batch", _batch),
+        Kind("quota", _hold("bounded")),
+        Kind("group_together", _hold("together")),
+        Kind("group_apart", _hold("apart")),
+        Kind("group_join", _hold("join")),
+        Kind("group_leave", _parent_deletes(MEMBER)),
+        Kind("fetch", _fetches),
+        Kind("inventory", _shrinks),
+        Kind("host_removed", _host_removed),
+        Kind("host_evacuated", _evacuated, ("UPDATE hosts SET forced_down = TRUE WHERE name = 'h1'",)),
+        Kind("setting", _settings),
+        Kind("build_timeout", _times_out, looks_again=True),
+        Kind("unanswered", _unanswered),
+        Kind("hold_in_child", _hold("below")),
+        Kind("child_removed", _child_removed),
+        Kind("sync", _synced),
+        Kind("delete_in_child", _owner_deletes(BELOW, ASKED, OFFERED)),
+        Kind("repair", _mended, SPOILT),
+        Kind("stop", _acts(Action.STOP, SERVER)),
+        Kind("migrate", _acts(MigrateServer("h4"), SERVER)),
+        Kind("shelve", _acts(Action.SHELVE, SERVER, PLACING, LEAVING, ARRIVING)),
+        Kind("move", _steps_moves, looks_again=True),
+        Kind("move_reported", _moved),
+        Kind("move_lost", _lost),
+        Kind("move_overdue", _ends_moves, looks_again=True),
+        Kind("delete", _owner_deletes(SERVER, PLACING, LEAVING, ARRIVING)),
+    )
+}
+"""All kinds by name."""
+
+DANGEROUS = ("hold", "confirm", "cancel", "reap", "report")
+"""Kinds that are also played three at a time."""

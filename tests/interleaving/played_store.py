@@ -1,0 +1,92 @@
+"""A store whose players take one statement at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
+
+import psycopg
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError
+
+from tests.interleaving.player import present
+from zonesched.store.store import Store
+
+T = TypeVar("T")
+
+DEADLOCK_TIMEOUT_MS = 3
+
+_NO_STEPS = ("SAVEPOINT", "RELEASE")
+_OWN_NUMBER = "pg_current_xact_id()"
+"""Statements that neither see nor change what others do."""
+
+
+rewrites: list[Callable[[str], str]] = []
+"""Changes of players' statements, for tests of what schedules find."""
+
+
+class SteppingCursor(psycopg.Cursor[Any]):
+    """Cursor that waits for its player's turn before each statement."""
+
+    def execute(self, query: Any, *args: Any, **kwargs: Any) -> Self:
+        return super().execute(self._step(query), *args, **kwargs)
+
+    def executemany(self, query: Any, *args: Any, **kwargs: Any) -> None:
+        super().executemany(self._step(query), *args, **kwargs)
+
+    def _step(self, query: Any) -> Any:
+        """Wait for the turn; return the statement to run."""
+        player, text = present(), str(query)
+        if player is None:
+            return query
+        for rewrite in rewrites:
+            text = rewrite(text)
+        if not text.startswith(_NO_STEPS) and _OWN_NUMBER not in text:
+            player.pause(self.connection.info.backend_pid, text)
+        return text
+
+
+class PlayedStore(Store):
+    """Store of one process: a read is one step, a transaction that writes has one for each statement."""
+
+    @classmethod
+    def of_player(cls, url: str) -> Self:
+        """Open the store of a database that only this test uses."""
+        # Who closes a circle is told so after this time, which only a superuser may set.
+        options = {"options": f"-c deadlock_timeout={DEADLOCK_TIMEOUT_MS}ms"}
+        engine = sa.create_engine(url, pool_size=4, hide_parameters=True, connect_args=options)
+        sa.event.listen(engine, "checkout", _stepping)
+        sa.event.listen(engine, "commit", _before_commit)
+        return cls(engine)
+
+    def read(self, fn: Callable[[Connection], T]) -> T:
+        player = present()
+        if player is None:
+            return super().read(fn)
+        # All its statements see what the first one sees.
+        player.pause(0, "READ")
+        with player.undisturbed():
+            return super().read(fn)
+
+    def _write_once(self, fn: Callable[[Connection], T]) -> T:
+        player = present()
+        if player is None:
+            return super()._write_once(fn)
+        with player.writing():
+            try:
+                return super()._write_once(fn)
+            except DBAPIError as error:
+                player.conflicts[str(getattr(error.orig, "sqlstate", ""))] += 1
+                raise
+
+
+def _stepping(connection: Any, _record: Any, _proxy: Any) -> None:
+    connection.cursor_factory = SteppingCursor
+
+
+def _before_commit(connection: Connection) -> None:
+    player = present()
+    if player is not None:
+        driver: Any = connection.connection.dbapi_connection
+        player.pause(driver.info.backend_pid, "COMMIT")

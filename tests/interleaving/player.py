@@ -1,0 +1,106 @@
+"""One side of a schedule: a thread that runs a service of the zone, and stops before each statement."""
+
+from __future__ import annotations
+
+import enum
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+class Standing(enum.Enum):
+    """READY: before a statement, until it has the turn. RUNNING: it has it, or waits for a lock."""
+
+    READY = "ready"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+@dataclass(eq=False)
+class Player:
+    """One caller of a service, in a thread of its own.
+
+    `letter`: its name in orders. `conflicts`: SQLSTATEs of the transactions that were rolled back. `steps`:
+    the statements that it has begun. `changed` guards all of it.
+    """
+
+    letter: str
+    act: Callable[[], object]
+    changed: threading.Condition
+    standing: Standing = Standing.RUNNING
+    pid: int = 0
+    is_inside: bool = False
+    is_waiting: bool = False
+    has_freed: bool = False
+    result: object = None
+    error: BaseException | None = None
+    conflicts: Counter[str] = field(default_factory=Counter)
+    steps: list[str] = field(default_factory=list)
+    _has_turn: bool = False
+    _is_writing: bool = False
+
+    def start(self) -> threading.Thread:
+        """Begin; the thread stops before the first statement."""
+        thread = threading.Thread(target=self._run, name=f"player-{self.letter}", daemon=True)
+        thread.start()
+        return thread
+
+    def give_turn(self) -> None:
+        """Let it go on until the next statement; the caller holds `changed`."""
+        self._has_turn, self.standing, self.has_freed = True, Standing.RUNNING, False
+        self.changed.notify_all()
+
+    def pause(self, pid: int, statement: str) -> None:
+        """Stop before a statement of the connection `pid` until it is this player's turn."""
+        with self.changed:
+            self.standing, self.pid, self.is_waiting = Standing.READY, pid, False
+            self.changed.notify_all()
+            self.changed.wait_for(lambda: self._has_turn)
+            self._has_turn = False
+            self.is_inside = self._is_writing
+            # A rollback to a savepoint frees locks in the middle of a transaction.
+            self.has_freed = statement.startswith("ROLLBACK")
+            self.steps.append(statement)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Surround one transaction that writes, commit included."""
+        self._is_writing = True
+        try:
+            yield
+        finally:
+            self._is_writing = self.is_inside = False
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Surround statements that are no steps: a snapshot is read as a whole, at its first one."""
+        _here.player = None
+        try:
+            yield
+        finally:
+            _here.player = self
+
+    def _run(self) -> None:
+        _here.player = self
+        try:
+            self.result = self.act()
+        except Exception as error:
+            self.error = error
+        finally:
+            with self.changed:
+                self.standing, self.is_waiting = Standing.ENDED, False
+                self.changed.notify_all()
+
+
+class _Here(threading.local):
+    player: Player | None = None
+
+
+_here = _Here()
+
+
+def present() -> Player | None:
+    """The player of this thread, None in a thread that plays none."""
+    return _here.player

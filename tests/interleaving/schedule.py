@@ -1,0 +1,156 @@
+"""Schedules of a few kinds on one scene: played in many orders, and judged after each."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from tests.interleaving import judge
+from tests.interleaving.kinds import Kind
+from tests.interleaving.order import (
+    TO_THE_END,
+    Drawn,
+    Given,
+    Order,
+    Walk,
+    to_text,
+    with_one_change,
+)
+from tests.interleaving.player import Player
+from tests.interleaving.scene import Scene
+from tests.interleaving.turns import play
+
+LETTERS = "abc"
+MOST_WHOLE = 1000
+"""Limit of the orders of whole transactions; where there are more of them, unknown outcomes are accepted."""
+
+MOST_COMPARED = 2
+"""Players whose orders of whole transactions are few enough."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """One schedule: the order as it was played, the rules that it violated, and what came of it."""
+
+    kinds: tuple[str, ...]
+    order: str
+    wrong: tuple[str, ...]
+    outcome: str
+    conflicts: Counter[str]
+    steps: Sequence[tuple[str, int]]
+    statements: Sequence[Sequence[str]]
+
+    @property
+    def repeat(self) -> str:
+        """Options of benchmarks/interleave.py that play it again."""
+        return f"--pairs {'+'.join(self.kinds)} --order {self.order}"
+
+
+class Schedules:
+    """Schedules of a few kinds, played from the scene's first moment and judged each.
+
+    What comes of a schedule must also come of an order of whole transactions. These are played only as far as
+    it takes to find each outcome.
+    """
+
+    def __init__(self, scene: Scene, kinds: Sequence[Kind]) -> None:
+        self._scene = scene
+        self._kinds = kinds
+        self._damage = [statement for kind in dict.fromkeys(kinds) for statement in kind.damage]
+        self._sound: set[str] = set()
+        self._known: set[str] = set()
+        self._walk = Walk(whole=True)
+        self._whole = self._walked(self._walk, MOST_WHOLE)
+
+    def play(self, schedules: int, seed: int) -> Iterator[Played]:
+        """Play all orders of statements where they are at most `schedules`, else so many.
+
+        First those of whole players, then those in which one is interrupted once, then drawn ones.
+        """
+        steps: Sequence[tuple[str, int]] = ()
+        for letter in LETTERS[: len(self._kinds)]:
+            played = self._play_once(Given([(letter, TO_THE_END)]))
+            self._known.add(played.outcome)
+            steps = steps or played.steps
+            yield played
+        if _count(steps) <= schedules:
+            rest = self._walked(Walk(whole=False), schedules)
+        else:
+            rest = map(self._play_once, self._some(steps, schedules, seed))
+        yield from map(self._compared, rest)
+
+    def judged(self, order: Order) -> Played:
+        """Play one order."""
+        return self._compared(self._play_once(order))
+
+    def _play_once(self, order: Order) -> Played:
+        scene = self._scene
+        scene.begin(self._damage)
+        changed = threading.Condition()
+        players = [
+            Player(letter, partial(kind.act, scene, scene.zones[number], number), changed)
+            for number, (letter, kind) in enumerate(zip(LETTERS, self._kinds, strict=False))
+        ]
+        letters = play(players, order, scene.watch)
+        for number, kind in enumerate(self._kinds):
+            if kind.looks_again:
+                kind.act(scene, scene.zones[number], number)
+        outcome = judge.outcome(scene, players)
+        # Of equal rows and answers one judgement is enough.
+        wrong = () if outcome in self._sound else tuple(judge.faults(scene, players))
+        if not wrong:
+            self._sound.add(outcome)
+        return Played(
+            kinds=tuple(kind.name for kind in self._kinds),
+            order=to_text(letters),
+            wrong=wrong,
+            outcome=outcome,
+            conflicts=sum((player.conflicts for player in players), Counter[str]()),
+            steps=[(player.letter, len(player.steps)) for player in players],
+            statements=[player.steps for player in players],
+        )
+
+    def _compared(self, played: Played) -> Played:
+        """Add a violation to a schedule of which comes what no order of whole transactions brings about."""
+        if played.wrong or len(self._kinds) > MOST_COMPARED or self._is_known(played.outcome):
+            return played
+        like = min(self._known, key=lambda text: len(_difference(played.outcome, text)))
+        wrong = f"outcome of no order of whole transactions: {'; '.join(_difference(played.outcome, like))}"
+        return replace(played, wrong=(wrong,))
+
+    def _is_known(self, outcome: str) -> bool:
+        while outcome not in self._known and (played := next(self._whole, None)) is not None:
+            self._known.add(played.outcome)
+        # Unless all were played, another order may bring it about.
+        return outcome in self._known or not self._walk.is_over
+
+    def _walked(self, walk: Walk, most: int) -> Iterator[Played]:
+        for _ in range(most):
+            yield self._play_once(walk.begin())
+            walk.end()
+            if walk.is_over:
+                return
+
+    def _some(self, steps: Sequence[tuple[str, int]], schedules: int, seed: int) -> Iterator[Order]:
+        interrupted = list(with_one_change(steps))
+        # Where they are too many, an even choice of them.
+        chosen = interrupted[:: max(1, math.ceil(len(interrupted) / max(1, schedules * 2 // 3)))]
+        yield from chosen
+        name = "+".join(kind.name for kind in self._kinds)
+        for number in range(schedules - len(chosen)):
+            yield Drawn(f"{seed} {name} {number}")
+
+
+def _difference(text: str, other: str) -> list[str]:
+    have, want = Counter(text.splitlines()), Counter(other.splitlines())
+    return [f"+ {line}" for line in have - want] + [f"- {line}" for line in want - have]
+
+
+def _count(steps: Sequence[tuple[str, int]]) -> float:
+    """Orders of so many steps, if nobody had to wait."""
+    counts = [count for _, count in steps]
+    return math.factorial(sum(counts)) / math.prod(map(math.factorial, counts))
