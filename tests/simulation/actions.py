@@ -18,9 +18,9 @@ NEW: Seen = (0, "running", 0)
 class Life:
     """Rows of one zone about the life of its instances.
 
-    `hosted`: (uuid, number) of what is confirmed on its hosts; `leaving`: uuids of what is shelved and still
-    there; `parked`: (uuid, number) of what waits there for a move. `sent`: uuids by child's name, of what is
-    confirmed there. `seen`: what its agent observes, by (uuid, number); None for one that is lost.
+    `hosted`: (uuid, number) of what is confirmed on its hosts; `abandoned`: uuids of what can do nothing
+    before an agent is back that never comes. `sent`: uuids by child's name, of what is confirmed there.
+    `seen`: what its agents observe, by (uuid, number).
     """
 
     zone: str
@@ -28,22 +28,19 @@ class Life:
     states: Mapping[str, sqlite3.Row]
     actions: Rows
     hosted: Collection[Key]
-    leaving: Collection[str]
-    parked: Collection[Key]
+    abandoned: Collection[str]
     sent: Mapping[str, Collection[str]]
-    seen: Mapping[Key, Seen] | None
+    seen: Mapping[Key, Seen]
 
 
 def faults(lives: Mapping[str, Life]) -> Iterator[str]:
     """Find what is wrong with actions and states in all zones."""
-    lost = [life for life in lives.values() if life.seen is None]
-    hosted = {uuid for life in lost for uuid, _ in (*life.hosted, *life.parked)}
-    waiting = hosted | {uuid for life in lost for uuid in life.leaving}
+    waiting = {uuid for life in lives.values() for uuid in life.abandoned}
     for life in lives.values():
         yield from _ends(life, waiting)
         yield from _states(life, waiting)
         yield from _edges(life, lives, waiting)
-        yield from _agent(life)
+        yield from _agent(life, waiting)
 
 
 def _ends(life: Life, waiting: Collection[str]) -> Iterator[str]:
@@ -124,13 +121,12 @@ def _observed(row: sqlite3.Row) -> Seen:
     return row["observed_generation"], row["observed_power"], row["observed_rebuilds"]
 
 
-def _agent(life: Life) -> Iterator[str]:
-    """Check that zone and agent agree on the observed state."""
-    if life.seen is None:
-        return
+def _agent(life: Life, waiting: Collection[str]) -> Iterator[str]:
+    """Check that zone and agents agree on the observed state."""
     for uuid, number in life.hosted:
         row = life.states.get(uuid)
         known = NEW if row is None else _observed(row)
         seen = life.seen.get((uuid, number), NEW)
-        if life.statuses.get(uuid) == "ACTIVE" and known != seen:
+        is_compared = life.statuses.get(uuid) == "ACTIVE" and uuid not in waiting
+        if is_compared and known != seen:
             yield f"P9 {life.zone}: {uuid} is {known}, its agent says {seen}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 from tests.simulation.baton import Process, ProcessDied
 from tests.simulation.clock import MachineClock
@@ -17,49 +18,86 @@ from zonesched.compute.desired_state import Desired
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
-from zonesched.compute.machine import DriverEvent, Key, Left, Phase, ReportState, Wanted
+from zonesched.compute.machine import Built, DriverEvent, Fenced, Key, Left, Phase, ReportState, Wanted
 
-RHYTHM = Rhythm(heartbeat_s=4.0, poll_s=3.0, first_retry_s=0.5, longest_retry_s=5.0)
+HEARTBEAT_S, POLL_S, FIRST_RETRY_S, LONGEST_RETRY_S = 4.0, 3.0, 0.5, 5.0
+
+
+class Memory(Protocol):
+    """Facts about a machine that outlive its agents and its drivers.
+
+    `applied` counts the desired states that any agent has begun to apply. `stopped`: instances that do not
+    run, for a move or since the lease was over; they stay so, although the next agent stops them once more.
+    """
+
+    applied: Counter[tuple[Key, int]]
+    stopped: set[Key]
+
+    def starts(self, key: Key) -> None:
+        """An instance begins to run."""
 
 
 class CountingDriver(FakeDriver):
-    """The fake driver; `applied` counts the desired states that it has begun to apply, over all agents.
+    """The fake driver, which knows what runs, also when its agent is dead."""
 
-    `stopped`: what any agent has stopped for a move; it stays so, although the next one stops it once more.
-    """
-
-    def __init__(
-        self,
-        settings: DriverSettings,
-        clock: MachineClock,
-        applied: Counter[tuple[Key, int]],
-        stopped: set[Key],
-    ) -> None:
+    def __init__(self, settings: DriverSettings, clock: MachineClock, memory: Memory) -> None:
         super().__init__(settings, clock)
-        self._applied = applied
-        self._stopped = stopped
+        self._memory = memory
+
+    def may_run(self, is_alone: bool) -> set[Key]:
+        """Return the instances that may run; without an agent, also all that it had begun to build."""
+        if not self._lease.is_held(self._clock.monotonic()):
+            return set()
+        running = self._built.keys() - self._memory.stopped
+        return running | self._building.keys() if is_alone else running
+
+    def outlive(self) -> None:
+        """Lose the agent, and report everything to the next one."""
+        self._happened = []
+        for key, observed in self._built.items():
+            if key in self._fenced:
+                self._happened.append(Fenced(key))
+            elif key not in self._leaving:
+                self._happened.append(Built(key, observed))
+            elif key in self._memory.stopped:
+                self._happened.append(Left(key, self._leaving[key]))
+
+    def found(self) -> Sequence[Key]:
+        return [*self._built, *self._building]
 
     def poll(self) -> Sequence[DriverEvent]:
+        if not self._lease.is_held(self._clock.monotonic()):
+            self._memory.stopped.update(self._built)
         happened = super().poll()
-        self._stopped.update(event.key for event in happened if isinstance(event, Left))
+        for event in happened:
+            if isinstance(event, Left):
+                self._memory.stopped.add(event.key)
+            elif isinstance(event, Built):
+                self._memory.starts(event.key)
         return happened
 
     def spawn(self, wanted: Wanted) -> None:
-        self._stopped.discard(wanted.key)
+        self._memory.stopped.discard(wanted.key)
         super().spawn(wanted)
 
+    def leave(self, wanted: Wanted) -> None:
+        if wanted.key not in self._built:
+            # It ran before the machine was off, or never.
+            self._memory.stopped.add(wanted.key)
+        super().leave(wanted)
+
     def come_back(self, wanted: Wanted) -> None:
-        self._stopped.discard(wanted.key)
+        self._memory.stopped.discard(wanted.key)
         super().come_back(wanted)
 
     def apply(self, key: Key, desired: Desired) -> None:
         before = self._applying.get(key)
         super().apply(key, desired)
-        self._applied[key, desired.generation] += self._applying.get(key) is not before
+        self._memory.applied[key, desired.generation] += self._applying.get(key) is not before
 
 
 class AgentProcess(Process):
-    """The agent of some hosts of one zone; what its predecessor knew is lost."""
+    """An agent of one machine; the instances may outlive it, its own memory does not."""
 
     def __init__(
         self,
@@ -70,20 +108,16 @@ class AgentProcess(Process):
         url: str,
         secret: str,
         hosts: Sequence[InventoryHost],
-        settings: DriverSettings,
-        applied: Counter[tuple[Key, int]],
-        stopped: set[Key],
-        on_death: Callable[[AgentProcess], None],
+        driver: CountingDriver,
+        fence_after_s: float,
     ) -> None:
         super().__init__(name)
         self._stage = stage
-        self._on_death = on_death
-        self._stopped = stopped
         connection = ZoneConnection(url, "compute", secret, timeout_s=5.0)
         connection._session.mount("http://", Wire(stage.network, name, self._touch))
         client = AgentClient(connection, name)
-        self.agent = Agent(client, CountingDriver(settings, clock, applied, stopped), clock, hosts, RHYTHM)
-        self._clock = clock
+        rhythm = Rhythm(HEARTBEAT_S, POLL_S, FIRST_RETRY_S, LONGEST_RETRY_S, fence_after_s)
+        self.agent = Agent(client, driver, clock, hosts, rhythm)
 
     def work(self) -> None:
         """Go on for as long as it lives."""
@@ -113,17 +147,10 @@ class AgentProcess(Process):
         is_built = any(report.state is ReportState.ACTIVE for report in state.unreported.values())
         return is_built or any(local.phase is Phase.BUILDING for local in state.instances.values())
 
-    def may_run(self, is_out_of_reach: bool) -> set[Key]:
-        """Instances that may run on its hosts; out of reach, that is all that it had begun to build."""
-        local = self.agent.state.instances
-        phases = {Phase.BUILT, Phase.LEAVING} | ({Phase.BUILDING} if is_out_of_reach else set())
-        return {key for key in local if local[key].phase in phases and key not in self._stopped}
-
     def die(self) -> None:
         """Nothing of it goes on."""
         if not self.is_dead:
             self._stage.baton.kill(self)
-            self._on_death(self)
 
     def _touch(self, what: str) -> None:
         if self.is_dead:

@@ -14,16 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from tests.simulation.actions import Life, Seen, faults
-
-Rows = list[sqlite3.Row]
-Key = tuple[str, int]
+from tests.simulation.zone_rows import Key, ZoneRows, read
 
 TAKING = ("held", "confirmed", "parked")
 OVER = ("confirmed", "gone", "failed", "released")
 LATE_FAILURES = ("build_failed", "build_timeout", "lost_by_host", "zone_lost", "deleted_in_child")
 """Reasons that an instance may have for its ERROR after it was confirmed."""
 
-LEFT_FOR = ("build_timeout", "shelved", "moved", "move_timeout", "move_not_built", "resize_reverted")
+LEFT_FOR = (
+    "build_timeout",
+    "shelved",
+    "moved",
+    "move_timeout",
+    "move_not_built",
+    "resize_reverted",
+    "host_evacuated",
+)
 AWAITED = {("parked", ""), *(("releasing", reason) for reason in LEFT_FOR)}
 """States and reasons of places that keep their claim until their agent says that nothing is left."""
 
@@ -32,36 +38,6 @@ NEVER = ("deleted_in_child",)
 
 ZONE_LOST = "zone_lost"
 """The reason of what was in a child that its parent has given up."""
-
-
-@dataclass
-class ZoneRows:
-    """All that one zone's database says."""
-
-    name: str
-    uuid: str
-    instances: dict[str, sqlite3.Row]
-    places: dict[Key, sqlite3.Row]
-    reservations: Rows
-    builds: Rows
-    inventories: Rows
-    groups: Rows
-    states: dict[str, sqlite3.Row]
-    actions: Rows
-    moves: Rows
-    child_names: dict[str, str]
-    user_ids: dict[str, str]
-    unsettled: frozenset[str] = frozenset()
-    """Instances that wait for an owner above, who has given up the zone, to confirm or revert a resize."""
-
-    @property
-    def sent_here(self) -> frozenset[str]:
-        """Instances of its parent."""
-        parent = self.user_ids["parent"]
-        return frozenset(uuid for uuid, row in self.instances.items() if row["caller_id"] == parent)
-
-    def places_of(self, uuid: str) -> list[sqlite3.Row]:
-        return [row for (of, _), row in self.places.items() if of == uuid]
 
 
 @dataclass(frozen=True)
@@ -81,15 +57,16 @@ class Expected:
 
     `running`: (uuid, attempt) by zone, as its agents have them. `seen`: likewise, the generation and power
     that each observes of them. `removed`: zones whose parents have given
-    them up. `without_agent`: zones whose agent never comes back. `affine`: groups that are to be together;
-    `most_per_host`: of groups that are to be apart. `liar`: a zone that said what it liked, "" for none.
+    them up. `lost_hosts`: names by zone, of hosts whose agents never come back. `affine`: groups that are to
+    be together; `most_per_host`: of groups that are to be apart. `liar`: a zone that said what it liked, ""
+    for none.
     """
 
     promised: Sequence[Promised]
     running: Mapping[str, set[Key]]
     seen: Mapping[str, Mapping[Key, Seen]]
     removed: frozenset[str]
-    without_agent: frozenset[str]
+    lost_hosts: Mapping[str, frozenset[str]]
     affine: frozenset[str]
     most_per_host: Mapping[str, int]
     liar: str
@@ -97,19 +74,19 @@ class Expected:
 
 def inconsistencies(databases: Mapping[str, Path], expected: Expected) -> list[str]:
     """Find violated rules once everything has ended."""
-    zones = {name: _read(name, path) for name, path in databases.items()}
+    zones = {name: read(name, path) for name, path in databases.items()}
     found: list[str] = []
     lost = _lost(zones, expected.removed)
     unsettled = _unsettled(zones, lost)
     for zone in zones.values():
         zone.unsettled = frozenset(uuid for uuid in unsettled if (zone.name, uuid) in lost)
-        is_abandoned = zone.name in expected.without_agent
+        names = expected.lost_hosts.get(zone.name, frozenset())
+        zone.lost_hosts = frozenset(id for id, name in zone.host_names.items() if name in names)
         never = () if expected.liar else NEVER if expected.removed else (*NEVER, ZONE_LOST)
-        found += _unfinished(zone, never, is_abandoned)
+        found += _unfinished(zone, never)
         found += _own_rows(zone)
         found += _edges(zone, zones)
-        if not is_abandoned:
-            found += _agents(zone, expected.running.get(zone.name, set()))
+        found += _agents(zone, expected.running.get(zone.name, set()))
         found += _group_rows(zone)
     found += _promises(zones, expected.promised)
     found += _on_one_host(zones, lost)
@@ -124,59 +101,31 @@ def _life(zone: ZoneRows, expected: Expected) -> Life:
     for (uuid, _), row in confirmed:
         if row["child_id"] in zone.child_names:
             sent[zone.child_names[row["child_id"]]].add(uuid)
-    left = [uuid for (uuid, _), row in zone.places.items() if _is_there(row) and row["state"] == "releasing"]
+    waits = {uuid for (uuid, _), row in zone.places.items() if zone.waits_for_lost(row)}
     return Life(
         zone=zone.name,
         statuses={uuid: row["status"] for uuid, row in zone.instances.items() if uuid not in zone.unsettled},
         states=zone.states,
         actions=zone.actions,
         hosted=[key for key, row in confirmed if row["kind"] == "host"],
-        leaving=left,
-        parked=[key for key, row in zone.places.items() if row["state"] == "parked"],
+        abandoned=frozenset(waits),
         sent=sent,
-        seen=None if zone.name in expected.without_agent else expected.seen.get(zone.name, {}),
+        seen=expected.seen.get(zone.name, {}),
     )
 
 
-def _read(name: str, path: Path) -> ZoneRows:
-    rows = sqlite3.connect(path, isolation_level=None)
-    try:
-        rows.row_factory = sqlite3.Row
-
-        def every(what: str) -> Rows:
-            return rows.execute(f"SELECT * FROM {what} ORDER BY 1, 2").fetchall()
-
-        return ZoneRows(
-            name=name,
-            uuid=every("identity")[0]["zone_uuid"],
-            instances={row["uuid"]: row for row in every("instances")},
-            places={(row["uuid"], row["number"]): row for row in every("placements")},
-            reservations=every("reservations"),
-            builds=every("inbound_builds"),
-            inventories=every("inventories"),
-            groups=every("group_places"),
-            states={row["uuid"]: row for row in every("instance_states")},
-            actions=every("instance_actions"),
-            moves=every("moves"),
-            child_names={row["id"]: row["name"] for row in every("children")},
-            user_ids={row["name"]: row["id"] for row in every("users")},
-        )
-    finally:
-        rows.close()
-
-
-def _unfinished(zone: ZoneRows, never: Sequence[str], is_abandoned: bool) -> Iterator[str]:
+def _unfinished(zone: ZoneRows, never: Sequence[str]) -> Iterator[str]:
     """P2: everything ends; only what may run waits for an agent that never comes back."""
     for row in zone.reservations:
         if row["state"] == "open":
             yield f"P2 {zone.name}: reservation {row['id']} is open"
     for (uuid, number), row in zone.places.items():
-        waits = row["kind"] == "host" and (row["state"], row["reason"]) in AWAITED
-        waits_for_owner = row["state"] == "parked" and uuid in zone.unsettled
-        if row["state"] not in OVER and not (waits and is_abandoned) and not waits_for_owner:
+        waits = zone.is_lost(row) and (row["state"], row["reason"]) in AWAITED
+        may_be_parked = uuid in zone.unsettled or zone.returns_from_lost(uuid)
+        if row["state"] not in OVER and not waits and not (row["state"] == "parked" and may_be_parked):
             yield f"P2 {zone.name}: place {number} of {uuid} is {row['state']}"
     for move in zone.moves:
-        waits = (is_abandoned and move["state"] == "returning") or move["uuid"] in zone.unsettled
+        waits = zone.returns_from_lost(move["uuid"]) or move["uuid"] in zone.unsettled
         if move["state"] not in ("done", "failed", "reverted") and not waits:
             yield f"P9 {zone.name}: the move {move['id']} of {move['uuid']} is {move['state']}"
         is_reverting = (move["state"], move["kind"]) == ("returning", "resize")
@@ -268,6 +217,7 @@ def _agents(zone: ZoneRows, running: set[Key]) -> Iterator[str]:
         for key, row in zone.places.items()
         if row["kind"] == "host"
         and row["state"] == "confirmed"
+        and not zone.is_lost(row)
         and zone.instances[key[0]]["status"] == "ACTIVE"
     }
     for uuid, number in sorted(wanted - running):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,9 +17,15 @@ MOST_IN_A_BOOT = 8
 STORM_S = 16.0
 
 
+FENCE_AFTER_S = 6.0
+
+
 @dataclass(frozen=True)
 class ZonePlan:
-    """One zone. `parent` is a name, "" for the root; `failure_rate` and `build_s` are its agent's."""
+    """One zone. `parent` is a name, "" for the root; `failure_rate` and `build_s` are its agents'.
+
+    `machines`: the hosts of each agent, by their number. `fence_after_s`: of the agents, infinite for never.
+    """
 
     name: str
     parent: str
@@ -27,6 +34,8 @@ class ZonePlan:
     hosts: tuple[InventoryHost, ...]
     failure_rate: float
     build_s: float
+    machines: tuple[int, ...] = ()
+    fence_after_s: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -108,7 +117,7 @@ class Plan:
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
     draw = random.Random(f"plan/{seed}")
-    zones = _with_failures(seed, _zones(draw))
+    zones = _with_machines(seed, _with_failures(seed, _zones(draw)))
     boots = [*_bursts(draw, zones)]
     if draw.random() < 0.6:
         boots += _rush(draw, zones)
@@ -126,8 +135,18 @@ def plan_of(seed: int) -> Plan:
             "max_attempts": draw.choice((2, 3)),
             "boot_workers": draw.choice((1, 2, 2, 3, 3, 3)),
             "resize_confirm_window": CONFIRM_WINDOW_S,
+            **_later_options(seed),
         },
     )
+
+
+def _later_options(seed: int) -> dict[str, Any]:
+    """Draw how zones evacuate, and how small the pages are in which they ask their children for offers."""
+    draw = random.Random(f"options/{seed}")
+    return {
+        "evacuate_automatically": draw.random() < 0.5,
+        "select_page": draw.choice((1, 1, 2, 100, 100, 100)),
+    }
 
 
 # -- the tree ----------------------------------------------------------------------------------------------
@@ -169,6 +188,18 @@ def _with_failures(seed: int, zones: Iterable[ZonePlan]) -> list[ZonePlan]:
     """Let the builds of all zones fail as often as the seed's theme wants it."""
     least = theme_of(seed).failure_rate
     return [replace(zone, failure_rate=max(zone.failure_rate, least)) for zone in zones]
+
+
+def _with_machines(seed: int, zones: Iterable[ZonePlan]) -> list[ZonePlan]:
+    """Divide the hosts of each zone among agents: mostly each has its own, so that moves cross agents."""
+    draw = random.Random(f"machines/{seed}")
+    made: list[ZonePlan] = []
+    for zone in zones:
+        count = len(zone.hosts)
+        ways = ((1,) * count, (1,) * count, (count,), (1, count - 1)) if count > 1 else ((1,) * count,)
+        fence_after_s = draw.choice((math.inf, math.inf, FENCE_AFTER_S))
+        made.append(replace(zone, machines=draw.choice(ways), fence_after_s=fence_after_s))
+    return made
 
 
 def _above(draw: random.Random, zones: Sequence[ZonePlan]) -> ZonePlan | None:

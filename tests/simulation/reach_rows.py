@@ -31,6 +31,9 @@ IMPOSSIBLE: Mapping[str, str] = {
         for state in BuildState
         if state is not BuildState.GONE
     },
+    "inbound: cancel, held": "test_no_place_is_held_after_its_cancel",
+    "inbound: cancel, confirmed": "test_a_parent_cancels_nothing_that_it_has_confirmed",
+    "action: migrate, superseded": "test_a_migration_ends_with_its_move_alone",
 }
 """Rows that no run can meet, each with the test that shows it."""
 

@@ -1,26 +1,24 @@
-"""One zone's machines: its database, its keys, its processes and agents, which come and go."""
+"""One zone's machines: its database, its keys, its processes and machines, which come and go."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy.exc import DBAPIError
 
 from tests.builders.stores import open_store
-from tests.simulation.agent_process import AgentProcess
 from tests.simulation.clock import MachineClock
 from tests.simulation.furniture import furnished
 from tests.simulation.leases import Writer
+from tests.simulation.machine import Door, Machine
 from tests.simulation.plan import ZonePlan
+from tests.simulation.running import Running
 from tests.simulation.stage import Stage
 from tests.simulation.zone_process import ZoneProcess
 from zonesched import conf as options
 from zonesched.compute.driver import DriverSettings
-from zonesched.compute.machine import Key
 from zonesched.model.views import ChildForm
 from zonesched.services.audit import repair
 from zonesched.services.children import children
@@ -62,6 +60,7 @@ class Site:
         folder: Path,
         number: int,
         on_commit: Callable[[str, Writer], None],
+        running: Running,
     ) -> None:
         self.name = plan.name
         self.plan = plan
@@ -70,10 +69,7 @@ class Site:
         self.clock = MachineClock(stage.baton, f"{stage.seed}/{plan.name}")
         self.uuid = ""
         self.child_ids: dict[str, str] = {}
-        self.hosts = plan.hosts
         self.processes: list[ZoneProcess] = []
-        self.agent: AgentProcess | None = None
-        self.is_agent_lost = False
         self._stage = stage
         self._on_commit = on_commit
         self._keys = [self.clock.random_bytes(32).hex()]
@@ -84,8 +80,7 @@ class Site:
         made = furnished(self.path, self.clock)
         self.secrets = made.secrets
         self.groups = made.groups
-        self._applied: Counter[tuple[Key, int]] = Counter()
-        self._stopped: set[Key] = set()
+        self.machines = self._machines(running)
         self._engine = open_store(made.url).engine
         self._conf: options.Conf | None = None
         stage.network.register(self.name, self.url)
@@ -97,10 +92,10 @@ class Site:
         zone = process.open(self._current_conf(), self._engine)
         self.uuid = zone.uuid
         process.serve()
-        self.start_agent()
-        if self.agent is not None:
-            self.agent.agent.step()
-            self.agent.work()
+        for machine in self.machines:
+            agent = machine.start()
+            agent.agent.step()
+            agent.work()
 
     def adopt(self, child: Site) -> None:
         """Make another site's zone a child of this one's."""
@@ -164,58 +159,31 @@ class Site:
         for process in list(self.processes):
             process.die()
 
-    # -- agents --------------------------------------------------------------------------------------------
+    # -- machines ------------------------------------------------------------------------------------------
 
-    def start_agent(self) -> None:
-        """The agent of the zone's hosts, if it has any."""
-        if self.hosts:
-            self.agent = AgentProcess(
-                f"{self.name}-agent",
+    def _machines(self, running: Running) -> list[Machine]:
+        """Make the machines of the zone's hosts."""
+        machines: list[Machine] = []
+        hosts = list(self.plan.hosts)
+        for number, count in enumerate(self.plan.machines):
+            machine = Machine(
+                f"{self.name}-{number}-agent",
                 stage=self._stage,
                 clock=self.clock,
-                url=self.url,
-                secret=self.secrets["compute"],
-                hosts=self.hosts,
+                door=Door(self.url, self.secrets["compute"]),
+                hosts=tuple(hosts[:count]),
                 settings=DriverSettings(
                     build_seconds=self.plan.build_s,
                     failure_rate=self.plan.failure_rate,
                     seed=self.name,
                     action_seconds=self.plan.build_s / 2,
                 ),
-                applied=self._applied,
-                stopped=self._stopped,
-                on_death=lambda _: None,
+                fence_after_s=self.plan.fence_after_s,
+                running=running,
             )
-
-    def applied_twice(self) -> list[str]:
-        """P9: the effect of an action happens once, whatever agent it is that acts."""
-        return [
-            f"P9 {self.name}: generation {generation} of {key.uuid} was applied {count} times"
-            for (key, generation), count in self._applied.items()
-            if count > 1
-        ]
-
-    def restart_agent(self) -> None:
-        """Variant of `start_agent` during the storm."""
-        self.start_agent()
-        if self.agent is not None:
-            self.agent.work()
-
-    def shrink_hosts(self) -> None:
-        """The hosts have one vCPU less, as their agent will report when it starts next."""
-        self.hosts = tuple(
-            replace(
-                host,
-                inventories={
-                    **host.inventories,
-                    "VCPU": {
-                        **host.inventories["VCPU"],
-                        "total": max(1, host.inventories["VCPU"]["total"] - 1),
-                    },
-                },
-            )
-            for host in self.hosts
-        )
+            machines.append(machine)
+            del hosts[:count]
+        return machines
 
     # -- the rest ------------------------------------------------------------------------------------------
 

@@ -45,8 +45,11 @@ TIMED = (
     "child_removed",
     "agent_lost",
     "agent_late",
+    "host_evacuated",
+    "host_drained",
+    "zone_drained",
 )
-"""Faults that come at some moment of the storm, a few times each."""
+"""Faults, and works of operators, that come at some moment of the storm, a few times each."""
 
 OFTEN = (
     "worker_paused",
@@ -63,6 +66,9 @@ OFTEN = (
 OF_LOST_AGENTS = ("agent_lost", "agent_late")
 """Drawn apart from the others, so that seeds without them play the same faults as they would alone."""
 
+OF_OPERATORS = ("host_evacuated", "host_drained", "zone_drained")
+"""Drawn apart too."""
+
 KINDS = (*AT_CALLS, *AT_TOUCHES, *TIMED)
 
 
@@ -75,12 +81,14 @@ class Storm:
         self.struck: Counter[str] = Counter()
         self._note = note
         share = self.random.choice((0.03, 0.08, 0.08, 0.15, 0.15, 0.3))
-        shared = [kind for kind in KINDS if kind not in OF_LOST_AGENTS]
+        shared = [kind for kind in KINDS if kind not in (*OF_LOST_AGENTS, *OF_OPERATORS)]
         drawn = {kind for kind in shared if self.random.random() < share}
         if self.random.random() < 0.8:
             drawn.update(self.random.choices(OFTEN, k=2))
         agents = random.Random(f"agents/{seed}")
         drawn.update(kind for kind in OF_LOST_AGENTS if agents.random() < 0.3)
+        operators = random.Random(f"operators/{seed}")
+        drawn.update(kind for kind in OF_OPERATORS if operators.random() < 0.25)
         self.kinds = tuple(kind for kind in KINDS if kind in drawn)
         self._chances = {
             kind: self.random.uniform(*bounds)

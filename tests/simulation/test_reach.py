@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from tests.builders.boots import FLAVOR
+from tests.builders.moving import act, last, on_h1
+from tests.builders.played_agent import PlayedAgent
+from tests.builders.tree import Tree, a_host
 from tests.simulation import corpus, journal
 from tests.simulation.journal import Change
 from tests.simulation.reach_points import COMMIT_POINTS, Commit, History
 from tests.simulation.reach_rows import IMPOSSIBLE, answer_row, rows
 from zonesched.model.placement import BuildState, PlacementState
-from zonesched.model.placement_moves import CHILD_MOVES, LOCAL_MOVES
+from zonesched.model.placement_moves import CHILD_MOVES, LOCAL_MOVES, Move
 from zonesched.services.placing import child_calls
+from zonesched.store import instance_actions
 from zonesched.store.metadata import metadata
 from zonesched.store.store import Store
 from zonesched.store.tables import reservations
@@ -75,6 +81,43 @@ def test_the_stored_corpus_names_every_row_and_point_once() -> None:
 def test_a_place_that_is_released_goes_by_the_end_of_its_delete_alone(answer: BuildState) -> None:
     assert answer_row(PlacementState.RELEASING, answer.value) not in rows()
     assert (PlacementState.RELEASING, answer) not in child_calls._NEXT
+
+
+def after(moves: Iterable[Move], *first: PlacementState) -> set[PlacementState]:
+    """All states that a place may have after one of these."""
+    known: set[PlacementState] = set()
+    found = set(first)
+    while found != known:
+        known = set(found)
+        found |= {move.after for move in moves if move.before in known}
+    return found
+
+
+def test_no_place_is_held_after_its_cancel() -> None:
+    assert "inbound: cancel, held" not in rows()
+    assert PlacementState.HELD not in after(LOCAL_MOVES, PlacementState.GONE)
+    assert PlacementState.HELD not in after(CHILD_MOVES, PlacementState.GONE, PlacementState.CANCELLING)
+
+
+def test_a_parent_cancels_nothing_that_it_has_confirmed() -> None:
+    assert "inbound: cancel, confirmed" not in rows()
+    assert PlacementState.CANCELLING not in after(CHILD_MOVES, PlacementState.CONFIRMING)
+    assert PlacementState.CONFIRMING not in after(CHILD_MOVES, PlacementState.CANCELLING)
+
+
+def test_a_migration_ends_with_its_move_alone(tmp_path: Path) -> None:
+    # given an open migration, which has no generation
+    tree = Tree(tmp_path)
+    node = tree.add("leaf", hosts_=[a_host("h1", vcpus=4)])
+    node.client().post("/flavors", FLAVOR)
+    uuid = on_h1(tree, PlayedAgent(node))
+    assert act(node, uuid, {"migrate": None}).status == 202
+    # when any generation of the server is reached
+    store = node.zone.store
+    store.write(lambda tx: instance_actions.reached(tx, {uuid: (1000, "")}, node.zone.clock.now()))
+    # then it has not ended, and so it is never superseded
+    assert last(node, uuid) == ("migrate", None, "")
+    assert "action: migrate, superseded" not in rows()
 
 
 def test_an_offer_of_a_child_that_has_mostly_failed_counts_as_one_of_an_unreliable_child() -> None:

@@ -50,11 +50,14 @@ class Theme:
         return FAILING if self.call == "confirm" else 0.0
 
 
-OF_AGENTS = ("agent_killed", "agent_late", "agent_lost", "host_away")
+OF_AGENTS = ("agent_killed", "agent_late", "agent_lost", "host_away", "host_evacuated", "host_drained")
 THEMES = (
     *(Theme(fault, call) for fault in CALL_FAULTS for call in CALLS),
     *(Theme(fault) for fault in COMMIT_FAULTS for _ in range(4)),
-    *(Theme(fault) for fault in ("child_removed", "child_removed", "host_shrunk", "secret_rotated")),
+    *(
+        Theme(fault)
+        for fault in ("child_removed", "child_removed", "host_shrunk", "secret_rotated", "zone_drained")
+    ),
     *(Theme(fault) for fault in OF_AGENTS for _ in range(2)),
 )
 NONE = Theme("")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from tests.simulation.actions import Seen
 from tests.simulation.agent_process import AgentProcess
 from tests.simulation.baton import Process
 from tests.simulation.checker import Expected, Promised, inconsistencies
@@ -15,15 +16,18 @@ from tests.simulation.guard import Guard
 from tests.simulation.journal import Journals
 from tests.simulation.leases import Writer
 from tests.simulation.liars import liar_of
+from tests.simulation.machine import Machine
+from tests.simulation.operators import Operators
+from tests.simulation.outages import Outages
 from tests.simulation.plan import Plan
 from tests.simulation.repeats import too_many
+from tests.simulation.running import Running
 from tests.simulation.site import START_S, Site
 from tests.simulation.stage import Stage
 from tests.simulation.users import Users
 from zonesched.model.request_spec import GroupPolicy
 
 LOOK_EACH_S = 1.0
-LOOK_FOR_BUILDS_EACH_S = 0.005
 LIES_GO_ON_S = 20.0
 """Seconds after the storm until an operator removes a liar."""
 
@@ -38,15 +42,24 @@ class World:
         self.plan = plan
         self.stage = stage
         self.converged_s = 0.0
+        self.running = Running()
+        self.outages = Outages(stage)
         self.sites: dict[str, Site] = {}
         for number, zone in enumerate(plan.zones):
-            self.sites[zone.name] = Site(stage, zone, folder, number, self._committed)
+            self.sites[zone.name] = Site(stage, zone, folder, number, self._committed, self.running)
         self.databases = {name: site.path for name, site in self.sites.items()}
         self.journals = Journals(self.databases)
         clocks = {name: site.clock for name, site in self.sites.items()}
         self.liar = liar_of(stage, plan, self.sites)
+        self.running.machines += [
+            machine
+            for name, site in self.sites.items()
+            for machine in site.machines
+            if name not in self.liar.suspects
+        ]
         self.guard = Guard(stage, self.databases, clocks, self.liar.suspects)
         self.users = Users(stage, self.sites)
+        self.operators = Operators(stage, self.users, self.outages)
         self.forger = Forger(stage, self.sites)
         self._operator = Process("operator")
         self._is_set_up = False
@@ -56,8 +69,8 @@ class World:
         """Description of the fault, if any."""
         self._set_up()
         self._storm()
-        if self.guard.wrong:
-            return list(self.guard.wrong)
+        if self._is_broken:
+            return [*self.guard.wrong, *self.running.wrong]
         heal_at = self._end_lies(self._heal())
         calls, writes = self.stage.network.calls.copy(), self.stage.writes.copy()
         wrong = self._come_to_rest(heal_at)
@@ -73,8 +86,16 @@ class World:
             wrong = self._come_to_rest(self.stage.baton.now)
         if not wrong and self.stage.seed % 4 == 1:
             wrong = self._spoil_and_repair()
-        twice = [line for site in self.sites.values() for line in site.applied_twice()]
-        return [*self.users.wrong, *self.liar.believed, *self.forger.wrong, *self.guard.wrong, *twice, *wrong]
+        twice = [line for machine in self._machines() for line in machine.applied_twice()]
+        return [
+            *self.users.wrong,
+            *self.liar.believed,
+            *self.forger.wrong,
+            *self.guard.wrong,
+            *self.running.wrong,
+            *twice,
+            *wrong,
+        ]
 
     def close(self) -> None:
         """End all that still runs, and give the databases back."""
@@ -82,6 +103,15 @@ class World:
             site.close()
         self.guard.close()
         self.journals.close()
+
+    @property
+    def _is_broken(self) -> bool:
+        """Tell whether a rule was broken that holds at every moment."""
+        return bool(self.guard.wrong or self.running.wrong)
+
+    def _machines(self) -> Iterator[Machine]:
+        for site in self.sites.values():
+            yield from site.machines
 
     def _committed(self, zone: str, writer: Writer) -> None:
         if not self._is_spoilt:
@@ -92,23 +122,9 @@ class World:
 
     def _look_at_time(self) -> None:
         self.guard.look_at_time()
-        self._look_for_two_running()
+        self.running.look()
         self._look_at_children()
         self.stage.baton.at(self.stage.baton.now + LOOK_EACH_S, self._look_at_time)
-
-    def _look_for_two_running(self) -> None:
-        """P8: an instance runs at one place, of one agent or of several."""
-        at: dict[str, str] = {}
-        for name, site in self.sites.items():
-            agent = site.agent
-            if agent is None or name in self.liar.suspects or (agent.is_dead and not site.is_agent_lost):
-                continue
-            is_out_of_reach = agent.is_dead or agent.frozen_until > self.stage.baton.now
-            for key in sorted(agent.may_run(is_out_of_reach)):
-                if key.uuid in at:
-                    where = f"{at[key.uuid]} and in {name} at {key.attempt}"
-                    self.guard.wrong.append(f"P8: {key.uuid} runs in {where}")
-                at[key.uuid] = f"{name} at {key.attempt}"
 
     def _look_at_children(self) -> None:
         for site in self.sites.values():
@@ -148,7 +164,7 @@ class World:
         self.users.start(self.plan.boots, self.plan.migrations)
         for after_s, kind in storm.moments(self.plan.storm_s):
             baton.at(begins_at + after_s, lambda k=kind: self._strike(k))
-        baton.run(begins_at + self.plan.storm_s, lambda: bool(self.guard.wrong))
+        baton.run(begins_at + self.plan.storm_s, lambda: self._is_broken)
 
     def _strike(self, kind: str) -> None:
         self.stage.storm.count(kind)
@@ -158,20 +174,23 @@ class World:
             "clock_set": self._set_clock,
             "key_rotated": lambda site: site.rotate_key(),
             "secret_rotated": self._rotate_secret,
-            "agent_killed": lambda site: self._kill_agent(site, 3.0),
-            "host_away": lambda site: self._kill_agent(site, 20.0),
-            "host_shrunk": self._shrink,
+            "agent_killed": self.outages.kill_agent,
+            "host_away": self.outages.turn_off,
+            "host_shrunk": self.outages.shrink,
             "child_slow": self._slow_down,
             "child_removed": self._remove,
-            "agent_lost": self._lose_agent,
-            "agent_late": self._hold_up_agent,
+            "host_evacuated": self.operators.evacuate,
+            "host_drained": self.operators.drain_host,
+            "zone_drained": self._drain,
+            "agent_lost": self.outages.lose,
+            "agent_late": self.outages.hold_up,
         }
         site = self.stage.storm.random.choice(list(self.sites.values()))
         strike[kind](site)
 
     def _cut(self, site: Site) -> None:
         until = self.stage.baton.now + self.stage.storm.random.uniform(1.0, 20.0)
-        for other in (site.plan.parent, "users", f"{site.name}-agent"):
+        for other in (site.plan.parent, "users", *(machine.name for machine in site.machines)):
             if other and self.stage.storm.random.random() < 0.7:
                 self.stage.network.cut(site.name, other, until)
 
@@ -192,49 +211,9 @@ class World:
         if site.plan.parent:
             self.users.remove_child(self.sites[site.plan.parent], site)
 
-    def _kill_agent(self, site: Site, most_s: float) -> None:
-        agent = site.agent
-        if agent is not None and not agent.is_dead:
-            agent.die()
-            back_at = self.stage.baton.now + self.stage.storm.random.uniform(0.5, most_s)
-            self.stage.baton.at(back_at, lambda: self._bring_back(site))
-
-    def _lose_agent(self, site: Site) -> None:
-        """Its machine runs on what it has, and nobody hears of it again."""
-        agent = site.agent
-        if agent is not None and not agent.is_dead:
-            if self._awaits_build(agent):
-                self._again_soon(lambda: self._lose_agent(site))
-            else:
-                site.is_agent_lost = True
-                agent.die()
-
-    def _hold_up_agent(self, site: Site) -> None:
-        """Pause the agent, mostly for longer than a build may take.
-
-        It then continues with the state it had.
-        """
-        agent = site.agent
-        if agent is not None and not agent.is_dead:
-            if self._awaits_build(agent):
-                self._again_soon(lambda: self._hold_up_agent(site))
-            else:
-                agent.frozen_until = self.stage.baton.now + self.stage.storm.random.uniform(5.0, 40.0)
-
-    def _awaits_build(self, agent: AgentProcess) -> bool:
-        """Tell whether to strike later: most faults can happen to builds that are not reported yet."""
-        return self.stage.storm.is_raging and not agent.has_unreported_builds()
-
-    def _again_soon(self, strike: Callable[[], None]) -> None:
-        self.stage.baton.at(self.stage.baton.now + LOOK_FOR_BUILDS_EACH_S, strike)
-
-    def _bring_back(self, site: Site) -> None:
-        if site.agent is not None and site.agent.is_dead and not site.is_agent_lost:
-            site.restart_agent()
-
-    def _shrink(self, site: Site) -> None:
-        site.shrink_hosts()
-        self._kill_agent(site, 2.0)
+    def _drain(self, site: Site) -> None:
+        if site.plan.parent:
+            self.operators.drain_zone(self.sites[site.plan.parent], site)
 
     def _slow_down(self, site: Site) -> None:
         until = self.stage.baton.now + self.stage.storm.random.uniform(2.0, 20.0)
@@ -249,7 +228,8 @@ class World:
         for site in self.sites.values():
             for process in site.processes:
                 process.frozen_until = 0.0
-            self._bring_back(site)
+            for machine in site.machines:
+                self.outages.bring_back(machine)
         self.stage.note("storm", "over")
         return self.stage.baton.now
 
@@ -267,18 +247,18 @@ class World:
         bound_s = self.bound_s()
         wrong = ["nothing was looked at"]
         # A rule that was broken on the way is enough.
-        while wrong and not self.guard.wrong and baton.now - since < bound_s:
+        while wrong and not self._is_broken and baton.now - since < bound_s:
             baton.run(baton.now + LOOK_EACH_S)
             wrong = self._wrong_now()
             if not wrong:
                 self.converged_s = max(self.converged_s, baton.now - since)
                 baton.run(baton.now + STAY_S)
                 wrong = self._wrong_now()
-        return [] if self.guard.wrong else wrong
+        return [] if self._is_broken else wrong
 
     def _spoil_and_repair(self) -> list[str]:
         """Spoil what is all right in one zone, see that it shows, and repair it; what is wrong then."""
-        sites = [site for site in self.sites.values() if site.hosts] or list(self.sites.values())
+        sites = [site for site in self.sites.values() if site.plan.hosts] or list(self.sites.values())
         site = self.stage.storm.random.choice(sites)
         self._is_spoilt = True
         done = damage(site.path, self.stage.storm.random)
@@ -299,14 +279,6 @@ class World:
     def _wrong_now(self) -> list[str]:
         if self.users.busy:
             return ["users still wait for answers"]
-        agents = {
-            name: site.agent
-            for name, site in self.sites.items()
-            if site.agent is not None and not site.is_agent_lost
-        }
-        running = {
-            name: {(key.uuid, key.attempt) for key in agent.running()} for name, agent in agents.items()
-        }
         promised = [
             Promised(p.zone, p.reservation_id, p.boot.count, p.boot.least, frozenset(p.deleted))
             for p in self.users.promises
@@ -314,11 +286,11 @@ class World:
         sites = self.sites.values()
         expected = Expected(
             promised=promised,
-            running=running,
-            seen={name: agent.seen() for name, agent in agents.items()},
+            running={name: _running(site) for name, site in self.sites.items()},
+            seen={name: _seen(site) for name, site in self.sites.items()},
             removed=frozenset(self.users.removed),
             liar=self.liar.name,
-            without_agent=frozenset(name for name, site in self.sites.items() if site.is_agent_lost),
+            lost_hosts={name: _lost_hosts(site) for name, site in self.sites.items()},
             affine=frozenset(site.groups["affinity"] for site in sites),
             most_per_host={
                 site.groups[name]: most
@@ -328,3 +300,22 @@ class World:
             },
         )
         return inconsistencies(self.databases, expected)
+
+
+def _agents(site: Site) -> Iterator[AgentProcess]:
+    """Return the agents that live."""
+    for machine in site.machines:
+        if machine.live_agent is not None:
+            yield machine.live_agent
+
+
+def _running(site: Site) -> set[tuple[str, int]]:
+    return {(key.uuid, key.attempt) for agent in _agents(site) for key in agent.running()}
+
+
+def _seen(site: Site) -> Mapping[tuple[str, int], Seen]:
+    return {key: seen for agent in _agents(site) for key, seen in agent.seen().items()}
+
+
+def _lost_hosts(site: Site) -> frozenset[str]:
+    return frozenset(host.name for machine in site.machines if machine.is_lost for host in machine.hosts)

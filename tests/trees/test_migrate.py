@@ -260,6 +260,35 @@ def test_a_new_host_that_cannot_build_it_gives_it_back_once_nothing_is_left_ther
     nothing_is_wrong(tree)
 
 
+def test_it_returns_from_a_new_host_that_was_evacuated(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    # given a move to a host that is lost before it reports anything
+    uuid = on_h1(tree, old)
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+    old.converge()
+    new.work()
+    tree.clock.advance(OVERDUE_S)
+    tree.settle(1)
+    # when an operator says that nothing can run there, and its agent is back later
+    evacuate(node, "h2")
+    old.converge()
+    returned = shown(node, uuid), states(node, uuid), set(old.running)
+    new.converge()
+    # then it runs on its old host before that
+    assert returned == (("ACTIVE", None, "h1"), ["confirmed", "releasing"], {(uuid, 1)})
+    assert (states(node, uuid), new.running) == (["confirmed", "released"], set())
+    nothing_is_wrong(tree)
+
+
+def evacuate(node: Node, name: str) -> None:
+    (service,) = node.client().get(f"/os-services?host={name}&binary=nova-compute").json["services"]
+    path = f"/os-services/{service['id']}"
+    assert node.client().call("PUT", path, {"forced_down": True}).status == 200
+    assert node.client().post(f"{path}/action", {"evacuate": {"fenced": True}}).status == 202
+
+
 def test_an_old_agent_that_is_silent_keeps_the_server_and_the_hold_ends(
     tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
 ) -> None:

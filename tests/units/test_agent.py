@@ -352,6 +352,25 @@ class TestMachine:
         assert instructions == (Leave(leaver(A, 2)),)
         assert handle(state, [Built(A)])[0] == state
 
+    def test_one_that_an_earlier_agent_stopped_returns_where_its_move_has_failed_since(self) -> None:
+        stopped = after(Found((A,)), Left(A, 2))
+        back, instructions = handle(stopped, [wants(A, is_active=True)])
+        running, _ = handle(back, [Built(A)])
+
+        assert instructions == (Return(Wanted(A, "host-1", is_active=True)),)
+        assert running.instances[A].phase is Phase.BUILT
+
+    def test_one_that_an_earlier_agent_stopped_is_reported_as_stopped(self) -> None:
+        state, instructions = handle(after(Found((A,)), Left(A, 2)), [leaves(A, 2)])
+
+        assert instructions == ()
+        assert state.unreported == {A: Report(A, ReportState.LEFT, left_for=2)}
+
+    def test_a_late_stop_is_none_of_one_that_returns(self) -> None:
+        returning = after(wants(A), Built(A), leaves(A, 2), wants(A))
+
+        assert handle(returning, [Left(A, 2)]) == (returning, ())
+
     def test_one_that_failed_while_it_left_is_reported(self) -> None:
         failed = after(wants(A), Built(A), leaves(A, 2), Failed(A, "process_lost"))
         state, instructions = handle(failed, [leaves(A, 2)])

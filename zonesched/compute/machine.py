@@ -9,6 +9,7 @@ never loses it. No I/O, clocks or threads: `zonesched.compute.agent` executes th
     desired state is newer   -> Apply            BUILT
     Changed                  -> report active    BUILT
     Found, by a new agent    ->                  BUILDING, until the driver reports its status
+    Left, by an earlier one  -> report left      LEFT, stopped and kept here
     there, not wanted        -> Destroy          DESTROYING
     Destroyed                -> report gone      forgotten
     releasing, not there     -> report gone
@@ -83,7 +84,8 @@ class Local:
     """An instance on this agent; `reason` is a stable code when FAILED, else "".
 
     `zone_has_it`: the zone had it as active before this agent, perhaps restarted since, built it. `observed`:
-    its state when BUILT. `leaves_for`: as in `Wanted`, when LEAVING or LEFT.
+    its state when BUILT. `leaves_for`: as in `Wanted`, when LEAVING or LEFT. `is_found`: an earlier agent had
+    it, and the driver has yet to report its status.
     """
 
     phase: Phase
@@ -91,6 +93,7 @@ class Local:
     zone_has_it: bool = False
     observed: Observed = FIRST_OBSERVED
     leaves_for: int = 0
+    is_found: bool = False
 
 
 class ReportState(enum.Enum):
@@ -271,7 +274,7 @@ class _Draft:
     def take(self, event: Event) -> None:
         match event:
             case Found(keys):
-                self.instances.update({key: Local(Phase.BUILDING) for key in keys})
+                self.instances.update({key: Local(Phase.BUILDING, is_found=True) for key in keys})
             case Fetched(wanted, releasing):
                 self._converge(wanted)
                 self._report_gone(releasing)
@@ -304,7 +307,7 @@ class _Draft:
         local = self.instances.get(key)
         if local is None or local.phase is not Phase.BUILDING:
             return
-        built = replace(local, phase=Phase.BUILT, observed=observed)
+        built = replace(local, phase=Phase.BUILT, observed=observed, is_found=False)
         if local.zone_has_it and observed == FIRST_OBSERVED:
             self.instances[key] = built
         else:
@@ -313,8 +316,12 @@ class _Draft:
 
     def _left(self, key: Key, leaves_for: int, reason: str) -> None:
         local = self.instances.get(key)
-        if local is not None and local.phase is Phase.LEAVING and local.leaves_for == leaves_for:
-            self.instances[key] = replace(local, phase=Phase.LEFT)
+        if local is None:
+            return
+        is_asked = local.phase is Phase.LEAVING and local.leaves_for == leaves_for
+        # One that an earlier agent has stopped: the next poll says whether its move goes on.
+        if is_asked or (local.phase is Phase.BUILDING and local.is_found):
+            self.instances[key] = Local(Phase.LEFT, zone_has_it=local.zone_has_it, leaves_for=leaves_for)
             self.unreported[key] = Report(key, ReportState.LEFT, reason, left_for=leaves_for)
 
     def _report_active(self, key: Key, local: Local) -> None:
@@ -341,13 +348,10 @@ class _Draft:
                 self.unreported[key] = Report(key, ReportState.GONE)
 
     def _let_go(self, key: Key) -> None:
-        match self.instances[key].phase:
-            case Phase.DESTROYING:
-                self.instructions.append(Destroy(key))
-            case _:
-                self.instances[key] = Local(Phase.DESTROYING)
-                self.unreported.pop(key, None)
-                self.instructions.append(Destroy(key))
+        if self.instances[key].phase is not Phase.DESTROYING:
+            self.instances[key] = Local(Phase.DESTROYING)
+            self.unreported.pop(key, None)
+        self.instructions.append(Destroy(key))
 
     def _make_run(self, wanted: Wanted) -> None:
         local = self.instances.get(wanted.key)

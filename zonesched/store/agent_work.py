@@ -151,6 +151,11 @@ def confirmed_on(tx: Connection, host_id: str) -> list[Placement]:
     return placements.read(tx, _place.host_id == host_id, _place.state == PlacementState.CONFIRMED.value)
 
 
+def releasing_on(tx: Connection, host_id: str) -> list[Placement]:
+    """Read the placements on a local host that wait for its agent, in order of instance."""
+    return placements.read(tx, _place.host_id == host_id, _place.state == PlacementState.RELEASING.value)
+
+
 def hosts_of(tx: Connection, service_id: str, host_ids: Sequence[str]) -> frozenset[str]:
     """Select the hosts that belong to the service, by id."""
     return frozenset(row.id for row in _OF_SERVICE.all(tx, service=service_id, ids=host_ids))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from zonesched.model.move_steps import MoveState
 from zonesched.model.placement import PlacementState
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, one_of
@@ -19,11 +20,23 @@ from zonesched.store.prepared import Prepared, one_of
 COLUMNS = t.fencing_promises.c
 _ALL = Prepared(sa.select(t.fencing_promises))
 _OF = Prepared(sa.select(t.fencing_promises).where(COLUMNS.service_id == sa.bindparam("service")))
+_place, _move = t.placements.c, t.moves.c
+_RETURNS = (
+    sa.select(_move.id)
+    .where(_move.uuid == _place.uuid, _move.to_number == _place.number)
+    .where(_move.state == MoveState.RETURNING.value)
+    .exists()
+)
 _HOSTS = Prepared(
     sa.select(t.hosts.c.id)
-    .join(t.placements, t.placements.c.host_id == t.hosts.c.id)
+    .join(t.placements, _place.host_id == t.hosts.c.id)
     .where(one_of(t.hosts.c.service_id, "services"))
-    .where(t.placements.c.state == PlacementState.CONFIRMED.value)
+    .where(
+        sa.or_(
+            _place.state == PlacementState.CONFIRMED.value,
+            sa.and_(_place.state == PlacementState.RELEASING.value, _RETURNS),
+        )
+    )
     .distinct()
     .order_by(t.hosts.c.id)
 )
@@ -62,5 +75,5 @@ def withdraw(tx: Connection, service_id: str) -> None:
 
 
 def occupied_hosts(tx: Connection, service_ids: Collection[str]) -> list[str]:
-    """List the ids of the services' hosts that have confirmed placements."""
+    """List the hosts of the services that have instances, or that returning servers wait for, by id."""
     return [row.id for row in _HOSTS.all(tx, services=sorted(service_ids))] if service_ids else []

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 
 from zonesched.errors import Conflict, Forbidden, NotFound
 from zonesched.model.caller import Caller, Role
+from zonesched.model.move_steps import MoveState
 from zonesched.model.placement import PlacementState
 from zonesched.services.hosts.hosts import existing
+from zonesched.services.life import moving
 from zonesched.services.life.leaving import EVACUATED, leave
 from zonesched.services.zone import Zone
 from zonesched.store import agent_work, host_states, identity, instances, locks, moves, placements, services
@@ -22,17 +24,21 @@ from zonesched.store.store import Transaction
 def evacuate_host(zone: Zone, user_id: str, host_id: str, *, fenced: bool) -> tuple[int, int]:
     """Take the instances from a host that is down; return how many left, and how many are moving.
 
-    Those stay until their moves have ended. `user_id`: of the actions on them. `fenced`: the operator's word
+    Those stay until their moves have ended; one that waits for this host in order to return to its old one
+    returns. `user_id`: of the actions on them. `fenced`: the operator's word
     that nothing runs there. Raises NotFound, and Conflict for a host that is up or not fenced.
     """
 
     def fn(tx: Transaction) -> tuple[int, int]:
         existing(tx, host_id)
         _check(zone, tx, host_id, fenced)
-        locks.instances(tx, [p.uuid for p in agent_work.confirmed_on(tx, host_id)])
-        there = agent_work.confirmed_on(tx, host_id)
-        moving = moves.living(tx, [p.uuid for p in there])
-        return _leave(zone, tx, user_id, [p for p in there if p.uuid not in moving]), len(moving)
+        read = (agent_work.confirmed_on, agent_work.releasing_on)
+        uuids = {place.uuid for places in read for place in places(tx, host_id)}
+        locks.instances(tx, sorted(uuids))
+        there, releasing = ([p for p in places(tx, host_id) if p.uuid in uuids] for places in read)
+        under_way = moves.living(tx, [p.uuid for p in there])
+        _return(tx, releasing, zone.clock.now())
+        return _leave(zone, tx, user_id, [p for p in there if p.uuid not in under_way]), len(under_way)
 
     counts = zone.store.write(fn)
     zone.wake.boots()
@@ -72,6 +78,14 @@ def evacuate_server(zone: Zone, caller: Caller, uuid: str, *, fenced: bool) -> N
 
 def _is_here(place: Placement) -> bool:
     return isinstance(place.where, ClaimedHost) and place.state is PlacementState.CONFIRMED
+
+
+def _return(tx: Transaction, releasing: Sequence[Placement], now: float) -> None:
+    """Return servers to their old hosts whose moves have failed: nothing of them runs at these places."""
+    keys = {place.key for place in releasing}
+    for move in moves.living(tx, sorted({place.uuid for place in releasing})).values():
+        if move.state is MoveState.RETURNING and (move.uuid, move.to_number) in keys:
+            moving.come_back(tx, identity.next_change(tx), move, now)
 
 
 def _leave(zone: Zone, tx: Transaction, user_id: str, places: Sequence[Placement]) -> int:

@@ -1,0 +1,84 @@
+"""Faults of machines and their agents: they die, pause, shrink and come back, each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.simulation.agent_process import AgentProcess
+from tests.simulation.machine import Machine
+from tests.simulation.site import Site
+from tests.simulation.stage import Stage
+
+LOOK_FOR_BUILDS_EACH_S = 0.005
+
+
+class Outages:
+    """What happens to machines in a storm; an operator's machines are left alone."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._random = stage.storm.random
+
+    def one_of(self, site: Site) -> Machine | None:
+        """Draw a machine whose agent lives."""
+        alive = [one for one in site.machines if one.live_agent is not None and not one.is_reserved]
+        return self._random.choice(alive) if alive else None
+
+    def kill_agent(self, site: Site) -> None:
+        """Kill an agent; in every second case its machine starts anew."""
+        machine = self.one_of(site)
+        if machine is not None:
+            if self._random.random() < 0.5:
+                machine.power_off()
+            self._down(machine, 3.0)
+
+    def turn_off(self, site: Site) -> None:
+        """Turn a machine off for a while."""
+        machine = self.one_of(site)
+        if machine is not None:
+            machine.power_off()
+            self._down(machine, 20.0)
+
+    def shrink(self, site: Site) -> None:
+        """Take some capacity from a machine, whose agent starts anew."""
+        machine = self.one_of(site)
+        if machine is not None:
+            machine.shrink()
+            machine.power_off()
+            self._down(machine, 2.0)
+
+    def lose(self, site: Site) -> None:
+        """Let a machine run on with what it has, never to be heard of again."""
+        machine = self.one_of(site)
+        if machine is not None and not self._awaits_build(machine, lambda: self.lose(site)):
+            machine.is_lost = True
+            machine.kill_agent()
+
+    def hold_up(self, site: Site) -> None:
+        """Pause an agent, mostly for longer than a build may take.
+
+        It then continues with the state it had.
+        """
+        machine = self.one_of(site)
+        if machine is not None and not self._awaits_build(machine, lambda: self.hold_up(site)):
+            agent: AgentProcess | None = machine.live_agent
+            assert agent is not None
+            agent.frozen_until = self._stage.baton.now + self._random.uniform(5.0, 40.0)
+
+    def bring_back(self, machine: Machine) -> None:
+        """Start a machine's agent if it is dead and may come back."""
+        if machine.live_agent is None and not machine.is_lost and not machine.is_reserved:
+            machine.start().work()
+
+    def _down(self, machine: Machine, most_s: float) -> None:
+        machine.kill_agent()
+        back_at = self._stage.baton.now + self._random.uniform(0.5, most_s)
+        self._stage.baton.at(back_at, lambda: self.bring_back(machine))
+
+    def _awaits_build(self, machine: Machine, again: Callable[[], None]) -> bool:
+        """Tell whether to strike later: most faults can happen to builds that are not reported yet."""
+        agent = machine.live_agent
+        if not self._stage.storm.is_raging or agent is None or agent.has_unreported_builds():
+            return False
+        self._stage.baton.at(self._stage.baton.now + LOOK_FOR_BUILDS_EACH_S, again)
+        return True
