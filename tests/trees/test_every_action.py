@@ -56,6 +56,18 @@ ANSWERS: list[tuple[str, Any, int, str]] = [
     ("unpause", None, 409, "wrong_status"),
     ("unrescue", None, 409, RESCUE),
 ]
+MOVES: list[tuple[str, Any]] = [
+    ("confirmResize", None),
+    ("migrate", None),
+    ("resize", {"flavorRef": "small"}),
+    ("revertResize", None),
+    ("shelve", None),
+    ("unshelve", None),
+]
+"""Actions whose answers other modules test."""
+
+ADMINS_ALONE = "evacuate"
+
 WRONG: list[tuple[str, Any, str]] = [
     ("addFixedIp", {"networkId": 1}, "addFixedIp.networkId"),
     ("addFloatingIp", {"address": None}, "addFloatingIp.address"),
@@ -156,7 +168,7 @@ def test_each_action_has_its_answer(
         scene.node.client().delete(f"/servers/{one}")
 
 
-@pytest.mark.parametrize(("key", "value"), [(key, value) for key, value, _, _ in ANSWERS])
+@pytest.mark.parametrize(("key", "value"), [*MOVES, *((key, value) for key, value, _, _ in ANSWERS)])
 def test_another_projects_server_and_a_deleted_one_are_not_found(
     scene: Scene, uuid: str, key: str, value: Any
 ) -> None:
@@ -180,6 +192,17 @@ def test_two_actions_in_one_body_and_an_unknown_one_are_refused(scene: Scene, uu
     assert code(scene.act(uuid, two)) == (400, "invalid_value")
     assert code(scene.act(uuid, {"evaporate": None})) == (400, "unknown_field")
     assert scene.server(uuid)["status"] == "ACTIVE"
+
+
+def test_a_member_is_refused_what_admins_alone_do_whosever_server_it_is(scene: Scene, uuid: str) -> None:
+    for one in (uuid, scene.gone):
+        assert code(scene.act(one, {ADMINS_ALONE: {}})) == (403, "forbidden")
+        assert code(scene.act(one, {ADMINS_ALONE: {}}, "stranger")) == (403, "forbidden")
+
+
+def test_every_action_is_played() -> None:
+    played = {key for key, *_ in ANSWERS} | {key for key, _ in MOVES} | {ADMINS_ALONE}
+    assert played == {field.alias or name for name, field in ActionBody.model_fields.items()}
 
 
 def test_every_action_that_no_zone_can_do_is_played() -> None:
