@@ -12,7 +12,7 @@ NOTHING_LOST_NOTHING_TWICE = (
         name="claims of a bundle without room kept",
         breaks="the claims of instances that fail together are never released",
         path="zonesched/services/placing/new_places.py",
-        right="claims.release(tx, change, taken)",
+        right="claims.release(tx, change, [(host_of[uuid], boot.spec.resources) for uuid in others])",
         wrong="pass",
         tests=("tests/zone/test_new_places.py",),
     ),

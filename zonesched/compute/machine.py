@@ -43,8 +43,7 @@ class Key:
 class Wanted:
     """An instance that should be on `host` (the host's name); `is_active`: the zone knows that it was built.
 
-    `observed`: its state as far as the zone knows; the reason of a failed action is not part of it.
-
+    `observed`: its state as far as the zone knows, without the reason of a failed action.
     `leaves_for`: it is to be stopped and kept, since it moves to its attempt of that number; 0 for none.
     `moved_from`: its attempt on another host, whose disk it goes on with; 0 for none.
 
@@ -84,8 +83,7 @@ class Local:
     """An instance on this agent; `reason` is a stable code when FAILED, else "".
 
     `zone_has_it`: the zone had it as active before this agent, perhaps restarted since, built it. `observed`:
-    its state when BUILT. `leaves_for`: as in `Wanted`, when LEAVING or LEFT. `is_found`: an earlier agent had
-    it, and the driver has yet to report its status.
+    its state when BUILT. `leaves_for`: as in `Wanted`, when LEAVING or LEFT. `is_found`: as in `Found`.
     """
 
     phase: Phase

@@ -14,7 +14,7 @@ from zonesched.model.agent_instances import DesiredInstance
 from zonesched.model.instance_flavor import flavor_of
 from zonesched.model.instance_image import image_of
 from zonesched.model.move_steps import MoveKind, MoveState
-from zonesched.model.observed_state import Observed
+from zonesched.model.observed_state import Observed, Power
 from zonesched.model.placement import LIVING_STATUSES, Attempt, InstanceStatus, PlacementState
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_from_row
@@ -129,7 +129,7 @@ def _instance_of(row: Any, spec: RequestSpec) -> DesiredInstance:
         request_id=spec.traced_by,
         reservation_id=row.reservation_id,
         desired=desired,
-        observed=state.observed if status is InstanceStatus.ACTIVE else NOT_YET,
+        observed=_observed_here(state.observed, status),
         # A parked one runs nowhere, also where its move is lost.
         leaves_for=(row.to_number or row.number) if is_leaving else 0,
         moved_from=row.from_number if is_arriving else 0,
@@ -144,6 +144,12 @@ def note_fetched(tx: Connection, uuids: Sequence[str]) -> None:
 def releasing(tx: Connection, service_id: str) -> list[Attempt]:
     """Read the attempts that keep their claim on the service's hosts until its agent reports them gone."""
     return [Attempt(row.uuid, row.number) for row in _RELEASING.all(tx, service=service_id)]
+
+
+def _observed_here(observed: Observed, status: InstanceStatus) -> Observed:
+    """Return the observed state of an instance at this place, where no report may have told it yet."""
+    is_built = status is InstanceStatus.ACTIVE and observed.power is not Power.OFFLOADED
+    return observed if is_built else NOT_YET
 
 
 def confirmed_on(tx: Connection, host_id: str) -> list[Placement]:
