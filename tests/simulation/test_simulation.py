@@ -105,7 +105,7 @@ def nothing_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
     ("plant", "promise", "likely"),
     [
         (entries_are_never_used_up, "P5", 11),
-        (an_unanswered_confirm_counts_as_refused, "P2", 48),
+        (an_unanswered_confirm_counts_as_refused, "P2", 64),
         (agents_end_nothing, "P2", 1),
         (actions_reach_their_end_unnoticed, "P9", 0),
         (children_are_told_no_state, "P9", 0),
@@ -131,7 +131,7 @@ def test_a_planted_bug_is_found(
     [
         ("old lease still writes", "lease z", 2),
         ("confirm on own authority", "IllegalMove", 2),
-        ("confirm answered for a child", "is confirmed in", 44),
+        ("confirm answered for a child", "is confirmed in", 74),
         ("anti-affinity off by one", "group z", 12),
         ("holds are never reaped", "over and still there", 11),
     ],
