@@ -1,4 +1,4 @@
-"""What must hold after each schedule, by plain SQL and by the zone's own audit."""
+"""Rules that hold after each schedule, by plain SQL and by the zone's own audit."""
 
 from __future__ import annotations
 

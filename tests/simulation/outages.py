@@ -13,7 +13,7 @@ LOOK_FOR_BUILDS_EACH_S = 0.005
 
 
 class Outages:
-    """What happens to machines in a storm; an operator's machines are left alone."""
+    """Outages of machines in a storm; an operator's machines are left alone."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage

@@ -1,4 +1,4 @@
-"""What a parent's holds claim goes into the host table of the zone, and is not read back."""
+"""Claims of a parent's holds go into the host table of the zone, and are not read back."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Domain:
 
 @dataclass(frozen=True)
 class Machine:
-    """What a domain is made of. `virt_type`: kvm, qemu or test. `disk`: its image in qcow2, if it has one."""
+    """Parts of a domain. `virt_type`: kvm, qemu or test. `disk`: its image in qcow2, if it has one."""
 
     virt_type: str
     vcpus: int

@@ -31,7 +31,7 @@ TRIES = 2
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What all instances of a driver share. `stop_s`: how long a guest may take to shut down."""
+    """Settings that all instances of a driver share. `stop_s`: how long a guest may take to shut down."""
 
     domains: Domains
     disks: Disks

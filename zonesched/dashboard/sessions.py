@@ -1,4 +1,4 @@
-"""Who visits: the session's cookie, and the proof that a form came from a page of this dashboard."""
+"""Identity of a visitor: the cookie of the session, and the proof that a form came from a page of it."""
 
 from __future__ import annotations
 

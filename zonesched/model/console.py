@@ -28,7 +28,7 @@ class ConsoleState(enum.Enum):
 
 @dataclass(frozen=True)
 class ConsoleAnswer:
-    """What became of reading a console; `output` is "" unless READ."""
+    """Result of reading a console; `output` is "" unless READ."""
 
     state: ConsoleState
     output: str = ""

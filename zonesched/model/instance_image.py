@@ -9,7 +9,7 @@ from zonesched.model.request_spec import Image
 
 @dataclass(frozen=True)
 class AsBooted:
-    """What the instance's boot has asked for: its image, or its flavor."""
+    """Image or flavor that the instance's boot has asked for."""
 
 
 AS_BOOTED = AsBooted()
