@@ -41,7 +41,7 @@ INFO, ERROR = "INFO", "ERROR"
 
 
 class NoteKind(enum.Enum):
-    """What has happened to an instance; ACTIONS: some of its actions have ended."""
+    """Kind of event of an instance; ACTIONS: some of its actions have ended."""
 
     ACTIVE = "active"
     ERROR = "error"
