@@ -248,7 +248,7 @@ class TestGroups:
         self, command: StubCommand, mistyped: list[str], meant: str
     ) -> None:
         assert command(*mistyped) == 2
-        assert f"Did you mean '{meant}'?" in command.err
+        assert f"Did you mean '{meant}'? Try 'zonesched" in command.err
         assert command("xylophone") == 2
         assert "Did you mean" not in command.err
 

@@ -89,7 +89,9 @@ def run(arguments: Sequence[str] | None, session: Session) -> int:
         return end.code if isinstance(end.code, int) else REFUSED
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "zonesched"
-        return _say(f"{error.format_message().rstrip('.')}. Try '{path} --help'.", "", USAGE)
+        message = error.format_message()
+        stop = "" if message.endswith((".", "?")) else "."
+        return _say(f"{message}{stop} Try '{path} --help'.", "", USAGE)
     except click.Abort:
         return _say("stopped", "", 130)
     except CredentialsError as error:
