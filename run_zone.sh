@@ -94,5 +94,5 @@ case $mode in
         exec "$python" -m zonesched.demo.single_zone --checkout "$root" --connection-type "$type" "$@"
         ;;
     demo) exec "$python" -m zonesched.demo.command --checkout "$root" "${@:2}" ;;
-    configured) exec "$python" -m zonesched.serving.run_zone "$@" ;;
+    configured) exec "$python" -m zonesched.serving "$@" ;;
 esac

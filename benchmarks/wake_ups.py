@@ -105,7 +105,7 @@ def running(folder: Path, port: int, transport_url: str, poll_s: float) -> Itera
     options = [f"state_path = {folder}/state", f"bind_port = {port}", "auth_strategy = noauth"]
     conf.write_text("\n".join(("[DEFAULT]", *options, f"transport_url = {transport_url}")))
     inventory.write_text("name,VCPU,MEMORY_MB\nh1,100000,100000000\n")
-    zone, url = ["zonesched.serving.run_zone", "--config-file", str(conf)], f"http://127.0.0.1:{port}"
+    zone, url = ["zonesched.serving", "--config-file", str(conf)], f"http://127.0.0.1:{port}"
     agent = ["--zone-url", url, "--inventory", str(inventory), "--poll-seconds", str(poll_s)]
     if transport_url:
         agent += ["--transport-url", transport_url]

@@ -89,7 +89,7 @@ class ZoneProcess:
         self.site = site
         with site.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "zonesched.serving.run_zone", "--config-file", str(site.config)],
+                [sys.executable, "-m", "zonesched.serving", "--config-file", str(site.config)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -309,7 +309,7 @@ class TestDemo:
             said_until(running, "run until Ctrl-C")
             [zone] = [pid for pid in children_of(running.pid) if "north-1/zone.conf" in command_of(pid)]
             os.killpg(zone, signal.SIGKILL)
-            said = said_until(running, "zonesched.serving.run_zone")
+            said = said_until(running, "zonesched.serving")
             assert "zone north-1 was ended by SIGKILL; its log" in said
             assert "GET /" not in said
             restart = shlex.split(said.splitlines()[-1])

@@ -41,7 +41,7 @@ def test_the_shipped_federation_joins_by_one_command(
     with ExitStack() as running:
         for port, name in enumerate(ZONES, first):
             conf = str(configured(folder, name, port))
-            running.enter_context(launched("zonesched.serving.run_zone", "--config-file", conf))
+            running.enter_context(launched("zonesched.serving", "--config-file", conf))
         for port in range(first, first + len(ZONES)):
             eventually("the zone answers", lambda url=f"http://127.0.0.1:{port}": answers(url))
         command = Story([], capsys)

@@ -250,7 +250,7 @@ def test_an_agent_is_lost_and_its_server_runs_elsewhere_and_never_twice(
         tmp_path, port, "boot_poll_interval = 0.2", "service_down_time = 2", "evacuate_automatically = true"
     )
     with ExitStack() as stack:
-        stack.enter_context(launched("zonesched.serving.run_zone", "--config-file", str(conf)))
+        stack.enter_context(launched("zonesched.serving", "--config-file", str(conf)))
         eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"))
         ask = Story(["--credentials", str(tmp_path / "state/admin.credentials")], capsys)
         ask("user", "create", "agent", "--role", "compute", "--save", str(tmp_path / "agent.credentials"))

@@ -123,7 +123,7 @@ def zone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zone]:
     )
     with (
         RawServer(child) as below,
-        launched("zonesched.serving.run_zone", "--config-file", str(path)) as process,
+        launched("zonesched.serving", "--config-file", str(path)) as process,
     ):
         # Its log lines fill the pipe otherwise.
         threading.Thread(target=lambda: deque(process.stdout or (), maxlen=0), daemon=True).start()

@@ -75,7 +75,7 @@ def launch(stack: ExitStack, folder: Path, authority: Authority, *options: str) 
     pem.chmod(0o600)
     port = free_port()
     config = write_conf(folder, port, f"tls_certificate_file = {pem}", f"api_threads = {THREADS}", *options)
-    process = stack.enter_context(launched("zonesched.serving.run_zone", "--config-file", str(config)))
+    process = stack.enter_context(launched("zonesched.serving", "--config-file", str(config)))
     zone = Zone(process, port, folder, config, authority)
     # Its lines fill the pipe otherwise.
     threading.Thread(target=lambda: zone.heard.extend(process.stdout or ()), daemon=True).start()

@@ -29,7 +29,7 @@ def test_a_zone_boots_on_the_host_that_libvirt_describes(
         "--libvirt-uri": URI,
         "--libvirt-virt-type": "test",
     }
-    with launched("zonesched.serving.run_zone", "--config-file", str(conf)):
+    with launched("zonesched.serving", "--config-file", str(conf)):
         eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"))
         ask = Story(["--credentials", str(tmp_path / "state/admin.credentials")], capsys)
         ask("user", "create", "agent", "--role", "compute", "--save", agent["--credentials"])

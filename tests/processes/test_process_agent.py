@@ -66,7 +66,7 @@ def agent(tmp_path: Path, *more: str) -> Iterator[Popen[str]]:
 def zone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Story]:
     port = free_port()
     path = write_conf(tmp_path, port, "boot_poll_interval = 0.2")
-    with launched("zonesched.serving.run_zone", "--config-file", str(path)):
+    with launched("zonesched.serving", "--config-file", str(path)):
         eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"))
         ask = Story(["--credentials", str(tmp_path / "state/admin.credentials")], capsys)
         ask("user", "create", "agent", "--role", "compute", "--save", str(tmp_path / "agent.credentials"))

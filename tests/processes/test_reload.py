@@ -59,7 +59,7 @@ class Zone:
 def a_zone(folder: Path) -> Iterator[Zone]:
     port = free_port()
     config = write_conf(folder, port, "auth_strategy = noauth")
-    with launched("zonesched.serving.run_zone", "--config-file", str(config)) as process:
+    with launched("zonesched.serving", "--config-file", str(config)) as process:
         zone = Zone(process.pid, f"http://127.0.0.1:{port}", config)
         # Its lines fill the pipe otherwise.
         threading.Thread(target=lambda: zone.heard.extend(process.stdout or ()), daemon=True).start()
@@ -149,7 +149,7 @@ def test_a_signal_to_each_process_of_the_zone_ends_none_of_them(tmp_path: Path) 
 
 def test_a_signal_during_the_start_is_taken_after_it(tmp_path: Path) -> None:
     config = write_conf(tmp_path, free_port(), "auth_strategy = noauth")
-    with launched("zonesched.serving.run_zone", "--config-file", str(config)) as process:
+    with launched("zonesched.serving", "--config-file", str(config)) as process:
         eventually("its folder is there", (tmp_path / "state").exists)
         process.send_signal(signal.SIGHUP)
         assert process.stdout is not None

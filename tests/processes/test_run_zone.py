@@ -181,7 +181,7 @@ class TestLauncher:
     )
     def test_a_wrong_configuration_is_one_line(self, tmp_path: Path, line: str, said: str) -> None:
         path = write_conf(tmp_path, free_port(), line)
-        with launched("zonesched.serving.run_zone", "--config-file", str(path)) as zone:
+        with launched("zonesched.serving", "--config-file", str(path)) as zone:
             out, _ = zone.communicate(timeout=60)
         assert zone.returncode == 1
         assert said in out
@@ -190,7 +190,7 @@ class TestLauncher:
     def test_a_busy_port_is_named(self, tmp_path: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as busy:
             path = write_conf(tmp_path, busy.getsockname()[1])
-            with launched("zonesched.serving.run_zone", "--config-file", str(path)) as zone:
+            with launched("zonesched.serving", "--config-file", str(path)) as zone:
                 out, _ = zone.communicate(timeout=60)
         assert zone.returncode == 1
         assert "is in use: stop what listens there, or choose another with bind_port" in out
@@ -199,7 +199,7 @@ class TestLauncher:
     def test_its_threads_share_one_processor(self, tmp_path: Path) -> None:
         port = free_port()
         path = write_conf(tmp_path, port)
-        with launched("zonesched.serving.run_zone", "--config-file", str(path)) as zone:
+        with launched("zonesched.serving", "--config-file", str(path)) as zone:
             eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"))
             (serving,) = Path(f"/proc/{zone.pid}/task/{zone.pid}/children").read_text().split()
             threads = [int(thread.name) for thread in Path(f"/proc/{serving}/task").iterdir()]
@@ -210,7 +210,7 @@ class TestLauncher:
     def test_it_serves_until_it_is_asked_to_end(self, tmp_path: Path) -> None:
         port = free_port()
         path = write_conf(tmp_path, port)
-        with launched("zonesched.serving.run_zone", "--config-file", str(path)) as zone:
+        with launched("zonesched.serving", "--config-file", str(path)) as zone:
             eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"))
             zone.send_signal(signal.SIGTERM)
             out, _ = zone.communicate(timeout=60)
@@ -223,7 +223,7 @@ class TestLauncher:
         # given a caller that has a connection to the zone
         port = free_port()
         conf = write_conf(tmp_path, port)
-        with launched("zonesched.serving.run_zone", "--config-file", str(conf)) as process:
+        with launched("zonesched.serving", "--config-file", str(conf)) as process:
             eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"))
             caller = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
             caller.connect()
@@ -259,7 +259,7 @@ def test_every_command_works_on_a_real_zone(tmp_path: Path, capsys: pytest.Captu
         "--poll-seconds",
         "0.2",
     ]
-    with launched("zonesched.serving.run_zone", "--config-file", str(path)):
+    with launched("zonesched.serving", "--config-file", str(path)):
         eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"))
         ask = Story(["--credentials", str(tmp_path / "state/admin.credentials")], capsys)
         ask("user", "create", "agent", "--role", "compute", "--save", str(agent_file))
@@ -290,7 +290,7 @@ def test_a_tree_without_authentication_boots_on_real_zones(
         for name, port in ports.items():
             (tmp_path / name).mkdir()
             path = write_conf(tmp_path / name, port, *lines)
-            running.enter_context(launched("zonesched.serving.run_zone", "--config-file", str(path)))
+            running.enter_context(launched("zonesched.serving", "--config-file", str(path)))
             eventually("the zone answers", lambda url=urls[name]: answers(url))
         running.enter_context(launched("zonesched.compute.main", "--zone-url", urls["child"], *agent))
         ask = Story(["--zone-url", urls["root"]], capsys)

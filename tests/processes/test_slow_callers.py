@@ -67,7 +67,7 @@ class Zone:
 def zone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zone]:
     folder, port = tmp_path_factory.mktemp("zone"), free_port()
     path = write_conf(folder, port, f"api_threads = {THREADS}", "max_body_bytes = 1048576")
-    with launched("zonesched.serving.run_zone", "--config-file", str(path)) as process:
+    with launched("zonesched.serving", "--config-file", str(path)) as process:
         # Its log lines fill the pipe otherwise.
         threading.Thread(target=lambda: deque(process.stdout or (), maxlen=0), daemon=True).start()
         eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"))

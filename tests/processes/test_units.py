@@ -77,7 +77,7 @@ def test_a_zone_and_an_agent_do_all_their_work_under_the_restrictions(
     agent.mkdir()
     config = write_conf(zone, port)
     (agent / "hosts.csv").write_text("name,VCPU,MEMORY_MB\nh1,8,65536\nh2,8,65536\n")
-    with restricted(ZONE, zone, "zonesched.serving.run_zone", "--config-file", str(config)) as server:
+    with restricted(ZONE, zone, "zonesched.serving", "--config-file", str(config)) as server:
         eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"), timeout_s=180.0)
         ask = Story(["--credentials", str(zone / "state/admin.credentials")], capsys)
         ask("user", "create", "agent", "--role", "compute", "--save", str(agent / "agent.credentials"))
@@ -92,7 +92,7 @@ def test_a_zone_and_an_agent_do_all_their_work_under_the_restrictions(
             for act in (("pause",), ("unpause",), ("reboot",), ("migrate",), ("stop",)):
                 ask("server", *act, "w-1", "--wait")
             server.send_signal(signal.SIGHUP)
-            log = zone / "zonesched.serving.run_zone.log"
+            log = zone / "zonesched.serving.log"
             eventually("a new worker serves", lambda: "is read again" in log.read_text())
             ask("server", "delete", "w-1", "w-2", "w-3")
             eventually("all have ended", lambda: not list(agent.glob("instances/*.1")))

@@ -24,7 +24,7 @@ GUESSERS = 48
 def zone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Credentials]:
     folder, port = tmp_path_factory.mktemp("zone"), free_port()
     path = write_conf(folder, port)
-    with launched("zonesched.serving.run_zone", "--config-file", str(path)) as process:
+    with launched("zonesched.serving", "--config-file", str(path)) as process:
         # A line for each call: a full pipe would stop the zone.
         threading.Thread(target=lambda: list(process.stdout or ()), daemon=True).start()
         eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 
 import orjson
 from flask import Flask, Response, g, request
@@ -55,7 +55,7 @@ def create_app(zone: Zone) -> Flask:
         zone=zone,
         limits=Limits(max_instances=zone.conf.max_instances_per_request),
         metrics=ApiMetrics(),
-        document=_document(with_users=zone.conf.auth_strategy != "noauth"),
+        document=partial(_document, with_users=zone.conf.auth_strategy != "noauth"),
         audit_log=AuditLog(zone.conf.audit_log),
         profiling=Profiling(zone.clock.monotonic),
     )

@@ -27,12 +27,12 @@ caller still waits for the answer."""
 
 @dataclass(frozen=True)
 class Site:
-    """The parts that all calls of one application share. `document` is the OpenAPI description as JSON."""
+    """The parts that all calls of one application share. `document` returns the OpenAPI description."""
 
     zone: Zone
     limits: Limits
     metrics: ApiMetrics
-    document: bytes
+    document: Callable[[], bytes]
     audit_log: AuditLog
     profiling: Profiling
     bodies: BodyRoom = field(default_factory=BodyRoom)

@@ -27,4 +27,4 @@ def metrics(call: Call) -> Answer:
 
 def openapi(call: Call) -> Answer:
     """Return this description."""
-    return Answer(200, call.site.document)
+    return Answer(200, call.site.document())

@@ -11,13 +11,13 @@ from functools import cache
 from typing import Any
 
 from flask import Flask, Response, g, redirect, request
-from werkzeug.routing import Map, Rule
+from werkzeug.routing import Map
 
 from zonesched.api import errors
 from zonesched.api.app import SITE
 from zonesched.api.body import read_query
 from zonesched.api.call import IS_WANTED, Site
-from zonesched.api.routing import url_rules
+from zonesched.api.routing import MatchingRule, url_rules
 from zonesched.dashboard import render, sessions
 from zonesched.dashboard.headers import HEADERS
 from zonesched.dashboard.layout import surroundings
@@ -62,7 +62,7 @@ def add_dashboard(app: Flask) -> None:
 @cache
 def _url_map() -> Map:
     rules = [
-        Rule(path, methods=[method], endpoint=f"{method} {path}")
+        MatchingRule(path, methods=[method], endpoint=f"{method} {path}")
         for method, path in (
             ("GET", SIGN_IN),
             ("POST", SIGN_IN),
@@ -71,7 +71,7 @@ def _url_map() -> Map:
             ("GET", OTHER),
         )
     ]
-    rules += [Rule(page.path, methods=[page.method], endpoint=page.endpoint) for page in PAGES]
+    rules += [MatchingRule(page.path, methods=[page.method], endpoint=page.endpoint) for page in PAGES]
     return Map([*url_rules(), *rules], strict_slashes=False, merge_slashes=False)
 
 

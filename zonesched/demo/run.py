@@ -63,7 +63,7 @@ class DemoRun:
             config.write_text(config_text(zone, str(home), self._new_key), encoding="utf-8")
             self._processes.start(
                 f"zone {zone.name}",
-                "zonesched.serving.run_zone",
+                "zonesched.serving",
                 ["--config-file", str(config)],
                 home / "zone.log",
             )

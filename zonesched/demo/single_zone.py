@@ -97,7 +97,7 @@ def _run(zone: DemoZone, home: Path, processes: Processes, connection_type: str)
     for file in (admin_file, agent_file):
         _move_to(zone.url, file)
     arguments = ["--config-file", str(home / "zone.conf")]
-    processes.start("the zone", "zonesched.serving.run_zone", arguments, home / "zone.log")
+    processes.start("the zone", "zonesched.serving", arguments, home / "zone.log")
     waiter = Waiter(SystemClock(), time.sleep, processes.check)
     waiter.until(
         "starting the zone", lambda: "" if is_ready(zone.url, admin_file) else "waiting for it", START_S

@@ -1,4 +1,7 @@
-"""Schema of a zone's database: its state and its upgrade."""
+"""Schema of a zone's database: its state, and how it gets the present one.
+
+A database without tables gets those of this version at once; one of an earlier version is migrated.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,20 @@ from functools import cache
 from pathlib import Path
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Connection
 
 from zonesched.errors import ConfigError
+from zonesched.store import tables
 from zonesched.store.store import Store
 
 MIGRATIONS = Path(__file__).parent / "migrations"
+
+REVISION = sa.Table(
+    "alembic_version",
+    sa.MetaData(),
+    sa.Column("version_num", sa.String(32), nullable=False, primary_key=True),
+)
+"""Alembic's own table: one row with the revision of the database."""
 
 UPGRADE_LOCK = 0x7A6F6E65
 """Key of PostgreSQL's advisory lock under which one process migrates and the others wait."""
@@ -46,8 +53,23 @@ def upgrade(store: Store) -> None:
 
 @cache
 def revisions() -> tuple[str, ...]:
-    """List all revisions of this version, newest first; the package's files are read once."""
-    return tuple(script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions())
+    """List the revisions that this version knows, the present one first; their files are looked for once."""
+    files = (MIGRATIONS / "versions").glob("[0-9]*.py")
+    return tuple(sorted((file.name.partition("_")[0] for file in files), reverse=True))
+
+
+def migrate(tx: Connection, revision: str) -> None:
+    """Run the migrations up to a revision."""
+    # Only an earlier version's database needs it, and to import it is a tenth of a zone's start.
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    # A percent sign in the path would be taken for an interpolation.
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = tx
+    command.upgrade(config, revision)
 
 
 def _upgrade(tx: Connection) -> None:
@@ -60,14 +82,18 @@ def _upgrade(tx: Connection) -> None:
                 f" version of zonesched; this version has revisions up to {revisions()[0]}. Install the later"
                 " version, or restore a backup that this version has written."
             )
-        case SchemaState.EMPTY | SchemaState.BEHIND:
-            config = _config()
-            config.attributes["connection"] = tx
-            command.upgrade(config, "head")
+        case SchemaState.BEHIND:
+            migrate(tx, revisions()[0])
+        case SchemaState.EMPTY:
+            tables.metadata.create_all(tx, checkfirst=False)
+            REVISION.create(tx, checkfirst=True)
+            tx.execute(sa.insert(REVISION).values(version_num=revisions()[0]))
 
 
 def _revision(tx: Connection) -> str | None:
-    return MigrationContext.configure(tx).get_current_revision()
+    if not sa.inspect(tx).has_table(REVISION.name):
+        return None
+    return tx.execute(sa.select(REVISION.c.version_num)).scalar_one_or_none()
 
 
 def _state(tx: Connection) -> SchemaState:
@@ -78,11 +104,3 @@ def _state(tx: Connection) -> SchemaState:
     if found == known[0]:
         return SchemaState.CURRENT
     return SchemaState.BEHIND if found in known else SchemaState.AHEAD
-
-
-def _config() -> Config:
-    config = Config()
-    # A percent sign in the path would be taken for an interpolation.
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    return config
