@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ./run_tests.sh               the whole suite: tests that take less than a second, then the others
+# ./run_tests.sh               the whole suite: slow tests first, and the others beside them
 # ./run_tests.sh --fast        only tests that take less than a second
 # ./run_tests.sh --postgresql  tests that use a database, on PostgreSQL: a private server, unless
 #                              ZONESCHED_TEST_DATABASE_URL names one
@@ -12,15 +12,10 @@ make_environment test
 cd "$root"
 
 whole_suite() {
-    local status=0 cores with_slow_tests
+    local cores
     cores=$("$python" -c 'import os; print(len(os.sched_getaffinity(0)))')
-    "$python" -m pytest -q -n auto --dist worksteal -m "not slow" || status=1
-    # Only modules with slow tests: each worker reads all that it is given, which takes 13 s for the whole suite.
-    mapfile -t with_slow_tests < <(grep -rl slow tests --include='test_*.py' | sort)
-    # Many slow tests wait for processes that they have started.
-    "$python" -m pytest -q -n "$((cores + 1))" --dist worksteal -m slow --durations=10 "${with_slow_tests[@]}" ||
-        status=1
-    return "$status"
+    # Many slow tests wait for processes that they have started, which leaves time for one more worker.
+    "$python" -m pytest -q -n "$((cores + 1))" --dist worksteal --durations=10
 }
 
 case ${1:-} in

@@ -35,16 +35,12 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give slow tests their time. On PostgreSQL, leave out tests that are `sqlite` or `once`.
-
-    Raises UsageError for slow tests that ./run_tests.sh does not find: it looks for the word in their module.
-    """
+    """Give slow tests their time, and begin with them. On PostgreSQL, leave out those `sqlite` or `once`."""
     for item in items:
-        if item.get_closest_marker("slow"):
-            if "slow" not in _text_of(item.path):
-                raise pytest.UsageError(f"{item.path}: its text has to name the marker slow")
-            if not item.get_closest_marker("timeout"):
-                item.add_marker(pytest.mark.timeout(SLOW_TIMEOUT_S))
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_TIMEOUT_S))
+    # Or one worker would end with a slow test while the others have nothing to do.
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     if not SERVER:
         for item in items:
             if item.get_closest_marker("postgresql"):
@@ -59,11 +55,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _module_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
-
-
-@cache
-def _text_of(path: Path) -> str:
-    return path.read_text()
 
 
 @cache

@@ -182,7 +182,7 @@ def test_a_child_that_is_removed_after_a_shelve_takes_nothing_with_it(tmp_path: 
 @pytest.mark.parametrize("victim", ["root", "region", "leaf-a"])
 @pytest.mark.parametrize("body", [SHELVE, UNSHELVE])
 def test_a_zone_killed_at_any_step(tmp_path: Path, victim: str, body: dict[str, None]) -> None:
-    before = a_scene(tmp_path, 12)
+    before = a_scene(tmp_path)
     uuid = before.in_zone("leaf-a")
     if body == UNSHELVE:
         before.act(uuid, SHELVE)
@@ -201,7 +201,7 @@ def test_a_zone_killed_at_any_step(tmp_path: Path, victim: str, body: dict[str, 
         scene.go_on(5)
         assert scene.results(uuid)[-1][1:] == ("done", ""), f"killed at {kill_at}"
         resting = {"SHELVED_OFFLOADED": 1} if body == SHELVE else {}
-        assert scene.statuses() == {"ACTIVE": 12 - len(resting), **resting}, f"killed at {kill_at}"
+        assert scene.statuses() == {"ACTIVE": COUNT - len(resting), **resting}, f"killed at {kill_at}"
         assert [one for _, one in places(scene)].count(uuid) == 1 - len(resting)
         assert differences(scene.tree) == [], f"killed at {kill_at}"
     assert kill_at > 3
