@@ -6,6 +6,7 @@ not ready makes the answer incomplete.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -23,10 +24,10 @@ from zonesched.seams import Clock, Done, Executor, Failed, Late
 from zonesched.zones.answer_room import AnswerHand, AnswerRoom
 from zonesched.zones.child import Child, ChildInfo, ChildOffer, Ready
 from zonesched.zones.child_offers import ChildOffers
-from zonesched.zones.client import ANSWER_BYTES, ChildClient
+from zonesched.zones.client import ANSWER_BYTES, ChildClient, Question
 from zonesched.zones.edge_metrics import EdgeMetrics
 from zonesched.zones.eligible import EligibleChildren, eligible
-from zonesched.zones.fan_out import Question, fan_out, health_bulkhead, work_bulkhead
+from zonesched.zones.fan_out import Exchange, Job, exchange, fan_out, health_bulkhead, work_bulkhead
 from zonesched.zones.known_child import (
     KnownChild,
     PollRules,
@@ -123,9 +124,7 @@ class ZoneManager:
     def poll(self) -> None:
         """Reread the rows and poll each child once, concurrently."""
         polled = self._reread()
-        timeout_s = self._settings.poll_timeout_s
-        questions = [self._how_it_is(known.child) for known in polled]
-        outcomes = fan_out(self._executor, self._clock, questions, timeout_s)
+        outcomes = self._infos([known.child for known in polled])
         twice = self._note_zones([known.child for known in polled], outcomes)
         with self._lock:
             known_now = dict(self._known)
@@ -141,8 +140,7 @@ class ZoneManager:
 
     def probe(self, child: Child) -> Probed:
         """Try a child that is about to be added or changed; it may not have been started yet."""
-        timeout_s = self._settings.poll_timeout_s
-        (outcome,) = fan_out(self._executor, self._clock, [self._how_it_is(child)], timeout_s)
+        (outcome,) = self._infos([child])
         self._free_bulkheads()
         if not isinstance(outcome, Done):
             return Probed(error=refusal(outcome))
@@ -157,9 +155,7 @@ class ZoneManager:
         def ask(ends_at: float) -> ChildOffer:
             return self._client(child).within(ends_at).select(spec, timeout_s)
 
-        (outcome,) = fan_out(
-            self._executor, self._clock, [Question(health_bulkhead(child.id), ask)], timeout_s
-        )
+        (outcome,) = fan_out(self._executor, self._clock, [Job(health_bulkhead(child.id), ask)], timeout_s)
         self._free_bulkheads()
         return refusal(outcome)
 
@@ -239,21 +235,44 @@ class ZoneManager:
                 if known is not None:
                     self.edges.took(known.child.name, "work", self._clock.monotonic() - started_at)
 
-        questions = [
-            Question(work_bulkhead(child_id), partial(asked_by, child_id, call)) for child_id, call in calls
-        ]
-        outcomes = fan_out(self._executor, self._clock, questions, timeout_s, is_wanted)
+        jobs = [Job(work_bulkhead(child_id), partial(asked_by, child_id, call)) for child_id, call in calls]
+        outcomes = fan_out(self._executor, self._clock, jobs, timeout_s, is_wanted)
         for (child_id, _), outcome in zip(calls, outcomes, strict=True):
             known = self._known.get(child_id)
             if known is not None:
                 self.edges.ended(known.child.name, "work", outcome)
         return outcomes
 
+    def exchange(
+        self,
+        asked: Sequence[tuple[str, Callable[[ChildClient], Question[T]]]],
+        timeout_s: float,
+        is_wanted: Callable[[], bool],
+        hand: AnswerHand,
+    ) -> list[Done[T] | Failed | Late]:
+        """Variant of `call` for single questions; only a thread that holds no lock may call it."""
+
+        def asking(known: KnownChild, ask: Callable[[ChildClient], Question[T]]) -> Exchange[T]:
+            child = known.child
+            take = partial(self._room.take, hand, child.id)
+            question = ask(self._client(child, known.blob_size).within(math.inf, is_wanted, take))
+            ended = partial(self.edges.took, child.name, "work")
+            return Exchange(work_bulkhead(child.id), question.bound, question.read, ended)
+
+        known_now = self._known
+        outcomes: dict[int, Done[T] | Failed | Late] = dict.fromkeys(range(len(asked)), Failed(_unknown()))
+        there = [number for number, (child_id, _) in enumerate(asked) if child_id in known_now]
+        exchanges = [asking(known_now[asked[number][0]], asked[number][1]) for number in there]
+        outcomes.update(zip(there, self._exchange(exchanges, timeout_s, is_wanted), strict=True))
+        for number in there:
+            self.edges.ended(known_now[asked[number][0]].child.name, "work", outcomes[number])
+        return list(outcomes.values())
+
     def client(self, child_id: str) -> ChildClient:
         """Return the client of one child. Raises ChildUnreachable for one that is not registered."""
         known = self._known.get(child_id)
         if known is None:
-            raise ChildUnreachable("There is no such child zone.", code="child_unreachable")
+            raise _unknown()
         return self._client(known.child, known.blob_size)
 
     def with_pages(self) -> frozenset[str]:
@@ -314,19 +333,24 @@ class ZoneManager:
             [bulkhead(child_id) for child_id in ids for bulkhead in (work_bulkhead, health_bulkhead)]
         )
 
-    def _how_it_is(self, child: Child) -> Question[ChildInfo]:
-        timeout_s = self._settings.poll_timeout_s
+    def _infos(self, children: Sequence[Child]) -> list[Done[ChildInfo] | Failed | Late]:
+        def asking(child: Child) -> Exchange[ChildInfo]:
+            in_hand = AnswerHand("")
+            client = self._client(child).within(math.inf, take=partial(self._room.take, in_hand, child.id))
+            asked = client.ask_info()
 
-        def ask(ends_at: float) -> ChildInfo:
-            started_at = self._clock.monotonic()
-            try:
-                with self.hand("") as in_hand:
-                    take = partial(self._room.take, in_hand, child.id)
-                    return self._client(child).within(ends_at, take=take).info(timeout_s)
-            finally:
-                self.edges.took(child.name, "poll", self._clock.monotonic() - started_at)
+            def ended(seconds: float) -> None:
+                self._room.release(in_hand)
+                self.edges.took(child.name, "poll", seconds)
 
-        return Question(health_bulkhead(child.id), ask)
+            return Exchange(health_bulkhead(child.id), asked.bound, asked.read, ended)
+
+        return self._exchange(list(map(asking, children)), self._settings.poll_timeout_s)
+
+    def _exchange(
+        self, exchanges: Sequence[Exchange[T]], timeout_s: float, is_wanted: Callable[[], bool] = always
+    ) -> list[Done[T] | Failed | Late]:
+        return exchange(self._executor, self._clock, self._transport, exchanges, timeout_s, is_wanted)
 
     def _note_zones(
         self, asked: Sequence[Child], outcomes: Sequence[Done[ChildInfo] | Failed | Late]
@@ -355,6 +379,10 @@ class ZoneManager:
                 return after_failure(known, code, rules)
             case _:
                 return after_failure(known, "child_timeout", rules)
+
+
+def _unknown() -> ChildUnreachable:
+    return ChildUnreachable("There is no such child zone.", code="child_unreachable")
 
 
 def _carried_over(known: KnownChild | None, child: Child) -> KnownChild:
