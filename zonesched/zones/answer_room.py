@@ -97,7 +97,8 @@ class AnswerRoom:
             hand.is_closed = True
             for child_id, own, common in hand.parts:
                 self._count(hand, child_id, -own, -common)
-            # Forget children and callers without answers in hand.
-            for held in (self._own, self._common_of_child, self._common_of_caller):
-                held += Counter()
+            if hand.parts:
+                # Forget children and callers without answers in hand.
+                for held in (self._own, self._common_of_child, self._common_of_caller):
+                    held += Counter()
             self._changed.notify_all()

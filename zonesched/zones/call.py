@@ -9,6 +9,13 @@ from typing import Protocol
 from zonesched.errors import ChildUnreachable
 from zonesched.model.work_deadline import always
 
+Take = Callable[[int, float], None]
+"""(bytes, seconds left): finds room for an answer. Raises ChildUnreachable."""
+
+
+def takes_all(size: int, timeout_s: float) -> None:
+    """Find room for any answer."""
+
 
 @dataclass(frozen=True)
 class Call:
@@ -23,7 +30,7 @@ class Call:
     headers: Mapping[str, str]
     body: bytes = b""
     is_wanted: Callable[[], bool] = always
-    take: Callable[[int, float], None] = lambda size, timeout_s: None
+    take: Take = takes_all
 
     def __repr__(self) -> str:
         return f"Call({self.method} {self.url})"

@@ -32,11 +32,10 @@ from zonesched.seal.entry_form import MAX_BLOB_BYTES
 from zonesched.seams import Clock
 from zonesched.zones import answer_bounds, answers
 from zonesched.zones.answer_bounds import AnswerBound
-from zonesched.zones.call import BoundCall, Call, Reply
+from zonesched.zones.call import BoundCall, Call, Reply, Take, takes_all
 from zonesched.zones.child import Changes, Child, ChildInfo, ChildOffer
 from zonesched.zones.transport import Transport
 
-Take = Callable[[int, float], None]
 T = TypeVar("T")
 
 ANSWER_BYTES = 64 * 2**20
@@ -80,7 +79,7 @@ class ChildClient:
         blob_bytes: int = MAX_BLOB_BYTES,
         ends_at: float = float("inf"),
         is_wanted: Callable[[], bool] = always,
-        take: Take = lambda size, timeout_s: None,
+        take: Take = takes_all,
     ) -> None:
         self.child = child
         self._transport = transport
@@ -101,7 +100,7 @@ class ChildClient:
         self,
         ends_at: float,
         is_wanted: Callable[[], bool] = always,
-        take: Take = lambda size, timeout_s: None,
+        take: Take = takes_all,
     ) -> ChildClient:
         """Return this client for calls that end by then, and once `is_wanted` is false."""
         client = copy(self)

@@ -13,8 +13,6 @@ import ssl
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from requests.structures import CaseInsensitiveDict
-
 from zonesched import turns
 from zonesched.errors import ChildUnreachable
 from zonesched.zones.address import AddressRefused, split_call_url
@@ -182,5 +180,4 @@ class ReadyCalls:
                 return no_room
         if len(data) < call.total:
             return None
-        headers = CaseInsensitiveDict(call.head.headers)
-        return Reply(200, headers, bytes(data[call.body_at : call.total]))
+        return Reply(200, call.head.headers, bytes(data[call.body_at : call.total]))

@@ -6,9 +6,8 @@ not ready makes the answer incomplete.
 
 from __future__ import annotations
 
-import math
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,12 +21,14 @@ from zonesched.scheduler.scale import Range, merge_ranges
 from zonesched.seal.entry_form import MIN_BLOB_BYTES, largest_child_blob
 from zonesched.seams import Clock, Done, Executor, Failed, Late
 from zonesched.zones.answer_room import AnswerHand, AnswerRoom
+from zonesched.zones.call import Take, takes_all
 from zonesched.zones.child import Child, ChildInfo, ChildOffer, Ready
 from zonesched.zones.child_offers import ChildOffers
 from zonesched.zones.client import ANSWER_BYTES, ChildClient, Question
 from zonesched.zones.edge_metrics import EdgeMetrics
 from zonesched.zones.eligible import EligibleChildren, eligible
 from zonesched.zones.fan_out import Exchange, Job, exchange, fan_out, health_bulkhead, work_bulkhead
+from zonesched.zones.info_polls import InfoPolls
 from zonesched.zones.known_child import (
     KnownChild,
     PollRules,
@@ -97,12 +98,21 @@ class ZoneManager:
         self._executor = executor
         self._lock = threading.Lock()
         self._known: Mapping[str, KnownChild] = {}
+        self._ranges: tuple[Mapping[str, KnownChild], Mapping[str, Range]] = self._known, {}
         self._has_polled = False
         self._rereads = 0
         self._newest_reread = 0
         self._room = AnswerRoom(lambda: len(self._known))
         self.edges = EdgeMetrics(self._ages_s)
         self.offers = ChildOffers(clock)
+        self._polls = InfoPolls(
+            executor,
+            clock,
+            transport,
+            self._room,
+            self.edges,
+            lambda child, take: self._client(child, take=take),
+        )
 
     @classmethod
     def from_conf(
@@ -124,7 +134,7 @@ class ZoneManager:
     def poll(self) -> None:
         """Reread the rows and poll each child once, concurrently."""
         polled = self._reread()
-        outcomes = self._infos([known.child for known in polled])
+        outcomes = self._polls.ask([known.child for known in polled], self._settings.poll_timeout_s)
         twice = self._note_zones([known.child for known in polled], outcomes)
         with self._lock:
             known_now = dict(self._known)
@@ -140,7 +150,7 @@ class ZoneManager:
 
     def probe(self, child: Child) -> Probed:
         """Try a child that is about to be added or changed; it may not have been started yet."""
-        (outcome,) = self._infos([child])
+        (outcome,) = self._polls.ask([child], self._settings.poll_timeout_s)
         self._free_bulkheads()
         if not isinstance(outcome, Done):
             return Probed(error=refusal(outcome))
@@ -255,46 +265,56 @@ class ZoneManager:
         def asking(known: KnownChild, ask: Callable[[ChildClient], Question[T]]) -> Exchange[T]:
             child = known.child
             take = partial(self._room.take, hand, child.id)
-            question = ask(self._client(child, known.blob_size).within(math.inf, is_wanted, take))
+            question = ask(self._client(child, take, blob_size=known.blob_size, is_wanted=is_wanted))
             ended = partial(self.edges.took, child.name, "work")
             return Exchange(work_bulkhead(child.id), question.bound, question.read, ended)
 
         known_now = self._known
-        outcomes: dict[int, Done[T] | Failed | Late] = dict.fromkeys(range(len(asked)), Failed(_unknown()))
-        there = [number for number, (child_id, _) in enumerate(asked) if child_id in known_now]
-        exchanges = [asking(known_now[asked[number][0]], asked[number][1]) for number in there]
-        outcomes.update(zip(there, self._exchange(exchanges, timeout_s, is_wanted), strict=True))
-        for number in there:
-            self.edges.ended(known_now[asked[number][0]].child.name, "work", outcomes[number])
-        return list(outcomes.values())
+        there = [(known_now[child_id], ask) for child_id, ask in asked if child_id in known_now]
+        exchanges = [asking(known, ask) for known, ask in there]
+        ended = exchange(self._executor, self._clock, self._transport, exchanges, timeout_s, is_wanted)
+        for (known, _), outcome in zip(there, ended, strict=True):
+            self.edges.ended(known.child.name, "work", outcome)
+        in_turn = iter(ended)
+        return [next(in_turn) if child_id in known_now else Failed(_unknown()) for child_id, _ in asked]
 
     def client(self, child_id: str) -> ChildClient:
         """Return the client of one child. Raises ChildUnreachable for one that is not registered."""
         known = self._known.get(child_id)
         if known is None:
             raise _unknown()
-        return self._client(known.child, known.blob_size)
+        return self._client(known.child, blob_size=known.blob_size)
 
     def with_pages(self) -> frozenset[str]:
         """Return the ids of the ready children that may be asked for a page of their offers."""
-        return frozenset(known.child.id for known, info in self._ready() if info.has_pages)
+        return frozenset(known.child.id for known, info in _ready(self.snapshot()) if info.has_pages)
 
     def active(self) -> list[Child]:
         """Return the children that are ready."""
-        return [known.child for known, _ in self._ready()]
+        return [known.child for known, _ in _ready(self.snapshot())]
 
-    def ranges(self) -> dict[str, Range]:
+    def ranges(self) -> Mapping[str, Range]:
         """Return the lowest and highest raw value by weigher in the subtrees of ready children."""
-        return merge_ranges(*(info.ranges for _, info in self._ready()))
+        # Each select asks for them, and they change with the children's states alone.
+        known, ranges = self._ranges
+        if known is not self._known:
+            known = self._known
+            ranges = merge_ranges(*(info.ranges for _, info in _ready(known.values())))
+            self._ranges = known, ranges
+        return ranges
 
     def blob_sizes(self) -> list[int]:
         """Return the bytes of a blob of each child, available or not."""
         return [known.blob_size for known in self.snapshot()]
 
-    def _ready(self) -> list[tuple[KnownChild, ChildInfo]]:
-        return [(known, known.status.info) for known in self.snapshot() if isinstance(known.status, Ready)]
-
-    def _client(self, child: Child, blob_size: int = MIN_BLOB_BYTES) -> ChildClient:
+    def _client(
+        self,
+        child: Child,
+        take: Take = takes_all,
+        *,
+        blob_size: int = MIN_BLOB_BYTES,
+        is_wanted: Callable[[], bool] = always,
+    ) -> ChildClient:
         # Blobs may have grown since the last poll: each zone adds some to those of its children.
         blob_bytes = min(2 * blob_size + GROWTH_BYTES, largest_child_blob(self._settings.rules.blob_size))
         return ChildClient(
@@ -303,6 +323,8 @@ class ZoneManager:
             self._clock,
             answer_bytes=self._settings.answer_bytes,
             blob_bytes=blob_bytes,
+            is_wanted=is_wanted,
+            take=take,
         )
 
     def _reread(self) -> list[KnownChild]:
@@ -319,6 +341,7 @@ class ZoneManager:
         self._free_bulkheads()
         self.edges.forget(known.child.name for known in known_now)
         self.offers.forget(known.child.id for known in known_now)
+        self._polls.forget(known.child.id for known in known_now)
         return known_now
 
     def _ages_s(self) -> list[tuple[str, float]]:
@@ -332,25 +355,6 @@ class ZoneManager:
         self._executor.keep_bulkheads(
             [bulkhead(child_id) for child_id in ids for bulkhead in (work_bulkhead, health_bulkhead)]
         )
-
-    def _infos(self, children: Sequence[Child]) -> list[Done[ChildInfo] | Failed | Late]:
-        def asking(child: Child) -> Exchange[ChildInfo]:
-            in_hand = AnswerHand("")
-            client = self._client(child).within(math.inf, take=partial(self._room.take, in_hand, child.id))
-            asked = client.ask_info()
-
-            def ended(seconds: float) -> None:
-                self._room.release(in_hand)
-                self.edges.took(child.name, "poll", seconds)
-
-            return Exchange(health_bulkhead(child.id), asked.bound, asked.read, ended)
-
-        return self._exchange(list(map(asking, children)), self._settings.poll_timeout_s)
-
-    def _exchange(
-        self, exchanges: Sequence[Exchange[T]], timeout_s: float, is_wanted: Callable[[], bool] = always
-    ) -> list[Done[T] | Failed | Late]:
-        return exchange(self._executor, self._clock, self._transport, exchanges, timeout_s, is_wanted)
 
     def _note_zones(
         self, asked: Sequence[Child], outcomes: Sequence[Done[ChildInfo] | Failed | Late]
@@ -379,6 +383,10 @@ class ZoneManager:
                 return after_failure(known, code, rules)
             case _:
                 return after_failure(known, "child_timeout", rules)
+
+
+def _ready(children: Iterable[KnownChild]) -> list[tuple[KnownChild, ChildInfo]]:
+    return [(known, known.status.info) for known in children if isinstance(known.status, Ready)]
 
 
 def _unknown() -> ChildUnreachable:
