@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -78,12 +78,13 @@ class Executor(Protocol):
 
     def gather(
         self,
-        calls: Sequence[tuple[Bulkhead, Callable[[], T]]],
+        calls: Iterable[tuple[Bulkhead, Callable[[], T]]],
         timeout_s: float,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> list[Done[T] | Failed | Late]:
         """Run the calls concurrently, each in its bulkhead; return one outcome each, in order.
 
+        Each begins when `calls` yields it: what `calls` does by itself goes on beside those before.
         Return after at most `timeout_s` seconds, or soon after `is_wanted` has become false. All callers
         share the threads of a bulkhead in turn, so slow calls delay nothing outside their own, and many calls
         of one caller delay another's by one call. A call that could not start in time is Late and never
@@ -243,12 +244,12 @@ class ThreadExecutor:
 
     def gather(
         self,
-        calls: Sequence[tuple[Bulkhead, Callable[[], T]]],
+        calls: Iterable[tuple[Bulkhead, Callable[[], T]]],
         timeout_s: float,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> list[Done[T] | Failed | Late]:
-        futures = [self._submit(bulkhead, call) for bulkhead, call in calls]
         ends_at = time.monotonic() + timeout_s
+        futures = [self._submit(bulkhead, call) for bulkhead, call in calls]
         pending = set(futures)
         with turns.waiting():
             while pending and (left_s := ends_at - time.monotonic()) > 0 and is_wanted():

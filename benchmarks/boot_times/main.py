@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import accumulate
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,7 +18,7 @@ from benchmarks.zone_trees.client import ZoneClient, ZoneFault
 from benchmarks.zone_trees.cpu import cpu_seconds
 from benchmarks.zone_trees.level_sizes import level_sizes
 from benchmarks.zone_trees.postgres import Postgres
-from benchmarks.zone_trees.processes import StartFailed, ZoneSite, free_ports
+from benchmarks.zone_trees.processes import StartFailed, ZoneProcess, ZoneSite, free_ports
 from benchmarks.zone_trees.quantile import quantile
 from benchmarks.zone_trees.run_folder import run_folder
 from benchmarks.zone_trees.tree import SERVICE, Tree, running_tree, sites
@@ -84,19 +85,25 @@ def main(
 def _run(tree: Tree, sizes: Sequence[int], clients: int, instances: int, seconds: float) -> Mapping[str, Any]:
     flavor = tree.root_admin.call("POST", "/flavors", FLAVOR)["flavor"]["id"]
     decisions = Decisions(tree.zones[0].site.database_url)
-    pids = [zone.pid for zone in tree.zones]
+    levels = [[zone.pid for zone in level] for level in _levels(tree.zones, sizes)]
     try:
         users = [ZoneClient.like(tree.tenant) for _ in range(clients)]
         _say(f"{clients} clients boot {instances} each, for {seconds:.0f} s")
-        cpu_before = cpu_seconds(pids)
+        cpu_before_s = [cpu_seconds(pids) for pids in levels]
         found = measure(users, decisions, flavor, instances, warm_s=WARM_S, seconds=seconds, check=tree.check)
-        cpu_s = cpu_seconds(pids) - cpu_before
+        cpu_s = [cpu_seconds(pids) - before for pids, before in zip(levels, cpu_before_s, strict=True)]
     finally:
         decisions.close()
-    return _line(found, instances, cpu_s / (seconds + WARM_S))
+    return _line(found, instances, [seconds_of / (seconds + WARM_S) for seconds_of in cpu_s])
 
 
-def _line(found: Measured, instances: int, cpus_used: float) -> Mapping[str, Any]:
+def _levels(zones: Sequence[ZoneProcess], sizes: Sequence[int]) -> Iterator[Sequence[ZoneProcess]]:
+    """The zones of each level; `zones` has the root first."""
+    for begin, size in zip(accumulate(sizes, initial=0), sizes, strict=False):
+        yield zones[begin : begin + size]
+
+
+def _line(found: Measured, instances: int, cpus_used: Sequence[float]) -> Mapping[str, Any]:
     if not found.boots:
         raise StartFailed("no boot was decided")
     times_ms = sorted(stamps.ms for stamps in found.boots)
@@ -112,7 +119,8 @@ def _line(found: Measured, instances: int, cpus_used: float) -> Mapping[str, Any
         "boots_per_s": round(per_s, 1),
         "instances_per_s": round(claimed / found.seconds, 1),
         "unplaced": len(found.boots) * instances - claimed,
-        "zone_cpu_ms_per_boot": round(cpus_used / per_s * 1000, 2),
+        "zone_cpu_ms_per_boot": round(sum(cpus_used) / per_s * 1000, 2),
+        "zone_cpu_ms_by_level": [round(used / per_s * 1000, 2) for used in cpus_used],
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +26,9 @@ from zonesched.services import background
 from zonesched.services.audit import audit_edges
 from zonesched.services.children import children, sync
 from zonesched.services.children.pending_calls import PendingCalls
+from zonesched.zones.call import BoundCall, Call, Reply, Rest
 from zonesched.zones.client import ChildClient
-from zonesched.zones.transport import Call, Reply
+from zonesched.zones.transport import each_alone
 
 UUIDS = tuple(f"11111111-1111-4111-8111-{number:012d}" for number in range(4))
 CODES = frozenset(
@@ -148,6 +149,11 @@ class _Told:
         if len(self.reply.body) > max_bytes:
             raise ChildUnreachable("The answer of the child zone is too large.", code="child_invalid_answer")
         return self.reply
+
+    def send_together(
+        self, calls: Sequence[BoundCall], timeout_s: float, is_wanted: Callable[[], bool]
+    ) -> Iterator[tuple[int, Reply | ChildUnreachable | Rest]]:
+        return each_alone(self, calls)
 
     def check_url(self, unverified: str, timeout_s: float) -> str:
         return unverified

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
 from zonesched.seams import Bulkhead, Done, Failed, Late
@@ -40,7 +40,7 @@ class InlineExecutor:
 
     def gather(
         self,
-        calls: Sequence[tuple[Bulkhead, Callable[[], T]]],
+        calls: Iterable[tuple[Bulkhead, Callable[[], T]]],
         timeout_s: float,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> list[Done[T] | Failed | Late]:

@@ -6,7 +6,7 @@ calls at the same moment and ends with the longest of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import requests
@@ -38,7 +38,7 @@ class SideBySide(InlineExecutor):
 
     def gather(
         self,
-        calls: Sequence[tuple[Bulkhead, Callable[[], T]]],
+        calls: Iterable[tuple[Bulkhead, Callable[[], T]]],
         timeout_s: float,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> list[Done[T] | Failed | Late]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
 from tests.simulation.baton import Baton, Process, Task
@@ -74,7 +74,7 @@ class BatonExecutor:
 
     def gather(
         self,
-        calls: Sequence[tuple[Bulkhead, Callable[[], T]]],
+        calls: Iterable[tuple[Bulkhead, Callable[[], T]]],
         timeout_s: float,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> list[Done[T] | Failed | Late]:

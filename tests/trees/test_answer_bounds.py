@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import pytest
 
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Replace
+from zonesched.errors import ChildUnreachable
 from zonesched.model.place import LocalPlace
 from zonesched.model.request_spec import Flavor, Image, Policy, RequestSpec
 from zonesched.services.select import select
 from zonesched.zones import answer_bounds
-from zonesched.zones.transport import Call, Reply, Transport
+from zonesched.zones.call import BoundCall, Call, Reply, Rest
+from zonesched.zones.transport import Transport, each_alone
 
 pytestmark = pytest.mark.once
 
@@ -51,6 +54,11 @@ class Watched:
     def send(self, call: Call, timeout_s: float, max_bytes: int) -> Reply:
         self.allowed.append(max_bytes)
         return self._transport.send(call, timeout_s, max_bytes)
+
+    def send_together(
+        self, calls: Sequence[BoundCall], timeout_s: float, is_wanted: Callable[[], bool]
+    ) -> Iterator[tuple[int, Reply | ChildUnreachable | Rest]]:
+        return each_alone(self, calls)
 
     def check_url(self, unverified: str, timeout_s: float) -> str:
         return self._transport.check_url(unverified, timeout_s)

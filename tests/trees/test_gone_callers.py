@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 from tests.builders.audited_tree import a_booted_tree, root_of
 from tests.builders.tree import Tree
 from zonesched.api.call import IS_WANTED
-from zonesched.zones.transport import Call, Reply, Transport
+from zonesched.errors import ChildUnreachable
+from zonesched.zones.call import BoundCall, Call, Reply, Rest
+from zonesched.zones.transport import Transport, each_alone
 
 pytestmark = pytest.mark.once
 
@@ -30,6 +33,11 @@ class Noting:
     def send(self, call: Call, timeout_s: float, max_bytes: int) -> Reply:
         self.ends_with_caller.append(call.is_wanted == self.is_there)
         return self._transport.send(call, timeout_s, max_bytes)
+
+    def send_together(
+        self, calls: Sequence[BoundCall], timeout_s: float, is_wanted: Callable[[], bool]
+    ) -> Iterator[tuple[int, Reply | ChildUnreachable | Rest]]:
+        return each_alone(self, calls)
 
     def check_url(self, unverified: str, timeout_s: float) -> str:
         return self._transport.check_url(unverified, timeout_s)

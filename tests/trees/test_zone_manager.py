@@ -20,7 +20,8 @@ from zonesched.model.request_spec import Flavor, Image, RequestSpec
 from zonesched.scheduler.scale import Range
 from zonesched.seal.entry_form import blob_to_text, largest_child_blob
 from zonesched.seams import Done, Executor, Failed, ThreadExecutor
-from zonesched.zones.child import Child, Offline, Ready, Waiting
+from zonesched.zones import answers
+from zonesched.zones.child import Child, ChildInfo, Offline, Ready, Waiting
 from zonesched.zones.client import ChildClient
 from zonesched.zones.fan_out import WORK_THREADS
 from zonesched.zones.zone_manager import GROWTH_BYTES, Probed, ZoneManager
@@ -92,6 +93,44 @@ def test_a_child_waits_until_its_ranges_were_read() -> None:
     assert [k.status for k in before] == [Waiting()]
     assert isinstance(scene.status(), Ready)
     assert (scene.known().failures, scene.known().last_error, scene.known().seen_at) == (0, "", START)
+
+
+def test_an_info_that_says_the_same_is_not_parsed_again_and_a_changed_one_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene(children=2)
+    parsed: list[bytes] = []
+    read_info = answers.read_info
+
+    def note_and_read(body: bytes) -> ChildInfo:
+        parsed.append(body)
+        return read_info(body)
+
+    monkeypatch.setattr(answers, "read_info", note_and_read)
+    scene.poll(3)
+    assert len(parsed) == 2
+    before = scene.status(2)
+
+    scene.says(1, can_seal=False)
+    scene.poll()
+
+    assert (len(parsed), scene.status(1).info.can_seal) == (3, False)
+    assert scene.status(2).info is before.info
+
+    refused = scene.apps[2]
+    refused.answers("GET", "/v2.1/zones/info", 403, an_info(2))
+    scene.poll()
+    assert scene.known(2).last_error == "child_refused"
+
+
+def test_the_texts_of_a_removed_child_are_dropped() -> None:
+    scene = Scene(children=2)
+    scene.poll()
+
+    del scene.rows[0]
+    scene.manager.refresh()
+
+    assert set(scene.manager._polls._last) == {UUID.format(2)}
 
 
 def test_children_come_and_go_without_a_restart() -> None:

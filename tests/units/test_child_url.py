@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from tests.builders.clock import FakeClock
 from zonesched.errors import ChildUnreachable, ConfigError
 from zonesched.zones.address import AddressGuard, AddressRefused, parse_api_url
+from zonesched.zones.call import Call
 from zonesched.zones.connections import CheckedAdapter, TlsFiles
 from zonesched.zones.networks import METADATA, Networks
 from zonesched.zones.resolver import Resolver, SystemResolver
-from zonesched.zones.transport import Call, HttpTransport
+from zonesched.zones.transport import HttpTransport
 
 NAMES = {
     "zone.example.org": ["93.184.216.34"],

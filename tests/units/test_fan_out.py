@@ -17,7 +17,7 @@ from zonesched.seams import Done, Failed, Late, SystemClock, ThreadExecutor
 from zonesched.zones.fan_out import (
     HEALTH_THREADS,
     WORK_THREADS,
-    Question,
+    Job,
     fan_out,
     health_bulkhead,
     work_bulkhead,
@@ -38,7 +38,7 @@ def ask(
     executor: ThreadExecutor, *calls: tuple[str, Callable[[float], str]], timeout_s: float = 5.0
 ) -> Sequence[object]:
     return fan_out(
-        executor, SystemClock(), [Question(work_bulkhead(child), call) for child, call in calls], timeout_s
+        executor, SystemClock(), [Job(work_bulkhead(child), call) for child, call in calls], timeout_s
     )
 
 
@@ -77,7 +77,7 @@ def test_a_caller_that_hangs_up_ends_the_wait_and_what_has_not_started(threads: 
         started.set()
         return str(over.wait(10))
 
-    questions = [Question(work_bulkhead("slow"), hang) for _ in range(WORK_THREADS + 1)]
+    questions = [Job(work_bulkhead("slow"), hang) for _ in range(WORK_THREADS + 1)]
     outcomes = fan_out(threads, SystemClock(), questions, 10.0, lambda: not started.is_set())
     over.set()
 
@@ -133,7 +133,7 @@ def test_every_question_knows_when_it_has_to_end() -> None:
     fan_out(
         InlineExecutor(),
         clock,
-        [Question(work_bulkhead(child), told.append) for child in "ab"],
+        [Job(work_bulkhead(child), told.append) for child in "ab"],
         timeout_s=7.0,
     )
 
@@ -196,14 +196,12 @@ def test_a_child_whose_work_hangs_is_asked_how_it_is_by_a_thread_kept_for_that(
         all_taken.wait()
         over.wait(10)
 
-    hanging = [Question(work_bulkhead("busy"), hang)] * WORK_THREADS
+    hanging = [Job(work_bulkhead("busy"), hang)] * WORK_THREADS
     caller = threading.Thread(target=fan_out, args=(threads, SystemClock(), hanging, SHORT_S))
     caller.start()
     all_taken.wait()
 
-    outcomes = fan_out(
-        threads, SystemClock(), [Question(health_bulkhead("busy"), says("well"))], timeout_s=1.0
-    )
+    outcomes = fan_out(threads, SystemClock(), [Job(health_bulkhead("busy"), says("well"))], timeout_s=1.0)
     tied_up = len(bulkheads_of("busy"))
     over.set()
     caller.join()

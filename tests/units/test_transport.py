@@ -19,8 +19,11 @@ from tests.builders.raw_server import Authority, Conversation, RawServer, answer
 from zonesched import conf as options
 from zonesched.errors import ChildUnreachable, ConfigError
 from zonesched.seams import SystemClock
-from zonesched.zones.deadline_socket import LOOK_S
-from zonesched.zones.transport import Call, HttpTransport, Reply
+from zonesched.zones.address import split_call_url
+from zonesched.zones.call import BoundCall, Call, Reply
+from zonesched.zones.connections import CheckedAdapter
+from zonesched.zones.deadline_socket import LOOK_S, Deadline
+from zonesched.zones.transport import HttpTransport
 
 TIMEOUT_S = 5.0
 SHORT_S = 0.3
@@ -36,18 +39,56 @@ def a_transport(ca_file: str = "", addresses: tuple[str, ...] = ("127.0.0.1",)) 
     return HttpTransport.from_conf(conf, SystemClock(), resolver=lambda name, timeout_s: addresses)
 
 
+class Together:
+    """The same transport, whose calls go over an open connection, in this thread as far as they can."""
+
+    def __init__(self, transport: HttpTransport) -> None:
+        self._transport = transport
+        assert isinstance(transport._adapter, CheckedAdapter)
+        self._adapter = transport._adapter
+
+    def send(self, call: Call, timeout_s: float, max_bytes: int) -> Reply:
+        ends_at = time.monotonic() + timeout_s
+        endpoint, _ = split_call_url(call.url)
+        if (kept := self._adapter._take_open(endpoint)) is None:
+            try:
+                kept = self._adapter._open(endpoint, Deadline(SystemClock(), TIMEOUT_S))
+            except OSError:
+                return self._transport.send(call, timeout_s, max_bytes)
+        self._adapter.give(kept)
+        calls = [BoundCall(call, max_bytes)]
+        ((_, ended),) = self._transport.send_together(calls, timeout_s, call.is_wanted)
+        if isinstance(ended, ChildUnreachable):
+            raise ended from None
+        return ended if isinstance(ended, Reply) else ended.finish(ends_at - time.monotonic())
+
+    def close(self) -> None:
+        self._transport.close()
+
+
+Sender = HttpTransport | Together
+
+
+@pytest.fixture(params=["alone", "together"])
+def transport(request: pytest.FixtureRequest) -> Iterator[Sender]:
+    made = a_transport()
+    yield made if request.param == "alone" else Together(made)
+    made.close()
+
+
 @pytest.fixture
-def transport() -> Iterator[HttpTransport]:
+def alone() -> Iterator[HttpTransport]:
+    """A transport for calls that begin with their connection."""
     made = a_transport()
     yield made
     made.close()
 
 
-def get(transport: HttpTransport, url: str, timeout_s: float = TIMEOUT_S) -> Reply:
+def get(transport: Sender, url: str, timeout_s: float = TIMEOUT_S) -> Reply:
     return transport.send(Call("GET", f"{url}/zones/info", {}), timeout_s, MAX_BYTES)
 
 
-def failure(transport: HttpTransport, url: str, timeout_s: float = TIMEOUT_S) -> str:
+def failure(transport: Sender, url: str, timeout_s: float = TIMEOUT_S) -> str:
     """The code that a call fails with; what it says must not depend on the reply."""
     with pytest.raises(ChildUnreachable) as failed:
         get(transport, url, timeout_s)
@@ -74,7 +115,7 @@ def says(*contents: bytes) -> Callable[[Conversation], None]:
     return talk
 
 
-def test_a_call_arrives_as_it_is_and_nothing_is_added_but_what_http_needs(transport: HttpTransport) -> None:
+def test_a_call_arrives_as_it_is_and_nothing_is_added_but_what_http_needs(transport: Sender) -> None:
     seen = []
 
     def talk(peer: Conversation) -> None:
@@ -97,7 +138,7 @@ def test_a_call_arrives_as_it_is_and_nothing_is_added_but_what_http_needs(transp
     ]
 
 
-def test_a_connection_is_used_again(transport: HttpTransport) -> None:
+def test_a_connection_is_used_again(transport: Sender) -> None:
     with RawServer(says(answer(b"1"), answer(b"2"), answer(b"3"))) as server:
         bodies = [get(transport, server.url).body for _ in range(3)]
 
@@ -114,26 +155,26 @@ def test_a_connection_is_used_again(transport: HttpTransport) -> None:
         b"HTTP/1.1 200 OK\r\nContent-Encoding: identity\r\nContent-Length: 5\r\n\r\nabcde",
     ],
 )
-def test_every_way_to_end_a_body_is_read(transport: HttpTransport, content: bytes) -> None:
+def test_every_way_to_end_a_body_is_read(transport: Sender, content: bytes) -> None:
     with RawServer(says(content)) as server:
         assert [get(transport, server.url).body for _ in range(2)] == [b"abcde"] * 2
 
 
-def test_an_answer_without_a_body_is_read(transport: HttpTransport) -> None:
+def test_an_answer_without_a_body_is_read(transport: Sender) -> None:
     with RawServer(says(b"HTTP/1.1 204 No Content\r\n\r\n", answer(b"2"))) as server:
         assert get(transport, server.url).status == 204
         assert get(transport, server.url).body == b"2"
         assert server.accepted == 1
 
 
-def test_a_kept_connection_that_the_child_has_closed_is_replaced(transport: HttpTransport) -> None:
+def test_a_kept_connection_that_the_child_has_closed_is_replaced(transport: Sender) -> None:
     with RawServer(says(answer(b"1"))) as server:
         bodies = [get(transport, server.url).body for _ in range(3)]
 
         assert (bodies, server.accepted) == ([b"1"] * 3, 3)
 
 
-def test_a_kept_connection_that_closes_on_the_next_call_is_replaced_once(transport: HttpTransport) -> None:
+def test_a_kept_connection_that_closes_on_the_next_call_is_replaced_once(transport: Sender) -> None:
     requests = []
 
     def talk(peer: Conversation) -> None:
@@ -148,16 +189,16 @@ def test_a_kept_connection_that_closes_on_the_next_call_is_replaced_once(transpo
         assert (len([r for r in requests if r]), server.accepted) == (3, 2)
 
 
-def test_a_new_connection_that_closes_without_an_answer_is_not_tried_again(transport: HttpTransport) -> None:
+def test_a_new_connection_that_closes_without_an_answer_is_not_tried_again(alone: HttpTransport) -> None:
     def talk(peer: Conversation) -> None:
         peer.read_request()
 
     with RawServer(talk) as server:
-        assert failure(transport, server.url) == "child_unreachable"
+        assert failure(alone, server.url) == "child_unreachable"
         assert server.accepted == 1
 
 
-def test_a_kept_connection_that_breaks_within_an_answer_is_not_tried_again(transport: HttpTransport) -> None:
+def test_a_kept_connection_that_breaks_within_an_answer_is_not_tried_again(transport: Sender) -> None:
     with RawServer(says(answer(b"1"), b"HTTP/1.1 2")) as server:
         get(transport, server.url)
 
@@ -166,7 +207,7 @@ def test_a_kept_connection_that_breaks_within_an_answer_is_not_tried_again(trans
 
 
 def test_a_kept_connection_that_is_reset_within_an_answer_is_not_tried_again(
-    transport: HttpTransport,
+    transport: Sender,
 ) -> None:
     def talk(peer: Conversation) -> None:
         peer.read_request()
@@ -182,7 +223,7 @@ def test_a_kept_connection_that_is_reset_within_an_answer_is_not_tried_again(
         assert server.accepted == 1
 
 
-def test_what_comes_before_it_was_asked_for_is_not_taken_for_an_answer(transport: HttpTransport) -> None:
+def test_what_comes_before_it_was_asked_for_is_not_taken_for_an_answer(transport: Sender) -> None:
     said = threading.Event()
 
     def talk(peer: Conversation) -> None:
@@ -203,7 +244,7 @@ def test_what_comes_before_it_was_asked_for_is_not_taken_for_an_answer(transport
 @pytest.mark.parametrize(
     "status", ["301 Moved", "302 Found", "303 See Other", "307 Again", "308 There", "304 Same"]
 )
-def test_a_redirect_is_no_answer_and_not_followed(transport: HttpTransport, status: str) -> None:
+def test_a_redirect_is_no_answer_and_not_followed(transport: Sender, status: str) -> None:
     with RawServer(says(answer(b"secret"))) as other:
         with RawServer(says(answer(b"", status, f"Location: {other.url}/"))) as server:
             assert failure(transport, server.url) == "child_invalid_answer"
@@ -211,7 +252,7 @@ def test_a_redirect_is_no_answer_and_not_followed(transport: HttpTransport, stat
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "GZIP", "gzip, identity"])
-def test_a_compressed_answer_is_refused_unopened(transport: HttpTransport, encoding: str) -> None:
+def test_a_compressed_answer_is_refused_unopened(transport: Sender, encoding: str) -> None:
     bomb = gzip.compress(bytes(10**6))
     with RawServer(says(answer(bomb, "200 OK", f"Content-Encoding: {encoding}"))) as server:
         assert failure(transport, server.url) == "child_invalid_answer"
@@ -232,7 +273,7 @@ def test_a_compressed_answer_is_refused_unopened(transport: HttpTransport, encod
     ],
 )
 def test_an_answer_without_end_is_refused_while_it_still_comes(
-    transport: HttpTransport, head: bytes, piece: bytes
+    transport: Sender, head: bytes, piece: bytes
 ) -> None:
     def talk(peer: Conversation) -> None:
         peer.read_request()
@@ -244,22 +285,22 @@ def test_an_answer_without_end_is_refused_while_it_still_comes(
         assert failure(transport, server.url) == "child_invalid_answer"
 
 
-def test_an_answer_behind_an_interim_one_is_read(transport: HttpTransport) -> None:
+def test_an_answer_behind_an_interim_one_is_read(transport: Sender) -> None:
     with RawServer(says(b"HTTP/1.1 100 Continue\r\n\r\n" + answer(b"{}"))) as server:
         assert get(transport, server.url).body == b"{}"
 
 
-def test_the_largest_answer_is_still_read(transport: HttpTransport) -> None:
+def test_the_largest_answer_is_still_read(transport: Sender) -> None:
     with RawServer(says(answer(bytes(MAX_BYTES)))) as server:
         assert get(transport, server.url).body == bytes(MAX_BYTES)
 
 
-def test_a_body_shorter_than_it_says_is_refused(transport: HttpTransport) -> None:
+def test_a_body_shorter_than_it_says_is_refused(transport: Sender) -> None:
     with RawServer(says(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")) as server:
         assert failure(transport, server.url) == "child_invalid_answer"
 
 
-def test_what_comes_after_a_body_is_not_taken_for_the_next_answer(transport: HttpTransport) -> None:
+def test_what_comes_after_a_body_is_not_taken_for_the_next_answer(transport: Sender) -> None:
     smuggled = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1" + answer(b"smuggled") * 3
     with RawServer(says(smuggled, smuggled)) as server:
         bodies = [get(transport, server.url).body for _ in range(4)]
@@ -281,7 +322,7 @@ def test_what_comes_after_a_body_is_not_taken_for_the_next_answer(transport: Htt
         b"\x00\xff" * 100,
     ],
 )
-def test_what_is_not_http_is_refused(transport: HttpTransport, content: bytes) -> None:
+def test_what_is_not_http_is_refused(transport: Sender, content: bytes) -> None:
     with RawServer(says(content)) as server:
         assert failure(transport, server.url) == "child_invalid_answer"
 
@@ -299,7 +340,7 @@ def test_whatever_bytes_come_the_call_ends_with_a_reply_or_its_one_fault(content
     transport.close()
 
 
-def test_a_dead_port_cannot_be_reached(transport: HttpTransport) -> None:
+def test_a_dead_port_cannot_be_reached(transport: Sender) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 
@@ -348,7 +389,7 @@ SLOW_TALKS = [
 
 @pytest.mark.parametrize("talk", SLOW_TALKS)
 def test_a_call_ends_in_time_however_slowly_the_child_answers(
-    transport: HttpTransport, talk: Callable[[Conversation], None]
+    transport: Sender, talk: Callable[[Conversation], None]
 ) -> None:
     with RawServer(talk) as server:
         started = time.monotonic()
@@ -357,7 +398,7 @@ def test_a_call_ends_in_time_however_slowly_the_child_answers(
         assert time.monotonic() - started < LATE_S
 
 
-def test_a_call_ends_in_time_when_the_child_does_not_read(transport: HttpTransport) -> None:
+def test_a_call_ends_in_time_when_the_child_does_not_read(transport: Sender) -> None:
     with RawServer(Conversation.hang) as server:
         call = Call("POST", f"{server.url}/zones/select", {}, bytes(32 * 2**20))
         started = time.monotonic()
@@ -370,7 +411,7 @@ def test_a_call_ends_in_time_when_the_child_does_not_read(transport: HttpTranspo
 
 
 def test_a_call_on_a_kept_connection_ends_in_time_when_the_child_does_not_read(
-    transport: HttpTransport,
+    transport: Sender,
 ) -> None:
     def talk(peer: Conversation) -> None:
         peer.read_request()
@@ -390,7 +431,7 @@ def test_a_call_on_a_kept_connection_ends_in_time_when_the_child_does_not_read(
 
 
 @pytest.mark.slow
-def test_a_child_that_drips_a_byte_a_second_costs_the_time_that_was_given(transport: HttpTransport) -> None:
+def test_a_child_that_drips_a_byte_a_second_costs_the_time_that_was_given(transport: Sender) -> None:
     def talk(peer: Conversation) -> None:
         peer.read_request()
         peer.drip(answer(bytes(100)), pause_s=1.0)
@@ -402,7 +443,7 @@ def test_a_child_that_drips_a_byte_a_second_costs_the_time_that_was_given(transp
         assert 2.4 < time.monotonic() - started < LATE_S
 
 
-def test_a_kept_connection_has_the_time_of_each_call_anew(transport: HttpTransport) -> None:
+def test_a_kept_connection_has_the_time_of_each_call_anew(transport: Sender) -> None:
     with RawServer(says(answer(b"1"), answer(b"2"))) as server:
         get(transport, server.url, timeout_s=0.05)
         time_is_up = threading.Event()
@@ -412,9 +453,9 @@ def test_a_kept_connection_has_the_time_of_each_call_anew(transport: HttpTranspo
         assert server.accepted == 1
 
 
-def test_no_time_left_means_no_call(transport: HttpTransport) -> None:
+def test_no_time_left_means_no_call(alone: HttpTransport) -> None:
     with RawServer(says(answer(b"1"))) as server:
-        assert failure(transport, server.url, timeout_s=0.0) == "child_timeout"
+        assert failure(alone, server.url, timeout_s=0.0) == "child_timeout"
         assert server.accepted == 0
 
 
@@ -447,7 +488,7 @@ def test_a_name_leads_to_its_first_address_that_answers_and_is_still_the_host() 
 
 
 def test_the_environment_changes_nothing(
-    transport: HttpTransport, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    transport: Sender, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login someone password secret\n")
@@ -469,7 +510,7 @@ def test_the_environment_changes_nothing(
     assert all(b"Authorization" not in request and b"Cookie" not in request for request in requests)
 
 
-def test_many_threads_share_the_connections(transport: HttpTransport) -> None:
+def test_many_threads_share_the_connections(transport: Sender) -> None:
     def talk(peer: Conversation) -> None:
         while request := peer.read_request():
             peer.say(answer(request.split(b" ")[1]))
@@ -505,7 +546,7 @@ def hang_until_left(left: threading.Event) -> Callable[[Conversation], None]:
     return talk
 
 
-def leave(transport: HttpTransport, url: str, left: threading.Event) -> None:
+def leave(transport: Sender, url: str, left: threading.Event) -> None:
     is_wanted = iter([True, True])
     with pytest.raises(ChildUnreachable) as failed:
         call = Call("GET", f"{url}/zones/info", {}, is_wanted=lambda: next(is_wanted, False))
@@ -514,7 +555,7 @@ def leave(transport: HttpTransport, url: str, left: threading.Event) -> None:
     assert left.wait(5)
 
 
-def test_a_call_whose_answer_nobody_wants_ends_and_its_connection_is_closed(transport: HttpTransport) -> None:
+def test_a_call_whose_answer_nobody_wants_ends_and_its_connection_is_closed(transport: Sender) -> None:
     left = threading.Event()
     with RawServer(hang_until_left(left)) as server:
         leave(transport, server.url, left)
@@ -608,7 +649,7 @@ def test_a_handshake_that_drips_ends_in_time(authority: Authority) -> None:
         assert time.monotonic() - started < LATE_S
 
 
-def test_https_to_a_port_that_speaks_http_cannot_be_reached(transport: HttpTransport) -> None:
+def test_https_to_a_port_that_speaks_http_cannot_be_reached(transport: Sender) -> None:
     with RawServer(lambda peer: peer.say(answer(b"1"))) as server:
         assert failure(transport, f"https://127.0.0.1:{server.port}") == "child_unreachable"
 

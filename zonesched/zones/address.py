@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from zonesched.conf import Conf
@@ -115,17 +116,21 @@ def _parsed(text: str) -> ApiUrl:
     parts = _URL.fullmatch(text)
     if not parts:
         raise AddressRefused("it is not of the form https://host:port/path")
-    scheme = parts["scheme"].lower()
-    if scheme not in _DEFAULT_PORTS:
-        raise AddressRefused("its scheme is neither https nor http")
-    port = int(parts["port"] or _DEFAULT_PORTS[scheme])
-    if port > 65_535:
-        raise AddressRefused("its port is above 65535")
     if any(segment in (".", "..") for segment in parts["path"].split("/")):
         raise AddressRefused("its path has dot segments")
-    literal = _literal(parts["host"].lower())
-    host = str(literal) if literal else _name(parts["host"].lower())
-    return ApiUrl(Endpoint(scheme, host, port, literal), parts["path"])
+    return ApiUrl(_endpoint(parts["scheme"].lower(), parts["host"].lower(), parts["port"]), parts["path"])
+
+
+# Each call parses its URL, and each of a zone's children has one endpoint.
+@lru_cache(maxsize=1024)
+def _endpoint(scheme: str, host: str, port_text: str | None) -> Endpoint:
+    if scheme not in _DEFAULT_PORTS:
+        raise AddressRefused("its scheme is neither https nor http")
+    port = int(port_text or _DEFAULT_PORTS[scheme])
+    if port > 65_535:
+        raise AddressRefused("its port is above 65535")
+    literal = _literal(host)
+    return Endpoint(scheme, str(literal) if literal else _name(host), port, literal)
 
 
 def _literal(host: str) -> Address | None:

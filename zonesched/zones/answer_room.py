@@ -54,7 +54,7 @@ class AnswerRoom:
         try:
             yield hand
         finally:
-            self._release(hand)
+            self.release(hand)
 
     def take(self, hand: AnswerHand, child_id: str, size: int, timeout_s: float) -> None:
         """Hold the bytes of an answer; wait for them up to `timeout_s` and WAIT_S.
@@ -91,12 +91,14 @@ class AnswerRoom:
         self._common_of_child[child_id] += common
         self._common_of_caller[hand.caller_id] += common
 
-    def _release(self, hand: AnswerHand) -> None:
+    def release(self, hand: AnswerHand) -> None:
+        """Free what a hand holds; it takes nothing more."""
         with self._changed:
             hand.is_closed = True
             for child_id, own, common in hand.parts:
                 self._count(hand, child_id, -own, -common)
-            # Forget children and callers without answers in hand.
-            for held in (self._own, self._common_of_child, self._common_of_caller):
-                held += Counter()
+            if hand.parts:
+                # Forget children and callers without answers in hand.
+                for held in (self._own, self._common_of_child, self._common_of_caller):
+                    held += Counter()
             self._changed.notify_all()

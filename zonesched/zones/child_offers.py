@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from zonesched.seams import Clock
 
@@ -49,9 +49,7 @@ class ChildOffers:
         with self._lock:
             hour = self._hour(child_id)
             now = hour.by_minute[-1]
-            hour.by_minute[-1] = (
-                replace(now, offers=now.offers + 1) if has_offer else replace(now, refusals=now.refusals + 1)
-            )
+            hour.by_minute[-1] = Minute(now.offers + has_offer, now.refusals + (not has_offer))
 
     def last_hour(self, child_id: str) -> Sequence[Minute]:
         """Return the counts of 60 minutes, the present one last."""

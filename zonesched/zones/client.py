@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
 import orjson
@@ -30,10 +32,11 @@ from zonesched.seal.entry_form import MAX_BLOB_BYTES
 from zonesched.seams import Clock
 from zonesched.zones import answer_bounds, answers
 from zonesched.zones.answer_bounds import AnswerBound
+from zonesched.zones.call import BoundCall, Call, Reply, Take, takes_all
 from zonesched.zones.child import Changes, Child, ChildInfo, ChildOffer
-from zonesched.zones.transport import Call, Reply, Transport
+from zonesched.zones.transport import Transport
 
-Take = Callable[[int, float], None]
+T = TypeVar("T")
 
 ANSWER_BYTES = 64 * 2**20
 _VERSION = 1
@@ -46,6 +49,14 @@ MIN_AUDIT_S = 0.1
 
 ROLE_HEADER = "X-Zonesched-Role"
 """Header with the caller's kind for zones without authentication: several calls differ for parents."""
+
+
+@dataclass(frozen=True)
+class Question(Generic[T]):
+    """One call to a child, and the reader of its answer; `read` raises ChildUnreachable."""
+
+    bound: BoundCall
+    read: Callable[[Reply], T]
 
 
 class ChildClient:
@@ -68,7 +79,7 @@ class ChildClient:
         blob_bytes: int = MAX_BLOB_BYTES,
         ends_at: float = float("inf"),
         is_wanted: Callable[[], bool] = always,
-        take: Take = lambda size, timeout_s: None,
+        take: Take = takes_all,
     ) -> None:
         self.child = child
         self._transport = transport
@@ -89,33 +100,36 @@ class ChildClient:
         self,
         ends_at: float,
         is_wanted: Callable[[], bool] = always,
-        take: Take = lambda size, timeout_s: None,
+        take: Take = takes_all,
     ) -> ChildClient:
         """Return this client for calls that end by then, and once `is_wanted` is false."""
-        return ChildClient(
-            self.child,
-            self._transport,
-            self._clock,
-            answer_bytes=self._answer_bytes,
-            blob_bytes=self._blob_bytes,
-            ends_at=ends_at,
-            is_wanted=is_wanted,
-            take=take,
-        )
+        client = copy(self)
+        client._ends_at, client._is_wanted, client._take = ends_at, is_wanted, take
+        return client
 
-    def info(self, timeout_s: float) -> ChildInfo:
-        """Read the child's info about itself and its child zones."""
-        reply = self._send("GET", "/zones/info", timeout_s, answer_bounds.INFO)
-        return answers.read_info(_expect(reply, 200))
+    def ask_info(self) -> Question[ChildInfo]:
+        """Ask for the child's info about itself and its child zones."""
+        return self._question("GET", "/zones/info", answer_bounds.INFO, answers.read_info)
 
-    def select(self, spec: RequestSpec, timeout_s: float, page: Page = WHOLE) -> ChildOffer:
+    def ask_select(self, spec: RequestSpec, page: Page = WHOLE) -> Question[ChildOffer]:
         """Ask the child for a page of its offers for this request; a child without pages takes only WHOLE."""
         body: dict[str, Any] = {"version": _VERSION, "request_spec": spec_to_wire(spec)}
         if page != WHOLE:
             body["page"] = {"skip": page.skip, "entries": page.entries}
         bound = answer_bounds.of_select(spec, self._blob_bytes, page)
-        reply = self._send("POST", "/zones/select", timeout_s, bound, body)
-        return answers.read_offer(_expect(reply, 200), spec, self._blob_bytes, page)
+
+        def read(body: bytes) -> ChildOffer:
+            return answers.read_offer(body, spec, self._blob_bytes, page)
+
+        return self._question("POST", "/zones/select", bound, read, body)
+
+    def info(self, timeout_s: float) -> ChildInfo:
+        """Read the child's info about itself and its child zones."""
+        return self._answer(self.ask_info(), timeout_s)
+
+    def select(self, spec: RequestSpec, timeout_s: float, page: Page = WHOLE) -> ChildOffer:
+        """Read a page of the child's offers for this request."""
+        return self._answer(self.ask_select(spec, page), timeout_s)
 
     def build(
         self, reservation_id: str, spec: RequestSpec, builds: Sequence[Build], hold_s: float, timeout_s: float
@@ -225,6 +239,22 @@ class ChildClient:
         reply = self._send("POST", path, timeout_s, answer_bounds.of_builds(len(attempts)), body)
         return answers.read_builds(_expect(reply, 200), attempts)
 
+    def _question(
+        self,
+        method: str,
+        path: str,
+        bound: AnswerBound,
+        read: Callable[[bytes], T],
+        body: Mapping[str, Any] | None = None,
+    ) -> Question[T]:
+        def read_reply(reply: Reply) -> T:
+            return read(_expect(_counted(reply, bound), 200))
+
+        return Question(self._call(method, path, bound, body), read_reply)
+
+    def _answer(self, question: Question[T], timeout_s: float) -> T:
+        return question.read(self._sent(question.bound, timeout_s))
+
     def _send(
         self,
         method: str,
@@ -233,19 +263,28 @@ class ChildClient:
         bound: AnswerBound,
         body: Mapping[str, Any] | None = None,
     ) -> Reply:
-        left_s = min(timeout_s, self._ends_at - self._clock.monotonic())
-        if left_s <= 0:
-            raise ChildUnreachable("There was no time left to ask the child zone.", code="child_timeout")
+        return _counted(self._sent(self._call(method, path, bound, body), timeout_s), bound)
+
+    def _call(self, method: str, path: str, bound: AnswerBound, body: Mapping[str, Any] | None) -> BoundCall:
         content = b"" if body is None else orjson.dumps(body)
         request_id = tracing.current().request_id
         headers = {**self._headers, tracing.HEADER: request_id} if request_id else self._headers
         call = Call(method, self.child.api_url + path, headers, content, self._is_wanted, self._take)
-        reply = self._transport.send(call, left_s, min(bound.max_bytes, self._answer_bytes))
-        if not bound.fits(reply.body):
-            raise ChildUnreachable(
-                "The answer of the child zone has too many values.", code="child_invalid_answer"
-            )
-        return reply
+        return BoundCall(call, min(bound.max_bytes, self._answer_bytes))
+
+    def _sent(self, bound: BoundCall, timeout_s: float) -> Reply:
+        left_s = min(timeout_s, self._ends_at - self._clock.monotonic())
+        if left_s <= 0:
+            raise ChildUnreachable("There was no time left to ask the child zone.", code="child_timeout")
+        return self._transport.send(bound.call, left_s, bound.max_bytes)
+
+
+def _counted(reply: Reply, bound: AnswerBound) -> Reply:
+    if not bound.fits(reply.body):
+        raise ChildUnreachable(
+            "The answer of the child zone has too many values.", code="child_invalid_answer"
+        )
+    return reply
 
 
 def _expect(reply: Reply, status: int) -> bytes:

@@ -6,9 +6,7 @@ to addresses that the guard has admitted in the look-up for the same connection.
 
 from __future__ import annotations
 
-import http.client
 import os
-import select
 import ssl
 import threading
 from collections import defaultdict
@@ -26,14 +24,12 @@ from zonesched.errors import ConfigError
 from zonesched.model.work_deadline import always
 from zonesched.seams import Clock
 from zonesched.zones.address import AddressGuard, Endpoint, split_call_url
-from zonesched.zones.deadline_socket import Deadline, DeadlineSocket, DeadlineTlsSocket, connect, secure
+from zonesched.zones.channel import Body, Channel, request_bytes
+from zonesched.zones.deadline_socket import Deadline, DeadlineTlsSocket, connect, secure
 from zonesched.zones.resolver import Resolver
 
 MAX_IDLE = 8
 """Maximum of idle connections to one endpoint."""
-
-MAX_INTERIM = 8
-"""Maximum of interim answers (100 Continue) before the answer itself; no request asks for any."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,7 @@ class CheckedAdapter(BaseAdapter):
         self._clock = clock
         self._tls = _tls_context(tls, tls.stamps())
         self._lock = threading.Lock()
-        self._idle: dict[Endpoint, list[_Channel]] = defaultdict(list)
+        self._idle: dict[Endpoint, list[Channel]] = defaultdict(list)
 
     def send(
         self,
@@ -85,18 +81,17 @@ class CheckedAdapter(BaseAdapter):
         `timeout` is a number of seconds; `verify`, `cert` and `proxies` are not looked at. Raises
         AddressRefused, OSError and http.client.HTTPException.
         """
-        is_wanted = request.is_wanted if isinstance(request, PreparedCall) else always
-        deadline = Deadline(self._clock, timeout, is_wanted)
-        endpoint, path = split_call_url(str(request.url))
-        kept = self._take(endpoint)
+        deadline = _deadline(self._clock, request, timeout)
+        endpoint, content = _content(request)
+        kept = self._take_open(endpoint)
         if kept is not None:
             try:
-                return self._exchange(kept, request, path, deadline)
+                return self._exchange(kept, request, content, deadline)
             except OSError:
                 # The child closed the idle connection without an answer: send again in the same time.
                 if kept.sock.received:
                     raise
-        return self._exchange(self._open(endpoint, deadline), request, path, deadline)
+        return self._exchange(self._open(endpoint, deadline), request, content, deadline)
 
     def close(self) -> None:
         """Close all idle connections."""
@@ -106,39 +101,27 @@ class CheckedAdapter(BaseAdapter):
         for channel in idle:
             channel.close()
 
-    def _exchange(
-        self, channel: _Channel, request: requests.PreparedRequest, path: str, deadline: Deadline
+    def resume(
+        self, request: requests.PreparedRequest, channel: Channel, unsent: bytes, timeout_s: float
     ) -> requests.Response:
+        """Variant of `send` for a request that was begun on an idle connection. Raises the same."""
+        deadline = _deadline(self._clock, request, timeout_s)
+        endpoint, content = _content(request)
         try:
-            answer = channel.ask(request, path, deadline)
-        except BaseException:
-            channel.close()
-            raise
-        response = requests.Response()
-        response.status_code = answer.status
-        response.headers = CaseInsensitiveDict(answer.headers.items())
-        response.raw = _Body(answer, channel, self._give)
-        response.request = request
-        return response
+            return self._finish(channel, request, unsent, deadline)
+        except OSError:
+            if channel.sock.received:
+                raise
+        return self._exchange(self._open(endpoint, deadline), request, content, deadline)
 
-    def _open(self, endpoint: Endpoint, deadline: Deadline) -> _Channel:
-        resolved = () if endpoint.literal else self._resolver(endpoint.host, deadline.left_s())
-        addresses = self._guard.admit(endpoint, resolved)
-        sock = connect(addresses, endpoint.port, deadline)
-        if endpoint.scheme == "http":
-            return _Channel(endpoint, sock)
-        return _Channel(endpoint, secure(sock, self._tls, endpoint.host, deadline))
+    def take_idle(self, endpoint: Endpoint) -> Channel | None:
+        """Take an idle connection, None without one; the child may have closed it."""
+        with self._lock:
+            kept = self._idle.get(endpoint)
+            return kept.pop() if kept else None
 
-    def _take(self, endpoint: Endpoint) -> _Channel | None:
-        while True:
-            with self._lock:
-                kept = self._idle.get(endpoint)
-                channel = kept.pop() if kept else None
-            if channel is None or not channel.is_stale():
-                return channel
-            channel.close()
-
-    def _give(self, channel: _Channel) -> None:
+    def give(self, channel: Channel) -> None:
+        """Keep a connection on which nothing is under way."""
         with self._lock:
             kept = self._idle[channel.endpoint]
             if len(kept) < MAX_IDLE:
@@ -146,73 +129,52 @@ class CheckedAdapter(BaseAdapter):
                 return
         channel.close()
 
+    def _exchange(
+        self, channel: Channel, request: requests.PreparedRequest, content: bytes, deadline: Deadline
+    ) -> requests.Response:
+        channel.sock.received = 0
+        return self._finish(channel, request, content, deadline)
 
-class _Answer(http.client.HTTPResponse):
-    """An answer behind a few interim ones at most: a child may not keep a thread busy with more."""
+    def _finish(
+        self, channel: Channel, request: requests.PreparedRequest, unsent: bytes, deadline: Deadline
+    ) -> requests.Response:
+        try:
+            answer = channel.finish(str(request.method), unsent, deadline)
+        except BaseException:
+            channel.close()
+            raise
+        response = requests.Response()
+        response.status_code = answer.status
+        response.headers = CaseInsensitiveDict(answer.headers.items())
+        response.raw = Body(answer, channel, self.give)
+        response.request = request
+        return response
 
-    _statuses = 0
+    def _open(self, endpoint: Endpoint, deadline: Deadline) -> Channel:
+        resolved = () if endpoint.literal else self._resolver(endpoint.host, deadline.left_s())
+        addresses = self._guard.admit(endpoint, resolved)
+        sock = connect(addresses, endpoint.port, deadline)
+        if endpoint.scheme == "http":
+            return Channel(endpoint, sock)
+        return Channel(endpoint, secure(sock, self._tls, endpoint.host, deadline))
 
-    def _read_status(self) -> Any:
-        self._statuses += 1
-        if self._statuses > MAX_INTERIM + 1:
-            raise http.client.HTTPException("more interim answers than a child may send")
-        return super()._read_status()  # type: ignore[misc]
-
-
-class _Channel:
-    """One open connection to an endpoint."""
-
-    def __init__(self, endpoint: Endpoint, sock: DeadlineSocket | DeadlineTlsSocket) -> None:
-        self.endpoint = endpoint
-        self.sock = sock
-        self._http = http.client.HTTPConnection(endpoint.host, endpoint.port)
-        self._http.response_class = _Answer
-        self._http.default_port = 443 if endpoint.scheme == "https" else 80
-        self._http.auto_open = 0
-        self._http.sock = sock
-
-    def ask(
-        self, request: requests.PreparedRequest, path: str, deadline: Deadline
-    ) -> http.client.HTTPResponse:
-        self.sock.deadline = deadline
-        self.sock.received = 0
-        self._http.request(str(request.method), path, request.body, dict(request.headers))
-        return self._http.getresponse()
-
-    def is_stale(self) -> bool:
-        """Tell whether the child has closed the connection, or sent unrequested bytes."""
-        poll = select.poll()
-        poll.register(self.sock, select.POLLIN)
-        return bool(poll.poll(0))
-
-    def close(self) -> None:
-        self._http.close()
-        self.sock.close()
+    def _take_open(self, endpoint: Endpoint) -> Channel | None:
+        while True:
+            channel = self.take_idle(endpoint)
+            if channel is None or not channel.is_stale():
+                return channel
+            channel.close()
 
 
-class _Body:
-    """Body of an answer; its connection is reused once all of it was read."""
+def _content(request: requests.PreparedRequest) -> tuple[Endpoint, bytes]:
+    endpoint, path = split_call_url(str(request.url))
+    body = request.body or b""
+    assert isinstance(body, bytes)
+    return endpoint, request_bytes(endpoint, str(request.method), path, request.headers, body)
 
-    def __init__(
-        self, answer: http.client.HTTPResponse, channel: _Channel, give: Callable[[_Channel], None]
-    ) -> None:
-        self._answer = answer
-        self._channel = channel
-        self._give = give
 
-    def read(self, amount: int) -> bytes:
-        """Read at most `amount` bytes, none at the end. Raises IncompleteRead for an incomplete body."""
-        piece = self._answer.read(amount)
-        if not piece and self._answer.length:
-            raise http.client.IncompleteRead(b"", self._answer.length)
-        return piece
-
-    def close(self) -> None:
-        if self._answer.isclosed() and not self._answer.will_close:
-            self._give(self._channel)
-            return
-        self._answer.close()
-        self._channel.close()
+def _deadline(clock: Clock, request: requests.PreparedRequest, timeout_s: float) -> Deadline:
+    return Deadline(clock, timeout_s, request.is_wanted if isinstance(request, PreparedCall) else always)
 
 
 def _stamp(path: str) -> tuple[int, int]:

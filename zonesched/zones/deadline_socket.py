@@ -41,16 +41,26 @@ class _Limited:
 
     deadline: Deadline | None = None
     received = 0
+    _unread = b""
+
+    def unread(self, data: bytes | bytearray) -> None:
+        """Put bytes that were read by `recv` back before those that follow."""
+        self._unread = bytes(data)
+        self.received = len(data)
 
     def _limit(self, most_s: float = math.inf) -> None:
         if self.deadline is not None:
             self.settimeout(min(self.deadline.left_s(), most_s))  # type: ignore[attr-defined]
 
-    def recv_into(self, *args: Any, **kwargs: Any) -> int:
+    def recv_into(self, buffer: Any, *args: Any, **kwargs: Any) -> int:
+        if self._unread:
+            piece = self._unread[: len(buffer)]
+            buffer[: len(piece)], self._unread = piece, self._unread[len(piece) :]
+            return len(piece)
         while True:
             self._limit(LOOK_S)
             try:
-                count: int = super().recv_into(*args, **kwargs)  # type: ignore[misc]
+                count: int = super().recv_into(buffer, *args, **kwargs)  # type: ignore[misc]
             except TimeoutError:
                 if self.deadline is None:
                     raise
@@ -87,7 +97,6 @@ def connect(addresses: Sequence[str], port: int, deadline: Deadline) -> Deadline
         try:
             sock.settimeout(deadline.left_s() / (len(addresses) - tried))
             sock.connect((address, port))
-            # Head and body go out in two writes; with Nagle's algorithm the second would wait for an ACK.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return sock
         except OSError as raised:

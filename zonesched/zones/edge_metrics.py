@@ -23,6 +23,7 @@ class EdgeMetrics:
 
     def __init__(self, ages_s: Callable[[], Iterable[tuple[str, float]]]) -> None:
         self._ages_s = ages_s
+        self._names: set[str] = set()
         self._registry = CollectorRegistry()
         self._calls = Counter(
             "zonesched_child_calls",
@@ -40,10 +41,12 @@ class EdgeMetrics:
 
     def took(self, child: str, call: str, seconds: float) -> None:
         """Record the duration of a call; `call`: work, or poll."""
+        self._names.add(child)
         self._seconds.labels(child, call).observe(seconds)
 
     def ended(self, child: str, call: str, outcome: Done[Any] | Failed | Late) -> None:
         """Count the outcome of a call for its caller."""
+        self._names.add(child)
         match outcome:
             case Done():
                 code = ANSWERED
@@ -55,10 +58,9 @@ class EdgeMetrics:
 
     def forget(self, known: Iterable[str]) -> None:
         """Drop the metrics of children that are no longer registered."""
-        names = set(known)
-        for metric in (self._calls, self._seconds):
-            labels = {sample.labels["child"] for family in metric.collect() for sample in family.samples}
-            for name in labels - names:
+        for name in self._names - set(known):
+            self._names.discard(name)
+            for metric in (self._calls, self._seconds):
                 metric.remove_by_labels({"child": name})
 
     def collect(self) -> Iterable[Any]:

@@ -8,7 +8,7 @@ health polls, so that a load of boots never makes a healthy child look late.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
@@ -17,6 +17,8 @@ from zonesched import tracing
 from zonesched.errors import ChildUnreachable
 from zonesched.model.work_deadline import always
 from zonesched.seams import Bulkhead, Clock, Done, Executor, Failed, Late
+from zonesched.zones.call import BoundCall, Reply, Rest
+from zonesched.zones.transport import Transport
 
 WORK_THREADS = 3
 HEALTH_THREADS = 1
@@ -26,11 +28,24 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Question(Generic[T]):
+class Job(Generic[T]):
     """One call to one child; `ask` gets its deadline in monotonic seconds."""
 
     bulkhead: Bulkhead
     ask: Callable[[float], T]
+
+
+@dataclass(frozen=True)
+class Exchange(Generic[T]):
+    """One request to one child, and the reader of its answer.
+
+    `ended` gets its seconds when it has ended, also when nobody waits for it any more.
+    """
+
+    bulkhead: Bulkhead
+    bound: BoundCall
+    read: Callable[[Reply], T]
+    ended: Callable[[float], None]
 
 
 def work_bulkhead(child_id: str) -> Bulkhead:
@@ -46,11 +61,11 @@ def health_bulkhead(child_id: str) -> Bulkhead:
 def fan_out(
     executor: Executor,
     clock: Clock,
-    questions: Sequence[Question[T]],
+    jobs: Sequence[Job[T]],
     timeout_s: float,
     is_wanted: Callable[[], bool] = always,
 ) -> list[Done[T] | Failed | Late]:
-    """Return one outcome for each question, in their order, after at most `timeout_s`.
+    """Return one outcome for each job, in their order, after at most `timeout_s`.
 
     Return earlier once `is_wanted` is false.
 
@@ -58,14 +73,67 @@ def fan_out(
     """
     ends_at = clock.monotonic() + timeout_s
     trace = tracing.current()
-    calls = [(question.bulkhead, partial(_ask, question, ends_at, trace)) for question in questions]
+    calls = [(job.bulkhead, partial(_ask, job, ends_at, trace)) for job in jobs]
     return [_foreseen(outcome) for outcome in executor.gather(calls, timeout_s, is_wanted)]
 
 
-def _ask(question: Question[T], ends_at: float, trace: tracing.Trace) -> T:
+def exchange(
+    executor: Executor,
+    clock: Clock,
+    transport: Transport,
+    exchanges: Sequence[Exchange[T]],
+    timeout_s: float,
+    is_wanted: Callable[[], bool] = always,
+) -> list[Done[T] | Failed | Late]:
+    """Variant of `fan_out` for single requests: this thread carries all that need no thread of their child.
+
+    May wait for a turn, so only a thread that holds no lock may call it.
+    """
+    started_at = clock.monotonic()
+    ends_at = started_at + timeout_s
+    trace = tracing.current()
+    ended: dict[int, Done[T] | Failed | Late] = {}
+    rests: dict[int, Rest] = {}
+
+    def finish(number: int, rest: Rest) -> T:
+        began_at = clock.monotonic()
+        try:
+            with tracing.within(trace):
+                return exchanges[number].read(rest.finish(ends_at - began_at))
+        finally:
+            exchanges[number].ended(clock.monotonic() - began_at)
+
+    def calls() -> Iterator[tuple[Bulkhead, Callable[[], T]]]:
+        bounds = [one.bound for one in exchanges]
+        for number, answer in transport.send_together(bounds, timeout_s, is_wanted):
+            one = exchanges[number]
+            if isinstance(answer, Reply | ChildUnreachable):
+                ended[number] = _read(one, answer)
+                one.ended(clock.monotonic() - started_at)
+            else:
+                rests[number] = answer
+                yield one.bulkhead, partial(finish, number, answer)
+
+    outcomes = executor.gather(calls(), timeout_s, is_wanted)
+    ended.update(zip(rests, outcomes, strict=True))
+    for rest in rests.values():
+        rest.drop()
+    return [_foreseen(ended[number]) for number in range(len(exchanges))]
+
+
+def _read(exchange: Exchange[T], answer: Reply | ChildUnreachable) -> Done[T] | Failed:
+    try:
+        if isinstance(answer, ChildUnreachable):
+            return Failed(answer)
+        return Done(exchange.read(answer))
+    except Exception as error:
+        return Failed(error)
+
+
+def _ask(job: Job[T], ends_at: float, trace: tracing.Trace) -> T:
     # A thread of a bulkhead runs in the trace of the call that it serves.
     with tracing.within(trace):
-        return question.ask(ends_at)
+        return job.ask(ends_at)
 
 
 def _foreseen(outcome: Done[T] | Failed | Late) -> Done[T] | Failed | Late:

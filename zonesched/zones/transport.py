@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import http.client
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 import requests
@@ -18,43 +19,17 @@ from requests.structures import CaseInsensitiveDict
 from zonesched import turns
 from zonesched.conf import Conf
 from zonesched.errors import ChildUnreachable
-from zonesched.model.work_deadline import always
 from zonesched.seams import Clock
 from zonesched.zones.address import AddressGuard, AddressRefused, parse_api_url
+from zonesched.zones.call import BoundCall, Call, Reply, Rest, invalid, late, unreachable
 from zonesched.zones.connections import CheckedAdapter, PreparedCall, TlsFiles
+from zonesched.zones.deadline_socket import Deadline
+from zonesched.zones.ready_calls import Begun, ReadyCalls, Unsent
 from zonesched.zones.resolver import Resolver, SystemResolver
 
 log = logging.getLogger(__name__)
 
 _PIECE_BYTES = 2**20
-
-
-@dataclass(frozen=True)
-class Call:
-    """One request. `headers` may hold credentials; `body` is empty where there is none.
-
-    `is_wanted` tells whether somebody still waits for the answer. `take` is called with the size of the
-    answer and the seconds left, before it is read; it may wait, and raises ChildUnreachable.
-    """
-
-    method: str
-    url: str
-    headers: Mapping[str, str]
-    body: bytes = b""
-    is_wanted: Callable[[], bool] = always
-    take: Callable[[int, float], None] = lambda size, timeout_s: None
-
-    def __repr__(self) -> str:
-        return f"Call({self.method} {self.url})"
-
-
-@dataclass(frozen=True)
-class Reply:
-    """One whole answer, not validated in any way."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
 
 
 class Transport(Protocol):
@@ -67,6 +42,15 @@ class Transport(Protocol):
         body that is read. Raises ChildUnreachable: child_timeout, also for an answer that is no longer
         wanted, child_unreachable, or child_invalid_answer
         for an answer that is not HTTP, too large, compressed or a redirect.
+        """
+
+    def send_together(
+        self, calls: Sequence[BoundCall], timeout_s: float, is_wanted: Callable[[], bool]
+    ) -> Iterator[tuple[int, Reply | ChildUnreachable | Rest]]:
+        """Send several requests at once; yield for each its number and its answer or fault, as they come.
+
+        No child is waited for by itself: a call that needs that is yielded as a Rest, at once. The others end
+        after `timeout_s`, or soon after `is_wanted` has become false. May wait for a turn.
         """
 
     def check_url(self, unverified: str, timeout_s: float) -> str:
@@ -105,10 +89,45 @@ class HttpTransport:
 
     def send(self, call: Call, timeout_s: float, max_bytes: int) -> Reply:
         """Implementation of `Transport`."""
+        request = _prepared(call)
+        return self._receive(
+            lambda: self._adapter.send(request, stream=True, timeout=timeout_s), call, timeout_s, max_bytes
+        )
+
+    def send_together(
+        self, calls: Sequence[BoundCall], timeout_s: float, is_wanted: Callable[[], bool]
+    ) -> Iterator[tuple[int, Reply | ChildUnreachable | Rest]]:
+        """Implementation of `Transport`."""
+        adapter = self._adapter
+        if not isinstance(adapter, CheckedAdapter):
+            yield from each_alone(self, calls)
+            return
+        deadline = Deadline(self._clock, timeout_s, is_wanted)
+        for number, ended in ReadyCalls(adapter, deadline).send(calls):
+            match ended:
+                case Unsent():
+                    yield number, _Whole(self, calls[number])
+                case Begun():
+                    yield number, _Resumed(partial(self._resume, adapter, calls[number]), ended)
+                case _:
+                    yield number, ended
+
+    def _resume(self, adapter: CheckedAdapter, bound: BoundCall, begun: Begun, timeout_s: float) -> Reply:
+        request = _prepared(bound.call)
+        return self._receive(
+            lambda: adapter.resume(request, begun.channel, begun.unsent, timeout_s),
+            bound.call,
+            timeout_s,
+            bound.max_bytes,
+        )
+
+    def _receive(
+        self, answer: Callable[[], requests.Response], call: Call, timeout_s: float, max_bytes: int
+    ) -> Reply:
         ends_at = self._clock.monotonic() + timeout_s
         try:
             with turns.waiting():
-                response = self._adapter.send(_prepared(call), stream=True, timeout=timeout_s)
+                response = answer()
                 try:
                     size = _size(response, max_bytes)
                     call.take(size, ends_at - self._clock.monotonic())
@@ -116,17 +135,17 @@ class HttpTransport:
                 finally:
                     response.close()
         except (TimeoutError, requests.Timeout):
-            raise _late() from None
+            raise late() from None
         except AddressRefused as refused:
             log.warning("a child is not called: its URL cannot be used: %s", refused)
-            raise _unreachable() from None
+            raise unreachable() from None
         except http.client.RemoteDisconnected:
-            raise _unreachable() from None
+            raise unreachable() from None
         except http.client.HTTPException:
-            raise _invalid("is not HTTP") from None
+            raise invalid("is not HTTP") from None
         except OSError:
             # Some layers report a timeout as another error; the clock decides.
-            raise (_late() if self._clock.monotonic() >= ends_at else _unreachable()) from None
+            raise (late() if self._clock.monotonic() >= ends_at else unreachable()) from None
 
     def check_url(self, unverified: str, timeout_s: float) -> str:
         """Implementation of `Transport`."""
@@ -137,6 +156,47 @@ class HttpTransport:
             raise AddressRefused("its host cannot be resolved") from None
         self._guard.admit(url.endpoint, resolved)
         return url.text
+
+
+def each_alone(
+    transport: Transport, calls: Sequence[BoundCall]
+) -> Iterator[tuple[int, Reply | ChildUnreachable | Rest]]:
+    """Leave each call to a thread: `send_together` of a transport that has no open connections."""
+    for number, bound in enumerate(calls):
+        yield number, _Whole(transport, bound)
+
+
+class _Whole:
+    """A call of which nothing was sent."""
+
+    def __init__(self, transport: Transport, bound: BoundCall) -> None:
+        self._transport = transport
+        self._bound = bound
+
+    def finish(self, timeout_s: float) -> Reply:
+        return self._transport.send(self._bound.call, timeout_s, self._bound.max_bytes)
+
+    def drop(self) -> None:
+        """Hold nothing."""
+
+
+class _Resumed:
+    """A call that was begun; either `finish` or `drop` has its connection."""
+
+    def __init__(self, resume: Callable[[Begun, float], Reply], begun: Begun) -> None:
+        self._resume = resume
+        self._held = [begun]
+
+    def finish(self, timeout_s: float) -> Reply:
+        try:
+            begun = self._held.pop()
+        except IndexError:
+            raise late() from None
+        return self._resume(begun, timeout_s)
+
+    def drop(self) -> None:
+        with suppress(IndexError):
+            self._held.pop().channel.close()
 
 
 def _prepared(call: Call) -> requests.PreparedRequest:
@@ -160,26 +220,14 @@ def _size(response: requests.Response, max_bytes: int) -> int:
 
 def _read(response: requests.Response, max_bytes: int) -> Reply:
     if 300 <= response.status_code < 400:
-        raise _invalid("is a redirect")
+        raise invalid("is a redirect")
     if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise _invalid("is compressed")
+        raise invalid("is compressed")
     pieces: list[bytes] = []
     left = max_bytes
     while piece := response.raw.read(min(left + 1, _PIECE_BYTES)):
         left -= len(piece)
         if left < 0:
-            raise _invalid("is too large")
+            raise invalid("is too large")
         pieces.append(piece)
     return Reply(response.status_code, response.headers, b"".join(pieces))
-
-
-def _late() -> ChildUnreachable:
-    return ChildUnreachable("The child zone did not answer in time.", code="child_timeout")
-
-
-def _unreachable() -> ChildUnreachable:
-    return ChildUnreachable("The child zone cannot be reached.", code="child_unreachable")
-
-
-def _invalid(why: str) -> ChildUnreachable:
-    return ChildUnreachable(f"The answer of the child zone {why}.", code="child_invalid_answer")

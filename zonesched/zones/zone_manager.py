@@ -7,7 +7,7 @@ not ready makes the answer incomplete.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,12 +21,14 @@ from zonesched.scheduler.scale import Range, merge_ranges
 from zonesched.seal.entry_form import MIN_BLOB_BYTES, largest_child_blob
 from zonesched.seams import Clock, Done, Executor, Failed, Late
 from zonesched.zones.answer_room import AnswerHand, AnswerRoom
+from zonesched.zones.call import Take, takes_all
 from zonesched.zones.child import Child, ChildInfo, ChildOffer, Ready
 from zonesched.zones.child_offers import ChildOffers
-from zonesched.zones.client import ANSWER_BYTES, ChildClient
+from zonesched.zones.client import ANSWER_BYTES, ChildClient, Question
 from zonesched.zones.edge_metrics import EdgeMetrics
 from zonesched.zones.eligible import EligibleChildren, eligible
-from zonesched.zones.fan_out import Question, fan_out, health_bulkhead, work_bulkhead
+from zonesched.zones.fan_out import Exchange, Job, exchange, fan_out, health_bulkhead, work_bulkhead
+from zonesched.zones.info_polls import InfoPolls
 from zonesched.zones.known_child import (
     KnownChild,
     PollRules,
@@ -96,12 +98,21 @@ class ZoneManager:
         self._executor = executor
         self._lock = threading.Lock()
         self._known: Mapping[str, KnownChild] = {}
+        self._ranges: tuple[Mapping[str, KnownChild], Mapping[str, Range]] = self._known, {}
         self._has_polled = False
         self._rereads = 0
         self._newest_reread = 0
         self._room = AnswerRoom(lambda: len(self._known))
         self.edges = EdgeMetrics(self._ages_s)
         self.offers = ChildOffers(clock)
+        self._polls = InfoPolls(
+            executor,
+            clock,
+            transport,
+            self._room,
+            self.edges,
+            lambda child, take: self._client(child, take=take),
+        )
 
     @classmethod
     def from_conf(
@@ -123,9 +134,7 @@ class ZoneManager:
     def poll(self) -> None:
         """Reread the rows and poll each child once, concurrently."""
         polled = self._reread()
-        timeout_s = self._settings.poll_timeout_s
-        questions = [self._how_it_is(known.child) for known in polled]
-        outcomes = fan_out(self._executor, self._clock, questions, timeout_s)
+        outcomes = self._polls.ask([known.child for known in polled], self._settings.poll_timeout_s)
         twice = self._note_zones([known.child for known in polled], outcomes)
         with self._lock:
             known_now = dict(self._known)
@@ -141,8 +150,7 @@ class ZoneManager:
 
     def probe(self, child: Child) -> Probed:
         """Try a child that is about to be added or changed; it may not have been started yet."""
-        timeout_s = self._settings.poll_timeout_s
-        (outcome,) = fan_out(self._executor, self._clock, [self._how_it_is(child)], timeout_s)
+        (outcome,) = self._polls.ask([child], self._settings.poll_timeout_s)
         self._free_bulkheads()
         if not isinstance(outcome, Done):
             return Probed(error=refusal(outcome))
@@ -157,9 +165,7 @@ class ZoneManager:
         def ask(ends_at: float) -> ChildOffer:
             return self._client(child).within(ends_at).select(spec, timeout_s)
 
-        (outcome,) = fan_out(
-            self._executor, self._clock, [Question(health_bulkhead(child.id), ask)], timeout_s
-        )
+        (outcome,) = fan_out(self._executor, self._clock, [Job(health_bulkhead(child.id), ask)], timeout_s)
         self._free_bulkheads()
         return refusal(outcome)
 
@@ -239,43 +245,76 @@ class ZoneManager:
                 if known is not None:
                     self.edges.took(known.child.name, "work", self._clock.monotonic() - started_at)
 
-        questions = [
-            Question(work_bulkhead(child_id), partial(asked_by, child_id, call)) for child_id, call in calls
-        ]
-        outcomes = fan_out(self._executor, self._clock, questions, timeout_s, is_wanted)
+        jobs = [Job(work_bulkhead(child_id), partial(asked_by, child_id, call)) for child_id, call in calls]
+        outcomes = fan_out(self._executor, self._clock, jobs, timeout_s, is_wanted)
         for (child_id, _), outcome in zip(calls, outcomes, strict=True):
             known = self._known.get(child_id)
             if known is not None:
                 self.edges.ended(known.child.name, "work", outcome)
         return outcomes
 
+    def exchange(
+        self,
+        asked: Sequence[tuple[str, Callable[[ChildClient], Question[T]]]],
+        timeout_s: float,
+        is_wanted: Callable[[], bool],
+        hand: AnswerHand,
+    ) -> list[Done[T] | Failed | Late]:
+        """Variant of `call` for single questions; only a thread that holds no lock may call it."""
+
+        def asking(known: KnownChild, ask: Callable[[ChildClient], Question[T]]) -> Exchange[T]:
+            child = known.child
+            take = partial(self._room.take, hand, child.id)
+            question = ask(self._client(child, take, blob_size=known.blob_size, is_wanted=is_wanted))
+            ended = partial(self.edges.took, child.name, "work")
+            return Exchange(work_bulkhead(child.id), question.bound, question.read, ended)
+
+        known_now = self._known
+        there = [(known_now[child_id], ask) for child_id, ask in asked if child_id in known_now]
+        exchanges = [asking(known, ask) for known, ask in there]
+        ended = exchange(self._executor, self._clock, self._transport, exchanges, timeout_s, is_wanted)
+        for (known, _), outcome in zip(there, ended, strict=True):
+            self.edges.ended(known.child.name, "work", outcome)
+        in_turn = iter(ended)
+        return [next(in_turn) if child_id in known_now else Failed(_unknown()) for child_id, _ in asked]
+
     def client(self, child_id: str) -> ChildClient:
         """Return the client of one child. Raises ChildUnreachable for one that is not registered."""
         known = self._known.get(child_id)
         if known is None:
-            raise ChildUnreachable("There is no such child zone.", code="child_unreachable")
-        return self._client(known.child, known.blob_size)
+            raise _unknown()
+        return self._client(known.child, blob_size=known.blob_size)
 
     def with_pages(self) -> frozenset[str]:
         """Return the ids of the ready children that may be asked for a page of their offers."""
-        return frozenset(known.child.id for known, info in self._ready() if info.has_pages)
+        return frozenset(known.child.id for known, info in _ready(self.snapshot()) if info.has_pages)
 
     def active(self) -> list[Child]:
         """Return the children that are ready."""
-        return [known.child for known, _ in self._ready()]
+        return [known.child for known, _ in _ready(self.snapshot())]
 
-    def ranges(self) -> dict[str, Range]:
+    def ranges(self) -> Mapping[str, Range]:
         """Return the lowest and highest raw value by weigher in the subtrees of ready children."""
-        return merge_ranges(*(info.ranges for _, info in self._ready()))
+        # Each select asks for them, and they change with the children's states alone.
+        known, ranges = self._ranges
+        if known is not self._known:
+            known = self._known
+            ranges = merge_ranges(*(info.ranges for _, info in _ready(known.values())))
+            self._ranges = known, ranges
+        return ranges
 
     def blob_sizes(self) -> list[int]:
         """Return the bytes of a blob of each child, available or not."""
         return [known.blob_size for known in self.snapshot()]
 
-    def _ready(self) -> list[tuple[KnownChild, ChildInfo]]:
-        return [(known, known.status.info) for known in self.snapshot() if isinstance(known.status, Ready)]
-
-    def _client(self, child: Child, blob_size: int = MIN_BLOB_BYTES) -> ChildClient:
+    def _client(
+        self,
+        child: Child,
+        take: Take = takes_all,
+        *,
+        blob_size: int = MIN_BLOB_BYTES,
+        is_wanted: Callable[[], bool] = always,
+    ) -> ChildClient:
         # Blobs may have grown since the last poll: each zone adds some to those of its children.
         blob_bytes = min(2 * blob_size + GROWTH_BYTES, largest_child_blob(self._settings.rules.blob_size))
         return ChildClient(
@@ -284,6 +323,8 @@ class ZoneManager:
             self._clock,
             answer_bytes=self._settings.answer_bytes,
             blob_bytes=blob_bytes,
+            is_wanted=is_wanted,
+            take=take,
         )
 
     def _reread(self) -> list[KnownChild]:
@@ -300,6 +341,7 @@ class ZoneManager:
         self._free_bulkheads()
         self.edges.forget(known.child.name for known in known_now)
         self.offers.forget(known.child.id for known in known_now)
+        self._polls.forget(known.child.id for known in known_now)
         return known_now
 
     def _ages_s(self) -> list[tuple[str, float]]:
@@ -313,20 +355,6 @@ class ZoneManager:
         self._executor.keep_bulkheads(
             [bulkhead(child_id) for child_id in ids for bulkhead in (work_bulkhead, health_bulkhead)]
         )
-
-    def _how_it_is(self, child: Child) -> Question[ChildInfo]:
-        timeout_s = self._settings.poll_timeout_s
-
-        def ask(ends_at: float) -> ChildInfo:
-            started_at = self._clock.monotonic()
-            try:
-                with self.hand("") as in_hand:
-                    take = partial(self._room.take, in_hand, child.id)
-                    return self._client(child).within(ends_at, take=take).info(timeout_s)
-            finally:
-                self.edges.took(child.name, "poll", self._clock.monotonic() - started_at)
-
-        return Question(health_bulkhead(child.id), ask)
 
     def _note_zones(
         self, asked: Sequence[Child], outcomes: Sequence[Done[ChildInfo] | Failed | Late]
@@ -355,6 +383,14 @@ class ZoneManager:
                 return after_failure(known, code, rules)
             case _:
                 return after_failure(known, "child_timeout", rules)
+
+
+def _ready(children: Iterable[KnownChild]) -> list[tuple[KnownChild, ChildInfo]]:
+    return [(known, known.status.info) for known in children if isinstance(known.status, Ready)]
+
+
+def _unknown() -> ChildUnreachable:
+    return ChildUnreachable("There is no such child zone.", code="child_unreachable")
 
 
 def _carried_over(known: KnownChild | None, child: Child) -> KnownChild:

@@ -30,7 +30,7 @@ from zonesched.services.zone import Zone
 from zonesched.store import placements
 from zonesched.zones.answer_room import AnswerHand
 from zonesched.zones.child import Child, ChildOffer, OfferedBundle, OfferedEntry
-from zonesched.zones.client import ChildClient
+from zonesched.zones.client import ChildClient, Question
 from zonesched.zones.eligible import EligibleChildren
 
 Outcome = Done[ChildOffer] | Failed | Late
@@ -135,11 +135,11 @@ def _ask_for(
         return dict.fromkeys(pages, Late())
     child_spec = spec_for_child(request.spec, zone.uuid, budget_s)
 
-    def select(page: Page, client: ChildClient) -> ChildOffer:
-        return client.select(child_spec, budget_s, page)
+    def ask_select(page: Page, client: ChildClient) -> Question[ChildOffer]:
+        return client.ask_select(child_spec, page)
 
-    calls = [(child_id, partial(select, page)) for child_id, page in pages.items()]
-    outcomes = zone.children.call(calls, budget_s, deadline.is_wanted, hand)
+    asked = [(child_id, partial(ask_select, page)) for child_id, page in pages.items()]
+    outcomes = zone.children.exchange(asked, budget_s, deadline.is_wanted, hand)
     # All selects of a caller that waited for one child continue together; to merge and seal they take turns.
     turns.give_way()
     deadline.check_wanted()
