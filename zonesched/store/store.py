@@ -104,14 +104,10 @@ class Store:
             ) from None
 
     def read(self, fn: Callable[[Connection], T]) -> T:
-        """Return the result of `fn` in one consistent snapshot."""
-        if self._is_sqlite:
-            return self._read(fn)
-        # A wait for the server needs no processor of this process.
-        with turns.waiting():
-            return self._read(fn)
+        """Return the result of `fn` in one consistent snapshot.
 
-    def _read(self, fn: Callable[[Connection], T]) -> T:
+        A request keeps its turn: it computes with what it reads, and PostgreSQL computes for it meanwhile.
+        """
         with self.engine.connect() as connection:
             # SQLite's own transactions are snapshots; PostgreSQL's are only from this level on.
             level = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
