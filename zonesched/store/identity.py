@@ -166,7 +166,7 @@ def next_change(tx: Connection) -> int:
 
 
 def ask_next_change(tx: Connection) -> Callable[[], int]:
-    """Take the number as `next_change` does, and return what waits for it: its own call or a later one's."""
+    """Take the number as `next_change` does, and return what waits for it."""
     sent = _OWN.send(tx) if _numbers_itself(tx) else _NEXT.send(tx, counter=CHANGES)
     return lambda: int(sent.all()[0][0])
 
@@ -183,7 +183,13 @@ def low_watermark(tx: Connection) -> int:
 
 def visible_change(tx: Connection) -> int:
     """Read the number up to which this transaction sees all changes, including those that run now."""
-    return int((_ENDED if _numbers_itself(tx) else _COUNTED).first(tx).number)
+    return ask_visible_change(tx)()
+
+
+def ask_visible_change(tx: Connection) -> Callable[[], int]:
+    """Read the number as `visible_change` does, and return what waits for it."""
+    sent = (_ENDED if _numbers_itself(tx) else _COUNTED).send(tx)
+    return lambda: int(sent.all()[0].number)
 
 
 def last_change(tx: Connection) -> int:
