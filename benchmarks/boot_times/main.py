@@ -18,7 +18,13 @@ from benchmarks.zone_trees.client import ZoneClient, ZoneFault
 from benchmarks.zone_trees.cpu import cpu_seconds
 from benchmarks.zone_trees.level_sizes import level_sizes
 from benchmarks.zone_trees.postgres import Postgres
-from benchmarks.zone_trees.processes import StartFailed, ZoneProcess, ZoneSite, free_ports
+from benchmarks.zone_trees.processes import (
+    StartFailed,
+    ZoneProcess,
+    ZoneSite,
+    free_ports,
+    further_processes,
+)
 from benchmarks.zone_trees.quantile import quantile
 from benchmarks.zone_trees.run_folder import run_folder
 from benchmarks.zone_trees.tree import SERVICE, Tree, running_tree, sites
@@ -29,6 +35,9 @@ from .template import PostgresTemplate, SqliteTemplate
 
 DURABILITY = {"sqlite": "WAL, synchronous=FULL", "postgresql": "fsync=on, synchronous_commit=on"}
 FLAVOR = {"flavor": {"name": "small", "vcpus": 1, "ram": 512, "disk": 1}}
+KEYS = ("build_plan_encryption_key", "secret_encryption_key")
+"""Options that all processes of a zone share, and no other zone has."""
+
 WARM_S = 3.0
 
 
@@ -56,6 +65,13 @@ WARM_S = 3.0
     "--clients", type=click.IntRange(1, 64), default=8, show_default=True, help="Boots at one time."
 )
 @click.option("--database", type=click.Choice(list(DURABILITY)), default="sqlite", show_default=True)
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 8),
+    default=1,
+    show_default=True,
+    help="Of the root, on one database; clients are dealt out to them.",
+)
 @click.option("--seconds", type=click.FloatRange(min=1), default=15.0, show_default=True, help="Measured.")
 @click.option("--keep", is_flag=True, help="Leave the folder with databases and logs.")
 def main(
@@ -64,30 +80,49 @@ def main(
     instances: int,
     clients: int,
     database: str,
+    processes: int,
     seconds: float,
     keep: bool,
 ) -> None:
     """Time boots through a tree of real zones; one line of JSON says how it went."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with run_folder("boot", keep, _say) as folder, _tree(folder, sizes, hosts, database) as tree:
-            line = _run(tree, sizes, clients, instances, seconds)
+        with (
+            run_folder("boot", keep, _say) as folder,
+            _tree(folder, sizes, hosts, database) as tree,
+            further_processes(tree.zones[0].site, processes - 1) as further,
+        ):
+            line = _run(tree, sizes, further, clients, instances, seconds)
     except (StartFailed, ZoneFault, Undecided) as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
         _say("stopped, and all zones with it")
         raise SystemExit(128 + signal.SIGINT) from None
     asked = {"tree": list(sizes), "hosts": hosts, "instances": instances, "clients": clients}
-    told = {"database": database, "durability": DURABILITY[database], "cpus": os.cpu_count()}
+    told = {
+        "processes": processes,
+        "database": database,
+        "durability": DURABILITY[database],
+        "cpus": os.cpu_count(),
+    }
     click.echo(json.dumps({"benchmark": "boot", **asked, **told, **line}))
 
 
-def _run(tree: Tree, sizes: Sequence[int], clients: int, instances: int, seconds: float) -> Mapping[str, Any]:
+def _run(
+    tree: Tree,
+    sizes: Sequence[int],
+    further: Sequence[ZoneProcess],
+    clients: int,
+    instances: int,
+    seconds: float,
+) -> Mapping[str, Any]:
     flavor = tree.root_admin.call("POST", "/flavors", FLAVOR)["flavor"]["id"]
     decisions = Decisions(tree.zones[0].site.database_url)
-    levels = [[zone.pid for zone in level] for level in _levels(tree.zones, sizes)]
+    first, *below = _levels(tree.zones, sizes)
+    levels = [[zone.pid for zone in level] for level in ([*first, *further], *below)]
+    roots = [tree.zones[0], *further]
     try:
-        users = [ZoneClient.like(tree.tenant) for _ in range(clients)]
+        users = [ZoneClient.like(tree.tenant, roots[n % len(roots)].site.url) for n in range(clients)]
         _say(f"{clients} clients boot {instances} each, for {seconds:.0f} s")
         cpu_before_s = [cpu_seconds(pids) for pids in levels]
         found = measure(users, decisions, flavor, instances, warm_s=WARM_S, seconds=seconds, check=tree.check)
@@ -142,10 +177,13 @@ def _tree(folder: Path, sizes: Sequence[int], hosts: int, database: str) -> Iter
         leaves = f"zone-{len(sizes) - 1}-"
 
         def options(name: str) -> Mapping[str, str]:
+            return {key: os.urandom(32).hex() for key in KEYS} | database_of(name)
+
+        def database_of(name: str) -> dict[str, str]:
             if name.startswith(leaves):
                 return {"database_url": template.database_for(name, folder)}
             if server is None:
-                return {}
+                return {"database_url": f"sqlite:///{folder / name}.sqlite"}
             server.create(name.replace("-", "_"))
             return {"database_url": server.url(name.replace("-", "_"))}
 

@@ -46,9 +46,9 @@ class ZoneClient:
         self._headers = {"Authorization": f"Basic {pair}", "Content-Type": "application/json"}
 
     @classmethod
-    def like(cls, other: ZoneClient) -> ZoneClient:
-        """The same user, over a connection of its own."""
-        return cls(other._url, *other._credentials, ca_file=other._ca_file)
+    def like(cls, other: ZoneClient, url: str = "") -> ZoneClient:
+        """The same user, over a connection of its own, at another URL of the zone if one is given."""
+        return cls(url or other._url, *other._credentials, ca_file=other._ca_file)
 
     def call(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
         """The answer's JSON, None for an empty one; `headers` come on top. Raises ZoneFault."""

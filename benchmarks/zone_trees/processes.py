@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .client import ZoneClient, ZoneFault
@@ -169,6 +169,25 @@ def interrupts_wait() -> Iterator[None]:
             signal.signal(one, handler)
         for number in heard:
             signal.raise_signal(number)
+
+
+@contextmanager
+def further_processes(site: ZoneSite, count: int) -> Iterator[Sequence[ZoneProcess]]:
+    """Processes that serve a running zone too, on its database and with its keys, until the block ends."""
+    started: list[ZoneProcess] = []
+    try:
+        for number, port in enumerate(free_ports(count), 2):
+            own = replace(
+                site, folder=site.folder.with_name(f"{site.folder.name}-process-{number}"), port=port
+            )
+            make_folder(own)
+            with interrupts_wait():
+                started.append(ZoneProcess(own))
+        for process in started:
+            process.wait_until_ready()
+        yield started
+    finally:
+        stop_all(started)
 
 
 def stop_all(zones: Sequence[ZoneProcess]) -> None:

@@ -11,16 +11,20 @@ import os
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
+from weakref import WeakKeyDictionary
 
 import psycopg
 import sqlalchemy as sa
 from psycopg.sql import SQL, Identifier
 
 from zonesched.store import schema, tables
+from zonesched.store.postgresql import PipelinedCursor
 from zonesched.store.store import Store
 
 SERVER = os.environ.get("ZONESCHED_TEST_DATABASE_URL", "")
 """A database of the server on which tests may make others; "" where all is tested on SQLite."""
+
+ENDED_WITHIN_MS = 10_000
 
 TABLES = tables.instances.metadata.sorted_tables
 
@@ -28,10 +32,11 @@ EMPTY_ALL = SQL("; ").join(SQL("DELETE FROM {}").format(Identifier(table.name)) 
 """One call for all tables, and one transaction."""
 
 
-class WritingCursor(psycopg.Cursor[Any]):
+class WritingCursor(PipelinedCursor):
     """Cursor that counts the rows which this process has written, in all databases."""
 
     rows_written: ClassVar[int] = 0
+    _sent: ClassVar[WeakKeyDictionary[Any, list[WritingCursor]]] = WeakKeyDictionary()
 
     def execute(self, *args: Any, **kwargs: Any) -> Self:
         super().execute(*args, **kwargs)
@@ -42,9 +47,22 @@ class WritingCursor(psycopg.Cursor[Any]):
         super().executemany(*args, **kwargs)
         self._count()
 
+    def send(self, *args: Any) -> None:
+        super().send(*args)
+        self._sent.setdefault(self.connection, []).append(self)
+
+    def send_many(self, *args: Any) -> None:
+        super().send_many(*args)
+        self._sent.setdefault(self.connection, []).append(self)
+
+    def catch_up(self) -> None:
+        sent = self._sent.pop(self.connection, [])
+        super().catch_up()
+        for cursor in sent:
+            cursor._count()
+
     def _count(self) -> None:
-        # In a pipeline there is no result yet.
-        if self.statusmessage is None or self.statusmessage.startswith(("INSERT", "UPDATE", "DELETE")):
+        if (self.statusmessage or "").startswith(("INSERT", "UPDATE", "DELETE")):
             WritingCursor.rows_written += abs(self.rowcount)
 
 
@@ -89,6 +107,10 @@ class Databases:
         self._drop(name)
         self._admin.execute(SQL("ALTER DATABASE {} RENAME TO {}").format(Identifier(other), Identifier(name)))
 
+    def end_connections(self, path: Path) -> None:
+        """End all connections to a database, as a server does that restarts."""
+        self._terminate(self._names[path], ENDED_WITHIN_MS)
+
     def url(self, path: Path) -> str:
         """URL of the database of that path."""
         url = self._server.set(database=self._names[path])
@@ -131,10 +153,14 @@ class Databases:
             if not connection.closed and connection.info.dbname == name:
                 connection.close()
         self._connections = [connection for connection in self._connections if not connection.closed]
+        self._terminate(name)
+
+    def _terminate(self, name: str, wait_ms: int = 0) -> None:
+        """Let the server end all connections to a database but the one that empties it."""
         emptying = self._emptying[name].info.backend_pid if name in self._emptying else 0
         self._admin.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> %s",
-            [name, emptying],
+            "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity WHERE datname = %s AND pid <> %s",
+            [wait_ms, name, emptying],
         )
 
     def _connected(self, connection: Any, _record: Any) -> None:

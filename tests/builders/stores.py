@@ -29,17 +29,11 @@ def _stop_syncing(connection: Any, _record: Any) -> None:
         connection.execute("PRAGMA synchronous=OFF")
 
 
-def _is_open(connection: Any) -> bool:
-    # In the place of a question to the server before each transaction: this process knows what it has closed.
-    return not connection.closed
-
-
 def _sharing_statements(engine: Engine) -> Engine:
     # Compiled statements are kept by dialect: engines share them only if they share that, too.
     if engine.dialect.name not in _dialects:
         with engine.connect():
             # The first connection completes the dialect.
             _dialects[engine.dialect.name] = engine.dialect
-            engine.dialect.do_ping = _is_open  # type: ignore[method-assign, assignment]
     engine.dialect = engine.pool._dialect = _dialects[engine.dialect.name]
     return engine.execution_options(compiled_cache=_statements)

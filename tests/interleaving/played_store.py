@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
-import psycopg
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
 from tests.interleaving.player import present
+from zonesched.store import postgresql
+from zonesched.store.postgresql import PipelinedCursor
 from zonesched.store.store import Store
 
 T = TypeVar("T")
 
 DEADLOCK_TIMEOUT_MS = 3
 
-_NO_STEPS = ("SAVEPOINT", "RELEASE")
+_NO_STEPS = ("BEGIN", "SAVEPOINT", "RELEASE")
 _OWN_NUMBER = "pg_current_xact_id()"
 """Statements that neither see nor change what others do."""
 
@@ -26,7 +27,7 @@ rewrites: list[Callable[[str], str]] = []
 """Changes of players' statements, for tests of what schedules find."""
 
 
-class SteppingCursor(psycopg.Cursor[Any]):
+class SteppingCursor(PipelinedCursor):
     """Cursor that waits for its player's turn before each statement."""
 
     def execute(self, query: Any, *args: Any, **kwargs: Any) -> Self:
@@ -34,6 +35,13 @@ class SteppingCursor(psycopg.Cursor[Any]):
 
     def executemany(self, query: Any, *args: Any, **kwargs: Any) -> None:
         super().executemany(self._step(query), *args, **kwargs)
+
+    def send(self, query: str, params: Any = None) -> None:
+        # A step that waits for a lock shows that it does.
+        self.execute(query, params)
+
+    def send_many(self, query: str, params_seq: Any) -> None:
+        self.executemany(query, params_seq)
 
     def _step(self, query: Any) -> Any:
         """Wait for the turn; return the statement to run."""
@@ -56,18 +64,26 @@ class PlayedStore(Store):
         # Who closes a circle is told so after this time, which only a superuser may set.
         options = {"options": f"-c deadlock_timeout={DEADLOCK_TIMEOUT_MS}ms"}
         engine = sa.create_engine(url, pool_size=4, hide_parameters=True, connect_args=options)
+        sa.event.listen(engine, "do_connect", _connect)
         sa.event.listen(engine, "checkout", _stepping)
         sa.event.listen(engine, "commit", _before_commit)
         return cls(engine)
 
     def read(self, fn: Callable[[Connection], T]) -> T:
+        return self._in_one_step(super().read, fn)
+
+    def look_up(self, fn: Callable[[Connection], T]) -> T:
+        return self._in_one_step(super().look_up, fn)
+
+    @staticmethod
+    def _in_one_step(read: Callable[[Callable[[Connection], T]], T], fn: Callable[[Connection], T]) -> T:
         player = present()
         if player is None:
-            return super().read(fn)
+            return read(fn)
         # All its statements see what the first one sees.
         player.pause(0, "READ")
         with player.undisturbed():
-            return super().read(fn)
+            return read(fn)
 
     def _write_once(self, fn: Callable[[Connection], T]) -> T:
         player = present()
@@ -79,6 +95,10 @@ class PlayedStore(Store):
             except DBAPIError as error:
                 player.conflicts[str(getattr(error.orig, "sqlstate", ""))] += 1
                 raise
+
+
+def _connect(_dialect: Any, _record: Any, arguments: Any, parameters: Any) -> Any:
+    return postgresql.connect(*arguments, **parameters)
 
 
 def _stepping(connection: Any, _record: Any, _proxy: Any) -> None:

@@ -72,7 +72,7 @@ CAPACITY = r"AND inventories\.used \+ [^<]*<= inventories\.capacity"
         (
             without_lock("group", "group_policy.refused"),
             "group_apart+group_apart",
-            Given([("a", 19), ("b", 27)]),
+            Given([("a", 17), ("b", 22)]),
             "audit: group_host_overfull",
         ),
         (

@@ -47,6 +47,19 @@ def test_a_boot_is_stamped_when_it_was_received_and_when_it_was_decided(tmp_path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", POSTGRESQL])
+def test_boots_are_timed_at_two_processes_of_a_zone(database: str) -> None:
+    asked = ["--hosts", "20", "--instances", "5", "--clients", "2", "--processes", "2", "--seconds", "1"]
+    done = subprocess.run(
+        [sys.executable, SCRIPT, *asked, "--database", database], capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    line = json.loads(done.stdout)
+    assert (line["tree"], line["processes"], line["database"]) == ([1], 2, database)
+    assert line["boots"] > 0 and line["unplaced"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["sqlite", POSTGRESQL])
 def test_boots_are_timed_through_a_tree_of_real_zones(database: str) -> None:
     asked = ["--tree", "1,1", "--hosts", "20", "--instances", "5", "--clients", "2", "--seconds", "1"]
     done = subprocess.run(

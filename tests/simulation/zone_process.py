@@ -57,6 +57,10 @@ class SeamStore(Store):
         self._process.touch_unlocked("read")
         return super().read(fn)
 
+    def look_up(self, fn: Callable[[Connection], T]) -> T:
+        self._process.touch_unlocked("read")
+        return super().look_up(fn)
+
     def write(self, fn: Callable[[Connection], T]) -> T:
         process = self._process
         process.touch("write")

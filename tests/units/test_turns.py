@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.migrated import a_database
 from tests.builders.real_processes import eventually
+from tests.builders.stores import open_store
 from zonesched.seams import Bulkhead, Done, ThreadExecutor
-from zonesched.store.store import Store
+from zonesched.store.store import Transaction
 from zonesched.turns import Turn, Turns, become_large, current, give_way, waiting
 
 ENDS_WITHIN_S = 10.0
@@ -314,10 +316,39 @@ class TestBulkhead:
         assert all(isinstance(outcome, Done) for outcome in outcomes)
 
 
-def test_a_write_gives_the_turn_to_the_next_request(tmp_path: Path) -> None:
-    store, all_turns = Store.open(f"sqlite:///{tmp_path}/zone.sqlite"), Turns(1)
+def test_a_read_keeps_the_turn_and_a_write_gives_it_to_the_next_request(tmp_path: Path) -> None:
+    store, all_turns = open_store(a_database(tmp_path / "zone.sqlite")), Turns(1)
     with all_turns.of("a"):
         assert store.read(lambda tx: dict(all_turns._computing)) == {"a": 1}
         assert store.write(lambda tx: dict(all_turns._computing)) == {}
         assert all_turns._computing == {"a": 1}
     store.close()
+
+
+def test_no_more_requests_of_a_caller_read_rows_than_may_compute(tmp_path: Path) -> None:
+    store, all_turns = open_store(a_database(tmp_path / "zone.sqlite")), Turns(2)
+    lock, all_asleep = threading.Lock(), threading.Event()
+    reading = most = 0
+
+    def in_transaction(tx: Transaction) -> None:
+        nonlocal reading, most
+        with lock:
+            reading += 1
+            most = max(most, reading)
+        all_asleep.wait(ENDS_WITHIN_S)
+        with lock:
+            reading -= 1
+
+    def run() -> None:
+        with all_turns.of("a"):
+            store.read(in_transaction)
+
+    threads = [threading.Thread(target=run) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    eventually("each request reads or sleeps", lambda: reading + asleep(all_turns, "a") == 8, ENDS_WITHIN_S)
+    all_asleep.set()
+    for thread in threads:
+        thread.join(ENDS_WITHIN_S)
+    store.close()
+    assert most == 2

@@ -43,8 +43,8 @@ PARENT = "parent-user"
 @contextmanager
 def another_writer(zone: Zone) -> Iterator[Transaction]:
     """A transaction of another process, open for as long as the block."""
-    with zone.store.engine.connect() as connection, connection.begin():
-        yield connection
+    with zone.store._write_transaction() as tx:
+        yield tx
 
 
 def impatient(tx: Transaction) -> Transaction:

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from zonesched.store import locks
 from zonesched.store import tables as t
-from zonesched.store.prepared import Prepared, one_of, run_text
+from zonesched.store.prepared import Prepared, array, one_of, run_text
 
 T = TypeVar("T")
 CHUNK = 500
@@ -33,6 +33,19 @@ _TAKE = Prepared(
     .where(_inventory.used + _AMOUNT <= _inventory.capacity)
     .where(_inventory.min_unit <= _ONE, _inventory.max_unit >= _ONE, _ONE % _inventory.step_size == 0)
     .values(used=_inventory.used + _AMOUNT)
+)
+_WANTED = sa.func.unnest(array("hosts", sa.Text), array("counts", sa.BigInteger))
+_COPIES = _WANTED.table_valued(sa.column("host", sa.Text), sa.column("count", sa.BigInteger)).render_derived()
+_ASKED = sa.func.unnest(array("names", sa.Text), array("amounts", sa.BigInteger))
+_EACH = _ASKED.table_valued(sa.column("name", sa.Text), sa.column("amount", sa.BigInteger)).render_derived()
+_TAKEN = _COPIES.c.count * _EACH.c.amount
+_TAKE_ALL = Prepared(
+    sa.update(t.inventories)
+    .where(_inventory.host_id == _COPIES.c.host, _inventory.resource_class == _EACH.c.name)
+    .where(_inventory.used + _TAKEN <= _inventory.capacity)
+    .where(_inventory.min_unit <= _EACH.c.amount, _inventory.max_unit >= _EACH.c.amount)
+    .where(_EACH.c.amount % _inventory.step_size == 0)
+    .values(used=_inventory.used + _TAKEN)
 )
 _GIVE = Prepared(sa.update(t.inventories).where(*_OF_CLASS).values(used=_inventory.used - _AMOUNT))
 _TOUCH_USES = Prepared(
@@ -110,12 +123,19 @@ def claim_noted(
     return Taken(taken, changed_before)
 
 
-def claim_all(tx: Connection, copies_by_host: Mapping[str, int], resources: Mapping[str, int]) -> bool:
-    """Claim copies of `resources` on hosts that the caller has locked; False if one has too few free slots.
+def claim_all(tx: Connection, wanted: Iterable[tuple[Mapping[str, int], Mapping[str, int]]]) -> bool:
+    """Claim each (copies by host, resources) on hosts that the caller has locked.
 
-    The caller rolls back after False, else marks the hosts as changed (`touch_uses`).
+    False if a host has too few free slots: the caller rolls back, else it marks the hosts as changed
+    (`touch_uses`).
     """
-    return _take(tx, dict(sorted(copies_by_host.items())), resources)
+    together: defaultdict[tuple[tuple[str, int], ...], Counter[str]] = defaultdict(Counter)
+    for copies_by_host, resources in wanted:
+        together[tuple(sorted(resources.items()))].update(copies_by_host)
+    return all(
+        _take(tx, dict(sorted(copies_by_host.items())), dict(resources))
+        for resources, copies_by_host in together.items()
+    )
 
 
 def release(tx: Connection, change: int, claims: Iterable[tuple[str, Mapping[str, int]]]) -> None:
@@ -129,13 +149,22 @@ def release(tx: Connection, change: int, claims: Iterable[tuple[str, Mapping[str
     for (host, name), amount in sorted(amounts.items()):
         grouped[name, amount].append(host)
     for (name, amount), hosts in grouped.items():
-        _GIVE.run(tx, hosts=hosts, class_name=name, amount=amount)
+        _GIVE.send(tx, hosts=hosts, class_name=name, amount=amount)
     if amounts:
         touch_uses(tx, change, sorted({host for host, _ in amounts}))
 
 
 def _take(tx: Connection, copies_by_host: Mapping[str, int], resources: Mapping[str, int]) -> bool:
-    """Claim copies, by one statement per number of copies and class; False if a host has too few slots."""
+    """Claim copies; False if a host has too few slots.
+
+    PostgreSQL takes all in one statement, SQLite in one for each number of copies and class.
+    """
+    if tx.dialect.name == "postgresql":
+        hosts = [host for host, copies in copies_by_host.items() if copies]
+        counts = [copies for copies in copies_by_host.values() if copies]
+        names, amounts = zip(*sorted(resources.items()), strict=True)
+        taken = _TAKE_ALL.run(tx, hosts=hosts, counts=counts, names=names, amounts=amounts)
+        return taken == len(hosts) * len(names)
     grouped: defaultdict[int, list[str]] = defaultdict(list)
     for host, copies in copies_by_host.items():
         if copies:
@@ -156,7 +185,7 @@ def touch_hosts(tx: Connection, change: int, host_ids: Sequence[str]) -> None:
 
 def touch_uses(tx: Connection, change: int, host_ids: Sequence[str]) -> None:
     """Mark hosts as changed in their use only."""
-    _TOUCH_USES.run(tx, ids=host_ids, change=change)
+    _TOUCH_USES.send(tx, ids=host_ids, change=change)
 
 
 def last_changes(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, int]:

@@ -73,8 +73,9 @@ def changes(tx: Connection, since: Watermark, known: Mapping[str, int] = NOTHING
         present = frozenset(tx.execute(sa.select(COLUMNS.id)).scalars())
     if (newest_seq or 0) <= since.seq:
         return Changes([], NO_USES, present, Watermark(since.seq, removals), {})
-    until = Watermark(max(since.seq, identity.visible_change(tx)), removals)
+    visible_change = identity.ask_visible_change(tx)
     changed = _CHANGED.all(tx, since=since.seq)
+    until = Watermark(max(since.seq, visible_change()), removals)
     new = [row for row in changed if known.get(row.id) != row.changed_seq]
     facts = [row.id for row in new if row.facts_seq > since.seq]
     uses = [row.id for row in new if row.facts_seq <= since.seq]

@@ -12,6 +12,7 @@ zone begins an epoch with a random id: number and epoch together identify one ch
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -161,9 +162,13 @@ def epoch_of(tx: Connection, number: int) -> str:
 
 def next_change(tx: Connection) -> int:
     """Take the number of this transaction's changes."""
-    if _numbers_itself(tx):
-        return int(_OWN.first(tx).number)
-    return int(_NEXT.all(tx, counter=CHANGES)[0].value)
+    return ask_next_change(tx)()
+
+
+def ask_next_change(tx: Connection) -> Callable[[], int]:
+    """Take the number as `next_change` does, and return what waits for it."""
+    sent = _OWN.send(tx) if _numbers_itself(tx) else _NEXT.send(tx, counter=CHANGES)
+    return lambda: int(sent.all()[0][0])
 
 
 def low_watermark(tx: Connection) -> int:
@@ -178,7 +183,13 @@ def low_watermark(tx: Connection) -> int:
 
 def visible_change(tx: Connection) -> int:
     """Read the number up to which this transaction sees all changes, including those that run now."""
-    return int((_ENDED if _numbers_itself(tx) else _COUNTED).first(tx).number)
+    return ask_visible_change(tx)()
+
+
+def ask_visible_change(tx: Connection) -> Callable[[], int]:
+    """Read the number as `visible_change` does, and return what waits for it."""
+    sent = (_ENDED if _numbers_itself(tx) else _COUNTED).send(tx)
+    return lambda: int(sent.all()[0].number)
 
 
 def last_change(tx: Connection) -> int:

@@ -188,7 +188,7 @@ class CurrentStatus(NamedTuple):
 
 def insert(tx: Connection, change: int, instances: Sequence[Instance]) -> None:
     """Add rows."""
-    _INSERT.run_many(tx, [_to_row(i) for i in instances], changed_seq=change)
+    _INSERT.send_many(tx, [_to_row(i) for i in instances], changed_seq=change)
     outcomes.note(tx, InstancesAccepted(len(instances)))
 
 
@@ -271,7 +271,7 @@ def set_attempts(
     for uuid, number in attempts.items():
         grouped[number].append(uuid)
     for number, uuids in grouped.items():
-        _SET_ATTEMPT.run(tx, uuids=uuids, b_attempt=number, b_status=status.value, now=now, change=change)
+        _SET_ATTEMPT.send(tx, uuids=uuids, b_attempt=number, b_status=status.value, now=now, change=change)
 
 
 def set_status(
@@ -311,7 +311,7 @@ def set_status(
 
 def touch(tx: Connection, change: int, uuids: Sequence[str], now: float) -> None:
     """Mark instances as changed."""
-    _TOUCH.run(tx, uuids=uuids, now=now, change=change)
+    _TOUCH.send(tx, uuids=uuids, now=now, change=change)
 
 
 def end_attempts(

@@ -3,8 +3,9 @@
     a child's row, an agent's row -> boots -> a parent -> server groups -> hosts        each in one order
 
 A transaction that moves an instance first locks its boot; one that changes a host or its use locks the host.
-All locks are taken before the first write, so that rows read afterwards stay unchanged until it ends. SQLite
-has one writer at a time and needs no locks.
+All locks are taken before the first write, so that rows read afterwards stay unchanged until it ends. They
+are sent ahead: the next statement that waits for an answer waits for them. SQLite has one writer at a time
+and needs no locks.
 """
 
 from __future__ import annotations
@@ -13,46 +14,47 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Connection
 
 from zonesched.model.placement import CLAIMING
 from zonesched.store import tables as t
-from zonesched.store.prepared import is_in
+from zonesched.store.prepared import Prepared, array, is_in, one_of
 
 _boot, _instance, _place, _host = t.reservations.c, t.instances.c, t.placements.c, t.hosts.c
 _child = t.children.c
-_IDS = sa.any_(sa.bindparam("ids", type_=ARRAY(sa.String)))
-_OF_INSTANCES = sa.select(_instance.reservation_id, _instance.caller_id).where(_instance.uuid == _IDS)
+_OF_INSTANCES = sa.select(_instance.reservation_id, _instance.caller_id).where(one_of(_instance.uuid, "ids"))
 # Does not block readers of a child's changes; blocks its removal.
-_CHILDREN = (
+_CHILDREN = Prepared(
     sa.select(_child.id)
-    .where(_child.id == _IDS)
+    .where(one_of(_child.id, "ids"))
     .order_by(_child.id)
     .with_for_update(read=True, key_share=True)
 )
-_BOOTS = sa.select(_boot.id).order_by(_boot.id, _boot.caller_id).with_for_update()
 _KEY = sa.tuple_(_boot.id, _boot.caller_id)
-_GROUPS = (
+_KEYS = sa.func.unnest(array("ids", sa.Text), array("callers", sa.Text))
+_OF_KEYS = sa.select(_KEYS.table_valued("id", "caller").render_derived())
+_OF_BOOTS = sa.select(_boot.id).order_by(_boot.id, _boot.caller_id).with_for_update()
+_BOOTS = Prepared(_OF_BOOTS.where(_KEY.in_(_OF_KEYS)))
+_BOOTS_OF_INSTANCES = Prepared(_OF_BOOTS.where(_KEY.in_(_OF_INSTANCES)))
+_GROUPS = Prepared(
     sa.select(_instance.caller_id, _instance.group_id)
-    .where(_instance.uuid == _IDS, _instance.group_id != "")
+    .where(one_of(_instance.uuid, "ids"), _instance.group_id != "")
     .distinct()
 )
-_CLAIMED = sa.select(_place.host_id).where(_place.uuid == _IDS, is_in(_place.state, CLAIMING))
+_CLAIMED = sa.select(_place.host_id).where(one_of(_place.uuid, "ids"), is_in(_place.state, CLAIMING))
 # Does not block writes of rows that refer to a host.
 _OF_HOSTS = sa.select(_host.id).order_by(_host.id).with_for_update(key_share=True)
-_HOSTS = _OF_HOSTS.where(_host.id == _IDS)
-_MORE = sa.any_(sa.bindparam("more", type_=ARRAY(sa.String)))
-_CLAIMED_HOSTS = _OF_HOSTS.where(sa.or_(_host.id.in_(_CLAIMED), _host.id == _MORE))
-_KEYS = sa.func.unnest(sa.bindparam("keys", type_=ARRAY(sa.BigInteger))).column_valued("key")
-_ADVISORY = sa.select(sa.func.pg_advisory_xact_lock(_KEYS))
+_HOSTS = Prepared(_OF_HOSTS.where(one_of(_host.id, "ids")))
+_CLAIMED_HOSTS = Prepared(_OF_HOSTS.where(sa.or_(_host.id.in_(_CLAIMED), one_of(_host.id, "more"))))
+_NUMBERS = sa.func.unnest(array("numbers", sa.BigInteger)).column_valued("number")
+_ADVISORY = Prepared(sa.select(sa.func.pg_advisory_xact_lock(_NUMBERS).label("locked")))
 
 
 def children(tx: Connection, child_ids: Iterable[str]) -> None:
     """Lock children against removal until the transaction ends."""
     ids = sorted(set(child_ids))
     if ids and _is_needed(tx):
-        tx.execute(_CHILDREN, {"ids": ids})
+        _CHILDREN.send(tx, ids=ids)
 
 
 def which_zones(tx: Connection) -> None:
@@ -67,16 +69,16 @@ def instances(tx: Connection, uuids: Sequence[str], more_hosts: Sequence[str] = 
     `more_hosts`: other hosts, on which they may be placed.
     """
     if uuids and _is_needed(tx):
-        ids = {"ids": list(uuids)}
-        tx.execute(_BOOTS.where(_KEY.in_(_OF_INSTANCES)), ids)
-        _advisory(tx, [("group", *key) for key in tx.execute(_GROUPS, ids)])
-        tx.execute(_CLAIMED_HOSTS, ids | {"more": list(more_hosts)})
+        _BOOTS_OF_INSTANCES.send(tx, ids=uuids)
+        _advisory(tx, [("group", *key) for key in _GROUPS.all(tx, ids=uuids)])
+        _CLAIMED_HOSTS.send(tx, ids=uuids, more=more_hosts)
 
 
 def boots(tx: Connection, keys: Sequence[tuple[str, str]]) -> None:
     """Lock boots by (reservation id, caller id)."""
     if keys and _is_needed(tx):
-        tx.execute(_BOOTS.where(_KEY.in_(keys)))
+        ids, callers = zip(*keys, strict=True)
+        _BOOTS.send(tx, ids=ids, callers=callers)
 
 
 def call(tx: Connection, caller_id: str, reservation_id: str) -> None:
@@ -107,7 +109,7 @@ def group(tx: Connection, caller_id: str, group_id: str) -> None:
 def hosts(tx: Connection, host_ids: Iterable[str]) -> None:
     """Lock hosts."""
     if _is_needed(tx):
-        tx.execute(_HOSTS, {"ids": list(host_ids)})
+        _HOSTS.send(tx, ids=list(host_ids))
 
 
 def aggregates(tx: Connection) -> None:
@@ -129,9 +131,9 @@ def _is_needed(tx: Connection) -> bool:
 
 def _advisory(tx: Connection, names: Iterable[Sequence[str]]) -> None:
     """Take an advisory lock per name; names with the same number wait for each other, which does no harm."""
-    keys = sorted({_number(name) for name in names})
-    if keys:
-        tx.execute(_ADVISORY, {"keys": keys})
+    numbers = sorted({_number(name) for name in names})
+    if numbers:
+        _ADVISORY.send(tx, numbers=numbers)
 
 
 def _number(name: Sequence[str]) -> int:

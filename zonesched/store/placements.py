@@ -156,7 +156,7 @@ class Placement:
 
 def insert(tx: Connection, placements: Sequence[Placement]) -> None:
     """Add rows; raises IntegrityError when a sealed entry is used a second time."""
-    _INSERT.run_many(tx, [_to_row(p) for p in placements])
+    _INSERT.send_many(tx, [_to_row(p) for p in placements])
 
 
 def read(tx: Connection, *conditions: sa.ColumnElement[bool]) -> list[Placement]:

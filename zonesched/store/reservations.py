@@ -18,7 +18,7 @@ from zonesched.model.request_wire import spec_from_row, spec_to_row
 from zonesched.store import outcomes
 from zonesched.store import tables as t
 from zonesched.store.outcomes import BootAccepted
-from zonesched.store.prepared import Prepared, one_of
+from zonesched.store.prepared import Prepared, Sent, one_of
 
 COLUMNS = t.reservations.c
 
@@ -149,7 +149,7 @@ class Lease:
 
 def insert(tx: Connection, r: Reservation) -> None:
     """Add a row; raises IntegrityError for an id or an idempotency key that exists."""
-    _INSERT.run(tx, **_to_row(r))
+    _INSERT.send(tx, **_to_row(r))
     _note_accepted(tx, r)
 
 
@@ -157,7 +157,7 @@ def insert_leased(tx: Connection, r: Reservation, now: float, duration_s: float)
     """Add a row as `insert` does, leased to the caller."""
     lease = Lease(r.id, r.caller_id, 1, duration_s, r.spec.traced_by)
     leased = {"lease_number": lease.number, "lease_expires_at": now + duration_s}
-    _INSERT.run(tx, **_to_row(r) | leased)
+    _INSERT.send(tx, **_to_row(r) | leased)
     _note_accepted(tx, r)
     return lease
 
@@ -309,10 +309,10 @@ def settle(
     reason: str,
     now: float,
     seen_wakes: int,
-) -> bool:
-    """Note a select and end the lease as SETTLED, in one; False, with nothing written, if it is over."""
+) -> Sent:
+    """Note a select and end the lease as SETTLED, in one; writes no row if it is over."""
     done = {"to": ReservationState.SETTLED.value, "due_at": now, "settled": now, "seen_wakes": seen_wakes}
-    return bool(_SETTLE.run(tx, **_key(lease), **_selected(why, spec, reason), **done))
+    return _SETTLE.send(tx, **_key(lease), **_selected(why, spec, reason), **done)
 
 
 def _selected(why: DecisionTrace, spec: RequestSpec, reason: str) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
@@ -80,13 +80,21 @@ def read_one(tx: Connection, service_id: str) -> Service | None:
     return None if row is None else Service(*row)
 
 
-def heartbeats_since(tx: Connection, moment: float) -> LastHeartbeats:
-    """Read the services with a heartbeat at `moment` or later, and all that are forced down."""
-    rows = _BEATS_SINCE.all(tx, moment=moment)
-    return LastHeartbeats(
-        {row.id: row.last_seen_at for row in rows if row.last_seen_at >= moment},
-        frozenset(row.id for row in rows if row.forced_down),
-    )
+def ask_heartbeats_since(tx: Connection, moment: float) -> Callable[[], LastHeartbeats]:
+    """Read the services with a heartbeat at `moment` or later, and all that are forced down.
+
+    The result waits for them: its own call, or a later statement of the transaction.
+    """
+    sent = _BEATS_SINCE.send(tx, moment=moment)
+
+    def found() -> LastHeartbeats:
+        rows = sent.all()
+        return LastHeartbeats(
+            {row.id: row.last_seen_at for row in rows if row.last_seen_at >= moment},
+            frozenset(row.id for row in rows if row.forced_down),
+        )
+
+    return found
 
 
 def set_forced_down(tx: Connection, service_id: str, forced_down: bool) -> None:

@@ -104,21 +104,44 @@ class Store:
             ) from None
 
     def read(self, fn: Callable[[Connection], T]) -> T:
-        """Return the result of `fn` in one consistent snapshot."""
-        if self._is_sqlite:
-            return self._read(fn)
-        # A wait for the server needs no processor of this process.
-        with turns.waiting():
-            return self._read(fn)
+        """Return the result of `fn` in one consistent snapshot.
 
-    def _read(self, fn: Callable[[Connection], T]) -> T:
-        with self.engine.connect() as connection:
-            # SQLite's own transactions are snapshots; PostgreSQL's are only from this level on.
-            level = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
-            tx = connection.execution_options(**level)
-            with tx.begin():
-                self._begin(tx, "BEGIN")
+        A request keeps its turn: it computes with what it reads, and PostgreSQL computes for it meanwhile.
+        """
+        # SQLite's own transactions are snapshots; PostgreSQL's are only from this level on.
+        begin = "BEGIN" if self._is_sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ"
+
+        def read() -> T:
+            with self.engine.connect() as tx, tx.begin(), _noting_loss():
+                run_text(tx, begin)
                 return fn(tx)
+
+        return self._on_living_connection(read)
+
+    def look_up(self, fn: Callable[[Connection], T]) -> T:
+        """Return the result of `fn`, which runs one statement: its snapshot needs no transaction."""
+
+        def read() -> T:
+            with self.engine.connect() as connection, _noting_loss():
+                return fn(connection)
+
+        return self._on_living_connection(read)
+
+    def _on_living_connection(self, run: Callable[[], T]) -> T:
+        """Run a transaction; again if it met a connection that was lost before its commit was sent.
+
+        The pool does not ask the server before each transaction whether a connection is still there.
+        """
+        try:
+            return run()
+        except _ConnectionLost as lost:
+            log.info("a connection to the database was lost: %s", lost.error.orig)
+        # The others in the pool were lost with it.
+        self.engine.dispose()
+        try:
+            return run()
+        except _ConnectionLost as lost:
+            raise lost.error from None
 
     def write(self, fn: Callable[[Connection], T]) -> T:
         """Return the result of `fn` once all it wrote is durable; after an exception nothing is written.
@@ -151,21 +174,22 @@ class Store:
     def _write_once(self, fn: Callable[[Connection], T]) -> T:
         if self._is_sqlite:
             return self._group.run(fn)
-        with self._write_transaction() as tx:
-            return fn(tx)
+
+        def write() -> T:
+            with self._write_transaction() as tx, _noting_loss():
+                return fn(tx)
+
+        return self._on_living_connection(write)
 
     @contextmanager
     def _write_transaction(self) -> Iterator[Connection]:
         done: list[Outcome] = []
         with self.engine.connect().execution_options(**{outcomes.OPTION: done}) as tx, tx.begin():
-            self._begin(tx, "BEGIN IMMEDIATE")
+            # Not by an event of the engine, which would slow down every later statement as well.
+            with _noting_loss():
+                run_text(tx, "BEGIN IMMEDIATE" if self._is_sqlite else "BEGIN")
             yield tx
         self.observer.committed(done)
-
-    def _begin(self, tx: Connection, statement: str) -> None:
-        # Not by an event of the engine, which would slow down every later statement as well.
-        if self._is_sqlite:
-            run_text(tx, statement)
 
     @property
     def connections_in_use(self) -> int:
@@ -178,14 +202,46 @@ class Store:
         self.engine.dispose()
 
 
+class _ConnectionLost(Exception):
+    """The server ended the connection before the commit was sent: the transaction has changed nothing."""
+
+    def __init__(self, error: DBAPIError) -> None:
+        super().__init__()
+        self.error = error
+
+
+@contextmanager
+def _noting_loss() -> Iterator[None]:
+    """Raise _ConnectionLost where the block, which does not commit, meets a lost connection."""
+    try:
+        yield
+    except DBAPIError as error:
+        if error.connection_invalidated:
+            raise _ConnectionLost(error) from error
+        raise
+
+
 def _engine(url: sa.URL) -> Engine:
     if url.get_backend_name() != "sqlite":
-        return sa.create_engine(url, pool_size=16, max_overflow=48, pool_pre_ping=True, hide_parameters=True)
+        if url.get_driver_name() != "psycopg":
+            raise ArgumentError("not the driver that PostgreSQL is used with")
+        engine = sa.create_engine(
+            url, pool_size=16, max_overflow=48, pool_use_lifo=True, hide_parameters=True
+        )
+        event.listen(engine, "do_connect", _connect_to_postgresql)
+        return engine
     if url.database and url.database != ":memory:":
         _own_file(Path(url.database))
     engine = sa.create_engine(url, pool_size=16, max_overflow=112, pool_use_lifo=True, hide_parameters=True)
     event.listen(engine, "connect", _prepare_sqlite)
     return engine
+
+
+def _connect_to_postgresql(_dialect: Any, _record: Any, arguments: Any, parameters: Any) -> Any:
+    # The driver is installed only where PostgreSQL is used.
+    from zonesched.store import postgresql  # noqa: PLC0415
+
+    return postgresql.connect(*arguments, **parameters)
 
 
 def _own_file(path: Path) -> None:

@@ -2,7 +2,8 @@
 
     boots that wait   1 2 3 4 ...
     decide, in order  1 | 2 | 3 ...   each on the hosts with what those before it have picked
-    write             savepoint 1 | savepoint 2 | savepoint 3 | commit
+    write             savepoint 1 2 3 ... | commit
+    if one fails      savepoint 1 | savepoint 2 | savepoint 3 ... | commit
 
 Each boot gets what it would get if they were worked on one after another. Only a boot that is whole here
 shares a batch: all its instances are placed, claimed and confirmed on local hosts, and it is settled. A boot
@@ -37,7 +38,7 @@ from zonesched.store import claims, identity, instances, locks, placements, rese
 from zonesched.store.host_uses import owner_key
 from zonesched.store.instances import CurrentStatus
 from zonesched.store.placements import Placement
-from zonesched.store.prepared import run_text
+from zonesched.store.prepared import Sent, run_text
 from zonesched.store.store import Transaction
 from zonesched.tracing import Trace
 
@@ -153,22 +154,22 @@ def _host_id(entry: Entry) -> str:
 
 
 def _write(zone: Zone, tx: Transaction, decided: Sequence[_Decided]) -> _Written:
-    """Settle each boot within its own savepoint, and write the placements of those that were settled."""
+    """Settle all boots, and write the placements of those that were settled.
+
+    They share a savepoint. If one of them fails, each is settled within its own.
+    """
     now = zone.clock.now()
     host_ids = sorted({host_id for one in decided for host_id in one.placed.copies_by_host})
     # All locks first: the savepoints are in the order of the boots, not of the locks.
     locks.boots(tx, [(one.boot.reservation.id, one.boot.reservation.caller_id) for one in decided])
     locks.hosts(tx, host_ids)
-    change = identity.next_change(tx)
+    next_change = identity.ask_next_change(tx)
     present = instances.current_statuses(tx, [uuid for one in decided for uuid in one.host_of])
-    settled = []
-    for one in decided:
-        run_text(tx, "SAVEPOINT one_boot")
-        if _settle(tx, one, present, now):
-            settled.append(one)
-        else:
-            run_text(tx, "ROLLBACK TO one_boot")
-        run_text(tx, "RELEASE one_boot")
+    change = next_change()
+    unplaced = [one for one in decided if all(present.get(uuid) == _UNPLACED for uuid in one.host_of)]
+    settled = unplaced
+    if not _settle_or_undo(tx, unplaced, now):
+        settled = [one for one in unplaced if _settle_or_undo(tx, [one], now)]
     used = sorted({host_id for one in settled for host_id in one.placed.copies_by_host})
     changed_before = claims.last_changes(tx, used)
     claims.touch_uses(tx, change, used)
@@ -178,15 +179,28 @@ def _write(zone: Zone, tx: Transaction, decided: Sequence[_Decided]) -> _Written
     return _Written(change, settled, changed_before)
 
 
-def _settle(tx: Transaction, one: _Decided, present: Mapping[str, CurrentStatus], now: float) -> bool:
-    """Settle one boot under its lease and claim its hosts; False, to be rolled back, if any of it fails."""
-    boot, selected = one.boot, one.selected
-    return (
-        all(present.get(uuid) == _UNPLACED for uuid in one.host_of)
-        and reservations.settle(
-            tx, boot.lease, selected.why, selected.spec, selected.reason, now, boot.reservation.wakes
-        )
-        and claims.claim_all(tx, one.placed.copies_by_host, one.placed.resources)
+def _settle_or_undo(tx: Transaction, some: Sequence[_Decided], now: float) -> bool:
+    """Settle boots within a savepoint; False, with nothing written, if one of them fails."""
+    if not some:
+        return True
+    run_text(tx, "SAVEPOINT some_boots")
+    is_settled = _settle(tx, some, now)
+    if not is_settled:
+        run_text(tx, "ROLLBACK TO some_boots")
+    run_text(tx, "RELEASE some_boots")
+    return is_settled
+
+
+def _settle(tx: Transaction, some: Sequence[_Decided], now: float) -> bool:
+    """Settle boots under their leases and claim their hosts; False, to be rolled back, if any of it fails."""
+    settled = [_send_settle(tx, one.boot, one.selected, now) for one in some]
+    is_claimed = claims.claim_all(tx, [(one.placed.copies_by_host, one.placed.resources) for one in some])
+    return is_claimed and all(one.count for one in settled)
+
+
+def _send_settle(tx: Transaction, boot: NewBoot, selected: Selected, now: float) -> Sent:
+    return reservations.settle(
+        tx, boot.lease, selected.why, selected.spec, selected.reason, now, boot.reservation.wakes
     )
 
 

@@ -139,15 +139,11 @@ def resolve(store: Store, ref: str, viewer: Viewer = SEES_ALL, field: str = "ser
 
     Raises BadRequest, also where the viewer does not see it.
     """
-
-    def fn(tx: Transaction) -> CatalogFlavor | None:
-        return (
-            rows.read_one(tx, ref, viewer)
-            or rows.read_by_name(tx, ref, viewer)
-            or rows.read_one(tx, ref.rpartition("/")[2], viewer)
-        )
-
-    found = store.read(fn)
+    found = (
+        store.look_up(lambda tx: rows.read_one(tx, ref, viewer))
+        or store.look_up(lambda tx: rows.read_by_name(tx, ref, viewer))
+        or store.look_up(lambda tx: rows.read_one(tx, ref.rpartition("/")[2], viewer))
+    )
     if found is None:
         raise BadRequest(
             f"{field} names no flavor of this zone by id, name or link: {ref[:MAX_SHOWN]!r}.",

@@ -16,7 +16,8 @@ from zonesched.model.new_instances import NewInstances, OwnClaims
 from zonesched.model.request_spec import RequestSpec
 from zonesched.seams import Clock
 from zonesched.store import hosts, services
-from zonesched.store.hosts import Watermark
+from zonesched.store.hosts import Changes, Watermark
+from zonesched.store.services import LastHeartbeats
 from zonesched.store.store import Store, Transaction
 
 REREAD_S = 600.0
@@ -181,12 +182,12 @@ class HostCache:
         # A clock that was set back must not hide later heartbeats.
         set_back = self._newest_at > now + BEAT_OVERLAP_S
         beats_since = 0.0 if set_back else self._newest_at - BEAT_OVERLAP_S
-        changes, beats = self._store.read(
-            lambda tx: (
-                hosts.changes(tx, seen, self._changes_read),
-                services.heartbeats_since(tx, beats_since),
-            )
-        )
+
+        def fn(tx: Transaction) -> tuple[Changes, LastHeartbeats]:
+            beats = services.ask_heartbeats_since(tx, beats_since)
+            return hosts.changes(tx, seen, self._changes_read), beats()
+
+        changes, beats = self._store.read(fn)
         present = changes.present
         removed = [] if present is None else [i for i in self._known() if i not in present]
         self._table.apply(changes.rows, removed)

@@ -1,0 +1,156 @@
+"""Transactions on PostgreSQL: what is sent ahead, and connections that the server has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from tests.builders.migrated import a_database
+from tests.builders.postgresql import databases
+from tests.builders.stores import open_store
+from zonesched.store import tables as t
+from zonesched.store.prepared import List, Prepared, one_of, run_text
+from zonesched.store.store import Store, StoreError, Transaction
+
+pytestmark = pytest.mark.postgresql
+
+_INSERT = Prepared(sa.insert(t.epochs))
+_IDS = Prepared(sa.select(t.epochs.c.id).order_by(t.epochs.c.after))
+_NAMED = Prepared(sa.select(t.epochs.c.after).where(one_of(t.epochs.c.id, "ids")))
+FIRST, SECOND, THIRD = ({"after": number, "id": f"{number}"} for number in (1, 2, 3))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "zone.sqlite"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[Store]:
+    store = open_store(a_database(path))
+    yield store
+    store.close()
+
+
+def ids(store: Store) -> list[str]:
+    return [row.id for row in store.read(_IDS.all)]
+
+
+def idle_connections(store: Store) -> None:
+    """Fill the pool with connections that nobody uses."""
+    connections = [store.engine.connect() for _ in range(4)]
+    for connection in connections:
+        connection.close()
+
+
+def test_what_is_sent_is_there_for_the_next_statement_and_after_the_commit(store: Store) -> None:
+    def fn(tx: Transaction) -> list[str]:
+        _INSERT.send_many(tx, [FIRST, SECOND])
+        sent = _IDS.send(tx)
+        _INSERT.send(tx, **THIRD)
+        return [row.id for row in sent.all()]
+
+    assert store.write(fn) == ["1", "2"]
+    assert ids(store) == ["1", "2", "3"]
+
+
+def test_a_statement_that_was_sent_and_fails_ends_its_transaction(store: Store) -> None:
+    runs = 0
+
+    def fn(tx: Transaction) -> None:
+        nonlocal runs
+        runs += 1
+        _INSERT.send(tx, **FIRST)
+        _INSERT.send(tx, **FIRST)
+        _INSERT.send(tx, **SECOND)
+
+    with pytest.raises(IntegrityError):
+        store.write(fn)
+    # It may have met another transaction.
+    assert runs > 1
+    assert ids(store) == []
+
+
+def test_an_error_of_the_caller_undoes_what_was_sent(store: Store) -> None:
+    def fn(tx: Transaction) -> None:
+        _INSERT.send(tx, **FIRST)
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        store.write(fn)
+    assert ids(store) == []
+
+
+def test_a_savepoint_undoes_what_was_sent_after_it(store: Store) -> None:
+    def fn(tx: Transaction) -> None:
+        _INSERT.send(tx, **FIRST)
+        run_text(tx, "SAVEPOINT here")
+        _INSERT.send(tx, **SECOND)
+        run_text(tx, "ROLLBACK TO here")
+        run_text(tx, "RELEASE here")
+
+    store.write(fn)
+    assert ids(store) == ["1"]
+
+
+@pytest.mark.parametrize("use", ["read", "look_up", "write"])
+def test_connections_that_the_server_has_ended_are_replaced(store: Store, path: Path, use: str) -> None:
+    idle_connections(store)
+    databases().end_connections(path)
+    assert getattr(store, use)(_IDS.all) == []
+
+
+def test_a_connection_that_is_lost_before_the_commit_runs_the_transaction_again(
+    store: Store, path: Path
+) -> None:
+    runs = 0
+
+    def fn(tx: Transaction) -> None:
+        nonlocal runs
+        runs += 1
+        _INSERT.run(tx, **FIRST)
+        if runs == 1:
+            databases().end_connections(path)
+        _IDS.all(tx)
+
+    store.write(fn)
+    assert (runs, ids(store)) == (2, ["1"])
+
+
+def test_a_commit_whose_answer_is_lost_is_not_repeated(store: Store, path: Path) -> None:
+    runs = 0
+
+    def fn(tx: Transaction) -> None:
+        nonlocal runs
+        runs += 1
+        _INSERT.run(tx, **FIRST)
+        databases().end_connections(path)
+
+    with pytest.raises(StoreError):
+        store.write(fn)
+    assert runs == 1
+
+
+def test_a_server_that_ends_each_connection_is_an_error(store: Store, path: Path) -> None:
+    def fn(tx: Transaction) -> Any:
+        _IDS.all(tx)
+        databases().end_connections(path)
+        return _IDS.all(tx)
+
+    with pytest.raises(DBAPIError):
+        store.read(fn)
+
+
+@pytest.mark.parametrize("text", ["plain", "", 'a"b', "a\\b", "{a,b}", "NULL", " ", "line\nend\t\x01", "Zoë"])
+def test_a_list_reaches_the_server_as_it_is(store: Store, text: str) -> None:
+    store.write(lambda tx: _INSERT.run(tx, after=1, id=text))
+    assert store.read(lambda tx: _NAMED.all(tx, ids=["other", text, "more"])) == [(1,)]
+
+
+def test_a_list_of_numbers_is_an_array(store: Store) -> None:
+    assert List().process_bind_param([1, -2], store.engine.dialect) == "{1,-2}"
