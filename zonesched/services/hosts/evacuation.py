@@ -26,8 +26,9 @@ def evacuate_host(zone: Zone, user_id: str, host_id: str, *, fenced: bool) -> tu
     """Take the instances from a host that is down; return how many left, and how many are moving.
 
     Those stay until their moves have ended; one that waits for this host in order to return to its old one
-    returns, and one that was being shelved is offloaded. `user_id`: of the actions on them. `fenced`: the operator's word
-    that nothing runs there. Raises NotFound, and Conflict for a host that is up or not fenced.
+    returns, and one that was being shelved is offloaded. `user_id`: of the actions on them. `fenced`: the
+    operator's word that nothing runs there. Raises NotFound, and Conflict for a host that is up or not
+    fenced.
     """
 
     def fn(tx: Transaction) -> tuple[int, int]:
