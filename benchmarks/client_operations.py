@@ -17,7 +17,6 @@ if __name__ == "__main__":
 import ast
 import contextlib
 import enum
-import io
 import json
 import re
 import shlex
@@ -29,10 +28,7 @@ from dataclasses import dataclass
 import click
 
 from tests.builders.demo_tree import two_zones
-from tests.builders.openstack_clients import NEWEST, NEWEST_OF_NOVA, Clients, Reply, python_with_clients
-from zonesched.cli.main import run
-from zonesched.cli.session import Session
-from zonesched.compute.credentials import read_credentials
+from tests.builders.openstack_clients import NEWEST, NEWEST_OF_NOVA, Clients, Reply, admin_clients
 from zonesched.demo.run import DemoRun
 
 OPERATIONS = Path(__file__).with_suffix(".txt")
@@ -96,7 +92,7 @@ def main(errors: bool) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         a_tree(Path(folder)) as tree,
-        the_clients(tree, Path(folder)) as clients,
+        admin_clients(tree, Path(folder)) as clients,
     ):
         made: list[Made] = []
         for one in make_all(lines, clients):
@@ -126,22 +122,6 @@ def a_tree(folder: Path) -> Iterator[DemoRun]:
             root.call("POST", "/images", {"image": {"name": name, "properties": {"os": "linux"}}})
         root.call("POST", "/flavors", {"flavor": {"name": "small", "vcpus": 1, "ram": 64, "disk": 1}})
         yield tree
-
-
-@contextlib.contextmanager
-def the_clients(tree: DemoRun, folder: Path) -> Iterator[Clients]:
-    """The three clients as the root's admin, with the clouds.yaml that `zonesched client-config` prints."""
-    credentials = tree.admin_file(tree.root)
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        run(["--credentials", str(credentials), "client-config"], Session())
-    home = folder / "home"
-    home.mkdir()
-    clients = Clients(python_with_clients(), home, printed.getvalue(), read_credentials(credentials))
-    try:
-        yield clients
-    finally:
-        clients.close()
 
 
 def make_all(lines: Iterable[Line], clients: Clients) -> Iterator[Made]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.builders.kept_packages import kept_folder, pip_install
-from zonesched.compute.credentials import Credentials
+from zonesched.cli.main import run
+from zonesched.cli.session import Session
+from zonesched.compute.credentials import Credentials, read_credentials
+from zonesched.demo.run import DemoRun
 
 PINNED = Path(__file__).parents[1] / "processes" / "clients.txt"
 WORKER = Path(__file__).with_name("client_worker.py")
@@ -103,3 +108,19 @@ class Clients:
             text=True,
             env={**own, "HOME": str(self._folder), "COLUMNS": "200", **environment},
         )
+
+
+@contextmanager
+def admin_clients(tree: DemoRun, folder: Path) -> Iterator[Clients]:
+    """The clients as the root's admin, with the clouds.yaml that its operator would print, in `folder`."""
+    credentials = tree.admin_file(tree.root)
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        run(["--credentials", str(credentials), "client-config"], Session())
+    home = folder / "home"
+    home.mkdir()
+    clients = Clients(python_with_clients(), home, printed.getvalue(), read_credentials(credentials))
+    try:
+        yield clients
+    finally:
+        clients.close()

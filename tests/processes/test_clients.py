@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 import shlex
 from collections.abc import Iterator
@@ -12,10 +10,7 @@ import pytest
 
 from tests.builders.client_stories import STORIES, Refused
 from tests.builders.demo_tree import two_zones
-from tests.builders.openstack_clients import Clients, Reply, python_with_clients
-from zonesched.cli.main import run
-from zonesched.cli.session import Session
-from zonesched.compute.credentials import read_credentials
+from tests.builders.openstack_clients import Clients, Reply, admin_clients
 from zonesched.demo.run import DemoRun
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]
@@ -37,15 +32,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoRun]:
 
 @pytest.fixture(scope="module")
 def clients(tree: DemoRun, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clients]:
-    """The clients as the root's admin, with the clouds.yaml that the root's operator would print."""
-    credentials = tree.admin_file(tree.root)
-    clouds = tmp_path_factory.mktemp("clouds")
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        assert run(["--credentials", str(credentials), "client-config"], Session()) == 0
-    found = Clients(python_with_clients(), clouds, printed.getvalue(), read_credentials(credentials))
-    yield found
-    found.close()
+    """The clients as the root's admin."""
+    with admin_clients(tree, tmp_path_factory.mktemp("clouds")) as found:
+        yield found
 
 
 def reply_to(clients: Clients, line: str) -> Reply:

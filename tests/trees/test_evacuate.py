@@ -171,6 +171,43 @@ def test_a_server_whose_owner_wants_no_rebuild_elsewhere_rests(tmp_path: Path) -
     assert audit.run(zone.node.zone) == []
 
 
+@pytest.mark.parametrize("whole_host", [True, False])
+def test_a_server_that_was_being_shelved_there_is_offloaded(tmp_path: Path, whole_host: bool) -> None:
+    zone = Zone(tmp_path)
+    path = f"/servers/{zone.uuid}/action"
+    zone.force_down()
+    zone.member.post(path, {"shelve": None})
+    zone.tree.settle()
+    shelving = (zone.status(), zone.results())
+
+    reply = zone.evacuate() if whole_host else zone.admin.post(path, FENCED)
+    offloaded = (reply.status, zone.status(), zone.results(), zone.used("h1"))
+    repeated = zone.evacuate().json if whole_host else code(zone.admin.post(path, FENCED))
+    unshelved = zone.member.post(path, {"unshelve": None})
+    zone.settle()
+
+    assert shelving == ("ACTIVE", [("shelve", None, "")])
+    # The old place keeps its claim until its agent is back.
+    assert offloaded == (202, "SHELVED_OFFLOADED", [("shelve", "done", "")], 2)
+    assert repeated == ({"evacuated": 0, "moving": 0} if whole_host else (409, "server_on_no_host"))
+    assert (unshelved.status, zone.status(), zone.host()) == (202, "ACTIVE", "h2")
+    assert (zone.used("h1"), zone.used("h2")) == (0, 2)
+    assert audit.run(zone.node.zone) == []
+
+
+def test_a_server_being_shelved_stays_so_while_something_may_run_there(tmp_path: Path) -> None:
+    zone = Zone(tmp_path)
+    zone.force_down()
+    zone.member.post(f"/servers/{zone.uuid}/action", {"shelve": None})
+
+    for refused in (
+        zone.evacuate({"evacuate": {}}),
+        zone.admin.post(f"/servers/{zone.uuid}/action", {"evacuate": {}}),
+    ):
+        assert code(refused) == (409, "host_not_fenced")
+    assert zone.results() == [("shelve", None, "")]
+
+
 def test_one_server_is_evacuated_by_an_admin_alone(tmp_path: Path) -> None:
     zone = Zone(tmp_path)
     zone.force_down()
@@ -224,6 +261,20 @@ def test_servers_of_a_parent_go_up_and_are_placed_in_another_zone(tmp_path: Path
     assert scene.results(uuid) == [("evacuate", "done", "")]
     assert scene.statuses() == {"ACTIVE": 12}
     assert differences(scene.tree) == []
+
+
+def test_a_server_of_a_parent_that_was_being_shelved_is_offloaded_there_too(tmp_path: Path) -> None:
+    scene = with_room(tmp_path)
+    uuid = scene.in_zone("leaf-a")
+    scene.act(uuid, {"shelve": None})
+    scene.tree.settle()
+
+    evacuate(scene, "leaf-a")
+    scene.go_on(5)
+    assert differences(scene.tree) == []
+
+    assert scene.results(uuid) == [("shelve", "done", "")]
+    assert scene.statuses() == {"ACTIVE": 11, "SHELVED_OFFLOADED": 1}
 
 
 @pytest.mark.slow

@@ -149,6 +149,20 @@ def test_a_server_of_a_lost_agent_ends_there_and_then_runs_elsewhere(
     assert scene.status() == ("ACTIVE", "h2")
 
 
+@pytest.mark.parametrize("lose", [cut_off, pause])
+def test_a_server_that_is_being_shelved_there_is_offloaded(
+    tmp_path: Path, lose: Callable[[Machine], None]
+) -> None:
+    scene = Scene(tmp_path)
+    lose(scene.machines[0])
+    scene.node.client("member").post(f"/servers/{scene.uuid}/action", {"shelve": None})
+
+    waited_s = scene.seconds_until(lambda: scene.status()[0] == "SHELVED_OFFLOADED")
+
+    assert KEPT_S - FENCE_S / 3 - 1 <= waited_s <= KEPT_S + 10
+    assert scene.where() == []
+
+
 def test_a_zone_that_evacuates_before_the_fence_time_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

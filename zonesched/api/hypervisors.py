@@ -14,8 +14,11 @@ from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU
 from zonesched.model.views import HypervisorView, ResourceUse
 from zonesched.services.hosts import host_settings, hosts
 
-WITHOUT_SIZES = 88
-"""Microversion: with the uptime of a host, and without sizes of its workload."""
+CPU_INFO_IS_OBJECT, WITHOUT_SIZES = 28, 88
+"""Microversions: with an object as `cpu_info`; with a host's uptime, and without sizes of its workload."""
+
+_UNREPORTED = ("current_workload", "disk_available_least")
+"""Sums of what no agent reports."""
 
 PAGE = 1000
 
@@ -67,7 +70,7 @@ def statistics(call: Call) -> Answer:
     """Sum up the inventories and usage of all hosts of this zone."""
     found = hosts.totals(call.zone)
     sums = {**_sizes(found.by_class, NO_TOTALS), "running_vms": found.instances}
-    unknown = {} if call.version.has(WITHOUT_SIZES) else {"current_workload": 0, "disk_available_least": None}
+    unknown = dict.fromkeys(() if call.version.has(WITHOUT_SIZES) else _UNREPORTED, 0)
     return ok({"hypervisor_statistics": {"count": found.hosts, **sums, **unknown}})
 
 
@@ -122,7 +125,8 @@ def _full(call: Call, host: HypervisorView) -> dict[str, Any]:
         "hypervisor_version": _whole(host.capabilities.get("hypervisor_version")),
         **_sizes(host.resources, NOTHING),
         "running_vms": host.num_instances,
-        "service": {"id": host.id, "host": host.service, "disabled_reason": host.disabled_reason or None},
+        "service": {"id": host.id, "host": host.name, "disabled_reason": host.disabled_reason or None},
+        "agent": host.service,
         "availability_zone": host.availability_zone,
         "aggregates": list(host.aggregates),
         "resources": {name: _use(use) for name, use in host.resources.items()},
@@ -152,7 +156,8 @@ def _unknown(call: Call) -> dict[str, Any]:
     """Members that OpenStack's clients look for, and that no agent reports."""
     if call.version.has(WITHOUT_SIZES):
         return {"uptime": None}
-    return {"cpu_info": {}, "current_workload": 0, "disk_available_least": None}
+    cpu_info: Any = {} if call.version.has(CPU_INFO_IS_OBJECT) else ""
+    return {"cpu_info": cpu_info, "current_workload": 0, "disk_available_least": None}
 
 
 def _whole(value: object) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from zonesched.api.answer import NO_CONTENT, Answer, ok
 from zonesched.api.call import Call
-from zonesched.api.links import iso_time
+from zonesched.api.links import zoneless_time
 from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.caller import Role
 from zonesched.model.keypair import Keypair
@@ -77,7 +77,7 @@ def _record(keypair: Keypair) -> dict[str, Any]:
     return {
         "id": keypair.name,
         "user_id": keypair.user_id,
-        "created_at": iso_time(keypair.created_at),
+        "created_at": zoneless_time(keypair.created_at),
         "updated_at": None,
         "deleted": False,
         "deleted_at": None,

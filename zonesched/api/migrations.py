@@ -11,6 +11,10 @@ from zonesched.errors import BadRequest, NotFound
 from zonesched.model.views import MigrationView
 from zonesched.services.owners import migrations
 
+_AMOUNTS = [
+    f"{what}_{which}_bytes" for what in ("memory", "disk") for which in ("total", "processed", "remaining")
+]
+
 
 def list_all(call: Call) -> Answer:
     """List the migrations of all servers, newest first."""
@@ -21,12 +25,12 @@ def list_all(call: Call) -> Answer:
 def list_of_server(call: Call) -> Answer:
     """List the migrations of a server that are under way."""
     found = migrations.under_way(call.zone, call.caller, call.args["id"])
-    return ok({"migrations": [_json(view) for view in found]})
+    return ok({"migrations": [_json_of_server(view) for view in found]})
 
 
 def show(call: Call) -> Answer:
     """Show a migration of a server that is under way."""
-    return ok({"migration": _json(_existing(call))})
+    return ok({"migration": _json_of_server(_existing(call))})
 
 
 def abort(call: Call) -> Answer:
@@ -50,6 +54,11 @@ def _existing(call: Call) -> MigrationView:
         if view.id == call.args["migration_id"]:
             return view
     raise NotFound("The server has no such migration.", code="migration_not_found", field="migration_id")
+
+
+def _json_of_server(view: MigrationView) -> dict[str, Any]:
+    """Return a migration of a server with its amounts, which only a live migration would have."""
+    return {**_json(view), **dict.fromkeys(_AMOUNTS)}
 
 
 def _json(view: MigrationView) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -13,16 +13,14 @@ from pydantic_core import core_schema
 from zonesched import __version__
 from zonesched.api import openapi_headers
 from zonesched.api.links import PREFIX
+from zonesched.api.openapi_answers.answers import form_of
 from zonesched.api.openapi_links import links_of
-from zonesched.api.openapi_members import object_of
 from zonesched.api.route import MOUNTS, REFUSED, Route
 from zonesched.api.schemas.fields import Schema
 from zonesched.errors import Kind
 
 SCHEMAS = "#/components/schemas/"
 _PARAMETER = re.compile(r"{(\w+)}")
-_MEMBERS = re.compile(r"[a-zA-Z_]+(, [a-zA-Z_]+)*")
-"""Text of an answer that names the members of its object."""
 NOTHING = "nothing"
 TEXT = "Prometheus text"
 
@@ -110,31 +108,29 @@ def _operation(routes: Sequence[Route]) -> dict[str, Any]:
 
 def _answers(routes: Sequence[Route]) -> dict[str, Any]:
     """Return the answers of all routes of a URL, by status, but for faults."""
-    texts: dict[int, list[str]] = {}
+    found: dict[int, list[tuple[Route, str]]] = {}
     for route in routes:
         for status, text in ((route.status, route.answer), *route.other_answers):
             if text != REFUSED:
-                texts.setdefault(status, []).append(text)
-    return {str(status): _answer(routes[0], status, found) for status, found in texts.items()}
+                found.setdefault(status, []).append((route, text))
+    return {str(status): _answer(status, some) for status, some in found.items()}
 
 
-def _answer(route: Route, status: int, texts: Sequence[str]) -> dict[str, Any]:
+def _answer(status: int, found: Sequence[tuple[Route, str]]) -> dict[str, Any]:
+    """Return the answer with a status of these routes, each with the text that says what it answers."""
+    texts = [text for _, text in found]
     answer: dict[str, Any] = {
         "description": "; or ".join(dict.fromkeys(texts)),
-        "headers": openapi_headers.answered_by(route, status),
+        "headers": openapi_headers.answered_by(found[0][0], status),
     }
     if TEXT in texts:
         return {**answer, "content": {"text/plain": {"schema": {"type": "string"}}}}
     if NOTHING in texts:
         return answer
-    schemas = [_object(text) for text in dict.fromkeys(texts)]
-    schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-    return {**answer, "content": {"application/json": {"schema": schema}}}
-
-
-def _object(text: str) -> Mapping[str, Any]:
-    """Return the schema of an answer: its members, where the text names them."""
-    return object_of(text.split(", ") if _MEMBERS.fullmatch(text) else [])
+    of_routes = [form_of(route, status) for route in dict.fromkeys(route for route, _ in found)]
+    forms = [one for form in of_routes for one in form.get("anyOf", [form])]
+    form = forms[0] if len(forms) == 1 else {"anyOf": forms}
+    return {**answer, "content": {"application/json": {"schema": form}}}
 
 
 def _one_of(bodies: Iterable[type[Schema]]) -> dict[str, Any]:

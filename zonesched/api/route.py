@@ -37,8 +37,8 @@ class NoQuery(Schema):
 class Route:
     """One call. `roles` of OPEN: no credentials are needed.
 
-    `answer` names the members of the answer's object where it is a list of names. `other_answers` has what
-    else the call answers, with the status, but for a fault in the API's form.
+    `answer` says for readers what the call answers; `openapi_answers` has its form. `other_answers` has what
+    else it answers, with the status, but for a fault in the API's form.
     """
 
     method: str

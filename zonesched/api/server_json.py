@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from zonesched.api.links import Links, iso_time
+from zonesched.api.links import Links, iso_time, zoneless_time
 from zonesched.api.microversion import Microversion
-from zonesched.model.desired_state import is_unshelving, shown_status
+from zonesched.model.desired_state import Status, is_unshelving, shown_status
 from zonesched.model.desired_wire import resizes_to_wire
 from zonesched.model.observed_state import NO_RESIZES, Power
 from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus
@@ -22,6 +23,7 @@ FLAVOR_INLINE, SERVER_GROUPS, IMAGE_PROPERTIES = 47, 71, 98
 
 _SINCE = {
     "OS-EXT-SRV-ATTR:reservation_id": 3,
+    "OS-EXT-SRV-ATTR:launch_index": 3,
     "OS-EXT-SRV-ATTR:kernel_id": 3,
     "OS-EXT-SRV-ATTR:ramdisk_id": 3,
     "OS-EXT-SRV-ATTR:root_device_name": 3,
@@ -35,6 +37,15 @@ _SINCE = {
 }
 """Members that came with a microversion, by its minor number."""
 
+_PROGRESS = {
+    Status.ACTIVE: 100,
+    Status.VERIFY_RESIZE: 100,
+    Status.BUILD: 0,
+    Status.REBUILD: 0,
+    Status.RESIZE: 0,
+}
+"""Statuses that have a progress, as in OpenStack Nova; no driver tells how far it is."""
+
 _VM_STATE = {
     InstanceStatus.BUILD: "building",
     InstanceStatus.ERROR: "error",
@@ -42,7 +53,7 @@ _VM_STATE = {
     InstanceStatus.UNKNOWN: "unknown",
     InstanceStatus.OFFLOADED: "shelved_offloaded",
 }
-_VM_STATE_OF_POWER = {
+VM_STATE_OF_POWER = {
     Power.RUNNING: "active",
     Power.STOPPED: "stopped",
     Power.PAUSED: "paused",
@@ -103,9 +114,10 @@ def observed_json(change: InstanceChange) -> dict[str, dict[str, Any]]:
 
 def server_json(view: ServerView, links: Links, version: Microversion) -> dict[str, Any]:
     """Return the whole instance as of a microversion; the host's own name only where the view has it."""
+    status = shown_status(view.status, view.state)
     found = {
         **brief_json(view, links),
-        "status": shown_status(view.status, view.state).value,
+        "status": status.value,
         "tenant_id": view.project_id,
         "user_id": view.user_id,
         "hostId": view.host_id_for_tenant,
@@ -113,7 +125,6 @@ def server_json(view: ServerView, links: Links, version: Microversion) -> dict[s
         "updated": iso_time(view.updated_at),
         "flavor": _flavor_inline(view) if version.has(FLAVOR_INLINE) else _flavor(view, links),
         "image": _image(view, links, version),
-        "progress": 100 if view.status is InstanceStatus.ACTIVE else 0,
         "reservation_id": view.reservation_id,
         "stale": view.stale,
         "locked": view.locked_reason is not None,
@@ -122,6 +133,7 @@ def server_json(view: ServerView, links: Links, version: Microversion) -> dict[s
         **_extensions(view),
         **_host(view),
         **_fault(view),
+        **({"progress": _PROGRESS[status]} if status in _PROGRESS else {}),
     }
     return {name: value for name, value in found.items() if version.has(_SINCE.get(name, 1))}
 
@@ -177,16 +189,16 @@ def _passthrough(view: ServerView) -> dict[str, Any]:
 
 def _extensions(view: ServerView) -> dict[str, Any]:
     power, is_resized = view.state.observed.power, view.state.observed.resizes.is_open
-    vm_state = "resized" if is_resized else _VM_STATE_OF_POWER[power]
+    vm_state = "resized" if is_resized else VM_STATE_OF_POWER[power]
     is_built = view.status is InstanceStatus.ACTIVE or is_unshelving(view.status, view.state)
-    launched_at = iso_time(view.launched_at)[:-1] if view.launched_at else None
+    ended_at = view.updated_at if view.status is InstanceStatus.DELETED else 0.0
     return {
         "OS-EXT-AZ:availability_zone": view.availability_zone,
         "OS-EXT-STS:vm_state": vm_state if is_built else _VM_STATE[view.status],
         "OS-EXT-STS:task_state": view.task_state or None,
         "OS-EXT-STS:power_state": _POWER_STATE[power] if is_built else NO_STATE,
-        "OS-SRV-USG:launched_at": launched_at,
-        "OS-SRV-USG:terminated_at": None,
+        "OS-SRV-USG:launched_at": _whole_second(view.launched_at),
+        "OS-SRV-USG:terminated_at": _whole_second(ended_at),
         "OS-EXT-SRV-ATTR:hostname": hostname_of(view.name, view.passthrough),
         "os-extended-volumes:volumes_attached": [],
         "pinned_availability_zone": view.pinned_availability_zone or None,
@@ -194,15 +206,20 @@ def _extensions(view: ServerView) -> dict[str, Any]:
     }
 
 
+def _whole_second(epoch_s: float) -> str | None:
+    return zoneless_time(math.floor(epoch_s)) if epoch_s else None
+
+
 def _host(view: ServerView) -> dict[str, Any]:
-    if view.child_name:
-        return {"child_zone": view.child_name}
-    if not view.host_name:
+    """Return the place of an instance for this zone's admin; null where it is on no host of this zone."""
+    if not view.to_admin:
         return {}
     return {
-        "OS-EXT-SRV-ATTR:host": view.host_name,
-        "OS-EXT-SRV-ATTR:hypervisor_hostname": view.host_name,
-        "OS-EXT-SRV-ATTR:instance_name": view.name,
+        **({"child_zone": view.child_name} if view.child_name else {}),
+        "OS-EXT-SRV-ATTR:host": view.host_name or None,
+        "OS-EXT-SRV-ATTR:hypervisor_hostname": view.host_name or None,
+        "OS-EXT-SRV-ATTR:instance_name": view.instance_name or None,
+        "OS-EXT-SRV-ATTR:launch_index": view.launch_index,
         "OS-EXT-SRV-ATTR:reservation_id": view.reservation_id,
         "OS-EXT-SRV-ATTR:kernel_id": "",
         "OS-EXT-SRV-ATTR:ramdisk_id": "",

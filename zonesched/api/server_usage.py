@@ -9,6 +9,7 @@ from typing import Any
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
 from zonesched.api.links import zoneless_time
+from zonesched.api.server_json import VM_STATE_OF_POWER
 from zonesched.errors import NotFound
 from zonesched.model.caller import Role
 from zonesched.model.placement import InstanceStatus
@@ -95,7 +96,7 @@ def _server_json(usage: InstanceUsage) -> dict[str, Any]:
         "uptime": int(usage.uptime_s),
         "started_at": zoneless_time(usage.created_at),
         "ended_at": zoneless_time(usage.ended_at) if usage.ended_at else None,
-        "state": _STATE.get(usage.status, "active"),
+        "state": _STATE.get(usage.status, VM_STATE_OF_POWER[usage.power]),
     }
 
 

@@ -123,7 +123,7 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/zones/detail", zones.list_detail, ADMIN, "zones"),
     Route("GET", "/zones/info", zones.info, ADMIN | PARENT, "zone"),
     Route("POST", "/zones/select", zones.select, PARENT,
-          "version, weights, alternates, bundles, complete, expires_in, why, runs_out", SelectBody),
+          "version, weights, alternates, bundles, complete, more, expires_in, why, runs_out", SelectBody),
     Route("POST", "/zones/boot", zones.boot, USERS, "reservation_id", BootBody, status=202,
           other_answers=((200, "dry_run"),)),
     Route("GET", "/zones/{id}", zones.show, ADMIN, "zone"),
@@ -197,7 +197,8 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/servers/{id}/os-instance-actions", actions.list_all, PEOPLE, "instanceActions"),
     Route("GET", "/servers/{id}/os-instance-actions/{request_id}", actions.show, PEOPLE, "instanceAction"),
 
-    Route("GET", "/reservations", reservations.changes, PARENT, "instances, cursor", query=ChangesQuery),
+    Route("GET", "/reservations", reservations.changes, PARENT, "instances, cursor, more",
+          query=ChangesQuery),
     Route("GET", "/reservations", reservations.list_boots, PEOPLE, "reservations", query=BootsQuery),
     Route("GET", "/reservations/{id}", reservations.show, PEOPLE | PARENT, "reservation"),
     Route("GET", "/reservations/{id}/why", reservations.why_host, ADMIN, "host", query=WhyQuery),

@@ -175,7 +175,7 @@ class Drain:
             if error.status != 404:
                 raise
             return {}
-        return {"OS-EXT-SRV-ATTR:host": "", **found}
+        return found
 
     def _failure(self, id: str, name: str) -> Left | None:
         """Return why the newest move of an instance has failed; None if it has not."""

@@ -143,7 +143,7 @@ def _print_zones(session: Session, id: str) -> None:
     params: dict[str, str | int] = {"reservation_id": id}
     counts: Counter[str] = Counter()
     for server in pages(session, "/servers/detail", "servers", params):
-        counts[HERE if "OS-EXT-SRV-ATTR:host" in server else server.get("child_zone", "")] += 1
+        counts[HERE if server.get("OS-EXT-SRV-ATTR:host") else server.get("child_zone", "")] += 1
     rows = [(zone, count) for zone, count in sorted(counts.items()) if zone]
     if rows:
         click.echo()

@@ -92,7 +92,7 @@ def _row(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def _zone(found: Mapping[str, Any]) -> str:
     """Return the child zone of an instance; only admins see it."""
-    if "OS-EXT-SRV-ATTR:host" in found:
+    if found.get("OS-EXT-SRV-ATTR:host"):
         return HERE
     return str(found.get("child_zone", ""))
 

@@ -65,12 +65,14 @@ class ServerView:
     """An instance as its reader may see it.
 
     Times are UTC epoch seconds. `host_name` is "" unless the reader is this zone's admin and the host is
-    local. `fault_code` and `fault_message` are "" without a fault. `stale`: the child that has the instance
-    is unreachable, and the values are from its last report. `sent`: state of the attempt, for a parent.
-    `child_name`: the child zone that has the instance, for this zone's admin only. `failed_attempts`: failed
-    placements of an instance in ERROR, oldest first. `launched_at`: when it was built, 0 before.
-    `locked_reason`: None unless it is locked. `pinned_availability_zone`: the one that its owner asked for.
-    `group_id`: its server group's. Both are "" for none.
+    local. `instance_name`: the name that the host's driver knows it by, "" likewise. `fault_code` and
+    `fault_message` are "" without a fault. `stale`: the child that has the instance is unreachable, and the
+    values are from its last report. `sent`: state of the attempt, for a parent. `child_name`: the child zone
+    that has the instance, for this zone's admin only. `failed_attempts`: failed placements of an instance in
+    ERROR, oldest first. `launched_at`: when it was built, 0 before. `locked_reason`: None unless it is
+    locked. `pinned_availability_zone`: the one that its owner asked for. `group_id`: its server group's. Both
+    are "" for none. `launch_index`: its place among those of its boot. `to_admin`: this zone's admin reads
+    it.
     """
 
     uuid: str
@@ -99,6 +101,9 @@ class ServerView:
     locked_reason: str | None = None
     pinned_availability_zone: str = ""
     group_id: str = ""
+    instance_name: str = ""
+    launch_index: int = 0
+    to_admin: bool = False
 
 
 @dataclass(frozen=True)

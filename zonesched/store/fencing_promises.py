@@ -13,18 +13,24 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.model.move_steps import MoveState
-from zonesched.model.placement import PlacementState
+from zonesched.model.placement import LIVING_STATUSES, PlacementState
 from zonesched.store import tables as t
-from zonesched.store.prepared import Prepared, one_of
+from zonesched.store.prepared import Prepared, is_in, one_of
 
 COLUMNS = t.fencing_promises.c
 _ALL = Prepared(sa.select(t.fencing_promises))
 _OF = Prepared(sa.select(t.fencing_promises).where(COLUMNS.service_id == sa.bindparam("service")))
-_place, _move = t.placements.c, t.moves.c
+_place, _move, _instance = t.placements.c, t.moves.c, t.instances.c
 _RETURNS = (
     sa.select(_move.id)
     .where(_move.uuid == _place.uuid, _move.to_number == _place.number)
     .where(_move.state == MoveState.RETURNING.value)
+    .exists()
+)
+_IS_SHELVED = (
+    sa.select(_instance.uuid)
+    .where(_instance.uuid == _place.uuid, _instance.attempt == _place.number)
+    .where(is_in(_instance.status, LIVING_STATUSES))
     .exists()
 )
 _HOSTS = Prepared(
@@ -34,7 +40,7 @@ _HOSTS = Prepared(
     .where(
         sa.or_(
             _place.state == PlacementState.CONFIRMED.value,
-            sa.and_(_place.state == PlacementState.RELEASING.value, _RETURNS),
+            sa.and_(_place.state == PlacementState.RELEASING.value, sa.or_(_RETURNS, _IS_SHELVED)),
         )
     )
     .distinct()
@@ -75,5 +81,8 @@ def withdraw(tx: Connection, service_id: str) -> None:
 
 
 def occupied_hosts(tx: Connection, service_ids: Collection[str]) -> list[str]:
-    """List the hosts of the services that have instances, or that returning servers wait for, by id."""
+    """List the hosts of the services that have instances, or that servers wait for, by id.
+
+    Those wait that return to an old host or are being shelved.
+    """
     return [row.id for row in _HOSTS.all(tx, services=sorted(service_ids))] if service_ids else []

@@ -198,6 +198,9 @@ FreeJson = Annotated[dict[str, Any], AfterValidator(_free_json)]
 
 QueryInt = Annotated[int, BeforeValidator(_digits, json_schema_input_type=int)]
 """An integer of a query string: ASCII digits."""
+Digits = Annotated[str, Field(pattern="^[0-9]{1,10}$")]
+IntOrDigits = Annotated[int, BeforeValidator(_digits, json_schema_input_type=int | Digits)]
+"""An integer of a body that OpenStack's clients send as a text."""
 Seconds = Annotated[
     float, Field(gt=0, le=MAX_BUDGET_S), BeforeValidator(_seconds, json_schema_input_type=float)
 ]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from zonesched.api.schemas.fields import MAX_INT, Name, QueryBool, QueryInt, Schema
+from zonesched.api.schemas.fields import MAX_INT, IntOrDigits, Name, QueryBool, QueryInt, Schema
 from zonesched.errors import BadRequest
 from zonesched.model.request_spec import GroupPolicy
 from zonesched.model.views import ServerGroupForm
@@ -17,7 +17,7 @@ PolicyName = Literal["affinity", "anti-affinity", "soft-affinity", "soft-anti-af
 class Rules(Schema):
     """Parameters of a policy."""
 
-    max_server_per_host: int = Field(default=1, ge=1, le=MAX_INT)
+    max_server_per_host: IntOrDigits = Field(default=1, ge=1, le=MAX_INT)
 
 
 class NewServerGroup(Schema):

@@ -93,4 +93,4 @@ def _shares(visit: Visit, names: Sequence[str]) -> Mapping[str, int]:
 
 
 def _is_placed(server: Mapping[str, Any]) -> bool:
-    return "child_zone" in server or "OS-EXT-SRV-ATTR:host" in server
+    return bool("child_zone" in server or server.get("OS-EXT-SRV-ATTR:host"))

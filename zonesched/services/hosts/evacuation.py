@@ -1,7 +1,7 @@
 """Evacuation of hosts that are down: their instances are placed anew, each once nothing of it can run there.
 
-The old places keep their claims until the hosts' agents are back and report that nothing is left, or until
-the hosts are removed.
+One that was being shelved is offloaded instead. The old places keep their claims until the hosts' agents are
+back and report that nothing is left, or until the hosts are removed.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from zonesched.errors import Conflict, Forbidden, NotFound
 from zonesched.model.caller import Caller, Role
 from zonesched.model.move_steps import MoveState
-from zonesched.model.placement import PlacementState
+from zonesched.model.placement import LIVING_STATUSES, PlacementState
 from zonesched.services.hosts.hosts import existing
 from zonesched.services.life import moving
 from zonesched.services.life.leaving import EVACUATED, leave
+from zonesched.services.life.shelving import note_offloaded
 from zonesched.services.zone import Zone
 from zonesched.store import agent_work, host_states, identity, instances, locks, moves, placements, services
 from zonesched.store.placements import ClaimedHost, Placement
@@ -25,8 +26,9 @@ def evacuate_host(zone: Zone, user_id: str, host_id: str, *, fenced: bool) -> tu
     """Take the instances from a host that is down; return how many left, and how many are moving.
 
     Those stay until their moves have ended; one that waits for this host in order to return to its old one
-    returns. `user_id`: of the actions on them. `fenced`: the operator's word
-    that nothing runs there. Raises NotFound, and Conflict for a host that is up or not fenced.
+    returns, and one that was being shelved is offloaded. `user_id`: of the actions on them. `fenced`: the
+    operator's word that nothing runs there. Raises NotFound, and Conflict for a host that is up or not
+    fenced.
     """
 
     def fn(tx: Transaction) -> tuple[int, int]:
@@ -37,7 +39,9 @@ def evacuate_host(zone: Zone, user_id: str, host_id: str, *, fenced: bool) -> tu
         locks.instances(tx, sorted(uuids))
         there, releasing = ([p for p in places(tx, host_id) if p.uuid in uuids] for places in read)
         under_way = moves.living(tx, [p.uuid for p in there])
-        _return(tx, releasing, zone.clock.now())
+        now = zone.clock.now()
+        _return(tx, releasing, now)
+        note_offloaded(tx, identity.next_change(tx), releasing, now)
         return _leave(zone, tx, user_id, [p for p in there if p.uuid not in under_way]), len(under_way)
 
     counts = zone.store.write(fn)
@@ -59,7 +63,7 @@ def evacuate_server(zone: Zone, caller: Caller, uuid: str, *, fenced: bool) -> N
         if row is None:
             raise NotFound("There is no such instance.", code="instance_not_found")
         places = [p for p in placements.read_by_uuid(tx, [uuid]) if p.number == row.attempt and _is_here(p)]
-        if not places:
+        if not places or row.status not in LIVING_STATUSES:
             raise Conflict(
                 "The server is on no host of this zone: evacuate it in the zone that has it.",
                 code="server_on_no_host",
@@ -70,14 +74,19 @@ def evacuate_server(zone: Zone, caller: Caller, uuid: str, *, fenced: bool) -> N
         (place,) = places
         assert isinstance(place.where, ClaimedHost)
         _check(zone, tx, place.where.host_id, fenced)
-        _leave(zone, tx, caller.user_id, places)
+        if place.state is PlacementState.RELEASING:
+            note_offloaded(tx, identity.next_change(tx), places, zone.clock.now())
+        else:
+            _leave(zone, tx, caller.user_id, places)
 
     zone.store.write(fn)
     zone.wake.boots()
 
 
 def _is_here(place: Placement) -> bool:
-    return isinstance(place.where, ClaimedHost) and place.state is PlacementState.CONFIRMED
+    """Tell whether a present place is on a host of this zone, also where it is being shelved."""
+    is_there = place.state in (PlacementState.CONFIRMED, PlacementState.RELEASING)
+    return isinstance(place.where, ClaimedHost) and is_there
 
 
 def _return(tx: Transaction, releasing: Sequence[Placement], now: float) -> None:

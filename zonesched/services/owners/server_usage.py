@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from zonesched.errors import BadRequest
 from zonesched.model.desired_state import NEW
+from zonesched.model.observed_state import Power
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.present_request import as_now
 from zonesched.model.request_spec import Flavor
@@ -42,6 +43,7 @@ class InstanceUsage:
     name: str
     project_id: str
     status: InstanceStatus
+    power: Power
     flavor: Flavor
     created_at: float
     ended_at: float
@@ -63,11 +65,12 @@ def read(zone: Zone, query: UsageQuery) -> tuple[list[InstanceUsage], str]:
         rows = server_usage.page(tx, page)
         boots = reservations.read_ids(tx, sorted({row.reservation_id for row in rows}))
         states = instance_states.read(tx, [row.uuid for row in rows])
-        flavors: list[Flavor] = []
+        usages: list[InstanceUsage] = []
         for row in rows:
             state = states[row.uuid].state if row.uuid in states else NEW
-            flavors.append(as_now(boots[row.caller_id, row.reservation_id].spec, state).flavor)
-        return [_usage(row, flavor, query, now) for row, flavor in zip(rows, flavors, strict=True)]
+            flavor = as_now(boots[row.caller_id, row.reservation_id].spec, state).flavor
+            usages.append(_usage(row, state.observed.power, flavor, query, now))
+        return usages
 
     try:
         found = zone.store.read(fn)
@@ -76,7 +79,7 @@ def read(zone: Zone, query: UsageQuery) -> tuple[list[InstanceUsage], str]:
     return found[: query.limit], found[query.limit - 1].uuid if len(found) > query.limit else ""
 
 
-def _usage(row: Instance, flavor: Flavor, query: UsageQuery, now: float) -> InstanceUsage:
+def _usage(row: Instance, power: Power, flavor: Flavor, query: UsageQuery, now: float) -> InstanceUsage:
     has_ended = row.status in (InstanceStatus.DELETED, InstanceStatus.ERROR)
     ended_at = row.updated_at if has_ended else 0.0
     until = min(query.end, ended_at or now)
@@ -85,6 +88,7 @@ def _usage(row: Instance, flavor: Flavor, query: UsageQuery, now: float) -> Inst
         name=row.name,
         project_id=row.project_id,
         status=row.status,
+        power=power,
         flavor=flavor,
         created_at=row.created_at,
         ended_at=ended_at,

@@ -284,6 +284,7 @@ def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerVi
     host_id = _local_host_id(found)
     host = found.local_hosts.get(host_id)
     is_error = instance.status is InstanceStatus.ERROR
+    is_admin = caller.role is Role.ADMIN
     return ServerView(
         uuid=found.own_uuid,
         name=instance.name,
@@ -299,18 +300,21 @@ def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerVi
         passthrough=instance.passthrough,
         availability_zone=host.availability_zone if host else spec.availability_zone,
         host_id_for_tenant=host_id and zone.tenant_host_id(instance.project_id, host_id),
-        host_name=host.name if host and caller.role is Role.ADMIN else "",
+        host_name=host.name if host and is_admin else "",
+        instance_name=f"{instance.uuid}.{instance.attempt}" if host and is_admin else "",
         fault_code=instance.reason if is_error else "",
         fault_message=faults.message(instance.reason, found.reservation.why) if is_error else "",
         stale=stale,
         sent=found.sent,
-        child_name=_child_name(zone.children, found) if caller.role is Role.ADMIN else "",
+        child_name=_child_name(zone.children, found) if is_admin else "",
         failed_attempts=_failed_attempts(zone.children, caller, found) if is_error else (),
         state=state,
         launched_at=found.launched_at,
         locked_reason=found.lock.reason if found.lock is not None else None,
         pinned_availability_zone=spec.availability_zone,
         group_id=instance.group_id,
+        launch_index=instance.position,
+        to_admin=is_admin,
     )
 
 

@@ -1,0 +1,288 @@
+"""Fields that OpenStack's clients print of one server and its surroundings, beside a zone's own rows.
+
+Fields of openstacksdk that are empty are left out; the other clients' are all there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.builders.client_rows import Rows
+from tests.builders.client_server_fields import (
+    NAME,
+    actions,
+    diagnostics,
+    line_of_openstack,
+    server_of_nova,
+    server_of_openstack,
+    server_of_sdk,
+)
+from tests.builders.forms import UUID, ZONELESS
+from zonesched.api.links import iso_time, zoneless_time
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIR8NN31+uZVnUHOsErnpvtav8YLp4KkCLaIRa00BkHY x@y"
+
+Expected = Callable[[Rows], Any]
+
+
+def _flavor_of_openstack(rows: Rows) -> Any:
+    return {
+        "OS-FLV-DISABLED:disabled": False,
+        "OS-FLV-EXT-DATA:ephemeral": rows.flavor["ephemeral_gb"],
+        "access_project_ids": None,
+        "description": rows.flavor["description"],
+        "disk": rows.flavor["disk_gb"],
+        "id": rows.flavor["id"],
+        "name": "f-fields",
+        "os-flavor-access:is_public": True,
+        "properties": {"a:b": "c"},
+        "ram": rows.flavor["ram_mb"],
+        "rxtx_factor": 1.0,
+        "swap": rows.flavor["swap_mb"],
+        "vcpus": rows.flavor["vcpus"],
+    }
+
+
+def _flavor_of_nova(rows: Rows) -> Any:
+    return {
+        "OS-FLV-DISABLED:disabled": "False",
+        "OS-FLV-EXT-DATA:ephemeral": "1",
+        "description": "words",
+        "disk": "3",
+        "extra_specs": '{"a:b": "c"}',
+        "id": rows.flavor["id"],
+        "name": "f-fields",
+        "os-flavor-access:is_public": "True",
+        "ram": "96",
+        "rxtx_factor": "1.0",
+        "swap": "512",
+        "vcpus": "2",
+    }
+
+
+def _flavor_of_sdk(rows: Rows) -> Any:
+    return {
+        "id": rows.flavor["id"],
+        "name": "f-fields",
+        "description": "words",
+        "vcpus": 2,
+        "ram": 96,
+        "disk": 3,
+        "ephemeral": 1,
+        "swap": 512,
+        "is_public": True,
+        "is_disabled": False,
+        "rxtx_factor": 1.0,
+        "extra_specs": {"a:b": "c"},
+    }
+
+
+def _hypervisor_of_sdk(rows: Rows) -> Any:
+    """Amounts are the effective inventory's, and what its claims take."""
+    vcpu, ram, disk = (rows.inventory[name] for name in ("VCPU", "MEMORY_MB", "DISK_GB"))
+    return {
+        "id": rows.host["id"],
+        "name": rows.host["name"],
+        "host_ip": rows.host["address"],
+        "hypervisor_version": 0,
+        "service_details": {"id": rows.host["id"], "host": rows.host["name"]},
+        "state": "up",
+        "status": "enabled",
+        "running_vms": int,
+        "vcpus": vcpu["total"],
+        "vcpus_used": vcpu["used"],
+        "memory_size": ram["total"],
+        "memory_used": ram["used"],
+        "memory_free": ram["capacity"] - ram["used"],
+        "local_disk_size": disk["total"],
+        "local_disk_used": disk["used"],
+        "local_disk_free": disk["capacity"] - disk["used"],
+    }
+
+
+def _service_of_openstack(rows: Rows) -> Any:
+    return [
+        {
+            "ID": rows.host["id"],
+            "Binary": "nova-compute",
+            "Host": rows.host["name"],
+            "Zone": rows.host["availability_zone"],
+            "Status": "enabled",
+            "State": "up",
+            "Updated At": ZONELESS,
+            "Disabled Reason": None,
+            "Forced Down": False,
+        }
+    ]
+
+
+def _keypair(rows: Rows) -> dict[str, Any]:
+    return {
+        "created_at": zoneless_time(rows.keypair["created_at"]),
+        "fingerprint": rows.keypair["fingerprint"],
+        "id": "k-fields",
+        "is_deleted": False,
+        "name": "k-fields",
+        "type": "ssh",
+        "user_id": rows.server["user_id"],
+    }
+
+
+def _group(rows: Rows) -> dict[str, Any]:
+    return {
+        "id": rows.group["id"],
+        "members": [rows.server["uuid"]],
+        "name": "g-fields",
+        "policy": "anti-affinity",
+        "project_id": rows.group["project_id"],
+        "rules": {"max_server_per_host": 2},
+        "user_id": rows.group["user_id"],
+    }
+
+
+def _aggregate(rows: Rows) -> dict[str, Any]:
+    return {
+        "availability_zone": "az-fields",
+        "created_at": zoneless_time(rows.aggregate["created_at"]),
+        "deleted_at": None,
+        "hosts": ["root-general-1"],
+        "id": rows.aggregate["number"],
+        "is_deleted": False,
+        "name": "agg-fields",
+        "properties": {"a": "b"},
+        "updated_at": zoneless_time(rows.aggregate["updated_at"]),
+        "uuid": rows.aggregate["id"],
+    }
+
+
+def _quotas(rows: Rows) -> Any:
+    return {
+        "id": rows.server["project_id"],
+        "instances": 1_000_000,
+        "cores": -1,
+        "ram": -1,
+        "key_pairs": 100,
+        "metadata_items": 128,
+        "server_groups": -1,
+        "server_group_members": -1,
+        # openstacksdk asks in a version that still has the quotas of files.
+        **dict.fromkeys(("injected_file_content_bytes", "injected_file_path_bytes", "injected_files"), 0),
+    }
+
+
+def _image(rows: Rows) -> Any:
+    return {
+        "id": rows.image["id"],
+        "name": "plain",
+        "links": rows.links("images", rows.image["id"]),
+        "created_at": iso_time(rows.image["created_at"]),
+        "updated_at": iso_time(rows.image["created_at"]),
+        "metadata": {"os": "linux"},
+        "min_disk": rows.image["min_disk_gb"],
+        "min_ram": rows.image["min_ram_mb"],
+        "progress": 100,
+        "status": "ACTIVE",
+    }
+
+
+FIELDS: Mapping[str, Expected] = {
+    "openstack server show {server}": server_of_openstack,
+    "openstack server list --long --name ^fields$": line_of_openstack,
+    "openstack server event list --long fields": actions,
+    "openstack server group show g-fields": _group,
+    "openstack server volume list fields": lambda rows: [],
+    "openstack server migration list --server fields": lambda rows: [],
+    "openstack flavor show f-fields": _flavor_of_openstack,
+    "openstack keypair show k-fields": lambda rows: {**_keypair(rows), "private_key": None},
+    "openstack keypair list": lambda rows: [
+        {"Name": "k-fields", "Fingerprint": rows.keypair["fingerprint"], "Type": "ssh"}
+    ],
+    "openstack aggregate show agg-fields": _aggregate,
+    "openstack hypervisor list --matching general-1": lambda rows: [
+        {
+            "ID": UUID,
+            "Hypervisor Hostname": "root-general-1",
+            "Hypervisor Type": "",
+            "Host IP": "192.0.2.1",
+            "State": "up",
+        }
+    ],
+    "openstack compute service list --long --host {host}": _service_of_openstack,
+    "openstack project show {project}": lambda rows: {
+        "id": rows.server["project_id"],
+        "name": rows.server["project_id"],
+        "domain_id": "default",
+        "parent_id": "default",
+        "is_domain": False,
+        "enabled": True,
+        "description": "",
+        "tags": [],
+        "options": {},
+    },
+    "openstack availability zone list --compute": lambda rows: [
+        {"Zone Name": name, "Zone Status": "available"}
+        for name in ("az-fields", "leaf-rack-1", "root-rack-1")
+    ],
+    "nova show fields": server_of_nova,
+    "nova list --name ^fields$": lambda rows: [
+        {
+            "ID": rows.server["uuid"],
+            "Name": NAME,
+            "Status": "ACTIVE",
+            "Task State": "-",
+            "Power State": "Running",
+            "Networks": "",
+        }
+    ],
+    "nova flavor-show f-fields": _flavor_of_nova,
+    "nova diagnostics fields": diagnostics,
+    "nova server-tag-list fields": lambda rows: [{"Tag": "t1"}, {"Tag": "t2"}],
+    "nova keypair-list": lambda rows: [
+        {"Name": "k-fields", "Type": "ssh", "Fingerprint": rows.keypair["fingerprint"]}
+    ],
+    "nova server-group-get {group}": lambda rows: [
+        {
+            "Id": rows.group["id"],
+            "Name": "g-fields",
+            "Project Id": rows.group["project_id"],
+            "User Id": rows.group["user_id"],
+            "Policy": "anti-affinity",
+            "Rules": "{'max_server_per_host': 2}",
+            "Members": f"['{rows.server['uuid']}']",
+        }
+    ],
+    'sdk get_server [["{server}"], {{}}]': server_of_sdk,
+    'sdk servers [[], {{"name": "^fields$"}}]': lambda rows: [
+        {name: value for name, value in server_of_sdk(rows).items() if name != "server_groups"}
+    ],
+    'sdk get_flavor [["{flavor}"], {{}}]': _flavor_of_sdk,
+    'sdk get_hypervisor [["{host_id}"], {{}}]': _hypervisor_of_sdk,
+    'sdk get_keypair [["k-fields"], {{}}]': lambda rows: {**_keypair(rows), "public_key": KEY},
+    'sdk get_image [["{image}"], {{}}]': _image,
+    'sdk get_quota_set_defaults [["{project}"], {{}}]': _quotas,
+    'sdk server_interfaces [["{server}"], {{}}]': lambda rows: [],
+    'sdk server_migrations [["{server}"], {{}}]': lambda rows: [],
+}
+"""Command lines with what they print. A line of `sdk` has its method's arguments as JSON."""
+
+MAKE = (
+    f"openstack keypair create --public-key {{key}} k-{NAME}",
+    "openstack aggregate create --zone az-fields --property a=b agg-fields",
+    "openstack aggregate add host agg-fields root-general-1",
+    "openstack flavor create --vcpus 2 --ram 96 --disk 3 --ephemeral 1 --swap 512 --property a:b=c"
+    " --description words f-fields",
+    "openstack server group create --policy anti-affinity --rule max_server_per_host=2 g-fields",
+)
+"""Command lines that make what the others show."""
+BOOT = (
+    "openstack server create --flavor f-fields --image plain --no-network --availability-zone root-rack-1"
+    " --key-name k-fields --property a=b --tag t1 --tag t2 --description text"
+    " --hint group={group} --wait fields"
+)
+THEN = (
+    'sdk update_server [["{server}"], {{"access_ipv4": "192.0.2.9"}}]',
+    "openstack server reboot --hard --wait fields",
+    "openstack server lock --reason why fields",
+)
+"""What happens to the server before it is shown."""

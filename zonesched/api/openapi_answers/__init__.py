@@ -1,0 +1,1 @@
+"""Forms of answers in the OpenAPI description, noun by noun."""
