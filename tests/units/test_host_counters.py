@@ -86,21 +86,21 @@ def test_counts_of_the_same_host_and_key_are_added_up() -> None:
 
 @unhurried
 @given(SEEDS, st.integers(1, 120))
-def test_counts_that_are_changed_one_by_one(seed: int, rounds: int) -> None:
+def test_counts_of_several_rows_that_change_together(seed: int, rounds: int) -> None:
     # given counters that were set, some of whose columns are cached
     rng = random.Random(seed)
     tallies, model = HostCounters(ROOM), {row: some_counts(rng) for row in range(ROOM)}
     put(tallies, model)
     for _ in range(rounds):
-        row, key = rng.randrange(ROOM), rng.choice(KEYS)
-        before = model[row].get(key, 0)
-        more = rng.randint(-before, 2)
+        rows, key = rng.sample(range(ROOM), rng.randint(0, ROOM)), rng.choice(KEYS)
+        more = [rng.randint(-model[row].get(key, 0), 2) for row in rows]
         tallies.column(rng.choice(KEYS), ROOM)
 
-        # when single counts change, to nothing and from nothing as well
-        tallies.add(row, key, more)
+        # when counts change, to nothing and from nothing as well
+        tallies.add(np.array(rows, dtype=np.int64), key, np.array(more, dtype=np.int64))
 
-        model[row][key] = before + more
+        for row, amount in zip(rows, more, strict=True):
+            model[row][key] = model[row].get(key, 0) + amount
     # then they are as if they had been set so
     assert {row: tallies.of_row(row) for row in model} == {
         row: {key: n for key, n in counts.items() if n} for row, counts in model.items()

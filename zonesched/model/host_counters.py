@@ -18,6 +18,7 @@ from zonesched.model.counts import Counts
 _Small = npt.NDArray[np.int32]
 
 _HOLE = -1
+_NO_NUMBER = -2
 _FIRST_ROOM = 256
 _MAX_CACHED = 2
 
@@ -51,17 +52,29 @@ class HostCounters:
             self._append(rows, counts)
         self._forget(before)
 
-    def add(self, row: int, key: str, amount: int) -> None:
-        """Change one count by `amount`, which may be negative; it may not fall below 0."""
-        number = self._number_of.get(key)
-        at = None if number is None else self._place_of(row, number)
-        now = amount + (0 if at is None else int(self._amounts[at]))
-        if at is not None and now > 0:
-            self._amounts[at] = now
-        else:
-            self._replace(row, {**self.of_row(row), key: now})
+    def add(self, rows: Ints, key: str, amounts: Ints) -> None:
+        """Change the count of one key in each of `rows` by its amount, which may be negative.
+
+        Each row is given once; no count may fall below 0.
+        """
+        if len(rows) == 1:
+            self._add_one(int(rows[0]), key, int(amounts[0]))
+            return
+        number = self._number_of.get(key, _NO_NUMBER)
+        lengths = self._lengths[rows]
+        places = _places(self._starts[rows], lengths)
+        found = np.flatnonzero(self._numbers[places] == number)
+        owners, places = np.repeat(np.arange(len(rows)), lengths)[found], places[found]
+        now = amounts.copy()
+        now[owners] += self._amounts[places]
+        self._amounts[places] = now[owners]
+        # Rows that get the key or lose it; most rows have it before and after.
+        others = now > 0
+        others[owners] = ~others[owners]
+        if others.any():
+            self._replace(rows[others], key, now[others])
         if key in self._cached:
-            self._cached[key][row] = now
+            self._cached[key][rows] = now
 
     def count(self, row: int, key: str) -> int:
         number = self._number_of.get(key)
@@ -102,6 +115,18 @@ class HostCounters:
     def keys(self) -> Iterator[str]:
         """Return every key that any row has, in no particular order."""
         return iter(self._number_of)
+
+    def _add_one(self, row: int, key: str, amount: int) -> None:
+        """Variant of `add` for one row, several times as fast."""
+        number = self._number_of.get(key)
+        at = None if number is None else self._place_of(row, number)
+        now = amount + (0 if at is None else int(self._amounts[at]))
+        if at is not None and now > 0:
+            self._amounts[at] = now
+        else:
+            self._replace_one(row, {**self.of_row(row), key: now})
+        if key in self._cached:
+            self._cached[key][row] = now
 
     def _place_of(self, row: int, number: int) -> int | None:
         start = int(self._starts[row])
@@ -145,8 +170,28 @@ class HostCounters:
         self._starts[rows] = self._end + np.cumsum(lengths) - lengths
         self._end += more
 
-    def _replace(self, row: int, counts: Mapping[str, int]) -> None:
-        """Variant of `set` for one row, several times as fast; leaves the cached columns as they are."""
+    def _replace(self, rows: Ints, key: str, amounts: Ints) -> None:
+        """Set the count of one key in each of `rows`; leave the cached columns as they are."""
+        lengths = self._lengths[rows]
+        places = _places(self._starts[rows], lengths)
+        numbers = self._numbers[places]
+        keys = sorted({key, *(self._keys[number] for number in np.unique(numbers).tolist())})
+        rank = np.zeros(len(self._keys), dtype=np.int64)
+        for position, known in enumerate(keys):
+            if known in self._number_of:
+                rank[self._number_of[known]] = position
+        others = np.flatnonzero(numbers != self._number_of.get(key, _NO_NUMBER))
+        having = np.flatnonzero(amounts)
+        positions = np.concatenate([np.repeat(np.arange(len(rows)), lengths)[others], having])
+        ranks = np.concatenate([rank[numbers[others]], np.full(len(having), keys.index(key))])
+        counts = np.concatenate([self._amounts[places][others], amounts[having]])
+        order = np.lexsort((ranks, positions))
+        before = self._clear(rows)
+        self._append(rows, Counts(positions[order], keys, ranks[order], counts[order]))
+        self._forget(before)
+
+    def _replace_one(self, row: int, counts: Mapping[str, int]) -> None:
+        """Replace the counts of one row; leave the cached columns as they are."""
         here = slice(self._starts[row], self._starts[row] + self._lengths[row])
         before = self._numbers[here].copy()
         self._numbers[here] = _HOLE

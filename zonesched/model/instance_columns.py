@@ -32,10 +32,9 @@ class InstanceColumns:
 
     def add(self, rows: Ints, copies: Ints, new: NewInstances) -> None:
         """Count new instances, so many on each of the rows; negative copies are taken off again."""
-        for row, more in zip(rows.tolist(), copies.tolist(), strict=True):
-            self.owners.add(row, new.owner, more)
-            self.flavors.add(row, new.flavor, more)
-            self.images.add(row, new.image, more)
+        self.owners.add(rows, new.owner, copies)
+        self.flavors.add(rows, new.flavor, copies)
+        self.images.add(rows, new.image, copies)
         self.num_instances[rows] += copies
         self.num_building[rows] += copies
 

@@ -269,6 +269,8 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.execute("PRAGMA foreign_keys=ON")
+    # Savepoints keep the pages that change after them: else each of them is written to a file.
+    cursor.execute("PRAGMA temp_store=MEMORY")
     cursor.execute(f"PRAGMA cache_size=-{CACHE_KB}")
     cursor.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
     cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
