@@ -85,7 +85,7 @@ def _upgrade(tx: Connection) -> None:
         case SchemaState.BEHIND:
             migrate(tx, revisions()[0])
         case SchemaState.EMPTY:
-            tables.metadata.create_all(tx, checkfirst=False)
+            tables.instances.metadata.create_all(tx, checkfirst=False)
             REVISION.create(tx, checkfirst=True)
             tx.execute(sa.insert(REVISION).values(version_num=revisions()[0]))
 
