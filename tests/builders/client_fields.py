@@ -12,13 +12,14 @@ from tests.builders.client_rows import Rows
 from tests.builders.client_server_fields import (
     NAME,
     actions,
+    actions_of_nova,
     diagnostics,
     line_of_openstack,
     server_of_nova,
     server_of_openstack,
     server_of_sdk,
 )
-from tests.builders.forms import UUID, ZONELESS
+from tests.builders.forms import UUID, ZONELESS, Each
 from zonesched.api.links import iso_time, zoneless_time
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIR8NN31+uZVnUHOsErnpvtav8YLp4KkCLaIRa00BkHY x@y"
@@ -186,6 +187,97 @@ def _image(rows: Rows) -> Any:
     }
 
 
+def _image_of_openstack(rows: Rows) -> Any:
+    id = rows.image["id"]
+    return {
+        "container_format": "bare",
+        "created_at": iso_time(rows.image["created_at"]),
+        "disk_format": "raw",
+        "file": f"/v2/images/{id}/file",
+        "id": id,
+        "min_disk": rows.image["min_disk_gb"],
+        "min_ram": rows.image["min_ram_mb"],
+        "name": "plain",
+        "properties": {"os_hidden": False, "os": "linux"},
+        "protected": False,
+        "schema": "/v2/schemas/image",
+        "size": 0,
+        "status": "active",
+        "tags": [],
+        "updated_at": iso_time(rows.image["created_at"]),
+        "visibility": "public",
+    }
+
+
+LIMITED = {"instances": 1_000_000, "cores": -1, "ram": -1, "key-pairs": 100, "properties": 128}
+
+
+def _quotas_of_openstack(rows: Rows) -> Any:
+    """Make a line for each quota; null are those that a zone does not have."""
+    others = ("fixed_ips", "floating_ips", "injected_file_content_bytes", "injected_file_path_bytes")
+    more = ("injected_files", "networks", "security_group_rules", "security_groups")
+    limits: dict[str, int | None] = {
+        **{name: LIMITED[name] for name in ("instances", "cores", "ram")},
+        **dict.fromkeys((*others, *more)),
+        **{name: LIMITED[name] for name in ("key-pairs", "properties")},
+        **dict.fromkeys(("server-group-members", "server-groups"), -1),
+    }
+    return Each(*[{"Resource": name, "Limit": limit} for name, limit in limits.items()])
+
+
+def _quotas_of_nova(rows: Rows) -> Any:
+    limits = {
+        **{name: LIMITED[name] for name in ("instances", "cores", "ram")},
+        "metadata_items": 128,
+        "key_pairs": 100,
+        "server_groups": -1,
+        "server_group_members": -1,
+    }
+    return Each(*[{"Quota": name, "Limit": str(limit)} for name, limit in limits.items()])
+
+
+def _flavor_line_of_nova(rows: Rows) -> Any:
+    return {
+        "ID": rows.flavor["id"],
+        "Name": "f-fields",
+        "Memory_MiB": "96",
+        "Disk": "3",
+        "Ephemeral": "1",
+        "Swap": "512",
+        "VCPUs": "2",
+        "RXTX_Factor": "1.0",
+        "Is_Public": "True",
+        "extra_specs": "{'a:b': 'c'}",
+        "Description": "words",
+    }
+
+
+def _usage(rows: Rows) -> Any:
+    """Make the usage of the one server; its local disk is the root disk and the ephemeral one."""
+    line = {
+        "flavor": "f-fields",
+        "hours": float,
+        "instance_id": rows.server["uuid"],
+        "local_gb": rows.flavor["disk_gb"] + rows.flavor["ephemeral_gb"],
+        "memory_mb": rows.flavor["ram_mb"],
+        "name": NAME,
+        "project_id": rows.server["project_id"],
+        "started_at": zoneless_time(rows.server["created_at"]),
+        "state": "active",
+        "uptime": int,
+        "vcpus": rows.flavor["vcpus"],
+    }
+    totals = ("total_hours", "total_vcpus_usage", "total_memory_mb_usage", "total_local_gb_usage")
+    return {
+        "id": rows.server["project_id"],
+        "project_id": rows.server["project_id"],
+        "start": ZONELESS,
+        "stop": ZONELESS,
+        **dict.fromkeys(totals, float),
+        "server_usages": [line],
+    }
+
+
 FIELDS: Mapping[str, Expected] = {
     "openstack server show {server}": server_of_openstack,
     "openstack server list --long --name ^fields$": line_of_openstack,
@@ -224,7 +316,12 @@ FIELDS: Mapping[str, Expected] = {
         {"Zone Name": name, "Zone Status": "available"}
         for name in ("az-fields", "leaf-rack-1", "root-rack-1")
     ],
+    "openstack image show plain": _image_of_openstack,
+    "openstack quota show --compute {project}": _quotas_of_openstack,
     "nova show fields": server_of_nova,
+    "nova quota-show --tenant {project}": _quotas_of_nova,
+    "nova instance-action-list fields": actions_of_nova,
+    "nova flavor-list --extra-specs": lambda rows: [_flavor_line_of_nova(rows)],
     "nova list --name ^fields$": lambda rows: [
         {
             "ID": rows.server["uuid"],
@@ -261,6 +358,7 @@ FIELDS: Mapping[str, Expected] = {
     'sdk get_keypair [["k-fields"], {{}}]': lambda rows: {**_keypair(rows), "public_key": KEY},
     'sdk get_image [["{image}"], {{}}]': _image,
     'sdk get_quota_set_defaults [["{project}"], {{}}]': _quotas,
+    'sdk get_usage [["{project}"], {{}}]': _usage,
     'sdk server_interfaces [["{server}"], {{}}]': lambda rows: [],
     'sdk server_migrations [["{server}"], {{}}]': lambda rows: [],
 }

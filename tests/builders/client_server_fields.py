@@ -203,6 +203,12 @@ def actions(rows: Rows) -> Any:
     return Each(*lines)
 
 
+def actions_of_nova(rows: Rows) -> Any:
+    line = {"Request_ID": REQUEST_ID, "Message": "-", "Start_Time": ZONELESS, "Updated_At": ZONELESS}
+    # Oldest first, as this client sorts them.
+    return Each(*[{"Action": action, **line} for action in ("create", "reboot", "lock")])
+
+
 def diagnostics(rows: Rows) -> Any:
     return {
         "config_drive": "False",

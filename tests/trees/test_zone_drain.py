@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.builders.boots import boot, counts, settle_until_killed
 from tests.builders.command import TreeCommand
 from tests.builders.crashes import Seams, heal
 from tests.builders.tree import Answer, a_host
+from tests.builders.wsgi_transport import Dead
 from tests.trees.test_actions_in_tree import Scene, a_scene
 from tests.trees.test_shelve_in_tree import differences, full, places, zone_of
 from zonesched.cli.session import Session
@@ -172,13 +174,19 @@ class Drains:
 
         def session() -> Session:
             made = connect()
-            made.pause = lambda pause_s: scene.go_on(1)
+            made.pause = self._pause
             return made
 
         self.command.session = session  # type: ignore[method-assign]
+        self.meanwhile: Callable[[], None] = lambda: None
+        self._scene = scene
 
     def __call__(self, *words: str) -> int:
         return self.command("zone", "drain", "region", *words)
+
+    def _pause(self, pause_s: float) -> None:
+        self.meanwhile()
+        self._scene.go_on(1)
 
 
 def test_the_command_disables_the_child_and_ends_with_it_empty(
@@ -211,6 +219,33 @@ def test_without_room_the_command_ends_and_says_which_has_no_place(
     assert code == 1
     assert [row["error_code"] for row in rows] == ["no_valid_host"]
     assert len(there(scene)) == IN_REGION - 1
+
+
+def test_a_drain_of_a_child_that_is_away_does_not_end_until_it_is_stopped_and_goes_on_later(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = with_room(tmp_path)
+    run = Drains(scene, capsys)
+    url = scene.tree.nodes["region"].url
+    scene.tree.network.fault(url, Dead())
+    looks = iter(range(3))
+
+    def until_stopped() -> None:
+        if next(looks, None) is None:
+            raise KeyboardInterrupt
+
+    run.meanwhile = until_stopped
+    stopped = run("--watch", "--parallel", "5")
+    there_still = len(there(scene))
+    run.meanwhile = lambda: None
+    scene.tree.network.heal(url)
+    scene.tree.poll()
+
+    assert stopped == 130
+    assert "zonesched zone drain region --watch goes on" in run.command.err
+    assert there_still == IN_REGION
+    assert run("--watch", "--parallel", "5") == 0
+    assert (there(scene), differences(scene.tree)) == ([], [])
 
 
 def test_without_watching_the_command_says_how_many_are_left(
