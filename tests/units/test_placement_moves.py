@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from zonesched.model.placement import (
 )
 from zonesched.model.placement_moves import CHILD_MOVES, CHILD_STARTS, LOCAL_MOVES, LOCAL_STARTS, Move
 from zonesched.services.placing.child_calls import next_state
+from zonesched.store import tables
 
 State = PlacementState
 FLOW = Path(__file__).parents[2] / "docs" / "flow.md"
@@ -100,3 +102,9 @@ def test_the_sets_of_states_fit_together() -> None:
     after_a_confirm = {move.after for move in CHILD_MOVES if move.before in {State.HELD, State.CONFIRMING}}
     assert after_a_confirm & WANTED == TO_BUILD
     assert not UNBUILT & PROMISED
+
+
+def test_the_placements_in_motion_are_those_with_work_left_but_for_the_confirmed() -> None:
+    left_out = re.findall(r"'(\w+)'", str(tables.PLACE_IS_IN_MOTION))
+
+    assert {PlacementState(state) for state in left_out} == FINAL | {PlacementState.CONFIRMED}

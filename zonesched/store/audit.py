@@ -230,7 +230,11 @@ def hold_overdue(tx: Connection, overdue_before: float) -> list[Inconsistency]:
     """Check that unconfirmed holds end soon after they expire."""
     statement = sa.select(
         _place.uuid, _place.number, _place.caller_id, _place.state, _place.hold_expires_at
-    ).where(is_in(_place.state, (State.INTENDED, State.HELD)), _place.hold_expires_at < overdue_before)
+    ).where(
+        t.PLACE_IS_IN_MOTION,
+        is_in(_place.state, (State.INTENDED, State.HELD)),
+        _place.hold_expires_at < overdue_before,
+    )
     return [
         Inconsistency(
             "hold_overdue",

@@ -84,7 +84,7 @@ _LIVING: sa.Select[Any] = (
 )
 _STRAY: sa.Select[Any] = (
     sa.select(_place.uuid, _place.number, _place.caller_id)
-    .where(_place.state == State.PARKED.value, sa.not_(IN_MOVE))
+    .where(t.PLACE_IS_IN_MOTION, _place.state == State.PARKED.value, sa.not_(IN_MOVE))
     .order_by(_place.uuid)
 )
 _HAS_MOVE = (

@@ -42,6 +42,8 @@ _UPDATE = Prepared(
 _IN_CHILD = sa.and_(_place.uuid == COLUMNS.uuid, _place.child_id.is_not(None), is_in(_place.state, TO_BUILD))
 _PRESENT = sa.and_(_place.uuid == _instance.uuid, _place.number == _instance.attempt)
 _UNTOLD = COLUMNS.told_generation < COLUMNS.generation
+# Not by the index of statuses: nearly all instances have this one.
+_IS_ACTIVE = sa.func.coalesce(_instance.status, "") == InstanceStatus.ACTIVE.value
 _DUE = Prepared(
     sa.select(
         COLUMNS.uuid,
@@ -66,7 +68,7 @@ _DUE = Prepared(
     .join_from(t.instance_states, t.instances, _instance.uuid == COLUMNS.uuid)
     .join(t.placements, sa.and_(_PRESENT, _IN_CHILD))
     .where(_UNTOLD, COLUMNS.next_call_at <= sa.bindparam("now"))
-    .where(_instance.status == InstanceStatus.ACTIVE.value)
+    .where(_IS_ACTIVE)
     .where(sa.not_(one_of(_place.child_id, "busy")))
     .order_by(COLUMNS.next_call_at, COLUMNS.uuid)
     .limit(sa.bindparam("most"))
@@ -106,7 +108,7 @@ _UNCONFIRMED = Prepared(
     .where(sa.text("resized_at > 0"), COLUMNS.resized_at <= sa.bindparam("since"))
     .where(COLUMNS.observed_generation == COLUMNS.generation)
     .where(_instance.caller_id == sa.bindparam("caller"))
-    .where(_instance.status == InstanceStatus.ACTIVE.value)
+    .where(_IS_ACTIVE)
     .order_by(COLUMNS.resized_at, COLUMNS.uuid)
     .limit(sa.bindparam("most"))
 )

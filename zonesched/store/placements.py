@@ -18,7 +18,6 @@ from zonesched.model.placement import (
     UNBUILT,
     UNCONFIRMED,
     UNFINISHED,
-    WANTED,
     PlacementState,
 )
 from zonesched.model.placement_moves import CHILD_MOVES, LOCAL_MOVES, IllegalMove, Move
@@ -98,6 +97,7 @@ _IN_ORDER = (
 
 _DUE_CALLS = Prepared(
     _IN_ORDER.where(
+        t.PLACE_IS_IN_MOTION,
         is_in(COLUMNS.state, UNANSWERED),
         COLUMNS.child_id.is_not(None),
         COLUMNS.next_call_at <= sa.bindparam("now"),
@@ -105,7 +105,11 @@ _DUE_CALLS = Prepared(
     )
 )
 _OVERDUE = Prepared(
-    _IN_ORDER.where(is_in(COLUMNS.state, UNCONFIRMED), COLUMNS.hold_expires_at <= sa.bindparam("now"))
+    _IN_ORDER.where(
+        t.PLACE_IS_IN_MOTION,
+        is_in(COLUMNS.state, UNCONFIRMED),
+        COLUMNS.hold_expires_at <= sa.bindparam("now"),
+    )
 )
 
 
@@ -174,12 +178,6 @@ def read_one(tx: Connection, uuid: str, number: int) -> Placement:
 def unfinished_in(tx: Connection, child_id: str) -> list[Placement]:
     """Read the placements in a child that are in no final state."""
     return read(tx, COLUMNS.child_id == child_id, is_in(COLUMNS.state, UNFINISHED))
-
-
-def has_wanted(tx: Connection, caller_id: str) -> bool:
-    """Tell whether any placement of this caller is wanted."""
-    statement = sa.select(COLUMNS.uuid).where(COLUMNS.caller_id == caller_id, is_in(COLUMNS.state, WANTED))
-    return tx.execute(statement.limit(1)).first() is not None
 
 
 def read_by_uuid(tx: Connection, uuids: Sequence[str]) -> list[Placement]:

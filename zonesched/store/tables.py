@@ -18,12 +18,11 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    false,
     text,
     true,
 )
 
-from zonesched.store import state_tables, user_tables
+from zonesched.store import placement_tables, state_tables, user_tables
 from zonesched.store.metadata import NAME, UUID, metadata
 
 dashboard_sessions = user_tables.dashboard_sessions
@@ -33,6 +32,11 @@ instance_states = state_tables.instance_states
 keypairs = user_tables.keypairs
 moves = state_tables.moves
 MOVE_IS_LIVING = state_tables.MOVE_IS_LIVING
+placements = placement_tables.placements
+PLACE_IS_IN_MOTION = placement_tables.PLACE_IS_IN_MOTION
+group_places = placement_tables.group_places
+inbound_builds = placement_tables.inbound_builds
+IS_TOMBSTONE = placement_tables.IS_TOMBSTONE
 
 # Quota overrides of projects and parents.
 quota_overrides = Table(
@@ -316,67 +320,6 @@ instances = Table(
         postgresql_where=text("group_id != ''"),
     ),
 )
-
-placements = Table(
-    "placements",
-    metadata,
-    Column("uuid", UUID, ForeignKey("instances.uuid"), primary_key=True),
-    # Counted by this zone per instance; the child knows it as the attempt.
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("caller_id", UUID, nullable=False),
-    Column("reservation_id", UUID, nullable=False),
-    Column("kind", String(8), nullable=False),
-    Column("host_id", UUID),
-    Column("child_id", UUID),
-    Column("blobs", Text, nullable=False),
-    Column("resources", Text, nullable=False),
-    Column("entry_key", String(80), unique=True),
-    Column("state", String(16), nullable=False),
-    Column("reason", String(64), nullable=False),
-    Column("hold_expires_at", Float, nullable=False),
-    Column("retained_until", Float, nullable=False),
-    Column("next_call_at", Float, nullable=False),
-    Column("calls", Integer, nullable=False),
-    # True once the host's agent may know of it; a build that was never fetched cannot run there.
-    Column("is_fetched", Boolean, nullable=False, server_default=false()),
-    Index("ix_placements_host", "host_id", "state"),
-    Index("ix_placements_reservation", "reservation_id", "caller_id"),
-    Index("ix_placements_state", "state", "next_call_at", "caller_id"),
-)
-
-# The place of an affinity group: one of host_id and child_id.
-group_places = Table(
-    "group_places",
-    metadata,
-    Column("caller_id", UUID, primary_key=True),
-    Column("group_id", NAME, primary_key=True),
-    Column("host_id", UUID),
-    Column("child_id", UUID),
-)
-
-inbound_builds = Table(
-    "inbound_builds",
-    metadata,
-    Column("uuid", UUID, primary_key=True),
-    Column("caller_id", UUID, primary_key=True),
-    Column("attempt", Integer, primary_key=True, autoincrement=False),
-    Column("reservation_id", UUID, nullable=False),
-    # Number of its present placement; 0 when a cancel came first.
-    Column("number", Integer, nullable=False),
-    # Entries not tried yet, opened, in order.
-    Column("rest", Text, nullable=False),
-    Column("retained_until", Float, nullable=False),
-    # Partial: a build with a placement costs nothing.
-    Index(
-        "ix_inbound_builds_tombstones",
-        "caller_id",
-        "retained_until",
-        sqlite_where=text("number = 0"),
-        postgresql_where=text("number = 0"),
-    ),
-)
-IS_TOMBSTONE = text("inbound_builds.number = 0")
-"""Condition of the partial index, without a parameter: else SQLite would not use it."""
 
 # The capacity that parents took with holds that they did not confirm.
 idle_holds = Table(

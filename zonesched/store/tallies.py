@@ -8,24 +8,18 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.placement import UNFINISHED, PlacementState
 from zonesched.store import tables as t
-from zonesched.store.prepared import Prepared, is_in
+from zonesched.store.prepared import Prepared
 from zonesched.store.reservations import ReservationState
 
 MAX_CLASSES = 100
 """Resource classes that are summed up, the first by name: agents may report any number."""
 
-IN_MOTION = UNFINISHED - {PlacementState.CONFIRMED}
-"""States of placements that are counted: in the others are all that ever were."""
-
 _instance, _place, _boot, _host = t.instances.c, t.placements.c, t.reservations.c, t.hosts.c
 _service, _inventory = t.services.c, t.inventories.c
 _NUMBER = sa.func.count().label("number")
 _INSTANCES = Prepared(sa.select(_instance.status, _NUMBER).group_by(_instance.status))
-_PLACEMENTS = Prepared(
-    sa.select(_place.state, _NUMBER).where(is_in(_place.state, IN_MOTION)).group_by(_place.state)
-)
+_PLACEMENTS = Prepared(sa.select(_place.state, _NUMBER).where(t.PLACE_IS_IN_MOTION).group_by(_place.state))
 _IS_LEASED = sa.case((_boot.lease_expires_at > sa.bindparam("now"), 1), else_=0)
 _BOOTS = Prepared(
     sa.select(_NUMBER, sa.func.sum(_IS_LEASED).label("leased")).where(
@@ -61,8 +55,9 @@ _CAPACITIES = Prepared(
 class Tallies:
     """Counts of one moment.
 
-    `instances` by status; `placements` by state, of IN_MOTION; `hosts` by (is enabled, is up); `services` by
-    (binary, is up); `capacity` and `used` by resource class, over all hosts; `leased_boots` of `open_boots`.
+    `instances` by status; `placements` by state, those in motion only: in the other states are all that ever
+    were; `hosts` by (is enabled, is up); `services` by (binary, is up); `capacity` and `used` by resource
+    class, over all hosts; `leased_boots` of `open_boots`.
     """
 
     instances: Mapping[str, int]

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.model.instance_flavor import InstanceFlavor
-from zonesched.model.placement import COUNTED_STATUSES, UNCONFIRMED
+from zonesched.model.placement import COUNTED_STATUSES, UNCONFIRMED, WANTED
 from zonesched.store import instance_states
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in
@@ -18,7 +18,8 @@ _instance, _reservation = t.instances.c, t.reservations.c
 _HOLDS = Prepared(
     sa.select(sa.func.count().label("number"))
     .select_from(t.placements)
-    .where(t.placements.c.caller_id == sa.bindparam("caller"), is_in(t.placements.c.state, UNCONFIRMED))
+    .where(t.placements.c.caller_id == sa.bindparam("caller"), t.PLACE_IS_IN_MOTION)
+    .where(is_in(t.placements.c.state, UNCONFIRMED))
     # A move's hold has used up no entry.
     .where(t.placements.c.entry_key.is_not(None))
 )
@@ -84,6 +85,18 @@ def server_groups(tx: Connection, project_id: str) -> int:
 def holds(tx: Connection, caller_id: str) -> int:
     """Count the placements of a parent that were not confirmed and have not ended."""
     return int(_HOLDS.first(tx, caller=caller_id).number)
+
+
+def has_wanted(tx: Connection, caller_id: str) -> bool:
+    """Tell whether any placement of a parent is wanted."""
+    # By the instances: there is no index of the placements of a caller.
+    place = t.placements.c
+    statement = (
+        sa.select(place.uuid)
+        .join(t.instances, _instance.uuid == place.uuid)
+        .where(_instance.caller_id == caller_id, is_in(place.state, WANTED))
+    )
+    return tx.execute(statement.limit(1)).first() is not None
 
 
 def tombstones(tx: Connection, caller_id: str) -> int:

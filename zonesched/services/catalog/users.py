@@ -14,7 +14,7 @@ from zonesched.seal.passwords import PERSON, ScryptCost, VerifiedCache
 from zonesched.seams import Clock
 from zonesched.services.state.password_guard import PasswordGuard
 from zonesched.services.zone import Zone
-from zonesched.store import dashboard_sessions, idle_holds, keypairs, placements, quota_overrides
+from zonesched.store import dashboard_sessions, idle_holds, keypairs, quota_overrides, usage
 from zonesched.store import users as rows
 from zonesched.store.store import Store, Transaction
 from zonesched.store.users import User
@@ -125,7 +125,7 @@ def delete(store: Store, verified: VerifiedCache, name: str, force: bool = False
         user = _existing(tx, name)
         if [admin.id for admin in admins] == [user.id]:
             raise Conflict("The last admin cannot be removed.", code="last_admin", field="name")
-        if not force and placements.has_wanted(tx, user.id):
+        if not force and usage.has_wanted(tx, user.id):
             raise Conflict(
                 "This parent has instances here: delete them in the parent first, or remove it by force.",
                 code="user_has_instances",
