@@ -24,7 +24,7 @@ _OF_INSTANCES = Prepared(
         COLUMNS.caller_id == sa.bindparam("caller"), one_of(COLUMNS.uuid, "uuids")
     )
 )
-_place = t.placements.c
+_place, _instance = t.placements.c, t.instances.c
 _STATUSES = Prepared(
     sa.select(
         COLUMNS.uuid,
@@ -216,3 +216,13 @@ def _from_row(row: Any) -> InboundBuild:
         rest=tuple(_rest_entry(*fields) for fields in orjson.loads(row.rest)),
         retained_until=row.retained_until,
     )
+
+
+def ids_of_caller(tx: Connection, caller_id: str, ids: Sequence[str]) -> frozenset[str]:
+    """Return the ids that name an instance, a reservation or a group of this caller's instances."""
+    found: set[str] = set()
+    for column in (_instance.uuid, _instance.reservation_id, _instance.group_id):
+        for some in claims.chunks(ids):
+            statement = sa.select(column).where(_instance.caller_id == caller_id, column.in_(some)).distinct()
+            found.update(tx.execute(statement).scalars())
+    return frozenset(found)
