@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import sqlalchemy as sa
@@ -86,8 +86,7 @@ class InboundBuild:
         return Attempt(self.uuid, self.attempt)
 
 
-@dataclass(frozen=True)
-class AttemptStatus:
+class AttemptStatus(NamedTuple):
     """Status of an attempt: number, state, end of hold and reason of its placement.
 
     An attempt that was cancelled before it arrived has no placement: its number is 0 and its state GONE.
