@@ -254,7 +254,7 @@ def _accept(zone: Zone, uuid: str, boot_id: str) -> NewBoot:
     def fn(tx: Transaction) -> NewBoot:
         lease = reservations.insert_leased(tx, boot, now, zone.conf.boot_lease)
         instances.insert(tx, identity.next_change(tx), [made])
-        return NewBoot(lease, boot, (made,))
+        return NewBoot(lease, boot, (made.uuid,))
 
     return zone.store.write(fn)
 

@@ -360,7 +360,7 @@ def test_a_batch_has_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for _ in range(4):
         taken = the_zone(tree).boots.take_batch(lambda one: True)
         assert isinstance(taken, boot_queue.Batch)
-        sizes.append([len(one.instances) for one in taken.boots])
+        sizes.append([len(one.uuids) for one in taken.boots])
         the_zone(tree).boots.end_batch()
     assert sizes == [[1, 1, 1], [1], [5], [5]]
 

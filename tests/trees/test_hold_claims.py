@@ -15,7 +15,7 @@ from tests.builders.host_tables import table_is_as_stored
 from tests.builders.one_zone import sql
 from tests.builders.tree import Tree, a_host
 from tests.trees import test_rebuild
-from zonesched.services.parent import hold
+from zonesched.services.parent import opening
 from zonesched.services.state import host_cache
 from zonesched.services.zone import Zone
 from zonesched.store import claims, identity
@@ -110,14 +110,14 @@ def test_what_another_process_claims_meanwhile_is_read(
     def use() -> None:
         leaf.store.write(lambda tx: claims.claim(tx, identity.next_change(tx), every, {"MEMORY_MB": 64}))
 
-    open_entries = hold._open
+    open_entries = opening.open_entries
 
     def use_and_open(*args: Any) -> Any:
         use()
         return open_entries(*args)
 
     if before:
-        monkeypatch.setattr(hold, "_open", use_and_open)
+        monkeypatch.setattr(opening, "open_entries", use_and_open)
     else:
         after_each_hold(monkeypatch, leaf, use)
 

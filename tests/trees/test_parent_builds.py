@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.builders.one_zone import sql
 from tests.builders.parent_calls import (
     RESERVATION,
@@ -16,6 +18,7 @@ from tests.builders.parent_calls import (
     uuid,
 )
 from tests.builders.tree import Node, Tree, a_host
+from zonesched.store import placements
 
 
 def test_one_entry_named_in_several_builds_of_a_call_builds_one_and_ends_the_others(tmp_path: Path) -> None:
@@ -82,6 +85,23 @@ def test_the_holds_of_one_call_all_end_at_once_whichever_zone_holds_them(tmp_pat
     assert 0.0 < hold_s <= 10.0 - middle.zone.conf.hold_margin
     for number, blob in enumerate(blobs):
         assert of_builds(send(middle, parent, spec, {number: blob}), "hold_s") == [hold_s]
+
+
+def test_the_holds_of_children_are_written_with_their_common_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, middle, parent = a_forest(tmp_path)
+    spec = a_spec(6)
+    by_zone = dict(enumerate(offered(middle, parent, spec)))
+    shortened: list[object] = []
+    monkeypatch.setattr(placements, "shorten_holds", lambda tx, keys, until: shortened.extend(keys))
+
+    send(middle, parent, spec, by_zone)
+
+    # Only the two of the zone's own host, which it had claimed before the children answered.
+    assert len(shortened) == 2
+    ends = sql(middle.zone, "SELECT DISTINCT hold_expires_at FROM placements WHERE child_id IS NOT NULL")
+    assert len(ends) == 1
 
 
 def test_an_instance_that_was_confirmed_before_its_cancel_is_deleted_in_the_child(tmp_path: Path) -> None:

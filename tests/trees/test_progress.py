@@ -6,11 +6,17 @@ import logging
 from pathlib import Path
 
 import pytest
+import requests
 
 from tests.builders.boots import a_small_tree, boot, counts, delete_all, rows
+from tests.builders.wsgi_transport import Tamper, WsgiApp
+from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services import background
 from zonesched.services.boot import provision
-from zonesched.services.boot.boot_progress import Step, next_step
+from zonesched.services.boot.boot_progress import Step, next_step, progress, with_places
+from zonesched.store import reservations
+from zonesched.store.instances import Member
+from zonesched.store.placements import AskedChild, Placement
 
 
 def test_a_boot_whose_instances_were_all_deleted_is_over(tmp_path: Path) -> None:
@@ -58,3 +64,91 @@ def test_a_boot_whose_step_changes_nothing_is_postponed_and_named_in_the_log(
     tree.settle()
     assert background.work_on_boots(root) > 0.0
     assert {row[2] for row in rows(tree, "root")} == {"confirmed"}
+
+
+UUIDS = ["11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"]
+NEW_BOOT = progress([Member(uuid, InstanceStatus.BUILD, 0, "", 0) for uuid in UUIDS], ())
+
+
+def a_place(uuid: str, state: PlacementState) -> Placement:
+    return Placement(uuid, 1, "me", "boot", AskedChild("child", ("blob",)), state, "", 60.0, 90.0)
+
+
+def test_places_that_were_just_written_lead_to_the_same_step_as_their_rows() -> None:
+    made = [a_place(UUIDS[0], PlacementState.INTENDED), a_place(UUIDS[1], PlacementState.HELD)]
+    read = progress([Member(uuid, InstanceStatus.BUILD, 1, "", 0) for uuid in UUIDS], made)
+
+    assert with_places(NEW_BOOT, made) == read
+    assert (read.unanswered, read.held) == ((made[0],), (made[1],))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [[], [a_place(UUIDS[0], PlacementState.INTENDED)], [a_place(u, PlacementState.FAILED) for u in UUIDS]],
+    ids=["none", "one of two", "refused"],
+)
+def test_places_that_leave_an_instance_without_one_are_read(made: list[Placement]) -> None:
+    assert with_places(NEW_BOOT, made) is None
+
+
+def test_a_boot_over_children_ends_with_the_write_that_records_their_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = a_small_tree(tmp_path)
+    reservation_id = boot(tree, num_instances=12)
+    steps: list[Step] = []
+    take = provision._Boot.take
+
+    def note_and_take(self: provision._Boot, step: Step) -> None:
+        steps.append(step)
+        take(self, step)
+
+    def read_again(*_: object) -> None:
+        raise AssertionError("the rows were read once more")
+
+    monkeypatch.setattr(provision._Boot, "take", note_and_take)
+    monkeypatch.setattr(provision._Boot, "give_back", read_again)
+    background.work_on_boots(tree.nodes["root"].zone)
+
+    assert steps == [Step.PLACE, Step.SEND, Step.CONFIRM]
+    assert rows(tree, "root", "SELECT state FROM reservations") == [("settled",)]
+    assert {row[2] for row in rows(tree, "root")} == {"confirmed"}
+    assert counts(tree, reservation_id) == {"BUILD": 12}
+
+
+def test_a_boot_that_is_woken_while_children_confirm_is_due_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = a_small_tree(tmp_path)
+    reservation_id = boot(tree, num_instances=12)
+    root = tree.nodes["root"].zone
+    deliver = tree.network._deliver
+
+    def wake_and_deliver(app: WsgiApp, request: requests.PreparedRequest) -> requests.Response:
+        if str(request.url).endswith("/confirm"):
+            root.store.write(lambda tx: reservations.wake(tx, root.uuid, reservation_id))
+        return deliver(app, request)
+
+    monkeypatch.setattr(tree.network, "_deliver", wake_and_deliver)
+    background.work_on_boots(root)
+    assert rows(tree, "root", "SELECT state, next_work_at FROM reservations") == [("open", 0.0)]
+
+    tree.clock.advance(10)
+    assert background.work_on_boots(root) == 0.0
+    assert rows(tree, "root", "SELECT state FROM reservations") == [("settled",)]
+
+
+def test_a_place_that_is_lost_at_its_confirm_is_found_anew(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    reservation_id = boot(tree, num_instances=2)
+
+    def gone(body: bytes) -> bytes:
+        return body.replace(b'"confirmed"', b'"gone"')
+
+    tree.network.fault(tree.nodes["leaf-b"].url, Tamper(times=1, path="/confirm", change=gone))
+    tree.network.fault(tree.nodes["region"].url, Tamper(times=1, path="/confirm", change=gone))
+    background.work_on_boots(tree.nodes["root"].zone)
+
+    states = [row[2] for row in rows(tree, "root")]
+    assert (states.count("confirmed"), counts(tree, reservation_id)) == (2, {"BUILD": 2})
+    assert rows(tree, "root", "SELECT state FROM reservations") == [("settled",)]

@@ -141,21 +141,19 @@ def test_nothing_is_waited_for_once_nobody_wants_the_answers(transport: HttpTran
         assert time.monotonic() - started < TIMEOUT_S
 
 
-def test_a_connection_with_a_late_answer_on_it_is_not_used_again(transport: HttpTransport) -> None:
-    late = threading.Event()
-
+def test_a_connection_on_which_an_answer_is_outstanding_is_not_used_again(transport: HttpTransport) -> None:
     def talk(peer: Conversation) -> None:
-        while peer.read_request():
-            if peer.number == 1:
-                late.wait(TIMEOUT_S)
-            peer.say(answer(b"late" if peer.number == 1 else b"fresh"))
+        peer.read_request()
+        if peer.number > 1:
+            peer.say(answer(b"of this call"))
+        elif peer.read_request():
+            peer.say(answer(b"of the call before"))
 
     with ExitStack() as stack:
         children = Children(transport, stack, talk)
         assert bodies(children.ask(SHORT_S)) == {0: "child_timeout"}
-        late.set()
 
-        assert transport.send(children.calls()[0].call, TIMEOUT_S, MAX_BYTES).body == b"fresh"
+        assert transport.send(children.calls()[0].call, TIMEOUT_S, MAX_BYTES).body == b"of this call"
 
 
 def finished(rest: Reply | ChildUnreachable | Rest) -> bytes:
@@ -251,6 +249,24 @@ def test_bytes_behind_an_answer_end_its_connection(transport: HttpTransport) -> 
         assert bodies(children.ask()) == {0: b"1"}
         assert transport.send(children.calls()[0].call, TIMEOUT_S, MAX_BYTES).body == b"1"
         assert children.servers[0].accepted == 2
+
+
+def test_what_a_child_says_before_it_is_asked_is_not_its_answer(transport: HttpTransport) -> None:
+    said = threading.Event()
+
+    def talk(peer: Conversation) -> None:
+        if peer.number == 1:
+            peer.say_later(answer(b"smuggled"), after_s=0.05)
+            said.set()
+            peer.hang()
+        peer.read_request()
+        peer.say(answer(b"asked"))
+
+    with ExitStack() as stack:
+        children = Children(transport, stack, talk)
+        said.wait(TIMEOUT_S)
+
+        assert finished(children.ask()[0]) == b"asked"
 
 
 @pytest.mark.parametrize("given", [{"headers": {"A": "1\r\nB: 2"}}, {"url": "/with space"}])

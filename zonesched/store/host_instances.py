@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -47,6 +47,20 @@ def on_hosts(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, Sequence[P
     for row in _ON_HOSTS.all(tx, hosts=host_ids):
         found[row.host_id].append(Placed(row.uuid, row.name))
     return found
+
+
+def hosts_of(tx: Connection, caller_id: str, project_id: str, uuids: Collection[str]) -> frozenset[str]:
+    """Read the local hosts of the instances among `uuids` that this caller and project own."""
+    if not uuids:
+        return frozenset()
+    statement = (
+        sa.select(_place.host_id)
+        .join(t.instances, _instance.uuid == _place.uuid)
+        .where(_instance.uuid.in_(sorted(uuids)))
+        .where(_instance.caller_id == caller_id, _instance.project_id == project_id)
+        .where(_place.kind == "host", is_in(_place.state, CLAIMING))
+    )
+    return frozenset(tx.execute(statement).scalars())
 
 
 def count(tx: Connection) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import sqlalchemy as sa
@@ -24,7 +24,7 @@ _OF_INSTANCES = Prepared(
         COLUMNS.caller_id == sa.bindparam("caller"), one_of(COLUMNS.uuid, "uuids")
     )
 )
-_place = t.placements.c
+_place, _instance = t.placements.c, t.instances.c
 _STATUSES = Prepared(
     sa.select(
         COLUMNS.uuid,
@@ -86,8 +86,7 @@ class InboundBuild:
         return Attempt(self.uuid, self.attempt)
 
 
-@dataclass(frozen=True)
-class AttemptStatus:
+class AttemptStatus(NamedTuple):
     """Status of an attempt: number, state, end of hold and reason of its placement.
 
     An attempt that was cancelled before it arrived has no placement: its number is 0 and its state GONE.
@@ -216,3 +215,13 @@ def _from_row(row: Any) -> InboundBuild:
         rest=tuple(_rest_entry(*fields) for fields in orjson.loads(row.rest)),
         retained_until=row.retained_until,
     )
+
+
+def ids_of_caller(tx: Connection, caller_id: str, ids: Sequence[str]) -> frozenset[str]:
+    """Return the ids that name an instance, a reservation or a group of this caller's instances."""
+    found: set[str] = set()
+    for column in (_instance.uuid, _instance.reservation_id, _instance.group_id):
+        for some in claims.chunks(ids):
+            statement = sa.select(column).where(_instance.caller_id == caller_id, column.in_(some)).distinct()
+            found.update(tx.execute(statement).scalars())
+    return frozenset(found)

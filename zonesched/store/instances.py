@@ -16,7 +16,7 @@ from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import BUILDING_STATUSES, CLAIMING, ENDED_STATUSES, InstanceStatus
 from zonesched.model.request_spec import Flavor, Image, RequestSpec
-from zonesched.store import claims, instance_actions, moves, outcomes
+from zonesched.store import instance_actions, moves, outcomes
 from zonesched.store import tables as t
 from zonesched.store.instance_states import PRESENT_FLAVOR, flavor_from_text
 from zonesched.store.outcomes import BecameActive, BecameError, InstancesAccepted
@@ -192,6 +192,20 @@ def insert(tx: Connection, change: int, instances: Sequence[Instance]) -> None:
     outcomes.note(tx, InstancesAccepted(len(instances)))
 
 
+def insert_alike(tx: Connection, change: int, like: Instance, names: Mapping[str, str]) -> None:
+    """Add the instances of one boot: by uuid their names, in the order of their positions.
+
+    In all else they are as `like`. A row takes a third of the time that `insert` takes for it.
+    """
+    shared = _to_row(like) | {"changed_seq": change}
+    rows = [
+        {**shared, "uuid": uuid, "position": position, "name": name}
+        for position, (uuid, name) in enumerate(names.items())
+    ]
+    _INSERT.run_many(tx, rows)
+    outcomes.note(tx, InstancesAccepted(len(rows)))
+
+
 def read_reservation(tx: Connection, caller_id: str, reservation_id: str) -> list[Instance]:
     """Return the instances of a caller's reservation, in order of their position."""
     return [from_row(row) for row in _OF_RESERVATION.all(tx, reservation=reservation_id, caller=caller_id)]
@@ -237,16 +251,6 @@ def _touch_hosts(tx: Connection, change: int, uuid: str) -> None:
         t.placements.c.uuid == uuid, is_in(t.placements.c.state, CLAIMING)
     )
     tx.execute(sa.update(t.hosts).where(t.hosts.c.id.in_(on_host)).values(changed_seq=change))
-
-
-def ids_of_caller(tx: Connection, caller_id: str, ids: Sequence[str]) -> frozenset[str]:
-    """Return the ids that name an instance, a reservation or a group of this caller's instances."""
-    found: set[str] = set()
-    for column in (COLUMNS.uuid, COLUMNS.reservation_id, COLUMNS.group_id):
-        for some in claims.chunks(ids):
-            statement = sa.select(column).where(COLUMNS.caller_id == caller_id, column.in_(some)).distinct()
-            found.update(tx.execute(statement).scalars())
-    return frozenset(found)
 
 
 def updated_at(tx: Connection, uuids: Sequence[str]) -> Mapping[str, float]:

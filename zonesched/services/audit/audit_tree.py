@@ -19,7 +19,7 @@ from zonesched.model.work_deadline import always
 from zonesched.seams import Done
 from zonesched.services.audit import audit, audit_edges
 from zonesched.services.zone import Zone
-from zonesched.store import aliases, instances
+from zonesched.store import aliases, inbound
 from zonesched.store.store import Store
 from zonesched.zones.answers import MAX_CHANGES
 from zonesched.zones.client import MIN_AUDIT_S, ChildClient
@@ -105,5 +105,5 @@ def _of_caller(store: Store, caller: Caller, lines: Lines) -> Lines:
     if not lines:
         return []
     ids = sorted({line.id for line in lines})
-    known = store.read(lambda tx: instances.ids_of_caller(tx, caller.user_id, ids))
+    known = store.read(lambda tx: inbound.ids_of_caller(tx, caller.user_id, ids))
     return [line for line in lines if line.id in known]

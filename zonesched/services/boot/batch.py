@@ -131,10 +131,10 @@ def _decide(zone: Zone, assuming: AssumingTable, boot: NewBoot) -> _Decided | No
     except ZoneschedError:
         return None
     entries = decision.plan.entries
-    if len(entries) < len(boot.instances):
+    if len(entries) < len(boot.uuids):
         return None
     weighed = replace(reservation.spec, weighing=decision.spec.weighing)
-    host_of = {i.uuid: _host_id(entry) for i, entry in zip(boot.instances, entries, strict=True)}
+    host_of = {uuid: _host_id(entry) for uuid, entry in zip(boot.uuids, entries, strict=True)}
     placed = NewInstances(
         Counter(host_of.values()),
         spec.resources,
@@ -173,7 +173,7 @@ def _write(zone: Zone, tx: Transaction, decided: Sequence[_Decided]) -> _Written
     used = sorted({host_id for one in settled for host_id in one.placed.copies_by_host})
     changed_before = claims.last_changes(tx, used)
     claims.touch_uses(tx, change, used)
-    placements.insert(tx, [place for one in settled for place in _placements(zone.conf, one, now)])
+    placements.insert_alike(tx, [(_first_placement(zone.conf, one, now), one.host_of) for one in settled])
     attempts = {uuid: FIRST for one in settled for uuid in one.host_of}
     instances.set_attempts(tx, change, attempts, InstanceStatus.BUILD, now)
     return _Written(change, settled, changed_before)
@@ -204,16 +204,9 @@ def _send_settle(tx: Transaction, boot: NewBoot, selected: Selected, now: float)
     )
 
 
-def _placements(conf: Conf, one: _Decided, now: float) -> list[Placement]:
+def _first_placement(conf: Conf, one: _Decided, now: float) -> Placement:
     lease = one.boot.lease
     row = new_places.Boot(lease.caller_id, lease.reservation_id, one.selected.spec, conf.hold)
-    retained_until = now + conf.hold + conf.retry_window
-    return [
-        new_places.placement_of(
-            row,
-            NewPlace(uuid, FIRST, LocalPlace(host_id), retained_until),
-            PlacementState.CONFIRMED,
-            now,
-        )
-        for uuid, host_id in one.host_of.items()
-    ]
+    uuid, host_id = next(iter(one.host_of.items()))
+    place = NewPlace(uuid, FIRST, LocalPlace(host_id), now + conf.hold + conf.retry_window)
+    return new_places.placement_of(row, place, PlacementState.CONFIRMED, now)

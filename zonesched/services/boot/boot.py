@@ -154,12 +154,18 @@ def _write(
     zone.quotas.admit_boot(tx, caller.project_id, form.num_instances)
     reservation = _reservation(zone.uuid, caller, form, spec, received_at)
     lease = reservations.insert_leased(tx, reservation, zone.clock.now(), zone.conf.boot_lease)
-    made = [
-        _instance(zone, caller, form, spec, position, received_at) for position in range(form.num_instances)
-    ]
-    instances.insert(tx, identity.next_change(tx), made)
-    accepted = Accepted(spec.request_id, tuple(i.uuid for i in made))
-    return _Stored(accepted, NewBoot(lease, reservation, tuple(made)))
+    change = identity.next_change(tx)
+    uuids = tuple([zone.clock.new_uuid() for _ in range(form.num_instances)])
+    first = _first_instance(zone, caller, form, spec, uuids[0], received_at)
+    instances.insert_alike(tx, change, first, dict(zip(uuids, _names(form), strict=True)))
+    return _Stored(Accepted(spec.request_id, uuids), NewBoot(lease, reservation, uuids))
+
+
+def _names(form: BootForm) -> list[str]:
+    if form.num_instances == 1:
+        return [form.name]
+    # OpenStack names the servers of one call in this way.
+    return [f"{form.name}-{number}" for number in range(1, form.num_instances + 1)]
 
 
 def _reservation(
@@ -179,19 +185,17 @@ def _reservation(
     )
 
 
-def _instance(
-    zone: Zone, caller: Caller, form: BootForm, spec: RequestSpec, position: int, now: float
+def _first_instance(
+    zone: Zone, caller: Caller, form: BootForm, spec: RequestSpec, uuid: str, now: float
 ) -> Instance:
-    alone = form.num_instances == 1
     return instances.of_request(
         spec,
-        uuid=zone.clock.new_uuid(),
+        uuid=uuid,
         reservation_id=spec.request_id,
         caller_id=zone.uuid,
         user_id=caller.user_id,
-        position=position,
-        # OpenStack names the servers of one call in this way.
-        name=form.name if alone else f"{form.name}-{position + 1}",
+        position=0,
+        name=form.name,
         passthrough=form.passthrough,
         now=now,
     )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from zonesched.model.instance_flavor import InstanceFlavor
 from zonesched.model.instance_image import AS_BOOTED
@@ -124,6 +124,15 @@ def progress(members: Sequence[Member], placements: Sequence[Placement]) -> Prog
         later=len(needing) - len(alike),
         flavors={one.uuid: one.flavor for one in members if isinstance(one.flavor, Flavor)},
     )
+
+
+def with_places(at: Progress, made: Sequence[Placement]) -> Progress | None:
+    """Return the progress after a place was written for each that needed one; None if some have none."""
+    unanswered = tuple(p for p in made if p.state is State.INTENDED)
+    held = tuple(p for p in made if p.state is State.HELD)
+    if at.later or len(unanswered) + len(held) != len(at.needing):
+        return None
+    return replace(at, needing=(), unanswered=at.unanswered + unanswered, held=at.held + held)
 
 
 def next_step(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from zonesched.services.boot.boot_progress import Progress, progress
+from zonesched.services.boot.boot_progress import Progress, progress, with_places
 from zonesched.services.boot.offers import Selected
 from zonesched.services.state.boot_queue import NewBoot
 from zonesched.services.zone import Zone
@@ -31,6 +31,7 @@ class LeasedBoot:
         self.reservation = reservation
         self._zone = zone
         self._unwritten: Selected | None = None
+        self._is_current = False
 
     @classmethod
     def read(cls, zone: Zone, lease: Lease) -> LeasedBoot:
@@ -42,8 +43,16 @@ class LeasedBoot:
         """Take over a new boot without a read: its rows are known."""
         return cls(zone, new.lease, progress(new.members, ()), new.reservation)
 
+    def note_places(self, made: Sequence[Placement]) -> None:
+        """Take over placements that were just written, so that the next `reread` need not read them."""
+        found = with_places(self.progress, made)
+        self.progress, self._is_current = found or self.progress, found is not None
+
     def reread(self) -> None:
-        """Read the rows again."""
+        """Read the rows again, unless `note_places` has just told them."""
+        if self._is_current:
+            self._is_current = False
+            return
         self.progress, reservation = _rows_of(self._zone.store, self.lease)
         self.reservation = self._with_select(reservation)
 
@@ -78,6 +87,10 @@ class LeasedBoot:
         result = self._zone.store.write(fenced)
         self._unwritten = None
         return result
+
+    def settle(self, tx: Transaction, now: float) -> None:
+        """End the lease of a boot that is done, in this transaction; a wake-up meanwhile makes it due."""
+        reservations.give_back(tx, self.lease, ReservationState.SETTLED, now, now, self.reservation.wakes)
 
     def give_back(self, state: ReservationState, due_at: float) -> None:
         """End the lease; the reservation is due again at `due_at` (epoch seconds) if it is still OPEN."""

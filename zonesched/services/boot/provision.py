@@ -197,12 +197,14 @@ class _Boot:
             self._nothing_left = not self._places_at
             return
         entry_of = dict(zip([needing.uuid for needing in self._at.needing], entries, strict=False))
-        self.finished = self._rows.write(
+        self.finished, made = self._rows.write(
             lambda tx, change, now: self._write_places(tx, change, now, entry_of),
             children_used={e.place.child_id for e in entries if isinstance(e.place, ChildBlob)},
         )
         if self.finished:
             self._zone.wake.agents_of(e.place.host_id for e in entries if isinstance(e.place, LocalPlace))
+        else:
+            self._rows.note_places(made)
 
     def _next_entries(self) -> list[Entry]:
         """Return entries for the instances without a place; none if they are too few."""
@@ -257,11 +259,13 @@ class _Boot:
         self._offers = Offers(decision.plan)
         return True
 
-    def _write_places(self, tx: Transaction, change: int, now: float, entry_of: Mapping[str, Entry]) -> bool:
+    def _write_places(
+        self, tx: Transaction, change: int, now: float, entry_of: Mapping[str, Entry]
+    ) -> tuple[bool, Sequence[Placement]]:
         """Claim local hosts, and write the placements in children before any child is asked.
 
         When all of it is on local hosts and nothing is open elsewhere, that is the confirm as well, and the
-        end of this boot: True.
+        end of this boot: True, with the placements.
         """
         zone, reservation = self._zone, self._reservation
         boot = new_places.Boot(
@@ -276,7 +280,7 @@ class _Boot:
         all_here = claimed.all_local and len(places) == len(self._at.needing)
         is_open = self._at.held or self._at.waiting or self._at.confirming or self._at.later
         finished = all_here and not is_open
-        new_places.write(
+        made = new_places.write(
             tx,
             change,
             boot,
@@ -287,10 +291,8 @@ class _Boot:
             known=entry_of,
         )
         if finished:
-            reservations.give_back(
-                tx, self._rows.lease, ReservationState.SETTLED, now, now, reservation.wakes
-            )
-        return finished
+            self._rows.settle(tx, now)
+        return finished, made
 
     def _new_places(self, tx: Transaction, now: float, entry_of: Mapping[str, Entry]) -> list[NewPlace]:
         """Return a place for each instance that needs one, except those deleted since they were read."""
@@ -310,7 +312,7 @@ class _Boot:
 
     def _confirm(self) -> None:
         """Confirm what is held: local hosts at once, children as soon as they answer."""
-        zone, held = self._zone, self._at.held
+        zone, at, held = self._zone, self._at, self._at.held
 
         def fn(tx: Transaction, change: int, now: float) -> tuple[list[Placement], list[Placement]]:
             living = [p for p in held if p.hold_expires_at > now]
@@ -324,7 +326,10 @@ class _Boot:
 
         confirming, built = self._rows.write(fn, held)
         zone.wake.agents(built)
-        child_calls.send_confirms(zone, confirming, self._rows.lease)
+        # Nothing follows the answers of children if all have a place: they end the work with their own write.
+        is_last = not (at.needing or at.waiting) and len(confirming) + len(built) == len(held)
+        end = self._rows.settle if is_last else None
+        self.finished = child_calls.send_confirms(zone, confirming, self._rows.lease, end)
 
     def _give_up(self) -> None:
         """End all instances and their placements: fewer than min_count can be placed."""

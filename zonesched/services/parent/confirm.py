@@ -6,7 +6,7 @@ Each attempt moves by one conditional write; a child's place is confirmed only b
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,7 +25,7 @@ from zonesched.services.placing.idle_holds import IdleHold
 from zonesched.services.placing.placement_moves import advance
 from zonesched.services.zone import Zone
 from zonesched.store import identity, inbound, locks
-from zonesched.store.inbound import InboundBuild
+from zonesched.store.inbound import AttemptStatus, InboundBuild
 from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.store import Transaction
 
@@ -36,11 +36,13 @@ State = PlacementState
 class _Decision:
     """Placements as they are after the decision, those newly confirmed, and holds that ended idle.
 
-    `attempts`: those of the call, by the uuids that their instances have here.
+    `attempts`: those of the call, by the uuids that their instances have here. `at`: their status after the
+    decision, None where it has to be read.
     """
 
     attempts: Sequence[Attempt]
     places: Sequence[Placement]
+    at: Mapping[Attempt, AttemptStatus] | None = None
     confirmed: int = 0
     idle: Sequence[IdleHold] = ()
 
@@ -54,8 +56,12 @@ def confirm(
     zone.quotas.note_confirmed(caller.user_id, decision.confirmed)
     idle_holds.charge(zone, decision.idle)
     zone.wake.agents(p for p in decision.places if p.state is State.CONFIRMED)
-    child_calls.send_confirms(zone, [p for p in decision.places if p.state is State.CONFIRMING])
-    child_calls.send_cancels(zone, [p for p in decision.places if p.state is State.CANCELLING])
+    confirming = [p for p in decision.places if p.state is State.CONFIRMING]
+    cancelling = [p for p in decision.places if p.state is State.CANCELLING]
+    child_calls.send_confirms(zone, confirming)
+    child_calls.send_cancels(zone, cancelling)
+    if decision.at is not None and not confirming and not cancelling:
+        return named_by_caller(attempts, answers(zone.clock, decision.at, decision.attempts, "hold_gone"))
     return _answers(zone, caller, reservation_id, attempts, decision.attempts, "hold_gone")
 
 
@@ -69,7 +75,8 @@ def _decide_confirm(
     locks.instances(tx, [a.uuid for a in attempts])
     now, change = zone.clock.now(), identity.next_change(tx)
     ends: defaultdict[PlacementState, list[Placement]] = defaultdict(list)
-    places = placed(tx, attempt_statuses(tx, caller, reservation_id, attempts))
+    at = attempt_statuses(tx, caller, reservation_id, attempts)
+    places = placed(tx, at)
     for p in places:
         if p.state is State.HELD:
             in_child = isinstance(p.where, AskedChild)
@@ -87,7 +94,16 @@ def _decide_confirm(
         reason = "hold_expired" if to in _LOST else ""
         pause_s = zone.conf.retry_pause
         decided += advance(tx, change, zone.uuid, some, to, now, reason=reason, repeat_in_s=pause_s)
-    return _Decision(attempts, decided, len(kept), idle)
+    at_end = _confirmed(at, decided) if ends.keys() <= {State.CONFIRMED} else None
+    return _Decision(attempts, decided, at_end, len(kept), idle)
+
+
+def _confirmed(
+    at: Mapping[Attempt, AttemptStatus], decided: Sequence[Placement]
+) -> Mapping[Attempt, AttemptStatus]:
+    """Return the status of each attempt after the decided placements; the locks of both keep others away."""
+    states = {p.key: p.state for p in decided}
+    return {a: s._replace(state=states.get((a.uuid, s.number), s.state)) for a, s in at.items()}
 
 
 def cancel(zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]) -> list[BuildAnswer]:

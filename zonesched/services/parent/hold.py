@@ -7,13 +7,12 @@ and is used up in the transaction that claims.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from zonesched import tracing
 from zonesched.errors import BlobRefused
-from zonesched.model.build_plan import ChildBlob
 from zonesched.model.caller import Caller
 from zonesched.model.desired_state import Desired, InstanceState
 from zonesched.model.new_instances import NO_CLAIMS, OwnClaims
@@ -28,8 +27,8 @@ from zonesched.model.placement import (
 )
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import content_digest
-from zonesched.seal.envelope import Bound, OpenedEntry
 from zonesched.services.life.leaving import EVACUATED
+from zonesched.services.parent import opening
 from zonesched.services.parent.build_answers import (
     REFUSED,
     answers,
@@ -37,8 +36,9 @@ from zonesched.services.parent.build_answers import (
     named_by_caller,
     placed,
 )
+from zonesched.services.parent.opening import children_of
 from zonesched.services.placing import child_calls
-from zonesched.services.placing.inbound_places import Try, choose, place
+from zonesched.services.placing.inbound_places import Try, choose, choose_unused, place
 from zonesched.services.placing.new_places import Boot, NewPlace
 from zonesched.services.select.hinted_instances import with_uuids_here
 from zonesched.services.zone import Zone
@@ -56,6 +56,7 @@ from zonesched.store import (
 from zonesched.store.inbound import AttemptStatus, InboundBuild, RestEntry
 from zonesched.store.instance_states import StoredState
 from zonesched.store.instances import Instance
+from zonesched.store.placements import Placement
 from zonesched.store.reservations import ReservationState
 from zonesched.store.store import Store, Transaction
 
@@ -94,35 +95,58 @@ def hold_builds(
     tracing.about(reservation_id)
     spec = with_uuids_here(zone.store, caller, replace(spec, traced_by=tracing.current().request_id))
     call = _Call(caller, reservation_id, spec, min(hold_s, zone.conf.max_hold))
-    opened = _open(zone, call, builds)
+    opened = opening.open_entries(zone, caller, reservation_id, spec, builds)
     admitted = zone.store.write(lambda tx: _admit(zone, tx, call, builds, opened))
     if admitted is None:
         raise BlobRefused("no build of the call can be used")
     zone.hosts.note_claims(admitted.claims)
     keys = [Attempt(admitted.here.get(b.uuid, b.uuid), b.attempt) for b in builds]
     own = [Attempt(b.uuid, b.attempt) for b in builds]
-    return named_by_caller(own, _place_all(zone, call, keys, ends_at))
+    return named_by_caller(own, _place_all(zone, call, keys, admitted.made, ends_at))
 
 
-def _place_all(zone: Zone, call: _Call, keys: Sequence[Attempt], ends_at: float) -> list[BuildAnswer]:
-    """Send builds to their children, and try further entries, until each attempt is held or has failed."""
-    at = _statuses(zone.store, call, keys)
+def _place_all(
+    zone: Zone, call: _Call, keys: Sequence[Attempt], made: Sequence[Placement], ends_at: float
+) -> list[BuildAnswer]:
+    """Send builds to their children, and try further entries, until each attempt is held or has failed.
+
+    `made`: the placements that were just written for some of them.
+    """
+    at = _as_written(call, keys, made)
+    places: Sequence[Placement] = made if at else ()
+    at = at or _statuses(zone.store, call, keys)
     while True:
         if intended := {a: s for a, s in at.items() if s.state is State.INTENDED}:
             left_s = ends_at - zone.clock.monotonic()
-            _send(zone, call, intended, left_s)
+            _send(zone, call, places or zone.store.read(lambda tx: placed(tx, intended)), left_s)
             at = _statuses(zone.store, call, keys)
+        places = ()
         untried = _read_untried(zone, call, at)
         if not untried:
             return answers(zone.clock, _with_one_end(zone.store, at), keys, REFUSED)
-        child_ids = _children_of(e for build in untried for e in build.rest)
+        child_ids = children_of(e for build in untried for e in build.rest)
         zone.store.write(partial(_try_next, zone, call, keys, child_ids))
         at = _statuses(zone.store, call, keys)
 
 
 def _read_untried(zone: Zone, call: _Call, at: Mapping[Attempt, AttemptStatus]) -> list[InboundBuild]:
-    # A read first: mostly all are held, and a write would wait for the disk once more.
+    if all(s.state is not State.FAILED for s in at.values()):
+        return []
+    # A read first: mostly nothing is left to try, and a write would wait for the disk once more.
     return zone.store.read(lambda tx: _untried(tx, call, at, zone.clock.now()))
+
+
+def _as_written(
+    call: _Call, keys: Sequence[Attempt], made: Sequence[Placement]
+) -> Mapping[Attempt, AttemptStatus]:
+    """Return the status of each attempt if all of them have a new placement; else none."""
+    by_uuid = {p.uuid: p for p in made}
+    if len(made) != len(keys) or any(key.uuid not in by_uuid for key in keys):
+        return {}
+    return {
+        key: AttemptStatus(call.reservation_id, p.number, p.state, p.hold_expires_at, p.reason)
+        for key, p in ((key, by_uuid[key.uuid]) for key in keys)
+    }
 
 
 def _statuses(store: Store, call: _Call, keys: Sequence[Attempt]) -> Mapping[Attempt, AttemptStatus]:
@@ -136,7 +160,7 @@ def _with_one_end(store: Store, at: Mapping[Attempt, AttemptStatus]) -> Mapping[
     """
     held = {a: s for a, s in at.items() if s.state is State.HELD}
     until = min((s.hold_expires_at for s in held.values()), default=0.0)
-    longer = {a: replace(s, hold_expires_at=until) for a, s in held.items() if s.hold_expires_at > until}
+    longer = {a: s._replace(hold_expires_at=until) for a, s in held.items() if s.hold_expires_at > until}
     if longer:
         store.write(partial(_shorten, [(a.uuid, s.number) for a, s in longer.items()], until))
     return {**at, **longer}
@@ -145,30 +169,6 @@ def _with_one_end(store: Store, at: Mapping[Attempt, AttemptStatus]) -> Mapping[
 def _shorten(keys: Sequence[tuple[str, int]], until: float, tx: Transaction) -> None:
     locks.instances(tx, [uuid for uuid, _ in keys])
     placements.shorten_holds(tx, keys, until)
-
-
-# -- opening -----------------------------------------------------------------------------------------------
-
-
-def _open(zone: Zone, call: _Call, builds: Sequence[Build]) -> Mapping[Attempt, tuple[RestEntry, ...]]:
-    """Return the entries of each build that open for this caller, project and request."""
-    bound = Bound(zone.uuid, call.caller.user_id, call.spec.project_id, content_digest(call.spec))
-    results = iter(zone.envelope.open_entries(bound, [blob for b in builds for blob in b.blobs]))
-    opened: dict[Attempt, tuple[RestEntry, ...]] = {}
-    for b in builds:
-        found: list[RestEntry] = []
-        for _ in b.blobs:
-            match next(results):
-                case OpenedEntry(place, key, expires_at):
-                    found.append(RestEntry(place, key, expires_at))
-                case BlobRefused(reason=reason):
-                    log.info("an entry of reservation %s does not open: %s", call.reservation_id, reason)
-        opened[Attempt(b.uuid, b.attempt)] = tuple(found)
-    return opened
-
-
-def _children_of(entries: Iterable[RestEntry]) -> set[str]:
-    return {e.place.child_id for e in entries if isinstance(e.place, ChildBlob)}
 
 
 # -- placing -----------------------------------------------------------------------------------------------
@@ -192,10 +192,11 @@ class _Usable:
 
 @dataclass(frozen=True)
 class _Admitted:
-    """Result of the first transaction: `here` as in `_Usable`, and its claims for the host table."""
+    """Result of the first transaction: `here` as in `_Usable`, its placements and claims as it wrote them."""
 
     here: Mapping[str, str]
     claims: OwnClaims = NO_CLAIMS
+    made: Sequence[Placement] = ()
 
 
 def _read_usable(
@@ -239,7 +240,7 @@ def _admit(
     opened: Mapping[Attempt, tuple[RestEntry, ...]],
 ) -> _Admitted | None:
     """Write the rows of usable new builds and claim for them; None when no build of the call is known."""
-    locks.children(tx, _children_of(e for entries in opened.values() for e in entries))
+    locks.children(tx, children_of(e for entries in opened.values() for e in entries))
     locks.call(tx, call.caller.user_id, call.reservation_id)
     me, now = call.caller.user_id, zone.clock.now()
     usable = _read_usable(zone, tx, call, builds, opened)
@@ -251,7 +252,7 @@ def _admit(
     zone.quotas.admit_holds(tx, me, len(usable.tries), _uncounted(usable.tries, rows))
     _write_reservation(tx, call, now)
     change = identity.next_change(tx)
-    chosen = choose(tx, usable.tries)
+    chosen = choose(usable.tries)
     names = {taken.get(b.uuid) or usable.here.get(b.uuid, b.uuid): b.name or b.uuid for b in builds}
     fresh = [p for p in chosen.places if p.uuid not in rows]
     instances.insert(
@@ -268,7 +269,7 @@ def _admit(
     refused = [replace(build, uuid=own_of.get(build.uuid, build.uuid)) for build in chosen.refused]
     inbound.insert(tx, [*chosen.builds, *refused])
     made = place(zone, tx, change, call.boot, chosen, now, known=rows)
-    return _Admitted({**usable.here, **new_here}, made.claims)
+    return _Admitted({**usable.here, **new_here}, made.claims, made.placements)
 
 
 def _uncounted(tries: Sequence[Try], rows: Mapping[str, Instance]) -> int:
@@ -344,13 +345,12 @@ def _try_next(
     if not tries:
         return
     change = identity.next_change(tx)
-    chosen = choose(tx, tries)
+    chosen = choose_unused(tx, tries)
     inbound.update(tx, [*chosen.builds, *chosen.refused])
     place(zone, tx, change, call.boot, chosen, now, known=rows)
 
 
-def _send(zone: Zone, call: _Call, intended: Mapping[Attempt, AttemptStatus], left_s: float) -> None:
-    places = zone.store.read(lambda tx: placed(tx, intended))
+def _send(zone: Zone, call: _Call, places: Sequence[Placement], left_s: float) -> None:
     budget_s = left_s - min(zone.conf.select_reserve, call.spec.time_budget_s / 5)
     spec = replace(call.spec, time_budget_s=max(0.05, budget_s))
     still = [p for p in places if p.state is State.INTENDED]

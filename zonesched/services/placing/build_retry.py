@@ -15,7 +15,7 @@ from zonesched.model.placement import LIVING_STATUSES, InstanceStatus, Placement
 from zonesched.model.present_request import as_now
 from zonesched.model.request_spec import Policy
 from zonesched.services.life.shelving import rest_again
-from zonesched.services.placing.inbound_places import Try, choose, place
+from zonesched.services.placing.inbound_places import Try, choose_unused, place
 from zonesched.services.placing.new_places import Boot
 from zonesched.services.zone import Zone
 from zonesched.store import hosts, inbound, instance_states, instances, locks, placements, reservations
@@ -81,7 +81,7 @@ def _placed_on_alternate(
         entries = tuple(e for e in build.rest if _is_usable(e, tried, now)) if build is not None else ()
         if build is None or not entries:
             return False
-        chosen = choose(tx, [Try(build, number, entries)])
+        chosen = choose_unused(tx, [Try(build, number, entries)])
         if not chosen.places:
             return False
         inbound.update(tx, chosen.builds)

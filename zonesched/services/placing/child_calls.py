@@ -15,7 +15,15 @@ from functools import partial
 
 from zonesched.conf import Conf
 from zonesched.errors import ChildBusy
-from zonesched.model.placement import Attempt, Build, BuildAnswer, BuildState, InstanceStatus, PlacementState
+from zonesched.model.placement import (
+    UNBUILT,
+    Attempt,
+    Build,
+    BuildAnswer,
+    BuildState,
+    InstanceStatus,
+    PlacementState,
+)
 from zonesched.model.request_spec import RequestSpec
 from zonesched.seams import Done
 from zonesched.services.placing import build_retry
@@ -54,6 +62,18 @@ class Sent:
     all_tried: bool
 
 
+@dataclass(frozen=True)
+class _Recorded:
+    """The result of recording answers: placements that none moved; `ended`: the work of the boot is over."""
+
+    unanswered: Sequence[Placement]
+    ended: bool
+
+
+End = Callable[[Transaction, float], None]
+"""Ends the work of a boot in a transaction, at this time (epoch seconds)."""
+
+
 def send_builds(
     zone: Zone, sent: Sequence[Placement], spec: RequestSpec, hold_s: float, lease: Lease | None = None
 ) -> Sent:
@@ -79,21 +99,26 @@ def send_builds(
         child_until = sent_at + max(0.0, answer.hold_s - zone.conf.hold_margin)
         return float(min(placement.hold_expires_at, child_until))
 
-    unanswered = _call_children(zone, sent, call, lease, expiry)
+    unanswered = _call_children(zone, sent, call, lease, expiry).unanswered
     return Sent(unanswered, all_tried=not (unanswered or busy))
 
 
-def send_confirms(zone: Zone, confirming: Sequence[Placement], lease: Lease | None = None) -> None:
-    """Call children to build these CONFIRMING placements; instances of unanswered ones become UNKNOWN."""
+def send_confirms(
+    zone: Zone, confirming: Sequence[Placement], lease: Lease | None = None, end: End | None = None
+) -> bool:
+    """Call children to build these CONFIRMING placements; instances of unanswered ones become UNKNOWN.
+
+    Unless a place was lost, `end` runs in the transaction that records the answers; True if it did.
+    """
 
     def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
         return client.confirm(batch.reservation_id, batch.attempts, zone.conf.build_timeout)
 
-    unanswered = _call_children(zone, confirming, call, lease)
+    recorded = _call_children(zone, confirming, call, lease, end=end)
     if confirming:
         zone.wake.sync()
-    if unanswered:
-        uuids = [p.uuid for p in unanswered]
+    if recorded.unanswered:
+        uuids = [p.uuid for p in recorded.unanswered]
         now = zone.clock.now()
 
         def fn(tx: Transaction) -> None:
@@ -102,6 +127,7 @@ def send_confirms(zone: Zone, confirming: Sequence[Placement], lease: Lease | No
             instances.set_status(tx, change, uuids, InstanceStatus.UNKNOWN, now, only_from=build)
 
         zone.store.write(fn)
+    return recorded.ended
 
 
 def send_cancels(zone: Zone, cancelling: Sequence[Placement]) -> None:
@@ -130,15 +156,16 @@ def _call_children(
     call: Callable[[_Batch, ChildClient], Sequence[BuildAnswer]],
     lease: Lease | None,
     expiry: Callable[[Placement, BuildAnswer], float] = lambda placement, answer: 0.0,
-) -> list[Placement]:
-    """Call each child once per reservation, in parallel; return the placements that no answer moved."""
+    end: End | None = None,
+) -> _Recorded:
+    """Call each child once per reservation, in parallel, and record the answers."""
     batches = _batches(sent)
     outcomes = zone.children.call(
         [(batch.child_id, partial(call, batch)) for batch in batches],
         timeout_s=zone.conf.build_timeout,
     )
     if not batches:
-        return []
+        return _Recorded((), ended=False)
     by_key: dict[tuple[str, int], BuildAnswer] = {}
     for batch, outcome in zip(batches, outcomes, strict=True):
         answered = outcome.value if isinstance(outcome, Done) else []
@@ -146,7 +173,7 @@ def _call_children(
         # A child answers for the attempts that it was asked about, and for no other child.
         by_key |= {key: a for a in answered if (key := (a.uuid, a.attempt)) in asked}
     sent_all = [p for batch in batches for p in batch.placements]
-    return zone.store.write(partial(_record, zone, sent_all, by_key, lease, expiry))
+    return zone.store.write(partial(_record, zone, sent_all, by_key, lease, expiry, end))
 
 
 def _batches(sent: Sequence[Placement]) -> list[_Batch]:
@@ -163,8 +190,9 @@ def _record(
     answers: Mapping[tuple[str, int], BuildAnswer],
     lease: Lease | None,
     expiry: Callable[[Placement, BuildAnswer], float],
+    end: End | None,
     tx: Transaction,
-) -> list[Placement]:
+) -> _Recorded:
     now = zone.clock.now()
     if lease is not None:
         reservations.keep_lease(tx, lease, now)
@@ -172,21 +200,30 @@ def _record(
     build_retry.lock_with_alternates(tx, [p.uuid for p in sent], failed)
     change = identity.next_change(tx)
     unanswered: list[Placement] = []
-    moves: defaultdict[tuple[PlacementState, str, float], list[Placement]] = defaultdict(list)
+    answered: list[tuple[Placement, PlacementState, BuildAnswer]] = []
     for p in sent:
         answer = answers.get(p.key)
         to = p.state if answer is None else next_state(p.state, answer.state)
         if answer is None or to is p.state:
             unanswered.append(p)
-            continue
+        else:
+            answered.append((p, to, answer))
+    # All holds of a call end together, as a parent must not tell by their ends which child has them.
+    held_until = min((expiry(p, answer) for p, to, answer in answered if to is State.HELD), default=0.0)
+    moves: defaultdict[tuple[PlacementState, str, float], list[Placement]] = defaultdict(list)
+    for p, to, answer in answered:
         if p.state is State.CONFIRMING and to is State.FAILED:
             build_retry.build_failed(zone, tx, change, p, now, answer.reason or "build_failed")
         else:
-            moves[to, answer.reason, expiry(p, answer)].append(p)
+            until = held_until if to is State.HELD else expiry(p, answer)
+            moves[to, answer.reason, until].append(p)
     for (to, reason, hold_expires_at), some in moves.items():
         advance(tx, change, zone.uuid, some, to, now, reason=reason, hold_expires_at=hold_expires_at)
     placements.postpone(tx, unanswered, lambda calls: now + pause_s(zone.conf, calls))
-    return unanswered
+    ended = end is not None and not any(to in UNBUILT for _, to, _ in answered)
+    if end is not None and ended:
+        end(tx, now)
+    return _Recorded(unanswered, ended)
 
 
 def pause_s(conf: Conf, calls: int) -> float:

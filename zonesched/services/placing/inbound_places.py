@@ -47,9 +47,14 @@ class Placed:
     claims: OwnClaims
 
 
-def choose(tx: Transaction, tries: Sequence[Try]) -> Chosen:
+def choose_unused(tx: Transaction, tries: Sequence[Try]) -> Chosen:
     """Choose for each build the first entry that nothing has used up yet."""
-    used = set(placements.used_entry_keys(tx, [e.key for t in tries for e in t.entries]))
+    return choose(tries, placements.used_entry_keys(tx, [e.key for t in tries for e in t.entries]))
+
+
+def choose(tries: Sequence[Try], used_before: Collection[str] = ()) -> Chosen:
+    """Choose for each build the first entry that is neither in `used_before` nor another one's choice."""
+    used = set(used_before)
     places: list[NewPlace] = []
     builds: list[InboundBuild] = []
     refused: list[InboundBuild] = []

@@ -38,7 +38,7 @@ from zonesched.seal.tie_keys import TieSecret
 from zonesched.services.placing import group_policy
 from zonesched.services.select import child_offers
 from zonesched.services.zone import Zone
-from zonesched.store import placements
+from zonesched.store import host_instances, placements
 from zonesched.store.host_uses import group_key, owner_key
 from zonesched.store.store import Transaction
 from zonesched.weights.contract import WeigherFailed
@@ -248,8 +248,8 @@ def context_of(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
         return replace(
             new,
             group=group_key(caller_id, spec.group_id) if spec.group_id else "",
-            same_hosts=placements.hosts_of(tx, *owned, spec.same_host),
-            different_hosts=placements.hosts_of(tx, *owned, spec.different_host),
+            same_hosts=host_instances.hosts_of(tx, *owned, spec.same_host),
+            different_hosts=host_instances.hosts_of(tx, *owned, spec.different_host),
             tried_hosts=placements.failed_hosts(tx, caller_id, spec.request_id),
             group_place=group_policy.place_of(tx, caller_id, spec.group),
         )

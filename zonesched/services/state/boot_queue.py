@@ -12,7 +12,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from zonesched.store.instances import Instance, Member
+from zonesched.model.placement import InstanceStatus
+from zonesched.store.instances import Member
 from zonesched.store.reservations import Lease, Reservation
 
 MAX_BOOTS = 16
@@ -24,16 +25,19 @@ MAX_INSTANCES = 1_000
 
 @dataclass(frozen=True)
 class NewBoot:
-    """A boot as it was stored when it was accepted, and the lease to begin it under."""
+    """A boot as it was stored when it was accepted, and the lease to begin it under.
+
+    `uuids`: its instances, in order of their positions.
+    """
 
     lease: Lease
     reservation: Reservation
-    instances: tuple[Instance, ...]
+    uuids: tuple[str, ...]
 
     @property
     def members(self) -> list[Member]:
         """The instances as the boot worker needs them."""
-        return [Member(i.uuid, i.status, i.attempt, i.reason, i.failed_builds) for i in self.instances]
+        return [Member(uuid, InstanceStatus.BUILD, 0, "", 0) for uuid in self.uuids]
 
 
 @dataclass(frozen=True)
@@ -82,9 +86,9 @@ class BootQueue:
             if self._batch_in_hand:
                 return None
             batch = [self._take_first()]
-            room = MAX_INSTANCES - len(batch[0].instances)
+            room = MAX_INSTANCES - len(batch[0].uuids)
             while self._new and len(batch) < MAX_BOOTS and may_share(self._new[0]):
-                room -= len(self._new[0].instances)
+                room -= len(self._new[0].uuids)
                 if room < 0:
                     break
                 batch.append(self._take_first())
