@@ -20,7 +20,7 @@ def open_store(url: str) -> Store:
     """
     store = Store.open(url)
     sa.event.listen(store.engine, "connect", _stop_syncing)
-    store.engine = _sharing_statements(store.engine)
+    store.engine = sharing_statements(store.engine)
     return store
 
 
@@ -34,7 +34,8 @@ def _is_open(connection: Any) -> bool:
     return not connection.closed
 
 
-def _sharing_statements(engine: Engine) -> Engine:
+def sharing_statements(engine: Engine) -> Engine:
+    """Return the engine with the compiled statements of all others of this process."""
     # Compiled statements are kept by dialect: engines share them only if they share that, too.
     if engine.dialect.name not in _dialects:
         with engine.connect():
