@@ -40,6 +40,9 @@ CACHE_KB = 16 * 1024
 CHECKPOINT_PAGES = 4_000
 """Pages of SQLite's log per checkpoint: many boots change the same pages, which are copied once."""
 
+STATEMENTS = 512
+"""Statements that an SQLite connection keeps compiled: a zone runs about 400 different ones."""
+
 FULL_RETRY_S = 30
 """Retry-After of a full disk, which people free."""
 
@@ -106,19 +109,21 @@ class Store:
     def read(self, fn: Callable[[Connection], T]) -> T:
         """Return the result of `fn` in one consistent snapshot."""
         if self._is_sqlite:
-            return self._read(fn)
+            return self._read_sqlite(fn)
         # A wait for the server needs no processor of this process.
         with turns.waiting():
             return self._read(fn)
 
     def _read(self, fn: Callable[[Connection], T]) -> T:
-        with self.engine.connect() as connection:
-            # SQLite's own transactions are snapshots; PostgreSQL's are only from this level on.
-            level = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
-            tx = connection.execution_options(**level)
-            with tx.begin():
-                self._begin(tx, "BEGIN")
-                return fn(tx)
+        # SQLite's own transactions are snapshots; PostgreSQL's are only from this level on.
+        with self.engine.connect().execution_options(isolation_level="REPEATABLE READ") as tx, tx.begin():
+            return fn(tx)
+
+    def _read_sqlite(self, fn: Callable[[Connection], T]) -> T:
+        # The pool rolls back what a connection that is given back has begun: a read has nothing to commit.
+        with self.engine.connect() as tx:
+            run_text(tx, "BEGIN")
+            return fn(tx)
 
     def write(self, fn: Callable[[Connection], T]) -> T:
         """Return the result of `fn` once all it wrote is durable; after an exception nothing is written.
@@ -183,7 +188,14 @@ def _engine(url: sa.URL) -> Engine:
         return sa.create_engine(url, pool_size=16, max_overflow=48, pool_pre_ping=True, hide_parameters=True)
     if url.database and url.database != ":memory:":
         _own_file(Path(url.database))
-    engine = sa.create_engine(url, pool_size=16, max_overflow=112, pool_use_lifo=True, hide_parameters=True)
+    engine = sa.create_engine(
+        url,
+        pool_size=16,
+        max_overflow=112,
+        pool_use_lifo=True,
+        hide_parameters=True,
+        connect_args={"cached_statements": STATEMENTS},
+    )
     event.listen(engine, "connect", _prepare_sqlite)
     return engine
 
