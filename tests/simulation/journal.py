@@ -49,15 +49,15 @@ _WATCHED = (
 )
 
 
-_READ_BY_GUARDS = {
-    "placements": "kind, host_id, child_id, state, reason, resources",
+READ_BY_GUARDS = {
+    "placements": "uuid, number, kind, host_id, child_id, state, reason, resources",
     "inventories": "host_id, resource_class, total, reserved, allocation_ratio, used",
-    "reservations": "lease_number, lease_expires_at",
-    "instances": "caller_id, group_id",
-    "inbound_builds": "caller_id, attempt, number",
+    "reservations": "id, lease_number, lease_expires_at",
+    "instances": "uuid, caller_id, group_id",
+    "inbound_builds": "uuid, caller_id, attempt, number",
     "server_groups": "id, policy, max_server_per_host",
 }
-"""Tables whose every new, deleted and changed row is noted, and the columns whose changes count."""
+"""Tables of which each new, deleted and changed row is noted, and the columns whose changes count."""
 
 _TOUCHED = "touched"
 
@@ -104,7 +104,7 @@ def keep(rows: sqlite3.Connection) -> None:
             f"CREATE TRIGGER simulation_changed_{number} AFTER UPDATE ON {watched.table}"
             f" WHEN {before} IS NOT {after} BEGIN {insert} VALUES ({head}, {before}, {rest}); END"
         )
-    for table, columns in _READ_BY_GUARDS.items():
+    for table, columns in READ_BY_GUARDS.items():
         for what, when in (("new", "INSERT"), ("changed", f"UPDATE OF {columns}"), ("deleted", "DELETE")):
             rows.execute(
                 f"CREATE TRIGGER simulation_{what}_{table} AFTER {when} ON {table}"
