@@ -20,7 +20,7 @@ def open_store(url: str) -> Store:
     """
     store = Store.open(url)
     sa.event.listen(store.engine, "connect", _stop_syncing)
-    store.engine = _sharing_statements(store.engine)
+    store.engine = sharing_statements(store.engine)
     return store
 
 
@@ -29,7 +29,8 @@ def _stop_syncing(connection: Any, _record: Any) -> None:
         connection.execute("PRAGMA synchronous=OFF")
 
 
-def _sharing_statements(engine: Engine) -> Engine:
+def sharing_statements(engine: Engine) -> Engine:
+    """Return the engine with the compiled statements of all others of this process."""
     # Compiled statements are kept by dialect: engines share them only if they share that, too.
     if engine.dialect.name not in _dialects:
         with engine.connect():

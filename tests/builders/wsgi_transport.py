@@ -12,16 +12,16 @@ served, as if those went side by side.
 from __future__ import annotations
 
 import io
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 import requests
 from requests.adapters import BaseAdapter
 from requests.structures import CaseInsensitiveDict
-from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 WsgiApp = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
@@ -161,17 +161,50 @@ class WsgiAdapter(BaseAdapter):
 
 def deliver(app: WsgiApp, request: requests.PreparedRequest) -> requests.Response:
     """The application's answer to a request."""
+    answered: list[tuple[str, list[tuple[str, str]]]] = []
+
+    def start_response(status: str, headers: list[tuple[str, str]], _error: Any = None) -> None:
+        answered.append((status, headers))
+
+    chunks: Any = app(_environ(request), start_response)
+    try:
+        body = b"".join(chunks)
+    finally:
+        chunks.close()
+    status, headers = answered[-1]
+    return _response(request, int(status[:3]), dict(headers), body)
+
+
+def _environ(request: requests.PreparedRequest) -> dict[str, Any]:
+    """Make the environment of a call as a server does, from whole bodies."""
     parts = urlsplit(str(request.url))
-    builder = EnvironBuilder(
-        path=parts.path,
-        query_string=parts.query,
-        base_url=f"{parts.scheme}://{parts.netloc}",
-        method=str(request.method),
-        headers=list(request.headers.items()),
-        data=request.body or b"",
-    )
-    chunks, status, headers = run_wsgi_app(app, builder.get_environ(), buffered=True)
-    return _response(request, int(status.split()[0]), dict(headers), b"".join(chunks))
+    body = request.body or b""
+    data = body.encode() if isinstance(body, str) else body
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": request.method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": unquote_to_bytes(parts.path).decode("latin-1"),
+        "QUERY_STRING": parts.query,
+        "REQUEST_URI": str(request.path_url),
+        "SERVER_NAME": parts.hostname,
+        "SERVER_PORT": str(parts.port),
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "HTTP_HOST": parts.netloc,
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": parts.scheme,
+        "wsgi.input": io.BytesIO(data),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": False,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+    }
+    for name, value in request.headers.items():
+        environ[f"HTTP_{name.upper().replace('-', '_')}"] = value
+    # Two headers that WSGI names otherwise; the length is that of the body as it is.
+    environ["CONTENT_TYPE"] = environ.pop("HTTP_CONTENT_TYPE", "")
+    environ["CONTENT_LENGTH"] = str(len(data))
+    environ.pop("HTTP_CONTENT_LENGTH", None)
+    return environ
 
 
 def _response(

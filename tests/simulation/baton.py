@@ -57,6 +57,8 @@ class Baton:
         self.current: Task | None = None
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
+        self._until = 0.0
+        self._is_over: Callable[[], bool] = lambda: False
 
     def at(self, moment: float, action: Callable[[], None]) -> None:
         """Do this then, outside of all tasks; of one moment's actions the first asked for is first."""
@@ -73,16 +75,24 @@ class Baton:
     def pause(self, seconds: float) -> None:
         """Let others go on; back after so long. Raises ProcessDied."""
         task = self._me()
-        self._resume_at(self.now + seconds, task)
+        moment = self.now + seconds
+        if self._is_next(task, moment):
+            self.now = moment
+            return
+        self._resume_at(moment, task)
         self._let_go(task)
 
     def park(self, seconds: float) -> bool:
         """Wait to be woken, at most so long; whether it was. Raises ProcessDied."""
         task = self._me()
+        moment = self.now + seconds
+        if self._is_next(task, moment):
+            self.now = moment
+            return False
         task.was_woken = False
         task.is_parked = True
         if seconds != float("inf"):
-            self._resume_at(self.now + seconds, task)
+            self._resume_at(moment, task)
         try:
             self._let_go(task)
         finally:
@@ -102,11 +112,21 @@ class Baton:
 
     def run(self, until: float, is_over: Callable[[], bool] = lambda: False) -> None:
         """Let everything happen that is due up to a moment, or until it is over."""
+        self._until, self._is_over = until, is_over
         while self._events and self._events[0][0] <= until and not is_over():
             self.now, _, action = heapq.heappop(self._events)
             action()
         if not is_over():
             self.now = max(self.now, until)
+
+    def _is_next(self, task: Task, moment: float) -> bool:
+        """Tell whether nothing happens before a task that waits until then: it may go on without a switch."""
+        return (
+            moment <= self._until
+            and (not self._events or self._events[0][0] > moment)
+            and task.process.frozen_until <= moment
+            and not self._is_over()
+        )
 
     def _me(self) -> Task:
         task = self.current

@@ -10,7 +10,6 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tests.simulation.actions import Life, Seen, faults
@@ -72,9 +71,9 @@ class Expected:
     liar: str
 
 
-def inconsistencies(databases: Mapping[str, Path], expected: Expected) -> list[str]:
+def inconsistencies(databases: Mapping[str, sqlite3.Connection], expected: Expected) -> list[str]:
     """Find violated rules once everything has ended."""
-    zones = {name: read(name, path) for name, path in databases.items()}
+    zones = {name: read(name, rows) for name, rows in databases.items()}
     found: list[str] = []
     lost = _lost(zones, expected.removed)
     unsettled = _unsettled(zones, lost)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import random
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -48,7 +47,7 @@ class ChildLiar(Liar):
         self._is_lying = False
         self._blobs: list[str] = []
         self._pages: list[Body] = []
-        self._rows = sqlite3.connect(parent.path, isolation_level=None)
+        self._rows = parent.rows
         stage.network.rewrite = self._rewrite
 
     def begin(self, storm_s: float) -> None:

@@ -6,21 +6,15 @@ import json
 import random
 import sqlite3
 from collections.abc import Callable
-from pathlib import Path
 
 Rows = sqlite3.Connection
 
 
-def damage(path: Path, draw: random.Random) -> str:
+def damage(rows: Rows, draw: random.Random) -> str:
     """Spoil a zone's database in one way; what was done, "" where there is nothing to spoil."""
     kinds: list[Callable[[Rows, random.Random], str]] = [_count_twice, _keep_claim, _keep_group_place]
     draw.shuffle(kinds)
-    rows = sqlite3.connect(path)
-    try:
-        with rows:
-            return next((done for kind in kinds if (done := kind(rows, draw))), "")
-    finally:
-        rows.close()
+    return next((done for kind in kinds if (done := kind(rows, draw))), "")
 
 
 def _count_twice(rows: Rows, draw: random.Random) -> str:

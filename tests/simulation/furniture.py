@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
 import sqlite3
 import tempfile
 from dataclasses import dataclass
@@ -41,33 +39,43 @@ GROUPS = {
 
 @dataclass(frozen=True)
 class Furnished:
-    """A database, the secrets of its users and its groups' ids, both by name."""
+    """The secrets of a zone's users and its groups' ids, both by name."""
 
-    url: str
     secrets: dict[str, str]
     groups: dict[str, str]
 
 
-def furnished(path: Path, clock: Clock) -> Furnished:
-    """A new database at `path`, of a zone that has never started."""
+def furnish(rows: sqlite3.Connection, clock: Clock) -> Furnished:
+    """Make an empty database that of a zone which has never started."""
     template, secrets = _template()
-    shutil.copy(template, path)
+    template.backup(rows)
     groups = {name: clock.new_uuid() for name in GROUPS}
-    rows = sqlite3.connect(path)
-    with rows:
-        for name in USERS:
-            rows.execute("UPDATE users SET id = ? WHERE name = ?", (clock.new_uuid(), name))
-        for name, group_id in groups.items():
-            rows.execute("UPDATE server_groups SET id = ? WHERE name = ?", (group_id, name))
-    rows.close()
-    return Furnished(f"sqlite:///{path}", dict(secrets), groups)
+    for name in USERS:
+        rows.execute("UPDATE users SET id = ? WHERE name = ?", (clock.new_uuid(), name))
+    for name, group_id in groups.items():
+        rows.execute("UPDATE server_groups SET id = ? WHERE name = ?", (group_id, name))
+    return Furnished(dict(secrets), groups)
 
 
 @cache
-def _template() -> tuple[Path, dict[str, str]]:
-    folder = Path(tempfile.mkdtemp(prefix="zonesched-furnished-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = folder / "zone.sqlite"
+def _template() -> tuple[sqlite3.Connection, dict[str, str]]:
+    with tempfile.TemporaryDirectory(prefix="zonesched-furnished-") as folder:
+        secrets = _make(folder)
+        rows = sqlite3.connect(Path(folder) / "zone.sqlite", isolation_level=None)
+        # Who it is, a zone decides at its first start.
+        for table in ("identity", "counters", "epochs"):
+            rows.execute(f"DELETE FROM {table}")
+        journal.keep(rows)
+        # A database in memory has no write-ahead log.
+        rows.execute("PRAGMA journal_mode=DELETE")
+        template = sqlite3.connect(":memory:")
+        rows.backup(template)
+        rows.close()
+    return template, secrets
+
+
+def _make(folder: str) -> dict[str, str]:
+    """Furnish the database of a zone in a folder; return the secrets of its users."""
     conf = options.load(overrides={"state_path": str(folder)})
     zone = Zone.open(conf, clock=FakeClock(), executor=InlineExecutor())
     secrets = {
@@ -82,12 +90,4 @@ def _template() -> tuple[Path, dict[str, str]]:
     for name, (policy, most) in GROUPS.items():
         server_groups.create(zone.store, zone.clock, zone.conf, admin, ServerGroupForm(name, policy, most))
     zone.stop()
-    rows = sqlite3.connect(path)
-    with rows:
-        # Who it is, a zone decides at its first start.
-        for table in ("identity", "counters", "epochs"):
-            rows.execute(f"DELETE FROM {table}")
-        journal.keep(rows)
-    rows.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    rows.close()
-    return path, secrets
+    return secrets

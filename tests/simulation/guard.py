@@ -7,7 +7,6 @@ import math
 import sqlite3
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
-from pathlib import Path
 
 from tests.simulation.clock import MachineClock
 from tests.simulation.confirms import Confirms
@@ -26,32 +25,36 @@ class Guard:
     def __init__(
         self,
         stage: Stage,
-        databases: Mapping[str, Path],
+        databases: Mapping[str, sqlite3.Connection],
         clocks: Mapping[str, MachineClock],
         suspects: Container[str] = (),
     ) -> None:
         self.wrong: list[str] = []
-        self._rows = {name: sqlite3.connect(path, isolation_level=None) for name, path in databases.items()}
+        self._rows = databases
         self._clocks = clocks
-        self._versions: dict[str, int] = {}
         self._rooms = Rooms(suspects)
         self._leases = Leases()
         self._groups = Groups()
         self._confirms = Confirms(self._rows, suspects)
         self._holds = Holds(stage)
 
-    def look(self, zone: str, writer: Writer) -> None:
-        """One zone's process has committed something."""
+    def look(self, zone: str, writer: Writer, tables: Container[str]) -> None:
+        """One zone's process has committed something, which has changed these tables.
+
+        A rule is looked at where a table has changed that it is about.
+        """
         rows = self._rows[zone]
-        (version,) = rows.execute("PRAGMA data_version").fetchone()
-        if self._versions.get(zone) == version:
-            return
-        self._versions[zone] = version
-        self.wrong += self._rooms.look(zone, rows)
-        self.wrong += self._leases.look(zone, rows, writer, self._clocks[zone].now())
-        self.wrong += self._groups.look(zone, rows)
-        self.wrong += self._confirms.look(zone)
-        self.wrong += self._holds.look(zone, rows)
+        self._leases.note_time(zone, self._clocks[zone].now())
+        if "placements" in tables or "inventories" in tables:
+            self.wrong += self._rooms.look(zone, rows)
+        if "reservations" in tables:
+            self.wrong += self._leases.look(zone, rows, writer)
+        if "placements" in tables or "instances" in tables or "server_groups" in tables:
+            self.wrong += self._groups.look(zone, rows)
+        if "placements" in tables:
+            self.wrong += self._confirms.look(zone)
+        if "placements" in tables or "inbound_builds" in tables or self._holds.has_heard(zone):
+            self.wrong += self._holds.look(zone, rows)
 
     def look_at_time(self) -> None:
         """Time has passed: what ought to have ended by now?"""
@@ -61,11 +64,6 @@ class Guard:
     def active(self) -> int:
         """Instances that are confirmed on hosts now."""
         return self._rooms.active()
-
-    def close(self) -> None:
-        """Give the databases back."""
-        for rows in self._rows.values():
-            rows.close()
 
 
 class Rooms:

@@ -25,6 +25,7 @@ class Holds:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._gone: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
+        self._unread: set[str] = set()
         self._over_since: defaultdict[str, dict[tuple[str, int], float]] = defaultdict(dict)
         stage.network.listeners.append(self._listen)
 
@@ -37,11 +38,18 @@ class Holds:
             response.raw.seek(0)
             told = orjson.loads(response.raw.read())["builds"]
             response.raw.seek(0)
-            gone = ((line["uuid"], line["attempt"]) for line in told if line["state"] == "gone")
-            self._gone[exchange.target].update(gone)
+            gone = {(line["uuid"], line["attempt"]) for line in told if line["state"] == "gone"}
+            if gone:
+                self._gone[exchange.target] |= gone
+                self._unread.add(exchange.target)
+
+    def has_heard(self, zone: str) -> bool:
+        """Tell whether the zone has said something since the last look at its rows."""
+        return zone in self._unread
 
     def look(self, zone: str, rows: sqlite3.Connection) -> Iterator[str]:
         """A commit of this zone."""
+        self._unread.discard(zone)
         if not self._gone[zone]:
             return
         for uuid, attempt, state in rows.execute(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 _TABLE = (
     "CREATE TABLE simulation_journal (id INTEGER PRIMARY KEY, what TEXT, uuid TEXT, number INTEGER,"
@@ -50,6 +49,19 @@ _WATCHED = (
 )
 
 
+READ_BY_GUARDS = {
+    "placements": "uuid, number, kind, host_id, child_id, state, reason, resources",
+    "inventories": "host_id, resource_class, total, reserved, allocation_ratio, used",
+    "reservations": "id, lease_number, lease_expires_at",
+    "instances": "uuid, caller_id, group_id",
+    "inbound_builds": "uuid, caller_id, attempt, number",
+    "server_groups": "id, policy, max_server_per_host",
+}
+"""Tables of which each new, deleted and changed row is noted, and the columns whose changes count."""
+
+_TOUCHED = "touched"
+
+
 @dataclass(frozen=True)
 class Change:
     """A state that became another one; `before` is "" for a new row. `of_whom`: what the row belongs to."""
@@ -68,6 +80,14 @@ class Change:
         return f"{self.before} -> {self.after}" if self.before else self.after
 
 
+@dataclass(frozen=True)
+class News:
+    """Changes of states, and the `tables` of which guards have to read the rows again."""
+
+    changes: tuple[Change, ...]
+    tables: frozenset[str]
+
+
 def keep(rows: sqlite3.Connection) -> None:
     """Let a database keep a journal from now on."""
     rows.execute(_TABLE)
@@ -84,17 +104,23 @@ def keep(rows: sqlite3.Connection) -> None:
             f"CREATE TRIGGER simulation_changed_{number} AFTER UPDATE ON {watched.table}"
             f" WHEN {before} IS NOT {after} BEGIN {insert} VALUES ({head}, {before}, {rest}); END"
         )
+    for table, columns in READ_BY_GUARDS.items():
+        for what, when in (("new", "INSERT"), ("changed", f"UPDATE OF {columns}"), ("deleted", "DELETE")):
+            rows.execute(
+                f"CREATE TRIGGER simulation_{what}_{table} AFTER {when} ON {table}"
+                f" BEGIN INSERT INTO simulation_journal (what, uuid) VALUES ('{_TOUCHED}', '{table}'); END"
+            )
 
 
 class Journals:
     """Reads what each zone's journal has that was not read before."""
 
-    def __init__(self, databases: Mapping[str, Path]) -> None:
-        self._rows = {name: sqlite3.connect(path, isolation_level=None) for name, path in databases.items()}
+    def __init__(self, databases: Mapping[str, sqlite3.Connection]) -> None:
+        self._rows = databases
         self._read_to = dict.fromkeys(databases, 0)
 
-    def news(self, zone: str) -> tuple[Change, ...]:
-        """Return the changes of all commits since the last call."""
+    def news(self, zone: str) -> News:
+        """Return what all commits since the last call have changed."""
         found = (
             self._rows[zone]
             .execute(
@@ -106,12 +132,11 @@ class Journals:
         )
         if found:
             self._read_to[zone] = found[-1][0]
-        return tuple(
-            Change(what, uuid, number, str(before), str(after), reason, of_whom)
-            for _, what, uuid, number, before, after, reason, of_whom in found
+        return News(
+            tuple(
+                Change(what, uuid, number, str(before), str(after), reason, of_whom)
+                for _, what, uuid, number, before, after, reason, of_whom in found
+                if what != _TOUCHED
+            ),
+            frozenset(uuid for _, what, uuid, *_ in found if what == _TOUCHED),
         )
-
-    def close(self) -> None:
-        """Give the databases back."""
-        for rows in self._rows.values():
-            rows.close()

@@ -35,9 +35,13 @@ class Leases:
         self._known: dict[tuple[str, str], _Lease] = {}
         self._latest: dict[str, float] = {}
 
-    def look(self, zone: str, rows: sqlite3.Connection, writer: Writer, now: float) -> Iterator[str]:
+    def note_time(self, zone: str, now: float) -> None:
+        """Note the time of a commit by the zone's clock."""
         # Whoever has read the clock before it was set back may go by that.
-        latest = self._latest[zone] = max(now, self._latest.get(zone, now))
+        self._latest[zone] = max(now, self._latest.get(zone, now))
+
+    def look(self, zone: str, rows: sqlite3.Connection, writer: Writer) -> Iterator[str]:
+        latest = self._latest[zone]
         for boot, number, expires_at in rows.execute(
             "SELECT id, lease_number, lease_expires_at FROM reservations WHERE lease_number > 0"
         ):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import random
-import sqlite3
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -44,7 +43,7 @@ class ParentLiar(Liar):
         self._clock = MachineClock(stage.baton, f"{stage.seed}/liar")
         self._wire = Wire(stage.network, USER, lambda what: None)
         self._process = Process(USER)
-        self._rows = sqlite3.connect(site.path, isolation_level=None)
+        self._rows = site.rows
         self._heard: list[Body] = []
         stage.network.listeners.append(self._listen)
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import gc
 import hashlib
 import logging
-import shutil
-import tempfile
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from unittest.mock import patch
 
 from tests.simulation.plan import plan_of
@@ -20,8 +18,6 @@ from tests.simulation.stage import Stage
 from tests.simulation.world import World
 from tests.simulation.zone_process import DatabaseAway
 from zonesched.seal import passwords
-
-SHARED_MEMORY = Path("/dev/shm")
 
 
 @dataclass(frozen=True)
@@ -46,18 +42,15 @@ class Outcome:
 def simulate(seed: int, show: Callable[[str], None] | None = None) -> Outcome:
     """Play a seed; `show` gets the lines of its trace."""
     started_s = time.process_time()
-    memory = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
-    folder = Path(tempfile.mkdtemp(prefix="zonesched-simulation-", dir=memory))
     stage = Stage(seed, show)
     plan = plan_of(seed)
-    world = World(stage, plan, folder)
+    world = World(stage, plan, databases=uuid.uuid4().hex)
     try:
         with _heard(stage) as unforeseen, _quick_passwords(), _no_garbage_collected():
             wrong = [*world.play(), *unforeseen]
         active = world.guard.active()
     finally:
         world.close()
-        shutil.rmtree(folder, ignore_errors=True)
     for line in wrong:
         stage.trace.remark(stage.baton.now, f"WRONG {line}")
     return Outcome(

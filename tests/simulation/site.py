@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy.exc import DBAPIError
 
-from tests.builders.stores import open_store
+from tests.simulation import databases
 from tests.simulation.clock import MachineClock
-from tests.simulation.furniture import furnished
+from tests.simulation.furniture import furnish
 from tests.simulation.leases import Writer
 from tests.simulation.machine import Door, Machine
 from tests.simulation.plan import ZonePlan
@@ -57,7 +56,7 @@ class Site:
         self,
         stage: Stage,
         plan: ZonePlan,
-        folder: Path,
+        database: str,
         number: int,
         on_commit: Callable[[str, Writer], None],
         running: Running,
@@ -65,7 +64,7 @@ class Site:
         self.name = plan.name
         self.plan = plan
         self.url = f"http://127.0.0.1:{7001 + number}"
-        self.path = folder / f"{plan.name}.sqlite"
+        self.rows = databases.connect(database)
         self.clock = MachineClock(stage.baton, f"{stage.seed}/{plan.name}")
         self.uuid = ""
         self.child_ids: dict[str, str] = {}
@@ -75,13 +74,12 @@ class Site:
         self._keys = [self.clock.random_bytes(32).hex()]
         self._secret_key = self.clock.random_bytes(32).hex()
         self._options: dict[str, Any] = {}
-        self._folder = folder
         self._started = 0
-        made = furnished(self.path, self.clock)
+        made = furnish(self.rows, self.clock)
         self.secrets = made.secrets
         self.groups = made.groups
         self.machines = self._machines(running)
-        self._engine = open_store(made.url).engine
+        self._engine = databases.engine(database)
         self._conf: options.Conf | None = None
         stage.network.register(self.name, self.url)
 
@@ -190,6 +188,7 @@ class Site:
     def close(self) -> None:
         """Give the database back."""
         self._engine.dispose()
+        self.rows.close()
 
     def _current_conf(self) -> options.Conf:
         if self._conf is None:
@@ -199,7 +198,6 @@ class Site:
                     "build_plan_encryption_key": self._keys,
                     "secret_encryption_key": self._secret_key,
                     "child_networks": ["loopback"],
-                    "state_path": str(self._folder / self.name),
                     **TIMES,
                     **self._options,
                 }

@@ -13,7 +13,7 @@ from tests.builders.moving import act, last, on_h1
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.tree import Tree, a_host
 from tests.simulation import corpus, journal
-from tests.simulation.journal import Change
+from tests.simulation.journal import Change, News
 from tests.simulation.reach_points import COMMIT_POINTS, Commit, History
 from tests.simulation.reach_rows import IMPOSSIBLE, answer_row, rows
 from zonesched.model.placement import BuildState, PlacementState
@@ -33,7 +33,8 @@ def test_a_journal_has_what_was_committed_and_nothing_else(tmp_path: Path) -> No
     metadata.create_all(store.engine)
     with sqlite3.connect(tmp_path / "zone.sqlite") as connection:
         journal.keep(connection)
-    journals = journal.Journals({"z0": tmp_path / "zone.sqlite"})
+    connection.isolation_level = None
+    journals = journal.Journals({"z0": connection})
     values = {column.name: 0 for column in reservations.columns} | {"id": "r", "state": "open", "reason": ""}
     store.write(lambda tx: tx.execute(reservations.insert().values(values)))
     # when one change is committed and another one is not
@@ -41,10 +42,10 @@ def test_a_journal_has_what_was_committed_and_nothing_else(tmp_path: Path) -> No
     with pytest.raises(ZeroDivisionError):
         store.write(lambda tx: (tx.execute(reservations.update().values(state="open")), 1 // 0))
     # then the journal has the first
-    steps = [change.step for change in journals.news("z0") if change.what == "reservation"]
+    steps = [change.step for change in journals.news("z0").changes if change.what == "reservation"]
     assert steps == ["open", "open -> settled"]
-    assert journals.news("z0") == ()
-    journals.close()
+    assert journals.news("z0") == News((), frozenset())
+    connection.close()
     store.close()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 
 from tests.simulation.actions import Seen
 from tests.simulation.agent_process import AgentProcess
@@ -36,9 +35,9 @@ STAY_S = 5.0
 
 
 class World:
-    """The sites of a plan, and what happens to them."""
+    """The sites of a plan, and what happens to them; `databases` names those of this world alone."""
 
-    def __init__(self, stage: Stage, plan: Plan, folder: Path) -> None:
+    def __init__(self, stage: Stage, plan: Plan, databases: str) -> None:
         self.plan = plan
         self.stage = stage
         self.converged_s = 0.0
@@ -46,8 +45,10 @@ class World:
         self.outages = Outages(stage)
         self.sites: dict[str, Site] = {}
         for number, zone in enumerate(plan.zones):
-            self.sites[zone.name] = Site(stage, zone, folder, number, self._committed, self.running)
-        self.databases = {name: site.path for name, site in self.sites.items()}
+            self.sites[zone.name] = Site(
+                stage, zone, f"{databases}/{zone.name}", number, self._committed, self.running
+            )
+        self.databases = {name: site.rows for name, site in self.sites.items()}
         self.journals = Journals(self.databases)
         clocks = {name: site.clock for name, site in self.sites.items()}
         self.liar = liar_of(stage, plan, self.sites)
@@ -101,8 +102,6 @@ class World:
         """End all that still runs, and give the databases back."""
         for site in self.sites.values():
             site.close()
-        self.guard.close()
-        self.journals.close()
 
     @property
     def _is_broken(self) -> bool:
@@ -116,9 +115,9 @@ class World:
     def _committed(self, zone: str, writer: Writer) -> None:
         if not self._is_spoilt:
             news = self.journals.news(zone)
-            self.stage.reach.committed(zone, writer, news)
-            self.guard.wrong += self.liar.look(zone, news)
-            self.guard.look(zone, writer)
+            self.stage.reach.committed(zone, writer, news.changes)
+            self.guard.wrong += self.liar.look(zone, news.changes)
+            self.guard.look(zone, writer, news.tables)
 
     def _look_at_time(self) -> None:
         self.guard.look_at_time()
@@ -261,7 +260,7 @@ class World:
         sites = [site for site in self.sites.values() if site.plan.hosts] or list(self.sites.values())
         site = self.stage.storm.random.choice(sites)
         self._is_spoilt = True
-        done = damage(site.path, self.stage.storm.random)
+        done = damage(site.rows, self.stage.storm.random)
         self.stage.note("operator", f"spoils {site.name}: {done}")
         if not done:
             return []

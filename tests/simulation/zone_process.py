@@ -165,6 +165,8 @@ class ZoneProcess(Process):
 
     def strikes(self, kind: str) -> bool:
         """Draw whether this fault happens now."""
+        if not self._stage.storm.is_raging:
+            return False
         task = self._stage.baton.current
         assert task is not None
         is_struck = self._stage.storm.strikes(kind, self._weight(task.name))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass
-from pathlib import Path
 
 Rows = list[sqlite3.Row]
 Key = tuple[str, int]
@@ -65,30 +64,27 @@ class ZoneRows:
         return [row for (of, _), row in self.places.items() if of == uuid]
 
 
-def read(name: str, path: Path) -> ZoneRows:
+def read(name: str, rows: sqlite3.Connection) -> ZoneRows:
     """Read the database of a zone."""
-    rows = sqlite3.connect(path, isolation_level=None)
-    try:
-        rows.row_factory = sqlite3.Row
+    cursor = rows.cursor()
+    cursor.row_factory = sqlite3.Row
 
-        def every(what: str) -> Rows:
-            return rows.execute(f"SELECT * FROM {what} ORDER BY 1, 2").fetchall()
+    def every(what: str) -> Rows:
+        return cursor.execute(f"SELECT * FROM {what} ORDER BY 1, 2").fetchall()
 
-        return ZoneRows(
-            name=name,
-            uuid=every("identity")[0]["zone_uuid"],
-            instances={row["uuid"]: row for row in every("instances")},
-            places={(row["uuid"], row["number"]): row for row in every("placements")},
-            reservations=every("reservations"),
-            builds=every("inbound_builds"),
-            inventories=every("inventories"),
-            groups=every("group_places"),
-            states={row["uuid"]: row for row in every("instance_states")},
-            actions=every("instance_actions"),
-            moves=every("moves"),
-            child_names={row["id"]: row["name"] for row in every("children")},
-            user_ids={row["name"]: row["id"] for row in every("users")},
-            host_names={row["id"]: row["name"] for row in every("hosts")},
-        )
-    finally:
-        rows.close()
+    return ZoneRows(
+        name=name,
+        uuid=every("identity")[0]["zone_uuid"],
+        instances={row["uuid"]: row for row in every("instances")},
+        places={(row["uuid"], row["number"]): row for row in every("placements")},
+        reservations=every("reservations"),
+        builds=every("inbound_builds"),
+        inventories=every("inventories"),
+        groups=every("group_places"),
+        states={row["uuid"]: row for row in every("instance_states")},
+        actions=every("instance_actions"),
+        moves=every("moves"),
+        child_names={row["id"]: row["name"] for row in every("children")},
+        user_ids={row["name"]: row["id"] for row in every("users")},
+        host_names={row["id"]: row["name"] for row in every("hosts")},
+    )

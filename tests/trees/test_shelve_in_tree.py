@@ -205,3 +205,55 @@ def test_a_zone_killed_at_any_step(tmp_path: Path, victim: str, body: dict[str, 
         assert [one for _, one in places(scene)].count(uuid) == 1 - len(resting)
         assert differences(scene.tree) == [], f"killed at {kill_at}"
     assert kill_at > 3
+
+
+def a_shelved_part(folder: Path, **server: object) -> tuple[Tree, Scene]:
+    """A boot of twelve: a child has not answered the confirms of some yet, and a server of the rest rests."""
+    tree = a_small_tree(folder)
+    tree.network.fault(tree.nodes["leaf-b"].url, Dead(path="/confirm"))
+    scene = Scene(tree, boot(tree, **server))
+    tree.settle()
+    all_active(tree)
+    tree.settle(3)
+    scene.act(scene.in_zone("leaf-a"), SHELVE)
+    scene.go_on(1)
+    assert {"SHELVED_OFFLOADED": 1, "UNKNOWN": 4}.items() <= scene.statuses().items()
+    return tree, scene
+
+
+@pytest.mark.parametrize("is_unshelved", [False, True])
+def test_a_batch_that_cannot_be_whole_ends_with_what_was_shelved_of_it(
+    tmp_path: Path, is_unshelved: bool
+) -> None:
+    # given a batch of all or nothing whose holds in a child are over, with no other place
+    tree, scene = a_shelved_part(tmp_path)
+    for zone in tree.nodes:
+        full(scene, zone)
+    (resting,) = [uuid for uuid in scene.uuids if scene.results(uuid)]
+    if is_unshelved:
+        assert scene.act(resting, UNSHELVE).status == 202
+    # when the child says so
+    tree.clock.advance(60)
+    tree.settle(1)
+    tree.network.heal(tree.nodes["leaf-b"].url)
+    scene.go_on(6)
+    # then nothing is left of it
+    assert scene.statuses() == {"ERROR": 12}
+    assert all(result for _, result, _ in scene.results(resting))
+    assert list(places(scene)) == []
+    assert differences(tree) == []
+
+
+def test_what_was_shelved_counts_among_the_least_that_a_boot_must_have(tmp_path: Path) -> None:
+    # given a boot that may do without what a child has not confirmed
+    tree, scene = a_shelved_part(tmp_path, min_count=8)
+    for zone in tree.nodes:
+        full(scene, zone)
+    # when the holds there are over
+    tree.clock.advance(60)
+    tree.settle(1)
+    tree.network.heal(tree.nodes["leaf-b"].url)
+    scene.go_on(6)
+    # then the others stay
+    assert scene.statuses() == {"ACTIVE": 7, "SHELVED_OFFLOADED": 1, "ERROR": 4}
+    assert differences(tree) == []

@@ -53,7 +53,7 @@ def _answer(site: Site, route: Route, caller: Caller, request: Request, args: Ma
         query=validate(route.query, unverified_query, site.limits),
         unverified_body={},
         headers=request.headers,
-        links=Links(request.host_url.rstrip("/"), request.path, unverified_query),
+        links=Links(f"{request.scheme}://{request.host}", request.path, unverified_query),
         version=g.version,
         is_wanted=request.environ.get(IS_WANTED, always),
     )

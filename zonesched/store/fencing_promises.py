@@ -19,6 +19,11 @@ from zonesched.store.prepared import Prepared, is_in, one_of
 
 COLUMNS = t.fencing_promises.c
 _ALL = Prepared(sa.select(t.fencing_promises))
+_RENEW = Prepared(
+    sa.update(t.fencing_promises)
+    .where(COLUMNS.service_id == sa.bindparam("service"))
+    .values(fence_after_s=sa.bindparam("fence_after"), heartbeat=sa.bindparam("beat"))
+)
 _OF = Prepared(sa.select(t.fencing_promises).where(COLUMNS.service_id == sa.bindparam("service")))
 _place, _move, _instance = t.placements.c, t.moves.c, t.instances.c
 _RETURNS = (
@@ -70,8 +75,8 @@ def read(tx: Connection, service_id: str) -> Promise | None:
 
 def renew(tx: Connection, promise: Promise) -> None:
     """Store a heartbeat with a promise."""
-    row = COLUMNS.service_id == promise.service_id
-    if not tx.execute(sa.update(t.fencing_promises).where(row).values(**vars(promise))).rowcount:
+    values = {"service": promise.service_id, "fence_after": promise.fence_after_s, "beat": promise.heartbeat}
+    if not _RENEW.run(tx, **values):
         tx.execute(sa.insert(t.fencing_promises).values(**vars(promise)))
 
 

@@ -82,7 +82,7 @@ def _count_in(states: Collection[PlacementState]) -> sa.ColumnElement[int]:
     return sa.func.sum(sa.case((is_in(COLUMNS.state, states), 1), else_=0))
 
 
-_BROKEN_PROMISES = (
+_BROKEN_PROMISES = Prepared(
     sa.select(COLUMNS.child_id)
     .where(COLUMNS.reservation_id == sa.bindparam("reservation"), COLUMNS.caller_id == sa.bindparam("caller"))
     .where(COLUMNS.kind == "child")
@@ -230,8 +230,8 @@ def failed_hosts(tx: Connection, caller_id: str, reservation_id: str) -> frozens
 
 def unreliable_children(tx: Connection, caller_id: str, reservation_id: str) -> frozenset[str]:
     """Read the children where more placements of this reservation failed or were cancelled than hold."""
-    values = {"reservation": reservation_id, "caller": caller_id}
-    return frozenset(tx.execute(_BROKEN_PROMISES, values).scalars())
+    rows = _BROKEN_PROMISES.all(tx, reservation=reservation_id, caller=caller_id)
+    return frozenset(row.child_id for row in rows)
 
 
 def used_entry_keys(tx: Connection, keys: Sequence[str]) -> frozenset[str]:

@@ -35,6 +35,13 @@ _INSERT = Prepared(sa.insert(t.reservations))
 _KEY = (COLUMNS.id == sa.bindparam("b_id"), COLUMNS.caller_id == sa.bindparam("b_caller"))
 _LEASED = (*_KEY, COLUMNS.lease_number == sa.bindparam("b_number"))
 _ONE = Prepared(sa.select(t.reservations).where(*_KEY))
+_OF_IDEMPOTENCY_KEY = Prepared(
+    sa.select(t.reservations).where(
+        COLUMNS.caller_id == sa.bindparam("caller"),
+        COLUMNS.project_id == sa.bindparam("project"),
+        COLUMNS.idempotency_key == sa.bindparam("idempotency"),
+    )
+)
 _OF_IDS = Prepared(
     sa.select(t.reservations).where(one_of(COLUMNS.id, "ids")).order_by(COLUMNS.created_at, COLUMNS.id)
 )
@@ -194,12 +201,7 @@ def of_idempotency_key(
     tx: Connection, caller_id: str, project_id: str, idempotency_key: str
 ) -> Reservation | None:
     """Read the reservation that a project has made under this key; None where there is none yet."""
-    statement = sa.select(t.reservations).where(
-        COLUMNS.caller_id == caller_id,
-        COLUMNS.project_id == project_id,
-        COLUMNS.idempotency_key == idempotency_key,
-    )
-    row = tx.execute(statement).first()
+    row = _OF_IDEMPOTENCY_KEY.first(tx, caller=caller_id, project=project_id, idempotency=idempotency_key)
     return None if row is None else _from_row(row)
 
 

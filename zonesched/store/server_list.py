@@ -55,6 +55,16 @@ def _in_scope(scope: Scope) -> list[sa.ColumnElement[bool]]:
             return [COLUMNS.caller_id == caller_id, COLUMNS.project_id == project_id]
 
 
+def _has(scope: Scope, instance: Instance) -> bool:
+    match scope:
+        case Everybody():
+            return True
+        case OfCaller(caller_id):
+            return instance.caller_id == caller_id
+        case OfProject(caller_id, project_id):
+            return (instance.caller_id, instance.project_id) == (caller_id, project_id)
+
+
 def _uuid_here(tx: Connection, scope: Scope, uuid: str) -> str:
     match scope:
         case OfCaller(caller_id):
@@ -65,9 +75,8 @@ def _uuid_here(tx: Connection, scope: Scope, uuid: str) -> str:
 
 def find(tx: Connection, scope: Scope, uuid: str) -> list[Instance]:
     """Read the instance of this uuid, which may be an alias of the caller; empty where the scope has none."""
-    uuid = _uuid_here(tx, scope, uuid)
-    statement = sa.select(t.instances).where(COLUMNS.uuid == uuid, *_in_scope(scope))
-    return [instances.from_row(row) for row in tx.execute(statement)]
+    found = instances.read_by_uuid(tx, [_uuid_here(tx, scope, uuid)])
+    return [instance for instance in found.values() if _has(scope, instance)]
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,9 @@ CACHE_KB = 16 * 1024
 CHECKPOINT_PAGES = 4_000
 """Pages of SQLite's log per checkpoint: many boots change the same pages, which are copied once."""
 
+STATEMENTS = 512
+"""Statements that an SQLite connection keeps compiled: a zone runs about 400 different ones."""
+
 FULL_RETRY_S = 30
 """Retry-After of a full disk, which people free."""
 
@@ -108,15 +111,22 @@ class Store:
 
         A request keeps its turn: it computes with what it reads, and PostgreSQL computes for it meanwhile.
         """
-        # SQLite's own transactions are snapshots; PostgreSQL's are only from this level on.
-        begin = "BEGIN" if self._is_sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ"
+        if self._is_sqlite:
+            return self._read_sqlite(fn)
 
         def read() -> T:
             with self.engine.connect() as tx, tx.begin(), _noting_loss():
-                run_text(tx, begin)
+                # SQLite's own transactions are snapshots; PostgreSQL's are only from this level on.
+                run_text(tx, "BEGIN ISOLATION LEVEL REPEATABLE READ")
                 return fn(tx)
 
         return self._on_living_connection(read)
+
+    def _read_sqlite(self, fn: Callable[[Connection], T]) -> T:
+        # The pool rolls back what a connection that is given back has begun: a read has nothing to commit.
+        with self.engine.connect() as tx:
+            run_text(tx, "BEGIN")
+            return fn(tx)
 
     def look_up(self, fn: Callable[[Connection], T]) -> T:
         """Return the result of `fn`, which runs one statement: its snapshot needs no transaction."""
@@ -232,7 +242,14 @@ def _engine(url: sa.URL) -> Engine:
         return engine
     if url.database and url.database != ":memory:":
         _own_file(Path(url.database))
-    engine = sa.create_engine(url, pool_size=16, max_overflow=112, pool_use_lifo=True, hide_parameters=True)
+    engine = sa.create_engine(
+        url,
+        pool_size=16,
+        max_overflow=112,
+        pool_use_lifo=True,
+        hide_parameters=True,
+        connect_args={"cached_statements": STATEMENTS},
+    )
     event.listen(engine, "connect", _prepare_sqlite)
     return engine
 

@@ -19,7 +19,13 @@ from dataclasses import dataclass, field, replace
 
 from zonesched.model.instance_flavor import InstanceFlavor
 from zonesched.model.instance_image import AS_BOOTED
-from zonesched.model.placement import LIVING_STATUSES, OCCUPYING, InstanceStatus, PlacementState
+from zonesched.model.placement import (
+    COUNTED_STATUSES,
+    LIVING_STATUSES,
+    OCCUPYING,
+    InstanceStatus,
+    PlacementState,
+)
 from zonesched.model.request_spec import Flavor
 from zonesched.store.instances import Member
 from zonesched.store.placements import Placement
@@ -44,9 +50,11 @@ class Progress:
     """The living instances of a reservation, grouped by the state of their present placement.
 
     `retried`: uuids of instances of which a build has failed on its host, and of those that are unshelved.
-    They count in none of `wanted`, `promised` and `possible`: the batch was complete before, and their loss
-    ends none of the others. `needing` are of one flavor: `later` as many need a place next, of another one,
-    to which they were resized. `flavors`: those that instances were resized to, by uuid.
+    Their places count in none of `wanted`, `promised` and `possible`: they were built before, and their loss
+    ends none of the others. `kept`: uuids of those that were shelved, or have left their hosts, and rest or
+    are placed again: each counts as one that has a place, since it rests again where it finds none.
+    `needing` are of one flavor: `later` as many need a place next, of another one, to which they were
+    resized. `flavors`: those that instances were resized to, by uuid.
     """
 
     needing: tuple[Member, ...]
@@ -56,6 +64,7 @@ class Progress:
     confirming: tuple[Placement, ...]
     confirmed: tuple[Placement, ...]
     retried: frozenset[str] = frozenset()
+    kept: tuple[str, ...] = ()
     failed_builds: int = 0
     later: int = 0
     flavors: Mapping[str, Flavor] = field(default_factory=dict)
@@ -67,8 +76,8 @@ class Progress:
 
     @property
     def promised(self) -> int:
-        """The number of instances that have a place now."""
-        return self._counted((*self.held, *self.confirming, *self.confirmed))
+        """The number of instances that have a place now, or need none to be kept."""
+        return self._counted((*self.held, *self.confirming, *self.confirmed)) + len(self.kept)
 
     @property
     def wanted(self) -> int:
@@ -96,13 +105,17 @@ def progress(members: Sequence[Member], placements: Sequence[Placement]) -> Prog
     """Group the living instances by their present placement; ended instances do not count."""
     by_key = {p.key: p for p in placements}
     needing: list[Member] = []
+    kept: list[str] = []
     groups: dict[PlacementState, list[Placement]] = {state: [] for state in State}
     for member in members:
+        if member.status in COUNTED_STATUSES and member.is_unshelving:
+            kept.append(member.uuid)
         if member.status not in LIVING_STATUSES:
             continue
         placement = by_key.get((member.uuid, member.attempt))
         if member.status is InstanceStatus.ACTIVE and placement and placement.state is State.RELEASING:
             # It was shelved, and its agent has yet to end it.
+            kept.append(member.uuid)
             continue
         if placement is None or placement.state not in OCCUPYING:
             needing.append(member)
@@ -120,6 +133,7 @@ def progress(members: Sequence[Member], placements: Sequence[Placement]) -> Prog
         confirming=tuple(groups[State.CONFIRMING]),
         confirmed=tuple(groups[State.CONFIRMED]),
         retried=retried,
+        kept=tuple(kept),
         failed_builds=sum(one.failed_builds for one in members),
         later=len(needing) - len(alike),
         flavors={one.uuid: one.flavor for one in members if isinstance(one.flavor, Flavor)},

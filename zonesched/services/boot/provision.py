@@ -16,7 +16,7 @@ from zonesched.model.build_plan import ChildBlob, Entry
 from zonesched.model.instance_flavor import InstanceFlavor, flavor_of
 from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.place import LocalPlace
-from zonesched.model.placement import LIVING_STATUSES, InstanceStatus
+from zonesched.model.placement import COUNTED_STATUSES, LIVING_STATUSES, InstanceStatus
 from zonesched.model.placement import PlacementState as State
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.services.boot.boot_progress import Progress, Step, next_step
@@ -334,13 +334,13 @@ class _Boot:
     def _give_up(self) -> None:
         """End all instances and their placements: fewer than min_count can be placed."""
         at = self._at
-        self._end(at.needing, (*at.held, *at.waiting, *at.confirming, *at.confirmed))
+        self._end(at.needing, (*at.held, *at.waiting, *at.confirming, *at.confirmed), at.kept)
 
     def _close(self) -> None:
         """End the instances that could not be placed; the others stay."""
-        self._end(self._at.needing, ())
+        self._end(self._at.needing, (), ())
 
-    def _end(self, unplaced: Sequence[Member], placed: Sequence[Placement]) -> None:
+    def _end(self, unplaced: Sequence[Member], placed: Sequence[Placement], kept: Sequence[str]) -> None:
         why = self._reservation.reason or "no_valid_host"
         # An instance whose build failed keeps that reason when it cannot be placed again.
         resting = {i.uuid for i in unplaced if i.is_unshelving}
@@ -355,6 +355,9 @@ class _Boot:
                 instances.set_status(
                     tx, change, uuids, InstanceStatus.ERROR, now, reason=reason, only_from=LIVING_STATUSES
                 )
+            instances.set_status(
+                tx, change, kept, InstanceStatus.ERROR, now, reason=why, only_from=COUNTED_STATUSES
+            )
             return call_children
 
         if self._rows.write(fn, placed):

@@ -57,6 +57,8 @@ def _offloaded(state: InstanceState) -> Observed:
 
 def place_again(tx: Transaction, change: int, unshelved: Sequence[Instance], now: float) -> None:
     """Hand offloaded instances, whose next desired state is stored, to the workers of their boots."""
+    if not unshelved:
+        return
     instances.begin_unshelve(tx, change, [instance.uuid for instance in unshelved], now)
     for caller_id, reservation_id in sorted({(one.caller_id, one.reservation_id) for one in unshelved}):
         reservations.place_again(tx, caller_id, reservation_id)
