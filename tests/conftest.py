@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -27,11 +28,16 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """On PostgreSQL, leave out modules of tests without a database."""
-    if SERVER and collection_path.name.startswith("test_") and collection_path.suffix == ".py":
-        return not uses_database(_module_of(collection_path)) or None
-    return None
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out modules of which no test would run, before they import what they alone need.
+
+    These are slow modules where slow tests are left out, and on PostgreSQL those of tests without a database.
+    """
+    if not collection_path.name.startswith("test_") or collection_path.suffix != ".py":
+        return None
+    if config.getoption("markexpr") == "not slow" and is_slow_as_a_whole(collection_path):
+        return True
+    return (SERVER and not uses_database(_module_of(collection_path))) or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -55,6 +61,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _module_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+@cache
+def is_slow_as_a_whole(path: Path) -> bool:
+    """Tell whether a module marks all its tests as slow."""
+    return re.search(r"^pytestmark = .*\bpytest\.mark\.slow\b", path.read_text(), re.MULTILINE) is not None
 
 
 @cache

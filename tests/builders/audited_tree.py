@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.builders.one_zone import sql
+from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from zonesched.services.audit.audit_edges import across_edges
 from zonesched.services.zone import Zone
@@ -12,6 +13,7 @@ from zonesched.services.zone import Zone
 FLAVOR = {"flavor": {"name": "small", "vcpus": 2, "ram": 2048, "disk": 10}}
 
 
+@built_once
 def a_booted_tree(folder: Path, count: int = 2) -> Tree:
     """A root over one child that has all the hosts, and `count` instances that were built there."""
     tree = Tree(folder)

@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.builders.crashes import Killed, Seams, inconsistencies
 from tests.builders.migrated import ask
+from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.services.audit import audit, audit_edges
@@ -16,6 +17,7 @@ from zonesched.services.hosts import hosts
 FLAVOR: dict[str, dict[str, Any]] = {"flavor": {"name": "small", "vcpus": 2, "ram": 2048, "disk": 10}}
 
 
+@built_once
 def a_small_tree(folder: Path, **root: Any) -> Tree:
     tree = Tree(folder)
     tree.add("root", hosts_=[a_host("r1", vcpus=4)], **root)
@@ -66,6 +68,30 @@ def report_all(tree: Tree, name: str, state: AgentState) -> None:
 def all_active(tree: Tree) -> None:
     for name in ("root", "leaf-a", "leaf-b"):
         report_all(tree, name, AgentState.ACTIVE)
+
+
+@built_once
+def a_building_tree(folder: Path, count: int = 12) -> Tree:
+    """The small tree with so many servers of one boot, which have places and are not built yet."""
+    tree = a_small_tree(folder)
+    boot(tree, num_instances=count)
+    tree.settle()
+    return tree
+
+
+@built_once
+def a_running_tree(folder: Path, count: int = 12) -> Tree:
+    """The small tree with so many servers of one boot that run."""
+    tree = a_building_tree(folder, count)
+    all_active(tree)
+    tree.settle(3)
+    return tree
+
+
+def the_boot(tree: Tree) -> str:
+    """The id of the only reservation of the root."""
+    ((found,),) = rows(tree, "root", "SELECT id FROM reservations")
+    return str(found)
 
 
 def settle_until_killed(tree: Tree, seams: Seams) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import uuid
+from copy import copy
 
 from zonesched.services.zone import Zone
 
@@ -17,6 +18,13 @@ class FakeClock:
         self._now = now
         self._monotonic = 1_000.0
         self._random = random.Random(seed)
+
+    def twin(self) -> FakeClock:
+        """Return another clock at the same time, which goes on with the same bytes and ids."""
+        twin = copy(self)
+        twin._random = random.Random()
+        twin._random.setstate(self._random.getstate())
+        return twin
 
     def now(self) -> float:
         return self._now

@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.builders.crashes import inconsistencies
 from tests.builders.migrated import ask
+from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Tamper
 from zonesched.services.audit import audit, audit_edges
@@ -18,6 +19,7 @@ MARKS = ("a", "b", "c", "r")
 """Each zone with hosts has a trait of its own, and a flavor `only-X` asks for that of zone X."""
 
 
+@built_once
 def a_tree(folder: Path, hosts_per_zone: int = 2, vcpus: int = 16, **overrides: Any) -> Tree:
     """root (r1...) with region (none) over leaf-a (a1...) and leaf-c (c1...), and leaf-b (b1...)."""
     tree = Tree(folder)

@@ -97,6 +97,8 @@ class Databases:
         """The URL of a copy of a database, which nobody may be connected to."""
         self.close(self._names[path])
         self._names[to] = self._create(self._names[path])
+        # Each copy is one more database: as many as there are tests, if all of them stayed.
+        self._single.add(self._names[to])
         return self.url(to)
 
     def replace(self, path: Path, by: Path) -> None:

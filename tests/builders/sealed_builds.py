@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Tree, a_host
 from zonesched.model.caller import Role
 from zonesched.model.request_spec import Flavor, Image, RequestSpec, ScoreWeighing, WeigherScale
@@ -57,9 +58,10 @@ class Stage:
         return Attempted(self.blobs[number], self.spec, uuid=UUID.format(uuid))
 
 
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    tree = Tree(tmp_path)
+@built_once
+def two_leaves(folder: Path) -> Tree:
+    """A root over two zones with hosts, one of which has another parent."""
+    tree = Tree(folder)
     tree.add("root")
     for name in ("leaf", "other"):
         tree.add(name, parent="root", hosts_=[a_host(f"{name}-1"), a_host(f"{name}-2")])
@@ -67,6 +69,12 @@ def stage(tmp_path: Path) -> Stage:
     leaf.secrets["stranger"] = users.create(
         leaf.zone.store, leaf.zone.clock, "stranger", Role.PARENT, "-"
     ).secret
+    return tree
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    tree = two_leaves(tmp_path)
     spec = RequestSpec(
         request_id=RESERVATION,
         project_id="project-1",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from zonesched.services.owners import resize_confirms
 from zonesched.services.placing import build_timeouts
 from zonesched.services.zone import Zone
 from zonesched.store.store import Store
+from zonesched.zones.known_child import KnownChild
 from zonesched.zones.transport import HttpTransport
 
 FIRST_PORT = 7001
@@ -184,28 +185,44 @@ class Tree:
     def restart(self, name: str) -> None:
         """The zone's process dies, and another one starts on its database."""
         old = self.nodes[name]
-        self._start_again(old, old.zone.store)
+        self._start_again(old, old.zone.store, old.zone.conf)
 
     def copy_to(self, folder: Path) -> Tree:
         """Another tree: new processes on copies of these databases, at the same time of the clock."""
-        folder.mkdir()
-        tree = Tree(folder, deepcopy(self.clock))
+        folder.mkdir(exist_ok=True)
+        tree = Tree(folder, self.clock.twin())
         for node in self.nodes.values():
             copy_database(self.folder / f"{node.name}.sqlite", folder / f"{node.name}.sqlite")
-            tree._start_again(node, open_store(url_of(folder / f"{node.name}.sqlite")))
+            store = open_store(url_of(folder / f"{node.name}.sqlite"))
+            tree._start_again(node, store, _copy_of(node.zone.conf))
         return tree
 
-    def _start_again(self, old: Node, store: Store) -> None:
-        zone = self._open(old.zone.conf, store)
+    def stop(self) -> None:
+        """Write what the zones know of their agents, and stop them."""
+        for node in self.nodes.values():
+            node.zone.heartbeats.write()
+            node.zone.stop()
+
+    def _start_again(self, old: Node, store: Store, conf: options.Conf) -> None:
+        zone = self._open(conf, store)
         app = create_app(zone)
         self.network.mount(old.url, app)
-        self.nodes[old.name] = Node(old.name, old.url, zone, app, old.secrets, old.compute)
+        self.nodes[old.name] = Node(old.name, old.url, zone, app, dict(old.secrets), old.compute)
 
     def poll(self, rounds: int = 5) -> None:
-        """Every zone asks its children how they are, often enough for news to reach the top."""
+        """Every zone asks its children how they are, often enough for news to reach the top.
+
+        After a round without news that took no time, each further one would be the same.
+        """
         for _ in range(rounds):
+            before = self.clock.monotonic(), self._known()
             for node in reversed(self.nodes.values()):
                 background.poll_children(node.zone)
+            if before == (self.clock.monotonic(), self._known()):
+                return
+
+    def _known(self) -> list[tuple[KnownChild, ...]]:
+        return [node.zone.children.snapshot() for node in self.nodes.values()]
 
     def settle(self, rounds: int = 6) -> None:
         """Let all background work go on until it has nothing to do: a round changes no row, takes no time."""
@@ -265,3 +282,11 @@ class Tree:
             store=store,
             password_cost=CHEAP_PASSWORDS,
         )
+
+
+def _copy_of(conf: options.Conf) -> options.Conf:
+    """The same options, which a test may override; to read them again takes as long as to start a zone."""
+    twin = copy(conf)
+    twin._opts = {name: dict(option) for name, option in conf._opts.items()}
+    vars(twin)["_ConfigOpts__cache"] = dict(vars(conf)["_ConfigOpts__cache"])
+    return twin

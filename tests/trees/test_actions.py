@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from tests.builders.boots import FLAVOR
 from tests.builders.migrated import ask
 from tests.builders.played_agent import PlayedAgent, a_report
+from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Node, Tree, a_host
 from zonesched.model.caller import Role
 from zonesched.services.audit import audit, repair
@@ -23,6 +24,7 @@ SOFT, HARD = {"reboot": {"type": "SOFT"}}, {"reboot": {"type": "HARD"}}
 
 
 @pytest.fixture
+@built_once
 def tree(tmp_path: Path) -> Tree:
     tree = Tree(tmp_path)
     node = tree.add("leaf", hosts_=[a_host("h1")])

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.builders.boots import FLAVOR, a_small_tree, all_active, boot, settle_until_killed
+from tests.builders.boots import FLAVOR, a_running_tree, boot, settle_until_killed, the_boot
 from tests.builders.crashes import Seams, heal
 from tests.builders.migrated import ask, copy_database, replace_database
 from tests.builders.played_agent import PlayedAgent, a_report, agents_of
+from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Tree, a_host
 from tests.builders.wsgi_transport import Dead, Duplicate, Fault, LostReply, Replace, Slow, WsgiApp
 from zonesched.services.audit import audit, audit_edges
@@ -75,12 +76,8 @@ class Scene:
 
 
 def a_scene(folder: Path) -> Scene:
-    tree = a_small_tree(folder)
-    reservation_id = boot(tree)
-    tree.settle()
-    all_active(tree)
-    tree.settle(3)
-    return Scene(tree, reservation_id)
+    tree = a_running_tree(folder)
+    return Scene(tree, the_boot(tree))
 
 
 def told(tree: Tree) -> int:
@@ -427,16 +424,24 @@ def test_a_child_whose_database_was_put_back_is_told_again(tmp_path: Path) -> No
 # -- the call ------------------------------------------------------------------------------------------------
 
 
+@built_once
+def a_leaf(folder: Path) -> Tree:
+    """A leaf below a root, with one server of the root."""
+    tree = Tree(folder)
+    tree.add("root").client().post("/flavors", FLAVOR)
+    tree.add("leaf", parent="root", hosts_=[a_host("h1")])
+    tree.poll()
+    boot(tree, num_instances=1)
+    tree.settle()
+    return tree
+
+
 class Leaf:
     """A leaf with its parent's credential, and one running server of it."""
 
     def __init__(self, folder: Path) -> None:
-        self.tree = Tree(folder)
-        self.tree.add("root").client().post("/flavors", FLAVOR)
-        self.leaf = self.tree.add("leaf", parent="root", hosts_=[a_host("h1")])
-        self.tree.poll()
-        boot(self.tree, num_instances=1)
-        self.tree.settle()
+        self.tree = a_leaf(folder)
+        self.leaf = self.tree.nodes["leaf"]
         self.agent = PlayedAgent(self.leaf)
         self.agent.converge()
         (line,) = self.agent.work()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Replace
 from zonesched.errors import ChildUnreachable
@@ -64,6 +65,7 @@ class Watched:
         return self._transport.check_url(unverified, timeout_s)
 
 
+@built_once
 def a_tree(folder: Path) -> Tree:
     """root -> good, bad; each with room for some."""
     tree = Tree(folder)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders.scenes import built_once
 from tests.builders.spec_bodies import a_spec
 from tests.builders.tree import Answer, Node, Tree, a_host
 from zonesched.model.caller import Role
@@ -17,6 +18,7 @@ UUID = "00000000-0000-4000-8000-00000000dead"
 
 
 @pytest.fixture
+@built_once
 def tree(tmp_path: Path) -> Tree:
     tree = Tree(tmp_path)
     runs = {"supported_instances": [["x86_64", "kvm", "hvm"]]}

@@ -12,6 +12,7 @@ from tests.builders.boots import boot, counts, nothing_is_wrong, rows, settle_un
 from tests.builders.crashes import Seams, heal
 from tests.builders.host_tables import table_is_as_stored
 from tests.builders.one_zone import sql
+from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from zonesched.model.placement import InstanceStatus
 from zonesched.services import background
@@ -23,6 +24,7 @@ from zonesched.store import claims, identity, reservations
 FLAVORS = {"small": (2, 2048), "large": (4, 1024), "huge": (64, 1024)}
 
 
+@built_once
 def a_flat_zone(folder: Path, hosts: int = 4) -> Tree:
     """One zone with hosts of different sizes, 8 VCPU and more."""
     tree = Tree(folder)

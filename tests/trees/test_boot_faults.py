@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.boots import BODY, a_small_tree, boot, counts, rows
+from tests.builders.boots import BODY, a_building_tree, a_small_tree, boot, counts, rows
 from tests.builders.crashes import heal, inconsistencies
 from tests.builders.wsgi_transport import Dead, Duplicate, Fault, LostReply, Replace, Slow
 from zonesched.model.placement import PlacementState
@@ -83,9 +83,7 @@ def test_an_unanswered_confirm_is_unknown_until_it_is_answered(tmp_path: Path) -
 
 
 def test_what_is_deleted_while_a_child_is_away_is_deleted_when_it_is_back(tmp_path: Path) -> None:
-    tree = a_small_tree(tmp_path)
-    boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
     root = tree.nodes["root"].client()
     uuids = [s["id"] for s in root.get("/servers").json["servers"]]
     assert len(uuids) == 12

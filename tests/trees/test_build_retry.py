@@ -10,9 +10,19 @@ from typing import Any
 import pytest
 from requests import ConnectionError as NotThere
 
-from tests.builders.boots import FLAVOR, a_small_tree, boot, counts, nothing_is_wrong, the_server
+from tests.builders.boots import (
+    FLAVOR,
+    a_building_tree,
+    a_small_tree,
+    boot,
+    counts,
+    nothing_is_wrong,
+    the_boot,
+    the_server,
+)
 from tests.builders.crashes import Killed, Seams, heal, inconsistencies
 from tests.builders.one_zone import sql
+from tests.builders.scenes import built_once
 from tests.builders.sealed_builds import RESERVATION, UUID, Stage
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.model.agent_instances import AgentReport, AgentState, DesiredInstance
@@ -71,6 +81,7 @@ def built_on(tree: Tree) -> dict[str, list[str]]:
     return found
 
 
+@built_once
 def one_zone(folder: Path, *names: str, **options: Any) -> Tree:
     tree = Tree(folder)
     tree.add("root", hosts_=[a_host(name) for name in names], **options)
@@ -211,9 +222,8 @@ class TestInOneZone:
 
 class TestAcrossZones:
     def test_a_child_whose_host_failed_is_left_for_another_zone(self, tmp_path: Path) -> None:
-        tree = a_small_tree(tmp_path)
-        reservation_id = boot(tree, num_instances=6)
-        tree.settle()
+        tree = a_building_tree(tmp_path, 6)
+        reservation_id = the_boot(tree)
 
         go_on(tree, failing_on("b1", "r1"))
 
@@ -222,9 +232,7 @@ class TestAcrossZones:
         nothing_is_wrong(tree)
 
     def test_the_child_keeps_nothing_of_it(self, tmp_path: Path) -> None:
-        tree = a_small_tree(tmp_path)
-        boot(tree, num_instances=6)
-        tree.settle()
+        tree = a_building_tree(tmp_path, 6)
         had = sql(tree.nodes["leaf-b"].zone, "select uuid from instances")
         assert had
 
@@ -235,9 +243,8 @@ class TestAcrossZones:
         assert tree.nodes["leaf-b"].client("parent-root").get("/servers").json["servers"] == []
 
     def test_a_zone_in_the_middle_passes_a_failure_on(self, tmp_path: Path) -> None:
-        tree = a_small_tree(tmp_path)
-        reservation_id = boot(tree, num_instances=6)
-        tree.settle()
+        tree = a_building_tree(tmp_path, 6)
+        reservation_id = the_boot(tree)
 
         go_on(tree, failing_on("a1", "a2"))
 
@@ -264,9 +271,8 @@ class TestAcrossZones:
         nothing_is_wrong(tree)
 
     def test_who_looks_at_it_meanwhile_ends_nothing(self, tmp_path: Path) -> None:
-        tree = a_small_tree(tmp_path)
-        reservation_id = boot(tree, num_instances=6)
-        tree.settle()
+        tree = a_building_tree(tmp_path, 6)
+        reservation_id = the_boot(tree)
         uuids = [s["id"] for s in tree.nodes["root"].client().get("/servers").json["servers"]]
 
         agents_report(tree, failing_on("b1"))
@@ -277,9 +283,8 @@ class TestAcrossZones:
         assert counts(tree, reservation_id) == {"ACTIVE": 6}
 
     def test_what_ended_below_after_it_ran_leaves_nothing_there(self, tmp_path: Path) -> None:
-        tree = a_small_tree(tmp_path)
-        reservation_id = boot(tree, num_instances=12)
-        tree.settle()
+        tree = a_building_tree(tmp_path, 12)
+        reservation_id = the_boot(tree)
         go_on(tree, lambda wanted: AgentState.ACTIVE, rounds=2)
 
         go_on(tree, ended_on("b1", "a1"), rounds=3)

@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.builders.boots import FLAVOR, boot, counts, nothing_is_wrong, the_server
 from tests.builders.one_zone import sql
+from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.model.agent_instances import AgentReport, AgentState, DesiredInstance
 from zonesched.model.placement import Attempt
@@ -17,6 +18,7 @@ DOWN_TIME_S = 60.0
 BUILD_TIMEOUT_S = 900.0
 
 
+@built_once
 def a_zone_with_agents(folder: Path, *names: str) -> Tree:
     """One zone where each host has an agent of its own, named as the host."""
     tree = Tree(folder)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.builders.clock import clock_of
 from tests.builders.one_zone import a_form, a_zone, add_hosts, beat, boot_on, sql
+from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from zonesched.services.boot import batch
 from zonesched.services.state.host_cache import HostCache
@@ -79,6 +80,7 @@ def test_other_drivers_read_at_every_use(tmp_path: Path) -> None:
     assert free(zone.hosts, host_id) == 5
 
 
+@built_once
 def a_tree(folder: Path, asked: str) -> Tree:
     """A zone with two hosts, below another one if that is `asked`."""
     tree = Tree(folder)

@@ -14,6 +14,7 @@ import pytest
 from tests.builders.boots import FLAVOR, nothing_is_wrong
 from tests.builders.command import TreeCommand
 from tests.builders.played_agent import PlayedAgent
+from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from zonesched.cli.host_drain import Progress
 from zonesched.cli.session import Session
@@ -21,13 +22,19 @@ from zonesched.cli.session import Session
 pytestmark = pytest.mark.once
 
 
+@built_once
+def a_zone_with_a_flavor(folder: Path) -> Tree:
+    tree = Tree(folder)
+    tree.add("root", hosts_=[a_host("h1")]).client().post("/flavors", FLAVOR)
+    return tree
+
+
 class Scene:
     """A zone with servers on h1 and an empty h2; `at_pause` is what happens while the command pauses."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.tree = Tree(folder)
-        self.node = self.tree.add("root", hosts_=[a_host("h1")])
-        self.node.client().post("/flavors", FLAVOR)
+        self.tree = a_zone_with_a_flavor(folder)
+        self.node = self.tree.nodes["root"]
         self.agent = PlayedAgent(self.node)
         self.at_pause: Callable[[], None] = self.work
         self.most_moving = 0

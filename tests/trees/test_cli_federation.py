@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.command import TreeCommand
+from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead
 from zonesched import conf
@@ -53,14 +54,22 @@ STEPS = [
 ]
 
 
+@built_once
+def three_zones(folder: Path) -> Tree:
+    """Zones that do not know each other; the last one has a host."""
+    tree = Tree(folder)
+    for name in ("root", "region", "leaf"):
+        tree.add(name, hosts_=[a_host("l1")] if name == "leaf" else ())
+    return tree
+
+
 class Site:
     """Three zones, the files of a federation, and the command that applies them."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder = folder
-        self.tree = Tree(folder)
-        for name in ("root", "region", "leaf"):
-            node = self.tree.add(name, hosts_=[a_host("l1")] if name == "leaf" else ())
+        self.tree = three_zones(folder)
+        for name, node in self.tree.nodes.items():
             write_credentials(
                 folder / f"{name}.credentials", Credentials(node.url, "admin", node.secrets["admin"])
             )

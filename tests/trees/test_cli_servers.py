@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.command import TreeCommand
+from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from zonesched.cli.screen import Terminal
 
@@ -19,6 +20,7 @@ As = Callable[..., TreeCommand]
 
 
 @pytest.fixture
+@built_once
 def tree(tmp_path: Path) -> Tree:
     """A root with one host and a child zone `eu` with two: four instances fit on the root, twelve in eu."""
     tree = Tree(tmp_path)

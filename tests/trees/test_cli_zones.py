@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.command import TreeCommand
+from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead
 from zonesched.compute.credentials import Credentials, write_credentials
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.once
 
 
 @pytest.fixture
+@built_once
 def tree(tmp_path: Path) -> Tree:
     """Two zones that do not know each other; `eu` has a host and a user for the root."""
     tree = Tree(tmp_path)

@@ -13,6 +13,7 @@ from tests.builders.boots import FLAVOR
 from tests.builders.inline_executor import InlineExecutor
 from tests.builders.migrated import ask
 from tests.builders.played_agent import PlayedAgent
+from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Tree, a_host
 from tests.builders.wsgi_transport import Dead, Fault, LostReply, Replace, Slow
 from zonesched.errors import CallerGone, ZoneBusy
@@ -26,32 +27,35 @@ from zonesched.services.state.quotas import PROJECT_CONSOLES_PER_MINUTE
 SECRET_HOST = "quartz-7.example"
 
 
+@built_once
+def a_tree(folder: Path, *traits: str, **root: Any) -> Tree:
+    """A member's server in the lowest of three zones."""
+    tree = Tree(folder)
+    tree.add("root", **root)
+    tree.add("region", parent="root")
+    leaf = tree.add("leaf", parent="region", hosts_=[a_host(SECRET_HOST, traits=traits)])
+    tree.poll()
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+    body = {"server": {"name": "vm", "flavorRef": "small", "num_instances": 1}}
+    assert tree.nodes["root"].client("member").post("/zones/boot", body).status == 202
+    tree.settle()
+    PlayedAgent(leaf).converge()
+    tree.settle(3)
+    return tree
+
+
 class Scene:
-    """A member's server in the lowest of three zones; `says`: what its agent brings once it is asked."""
+    """Such a tree with its agent; `says`: what that brings once it is asked."""
 
     def __init__(self, folder: Path, *traits: str, **root: Any) -> None:
-        self.tree = Tree(folder)
-        self.tree.add("root", **root)
-        self.tree.add("region", parent="root")
-        self.tree.add("leaf", parent="region", hosts_=[a_host(SECRET_HOST, traits=traits)])
-        self.tree.poll()
+        self.tree = a_tree(folder, *traits, **root)
         self.root, self.leaf = self.tree.nodes["root"], self.tree.nodes["leaf"]
-        self.root.client().post("/flavors", FLAVOR)
         self.agent = PlayedAgent(self.leaf)
         self.says: list[str] = []
         self.asked = 0
-        self.uuid = self.boot()
+        self.uuid: str = self.root.client("member").get("/servers").json["servers"][0]["id"]
         assert isinstance(self.tree.executor, InlineExecutor)
         self.tree.executor.while_paused = self._go_on
-
-    def boot(self) -> str:
-        body = {"server": {"name": "vm", "flavorRef": "small", "num_instances": 1}}
-        assert self.root.client("member").post("/zones/boot", body).status == 202
-        self.tree.settle()
-        self.agent.converge()
-        self.tree.settle(3)
-        found: str = self.root.client("member").get("/servers").json["servers"][0]["id"]
-        return found
 
     def read(self, length: Any = None, user: str = "member", zone: str = "root") -> Answer:
         body = {"os-getConsoleOutput": {"length": length}}

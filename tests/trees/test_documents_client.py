@@ -14,6 +14,7 @@ import pytest
 
 from tests.builders.boots import FLAVOR
 from tests.builders.played_agent import PlayedAgent
+from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Tree, a_host
 from zonesched.model.caller import Role
 from zonesched.services.catalog import users
@@ -61,19 +62,27 @@ class Client:
         return self.call("POST", f"/servers/{uuid}/action", body).status
 
 
-class Scene:
+@built_once
+def a_tree(folder: Path) -> Tree:
     """A root, a region and a leaf, of which the leaf alone has hosts; and a zone that nobody knows yet."""
+    tree = Tree(folder)
+    tree.add("root")
+    tree.add("region", parent="root")
+    tree.add("leaf", parent="region", hosts_=[a_host(name) for name in HOSTS])
+    tree.add("extra")
+    tree.poll()
+    admin = tree.nodes["root"].client()
+    admin.post("/flavors", FLAVOR)
+    admin.post("/images", {"image": {"name": "linux"}})
+    return tree
+
+
+class Scene:
+    """Such a tree, with the leaf's agent and a client of the documents."""
 
     def __init__(self, folder: Path, mount: str) -> None:
-        self.tree = Tree(folder)
-        self.tree.add("root")
-        self.tree.add("region", parent="root")
-        self.tree.add("leaf", parent="region", hosts_=[a_host(name) for name in HOSTS])
-        self.extra = self.tree.add("extra")
-        self.tree.poll()
-        admin = self.tree.nodes["root"].client()
-        admin.post("/flavors", FLAVOR)
-        admin.post("/images", {"image": {"name": "linux"}})
+        self.tree = a_tree(folder)
+        self.extra = self.tree.nodes["extra"]
         self.agent = PlayedAgent(self.tree.nodes["leaf"])
         self.client = Client(self.tree, mount)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders.hosts import SERVICE, a_table, some_host, some_spec, unhurried
+from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Node, Tree, a_host
 from tests.builders.wsgi_transport import Slow
 from zonesched import conf
@@ -42,7 +42,8 @@ FLAVOR = {"name": "small", "id": "small", "vcpus": 1, "ram": 2048, "disk": 1}
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Iterator[Tree]:
+@built_once
+def tree(tmp_path: Path) -> Tree:
     """root (a host for 16) -> region (a host for 4) -> leaf (a host for 2)."""
     tree = Tree(tmp_path)
     root = tree.add("root", hosts_=[a_host("r1", ram_mb=32768, vcpus=99), a_host("r2", ram_mb=1024)])
@@ -50,7 +51,7 @@ def tree(tmp_path: Path) -> Iterator[Tree]:
     tree.add("leaf", parent="region", hosts_=[a_host("l1", disk_gb=2)])
     tree.poll(3)
     root.client().post("/flavors", {"flavor": FLAVOR})
-    yield tree
+    return tree
 
 
 def dry(node: Node, count: int = 1, who: str = "member", **more: Any) -> Answer:

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead, Fault, Replace, Slow
 
 
+@built_once
 def a_tree(folder: Path) -> Tree:
     tree = Tree(folder)
     tree.add("root")

@@ -10,6 +10,7 @@ import pytest
 from tests.builders.boots import FLAVOR, settle_until_killed
 from tests.builders.crashes import Seams, heal
 from tests.builders.played_agent import PlayedAgent
+from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Node, Tree, a_host
 from tests.trees.test_actions_in_tree import Scene, a_scene
 from tests.trees.test_shelve_in_tree import differences, places, zone_of
@@ -18,14 +19,20 @@ from zonesched.services.audit import audit
 FENCED = {"evacuate": {"fenced": True}}
 
 
+@built_once
+def a_zone_with_a_flavor(folder: Path) -> Tree:
+    tree = Tree(folder)
+    tree.add("leaf", hosts_=[a_host("h1", vcpus=2)]).client().post("/flavors", FLAVOR)
+    return tree
+
+
 class Zone:
     """A zone with two hosts and a server on the first, whose agent is down or forced down as a test likes."""
 
     def __init__(self, folder: Path, **server: Any) -> None:
-        self.tree = Tree(folder)
-        self.node: Node = self.tree.add("leaf", hosts_=[a_host("h1", vcpus=2)])
+        self.tree = a_zone_with_a_flavor(folder)
+        self.node: Node = self.tree.nodes["leaf"]
         self.admin, self.member = self.node.client(), self.node.client("member")
-        self.admin.post("/flavors", FLAVOR)
         self.agent = PlayedAgent(self.node)
         body = {"server": {"name": "vm", "flavorRef": "small", **server}}
         self.uuid = str(self.member.post("/servers", body).json["server"]["id"])

@@ -13,6 +13,7 @@ from tests.builders import grouped
 from tests.builders.boots import FLAVOR, boot, counts, nothing_is_wrong
 from tests.builders.host_tables import table_is_as_stored
 from tests.builders.one_zone import sql
+from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from tests.trees import test_rebuild
 from zonesched.services.parent import opening
@@ -23,6 +24,7 @@ from zonesched.store.hosts import Changes
 
 
 @pytest.fixture
+@built_once
 def tree(tmp_path: Path) -> Tree:
     """A root without hosts over a leaf with three."""
     tree = Tree(tmp_path)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders.migrated import ask
+from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from zonesched.model.caller import Role
 from zonesched.services.catalog import users
@@ -17,6 +18,7 @@ NOBODYS = "00000000-0000-4000-8000-00000000dead"
 
 
 @pytest.fixture
+@built_once
 def tree(tmp_path: Path) -> Tree:
     """A root with one host, and a leaf with three."""
     tree = Tree(tmp_path)

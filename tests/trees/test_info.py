@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders.child_app import ChildApp, an_info
+from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead
 from zonesched.model.views import ChildForm
@@ -30,6 +31,7 @@ def info_of(tree: Tree, name: str) -> dict[str, Any]:
     return zone
 
 
+@built_once
 def a_tree(folder: Path) -> Tree:
     tree = Tree(folder)
     tree.add("root", hosts_=[a_host("r1", vcpus=64)], zone_capabilities=["tier=gold"])

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.scenes import built_once
 from tests.builders.tree import Tree
 from zonesched.compute.inventory import InventoryHost
 
 
+@built_once
 def a_zone_of(folder: Path, **inventory: float) -> Tree:
     """One zone with one host, as its agent reports it: `inventory` is that of VCPU."""
     host = InventoryHost(

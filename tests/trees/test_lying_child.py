@@ -13,6 +13,7 @@ import pytest
 
 from tests.builders.boots import FLAVOR
 from tests.builders.one_zone import put_instance, put_place, put_reservation
+from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.model.build_plan import BuildPlan, ChildBlob, Entry
 from zonesched.model.placement import PlacementState
@@ -56,6 +57,7 @@ class Liar:
         return [orjson.dumps({"builds": lines})]
 
 
+@built_once
 def a_tree(folder: Path, honest_vcpus: int = 16) -> Tree:
     """root -> honest, liar."""
     tree = Tree(folder)

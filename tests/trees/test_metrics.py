@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.builders.boots import boot
 from tests.builders.played_agent import PlayedAgent
+from tests.builders.scenes import built_once
 from tests.builders.scraped import labelled, text_of, value
 from tests.builders.tree import Node, Tree, a_host
 from tests.builders.wsgi_transport import Dead
@@ -35,6 +36,7 @@ NOT_A_BASE_UNIT = re.compile(r"_(ms|milliseconds|minutes|hours|mb|kb|megabytes|k
 
 
 @pytest.fixture
+@built_once
 def tree(tmp_path: Path) -> Tree:
     """A root with a host of its own, a child, and a flavor."""
     tree = Tree(tmp_path)

@@ -13,6 +13,7 @@ from tests.builders.migrated import ask
 from tests.builders.moving import act, add_host, booted, code, last, on_h1, shown, states
 from tests.builders.one_zone import places_of
 from tests.builders.played_agent import PlayedAgent, a_report
+from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.model.placement import PlacementState
 from zonesched.services.audit import audit, repair
@@ -23,6 +24,7 @@ BUILD_S, OVERDUE_S = 900.0, 901.0
 
 
 @pytest.fixture
+@built_once
 def tree(tmp_path: Path) -> Tree:
     tree = Tree(tmp_path)
     node = tree.add("leaf", hosts_=[a_host("h1", vcpus=4)])
@@ -638,6 +640,7 @@ def test_migrations_are_listed_to_the_zones_admin_with_hosts_and_to_members_with
     shown_alone = node.client().get(f"/servers/{uuid}/migrations/{under_way[0]['id']}")
     for agent in (old, new, old):
         agent.converge()
+    tree.clock.advance(1.0)
     act(node, uuid, MIGRATE)
     tree.settle(1)
 

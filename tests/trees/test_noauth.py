@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders.routes import ROUTES, UUID, lines_of
+from tests.builders.scenes import built_once
 from tests.builders.tree import Client, Node, Tree
 from zonesched.zones.client import ROLE_HEADER
 
@@ -18,6 +19,7 @@ HOST = {"name": "h", "inventories": {"VCPU": {"total": 8}, "MEMORY_MB": {"total"
 
 
 @pytest.fixture
+@built_once
 def tree(tmp_path: Path) -> Tree:
     """A root and its child, each with a host, neither with authentication; made by calls alone."""
     tree = Tree(tmp_path)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.builders.boots import FLAVOR
 from tests.builders.played_agent import PlayedAgent
+from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.api.links import iso_time
 from zonesched.model.caller import Role
@@ -19,6 +20,7 @@ NOBODY = "00000000-0000-4000-8000-00000000dead"
 
 
 @pytest.fixture
+@built_once
 def tree(tmp_path: Path) -> Tree:
     tree = Tree(tmp_path)
     node = tree.add("leaf", hosts_=[a_host("h1"), a_host("h2", zone="az2")])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -14,6 +14,7 @@ import pytest
 
 from tests.builders.boots import FLAVOR
 from tests.builders.crashes import inconsistencies
+from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Node, Tree, a_host
 from zonesched.model.build_plan import ChildBlob
 from zonesched.model.decision_trace import ChildOutcome
@@ -44,7 +45,8 @@ def a_spec(**changes: Any) -> RequestSpec:
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Iterator[Tree]:
+@built_once
+def tree(tmp_path: Path) -> Tree:
     """root -> large (the best hosts), small -> below; each asks for its share, however small."""
     tree = Tree(tmp_path)
     tree.add("root", select_page=1)
@@ -54,7 +56,7 @@ def tree(tmp_path: Path) -> Iterator[Tree]:
     tree.add("small", parent="root", select_page=1, hosts_=[a_host("s1", ram_mb=9_000)])
     tree.add("below", parent="large", hosts_=[a_host(f"d{n}", ram_mb=59_000 - n) for n in range(2)])
     tree.poll(2)
-    yield tree
+    return tree
 
 
 def ask(node: Node, spec: RequestSpec, *page: int) -> Answer:

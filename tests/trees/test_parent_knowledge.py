@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import orjson
 import pytest
 
 from tests.builders.one_zone import sql
+from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.model.caller import Role
 from zonesched.model.request_spec import Flavor, Image, Policy, RequestSpec
@@ -48,7 +48,8 @@ class Curious:
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Iterator[Tree]:
+@built_once
+def tree(tmp_path: Path) -> Tree:
     """A zone with two parents, three hosts, and an instance of its own on each."""
     tree = Tree(tmp_path)
     tree.add("root")
@@ -60,7 +61,7 @@ def tree(tmp_path: Path) -> Iterator[Tree]:
         "/zones/boot", {"server": {"name": "vm", "flavorRef": "small", "num_instances": 3}}
     )
     tree.settle()
-    yield tree
+    return tree
 
 
 def own_instances(tree: Tree) -> list[str]:

@@ -21,6 +21,7 @@ from tests.builders.parent_calls import (
     refusal,
     send,
 )
+from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 
 SLOTS = 32
@@ -31,19 +32,33 @@ def a_big_host(name: str) -> Any:
     return a_host(name, vcpus=2 * SLOTS, ram_mb=2**20, disk_gb=2**20)
 
 
+@built_once
+def one_zone(folder: Path, **options: Any) -> Tree:
+    tree = Tree(folder)
+    tree.add("leaf", hosts_=[a_big_host("leaf-1")], **options)
+    return tree
+
+
+@built_once
+def two_zones(folder: Path, **options: Any) -> Tree:
+    tree = Tree(folder)
+    tree.add("middle", **options)
+    tree.add("leaf", parent="middle", hosts_=[a_big_host("leaf-1")])
+    tree.poll()
+    return tree
+
+
 def a_leaf(tmp_path: Path, **options: Any) -> tuple[Tree, Node, str]:
     """A zone with 32 slots of two VCPUs, its tree and its parent."""
-    tree = Tree(tmp_path)
-    leaf = tree.add("leaf", hosts_=[a_big_host("leaf-1")], **options)
+    tree = one_zone(tmp_path, **options)
+    leaf = tree.nodes["leaf"]
     return tree, leaf, a_parent(leaf, "parent-a")
 
 
 def a_middle(tmp_path: Path, **options: Any) -> tuple[Tree, Node, str]:
     """The same below a zone without hosts, which has the parent."""
-    tree = Tree(tmp_path)
-    middle = tree.add("middle", **options)
-    tree.add("leaf", parent="middle", hosts_=[a_big_host("leaf-1")])
-    tree.poll()
+    tree = two_zones(tmp_path, **options)
+    middle = tree.nodes["middle"]
     return tree, middle, a_parent(middle, "parent-a")
 
 

@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from tests.builders.boots import FLAVOR, a_small_tree, boot, counts, delete_all, rows
+from tests.builders.boots import (
+    FLAVOR,
+    a_building_tree,
+    a_small_tree,
+    boot,
+    counts,
+    delete_all,
+    rows,
+    the_boot,
+)
 from tests.builders.crashes import heal, inconsistencies
 from tests.builders.inline_executor import InlineExecutor
 from tests.builders.tree import Tree, a_host
@@ -26,9 +35,8 @@ def deletes_sent(tree: Tree) -> int:
 
 
 def test_a_delete_is_answered_before_any_child_is_told(tmp_path: Path) -> None:
-    tree = a_small_tree(tmp_path)
-    reservation_id = boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
+    reservation_id = the_boot(tree)
 
     uuids = delete_all(tree)
 
@@ -40,9 +48,7 @@ def test_a_delete_is_answered_before_any_child_is_told(tmp_path: Path) -> None:
 
 
 def test_a_delete_goes_down_level_by_level_in_the_background(tmp_path: Path) -> None:
-    tree = a_small_tree(tmp_path)
-    boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
     delete_all(tree)
 
     tree.step("root")
@@ -55,9 +61,7 @@ def test_a_delete_goes_down_level_by_level_in_the_background(tmp_path: Path) -> 
 
 
 def test_a_delete_ends_the_pause_of_the_loop_that_tells_children(tmp_path: Path) -> None:
-    tree = a_small_tree(tmp_path)
-    boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
     assert isinstance(tree.executor, InlineExecutor)
     background.start(tree.nodes["root"].zone)
     (telling,) = [loop for loop in tree.executor.loops if loop.name == "calls"]
@@ -68,9 +72,7 @@ def test_a_delete_ends_the_pause_of_the_loop_that_tells_children(tmp_path: Path)
 
 
 def test_a_delete_whose_answers_are_lost_gives_back_once(tmp_path: Path) -> None:
-    tree = a_small_tree(tmp_path)
-    boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
     for name in ("region", "leaf-a", "leaf-b"):
         tree.network.fault(tree.nodes[name].url, LostReply(times=5, method="DELETE"))
 

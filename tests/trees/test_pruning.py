@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.boots import a_small_tree, all_active, boot, delete_all, rows
+from tests.builders.boots import a_building_tree, a_small_tree, all_active, boot, delete_all, rows, the_boot
 from tests.builders.crashes import heal, inconsistencies
 from tests.builders.sealed_builds import UUID, Stage
 from tests.builders.tree import Tree
@@ -37,9 +37,7 @@ def inconsistencies_of_all(tree: Tree) -> list[object]:
 
 
 def test_boots_that_were_deleted_leave_nothing_after_the_retention(tmp_path: Path) -> None:
-    tree = a_small_tree(tmp_path)
-    boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
     delete_all(tree)
     heal(tree)
     tree.clock.advance(WEEK_S - 300)
@@ -55,9 +53,7 @@ def test_boots_that_were_deleted_leave_nothing_after_the_retention(tmp_path: Pat
 
 
 def test_a_boot_of_which_anything_is_left_stays_whole(tmp_path: Path) -> None:
-    tree = a_small_tree(tmp_path)
-    boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
     root = tree.nodes["root"].client()
     for server in root.get("/servers").json["servers"][:11]:
         root.delete(f"/servers/{server['id']}")
@@ -72,9 +68,7 @@ def test_a_boot_of_which_anything_is_left_stays_whole(tmp_path: Path) -> None:
 
 
 def test_an_error_that_its_user_has_not_deleted_stays(tmp_path: Path) -> None:
-    tree = a_small_tree(tmp_path)
-    boot(tree, num_instances=27)
-    tree.settle()
+    tree = a_building_tree(tmp_path, 27)
     root = tree.nodes["root"].client()
     servers = root.get("/servers").json["servers"]
     root.delete(f"/servers/{servers[0]['id']}")
@@ -87,9 +81,7 @@ def test_an_error_that_its_user_has_not_deleted_stays(tmp_path: Path) -> None:
 
 
 def test_what_a_child_has_still_to_be_told_stays(tmp_path: Path) -> None:
-    tree = a_small_tree(tmp_path)
-    boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
     for name in ("region", "leaf-b"):
         tree.network.fault(tree.nodes[name].url, Dead())
     delete_all(tree)
@@ -108,9 +100,8 @@ def test_what_a_child_has_still_to_be_told_stays(tmp_path: Path) -> None:
 
 
 def test_a_parent_that_was_away_for_longer_than_the_retention_is_still_told(tmp_path: Path) -> None:
-    tree = a_small_tree(tmp_path)
-    reservation_id = boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
+    reservation_id = the_boot(tree)
     all_active(tree)
     tree.settle()
     admin = tree.nodes["leaf-b"].client()
@@ -168,9 +159,7 @@ def test_an_attempt_outlives_a_short_retention_until_nobody_can_repeat_it(tmp_pa
 
 
 def test_a_round_goes_on_after_what_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tree = a_small_tree(tmp_path)
-    boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
     root = tree.nodes["root"].client()
     for server in root.get("/servers").json["servers"][:11]:
         root.delete(f"/servers/{server['id']}")

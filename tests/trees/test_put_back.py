@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.boots import a_small_tree, boot, counts, report_all
+from tests.builders.boots import a_building_tree, boot, counts, report_all, the_boot
 from tests.builders.migrated import copy_database, replace_database
 from tests.builders.one_zone import sql
 from tests.builders.postgresql import SERVER
@@ -53,9 +53,8 @@ def a_parents_view(tree: Tree, name: str) -> Client:
 
 @pytest.mark.parametrize("passed", [False, True], ids=["behind", "past"])
 def test_what_changes_after_a_copy_was_put_back_reaches_the_parent(tmp_path: Path, passed: bool) -> None:
-    tree = a_small_tree(tmp_path)
-    reservation_id = boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
+    reservation_id = the_boot(tree)
     below = len(sql(tree.nodes["leaf-b"].zone, "select uuid from instances"))
     copy = copy_of(tree, "leaf-b")
     report_all(tree, "leaf-b", AgentState.ACTIVE)
@@ -80,9 +79,7 @@ def test_what_changes_after_a_copy_was_put_back_reaches_the_parent(tmp_path: Pat
 
 
 def test_a_zone_that_only_starts_again_is_read_on_from_where_it_was(tmp_path: Path) -> None:
-    tree = a_small_tree(tmp_path)
-    boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
     first = a_parents_view(tree, "leaf-b").get("/reservations?cursor=").json
 
     tree.restart("leaf-b")
@@ -94,9 +91,7 @@ def test_a_zone_that_only_starts_again_is_read_on_from_where_it_was(tmp_path: Pa
 
 
 def test_a_place_that_was_read_before_the_copy_was_made_is_good_after_it_is_put_back(tmp_path: Path) -> None:
-    tree = a_small_tree(tmp_path)
-    boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
     first = a_parents_view(tree, "leaf-b").get("/reservations?cursor=").json
     copy = copy_of(tree, "leaf-b")
     do_something(tree, "leaf-b", until=last_change(tree, "leaf-b") + 3)
@@ -110,9 +105,7 @@ def test_a_place_that_was_read_before_the_copy_was_made_is_good_after_it_is_put_
 
 
 def test_two_histories_after_one_copy_are_told_apart(tmp_path: Path) -> None:
-    tree = a_small_tree(tmp_path)
-    boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
     read = a_parents_view(tree, "leaf-b").get
     copies = [copy_of(tree, "leaf-b", mark) for mark in ("first", "second")]
     cursors = []
@@ -132,9 +125,7 @@ def test_two_histories_after_one_copy_are_told_apart(tmp_path: Path) -> None:
 def test_a_place_ahead_of_the_count_is_refused_also_by_a_zone_that_was_not_started_again(
     tmp_path: Path,
 ) -> None:
-    tree = a_small_tree(tmp_path)
-    boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
     copy = copy_of(tree, "leaf-b")
     report_all(tree, "leaf-b", AgentState.ACTIVE)
     read = a_parents_view(tree, "leaf-b").get

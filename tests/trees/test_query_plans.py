@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from tests.builders.boots import FLAVOR
 from tests.builders.played_agent import PlayedAgent
+from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.services.children.sync import Sync
 from zonesched.services.hosts import automatic_evacuation, services
@@ -71,10 +72,10 @@ def statements() -> Iterator[Statements]:
     sa.event.remove(sa.pool.Pool, "connect", watched.watch)
 
 
-@pytest.fixture
-def tree(statements: Statements, tmp_path: Path) -> Tree:
+@built_once
+def a_tree(folder: Path) -> Tree:
     """A root over a leaf, each with instances of its own; the leaf has some of the root's."""
-    tree = Tree(tmp_path)
+    tree = Tree(folder)
     tree.add("root")
     tree.add("leaf", parent="root", hosts_=[a_host("h1", vcpus=40), a_host("h2", vcpus=40)])
     tree.poll()
@@ -86,6 +87,11 @@ def tree(statements: Statements, tmp_path: Path) -> Tree:
     PlayedAgent(tree.nodes["leaf"]).converge()
     tree.settle()
     return tree
+
+
+@pytest.fixture
+def tree(statements: Statements, tmp_path: Path) -> Tree:
+    return a_tree(tmp_path)
 
 
 def walks(database: Path, texts: set[str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.builders.clock import FakeClock
 from tests.builders.one_zone import sql
+from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Node, Tree, a_host
 from tests.builders.wsgi_transport import Replace
 from zonesched.api.links import iso_time
@@ -32,10 +33,15 @@ A_MINUTE = {
 """A rate of 5 of which one was used at the start of the test's clock."""
 
 
+@built_once
+def a_zone_with_a_flavor(folder: Path, **options: Any) -> Tree:
+    tree = Tree(folder)
+    tree.add("zone", hosts_=[a_host("h1")], **options).client().post("/flavors", FLAVOR)
+    return tree
+
+
 def a_node(tmp_path: Path, **options: Any) -> Node:
-    node = Tree(tmp_path).add("zone", hosts_=[a_host("h1")], **options)
-    node.client().post("/flavors", FLAVOR)
-    return node
+    return a_zone_with_a_flavor(tmp_path, **options).nodes["zone"]
 
 
 def boot(node: Node, count: int = 1, user: str = "member", **headers: str) -> Answer:
@@ -314,6 +320,7 @@ def test_usage_counts_a_parents_instances_apart(tmp_path: Path) -> None:
 # -- parents -----------------------------------------------------------------------------------------------
 
 
+@built_once
 def a_tree(tmp_path: Path, **options: Any) -> Tree:
     """A root without hosts over two children; the options are the first one's, which has the better host."""
     tree = Tree(tmp_path)

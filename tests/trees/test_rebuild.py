@@ -9,6 +9,7 @@ import pytest
 
 from tests.builders.boots import FLAVOR, boot
 from tests.builders.played_agent import PlayedAgent, agents_of
+from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Node, Tree, a_host
 from tests.builders.wsgi_transport import Dead, Duplicate, Fault, LostReply
 from zonesched.model.caller import Role
@@ -26,24 +27,40 @@ def rebuild(image: str, **more: Any) -> dict[str, Any]:
     return {"rebuild": {"imageRef": image, **more}}
 
 
-class Scene:
+@built_once
+def a_tree(folder: Path, **leaf: Any) -> Tree:
     """A tree of three levels with one server from the image `old` in the lowest zone."""
+    tree = Tree(folder)
+    tree.add("root")
+    tree.add("region", parent="root")
+    tree.add("leaf", parent="region", hosts_=[a_host("h1", capabilities=X86)], **leaf)
+    tree.poll()
+    admin = tree.nodes["root"].client()
+    admin.post("/flavors", FLAVOR)
+    for name, more in IMAGES.items():
+        image = {"id": f"id-{name}", "name": name, **more}
+        assert admin.post("/images", {"image": image}).status == 201
+    boot(tree, imageRef=OLD, num_instances=1, metadata={"a": "1"})
+    tree.settle()
+    go_on(tree, agents_of(tree)["leaf"])
+    return tree
+
+
+def go_on(tree: Tree, agent: PlayedAgent) -> None:
+    for _ in range(3):
+        tree.clock.advance(10.0)
+        tree.settle(2)
+        agent.converge()
+    tree.settle(3)
+
+
+class Scene:
+    """Such a tree, with the agent of the lowest zone."""
 
     def __init__(self, folder: Path, **leaf: Any) -> None:
-        self.tree = Tree(folder)
-        self.root = self.tree.add("root")
-        self.tree.add("region", parent="root")
-        self.leaf = self.tree.add("leaf", parent="region", hosts_=[a_host("h1", capabilities=X86)], **leaf)
-        self.tree.poll()
-        admin = self.root.client()
-        admin.post("/flavors", FLAVOR)
-        for name, more in IMAGES.items():
-            image = {"id": f"id-{name}", "name": name, **more}
-            assert admin.post("/images", {"image": image}).status == 201
-        boot(self.tree, imageRef=OLD, num_instances=1, metadata={"a": "1"})
-        self.tree.settle()
+        self.tree = a_tree(folder, **leaf)
+        self.root, self.leaf = self.tree.nodes["root"], self.tree.nodes["leaf"]
         self.agent = agents_of(self.tree)["leaf"]
-        self.go_on()
         (line,) = self.agent.work()
         self.uuid = str(line["uuid"])
 
@@ -51,11 +68,7 @@ class Scene:
         return self.root.client(user).post(f"/servers/{self.uuid}/action", body)
 
     def go_on(self) -> None:
-        for _ in range(3):
-            self.tree.clock.advance(10.0)
-            self.tree.settle(2)
-            self.agent.converge()
-        self.tree.settle(3)
+        go_on(self.tree, self.agent)
 
     def server(self) -> dict[str, Any]:
         found: dict[str, Any] = self.root.client().get(f"/servers/{self.uuid}").json["server"]
@@ -300,13 +313,19 @@ def test_another_projects_server_and_a_deleted_one_are_not_found(tmp_path: Path)
     assert code(scene.act(rebuild(NEW))) == (404, "instance_not_found")
 
 
-def one_zone(folder: Path) -> tuple[Tree, Node, PlayedAgent]:
+@built_once
+def a_zone(folder: Path) -> Tree:
     tree = Tree(folder)
     node = tree.add("zone", hosts_=[a_host(name, capabilities=X86) for name in ("h1", "h2")])
     node.client().post("/flavors", FLAVOR)
     for name, more in IMAGES.items():
         node.client().post("/images", {"image": {"id": f"id-{name}", "name": name, **more}})
-    return tree, node, PlayedAgent(node)
+    return tree
+
+
+def one_zone(folder: Path) -> tuple[Tree, Node, PlayedAgent]:
+    tree = a_zone(folder)
+    return tree, tree.nodes["zone"], PlayedAgent(tree.nodes["zone"])
 
 
 def test_all_servers_of_a_boot_are_rebuilt(tmp_path: Path) -> None:

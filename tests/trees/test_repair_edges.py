@@ -8,6 +8,7 @@ import pytest
 
 from tests.builders.audited_tree import a_booted_tree, kinds, plant, root_of
 from tests.builders.one_zone import instance_of, places_of, sql
+from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead
 from zonesched.model.inconsistency import Left, Repaired, RepairResult
@@ -154,7 +155,8 @@ def test_a_boot_under_way_is_not_disturbed(tmp_path: Path, steps: int) -> None:
 # -- the whole tree ----------------------------------------------------------------------------------------
 
 
-def a_deep_tree(folder: Path) -> tuple[Tree, str]:
+@built_once
+def two_above(folder: Path) -> Tree:
     """Root, region, leaf, and a second parent of the region, each with one instance in the leaf."""
     tree = Tree(folder)
     tree.add("root")
@@ -168,6 +170,12 @@ def a_deep_tree(folder: Path) -> tuple[Tree, str]:
         client.post("/flavors", {"flavor": {"name": "small", "vcpus": 1, "ram": 256, "disk": 1}})
         client.post("/zones/boot", {"server": {"name": "vm", "flavorRef": "small", "num_instances": 1}})
     tree.settle()
+    return tree
+
+
+def a_deep_tree(folder: Path) -> tuple[Tree, str]:
+    """Such a tree, and the root's instance."""
+    tree = two_above(folder)
     (uuid,) = sql(root_of(tree), "select uuid from instances")[0]
     return tree, uuid
 

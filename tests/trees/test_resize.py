@@ -10,6 +10,7 @@ import pytest
 from tests.builders.boots import FLAVOR, nothing_is_wrong
 from tests.builders.moving import act, add_host, booted, code, last, on_h1, shown, states
 from tests.builders.played_agent import PlayedAgent
+from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 
 LARGE = {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 3}}
@@ -20,6 +21,7 @@ BUILD_S, OVERDUE_S = 900.0, 901.0
 
 
 @pytest.fixture
+@built_once
 def tree(tmp_path: Path) -> Tree:
     tree = Tree(tmp_path)
     node = tree.add("leaf", hosts_=[a_host("h1", vcpus=4)])
@@ -423,20 +425,25 @@ def test_a_resize_confirms_itself_after_the_window_unless_its_owner_has_decided(
     assert [flavor_of(node, uuid) for uuid in (first, second)] == ["wide", "small"]
 
 
+@built_once
+def a_tree(folder: Path) -> Tree:
+    tree = Tree(folder)
+    root = tree.add("root")
+    tree.add("region", parent="root")
+    tree.add("a", parent="region", hosts_=[a_host("a1", vcpus=8)])
+    tree.add("b", parent="root", hosts_=[a_host("b1", vcpus=8)])
+    tree.poll(2)
+    for flavor in (FLAVOR, LARGE):
+        root.client().post("/flavors", flavor)
+    return tree
+
+
 class TestOverTheTree:
     """A root and two zones below, each with a host; a server of the root's user."""
 
     @pytest.fixture
     def tree(self, tmp_path: Path) -> Tree:
-        tree = Tree(tmp_path)
-        root = tree.add("root")
-        tree.add("region", parent="root")
-        tree.add("a", parent="region", hosts_=[a_host("a1", vcpus=8)])
-        tree.add("b", parent="root", hosts_=[a_host("b1", vcpus=8)])
-        tree.poll(2)
-        for flavor in (FLAVOR, LARGE):
-            root.client().post("/flavors", flavor)
-        return tree
+        return a_tree(tmp_path)
 
     @staticmethod
     def go_on(tree: Tree, agents: dict[str, PlayedAgent]) -> None:

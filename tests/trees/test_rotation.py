@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders.boots import a_small_tree
+from tests.builders.boots import a_building_tree, a_small_tree, the_boot
 from tests.builders.crashes import heal, inconsistencies
 from tests.builders.tree import Answer, Node, Tree
 from zonesched.services.children import children
@@ -82,9 +82,8 @@ def test_a_secret_replaced_in_flight_loses_nothing(tmp_path: Path, name: str, at
 
 
 def test_what_a_parent_has_stays_its_own(tmp_path: Path) -> None:
-    tree = a_small_tree(tmp_path)
-    reservation_id = boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
+    reservation_id = the_boot(tree)
     root = tree.nodes["root"].client()
 
     for name in ("region", "leaf-b"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import sqlalchemy as sa
 
 from tests.builders.child_app import ChildApp, an_info
 from tests.builders.one_zone import put_instance, put_place, put_reservation
+from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Node, Tree, a_host
 from zonesched.model.build_plan import FunnelStep, Refusal
 from zonesched.model.place import LocalPlace
@@ -83,14 +83,15 @@ def asked_of(tree: Tree, name: str) -> int:
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Iterator[Tree]:
+@built_once
+def tree(tmp_path: Path) -> Tree:
     """root -> region -> leaf, each with hosts."""
     tree = Tree(tmp_path)
     tree.add("root", hosts_=[a_host("r1")])
     tree.add("region", parent="root", hosts_=[a_host("g1"), a_host("g2", vcpus=0)])
     tree.add("leaf", parent="region", hosts_=[a_host("l1"), a_host("l2"), a_host("l3", ram_mb=512)])
     tree.poll(1)
-    yield tree
+    return tree
 
 
 # -- the weighing ------------------------------------------------------------------------------------------
@@ -196,16 +197,23 @@ def test_a_group_larger_than_an_answer_is_refused(tree: Tree) -> None:
 # -- why not -----------------------------------------------------------------------------------------------
 
 
-def why_of(tmp_path: Path, leaf: str, region: str) -> list[dict[str, Any]]:
-    """Reasons of region for 4 hosts of its own and 5 of its leaf; one and two of them have the trait."""
+@built_once
+def an_explaining_tree(folder: Path, leaf: str, region: str) -> Tree:
+    """4 hosts in region and 5 in its leaf; one and two of them have the trait."""
     fast: dict[str, Any] = {"traits": ["CUSTOM_FAST"]}
-    tree = Tree(tmp_path)
+    tree = Tree(folder)
     tree.add("root")
     own = [a_host("g1", **fast), *(a_host(f"g{n}") for n in range(2, 5))]
     tree.add("region", parent="root", hosts_=own, explain_to_parent=region)
     below = [a_host("l1", **fast), a_host("l2", **fast), *(a_host(f"l{n}") for n in range(3, 6))]
     tree.add("leaf", parent="region", hosts_=below, explain_to_parent=leaf)
     tree.poll(1)
+    return tree
+
+
+def why_of(tmp_path: Path, leaf: str, region: str) -> list[dict[str, Any]]:
+    """Reasons of region, for its hosts and its leaf's."""
+    tree = an_explaining_tree(tmp_path, leaf, region)
     answer = ask(tree.nodes["region"], a_spec(flavor=asking(trait_CUSTOM_FAST="required")))
     assert answer.json["complete"] is True
     why: list[dict[str, Any]] = answer.json["why"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Client, Node, Tree, a_host
 from zonesched.model.caller import Role
 from zonesched.services.catalog import users
@@ -15,6 +16,7 @@ SMALL = {"flavor": {"name": "small", "vcpus": 1, "ram": 512, "disk": 1}}
 
 
 @pytest.fixture
+@built_once
 def tree(tmp_path: Path) -> Tree:
     tree = Tree(tmp_path)
     node = tree.add("root", hosts_=[a_host("h1"), a_host("h2")])
@@ -29,9 +31,8 @@ def node(tree: Tree) -> Node:
 
 def another(node: Node, name: str = "alice", project: str = "project-2") -> Client:
     """A member of another project."""
-    node.secrets[name] = users.create(
-        node.zone.store, node.zone.clock, name, Role.MEMBER, project, "a long password"
-    ).secret or ("a long password")
+    made = users.create(node.zone.store, node.zone.clock, name, Role.MEMBER, project)
+    node.secrets[name] = made.secret
     return node.client(name)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Node, Tree, a_host
 from zonesched.model.caller import Role
 from zonesched.services.catalog import users
@@ -24,15 +25,21 @@ FLAVOR = {
 SHOWN = ("accessIPv4", "accessIPv6", "OS-DCF:diskConfig", "OS-EXT-SRV-ATTR:hostname")
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Iterator[Tree]:
+@built_once
+def a_tree(folder: Path) -> Tree:
     """A root with the hosts r1 and r2, the second disabled, and a leaf with l1."""
-    tree = Tree(tmp_path)
+    tree = Tree(folder)
     root = tree.add("root", hosts_=[a_host("r1"), a_host("r2")])
     tree.add("leaf", parent="root", hosts_=[a_host("l1")])
     tree.poll()
     root.secrets["ann"] = users.create(root.zone.store, root.zone.clock, "ann", Role.MEMBER, "p1").secret
     assert root.client().post("/flavors", {"flavor": FLAVOR}).status == 200
+    return tree
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Iterator[Tree]:
+    tree = a_tree(tmp_path)
     yield tree
     for node in tree.nodes.values():
         node.zone.stop()

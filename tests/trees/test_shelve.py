@@ -9,19 +9,26 @@ import pytest
 
 from tests.builders.boots import FLAVOR
 from tests.builders.played_agent import PlayedAgent, a_report
+from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Node, Tree, a_host
 from zonesched.services.audit import audit
 
 SHELVE, UNSHELVE, STOP = {"shelve": None}, {"unshelve": None}, {"os-stop": None}
 
 
+@built_once
+def a_zone_with_a_flavor(folder: Path) -> Tree:
+    tree = Tree(folder)
+    tree.add("leaf", hosts_=[a_host("h1", vcpus=4)]).client().post("/flavors", FLAVOR)
+    return tree
+
+
 class Scene:
     """A zone with one host for two servers, its agent, and a member."""
 
     def __init__(self, folder: Path) -> None:
-        self.tree = Tree(folder)
-        self.node: Node = self.tree.add("leaf", hosts_=[a_host("h1", vcpus=4)])
-        self.node.client().post("/flavors", FLAVOR)
+        self.tree = a_zone_with_a_flavor(folder)
+        self.node: Node = self.tree.nodes["leaf"]
         self.agent = PlayedAgent(self.node)
         self.member = self.node.client("member")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.boots import a_small_tree, all_active, boot, settle_until_killed
+from tests.builders.boots import a_running_tree, a_small_tree, all_active, boot, settle_until_killed, the_boot
 from tests.builders.crashes import Seams, heal
 from tests.builders.tree import Tree
 from tests.builders.wsgi_transport import Dead, Duplicate, Fault, LostReply
@@ -20,12 +20,8 @@ COUNT = 3
 
 def a_scene(folder: Path, count: int = COUNT) -> Scene:
     """Few servers in a tree with room for twelve."""
-    tree = a_small_tree(folder)
-    reservation_id = boot(tree, num_instances=count)
-    tree.settle()
-    all_active(tree)
-    tree.settle(3)
-    return Scene(tree, reservation_id)
+    tree = a_running_tree(folder, count)
+    return Scene(tree, the_boot(tree))
 
 
 def places(scene: Scene) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,16 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.builders.boots import a_small_tree, all_active, boot, counts, report_all, rows
+from tests.builders.boots import (
+    a_building_tree,
+    a_small_tree,
+    all_active,
+    boot,
+    counts,
+    report_all,
+    rows,
+    the_boot,
+)
 from tests.builders.crashes import heal, inconsistencies
 from tests.builders.inline_executor import InlineExecutor, InlineLoop
 from tests.builders.migrated import ask, url_of
@@ -31,9 +40,8 @@ from zonesched.store.store import Store
 
 
 def test_what_agents_report_reaches_the_root(tmp_path: Path) -> None:
-    tree = a_small_tree(tmp_path)
-    reservation_id = boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
+    reservation_id = the_boot(tree)
 
     for name in ("root", "leaf-a", "leaf-b"):
         report_all(tree, name, AgentState.ACTIVE)
@@ -45,9 +53,7 @@ def test_what_agents_report_reaches_the_root(tmp_path: Path) -> None:
 
 def test_a_child_at_rest_costs_its_parent_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # given a parent that has read all that its child has to say
-    tree = a_small_tree(tmp_path)
-    boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
     zone = tree.nodes["root"].zone
     monkeypatch.setattr(zone.store, "write", no_write)
     # when it asks again
@@ -78,9 +84,8 @@ def test_an_end_that_is_told_before_the_confirm_is_answered_is_not_lost(tmp_path
 
 def test_an_instance_that_its_child_has_deleted_keeps_no_place(tmp_path: Path) -> None:
     # given a boot of which a child deletes one instance by itself
-    tree = a_small_tree(tmp_path)
-    reservation_id = boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
+    reservation_id = the_boot(tree)
     root, leaf = tree.nodes["root"].zone, tree.nodes["leaf-b"].zone
     ((uuid,), *_) = ask(tree.folder / "leaf-b.sqlite", "SELECT uuid FROM instances")
     leaf.store.write(

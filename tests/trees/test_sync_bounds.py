@@ -12,7 +12,8 @@ from uuid import UUID
 import orjson
 import pytest
 
-from tests.builders.boots import FLAVOR, a_small_tree, all_active, boot, counts
+from tests.builders.boots import FLAVOR, a_building_tree, all_active, boot, counts, the_boot
+from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from zonesched.services import background
 from zonesched.services.children import feed_allowance, sync
@@ -45,7 +46,8 @@ class Changing:
         return [orjson.dumps({"instances": lines, "cursor": f"page-{number}", "more": self._more})]
 
 
-def a_tree(folder: Path, *, more: bool) -> tuple[Tree, Changing]:
+@built_once
+def two_below(folder: Path) -> Tree:
     """root -> liar, honest; no instance in either."""
     tree = Tree(folder)
     root = tree.add("root")
@@ -53,6 +55,12 @@ def a_tree(folder: Path, *, more: bool) -> tuple[Tree, Changing]:
     for name in ("liar", "honest"):
         tree.add(name, parent="root", hosts_=[a_host("h1")])
     tree.poll()
+    return tree
+
+
+def a_tree(folder: Path, *, more: bool) -> tuple[Tree, Changing]:
+    """Such a tree, in which the one child's feed is another."""
+    tree = two_below(folder)
     liar = tree.nodes["liar"]
     feed = Changing(liar.app, more=more)
     tree.network.mount(liar.url, feed)
@@ -117,9 +125,8 @@ def test_a_child_that_returns_with_many_changes_is_read_without_a_pause(
 ) -> None:
     monkeypatch.setattr("zonesched.services.owners.reservations.PAGE", 1)
     monkeypatch.setattr(feed_allowance, "FREE_LINES", 1)
-    tree = a_small_tree(tmp_path)
-    reservation_id = boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
+    reservation_id = the_boot(tree)
     all_active(tree)
     sync.ask_all(tree.nodes["region"].zone)
     while sync.ask_all(tree.nodes["region"].zone).behind:
@@ -139,9 +146,8 @@ def test_a_large_page_is_applied_in_several_transactions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sync, "LINES_AT_ONCE", 5)
-    tree = a_small_tree(tmp_path)
-    reservation_id = boot(tree)
-    tree.settle()
+    tree = a_building_tree(tmp_path)
+    reservation_id = the_boot(tree)
     all_active(tree)
     root = tree.nodes["root"].zone
     sizes: list[int] = []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.builders.own_plugins import SlowFilter
+from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Tree, a_host
 from zonesched.model.request_spec import Flavor, Image, RequestSpec
 from zonesched.model.request_wire import spec_to_wire
@@ -21,7 +21,8 @@ WEIGHING = {
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Iterator[Tree]:
+@built_once
+def tree(tmp_path: Path) -> Tree:
     """root -> region (40 hosts, about each of which a filter takes its time) -> leaf."""
     tree = Tree(tmp_path)
     root = tree.add("root", hosts_=[a_host("r1", ram_mb=512)])
@@ -30,7 +31,7 @@ def tree(tmp_path: Path) -> Iterator[Tree]:
     tree.add("leaf", parent="region", hosts_=[a_host("l1"), a_host("l2")])
     tree.poll(3)
     root.client().post("/flavors", {"flavor": {"name": "small", "vcpus": 1, "ram": 1024, "disk": 1}})
-    yield tree
+    return tree
 
 
 def select(tree: Tree, *, seconds: float, **changes: Any) -> Answer:

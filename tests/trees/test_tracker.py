@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders.one_zone import AGENT, a_form, a_zone, add_hosts, boot_on, put_instance, put_place, sql
+from tests.builders.scenes import built_once
 from tests.builders.tree import Client, Tree, a_host
 from tests.builders.wire import Wire
 from zonesched.compute.agent import Agent, Rhythm
@@ -235,14 +236,21 @@ class Clinging(FakeDriver):
             super().destroy(key)
 
 
+@built_once
+def a_zone_with_a_flavor(folder: Path) -> Tree:
+    tree = Tree(folder)
+    admin = tree.add("zone", hosts_=[a_host("h1", vcpus=8)]).client()
+    admin.post("/flavors", {"flavor": {"name": "f", "id": "f", "vcpus": 2, "ram": 64, "disk": 1}})
+    return tree
+
+
 class World:
     """A zone behind its real application, its agent with a fake driver, and the agent's tracker."""
 
     def __init__(self, folder: Path) -> None:
-        self.tree = Tree(folder)
-        self.node = self.tree.add("zone", hosts_=[a_host("h1", vcpus=8)])
+        self.tree = a_zone_with_a_flavor(folder)
+        self.node = self.tree.nodes["zone"]
         self.admin: Client = self.node.client()
-        self.admin.post("/flavors", {"flavor": {"name": "f", "id": "f", "vcpus": 2, "ram": 64, "disk": 1}})
         self.driver = Clinging(DriverSettings(), self.tree.clock)
         client = AgentClient(Wire(self.tree, "zone"), "agent")  # type: ignore[arg-type]
         self.agent = Agent(

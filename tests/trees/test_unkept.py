@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Node, Tree, a_host
 from zonesched.model.caller import Role
 from zonesched.services.catalog import users
@@ -17,6 +18,7 @@ ID = "00000000-0000-4000-8000-00000000dead"
 
 
 @pytest.fixture
+@built_once
 def tree(tmp_path: Path) -> Tree:
     tree = Tree(tmp_path)
     tree.add("zone", hosts_=[a_host("h1"), a_host("h2")])

@@ -23,6 +23,7 @@ from tests.builders.parent_calls import (
     send,
     uuid,
 )
+from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.services.audit import audit, audit_edges
 from zonesched.services.placing.pruning import Pruning
@@ -30,19 +31,33 @@ from zonesched.services.placing.pruning import Pruning
 HOSTS = ("leaf-1", "leaf-2")
 
 
+@built_once
+def one_zone(folder: Path, **options: Any) -> Tree:
+    tree = Tree(folder)
+    tree.add("leaf", hosts_=[a_host(name) for name in HOSTS], **options)
+    return tree
+
+
+@built_once
+def two_zones(folder: Path, **options: Any) -> Tree:
+    tree = Tree(folder)
+    tree.add("middle", **options)
+    tree.add("leaf", parent="middle", hosts_=[a_host(name) for name in HOSTS], **options)
+    tree.poll()
+    return tree
+
+
 def a_leaf(tmp_path: Path, **options: Any) -> tuple[Tree, Node, str]:
     """A zone with two hosts, and its parent."""
-    tree = Tree(tmp_path)
-    leaf = tree.add("leaf", hosts_=[a_host(name) for name in HOSTS], **options)
+    tree = one_zone(tmp_path, **options)
+    leaf = tree.nodes["leaf"]
     return tree, leaf, a_parent(leaf, "parent-a")
 
 
 def a_middle(tmp_path: Path, **options: Any) -> tuple[Tree, Node, str]:
     """The same below a zone without hosts, which has the parent."""
-    tree = Tree(tmp_path)
-    middle = tree.add("middle", **options)
-    tree.add("leaf", parent="middle", hosts_=[a_host(name) for name in HOSTS], **options)
-    tree.poll()
+    tree = two_zones(tmp_path, **options)
+    middle = tree.nodes["middle"]
     return tree, middle, a_parent(middle, "parent-a")
 
 

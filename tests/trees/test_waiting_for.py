@@ -9,6 +9,7 @@ import pytest
 
 from tests.builders.boots import FLAVOR, boot, counts, nothing_is_wrong, report_all
 from tests.builders.command import TreeCommand
+from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead
 from zonesched.model.agent_instances import AgentState
@@ -16,17 +17,24 @@ from zonesched.services import background
 from zonesched.services.children.returned import ready_ids, wake_waiting_for
 
 
-class Scene:
+@built_once
+def a_tree(folder: Path, **root: Any) -> Tree:
     """A root with room for 2 instances and its two children, with room for 4 and 8."""
+    tree = Tree(folder)
+    full: dict[str, Any] = {"cpu_allocation_ratio": 1.0}
+    tree.add("root", hosts_=[a_host("r1", vcpus=4)], **full, **root).client().post("/flavors", FLAVOR)
+    tree.add("near", hosts_=[a_host("n1", vcpus=8)], parent="root", **full)
+    tree.add("leaf", hosts_=[a_host("h1", vcpus=16)], parent="root", **full)
+    tree.poll()
+    return tree
+
+
+class Scene:
+    """Such a tree, whose leaf goes away and comes back."""
 
     def __init__(self, folder: Path, **root: Any) -> None:
-        self.tree = Tree(folder)
-        full: dict[str, Any] = {"cpu_allocation_ratio": 1.0}
-        self.root = self.tree.add("root", hosts_=[a_host("r1", vcpus=4)], **full, **root)
-        self.root.client().post("/flavors", FLAVOR)
-        self.near = self.tree.add("near", hosts_=[a_host("n1", vcpus=8)], parent="root", **full)
-        self.leaf = self.tree.add("leaf", hosts_=[a_host("h1", vcpus=16)], parent="root", **full)
-        self.tree.poll()
+        self.tree = a_tree(folder, **root)
+        self.root, self.near, self.leaf = (self.tree.nodes[name] for name in ("root", "near", "leaf"))
 
     def waiting_for(self, reservation_id: str, who: str = "admin") -> Any:
         found = self.root.client(who).get(f"/reservations/{reservation_id}").json["reservation"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Node, Tree, a_host
 from tests.builders.wsgi_transport import Dead, Slow
 from zonesched.services.catalog import users
@@ -18,7 +18,8 @@ FAST: dict[str, Any] = {"traits": ["CUSTOM_FAST"]}
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Iterator[Tree]:
+@built_once
+def tree(tmp_path: Path) -> Tree:
     """root (2 hosts) -> region (2), slow (1), plain (1, without the trait); flavors at the root."""
     tree = Tree(tmp_path)
     root = tree.add("root", hosts_=[a_host("r1", **FAST), a_host("r2", ram_mb=1024, **FAST)])
@@ -32,7 +33,7 @@ def tree(tmp_path: Path) -> Iterator[Tree]:
         root.client().post("/flavors", {"flavor": flavor})
         if extra:
             root.client().post(f"/flavors/{name}/os-extra_specs", {"extra_specs": extra})
-    yield tree
+    return tree
 
 
 def boot(node: Node, flavor: str = "fast", count: int = 1, **server: Any) -> str:

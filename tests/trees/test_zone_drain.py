@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.builders.boots import boot, counts, settle_until_killed
+from tests.builders.boots import a_running_tree, boot, counts, settle_until_killed, the_boot
 from tests.builders.command import TreeCommand
 from tests.builders.crashes import Seams, heal
-from tests.builders.tree import Answer, a_host
+from tests.builders.scenes import built_once
+from tests.builders.tree import Answer, Tree, a_host
 from tests.builders.wsgi_transport import Dead
 from tests.trees.test_actions_in_tree import Scene, a_scene
 from tests.trees.test_shelve_in_tree import differences, full, places, zone_of
@@ -21,12 +22,17 @@ from zonesched.cli.session import Session
 IN_REGION = 8
 
 
-def with_room(folder: Path, vcpus: int = 24) -> Scene:
+@built_once
+def a_tree_with_room(folder: Path, vcpus: int) -> Tree:
     """Twelve servers, eight of them in the child zone `region`; the root has hosts with room for all."""
-    scene = a_scene(folder)
-    scene.tree.register("root", [a_host("r1", vcpus=vcpus), a_host("r2", vcpus=4)])
-    scene.tree.poll()
-    return scene
+    tree = a_running_tree(folder)
+    tree.register("root", [a_host("r1", vcpus=vcpus), a_host("r2", vcpus=4)])
+    return tree
+
+
+def with_room(folder: Path, vcpus: int = 24) -> Scene:
+    tree = a_tree_with_room(folder, vcpus)
+    return Scene(tree, the_boot(tree))
 
 
 def child(scene: Scene) -> dict[str, Any]:

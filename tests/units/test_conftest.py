@@ -1,4 +1,4 @@
-"""The check that nothing a test started outlives it."""
+"""Nothing that a test started outlives it, and modules of which no test runs are not read."""
 
 from __future__ import annotations
 
@@ -34,3 +34,17 @@ def test_a_thread_that_outlives_its_test_is_an_error_that_names_it(
     for thread in threading.enumerate():
         if thread.name == "left-over":
             thread.join()
+
+
+def test_a_module_that_is_slow_as_a_whole_is_read_only_if_slow_tests_run(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("from tests.conftest import pytest_ignore_collect\n")
+    pytester.makepyfile(
+        test_slow="import pytest\npytestmark = [pytest.mark.once, pytest.mark.slow]\n1 / 0\n",
+        test_quick="def test_one():\n    pass\n",
+    )
+
+    fast = pytester.runpytest_inprocess("-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist")
+    every = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist")
+
+    fast.assert_outcomes(passed=1)
+    every.assert_outcomes(errors=1)

@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,12 @@ PAGES = [
 ]
 DECISIONS = sorted((DOCS / "decisions").glob("[0-9]*.md"))
 SOURCES = {path: path.read_text() for path in sorted((CHECKOUT / "zonesched").rglob("*.py"))}
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(SOURCES[path])
+
 
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
@@ -203,10 +210,10 @@ REASONED = ("Refusal", "FunnelStep", "narrow")
 def codes_in_source() -> set[str]:
     """Every text that is given as a code or as a reason, and what schemas refuse with."""
     found: set[str] = set()
-    for source in SOURCES.values():
+    for path, source in SOURCES.items():
         found |= set(re.findall(r"\bcode ?= ?\"(\w+)\"", source))
         found |= set(re.findall(r"\brefusal\(\s*\"(\w+)\"", source))
-        for node in ast.walk(ast.parse(source)):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "attr", getattr(node.func, "id", ""))
                 found |= texts_in(*node.args[1:2]) if name in REASONED else set()
@@ -238,7 +245,7 @@ def test_every_code_is_listed() -> None:
 
 def test_every_listed_code_is_used() -> None:
     listed = {cells[0].strip("`") for cells in rows(section(DOCS / "wire.md", "### Codes of errors"))}
-    texts = set[str]().union(*(texts_in(ast.parse(source)) for source in SOURCES.values()))
+    texts = set[str]().union(*(texts_in(parsed(path)) for path in SOURCES))
     assert listed - texts == set()
 
 
@@ -312,8 +319,8 @@ def test_every_state_and_step_of_a_boot_is_in_the_flow() -> None:
 def kinds_of_inconsistencies() -> set[str]:
     """The first argument of each Inconsistency(...) and _inconsistency(...) in the code."""
     found: set[str] = set()
-    for source in SOURCES.values():
-        for node in ast.walk(ast.parse(source)):
+    for path in (path for path, source in SOURCES.items() if "inconsistency(" in source.lower()):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
                 kind = node.args[0]
                 is_inconsistency = node.func.id.lower().strip("_") == "inconsistency"

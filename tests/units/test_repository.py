@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import tomllib
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -22,7 +23,13 @@ from zonesched.store.prepared import Prepared
 CHECKOUT = Path(__file__).parents[2]
 PACKAGE = CHECKOUT / "zonesched"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-TREES = {path: ast.parse(path.read_text()) for path in MODULES}
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """The package's modules, parsed: not at import, which every worker does."""
+    return {path: ast.parse(path.read_text()) for path in MODULES}
+
 
 CHECKED_AT_START_ONLY = {"allow_unverified_services", "noauth_force"}
 """Options whose only effect is that a configuration is refused, warned of, or accepted."""
@@ -46,7 +53,7 @@ def tracked_files() -> list[Path]:
 def names_in(path: Path) -> set[str]:
     """Attributes and texts of a module: the ways in which an option is read."""
     found: set[str] = set()
-    for node in ast.walk(TREES[path]):
+    for node in ast.walk(trees()[path]):
         if isinstance(node, ast.Attribute):
             found.add(node.attr)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -90,7 +97,7 @@ def is_expression(module: str, name: str) -> bool:
 def test_statements_are_written_in_the_store_alone() -> None:
     found = [
         (str(path.relative_to(PACKAGE)), name)
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if not path.is_relative_to(PACKAGE / "store")
         for name in sorted(store_names_used_in(tree))
         if is_expression(*name)
@@ -101,7 +108,7 @@ def test_statements_are_written_in_the_store_alone() -> None:
 def test_only_the_seams_sleep_start_threads_read_time_or_draw() -> None:
     found = [
         (str(path.relative_to(PACKAGE)), call)
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if str(path.relative_to(PACKAGE)) not in SEAMS
         for call in (ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call))
         if OF_THE_MACHINE.fullmatch(call)
@@ -110,7 +117,7 @@ def test_only_the_seams_sleep_start_threads_read_time_or_draw() -> None:
 
 
 def test_each_module_says_what_it_is_and_fits_in_a_head() -> None:
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         text = path.read_text()
         assert ast.get_docstring(tree), path
         assert len(text.splitlines()) <= 400, path

@@ -1,7 +1,7 @@
 """A tree of zones picks as one flat zone would: each pick has the best integer weight any host then offers.
 
-The replay shares no code with the schedulers: it keeps its own books in Python integers and weighs every host
-anew before each pick.
+The replay shares no code with the schedulers: it keeps its own books in Python integers and weighs a host
+anew after each pick of it.
 """
 
 from __future__ import annotations
@@ -141,16 +141,24 @@ class Books:
         self.keys = {row.facts.id: zone.tie_key for zone in zones for row in zone.rows}
         self.near = {row.facts.id for row in zones[0].rows}
         self.spec = spec
+        self._weighed: dict[tuple[str, int], tuple[int, int] | None] = {}
 
     def offers(self, copies: int = 1) -> dict[str, tuple[int, int]]:
         """The weight and tie key of every host that now takes `copies` more."""
-        return {
-            host_id: (self._weight(row), tie_of(self.keys[host_id], host_id, self.placed[host_id]))
-            for host_id, row in self.rows.items()
-            if self._takes(row, copies)
-        }
+        found = ((host_id, self._offer(host_id, copies)) for host_id in self.rows)
+        return {host_id: offer for host_id, offer in found if offer is not None}
+
+    def _offer(self, host_id: str, copies: int) -> tuple[int, int] | None:
+        # What a host offers follows from its own books alone, and these change when it is taken.
+        if (host_id, copies) not in self._weighed:
+            row = self.rows[host_id]
+            tie = tie_of(self.keys[host_id], host_id, self.placed[host_id])
+            offer = (self._weight(row), tie) if self._takes(row, copies) else None
+            self._weighed[host_id, copies] = offer
+        return self._weighed[host_id, copies]
 
     def take(self, host_id: str) -> None:
+        self._weighed = {key: offer for key, offer in self._weighed.items() if key[0] != host_id}
         for name, amount in self.spec.resources.items():
             self.used[host_id][name] = self.used[host_id].get(name, 0) + amount
         self.mine[host_id] += 1
