@@ -74,7 +74,7 @@ class Tour:
 def test_every_form_is_a_schema_of_a_call() -> None:
     assert ANSWERS.keys() == FORMS
     for form in ANSWERS.values():
-        jsonschema_rs.meta.validate(form)
+        jsonschema_rs.meta.validate(dict(form))
     responses = [
         response
         for path in document(URLS)["paths"].values()
