@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import sqlalchemy as sa
 
 from benchmarks.zone_trees.processes import ZoneSite
+
+from . import life
+from .rows import rows_of
 
 _UNFINISHED = {
     "boots": "SELECT count(*) FROM reservations WHERE state = 'open'",
     "instances": "SELECT count(*) FROM instances WHERE status IN ('BUILD', 'UNKNOWN')",
     "places": "SELECT count(*) FROM placements"
     " WHERE state IN ('intended', 'held', 'confirming', 'cancelling', 'releasing')",
+    **life.UNFINISHED,
 }
 _BUILT = "SELECT uuid FROM placements WHERE state = 'confirmed' AND kind = 'host'"
 _INSTANCES = "SELECT uuid, reservation_id, status, reason FROM instances"
@@ -35,10 +36,10 @@ def unfinished(sites: Sequence[ZoneSite]) -> Mapping[str, int]:
     """Count unfinished work by zone and kind; zero counts are left out."""
     found: dict[str, int] = {}
     for site in sites:
-        for kind, statement in _UNFINISHED.items():
-            count = int(_rows(site, statement)[0][0])
+        counts = rows_of(site, *_UNFINISHED.values())
+        for kind, ((count,),) in zip(_UNFINISHED, counts, strict=True):
             if count:
-                found[f"{kind} of {site.name}"] = count
+                found[f"{kind} of {site.name}"] = int(count)
     return found
 
 
@@ -46,9 +47,9 @@ def outcome(
     root: ZoneSite, leaves: Sequence[ZoneSite], accepted: Mapping[str, int], deleted: frozenset[str]
 ) -> Outcome:
     """Compare what users were told with the root's rows, and those with the leaves'."""
-    rows = _rows(root, _INSTANCES)
+    (rows,) = rows_of(root, _INSTANCES)
     active = {row.uuid for row in rows if row.status == "ACTIVE"}
-    built = Counter(row.uuid for leaf in leaves for row in _rows(leaf, _BUILT))
+    built = Counter(row.uuid for leaf in leaves for row in rows_of(leaf, _BUILT)[0])
     sizes = Counter(row.reservation_id for row in rows)
     wrong = [f"reservation {r}: {sizes[r]} instances for {n}" for r, n in accepted.items() if sizes[r] != n]
     wrong += [f"reservation {r} was told to nobody" for r in sizes if r not in accepted]
@@ -61,13 +62,7 @@ def outcome(
         for row in rows
         if row.status == "ERROR" and not row.reason
     ]
-    over = [row for leaf in leaves for row in _rows(leaf, _OVER)]
+    over = [row for leaf in leaves for row in rows_of(leaf, _OVER)[0]]
     wrong += [f"host {row.host_id} has too much {row.resource_class}" for row in over]
     errors = Counter(row.reason for row in rows if row.status == "ERROR")
     return Outcome(len(active), dict(sorted(errors.items())), wrong)
-
-
-def _rows(site: ZoneSite, statement: str) -> Sequence[Any]:
-    engine = sa.create_engine(site.database_url, poolclass=sa.NullPool)
-    with engine.connect() as connection:
-        return connection.execute(sa.text(statement)).all()

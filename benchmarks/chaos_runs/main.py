@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import signal
 import time
+from contextlib import suppress
 from types import FrameType
 
 import click
+from sqlalchemy.exc import OperationalError
 
 from benchmarks.zone_trees.client import ZoneFault
 from benchmarks.zone_trees.processes import StartFailed
@@ -15,8 +17,10 @@ from benchmarks.zone_trees.run_folder import run_folder
 
 from .checker import outcome, unfinished
 from .faults import Faults
+from .life import claim_faults, life_faults, process_faults
 from .load import Load
-from .world import FLAVOR, World
+from .running import Watch, found_below
+from .world import FLAVORS, World
 
 FAULTS_PER_ROUND = 30
 CONVERGES_WITHIN_S = 120.0
@@ -58,9 +62,12 @@ def main(count: int, seed: int, database: str, broker: bool, keep: bool) -> None
 
 
 def _run(world: World, count: int, seed: int) -> tuple[dict[str, object], list[str]]:
-    world.admin(world.root).call("POST", "/flavors", FLAVOR)
+    for flavor in FLAVORS:
+        world.admin(world.root).call("POST", "/flavors", {"flavor": flavor})
     tenant = world.user("tenant", "member", world.root, "project")
-    load = Load(lambda: world.like(tenant), seed)
+    admins = {leaf.name: world.admin(leaf) for leaf in world.leaves}
+    watch = Watch(world.folder)
+    load = Load(lambda: world.like(tenant), admins, seed)
     faults = Faults(world, seed)
     began_at = said_at = time.monotonic()
     slowest_s = 0.0
@@ -68,6 +75,7 @@ def _run(world: World, count: int, seed: int) -> tuple[dict[str, object], list[s
 
     def look_around() -> None:
         nonlocal said_at
+        wrong.extend(_claims(world))
         if time.monotonic() - said_at > SAY_EVERY_S:
             said_at = time.monotonic()
             done = sum(faults.counts.values())
@@ -88,11 +96,14 @@ def _run(world: World, count: int, seed: int) -> tuple[dict[str, object], list[s
             load.end()
         wrong += _converge(world)
         slowest_s = max(slowest_s, time.monotonic() - repaired_at)
-        wrong += _audit(world)
+        acted = {(world.root.name, uuid): count for uuid, count in load.acted.items()} | load.moved
+        wrong += [*_audit(world), *life_faults(world.sites, acted, list(found_below(world.folder)))]
+        wrong += watch.wrong
         if wrong:
             break
         load.go_on()
     load.end()
+    watch.close()
     found = outcome(world.root, world.leaves, load.accepted, frozenset(load.deleted))
     wrong += [*load.refusals, *found.inconsistencies]
     line = {
@@ -101,6 +112,9 @@ def _run(world: World, count: int, seed: int) -> tuple[dict[str, object], list[s
         "accepted": sum(load.accepted.values()),
         "active": found.active,
         "deleted": len(load.deleted),
+        "actions": dict(sorted(load.taken.items())),
+        "migrations": sum(load.moved.values()),
+        "looks_at_processes": watch.looks,
         "error": found.errors,
         "audit_inconsistencies": len(wrong),
         "slowest_convergence_s": round(slowest_s, 1),
@@ -112,11 +126,28 @@ def _run(world: World, count: int, seed: int) -> tuple[dict[str, object], list[s
 def _converge(world: World) -> list[str]:
     """Wait until nothing is under way any more; what then is."""
     ends_at = time.monotonic() + CONVERGES_WITHIN_S
-    while under_way := unfinished(world.sites):
+    while under_way := _under_way(world):
         if time.monotonic() > ends_at:
-            return [f"unfinished: {count} {what}" for what, count in under_way.items()]
+            return under_way
         time.sleep(0.3)
     return []
+
+
+def _under_way(world: World) -> list[str]:
+    """List the unfinished work of zones, then what agents that come back late have yet to end."""
+    if work := unfinished(world.sites):
+        return [f"unfinished: {count} {what}" for what, count in work.items()]
+    return list(process_faults(world.sites, list(found_below(world.folder))))
+
+
+def _claims(world: World) -> list[str]:
+    """Compare the claims of each leaf's hosts with their use, in the midst of everything."""
+    found = []
+    for leaf in world.leaves:
+        # PostgreSQL may be stopped just now.
+        with suppress(OperationalError):
+            found += claim_faults(leaf)
+    return found
 
 
 def _audit(world: World) -> list[str]:

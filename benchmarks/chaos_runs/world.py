@@ -8,10 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from benchmarks.zone_trees.client import ZoneClient, ZoneFault
 from benchmarks.zone_trees.postgres import Postgres
@@ -26,12 +27,17 @@ from benchmarks.zone_trees.processes import (
 from benchmarks.zone_trees.tree import parent_of, sites
 from tests.builders.private_servers import Server, rabbitmq
 
+from . import running
 from .link import Link, Way
 
 SIZES = (1, 2, 4)
-HOSTS_PER_LEAF = 8
-INVENTORIES = {"VCPU": {"total": 64}, "MEMORY_MB": {"total": 131_072}, "DISK_GB": {"total": 2_000}}
-FLAVOR = {"flavor": {"name": "small", "vcpus": 1, "ram": 512, "disk": 1}}
+AGENTS_PER_LEAF, HOSTS_PER_AGENT = 2, 3
+INVENTORIES = {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 131_072}, "DISK_GB": {"total": 2_000}}
+FLAVORS: Sequence[Mapping[str, Any]] = (
+    {"name": "small", "vcpus": 1, "ram": 512, "disk": 1},
+    {"name": "large", "vcpus": 2, "ram": 1024, "disk": 2},
+)
+"""Servers are booted with the first one."""
 READY_WITHIN_S = 120.0
 OPTIONS = {
     "zone_db_check_interval": "1",
@@ -113,6 +119,7 @@ class World:
         self.leaves: list[ZoneSite] = []
         self._processes: dict[str, ZoneProcess] = {}
         self._clients: list[ZoneClient] = []
+        self.folder = folder
         self._say = say
         self._ending = ExitStack()
         try:
@@ -157,6 +164,7 @@ class World:
     def close(self) -> None:
         for part in (*self.agents, *self.zones):
             part.end()
+        running.kill_all(self.folder)
         for link in self.links.values():
             link.close()
         for client in self._clients:
@@ -185,7 +193,7 @@ class World:
             for number, child in enumerate(below):
                 self._link(above[parent_of(number, len(above), len(below))], child)
         for leaf in self.leaves:
-            self._start_agent(leaf)
+            self._start_agents(leaf)
         self._wait_for_links()
 
     def _options(self, name: str) -> Mapping[str, str]:
@@ -220,20 +228,40 @@ class World:
         }
         self.admin(parent).call("POST", "/zones", {"zone": zone})
 
-    def _start_agent(self, leaf: ZoneSite) -> None:
+    def _start_agents(self, leaf: ZoneSite) -> None:
         user = {"name": "agent", "role": "compute", "project_id": ""}
         secret = self.admin(leaf).call("POST", "/users", {"user": user})["user"]["secret"]
-        hosts = [{"name": f"{leaf.name}-h{n}", "inventories": INVENTORIES} for n in range(HOSTS_PER_LEAF)]
-        inventory = leaf.folder / "inventory.json"
-        inventory.write_text(json.dumps(hosts))
-        command = [sys.executable, "-m", "zonesched.compute.main", "--zone-url", leaf.url]
-        command += ["--username", "agent", "--inventory", str(inventory), "--service", "agent"]
-        command += ["--heartbeat-seconds", "1", "--poll-seconds", "0.5"]
+        for number in range(AGENTS_PER_LEAF):
+            self._start_agent(leaf, f"agent-{number}", str(secret))
 
-        own = {"ZONESCHED_PASSWORD": str(secret), "ZONESCHED_TRANSPORT_URL": self._broker_url}
+    def _start_agent(self, leaf: ZoneSite, service: str, secret: str) -> None:
+        folder = leaf.folder / service
+        folder.mkdir()
+        hosts = [
+            {"name": f"{leaf.name}-{service}-h{n}", "inventories": INVENTORIES}
+            for n in range(HOSTS_PER_AGENT)
+        ]
+        inventory = folder / "inventory.json"
+        inventory.write_text(json.dumps(hosts))
+        options = {
+            "--zone-url": leaf.url,
+            "--username": "agent",
+            "--inventory": str(inventory),
+            "--service": service,
+            "--heartbeat-seconds": "1",
+            "--poll-seconds": "0.5",
+            "--connection-type": "process",
+            "--state-folder": str(folder),
+            "--shared-folder": str(leaf.folder / "shared"),
+            "--process-stop-seconds": "1",
+        }
+        (leaf.folder / "shared").mkdir(exist_ok=True)
+        command = [sys.executable, "-m", "zonesched.compute.main"]
+        command += [word for pair in options.items() for word in pair]
+        own = {"ZONESCHED_PASSWORD": secret, "ZONESCHED_TRANSPORT_URL": self._broker_url}
 
         def start() -> subprocess.Popen[bytes]:
-            with (leaf.folder / "agent.log").open("ab") as log:
+            with (folder / "agent.log").open("ab") as log:
                 return subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
@@ -244,7 +272,7 @@ class World:
                 )
 
         with interrupts_wait():
-            self.agents.append(Part(f"agent of {leaf.name}", start))
+            self.agents.append(Part(f"{service} of {leaf.name}", start))
 
     def _wait_for_links(self) -> None:
         ends_at = time.monotonic() + READY_WITHIN_S

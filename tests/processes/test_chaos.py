@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from benchmarks.chaos_runs.life import life_faults
 from benchmarks.chaos_runs.link import Link, Way
+from benchmarks.chaos_runs.running import Process, found_below, kill_all, two_at_once
 from benchmarks.zone_trees.processes import interrupts_wait
+from tests.builders.played_agent import PlayedAgent
 from tests.builders.real_processes import interrupt, processes_of
+from tests.builders.tree import Tree, a_host
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "chaos.py"
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -71,6 +78,84 @@ def test_a_link_lets_all_through_and_is_well_again_after_each_way_of_being_spoil
     assert ask(link) == ANSWER
 
 
+@contextmanager
+def a_process(folder: Path, uuid: str, host: str) -> Iterator[Process]:
+    """The process of an instance, as its agent starts it."""
+    disk = folder / host / "disk"
+    disk.mkdir(parents=True)
+    own = {"ZONESCHED_INSTANCE_UUID": uuid, "ZONESCHED_HOST": host}
+    with subprocess.Popen(["sleep", "60"], cwd=disk, env={**os.environ, **own}) as started:
+        try:
+            (found,) = [one for one in found_below(folder) if one.pid == started.pid]
+            yield found
+        finally:
+            started.kill()
+
+
+def test_an_instance_that_runs_twice_is_found_and_one_that_runs_once_is_not(tmp_path: Path) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    with a_process(here, "one", "h1") as first, a_process(here, "two", "h2"):
+        once = two_at_once(here)
+        with a_process(elsewhere, "one", "h3"):
+            of_another_run = two_at_once(here)
+        with a_process(here, "one", "h4"):
+            twice = two_at_once(here)
+        kill_all(here)
+
+    assert (first.uuid, first.host, first.is_stopped) == ("one", "h1", False)
+    assert (once, of_another_run) == ([], [])
+    assert len(twice) == 1 and twice[0].startswith("P8: one runs on h")
+
+
+@dataclass(frozen=True)
+class Site:
+    """As much of a zone's site as the check reads."""
+
+    name: str
+    database_url: str
+
+
+STOPPED = "UPDATE instance_states SET observed_power = 'stopped'"
+PLANTED = {
+    "UPDATE inventories SET used = used + 1 WHERE resource_class = 'VCPU'": "P3 leaf: VCPU of",
+    "UPDATE placements SET state = 'gone' WHERE number = 2": "P3 leaf",
+    "UPDATE instance_actions SET finished_at = 0, result = ''": "has the result ''",
+    "UPDATE instance_actions SET reason = 'x'": "is done for the reason 'x'",
+    "UPDATE instance_actions SET generation = 1": "is of no later generation",
+    "DELETE FROM instance_actions WHERE number = 1": "actions on",
+    STOPPED: "is to be None, and is ('h1', False)",
+}
+
+
+@pytest.mark.parametrize("statement", ["", *PLANTED])
+def test_the_check_of_lives_finds_what_is_wrong(tmp_path: Path, statement: str) -> None:
+    # given a server that was stopped, started and resized
+    scene = Tree(tmp_path)
+    node = scene.add("leaf", hosts_=[a_host("h1")])
+    for name, vcpus in (("small", 1), ("large", 2)):
+        flavor = {"name": name, "vcpus": vcpus, "ram": 64, "disk": 1}
+        node.client().post("/flavors", {"flavor": flavor})
+    agent, member = PlayedAgent(node), node.client("member")
+    uuid = member.post("/servers", {"server": {"name": "vm", "flavorRef": "small"}}).json["server"]["id"]
+    actions = ({"os-stop": None}, {"os-start": None}, {"resize": {"flavorRef": "large"}})
+    for action in (None, *actions):
+        if action is not None:
+            assert member.post(f"/servers/{uuid}/action", action).status == 202
+        for _ in range(3):
+            scene.settle()
+            agent.converge()
+    database = tmp_path / "leaf.sqlite"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        if statement:
+            connection.execute(statement)
+    running = [Process(1, 1, uuid, "h1", is_stopped=False)]
+
+    found = list(life_faults([Site("leaf", f"sqlite:///{database}")], {("leaf", uuid): 3}, running))
+
+    assert bool(found) == bool(statement)
+    assert PLANTED.get(statement, "") in " ".join(found)
+
+
 @pytest.mark.slow
 def test_twenty_faults_leave_no_inconsistency() -> None:
     done = subprocess.run(
@@ -80,6 +165,9 @@ def test_twenty_faults_leave_no_inconsistency() -> None:
     line = json.loads(done.stdout)
     assert sum(line["faults"].values()) == 20 and len(line["faults"]) > 3
     assert line["audit_inconsistencies"] == 0
+    assert sum(line["actions"].values()) > 0
+    assert line["migrations"] > 0
+    assert line["looks_at_processes"] > 10
     assert 0 < line["active"] <= line["accepted"]
     assert line["active"] + sum(line["error"].values()) <= line["accepted"]
 
