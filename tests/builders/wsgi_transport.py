@@ -166,11 +166,12 @@ def deliver(app: WsgiApp, request: requests.PreparedRequest) -> requests.Respons
     def start_response(status: str, headers: list[tuple[str, str]], _error: Any = None) -> None:
         answered.append((status, headers))
 
-    chunks: Any = app(_environ(request), start_response)
+    chunks = app(_environ(request), start_response)
     try:
         body = b"".join(chunks)
     finally:
-        chunks.close()
+        # An iterable without a close needs none (PEP 3333).
+        getattr(chunks, "close", lambda: None)()
     status, headers = answered[-1]
     return _response(request, int(status[:3]), dict(headers), body)
 
