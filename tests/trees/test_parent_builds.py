@@ -18,6 +18,7 @@ from tests.builders.parent_calls import (
     uuid,
 )
 from tests.builders.tree import Node, Tree, a_host
+from tests.builders.wsgi_transport import Dead
 from zonesched.store import placements
 
 
@@ -102,6 +103,23 @@ def test_the_holds_of_children_are_written_with_their_common_end(
     assert len(shortened) == 2
     ends = sql(middle.zone, "SELECT DISTINCT hold_expires_at FROM placements WHERE child_id IS NOT NULL")
     assert len(ends) == 1
+
+
+def test_builds_that_no_child_has_answered_are_sent_again_together_with_new_ones(tmp_path: Path) -> None:
+    tree, middle, parent = a_forest(tmp_path)
+    spec = a_spec(6)
+    blob_of = dict(enumerate(offered(middle, parent, spec)))
+    children = [tree.nodes[name].url for name in ("short", "long")]
+    for url in children:
+        tree.network.fault(url, Dead(path="/servers"))
+    first = send(middle, parent, spec, {number: blob_of[number] for number in range(5)})
+    assert "pending" in of_builds(first, "state")
+
+    for url in children:
+        tree.network.heal(url)
+    again = send(middle, parent, spec, blob_of)
+
+    assert of_builds(again, "state") == ["held"] * 6
 
 
 def test_an_instance_that_was_confirmed_before_its_cancel_is_deleted_in_the_child(tmp_path: Path) -> None:

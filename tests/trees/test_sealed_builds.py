@@ -105,6 +105,7 @@ def test_a_hold_that_is_over_is_gone_for_confirm_and_repeat(stage: Stage) -> Non
     answer = leaf.post(f"/reservations/{RESERVATION}/confirm", confirm)
 
     assert answer.json["builds"][0]["state"] == "gone"
+    assert answer.json["builds"][0]["reason"] == "hold_expired"
     assert stage.send(stage.good()).json["builds"][0]["state"] == "gone"
     assert inconsistencies(stage.tree) == []
 

@@ -16,10 +16,10 @@ from tests.builders.raw_server import Conversation, RawServer, Talk, answer
 from zonesched import conf as options
 from zonesched.errors import ChildUnreachable
 from zonesched.model.work_deadline import always
-from zonesched.seams import Done, Failed, SystemClock, ThreadExecutor
+from zonesched.seams import Done, Failed, Late, SystemClock, ThreadExecutor
 from zonesched.zones.answer_room import SMALL_BYTES
 from zonesched.zones.call import BoundCall, Call, Reply, Rest
-from zonesched.zones.fan_out import Exchange, exchange, work_bulkhead
+from zonesched.zones.fan_out import WORK_THREADS, Exchange, exchange, work_bulkhead
 from zonesched.zones.plain_answer import plain_head
 from zonesched.zones.transport import HttpTransport
 
@@ -400,6 +400,28 @@ def test_outcomes_of_exchanges_are_in_their_order_and_each_ends_once(
     assert sorted(ended) == [0, 1, 2, 3, 4]
     mine = threading.get_ident()
     assert {body: ident == mine for body, ident in readers.items()} == {"new": False, "slow": True, "1": True}
+
+
+def test_a_rest_for_which_no_thread_is_free_in_time_frees_its_connection(
+    transport: HttpTransport, threads: ThreadExecutor
+) -> None:
+    over, left = threading.Event(), threading.Event()
+
+    def talk(peer: Conversation) -> None:
+        peer.read_request()
+        peer.say(b"HTTP/1.1 202 Accepted\r\nContent-Length: 5\r\n\r\n")
+        if not peer.read(1):
+            left.set()
+
+    busy = [(work_bulkhead("child-0"), lambda: over.wait(TIMEOUT_S))] * WORK_THREADS
+    threads.gather(busy, SHORT_S)
+    with ExitStack() as stack:
+        children = Children(transport, stack, talk)
+        asked = exchanges(children.calls(), lambda reply: "", lambda number: None)
+
+        assert exchange(threads, SystemClock(), transport, asked, SHORT_S) == [Late()]
+        assert left.wait(TIMEOUT_S)
+    over.set()
 
 
 def test_a_large_answer_waits_for_room_in_a_thread_of_its_child(
