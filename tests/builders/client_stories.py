@@ -251,7 +251,7 @@ STORIES: dict[str, tuple[Line, ...]] = {
         ("nova migration-list", "Source Compute"),
         ("nova --os-compute-api-version 2.71 refresh-network looked-into", NOTHING),
         ("openstack server add network looked-into some", Refused("'network' is disabled")),
-        ("openstack server add volume looked-into some", Refused("'block-storage' is disabled")),
+        ("openstack limits show --absolute -f value -c Name", "^instances$"),
         ("openstack server add share looked-into some", Refused("'shared-file-system' is disabled")),
         ("openstack server share show looked-into some", Refused("'shared-file-system' is disabled")),
         ("openstack server delete --wait looked-into", NOTHING),

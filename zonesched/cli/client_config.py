@@ -39,7 +39,8 @@ def client_config(session: Session, cloud: str) -> None:
         '    image_api_version: "2"',
         f"    identity_endpoint_override: {json.dumps(who.url.rstrip('/') + IDENTITY)}",
         '    identity_api_version: "3"',
-        # A zone has none of these: commands that need one say so at once.
-        *(f"    has_{service}: false" for service in ("network", "block_storage", "shared_file_system")),
+        # A zone has neither: commands that need one say so at once. Without a client of volumes, of which it
+        # has none as well, `openstack limits show` would say so too.
+        *(f"    has_{service}: false" for service in ("network", "shared_file_system")),
     )
     click.echo("\n".join(lines))
