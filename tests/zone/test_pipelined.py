@@ -14,7 +14,7 @@ from tests.builders.migrated import a_database
 from tests.builders.postgresql import databases
 from tests.builders.stores import open_store
 from zonesched.store import tables as t
-from zonesched.store.prepared import List, Prepared, one_of, run_text
+from zonesched.store.prepared import Prepared, one_of, run_text
 from zonesched.store.store import Store, StoreError, Transaction
 
 pytestmark = pytest.mark.postgresql
@@ -150,7 +150,3 @@ def test_a_server_that_ends_each_connection_is_an_error(store: Store, path: Path
 def test_a_list_reaches_the_server_as_it_is(store: Store, text: str) -> None:
     store.write(lambda tx: _INSERT.run(tx, after=1, id=text))
     assert store.read(lambda tx: _NAMED.all(tx, ids=["other", text, "more"])) == [(1,)]
-
-
-def test_a_list_of_numbers_is_an_array(store: Store) -> None:
-    assert List().process_bind_param([1, -2], store.engine.dialect) == "{1,-2}"

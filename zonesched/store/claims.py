@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from zonesched.store import locks
 from zonesched.store import tables as t
-from zonesched.store.prepared import Prepared, array, one_of, run_text
+from zonesched.store.prepared import List, Prepared, one_of, run_text
 
 T = TypeVar("T")
 CHUNK = 500
@@ -34,9 +34,13 @@ _TAKE = Prepared(
     .where(_inventory.min_unit <= _ONE, _inventory.max_unit >= _ONE, _ONE % _inventory.step_size == 0)
     .values(used=_inventory.used + _AMOUNT)
 )
-_WANTED = sa.func.unnest(array("hosts", sa.Text), array("counts", sa.BigInteger))
+_WANTED = sa.func.unnest(
+    sa.bindparam("hosts", type_=List()), sa.bindparam("counts", type_=List(sa.BigInteger))
+)
 _COPIES = _WANTED.table_valued(sa.column("host", sa.Text), sa.column("count", sa.BigInteger)).render_derived()
-_ASKED = sa.func.unnest(array("names", sa.Text), array("amounts", sa.BigInteger))
+_ASKED = sa.func.unnest(
+    sa.bindparam("names", type_=List()), sa.bindparam("amounts", type_=List(sa.BigInteger))
+)
 _EACH = _ASKED.table_valued(sa.column("name", sa.Text), sa.column("amount", sa.BigInteger)).render_derived()
 _TAKEN = _COPIES.c.count * _EACH.c.amount
 _TAKE_ALL = Prepared(

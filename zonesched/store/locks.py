@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 
 from zonesched.model.placement import CLAIMING
 from zonesched.store import tables as t
-from zonesched.store.prepared import Prepared, array, is_in, one_of
+from zonesched.store.prepared import List, Prepared, is_in, one_of
 
 _boot, _instance, _place, _host = t.reservations.c, t.instances.c, t.placements.c, t.hosts.c
 _child = t.children.c
@@ -31,7 +31,7 @@ _CHILDREN = Prepared(
     .with_for_update(read=True, key_share=True)
 )
 _KEY = sa.tuple_(_boot.id, _boot.caller_id)
-_KEYS = sa.func.unnest(array("ids", sa.Text), array("callers", sa.Text))
+_KEYS = sa.func.unnest(sa.bindparam("ids", type_=List()), sa.bindparam("callers", type_=List()))
 _OF_KEYS = sa.select(_KEYS.table_valued("id", "caller").render_derived())
 _OF_BOOTS = sa.select(_boot.id).order_by(_boot.id, _boot.caller_id).with_for_update()
 _BOOTS = Prepared(_OF_BOOTS.where(_KEY.in_(_OF_KEYS)))
@@ -46,7 +46,7 @@ _CLAIMED = sa.select(_place.host_id).where(one_of(_place.uuid, "ids"), is_in(_pl
 _OF_HOSTS = sa.select(_host.id).order_by(_host.id).with_for_update(key_share=True)
 _HOSTS = Prepared(_OF_HOSTS.where(one_of(_host.id, "ids")))
 _CLAIMED_HOSTS = Prepared(_OF_HOSTS.where(sa.or_(_host.id.in_(_CLAIMED), one_of(_host.id, "more"))))
-_NUMBERS = sa.func.unnest(array("numbers", sa.BigInteger)).column_valued("number")
+_NUMBERS = sa.func.unnest(sa.bindparam("numbers", type_=List(sa.BigInteger))).column_valued("number")
 _ADVISORY = Prepared(sa.select(sa.func.pg_advisory_xact_lock(_NUMBERS).label("locked")))
 
 
