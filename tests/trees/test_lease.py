@@ -89,7 +89,7 @@ def test_a_boot_is_begun_with_what_its_rows_say(zone: Zone) -> None:
     assert boot is not None
     where = (boot.lease.caller_id, boot.lease.reservation_id)
     assert boot.reservation == zone.store.read(lambda tx: reservations.read_one(tx, *where))
-    assert list(boot.instances) == zone.store.read(lambda tx: instances.read_reservation(tx, *where))
+    assert boot.members == zone.store.read(lambda tx: instances.members(tx, *where))
 
 
 @pytest.mark.parametrize("woken", [False, True])

@@ -138,7 +138,8 @@ def parts_of_each_host(
     for part in _parts(weighers, weighing, hosts, spec)[1]:
         with np.errstate(over="ignore", invalid="ignore"):
             amounts = np.nan_to_num(part.amounts(slice(0, count), np.empty(count))).tolist()
-        multipliers = np.broadcast_to(part.multiplier, count).tolist()
+        each = part.multiplier
+        multipliers = each.tolist() if isinstance(each, np.ndarray) else [each] * count
         columns = zip(part.raw.tolist(), multipliers, amounts, strict=True)
         found.append([ScorePart(part.scale.weigher, *values) for values in columns])
     return found

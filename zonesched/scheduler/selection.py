@@ -84,9 +84,9 @@ class Selection:
         self._choice = weighing.choice
         self._ties = RequestTies(survivors.hosts.context.tie_key)
         self._hosts = survivors.hosts
+        self._wanted = max(count + self._spec.alternates + self._choice.subset_size - 1, scored)
         if self._spec.policy is not Policy.AFFINITY:
-            wanted = count + self._spec.alternates + self._choice.subset_size - 1
-            self._hosts = weighing.shortlist(survivors.hosts, max(wanted, scored))
+            self._hosts = weighing.shortlist(survivors.hosts, self._wanted)
         self._weights = weighing.weights(self._hosts)
         self._steps = survivors.steps
         self._complete = True
@@ -115,7 +115,7 @@ class Selection:
 
     def best(self, count: int) -> tuple[HostView, Ints]:
         """Return the `count` best hosts, best first, and their weights before anything is placed on them."""
-        order = best(self._weights, self._order_values, count) if count else np.zeros(0, dtype=np.int64)
+        order = self._order[:count]
         return self._hosts.pick(self._hosts.row_numbers[order]), self._weights[order]
 
     def _runs_out(self, order: Ints, picks: Picks) -> tuple[FunnelStep, ...]:
@@ -199,9 +199,14 @@ class Selection:
     def _lots(self) -> Lots:
         return Lots(self._ties, self._count)
 
+    @cached_property
+    def _order(self) -> Ints:
+        """The best hosts, as many as are wanted for any purpose."""
+        return best(self._weights, self._order_values, self._wanted)
+
     def _best(self, count: int) -> Ints:
         """Return the `count` best hosts, and the additional hosts that a random choice needs."""
-        return best(self._weights, self._order_values, count + self._choice.subset_size - 1)
+        return self._order[: count + self._choice.subset_size - 1]
 
     def _takes_all(self, index: int) -> bool:
         placed = np.arange(1, self._spec.num_instances, dtype=np.int64)
