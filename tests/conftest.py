@@ -72,11 +72,6 @@ def _text_of(path: Path) -> str:
     return path.read_text()
 
 
-def is_slow_as_a_whole(path: Path) -> bool:
-    """Tell whether a module marks all its tests as slow."""
-    return re.search(r"^pytestmark = .*\bpytest\.mark\.slow\b", _text_of(path), re.MULTILINE) is not None
-
-
 @cache
 def uses_database(module: str) -> bool:
     """Tell whether a module of tests imports `tests.builders.migrated`, by itself or through others."""
@@ -95,6 +90,11 @@ def _imported(path: Path) -> set[str]:
             found.add(node.module or "")
             found.update(f"{node.module}.{name.name}" for name in node.names)
     return found
+
+
+def is_slow_as_a_whole(path: Path) -> bool:
+    """Tell whether a module marks all its tests as slow."""
+    return re.search(r"^pytestmark = .*\bpytest\.mark\.slow\b", path.read_text(), re.MULTILINE) is not None
 
 
 @pytest.fixture(autouse=True)
