@@ -64,12 +64,6 @@ def _module_of(path: Path) -> str:
 
 
 @cache
-def is_slow_as_a_whole(path: Path) -> bool:
-    """Tell whether a module marks all its tests as slow."""
-    return re.search(r"^pytestmark = .*\bpytest\.mark\.slow\b", path.read_text(), re.MULTILINE) is not None
-
-
-@cache
 def uses_database(module: str) -> bool:
     """Tell whether a module of tests imports `tests.builders.migrated`, by itself or through others."""
     if module == "tests.builders.migrated":
@@ -87,6 +81,11 @@ def _imported(path: Path) -> set[str]:
             found.add(node.module or "")
             found.update(f"{node.module}.{name.name}" for name in node.names)
     return found
+
+
+def is_slow_as_a_whole(path: Path) -> bool:
+    """Tell whether a module marks all its tests as slow."""
+    return re.search(r"^pytestmark = .*\bpytest\.mark\.slow\b", path.read_text(), re.MULTILINE) is not None
 
 
 @pytest.fixture(autouse=True)
