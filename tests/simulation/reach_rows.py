@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from zonesched.compute.machine import ReportState
-from zonesched.model.desired_state import LEGAL_IN, Result
+from zonesched.model.desired_state import LEGAL_IN, Action, Result
 from zonesched.model.move_steps import STEPS
 from zonesched.model.placement import UNANSWERED, BuildState, InstanceStatus, PlacementState
 from zonesched.model.placement_moves import CHILD_MOVES, CHILD_STARTS, LOCAL_MOVES, LOCAL_STARTS
@@ -34,6 +34,18 @@ IMPOSSIBLE: Mapping[str, str] = {
     "inbound: cancel, held": "test_no_place_is_held_after_its_cancel",
     "inbound: cancel, confirmed": "test_a_parent_cancels_nothing_that_it_has_confirmed",
     "action: migrate, superseded": "test_a_migration_ends_with_its_move_alone",
+    **{
+        f"action: {action.recorded_as}, superseded": (
+            "test_no_action_is_accepted_before_the_end_of_one_that_is_never_superseded"
+        )
+        for action in (
+            Action.REBUILD,
+            Action.SHELVE,
+            Action.RESIZE,
+            Action.CONFIRM_RESIZE,
+            Action.REVERT_RESIZE,
+        )
+    },
 }
 """Rows that no run can meet, each with the test that shows it."""
 

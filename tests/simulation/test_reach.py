@@ -16,7 +16,9 @@ from tests.simulation import corpus, journal
 from tests.simulation.journal import Change, News
 from tests.simulation.reach_points import COMMIT_POINTS, Commit, History
 from tests.simulation.reach_rows import IMPOSSIBLE, answer_row, rows
-from zonesched.model.placement import BuildState, PlacementState
+from zonesched.model.desired_state import LEGAL_IN, MOVES, Action, Desired, Illegal, InstanceState, judge
+from zonesched.model.observed_state import Observed, Resizes
+from zonesched.model.placement import BuildState, InstanceStatus, PlacementState
 from zonesched.model.placement_moves import CHILD_MOVES, LOCAL_MOVES, Move
 from zonesched.services.placing import child_calls
 from zonesched.store import instance_actions
@@ -37,13 +39,18 @@ def test_a_journal_has_what_was_committed_and_nothing_else(tmp_path: Path) -> No
     journals = journal.Journals({"z0": connection})
     values = {column.name: 0 for column in reservations.columns} | {"id": "r", "state": "open", "reason": ""}
     store.write(lambda tx: tx.execute(reservations.insert().values(values)))
+    made = journals.news("z0")
     # when one change is committed and another one is not
     store.write(lambda tx: tx.execute(reservations.update().values(state="settled")))
     with pytest.raises(ZeroDivisionError):
         store.write(lambda tx: (tx.execute(reservations.update().values(state="open")), 1 // 0))
     # then the journal has the first
-    steps = [change.step for change in journals.news("z0").changes if change.what == "reservation"]
+    changed = journals.news("z0")
+    steps = [one.step for one in (*made.changes, *changed.changes) if one.what == "reservation"]
     assert steps == ["open", "open -> settled"]
+    # and names the tables of which a guard reads what has changed
+    assert made.tables == frozenset({"reservations"})
+    assert not changed.tables
     assert journals.news("z0") == News((), frozenset())
     connection.close()
     store.close()
@@ -104,6 +111,38 @@ def test_a_parent_cancels_nothing_that_it_has_confirmed() -> None:
     assert "inbound: cancel, confirmed" not in rows()
     assert PlacementState.CANCELLING not in after(CHILD_MOVES, PlacementState.CONFIRMING)
     assert PlacementState.CONFIRMING not in after(CHILD_MOVES, PlacementState.CANCELLING)
+
+
+AT_REST = InstanceState()
+OFFERED = InstanceState(
+    desired=Desired(generation=1, resizes=Resizes(begun=1)),
+    observed=Observed(generation=1, resizes=Resizes(begun=1)),
+)
+"""A server whose resize waits for its owner to confirm or revert it."""
+
+
+@pytest.mark.parametrize(
+    ("action", "before"),
+    [
+        (Action.REBUILD, AT_REST),
+        (Action.SHELVE, AT_REST),
+        (Action.RESIZE, AT_REST),
+        (Action.CONFIRM_RESIZE, OFFERED),
+        (Action.REVERT_RESIZE, OFFERED),
+    ],
+)
+def test_no_action_is_accepted_before_the_end_of_one_that_is_never_superseded(
+    action: Action, before: InstanceState
+) -> None:
+    # given an action that was accepted and is under way
+    desired = judge(action, InstanceStatus.ACTIVE, before)
+    assert isinstance(desired, Desired)
+    pending = before.wanting(desired)
+    # when any other one is asked for
+    answers = {other: judge(other, InstanceStatus.ACTIVE, pending) for other in set(LEGAL_IN) - MOVES}
+    # then none makes a later state that could be reached first
+    assert [other for other, answer in answers.items() if not isinstance(answer, Illegal)] == []
+    assert f"action: {action.recorded_as}, superseded" not in rows()
 
 
 def test_a_migration_ends_with_its_move_alone(tmp_path: Path) -> None:

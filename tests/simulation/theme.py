@@ -41,8 +41,12 @@ class Theme:
 
     @property
     def deletes(self) -> int:
-        """Return how many more instances of each boot are deleted: early, or while there is much to do."""
-        return 3 if self.call in ("cancel", "delete") or self.runs else 0
+        """Return how many more instances of each boot are deleted: early, or while there is much to do.
+
+        Also where hosts shrink, so that the claims that are left fit again.
+        """
+        is_shrinking = self.fault == "host_shrunk"
+        return 3 if self.call in ("cancel", "delete") or self.runs or is_shrinking else 0
 
     @property
     def failure_rate(self) -> float:
