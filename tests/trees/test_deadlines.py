@@ -231,6 +231,17 @@ def read_slowly(tree: TimedTree, name: str, seconds: float) -> None:
     store.read = slow  # type: ignore[method-assign]
 
 
+def write_slowly(tree: TimedTree, name: str, seconds: float) -> None:
+    """From now on the zone's database takes this long for each write."""
+    store, write = tree.nodes[name].zone.store, tree.nodes[name].zone.store.write
+
+    def slow(fn: Callable[[Any], Any]) -> Any:
+        tree.clock.advance(seconds)
+        return write(fn)
+
+    store.write = slow  # type: ignore[method-assign]
+
+
 def test_what_a_zone_takes_for_itself_is_not_passed_on(tree: TimedTree) -> None:
     tree.grow({"root": "", "a": "root"})
     read_slowly(tree, "root", 0.5)
@@ -244,7 +255,7 @@ def test_what_a_zone_takes_for_itself_is_not_passed_on(tree: TimedTree) -> None:
 def test_a_zone_passes_builds_on_with_the_time_that_it_has_left(tree: TimedTree) -> None:
     tree.grow({"root": "", "z1": "root", "z2": "z1"})
     tree.nodes["root"].client().post("/flavors", SMALL)
-    read_slowly(tree, "z1", 0.5)
+    write_slowly(tree, "z1", 0.5)
 
     boot = {"server": {"name": "vm", "flavorRef": "small", "num_instances": 3}}
     assert tree.nodes["root"].client().post("/zones/boot", boot).status == 202

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.builders.clock import FakeClock
+from tests.builders.inline_executor import InlineExecutor
 from tests.builders.raw_server import Conversation, RawServer, Talk, answer
 from zonesched import conf as options
 from zonesched.errors import ChildUnreachable
@@ -21,7 +23,7 @@ from zonesched.zones.answer_room import SMALL_BYTES
 from zonesched.zones.call import BoundCall, Call, Reply, Rest
 from zonesched.zones.fan_out import WORK_THREADS, Exchange, exchange, work_bulkhead
 from zonesched.zones.plain_answer import plain_head
-from zonesched.zones.transport import HttpTransport
+from zonesched.zones.transport import HttpTransport, each_alone
 
 TIMEOUT_S = 5.0
 SHORT_S = 0.3
@@ -127,6 +129,46 @@ def test_a_child_that_hangs_or_drips_costs_its_own_answer_and_no_more_than_the_t
 
         assert ended == {0: "child_timeout", 1: b"1", 2: "child_timeout", 3: b"3"}
         assert SHORT_S <= time.monotonic() - started < TIMEOUT_S
+
+
+def test_without_time_left_nothing_is_sent(transport: HttpTransport) -> None:
+    requests = []
+
+    def talk(peer: Conversation) -> None:
+        requests.append(peer.read_request())
+
+    with ExitStack() as stack:
+        children = Children(transport, stack, talk)
+
+        assert bodies(children.ask(0.0)) == {0: "child_timeout"}
+        transport.close()
+    assert requests == [b""]
+
+
+def test_a_call_for_which_no_thread_was_free_in_time_is_not_sent() -> None:
+    clock, sent = FakeClock(), []
+
+    class Slow:
+        """A transport whose calls all need a thread, of which each begins when the time is over."""
+
+        def send(self, call: Call, timeout_s: float, max_bytes: int) -> Reply:
+            sent.append(call)
+            return Reply(200, {}, b"")
+
+        def send_together(
+            self, calls: Sequence[BoundCall], timeout_s: float, is_wanted: Callable[[], bool]
+        ) -> Iterator[tuple[int, Reply | ChildUnreachable | Rest]]:
+            clock.advance(timeout_s)
+            return each_alone(self, calls)
+
+        def check_url(self, unverified: str, timeout_s: float) -> str:
+            return unverified
+
+    asked = exchanges([call_to("http://127.0.0.1:1")], lambda reply: "", lambda number: None)
+    (outcome,) = exchange(InlineExecutor(), clock, Slow(), asked, TIMEOUT_S)
+
+    assert isinstance(outcome, Failed) and outcome.error.code == "child_timeout"  # type: ignore[attr-defined]
+    assert sent == []
 
 
 def test_nothing_is_waited_for_once_nobody_wants_the_answers(transport: HttpTransport) -> None:

@@ -17,7 +17,7 @@ from zonesched import tracing
 from zonesched.errors import ChildUnreachable
 from zonesched.model.work_deadline import always
 from zonesched.seams import Bulkhead, Clock, Done, Executor, Failed, Late
-from zonesched.zones.call import BoundCall, Reply, Rest
+from zonesched.zones.call import BoundCall, Reply, Rest, late
 from zonesched.zones.transport import Transport
 
 WORK_THREADS = 3
@@ -98,6 +98,8 @@ def exchange(
     def finish(number: int, rest: Rest) -> T:
         began_at = clock.monotonic()
         try:
+            if began_at >= ends_at:
+                raise late()
             with tracing.within(trace):
                 return exchanges[number].read(rest.finish(ends_at - began_at))
         finally:

@@ -71,6 +71,9 @@ class ReadyCalls:
 
     def send(self, calls: Sequence[BoundCall]) -> Iterator[tuple[int, Ended]]:
         """Yield the end of each call with its number, each as soon as it ends."""
+        if not self._left_s():
+            yield from ((number, late()) for number in range(len(calls)))
+            return
         try:
             for number, bound in enumerate(calls):
                 if not self._take_channel(number, bound):
