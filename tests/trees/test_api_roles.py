@@ -69,6 +69,8 @@ def test_the_roles_are_those_of_the_design() -> None:
         ("GET", "/servers/{id}"),
         ("DELETE", "/servers/{id}"),
         ("POST", "/servers/desired"),
+        ("POST", "/servers/named"),
+        ("GET", "/servers/{id}/request"),
         ("GET", "/reservations"),
         ("GET", "/reservations/{id}"),
         ("POST", "/reservations/{id}/confirm"),

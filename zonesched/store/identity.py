@@ -159,6 +159,11 @@ def epoch_of(tx: Connection, number: int) -> str:
     return str(row.id) if row is not None else ""
 
 
+def newest_start(tx: Connection) -> str:
+    """Read the id of the epoch that the zone's last start began."""
+    return str(tx.execute(sa.select(t.epochs.c.id).order_by(t.epochs.c.after.desc()).limit(1)).scalar_one())
+
+
 def next_change(tx: Connection) -> int:
     """Take the number of this transaction's changes."""
     if _numbers_itself(tx):

@@ -23,16 +23,18 @@ from sqlalchemy import (
     true,
 )
 
-from zonesched.store import state_tables, user_tables
+from zonesched.store import identity_tables, state_tables, user_tables
 from zonesched.store.metadata import NAME, UUID, metadata
 
 dashboard_sessions = user_tables.dashboard_sessions
+found_instances = identity_tables.found_instances
 instance_actions = state_tables.instance_actions
 instance_locks = state_tables.instance_locks
 instance_states = state_tables.instance_states
 keypairs = user_tables.keypairs
 moves = state_tables.moves
 MOVE_IS_LIVING = state_tables.MOVE_IS_LIVING
+unheard = identity_tables.unheard
 
 # Quota overrides of projects and parents.
 quota_overrides = Table(
@@ -44,13 +46,7 @@ quota_overrides = Table(
     Column("hard_limit", BigInteger, nullable=False),
 )
 
-identity = Table(
-    "identity",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("zone_uuid", UUID, nullable=False),
-    Column("host_id_secret", Text, nullable=False),
-)
+identity = identity_tables.identity
 
 counters = Table(
     "counters",
