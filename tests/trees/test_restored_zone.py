@@ -6,124 +6,22 @@ Nothing is over-committed anywhere, nothing runs twice, and nothing is forgotten
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.builders.boots import FLAVOR, nothing_is_wrong
-from tests.builders.migrated import copy_database, replace_database, url_of
+from tests.builders.boots import nothing_is_wrong
 from tests.builders.one_zone import sql
 from tests.builders.real_agent import RealAgent, a_machine
-from tests.builders.tree import Node, Tree
-from tests.builders.wsgi_transport import Fault
-from zonesched.store import copies
+from tests.builders.restored import Before, Scene, a_scene
 
-INCARNATION = "5e" * 16
 ANOTHER = "00000000-0000-4000-8000-000000000001"
-
-
-@dataclass
-class Scene:
-    """A tree of a root, a region and a leaf, whose agents are real."""
-
-    tree: Tree
-    agents: dict[str, RealAgent] = field(default_factory=dict)
-
-    def work(self, rounds: int = 4) -> None:
-        for _ in range(rounds):
-            self.tree.poll(2)
-            self.tree.settle()
-            for agent in self.agents.values():
-                agent.work()
-            self.tree.poll(2)
-            self.tree.settle()
-
-    def boot(self, count: int = 1, zone: str = "root") -> str:
-        body = {"server": {"name": "vm", "flavorRef": "small", "num_instances": count}}
-        answer = self.tree.nodes[zone].client().post("/zones/boot", body)
-        assert answer.status == 202, answer.body
-        return str(answer.json["reservation_id"])
-
-    def servers(self, zone: str = "root") -> dict[str, str]:
-        """Status by uuid, as the zone's admin sees it."""
-        found = self.tree.nodes[zone].client().get("/servers/detail?all_tenants=true").json["servers"]
-        return {server["id"]: server["status"] for server in found}
-
-    def booted(self, count: int = 1, zone: str = "root") -> set[str]:
-        """Boot, and return the uuids once they run."""
-        before = set(self.servers(zone))
-        self.boot(count, zone)
-        self.work()
-        new = {uuid: status for uuid, status in self.servers(zone).items() if uuid not in before}
-        assert set(new.values()) == {"ACTIVE"}, new
-        return set(new)
-
-    def delete(self, uuids: set[str], zone: str = "root") -> None:
-        for uuid in uuids:
-            assert self.tree.nodes[zone].client().delete(f"/servers/{uuid}").status == 204
-        self.work()
-
-    def copy(self, zone: str) -> Path:
-        path = self.tree.folder / f"{zone}-copy.sqlite"
-        copy_database(self.tree.folder / f"{zone}.sqlite", path)
-        return path
-
-    def restore(self, zone: str, copy: Path) -> None:
-        """Put the copy back, as `zonesched db restore` does, and start the zone."""
-        self.tree.nodes[zone].zone.store.close()
-        replace_database(self.tree.folder / f"{zone}.sqlite", copy)
-        copies.mark_restored(url_of(self.tree.folder / f"{zone}.sqlite"), INCARNATION)
-        self.tree.restart(zone)
-
-    def audit(self, zone: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.tree.nodes[zone].client().get("/audit").json["inconsistencies"]
-        return found
-
-    def kinds(self, zone: str) -> set[str]:
-        return {line["kind"] for line in self.audit(zone)}
-
-    def repair(self, zone: str, **asked: bool) -> list[dict[str, Any]]:
-        answer = self.tree.nodes[zone].client().post("/audit", {"repair": asked})
-        assert answer.status == 200, answer.body
-        found: list[dict[str, Any]] = answer.json["inconsistencies"]
-        return found
-
-    def recovered(self, zone: str) -> list[dict[str, Any]]:
-        """Let all neighbours say what they have, and end the recovery."""
-        self.work(1)
-        done = self.repair(zone)
-        self.work()
-        return done
-
-    def health(self, zone: str) -> str:
-        return str(self.tree.nodes[zone].client("").get("/health").json["status"])
-
-    def claimed_vcpus(self, zone: str) -> int:
-        return int(
-            sql(
-                self.tree.nodes[zone].zone, "select sum(used) from inventories where resource_class = 'VCPU'"
-            )[0][0]
-        )
+ZONES = ["root", "region", "leaf"]
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
-    tree = Tree(tmp_path)
-    tree.add("root")
-    tree.add("region", parent="root")
-    tree.add("leaf", parent="region")
-    scene = Scene(tree)
-    scene.agents["leaf"] = RealAgent(tree, "leaf", [a_machine("l1"), a_machine("l2")])
-    for name in tree.nodes:
-        tree.nodes[name].client().post("/flavors", FLAVOR)
-    tree.poll()
-    return scene
-
-
-ZONES = ["root", "region", "leaf"]
+    return a_scene(tmp_path)
 
 
 @pytest.mark.parametrize("zone", ["region", "leaf"])
@@ -236,18 +134,6 @@ def test_a_dry_run_says_what_the_end_of_a_recovery_would_do(scene: Scene) -> Non
     assert scene.repair("leaf") == []
 
 
-@dataclass
-class Before(Fault):
-    """Nothing goes wrong; this happens just before the call arrives."""
-
-    happens: Callable[[], object] = field(kw_only=False, default=lambda: None)
-
-    def hits(self, method: str, path: str) -> bool:
-        if super().hits(method, path):
-            self.happens()
-        return False
-
-
 def test_a_hold_that_was_confirmed_after_the_copy_is_no_hold_any_more(scene: Scene) -> None:
     """The parent's confirm was lost with the rows; the agent has what it led to."""
     made: list[Path] = []
@@ -349,9 +235,9 @@ def test_what_no_row_and_no_parent_has_runs_on_until_the_operator_ends_it(scene:
 
 def test_an_entry_from_before_the_restore_builds_nothing_after_it(scene: Scene) -> None:
     """The copy has forgotten that it was used."""
-    copy, leaf = scene.copy("leaf"), scene.tree.nodes["leaf"]
+    copy = scene.copy("leaf")
     scene.booted(1)
-    (sent,) = [s for s in scene.tree.network.sent if (s.method, s.url) == ("POST", f"{leaf.url}/servers")]
+    (sent,) = scene.sent_builds("leaf")
     asked = json.loads(sent.body)
     asked["server"]["reservation_id"] = asked["server"]["builds"][0]["uuid"] = ANOTHER
     scene.restore("leaf", copy)
@@ -402,40 +288,3 @@ def test_an_agent_that_was_away_tells_what_it_has_before_it_ends_anything(scene:
 
     assert late.uuids() == lost
     assert {line["kind"] for line in scene.audit("leaf")} == {"instance_unknown_here"}
-
-
-def test_two_zones_that_answer_as_one_are_refused_by_parent_and_agent(scene: Scene) -> None:
-    """A machine was cloned with its zone, and requests reach now one, now the other."""
-    (uuid,) = scene.booted(1)
-    network, leaf = scene.tree.network, scene.tree.nodes["leaf"]
-    clone = scene.tree.copy_to(scene.tree.folder / "clone").nodes["leaf"]
-    region = scene.tree.nodes["region"].client()
-
-    def answers_as(node: Node) -> str:
-        network.mount(leaf.url, node.app)
-        scene.tree.poll(1)
-        return str(region.get("/zones/detail").json["zones"][0]["last_error"])
-
-    said = [answers_as(node) for node in (leaf, clone, leaf, clone, leaf)]
-    running = scene.agents["leaf"].running
-    for node in (leaf, clone, leaf, clone):
-        network.mount(leaf.url, node.app)
-        scene.agents["leaf"].work()
-    assert clone.client().delete(f"/servers/{uuid}").status == 204
-    scene.agents["leaf"].work()
-
-    assert said == ["", "", "child_cloned", "child_cloned", "child_cloned"]
-    assert scene.agents["leaf"].running == running
-    scene.tree.restart("leaf")
-    scene.work()
-    assert region.get("/zones/detail").json["zones"][0]["last_error"] == ""
-    assert scene.agents["leaf"].running == running
-    assert scene.servers() == {uuid: "ACTIVE"}
-
-
-def test_a_zone_that_starts_again_is_no_clone(scene: Scene) -> None:
-    for _ in range(3):
-        scene.tree.restart("leaf")
-        scene.work(1)
-
-    scene.booted(1)

@@ -32,16 +32,16 @@ def instances(call: Call) -> Answer:
     service = call.query.service
     found = hosts.desired(call.zone.store, call.zone.heartbeats, call.caller, service)
     releasing = hosts.releasing(call.zone.store, call.zone.heartbeats, call.caller, service)
-    kept = told_by_agents.kept(call.zone.store, call.caller, service)
+    history = told_by_agents.history(call.zone.store, call.caller, service)
     asked = hosts.asked_consoles(call.zone.store, call.zone.heartbeats, call.caller, service)
     return ok(
         {
             "instances": [_instance_json(instance) for instance in found],
             "releasing": [{"uuid": one.uuid, "attempt": one.attempt} for one in releasing],
             "consoles": [{"id": one.id, "uuid": one.uuid, "attempt": one.number} for one in asked],
-            "kept": [{"uuid": one.uuid, "attempt": one.attempt} for one in kept],
+            "kept": [{"uuid": one.uuid, "attempt": one.attempt} for one in history.kept],
             "incarnation": call.zone.incarnation,
-            "start": hosts.newest_start(call.zone.store),
+            "start": history.start,
         }
     )
 

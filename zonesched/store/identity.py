@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -24,6 +25,7 @@ from zonesched.store.prepared import Prepared
 CHANGES = "changes"
 AGGREGATES = "aggregates"
 REMOVALS = "removed_hosts"
+_LAST_START = sa.select(t.epochs.c.id).order_by(t.epochs.c.after.desc()).limit(1)
 _NEXT = Prepared(
     sa.update(t.counters)
     .where(t.counters.c.name == sa.bindparam("counter"))
@@ -160,8 +162,8 @@ def epoch_of(tx: Connection, number: int) -> str:
 
 
 def newest_start(tx: Connection) -> str:
-    """Read the id of the epoch that the zone's last start began."""
-    return str(tx.execute(sa.select(t.epochs.c.id).order_by(t.epochs.c.after.desc()).limit(1)).scalar_one())
+    """Read the id of the epoch that the zone's last start began, as a uuid."""
+    return str(UUID(tx.execute(_LAST_START).scalar_one()))
 
 
 def next_change(tx: Connection) -> int:

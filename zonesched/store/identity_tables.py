@@ -37,10 +37,17 @@ found_instances = Table(
     # The local host; null in a child.
     Column("host_id", UUID),
     Column("status", String(16), nullable=False),
-    # The parent that names it as its own, with its attempt and request; null as long as none does.
+)
+
+# Whose a found instance is: the parent that names it; null where a child gave back its request.
+named_instances = Table(
+    "named_instances",
+    metadata,
+    Column("uuid", UUID, primary_key=True),
     Column("caller_id", UUID),
-    Column("attempt", Integer),
-    Column("reservation_id", UUID),
-    Column("spec", Text),
+    Column("attempt", Integer, nullable=False),
+    Column("reservation_id", UUID, nullable=False),
+    Column("spec", Text, nullable=False),
+    # Several parents name it: none counts.
     Column("is_disputed", Boolean, nullable=False),
 )

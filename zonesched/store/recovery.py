@@ -26,10 +26,18 @@ from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in, one_of
 from zonesched.store.reservations import ReservationState
 
-_unheard, _found = t.unheard.c, t.found_instances.c
+_unheard, _found, _named = t.unheard.c, t.found_instances.c, t.named_instances.c
 _ANY = Prepared(sa.select(_unheard.kind).limit(1))
 _OF_UUIDS = Prepared(
-    sa.select(t.found_instances)
+    sa.select(
+        t.found_instances,
+        _named.caller_id,
+        _named.attempt,
+        _named.reservation_id,
+        _named.spec,
+        _named.is_disputed,
+    )
+    .outerjoin(t.named_instances, _named.uuid == _found.uuid)
     .where(one_of(_found.uuid, "uuids"))
     .order_by(_found.uuid, _found.number, _found.holder_id)
 )
@@ -90,7 +98,7 @@ OPERATOR = Neighbour(Kind.OPERATOR, "")
 
 def begin(tx: Connection, incarnation: str) -> None:
     """Begin a recovery: all neighbours by the restored rows are to be heard, and the operator ends it."""
-    for table in (t.unheard, t.found_instances):
+    for table in (t.unheard, t.found_instances, t.named_instances):
         tx.execute(sa.delete(table))
     tx.execute(sa.update(t.identity).values(incarnation=incarnation))
     with_hosts = sa.select(t.hosts.c.service_id).distinct()
@@ -150,6 +158,7 @@ def hear(tx: Connection, kind: Kind, id_: str) -> None:
 def end(tx: Connection) -> None:
     """End the recovery."""
     tx.execute(sa.delete(t.unheard))
+    tx.execute(sa.delete(t.named_instances))
 
 
 def forget_of(tx: Connection, kind: Kind, holder_id: str) -> None:
@@ -167,19 +176,24 @@ def put(tx: Connection, found: Sequence[Found]) -> None:
 
 def name(tx: Connection, uuid: str, named: Named) -> None:
     """Note that a parent names an instance as its own; of two that do, none counts."""
-    this = _found.uuid == uuid
-    other = sa.and_(this, _found.caller_id.is_not(None), _found.caller_id != named.caller_id)
-    tx.execute(sa.update(t.found_instances).where(other).values(is_disputed=True))
-    tx.execute(
-        sa.update(t.found_instances)
-        .where(this, _found.is_disputed == sa.false())
-        .values(
-            caller_id=named.caller_id,
-            attempt=named.attempt,
-            reservation_id=named.reservation_id,
-            spec=_spec_text(named.spec),
+    this = _named.uuid == uuid
+    known = tx.execute(sa.select(_named.caller_id).where(this)).first()
+    if known is not None and known.caller_id not in (None, named.caller_id):
+        tx.execute(sa.update(t.named_instances).where(this).values(is_disputed=True))
+    elif known is None or known.caller_id is None:
+        tx.execute(sa.delete(t.named_instances).where(this))
+        row = _owner_row(uuid, Requested(named.reservation_id, named.spec))
+        tx.execute(
+            sa.insert(t.named_instances).values(
+                {**row, "caller_id": named.caller_id, "attempt": named.attempt}
+            )
         )
-    )
+
+
+def note_request(tx: Connection, uuid: str, sent: Requested) -> None:
+    """Note the request that a child was sent an instance with, unless it is known whose that is."""
+    if tx.execute(sa.select(_named.uuid).where(_named.uuid == uuid)).first() is None:
+        tx.execute(sa.insert(t.named_instances).values(_owner_row(uuid, sent)))
 
 
 def found_of(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Sequence[Found]]:
@@ -255,14 +269,17 @@ def _to_row(one: Found) -> dict[str, Any]:
         "number": one.number,
         "host_id": one.host_id or None,
         "status": one.status.value,
-        "reservation_id": one.requested.reservation_id if one.requested else None,
-        "spec": _spec_text(one.requested.spec) if one.requested else None,
-        "is_disputed": False,
     }
 
 
-def _spec_text(spec: RequestSpec) -> str:
-    return orjson.dumps(spec_to_row(spec)).decode()
+def _owner_row(uuid: str, sent: Requested) -> dict[str, Any]:
+    return {
+        "uuid": uuid,
+        "attempt": 0,
+        "reservation_id": sent.reservation_id,
+        "spec": orjson.dumps(spec_to_row(sent.spec)).decode(),
+        "is_disputed": False,
+    }
 
 
 def _from_row(row: Any) -> Found:

@@ -28,6 +28,7 @@ from zonesched.store.metadata import NAME, UUID, metadata
 
 dashboard_sessions = user_tables.dashboard_sessions
 found_instances = identity_tables.found_instances
+named_instances = identity_tables.named_instances
 instance_actions = state_tables.instance_actions
 instance_locks = state_tables.instance_locks
 instance_states = state_tables.instance_states

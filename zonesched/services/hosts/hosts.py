@@ -31,7 +31,6 @@ from zonesched.store import (
     host_instances,
     host_registry,
     host_states,
-    identity,
     locks,
     services,
 )
@@ -98,11 +97,6 @@ def releasing(store: Store, heartbeats: Heartbeats, caller: Caller, service: str
     """
     own = _own(store, heartbeats, caller, service)
     return store.read(lambda tx: agent_work.releasing(tx, own.id))
-
-
-def newest_start(store: Store) -> str:
-    """Read the id of the zone's last start, by which agents tell two zones apart."""
-    return store.read(identity.newest_start)
 
 
 def asked_consoles(

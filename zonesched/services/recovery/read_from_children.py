@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from zonesched.errors import ChildUnreachable
+from zonesched.model.named_boot import Requested
 from zonesched.model.placement import COUNTED_STATUSES, BuildState, InstanceChange
 from zonesched.services.zone import Zone
 from zonesched.store import instances, recovery
@@ -37,23 +38,25 @@ def _read(zone: Zone, child_id: str, client: ChildClient) -> None:
     while more:
         page = client.changes(cursor, zone.conf.build_timeout)
         found = [_found(child_id, item) for item in page.items if _has_it(item)]
-        found = _with_requests(zone, client, found)
+        sent = _requests(zone, client, found)
         cursor, more = page.cursor, page.more
-        zone.store.write(partial(_take, child_id, found, is_last=not more))
+        zone.store.write(partial(_take, child_id, found, sent, is_last=not more))
 
 
-def _with_requests(zone: Zone, client: ChildClient, found: list[Found]) -> list[Found]:
-    """Ask for the requests of those that no row here has."""
+def _requests(zone: Zone, client: ChildClient, found: Sequence[Found]) -> Mapping[str, Requested]:
+    """Ask for the requests of those that no row here has, by uuid."""
     known = zone.store.read(lambda tx: instances.read_by_uuid(tx, [one.uuid for one in found]))
-    timeout_s = zone.conf.build_timeout
-    return [
-        one if one.uuid in known else replace(one, requested=client.request_of(one.uuid, timeout_s))
-        for one in found
-    ]
+    unknown = [one.uuid for one in found if one.uuid not in known]
+    sent = {uuid: client.request_of(uuid, zone.conf.build_timeout) for uuid in unknown}
+    return {uuid: request for uuid, request in sent.items() if request is not None}
 
 
-def _take(child_id: str, found: list[Found], tx: Transaction, *, is_last: bool) -> None:
+def _take(
+    child_id: str, found: Sequence[Found], sent: Mapping[str, Requested], tx: Transaction, *, is_last: bool
+) -> None:
     recovery.put(tx, found)
+    for uuid, request in sent.items():
+        recovery.note_request(tx, uuid, request)
     if is_last:
         recovery.hear(tx, Kind.CHILD, child_id)
 

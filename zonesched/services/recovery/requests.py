@@ -8,6 +8,7 @@ from zonesched.errors import NotFound
 from zonesched.model.caller import Caller
 from zonesched.model.instance_flavor import flavor_of
 from zonesched.model.named_boot import Requested
+from zonesched.model.placement import COUNTED_STATUSES
 from zonesched.services.zone import Zone
 from zonesched.store import aliases, instance_states, instances, reservations
 from zonesched.store.store import Transaction
@@ -19,7 +20,7 @@ def of_parent(zone: Zone, caller: Caller, uuid: str) -> Requested:
     def fn(tx: Transaction) -> Requested | None:
         here = aliases.instance_uuids(tx, caller.user_id, [uuid]).get(uuid, uuid)
         row = instances.read_by_uuid(tx, [here]).get(here)
-        if row is None or row.caller_id != caller.user_id:
+        if row is None or row.caller_id != caller.user_id or row.status not in COUNTED_STATUSES:
             return None
         boot = reservations.read_ids(tx, [row.reservation_id]).get((row.caller_id, row.reservation_id))
         if boot is None:

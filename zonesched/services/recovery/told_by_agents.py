@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from zonesched.model.caller import Caller
 from zonesched.model.placement import Attempt, InstanceStatus
 from zonesched.model.told_instance import ToldInstance
 from zonesched.services.zone import Zone
-from zonesched.store import host_states, hosts, locks, placements, recovery, services
+from zonesched.store import host_states, hosts, identity, locks, placements, recovery, services
 from zonesched.store.recovery import Found, Kind
 from zonesched.store.store import Store, Transaction
 
@@ -45,9 +45,22 @@ def take(
     zone.store.write(fn)
 
 
-def kept(store: Store, caller: Caller, service: str) -> Sequence[Attempt]:
-    """Read the instances that an agent keeps, though no row has them. Raises NotFound, Forbidden."""
-    return store.read(lambda tx: recovery.kept(tx, services.own(tx, service, caller.user_id).id))
+@dataclass(frozen=True)
+class History:
+    """A zone as its agent must know it: what it keeps though no row has it, and the zone's last start."""
+
+    kept: Sequence[Attempt]
+    start: str
+
+
+def history(store: Store, caller: Caller, service: str) -> History:
+    """Read what an agent needs to know of the zone's history. Raises NotFound, Forbidden."""
+
+    def fn(tx: Transaction) -> History:
+        own = services.own(tx, service, caller.user_id)
+        return History(recovery.kept(tx, own.id), identity.newest_start(tx))
+
+    return store.read(fn)
 
 
 def _found(service_id: str, ids: dict[str, str], one: ToldInstance) -> Found:

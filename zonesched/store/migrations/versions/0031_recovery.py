@@ -25,11 +25,16 @@ def upgrade() -> None:
         sa.Column("number", sa.Integer, autoincrement=False, nullable=False),
         sa.Column("host_id", sa.String(36)),
         sa.Column("status", sa.String(16), nullable=False),
-        sa.Column("caller_id", sa.String(36)),
-        sa.Column("attempt", sa.Integer),
-        sa.Column("reservation_id", sa.String(36)),
-        sa.Column("spec", sa.Text),
-        sa.Column("is_disputed", sa.Boolean, nullable=False),
         sa.PrimaryKeyConstraint("kind", "holder_id", "uuid", "number", name="pk_found_instances"),
     )
     op.create_index("ix_found_instances_uuid", "found_instances", ["uuid"])
+    op.create_table(
+        "named_instances",
+        sa.Column("uuid", sa.String(36), nullable=False),
+        sa.Column("caller_id", sa.String(36)),
+        sa.Column("attempt", sa.Integer, nullable=False),
+        sa.Column("reservation_id", sa.String(36), nullable=False),
+        sa.Column("spec", sa.Text, nullable=False),
+        sa.Column("is_disputed", sa.Boolean, nullable=False),
+        sa.PrimaryKeyConstraint("uuid", name="pk_named_instances"),
+    )
