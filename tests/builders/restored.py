@@ -71,6 +71,11 @@ class Scene:
             assert self.tree.nodes[zone].client().delete(f"/servers/{uuid}").status == 204
         self.work()
 
+    def act(self, uuid: str, action: str) -> None:
+        answer = self.admin("root").post(f"/servers/{uuid}/action", {action: None})
+        assert answer.status == 202, answer.body
+        self.work(6)
+
     def copy(self, zone: str) -> Path:
         path = self.tree.folder / f"{zone}-copy.sqlite"
         copy_database(self.tree.folder / f"{zone}.sqlite", path)
@@ -130,7 +135,7 @@ def a_scene(folder: Path) -> Scene:
     tree = Tree(folder)
     tree.add("root")
     tree.add("region", parent="root")
-    tree.add("leaf", parent="region")
+    tree.add("leaf", parent="region", build_plan_ttl=300.0)
     scene = Scene(tree)
     scene.agents["leaf"] = RealAgent(tree, "leaf", [a_machine("l1"), a_machine("l2")])
     for name in tree.nodes:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.boots import nothing_is_wrong
 from tests.builders.inline_executor import InlineExecutor
 from tests.builders.restored import Scene, a_scene
 from tests.builders.tree import Node
@@ -118,3 +119,43 @@ def test_what_does_not_fit_any_more_runs_on_and_is_listed(scene: Scene) -> None:
     assert scene.claimed_vcpus("leaf") == 0
     assert {line["kind"] for line in scene.audit("leaf")} == {"instance_unknown_here"}
     assert {line["kind"] for line in scene.audit("region")} == {"child_lacks_instance"}
+
+
+@pytest.mark.parametrize("zone", ["root", "region", "leaf"])
+def test_an_action_that_was_done_after_the_copy_counts_as_done(scene: Scene, zone: str) -> None:
+    (uuid,) = scene.booted(1)
+    copy = scene.copy(zone)
+    scene.act(uuid, "os-stop")
+    assert scene.servers() == {uuid: "SHUTOFF"}
+
+    scene.restore(zone, copy)
+    scene.recovered(zone)
+
+    assert {name: scene.servers(name) for name in scene.tree.nodes} == {
+        key: {uuid: "SHUTOFF"} for key in scene.tree.nodes
+    }
+    scene.act(uuid, "os-start")
+    assert scene.servers() == {uuid: "ACTIVE"}
+    nothing_is_wrong(scene.tree)
+
+
+@pytest.mark.parametrize("zone", ["root", "region", "leaf"])
+def test_an_attempt_that_was_made_after_the_copy_is_the_one_that_runs(scene: Scene, zone: str) -> None:
+    """Shelved and unshelved, it runs under another attempt in every zone."""
+    (uuid,) = scene.booted(1)
+    copy = scene.copy(zone)
+    scene.act(uuid, "shelve")
+    scene.act(uuid, "unshelve")
+    running = scene.agents["leaf"].running
+    assert [key.attempt for key in running] == [2]
+
+    scene.restore(zone, copy)
+    scene.recovered(zone)
+
+    assert scene.agents["leaf"].running == running
+    assert scene.servers() == {uuid: "ACTIVE"}
+    assert scene.claimed_vcpus("leaf") == 2
+    nothing_is_wrong(scene.tree)
+    scene.delete({uuid})
+    assert scene.agents["leaf"].running == set()
+    assert scene.claimed_vcpus("leaf") == 0

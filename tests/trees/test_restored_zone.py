@@ -234,16 +234,20 @@ def test_what_no_row_and_no_parent_has_runs_on_until_the_operator_ends_it(scene:
 
 
 def test_an_entry_from_before_the_restore_builds_nothing_after_it(scene: Scene) -> None:
-    """The copy has forgotten that it was used."""
-    copy = scene.copy("leaf")
-    scene.booted(1)
+    """The copy has forgotten that it was used, and its time is not over."""
+    copy, began_at = scene.copy("leaf"), scene.tree.clock.now()
+    scene.boot(1)
+    scene.tree.settle()
     (sent,) = scene.sent_builds("leaf")
     asked = json.loads(sent.body)
     asked["server"]["reservation_id"] = asked["server"]["builds"][0]["uuid"] = ANOTHER
     scene.restore("leaf", copy)
-    scene.work(1)
+    scene.agents["leaf"].work()
+    scene.tree.poll(2)
     scene.repair("leaf")
 
+    assert scene.health("leaf") == "ok"
+    assert scene.tree.clock.now() < began_at + 300
     refused = scene.tree.nodes["leaf"].client("parent-region").post("/servers", asked)
 
     assert (refused.status, refused.json["badRequest"]["error_code"]) == (400, "blob_refused")

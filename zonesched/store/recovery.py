@@ -24,7 +24,6 @@ from zonesched.model.request_wire import spec_from_row, spec_to_row
 from zonesched.store import claims
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in, one_of
-from zonesched.store.reservations import ReservationState
 
 _unheard, _found, _named = t.unheard.c, t.found_instances.c, t.named_instances.c
 _ANY = Prepared(sa.select(_unheard.kind).limit(1))
@@ -232,24 +231,6 @@ def forget(tx: Connection, found: Sequence[Found]) -> None:
 def forget_children(tx: Connection) -> None:
     """Forget what children have: the audit of their edges lists what no row has."""
     tx.execute(sa.delete(t.found_instances).where(_found.kind == Kind.CHILD.value))
-
-
-def settle_boots(tx: Connection) -> None:
-    """Leave no work on the boots that were under way: each instance was found, or has ended.
-
-    A batch that was found only in part is no reason to end that part.
-    """
-    row = t.reservations.c
-    tx.execute(
-        sa.update(t.reservations)
-        .where(row.state == ReservationState.OPEN.value)
-        .values(
-            state=ReservationState.SETTLED.value,
-            min_count=0,
-            lease_number=row.lease_number + 1,
-            lease_expires_at=0.0,
-        )
-    )
 
 
 def _key(one: Found) -> tuple[sa.ColumnElement[bool], ...]:

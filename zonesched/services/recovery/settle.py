@@ -104,7 +104,6 @@ def settle(zone: Zone, tx: Transaction, change: int, now: float) -> list[RepairR
         if isinstance(one, Ended):
             work.end(one.known)
     results = [work.settled(one) for one in decisions if not isinstance(one, _AS_ROWS)]
-    recovery.settle_boots(tx)
     recovery.forget(tx, [one.found for one in decisions if isinstance(one, _AS_ROWS)])
     recovery.forget_children(tx)
     close_hosts(tx, _all_found(tx))
