@@ -237,6 +237,8 @@ class Tree:
     def step(self, name: str) -> None:
         """One round of one zone's background work."""
         zone = self.nodes[name].zone
+        if zone.restored.is_under_way:
+            return
         while background.work_on_boots(zone) == 0.0:
             pass
         mover.work(zone)

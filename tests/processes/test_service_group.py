@@ -26,6 +26,7 @@ from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import Fetched, Report
 from zonesched.compute.membership import Membership as Member
+from zonesched.compute.restored_zone import Running
 from zonesched.errors import ConfigError
 from zonesched.seams import SystemClock, ThreadExecutor
 from zonesched.service_group.contract import GroupUnavailable, ServiceGroup
@@ -89,6 +90,9 @@ class Direct:
 
     def fetch(self) -> Fetched:
         return Fetched(())
+
+    def tell(self, running: Sequence[Running]) -> None:
+        raise AssertionError("the zone was not restored")
 
     def bring_console(self, ask_id: str, output: str | None) -> None:
         raise AssertionError("no console is asked for")

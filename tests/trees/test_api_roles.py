@@ -69,6 +69,8 @@ def test_the_roles_are_those_of_the_design() -> None:
         ("GET", "/servers/{id}"),
         ("DELETE", "/servers/{id}"),
         ("POST", "/servers/desired"),
+        ("POST", "/servers/named"),
+        ("GET", "/servers/{id}/request"),
         ("GET", "/reservations"),
         ("GET", "/reservations/{id}"),
         ("POST", "/reservations/{id}/confirm"),
@@ -80,6 +82,7 @@ def test_the_roles_are_those_of_the_design() -> None:
         "/hosts/claims",
         "/hosts/consoles",
         "/hosts/excesses",
+        "/hosts/running",
     }
     read = ("servers", "reservations", "flavors", "images", "v2", "v3", "os-availability-zone",
             "os-server-groups", "limits", "os-keypairs", "os-quota-sets", "os-quota-class-sets", "extensions",

@@ -30,6 +30,7 @@ from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import Fetched, Key, Report, Wanted
 from zonesched.compute.main import main as compute
+from zonesched.compute.restored_zone import Running
 from zonesched.compute.subscriber import Subscriber as AgentSubscriber
 from zonesched.errors import ConfigError
 from zonesched.model.agent_instances import AgentReport, AgentState
@@ -298,6 +299,9 @@ class Direct:
     def fetch(self) -> Fetched:
         found = hosts.desired(self._zone.store, self._zone.heartbeats, AGENT, "agent")
         return Fetched(tuple(Wanted(Key(d.uuid, d.attempt), d.host) for d in found))
+
+    def tell(self, running: Sequence[Running]) -> None:
+        raise AssertionError("the zone was not restored")
 
     def bring_console(self, ask_id: str, output: str | None) -> None:
         raise AssertionError("no console is asked for")

@@ -28,6 +28,7 @@ from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import Fetched, Report
+from zonesched.compute.restored_zone import Running
 from zonesched.errors import Conflict, NotFound
 from zonesched.model.capacity import InventorySetting
 from zonesched.model.placement import InstanceStatus, PlacementState
@@ -202,6 +203,9 @@ class Direct:
         except NotFound as error:
             raise ZoneRefused(404, error.code, error.message, error.field) from error
         return Fetched(())
+
+    def tell(self, running: Sequence[Running]) -> None:
+        raise AssertionError("the zone was not restored")
 
     def bring_console(self, ask_id: str, output: str | None) -> None:
         raise AssertionError("no console is asked for")

@@ -123,7 +123,7 @@ def test_the_log_of_a_crashed_zone_does_not_undo_a_restore(database: Database, c
     assert [path.name for path in files.glob("zone.sqlite*")] == ["zone.sqlite"]
     assert stat.S_IMODE(database.file.stat().st_mode) == 0o600
     assert flavors_in(database.file) == {"before"}
-    assert re.search(r"start the zone after 60 seconds, .* zonesched audit", database.out)
+    assert re.search(r"start the zone, .*zonesched audit --repair", database.out)
 
 
 def test_a_log_without_its_database_does_not_undo_a_restore(database: Database, copy: Path) -> None:

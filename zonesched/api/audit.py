@@ -31,7 +31,8 @@ def report(call: Call) -> Answer:
 
 def repair(call: Call) -> Answer:
     """Repair what the audit finds, here and with each child; with `dry_run`, only list the repairs."""
-    done = repairing.run(call.zone, dry_run=call.body.repair.dry_run)
+    asked = call.body.repair
+    done = repairing.run(call.zone, dry_run=asked.dry_run, delete_unknown=asked.delete_unknown)
     return ok({"inconsistencies": [_result_json(one) for one in done]})
 
 

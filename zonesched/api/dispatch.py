@@ -94,5 +94,7 @@ def permitted(site: Site, routes: Sequence[Route], caller: Caller) -> Route:
         raise Forbidden("This zone does not serve /zones.", code="admin_api_off")
     for route in routes:
         if caller.role in route.roles:
+            if not route.is_served_to(caller.role):
+                site.zone.restored.check_ended()
             return route
     raise Forbidden(f"The role {caller.role.value} may not make this call.", code="role_forbidden")

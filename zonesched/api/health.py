@@ -9,8 +9,8 @@ from zonesched.services.select import info
 
 
 def health(call: Call) -> Answer:
-    """Say that the process is alive."""
-    return ok({"status": "ok"})
+    """Say that the process is alive, and whether its zone was restored and awaits its neighbours."""
+    return ok({"status": "recovering" if info.is_recovering(call.zone) else "ok"})
 
 
 def readiness(call: Call) -> Answer:

@@ -10,6 +10,7 @@ from zonesched.model.agent_instances import DesiredInstance
 from zonesched.model.desired_state import Desired
 from zonesched.model.observed_state import Observed
 from zonesched.services.hosts import hosts
+from zonesched.services.recovery import told_by_agents
 
 
 def register(call: Call) -> Answer:
@@ -31,12 +32,16 @@ def instances(call: Call) -> Answer:
     service = call.query.service
     found = hosts.desired(call.zone.store, call.zone.heartbeats, call.caller, service)
     releasing = hosts.releasing(call.zone.store, call.zone.heartbeats, call.caller, service)
+    history = told_by_agents.history(call.zone.store, call.caller, service)
     asked = hosts.asked_consoles(call.zone.store, call.zone.heartbeats, call.caller, service)
     return ok(
         {
             "instances": [_instance_json(instance) for instance in found],
             "releasing": [{"uuid": one.uuid, "attempt": one.attempt} for one in releasing],
             "consoles": [{"id": one.id, "uuid": one.uuid, "attempt": one.number} for one in asked],
+            "kept": [{"uuid": one.uuid, "attempt": one.attempt} for one in history.kept],
+            "incarnation": call.zone.incarnation,
+            "start": history.start,
         }
     )
 
@@ -61,6 +66,14 @@ def report_excesses(call: Call) -> Answer:
 def report(call: Call) -> Answer:
     """Record which instances run, which failed and which are gone."""
     hosts.report(call.zone, call.caller, call.body.service, call.body.to_reports())
+    return no_content()
+
+
+def tell_running(call: Call) -> Answer:
+    """Take what this agent has, whatever the zone wants of it."""
+    told = [item.to_told() for item in call.body.instances]
+    first, last = call.body.first, call.body.last
+    told_by_agents.take(call.zone, call.caller, call.body.service, told, is_first=first, is_last=last)
     return no_content()
 
 

@@ -17,6 +17,7 @@ from zonesched.model.pending_step import NextStep, PendingStep
 from zonesched.model.placement import InstanceChange
 from zonesched.services.owners import reservations
 from zonesched.services.parent import confirm as second_step
+from zonesched.services.recovery import naming
 
 
 def show(call: Call) -> Answer:
@@ -85,6 +86,12 @@ def cancel(call: Call) -> Answer:
     """Release held instances of a parent that are not confirmed."""
     answers = second_step.cancel(call.zone, call.caller, call.args["id"], call.body.to_attempts())
     return ok(answers_json(answers))
+
+
+def name(call: Call) -> Answer:
+    """Take the instances that a parent names as its own, once all agents and child zones were heard."""
+    boots = [item.to_boot() for item in call.body.boots]
+    return ok({"taken": naming.take(call.zone, call.caller, boots, is_last=call.body.last)})
 
 
 def changes(call: Call) -> Answer:

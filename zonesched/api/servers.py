@@ -14,10 +14,12 @@ from zonesched.api.server_json import brief_json, parent_json, server_json, show
 from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.boot_form import BootForm
 from zonesched.model.caller import Role
+from zonesched.model.request_wire import flavor_to_wire, image_to_wire
 from zonesched.model.views import ServerView
 from zonesched.services.boot import boot
 from zonesched.services.owners import servers
 from zonesched.services.parent import hold
+from zonesched.services.recovery import requests
 
 PASSWORD_BYTES = 9
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
@@ -83,6 +85,14 @@ def list_to_parent(call: Call) -> Answer:
 def show_to_parent(call: Call) -> Answer:
     """Show the status of one instance of a parent."""
     return ok({"server": parent_json(servers.show(call.zone, call.caller, call.args["id"], call.is_wanted))})
+
+
+def request_of(call: Call) -> Answer:
+    """Give a parent back the request that it sent an instance with."""
+    found = requests.of_parent(call.zone, call.caller, call.args["id"])
+    sent = {"reservation_id": found.reservation_id, "project_id": found.spec.project_id}
+    flavor, image = flavor_to_wire(found.spec.flavor), image_to_wire(found.spec.image)
+    return ok({"request": sent, "flavor": flavor, "image": image})
 
 
 def delete(call: Call) -> Answer:

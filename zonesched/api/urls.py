@@ -62,7 +62,7 @@ from zonesched.api.schemas.aggregates import (
     NewAggregateBody,
 )
 from zonesched.api.schemas.audit import AuditQuery, RepairBody, ReportedAuditQuery
-from zonesched.api.schemas.builds import AttemptsBody, BuildBody
+from zonesched.api.schemas.builds import AttemptsBody, BuildBody, NamedBody
 from zonesched.api.schemas.desired import DesiredBody
 from zonesched.api.schemas.external_events import ExternalEventsBody
 from zonesched.api.schemas.flavors import (
@@ -80,6 +80,7 @@ from zonesched.api.schemas.hosts import (
     InstancesQuery,
     RegisterBody,
     ReportsBody,
+    RunningBody,
 )
 from zonesched.api.schemas.hypervisors import HypervisorBody, HypervisorQuery, HypervisorsQuery
 from zonesched.api.schemas.identity import ProjectsQuery
@@ -144,8 +145,10 @@ URLS: tuple[Route, ...] = (
     Route("DELETE", "/servers/{id}", servers.delete_for_parent, PARENT, "nothing", query=DeleteQuery,
           status=204),
     Route("POST", "/servers/desired", actions.take_desired, PARENT, "servers", DesiredBody),
+    Route("POST", "/servers/named", reservations.name, PARENT, "taken", NamedBody),
     Route("POST", "/servers/{id}/action", actions.act, USERS, "nothing; of a rebuild: server", ActionBody,
           status=202, other_answers=((200, "output"),)),
+    Route("GET", "/servers/{id}/request", servers.request_of, PARENT, "request, flavor, image"),
     Route("GET", "/servers/{id}/console", actions.console, PARENT, "state, output", query=ConsoleQuery),
     Route("GET", "/servers/{id}/metadata", server_details.list_metadata, PEOPLE, "metadata"),
     Route("POST", "/servers/{id}/metadata", server_details.add_metadata, USERS, "metadata", MetadataBody),
@@ -310,6 +313,7 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/hosts/claims", hosts.claimed, AGENT, "instances, booked", query=InstancesQuery),
     Route("POST", "/hosts/excesses", hosts.report_excesses, AGENT, "nothing", ExcessesBody, status=204),
     Route("POST", "/hosts/consoles", hosts.bring_console, AGENT, "nothing", ConsoleBody, status=204),
+    Route("POST", "/hosts/running", hosts.tell_running, AGENT, "nothing", RunningBody, status=204),
     Route("POST", "/hosts/reports", hosts.report, AGENT, "nothing", ReportsBody, status=204),
 
     Route("GET", "/users", users.list_users, ADMIN, "users"),

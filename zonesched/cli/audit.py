@@ -20,20 +20,26 @@ TREE_COLUMNS = ("child", "kind", "id")
 @click.command()
 @click.option("--repair", is_flag=True, help="Repair inconsistencies and say how; doubtful ones are left.")
 @click.option("--dry-run", is_flag=True, help="With --repair: say what would be done, and change nothing.")
+@click.option(
+    "--delete-unknown",
+    is_flag=True,
+    help="With --repair: let agents end the instances that a restored zone does not know.",
+)
 @click.option("--tree", is_flag=True, help="Ask all child zones too, for the instances of this zone there.")
 @zone_options
 @pass_session
-def audit(session: Session, repair: bool, dry_run: bool, tree: bool) -> None:
+def audit(session: Session, repair: bool, dry_run: bool, delete_unknown: bool, tree: bool) -> None:
     """Find inconsistencies of a zone, and repair them.
 
     It compares claims, instances and reservations; the exit code is 1 where an inconsistency is left.
     """
-    if dry_run and not repair:
-        raise click.UsageError("--dry-run goes with --repair.")
+    if (dry_run or delete_unknown) and not repair:
+        raise click.UsageError("--dry-run and --delete-unknown go with --repair.")
     if repair and tree:
         raise click.UsageError("--repair works on one zone: each zone is repaired by its own operator.")
     if repair:
-        answer = session.call("POST", "/audit", {"repair": {"dry_run": dry_run}})
+        asked = {"dry_run": dry_run} | ({"delete_unknown": True} if delete_unknown else {})
+        answer = session.call("POST", "/audit", {"repair": asked})
         is_wrong = dry_run and bool(answer["inconsistencies"])
         is_wrong = is_wrong or not all(found["repaired"] for found in answer["inconsistencies"])
     else:

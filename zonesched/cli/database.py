@@ -9,9 +9,12 @@ import click
 from zonesched import conf
 from zonesched.cli.config_files import config_files
 from zonesched.cli.group import CommandGroup
+from zonesched.seams import SystemClock
 from zonesched.store import copies, schema
 from zonesched.store.schema import SchemaState
 from zonesched.store.store import Store
+
+NEXT = "start the zone, and run `zonesched audit` until it waits for nobody, then `zonesched audit --repair`"
 
 
 @click.group(cls=CommandGroup)
@@ -53,14 +56,25 @@ def backup(copy: Path, files: tuple[str, ...]) -> None:
 def restore(copy: Path, other_zone: bool, files: tuple[str, ...]) -> None:
     """Replace an SQLite database by the copy in FILE; refused while any process uses the database.
 
-    Stop the zone's agents first: they would end every instance that the copy does not have.
+    Agents, child and parent zones go on meanwhile. The zone then compares its rows with what they have.
     """
-    loaded = conf.load(files)
-    database = copies.file_of(loaded.database_url)
-    found = copies.restore(database, copy, is_other_zone_allowed=other_zone)
+    database = copies.file_of(conf.load(files).database_url)
+    found = copies.restore(database, copy, _new_incarnation(), is_other_zone_allowed=other_zone)
     click.echo(f"restored the database of the zone {found.zone_uuid} from {copy}")
-    if found.is_behind:
-        click.echo("its schema is of an earlier version; the zone's start upgrades it")
-    click.echo(
-        f"start the zone after {loaded.build_plan_ttl:g} seconds, then its agents, and run: zonesched audit"
-    )
+    click.echo(NEXT)
+
+
+@db.command()
+@config_files
+def restored(files: tuple[str, ...]) -> None:
+    """Tell a zone that other tools, such as pg_restore, have put its database back from a copy.
+
+    Run it before the zone's next start.
+    """
+    copies.mark_restored(conf.load(files).database_url, _new_incarnation())
+    click.echo("the zone begins its next start with a recovery")
+    click.echo(NEXT)
+
+
+def _new_incarnation() -> str:
+    return SystemClock().random_bytes(16).hex()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol
@@ -26,6 +26,7 @@ from zonesched.compute.machine import (
     Event,
     Fetched,
     Found,
+    Key,
     Leave,
     Report,
     Reported,
@@ -34,13 +35,20 @@ from zonesched.compute.machine import (
     State,
     handle,
 )
+from zonesched.compute.restored_zone import Running, reported_again, running
 from zonesched.model.console import CONSOLE_TRAIT, text_of
+from zonesched.model.zone_starts import ZoneStarts
 from zonesched.seams import Clock
 
 log = logging.getLogger(__name__)
 
 UNKNOWN_SERVICE = (404, 409)
 """Statuses of a zone that does not know this service or its hosts: the agent registers again."""
+
+ZONE_RESTORED = "zone_restored"
+"""Code of a zone whose rows were restored from a copy and are being compared."""
+
+CLONED = "two zones answer as one, whose machine was cloned with its database"
 
 RENEWALS_PER_LEASE = 3
 
@@ -53,6 +61,8 @@ class Zone(Protocol):
     def beat(self, fence_after_s: float = math.inf) -> None: ...
 
     def fetch(self) -> Fetched: ...
+
+    def tell(self, running: Sequence[Running]) -> None: ...
 
     def report(self, reports: Sequence[Report]) -> None: ...
 
@@ -86,6 +96,9 @@ class Agent:
         self._rhythm = rhythm
         self._is_registered = False
         self._is_woken = False
+        self._told_to = ""
+        self._starts = ZoneStarts()
+        self._host_of: Mapping[Key, str] = {}
         self._asked_consoles: Sequence[ConsoleAsk] = ()
         self._beat_at = self._fetch_at = self._call_at = clock.monotonic()
         self._failures = 0
@@ -186,12 +199,41 @@ class Agent:
     def _fetch(self) -> None:
         # Cleared before the poll: a wake-up during the poll may be about a change that it missed.
         self._is_woken = False
-        fetched = self._zone.fetch()
+        fetched = self._fetch_known()
         self._take([fetched])
+        hosts = {wanted.key: wanted.host for wanted in fetched.wanted}
+        self._host_of = {key: self._host_of.get(key, "") for key in self.state.instances} | hosts
         self._asked_consoles = fetched.consoles
         self._fetch_at = self._clock.monotonic() + self._rhythm.poll_s
         self.note_heartbeat()
         self._take(self._driver.poll())
+
+    def _fetch_known(self) -> Fetched:
+        """Fetch from a zone that has heard what is here since it was last restored from a copy.
+
+        A zone that still compares its rows answers with `zone_restored`, and is told at each poll.
+        """
+        try:
+            fetched = self._zone.fetch()
+        except ZoneRefused as error:
+            if error.code == ZONE_RESTORED:
+                self._tell()
+            raise
+        self._starts = self._starts.seeing(fetched.start)
+        if self._starts.is_cloned(fetched.start):
+            raise ZoneUnavailable(
+                f"{CLONED}: nothing is built or ended until the one that stays is restarted"
+            )
+        if fetched.incarnation == self._told_to:
+            return fetched
+        self._tell()
+        self._told_to = fetched.incarnation
+        return self._zone.fetch()
+
+    def _tell(self) -> None:
+        self._zone.tell(running(self.state, self._host_of))
+        self.state = reported_again(self.state)
+        log.info("the zone was restored from a copy: told it of %d instances", len(self.state.instances))
 
     def _bring_consoles(self) -> None:
         """Send the outputs asked for; the zone asks again at the next poll for what does not arrive."""

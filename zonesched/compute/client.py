@@ -12,6 +12,7 @@ from zonesched.compute.connection import ZoneConnection, ZoneUnavailable
 from zonesched.compute.desired_state import Desired, Observed, Power, RebootType
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import ConsoleAsk, Fetched, Key, Report, ReportState, Wanted
+from zonesched.compute.restored_zone import Running
 from zonesched.compute.usage_ledger import Booked, Claim, HostClass, Statement
 from zonesched.tracing import Trace
 
@@ -75,7 +76,10 @@ class AgentClient:
             releasing = tuple(_key(item) for item in answer["releasing"])
             # A zone of an older version asks for none.
             asked = tuple(ConsoleAsk(str(item["id"]), _key(item)) for item in answer.get("consoles", ()))
-            return Fetched(wanted, releasing, asked)
+            # One of an older version was never restored.
+            kept = tuple(_key(item) for item in answer.get("kept", ()))
+            incarnation, start = str(answer.get("incarnation", "")), str(answer.get("start", ""))
+            return Fetched(wanted, releasing, asked, kept, incarnation, start)
         except (KeyError, TypeError, ValueError) as error:
             raise ZoneUnavailable(f"the answer of GET /hosts/instances cannot be read: {error!r}") from error
 
@@ -113,6 +117,21 @@ class AgentClient:
         for at in range(0, len(lines), BATCH):
             body = {"service": self._service, "excesses": lines[at : at + BATCH]}
             self._connection.call("POST", "/hosts/excesses", body)
+
+    def tell(self, running: Sequence[Running]) -> None:
+        """Tell all that the agent has, whatever the zone wants of it."""
+        lines = [
+            {"uuid": one.key.uuid, "attempt": one.key.attempt, "host": one.host, "is_built": one.is_built}
+            for one in running
+        ]
+        for at in range(0, max(1, len(lines)), BATCH):
+            body = {
+                "service": self._service,
+                "instances": lines[at : at + BATCH],
+                "first": at == 0,
+                "last": at + BATCH >= len(lines),
+            }
+            self._connection.call("POST", "/hosts/running", body)
 
     def report(self, reports: Sequence[Report]) -> None:
         """Report the states of at most BATCH instances."""

@@ -169,13 +169,16 @@ class Fetched:
     """Answer of the zone: all instances that should run on this agent's hosts.
 
     `releasing`: attempts that were not reported in time. The zone keeps their claims until it hears that
-    nothing of them is here, also from an agent that has never had them. `consoles`: to be sent now; the
-    machine keeps nothing of them.
+    nothing of them is here, also from an agent that has never had them. `kept`: stay as they are, whatever
+    they are. For the agent itself: `consoles` to send now, the zone's `incarnation`, and its last `start`.
     """
 
     wanted: tuple[Wanted, ...]
     releasing: tuple[Key, ...] = ()
     consoles: tuple[ConsoleAsk, ...] = ()
+    kept: tuple[Key, ...] = ()
+    incarnation: str = ""
+    start: str = ""
 
 
 @dataclass(frozen=True)
@@ -273,8 +276,8 @@ class _Draft:
         match event:
             case Found(keys):
                 self.instances.update({key: Local(Phase.BUILDING, is_found=True) for key in keys})
-            case Fetched(wanted, releasing):
-                self._converge(wanted)
+            case Fetched(wanted, releasing, kept=kept):
+                self._converge(wanted, kept)
                 self._report_gone(releasing)
             case Built(key, observed):
                 self._built(key, observed)
@@ -330,8 +333,8 @@ class _Draft:
         self.instances[key] = local
         self.unreported[key] = Report(key, state, local.reason)
 
-    def _converge(self, wanted: Sequence[Wanted]) -> None:
-        keys = {each.key for each in wanted}
+    def _converge(self, wanted: Sequence[Wanted], kept: Sequence[Key]) -> None:
+        keys = {each.key for each in wanted}.union(kept)
         for key in [key for key in self.instances if key not in keys]:
             self._let_go(key)
         for each in wanted:
@@ -371,8 +374,6 @@ class _Draft:
             case Local(Phase.DESTROYING):
                 # Wanted again: it is spawned in the round after it is gone.
                 self.instructions.append(Destroy(wanted.key))
-            case _:
-                pass
 
     def _make_leave(self, wanted: Wanted) -> None:
         local = self.instances.get(wanted.key)
@@ -385,8 +386,6 @@ class _Draft:
                 self.unreported[wanted.key] = Report(wanted.key, ReportState.ERROR, reason)
             case Local(Phase.DESTROYING):
                 self.instructions.append(Destroy(wanted.key))
-            case _:
-                pass
 
     def _begin_to_leave(self, wanted: Wanted) -> None:
         # What it did before is old news: the zone waits for its stop alone.

@@ -94,7 +94,42 @@ class OfAttempt:
         return f"instance {self.uuid} attempt {self.attempt} in child {self.child_id}"
 
 
-Subject = OfInventory | OfPlace | OfInstance | OfReservation | OfGroup | OfEntry | OfChild | OfAttempt
+@dataclass(frozen=True)
+class OfNeighbour:
+    """A neighbour that a restored zone has to hear: an agent, a child, a parent, or its operator."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}".rstrip()
+
+
+@dataclass(frozen=True)
+class OfFound:
+    """An instance that an agent or a child has, by the number of its place here."""
+
+    kind: str
+    holder_id: str
+    uuid: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"instance {self.uuid} place {self.number} at {self.kind} {self.holder_id}"
+
+
+Subject = (
+    OfInventory
+    | OfPlace
+    | OfInstance
+    | OfReservation
+    | OfGroup
+    | OfEntry
+    | OfChild
+    | OfAttempt
+    | OfNeighbour
+    | OfFound
+)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ KEY_ID_BYTES = 8
 
 _OPTION = "build_plan_encryption_key"
 _ID_INFO = b"zonesched/key-id/v1"
+_INCARNATION_INFO = b"zonesched/incarnation/v1"
 _SUBKEY_INFO = b"zonesched/entry/v1"
 _NO_KEY = bytes(KEY_BYTES)
 
@@ -45,8 +46,11 @@ class Keyring:
     keys: Mapping[bytes, bytes] = field(repr=False)
 
     @classmethod
-    def from_conf(cls, keys: Sequence[str]) -> Keyring:
+    def from_conf(cls, keys: Sequence[str], incarnation: str = "") -> Keyring:
         """Return the keyring of a list of keys in hex.
+
+        A zone that was restored from a copy has other keys in each `incarnation`: it has forgotten which
+        entries of the one before were used.
 
         A list that is empty or has an unusable key (published, or not of 32 bytes) gives a keyring that
         neither seals nor opens. Raise ConfigError for a key that is not hex.
@@ -54,7 +58,7 @@ class Keyring:
         refusal = _refusal(keys)
         if refusal:
             return cls(sealing_id=b"", refusal=refusal, keys={})
-        raw = [bytes.fromhex(key) for key in keys]
+        raw = [_in(incarnation, bytes.fromhex(key)) for key in keys]
         return cls(sealing_id=_key_id(raw[0]), refusal="", keys={_key_id(key): key for key in raw})
 
     @property
@@ -84,6 +88,10 @@ def key_from_hex(option: str, text: str) -> bytes:
     if re.fullmatch(r"[0-9a-fA-F]{64}", text) is None:
         raise ConfigError(f"Option {option}: a key is 64 hex digits.", field=option)
     return bytes.fromhex(text)
+
+
+def _in(incarnation: str, key: bytes) -> bytes:
+    return derive(key, incarnation.encode(), _INCARNATION_INFO) if incarnation else key
 
 
 def _key_id(key: bytes) -> bytes:

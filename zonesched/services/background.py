@@ -8,6 +8,7 @@ from functools import partial
 
 from zonesched import tracing
 from zonesched.errors import LeaseLost
+from zonesched.seams import Loop
 from zonesched.services.boot import batch, provision
 from zonesched.services.boot.batch import Begun
 from zonesched.services.children.pending_calls import PendingCalls
@@ -19,6 +20,7 @@ from zonesched.services.moves import mover
 from zonesched.services.owners import resize_confirms
 from zonesched.services.placing import build_timeouts, reaper
 from zonesched.services.placing.pruning import Pruning
+from zonesched.services.recovery import naming, read_from_children
 from zonesched.services.state.boot_queue import Batch, NewBoot
 from zonesched.services.subscriber import Subscriber
 from zonesched.services.zone import Zone
@@ -30,35 +32,49 @@ log = logging.getLogger(__name__)
 
 REAPER_PAUSE_S = 2.0
 FIRST_POLL_PAUSE_S = 0.1
+RESTORED_PAUSE_S = 2.0
 
 
 def start(zone: Zone) -> None:
     """Start all background work of a zone; `Zone.stop` ends it."""
     loop = zone.executor.start_loop
+
+    def acting(name: str, step: Callable[[], float]) -> Loop:
+        return loop(name, partial(_unless_restored, zone, step))
+
     loop("children", lambda: poll_children(zone))
     for number in range(zone.conf.boot_workers):
-        zone.wake.boot_loops.append(loop(f"boot-{number}", lambda: work_on_boots(zone)))
-    zone.wake.child_call_loops.append(loop("calls", PendingCalls(zone).step))
-    loop("reaper", lambda: reap(zone))
-    loop("build-timeouts", lambda: build_timeouts.end_lost_builds(zone))
-    zone.wake.move_loops.append(loop("moves", lambda: mover.work(zone)))
-    loop("resize-confirms", lambda: resize_confirms.confirm_overdue(zone))
-    loop("pruning", Pruning(zone).step)
+        zone.wake.boot_loops.append(acting(f"boot-{number}", lambda: work_on_boots(zone)))
+    zone.wake.child_call_loops.append(acting("calls", PendingCalls(zone).step))
+    acting("reaper", lambda: reap(zone))
+    acting("build-timeouts", lambda: build_timeouts.end_lost_builds(zone))
+    zone.wake.move_loops.append(acting("moves", lambda: mover.work(zone)))
+    acting("resize-confirms", lambda: resize_confirms.confirm_overdue(zone))
+    acting("pruning", Pruning(zone).step)
     if zone.notifications.broker.is_there:
         zone.notifications.loops.append(loop("notifications", zone.notifications.send))
         loop("subscriber", Subscriber(zone).step)
     if zone.group.is_there:
         loop("membership", Membership(zone).step)
     loop("heartbeats", zone.heartbeats.write)
-    loop("fences", lambda: automatic_evacuation.evacuate_fenced(zone))
+    acting("fences", lambda: automatic_evacuation.evacuate_fenced(zone))
     loop("own-service", lambda: services.beat_own(zone))
-    zone.wake.sync_loops.append(loop("sync", Sync(zone).step))
+    zone.wake.sync_loops.append(acting("sync", Sync(zone).step))
+
+
+def _unless_restored(zone: Zone, step: Callable[[], float]) -> float:
+    """Act on the rows, unless they were restored from a copy and not compared yet."""
+    return RESTORED_PAUSE_S if zone.restored.is_under_way else step()
 
 
 def poll_children(zone: Zone) -> float:
     """Ask each child how it is; what waits for one that answers again goes on at once."""
     before = ready_ids(zone.children)
     zone.children.poll()
+    naming.tell_restored(zone)
+    if zone.restored.is_under_way:
+        read_from_children.read_all(zone)
+        return float(zone.conf.zone_db_check_interval)
     if returned := ready_ids(zone.children) - before:
         wake_waiting_for(zone.store, zone.wake, returned)
     return float(zone.conf.zone_db_check_interval)

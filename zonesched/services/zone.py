@@ -31,10 +31,11 @@ from zonesched.services.state.instance_events import EventObserver, Publisher
 from zonesched.services.state.notifications import Notifications
 from zonesched.services.state.password_guard import PasswordGuard
 from zonesched.services.state.quotas import Quotas
+from zonesched.services.state.restored import Restored
 from zonesched.services.state.sql_hosts import SqlHosts
 from zonesched.services.state.store_counts import StoreCounts
 from zonesched.services.state.wake import Wake
-from zonesched.store import identity, reservations, schema
+from zonesched.store import identity, recovery, reservations, schema
 from zonesched.store.identity import Identity
 from zonesched.store.reservations import Lease
 from zonesched.store.store import Store, Transaction
@@ -72,6 +73,8 @@ class Zone:
     boots: BootQueue
     wake: Wake
     counts: StoreCounts
+    restored: Restored
+    incarnation: str
     opened_at: float
     """When this process opened the zone, in monotonic seconds."""
 
@@ -96,6 +99,7 @@ class Zone:
         store.observer = counts = StoreCounts(clock)
         schema.upgrade(store)
         uuid, host_id_secret, secret_box = _identify(conf, store, clock)
+        incarnation = store.read(recovery.incarnation)
         schedulers = Schedulers.from_conf(conf)
         boots, notifications = (
             BootQueue(),
@@ -111,7 +115,7 @@ class Zone:
             executor=executor,
             store=store,
             transport=transport,
-            keyring=Keyring.from_conf(conf.build_plan_encryption_key),
+            keyring=Keyring.from_conf(conf.build_plan_encryption_key, incarnation),
             secret_box=secret_box,
             tie_secret=TieSecret(host_id_secret),
             verified=VerifiedCache(clock),
@@ -131,6 +135,8 @@ class Zone:
             boots=boots,
             wake=Wake(boots, notifications),
             counts=counts,
+            restored=Restored(store),
+            incarnation=incarnation,
             opened_at=clock.monotonic(),
         )
         # From the first request on: a child that has not answered yet makes an answer incomplete.

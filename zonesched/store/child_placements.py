@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.placement import LIVING_STATUSES, UNANSWERED, ZONE_LOST, InstanceStatus, PlacementState
+from zonesched.model.placement import (
+    LIVING_STATUSES,
+    TO_BUILD,
+    UNANSWERED,
+    ZONE_LOST,
+    InstanceStatus,
+    PlacementState,
+)
+from zonesched.store import placements
 from zonesched.store import tables as t
 from zonesched.store.placements import Placement
 from zonesched.store.prepared import Prepared, is_in, one_of
@@ -57,6 +65,12 @@ def living_in_child(tx: Connection, child_id: str) -> dict[str, int]:
         )
     )
     return {row.uuid: row.number for row in tx.execute(statement)}
+
+
+def wanted_in_child(tx: Connection, child_id: str) -> list[Placement]:
+    """Read the places in a child whose confirm was decided, boot by boot."""
+    found = placements.read(tx, _place.child_id == child_id, is_in(_place.state, TO_BUILD))
+    return sorted(found, key=lambda p: (p.caller_id, p.reservation_id))
 
 
 def count_in_child(tx: Connection, child_id: str) -> int:

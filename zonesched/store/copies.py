@@ -11,23 +11,24 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import NullPool
 
 from zonesched.errors import ConfigError, ZoneschedError
-from zonesched.store import identity, schema
+from zonesched.store import identity, recovery, schema
 from zonesched.store.schema import SchemaState
 from zonesched.store.store import Store
 
 ON_POSTGRESQL = (
     "This command is for SQLite. On PostgreSQL, back up with `pg_dump --format=custom --file=FILE URL`;"
     " restore, while no process of the zone runs, with `pg_restore --clean --if-exists --single-transaction"
-    " --dbname=URL FILE`."
+    " --dbname=URL FILE`, and then `zonesched db restored`."
 )
 
 
@@ -39,10 +40,9 @@ class CopyRefused(ZoneschedError):
 
 @dataclass(frozen=True)
 class ZoneCopy:
-    """A copy of a zone's database: its zone, and whether its schema is of an earlier version."""
+    """A copy of a zone's database, by the uuid of its zone."""
 
     zone_uuid: str
-    is_behind: bool
 
 
 def file_of(database_url: str) -> Path:
@@ -98,11 +98,13 @@ def read(copy: Path) -> ZoneCopy:
         raise CopyRefused(f"{copy} cannot be read: {error.orig}.") from error
     if not found:
         raise CopyRefused(f"{copy} is not the database of a zone.")
-    return ZoneCopy(found[0], state is SchemaState.BEHIND)
+    return ZoneCopy(found[0])
 
 
-def restore(database: Path, copy: Path, *, is_other_zone_allowed: bool) -> ZoneCopy:
+def restore(database: Path, copy: Path, incarnation: str, *, is_other_zone_allowed: bool) -> ZoneCopy:
     """Replace a database by a copy, all or nothing, also where this process or the machine dies meanwhile.
+
+    The zone begins its next start with a recovery, under a new `incarnation` (32 hex digits).
 
     Raises CopyRefused while any process uses the database, for a damaged copy, one of a later version, and
     one of another zone unless that is allowed; OSError where no file can be made.
@@ -114,7 +116,7 @@ def restore(database: Path, copy: Path, *, is_other_zone_allowed: bool) -> ZoneC
         with _naming(copy):
             _check(rows, copy)
         _make_file(database)
-        with _opened(database) as written, _naming(database):
+        with _opened(database) as written, _naming(database), _marked(rows, database, incarnation) as rows:
             _be_alone(written, database)
             if not is_other_zone_allowed:
                 _refuse_other_zone(written, database, found)
@@ -122,6 +124,29 @@ def restore(database: Path, copy: Path, *, is_other_zone_allowed: bool) -> ZoneC
             # Unused in this mode; nobody else can open it while this connection holds the file.
             database.with_name(f"{database.name}-shm").unlink(missing_ok=True)
     return found
+
+
+def mark_restored(database_url: str, incarnation: str) -> None:
+    """Let the zone of a database that other tools have put back begin its next start with a recovery."""
+    store = Store.open(database_url)
+    try:
+        schema.upgrade(store)
+        store.write(lambda tx: recovery.begin(tx, incarnation))
+    finally:
+        store.close()
+
+
+@contextmanager
+def _marked(rows: sqlite3.Connection, database: Path, incarnation: str) -> Iterator[sqlite3.Connection]:
+    """Make the present form of a copy in a file beside the database, with the mark of its restore."""
+    with TemporaryDirectory(prefix=f"{database.name}.", dir=database.parent) as folder:
+        part = Path(folder) / "restored"
+        _make_file(part)
+        with closing(sqlite3.connect(part)) as written:
+            rows.backup(written)
+        mark_restored(f"sqlite:///{part}", incarnation)
+        with _opened(part) as marked:
+            yield marked
 
 
 def _make_file(database: Path) -> None:

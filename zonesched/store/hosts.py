@@ -133,6 +133,12 @@ def id_of(tx: Connection, name: str) -> str | None:
     return str(found.id) if found else None
 
 
+def ids_of_service(tx: Connection, service_id: str) -> dict[str, str]:
+    """Read the ids of a service's hosts, by name."""
+    query = sa.select(COLUMNS.name, COLUMNS.id).where(COLUMNS.service_id == service_id)
+    return {row.name: row.id for row in tx.execute(query)}
+
+
 def note_builds(tx: Connection, change: int, host_ids: Sequence[str]) -> None:
     """Note a successful build on each of these hosts, which resets their counts of failed builds."""
     for some in claims.chunks(host_ids):

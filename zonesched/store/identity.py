@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -25,6 +26,7 @@ from zonesched.store.prepared import Prepared
 CHANGES = "changes"
 AGGREGATES = "aggregates"
 REMOVALS = "removed_hosts"
+_LAST_START = sa.select(t.epochs.c.id).order_by(t.epochs.c.after.desc()).limit(1)
 _NEXT = Prepared(
     sa.update(t.counters)
     .where(t.counters.c.name == sa.bindparam("counter"))
@@ -158,6 +160,11 @@ def epoch_of(tx: Connection, number: int) -> str:
         return ""
     row = _EPOCH.first(tx, number=number)
     return str(row.id) if row is not None else ""
+
+
+def newest_start(tx: Connection) -> str:
+    """Read the id of the epoch that the zone's last start began, as a uuid."""
+    return str(UUID(tx.execute(_LAST_START).scalar_one()))
 
 
 def next_change(tx: Connection) -> int:

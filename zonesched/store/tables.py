@@ -22,10 +22,12 @@ from sqlalchemy import (
     true,
 )
 
-from zonesched.store import placement_tables, state_tables, user_tables
+from zonesched.store import identity_tables, placement_tables, state_tables, user_tables
 from zonesched.store.metadata import NAME, UUID, metadata
 
 dashboard_sessions = user_tables.dashboard_sessions
+found_instances = identity_tables.found_instances
+named_instances = identity_tables.named_instances
 instance_actions = state_tables.instance_actions
 instance_locks = state_tables.instance_locks
 instance_states = state_tables.instance_states
@@ -37,6 +39,7 @@ PLACE_IS_IN_MOTION = placement_tables.PLACE_IS_IN_MOTION
 group_places = placement_tables.group_places
 inbound_builds = placement_tables.inbound_builds
 IS_TOMBSTONE = placement_tables.IS_TOMBSTONE
+unheard = identity_tables.unheard
 
 # Quota overrides of projects and parents.
 quota_overrides = Table(
@@ -48,13 +51,7 @@ quota_overrides = Table(
     Column("hard_limit", BigInteger, nullable=False),
 )
 
-identity = Table(
-    "identity",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("zone_uuid", UUID, nullable=False),
-    Column("host_id_secret", Text, nullable=False),
-)
+identity = identity_tables.identity
 
 counters = Table(
     "counters",

@@ -40,7 +40,8 @@ _CODE = re.compile(r"[a-z0-9_]{1,64}")
 _REASON = re.compile(r"[a-z0-9_]{0,64}")
 _NAME = re.compile(r"[A-Za-z0-9_.]{1,128}")
 _WORD = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_START = re.compile(rf"(?:{UUID.pattern})?")
 _OUTPUT = re.compile(rf"(?s:.{{0,{MAX_CONSOLE_BYTES}}})")
 _CURSOR = re.compile(r"[A-Za-z0-9._~:+/=-]{0,256}")
 _CAPABILITY = re.compile(r"[^\x00-\x1f\x7f=;]{1,255}=[^\x00-\x1f\x7f=]{0,4096}")
@@ -52,12 +53,12 @@ T = TypeVar("T")
 
 def read_info(body: bytes) -> ChildInfo:
     """Parse the answer of GET /zones/info."""
-    return _read(body, _info)
+    return parsed(body, _info)
 
 
 def read_offer(body: bytes, spec: RequestSpec, max_blob_bytes: int, page: Page = WHOLE) -> ChildOffer:
     """Parse the answer of POST /zones/select to this request for this page."""
-    return _read(body, lambda answer: _offer(answer, spec, max_blob_bytes, page))
+    return parsed(body, lambda answer: _offer(answer, spec, max_blob_bytes, page))
 
 
 def read_builds(body: bytes, attempts: Sequence[Attempt]) -> list[BuildAnswer]:
@@ -70,7 +71,7 @@ def read_builds(body: bytes, attempts: Sequence[Attempt]) -> list[BuildAnswer]:
             raise Invalid
         return [found[a.uuid, a.attempt] for a in attempts]
 
-    return _read(body, read)
+    return parsed(body, read)
 
 
 def read_desired(body: bytes, told: Sequence[DesiredOf]) -> list[DesiredAnswer]:
@@ -87,7 +88,7 @@ def read_desired(body: bytes, told: Sequence[DesiredOf]) -> list[DesiredAnswer]:
             raise Invalid
         return answers
 
-    return _read(body, read)
+    return parsed(body, read)
 
 
 def read_server(body: bytes, uuid: str) -> InstanceChange:
@@ -95,11 +96,11 @@ def read_server(body: bytes, uuid: str) -> InstanceChange:
 
     def read(answer: Unverified) -> InstanceChange:
         server = answer.object("server")
-        if server.text("id", _UUID) != uuid:
+        if server.text("id", UUID) != uuid:
             raise Invalid
         return _change(uuid, server)
 
-    return _read(body, read)
+    return parsed(body, read)
 
 
 def read_console(body: bytes) -> ConsoleAnswer:
@@ -109,7 +110,12 @@ def read_console(body: bytes) -> ConsoleAnswer:
         state = _member(ConsoleState, answer.text("state", _CODE))
         return ConsoleAnswer(state, answer.text("output", _OUTPUT))
 
-    return _read(body, read)
+    return parsed(body, read)
+
+
+def read_named(body: bytes) -> bool:
+    """Parse the answer of POST /servers/named: whether the child takes names."""
+    return parsed(body, lambda answer: answer.flag("taken"))
 
 
 def read_changes(body: bytes) -> Changes:
@@ -118,12 +124,12 @@ def read_changes(body: bytes) -> Changes:
     def read(answer: Unverified) -> Changes:
         items = answer.objects("instances", MAX_CHANGES)
         return Changes(
-            items=tuple(_change(item.text("uuid", _UUID), item) for item in items),
+            items=tuple(_change(item.text("uuid", UUID), item) for item in items),
             cursor=answer.text("cursor", _CURSOR),
             more=answer.flag("more"),
         )
 
-    return _read(body, read)
+    return parsed(body, read)
 
 
 def read_audit(body: bytes) -> ReportedAudit:
@@ -135,7 +141,7 @@ def read_audit(body: bytes) -> ReportedAudit:
         found = (ReportedInconsistency(item.text("kind", _CODE), item.text("id", _WORD)) for item in items)
         return ReportedAudit(tuple(found), answer.flag("complete"))
 
-    return _read(body, read)
+    return parsed(body, read)
 
 
 def error_kind(body: bytes) -> str:
@@ -148,7 +154,8 @@ def error_code(body: bytes) -> str:
     return _error(body)[1]
 
 
-def _read(body: bytes, read: Callable[[Unverified], T]) -> T:
+def parsed(body: bytes, read: Callable[[Unverified], T]) -> T:
+    """Parse a body. Raises ChildUnreachable child_invalid_answer where `read` raises Invalid."""
     try:
         return read(Unverified.parse(body))
     except Invalid:
@@ -160,7 +167,7 @@ def _read(body: bytes, read: Callable[[Unverified], T]) -> T:
 def _info(answer: Unverified) -> ChildInfo:
     zone = answer.object("zone")
     return ChildInfo(
-        uuid=zone.text("uuid", _UUID),
+        uuid=zone.text("uuid", UUID),
         blob_size=zone.whole("blob_size", MIN_BLOB_BYTES, MAX_BLOB_BYTES),
         can_seal=zone.flag("can_seal"),
         complete=zone.flag("complete"),
@@ -170,6 +177,8 @@ def _info(answer: Unverified) -> ChildInfo:
         availability_zones=frozenset(zone.texts("availability_zones", _WORD, MAX_INFO_ITEMS)),
         zone_capabilities=_capabilities(zone.texts("zone_capabilities", _CAPABILITY, MAX_CAPABILITIES)),
         has_pages=zone.flag("has_pages", default=False),
+        recovering=zone.flag("recovering", default=False),
+        start=zone.text("start", _START, default=""),
     )
 
 
@@ -321,7 +330,7 @@ def _desired_answer(item: Unverified) -> DesiredAnswer:
     generation = item.whole("generation", 1, MAX_GENERATION) if is_stored else 0
     reboots = item.whole("reboots", 0, MAX_GENERATION) if is_stored else 0
     rebuilds = item.whole("rebuilds", 0, MAX_GENERATION) if is_stored else 0
-    uuid, attempt = item.text("uuid", _UUID), item.whole("attempt", 0, MAX_ATTEMPT)
+    uuid, attempt = item.text("uuid", UUID), item.whole("attempt", 0, MAX_ATTEMPT)
     resizes = _resizes(item) if is_stored else NO_RESIZES
     return DesiredAnswer(uuid, attempt, taken, generation, reboots, rebuilds, resizes)
 

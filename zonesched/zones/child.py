@@ -47,7 +47,8 @@ class ChildInfo:
 
     `ranges` of raw values by weigher; `capacities` by resource class, of the smallest and the largest host.
     `complete` is false while one of the child's own children has not reported: there may be more than it
-    lists. `blob_size` in bytes. `has_pages`: a select may ask it for a page of its offers.
+    lists. `blob_size` in bytes. `has_pages`: a select may ask it for a page of its offers. `recovering`: it
+    was restored from a copy, and waits until it has heard what runs. `start`: the id of its last start.
     """
 
     uuid: str
@@ -60,6 +61,8 @@ class ChildInfo:
     availability_zones: frozenset[str]
     zone_capabilities: Mapping[str, frozenset[str]]
     has_pages: bool = False
+    recovering: bool = False
+    start: str = ""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from zonesched.model.console import ConsoleAnswer, ConsoleState
 from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken, by_form
 from zonesched.model.desired_wire import desired_to_wire
 from zonesched.model.inconsistency import ReportedAudit
+from zonesched.model.named_boot import NamedBoot, Requested
 from zonesched.model.offer_page import WHOLE, Page
 from zonesched.model.placement import Attempt, Build, BuildAnswer, BuildState, InstanceChange
 from zonesched.model.request_spec import RequestSpec
@@ -30,7 +31,7 @@ from zonesched.model.request_wire import spec_to_wire
 from zonesched.model.work_deadline import always
 from zonesched.seal.entry_form import MAX_BLOB_BYTES
 from zonesched.seams import Clock
-from zonesched.zones import answer_bounds, answers
+from zonesched.zones import answer_bounds, answers, child_requests
 from zonesched.zones.answer_bounds import AnswerBound
 from zonesched.zones.call import BoundCall, Call, Reply, Take, takes_all
 from zonesched.zones.child import Changes, Child, ChildInfo, ChildOffer
@@ -183,6 +184,20 @@ class ChildClient:
             return [by_key[one.key] for one in told]
         return answers.read_desired(_expect(reply, 200), told)
 
+    def name_boots(self, boots: Sequence[NamedBoot], timeout_s: float, *, is_last: bool) -> bool:
+        """Name to a restored child instances that this zone has there; false while it cannot take names."""
+        named = [
+            {
+                "reservation_id": boot.reservation_id,
+                "request_spec": spec_to_wire(boot.spec),
+                "builds": [{"uuid": a.uuid, "attempt": a.attempt} for a in boot.builds],
+            }
+            for boot in boots
+        ]
+        body = {"boots": named, "last": is_last}
+        reply = self._send("POST", "/servers/named", timeout_s, answer_bounds.ONE_SERVER, body)
+        return answers.read_named(_expect(reply, 200))
+
     def delete_server(self, uuid: str, attempt: int, timeout_s: float) -> bool:
         """Delete an instance at this attempt; false if the child has none of this uuid there, or no more."""
         path = f"/servers/{quote(uuid, safe='')}?attempt={attempt}"
@@ -206,6 +221,12 @@ class ChildClient:
         if _is_not_found(reply):
             return ConsoleAnswer(ConsoleState.NOT_THERE)
         return answers.read_console(_expect(reply, 200))
+
+    def request_of(self, uuid: str, timeout_s: float) -> Requested | None:
+        """Read the request that an instance was sent with; None if the child has none, or no such call."""
+        path = f"/servers/{quote(uuid, safe='')}/request"
+        reply = self._send("GET", path, timeout_s, answer_bounds.ONE_SERVER)
+        return None if reply.status == 404 else child_requests.read_request(_expect(reply, 200))
 
     def changes(self, cursor: str, timeout_s: float) -> Changes:
         """Read the changes of this zone's reservations there since a cursor ("" for all).

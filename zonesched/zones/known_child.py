@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from zonesched.errors import ConfigError
+from zonesched.model.zone_starts import ZoneStarts
 from zonesched.seal.entry_form import MIN_BLOB_BYTES, blob_size_for
 from zonesched.zones.child import Child, ChildInfo, ChildStatus, Offline, Ready, Waiting
 
@@ -25,6 +26,7 @@ class KnownChild:
     seen_at: float | None = None
     blob_size: int = MIN_BLOB_BYTES
     busy_until: float = 0.0
+    starts: ZoneStarts = field(default_factory=ZoneStarts)
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,14 @@ REGISTERED_TWICE = "child_registered_twice"
 """Code of a child whose zone is already another child of this zone."""
 
 
+RESTORED = "child_restored"
+"""Code of a child that was restored from a copy, and acts on nothing until its operator has ended that."""
+
+
+CLONED = "child_cloned"
+"""Code of a child in whose name two zones answer: its machine was cloned with its database."""
+
+
 def after_answer(
     known: KnownChild, info: ChildInfo, now: float, rules: PollRules, *, is_another: bool = False
 ) -> KnownChild:
@@ -47,7 +57,10 @@ def after_answer(
 
     `is_another`: its zone is already another child of this zone.
     """
-    error = unusable(info, rules) or (REGISTERED_TWICE if is_another else "")
+    starts = known.starts.seeing(info.start)
+    is_cloned = starts.is_cloned(info.start)
+    error = unusable(info, rules) or (REGISTERED_TWICE if is_another else CLONED if is_cloned else "")
+    known = replace(known, starts=starts)
     if error:
         return replace(
             known,
@@ -57,7 +70,12 @@ def after_answer(
             seen_at=now,
         )
     return KnownChild(
-        known.child, Ready(info), seen_at=now, blob_size=info.blob_size, busy_until=known.busy_until
+        known.child,
+        Ready(info),
+        seen_at=now,
+        blob_size=info.blob_size,
+        busy_until=known.busy_until,
+        starts=starts,
     )
 
 
@@ -87,4 +105,4 @@ def unusable(info: ChildInfo, rules: PollRules) -> str:
         blob_size_for([info.blob_size], rules.blob_size)
     except ConfigError:
         return "child_blob_too_large"
-    return ""
+    return RESTORED if info.recovering else ""

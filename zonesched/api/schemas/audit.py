@@ -18,9 +18,10 @@ class ReportedAuditQuery(Schema):
 
 
 class Repair(Schema):
-    """`dry_run`: only list the repairs."""
+    """`dry_run`: only list the repairs. `delete_unknown`: let agents end what no row of this zone has."""
 
     dry_run: bool = False
+    delete_unknown: bool = False
 
 
 class RepairBody(Schema):

@@ -42,5 +42,7 @@ REPORTS = BodyLimit(KIB * KIB, 32 * KIB)
 """2,000 reports of an agent."""
 DESIRED = BodyLimit(2 * KIB * KIB, 32 * KIB)
 """1,000 desired states of a parent's instances, 8 images of their rebuilds and 8 flavors of their resizes."""
+NAMED = BodyLimit(4 * KIB * KIB, 128 * KIB)
+"""1,000 attempts of 20 boots, with their request specs."""
 CONSOLE = BodyLimit(256 * KIB, 64)
 """A console output of 32 KiB, each byte of which may be written as six in JSON."""

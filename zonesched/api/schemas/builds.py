@@ -6,10 +6,11 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from zonesched.api.schemas.body_limit import ATTEMPTS, BUILDS, BodyLimit
+from zonesched.api.schemas.body_limit import ATTEMPTS, BUILDS, NAMED, BodyLimit
 from zonesched.api.schemas.fields import Amount, FirstFault, Name, PerInstance, Schema, Text, Uuid
 from zonesched.api.schemas.select import FlavorOfSpec, ImageOfSpec, RequestSpecBody
 from zonesched.errors import BadRequest
+from zonesched.model.named_boot import NamedBoot
 from zonesched.model.placement import Attempt, Build
 
 ONLY_WITH_BLOB = frozenset({"uuid", "attempt", "name", "flavor_ref", "image_ref"})
@@ -108,3 +109,24 @@ class AttemptsBody(Schema):
 
     def to_attempts(self) -> list[Attempt]:
         return [Attempt(item.uuid, item.attempt) for item in self.builds]
+
+
+class NamedBootItem(Schema):
+    """One boot of a parent, and those of its attempts that are here."""
+
+    reservation_id: Uuid
+    request_spec: RequestSpecBody
+    builds: Annotated[list[AttemptItem], Field(min_length=1, max_length=1000), FirstFault]
+
+    def to_boot(self) -> NamedBoot:
+        builds = tuple(Attempt(item.uuid, item.attempt) for item in self.builds)
+        return NamedBoot(self.reservation_id, self.request_spec.to_spec(), builds)
+
+
+class NamedBody(Schema):
+    """A page of the instances that a parent has here; `last`: it has no others."""
+
+    body_limit: ClassVar[BodyLimit] = NAMED
+
+    boots: Annotated[list[NamedBootItem], Field(max_length=20), FirstFault]
+    last: bool

@@ -28,6 +28,7 @@ from zonesched.api.schemas.fields import (
 from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.model.console import MAX_CONSOLE_BYTES, ConsoleAnswer, ConsoleState
 from zonesched.model.observed_state import Observed, Power
+from zonesched.model.told_instance import ToldInstance
 from zonesched.model.views import HostForm, InventoryForm
 
 Unit = Annotated[int, Field(ge=1, le=MAX_INT)]
@@ -128,6 +129,29 @@ class ReportsBody(Schema):
 
     def to_reports(self) -> list[AgentReport]:
         return [item.to_report() for item in self.reports]
+
+
+class RunningItem(Schema):
+    """One instance that the agent has; `host`: the name of its host, "" where the agent does not know it."""
+
+    uuid: Uuid
+    attempt: Amount
+    host: Text = ""
+    is_built: bool
+
+    def to_told(self) -> ToldInstance:
+        return ToldInstance(self.uuid, self.attempt, self.host, self.is_built)
+
+
+class RunningBody(Schema):
+    """A page of the instances that the agent has; `first` and `last` mark the ends of the list."""
+
+    body_limit: ClassVar[BodyLimit] = REPORTS
+
+    service: Name
+    instances: Annotated[list[RunningItem], Field(max_length=MAX_AGENT_ITEMS), FirstFault]
+    first: bool
+    last: bool
 
 
 class ConsoleBody(Schema):

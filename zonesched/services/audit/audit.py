@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from zonesched.conf import Conf
 from zonesched.model.inconsistency import Inconsistency
 from zonesched.seams import Clock
+from zonesched.services.recovery import settle
 from zonesched.services.zone import Zone
 from zonesched.store import audit as rows
 from zonesched.store.audit import OverdueTimes
@@ -17,8 +18,18 @@ GRACE_S = 60.0
 
 
 def run(zone: Zone) -> Sequence[Inconsistency]:
-    """Find all inconsistencies in this zone's own rows, in one snapshot; a sound zone has none."""
-    return zone.store.read(lambda tx: inconsistencies(zone.clock, zone.conf, zone.uuid, tx))
+    """Find all inconsistencies in this zone's own rows, in one snapshot; a sound zone has none.
+
+    Of a zone that was restored from a copy, only what its recovery waits for: its rows are old.
+    """
+
+    def fn(tx: Transaction) -> Sequence[Inconsistency]:
+        found = settle.inconsistencies(zone.uuid, tx)
+        if zone.restored.is_under_way:
+            return found
+        return [*inconsistencies(zone.clock, zone.conf, zone.uuid, tx), *found]
+
+    return zone.store.read(fn)
 
 
 def inconsistencies(clock: Clock, conf: Conf, zone_uuid: str, tx: Transaction) -> Sequence[Inconsistency]:

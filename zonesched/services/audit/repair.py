@@ -17,8 +17,9 @@ from zonesched.model.inconsistency import Inconsistency, Left, Repaired, RepairR
 from zonesched.services.audit import audit, audit_edges, repair_edges, repair_moves, repair_rows
 from zonesched.services.audit.repair_edges import EDGE_KINDS
 from zonesched.services.audit.repair_rows import Repair
+from zonesched.services.recovery import settle
 from zonesched.services.zone import Zone
-from zonesched.store import identity, locks
+from zonesched.store import identity, locks, recovery
 from zonesched.store.store import Transaction
 
 MAX_ROUNDS = 5
@@ -29,8 +30,12 @@ class _OnlyShown(Exception):
     """Rolls back the transaction of a dry run."""
 
 
-def run(zone: Zone, *, dry_run: bool = False) -> list[RepairResult]:
-    """Repair what the audit finds, here and with each child; with `dry_run`, only report the actions."""
+def run(zone: Zone, *, dry_run: bool = False, delete_unknown: bool = False) -> list[RepairResult]:
+    """Repair what the audit finds, here and with each child; with `dry_run`, only report the actions.
+
+    It ends the recovery of a zone that was restored, once all its neighbours were heard. `delete_unknown`:
+    let agents end what no row has, which otherwise runs on.
+    """
     unlike = audit_edges.compare(zone)
     if not unlike and not audit.run(zone):
         return []
@@ -40,8 +45,12 @@ def run(zone: Zone, *, dry_run: bool = False) -> list[RepairResult]:
         results.clear()
         locks.everything(tx)
         repair = Repair(zone, tx, identity.next_change(tx), zone.clock.now())
-        results.extend(repair_edges.repair_edge(repair, found) for found in unlike)
-        results.extend(_repair_local(repair))
+        if recovery.is_under_way(tx):
+            results.extend(settle.settle(zone, tx, repair.change, repair.now))
+        if not recovery.is_under_way(tx):
+            results.extend(repair_edges.repair_edge(repair, found) for found in unlike)
+            results.extend(_repair_local(repair))
+            results.extend(settle.delete_unknown(tx, delete=delete_unknown))
         if dry_run:
             raise _OnlyShown
 
@@ -108,7 +117,7 @@ REPAIRS: dict[str, Callable[[Repair, Inconsistency], str]] = {
 }
 """Repairs by kind of the zone's own inconsistencies, in the order in which they run."""
 
-KINDS = (*REPAIRS, *EDGE_KINDS)
+KINDS = (*REPAIRS, *EDGE_KINDS, *settle.KINDS)
 
 
 def left(repaired: Sequence[RepairResult]) -> list[Left]:

@@ -15,7 +15,7 @@ from zonesched.scheduler.scale import Range, in_classes
 from zonesched.services.select import subtree
 from zonesched.services.select.select import own_capabilities
 from zonesched.services.zone import Zone
-from zonesched.store import schema
+from zonesched.store import identity, schema
 from zonesched.store.schema import SchemaState
 from zonesched.store.store import Store, StoreError
 from zonesched.zones.child import Ready
@@ -29,6 +29,14 @@ def is_ready(store: Store) -> bool:
         return schema.state(store) is SchemaState.CURRENT
     except StoreError:
         log.exception("the database cannot be read")
+        return False
+
+
+def is_recovering(zone: Zone) -> bool:
+    """Tell whether the zone was restored from a copy and not compared since; false if no row can be read."""
+    try:
+        return zone.restored.is_under_way
+    except StoreError:
         return False
 
 
@@ -64,6 +72,8 @@ def report(zone: Zone) -> Mapping[str, Any]:
         "blob_size": zone.envelope.blob_size,
         "can_seal": zone.keyring.can_seal,
         "has_pages": True,
+        "recovering": zone.restored.is_under_way,
+        "start": zone.store.read(identity.newest_start),
         "complete": heard and all(part.whole for part in (ranges, capacities, traits, zones, capabilities)),
     }
 

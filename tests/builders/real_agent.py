@@ -1,0 +1,59 @@
+"""An agent of a zone of a tree: the real one, with the fake driver, by HTTP over the tree's network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.builders.tree import Tree
+from zonesched.compute.agent import Agent, Rhythm
+from zonesched.compute.client import AgentClient
+from zonesched.compute.connection import ZoneConnection
+from zonesched.compute.driver import DriverSettings
+from zonesched.compute.fake import FakeDriver
+from zonesched.compute.inventory import InventoryHost
+from zonesched.compute.machine import Key, Phase, Wanted
+from zonesched.seams import Clock
+
+
+def a_machine(name: str, vcpus: int = 16) -> InventoryHost:
+    totals = {"VCPU": vcpus, "MEMORY_MB": 2048 * vcpus, "DISK_GB": 500}
+    return InventoryHost(name, inventories={c: {"total": n} for c, n in totals.items()})
+
+
+class RealAgent:
+    """The agent of some hosts of one zone; `spawned`: every attempt that it was ever told to build."""
+
+    def __init__(self, tree: Tree, zone: str, hosts: Sequence[InventoryHost], service: str = "agent") -> None:
+        self._tree = tree
+        node = tree.nodes[zone]
+        connection = ZoneConnection(node.url, "compute", node.secrets["compute"], adapter=tree.network)
+        self.driver = _Spawns(DriverSettings(), tree.clock)
+        self._agent = Agent(AgentClient(connection, service), self.driver, tree.clock, hosts, Rhythm())
+        self.work()
+
+    @property
+    def running(self) -> set[Key]:
+        """What it has, but for what it could not build."""
+        return {key for key, local in self._agent.state.instances.items() if local.phase is Phase.BUILT}
+
+    def uuids(self) -> set[str]:
+        return {key.uuid for key in self.running}
+
+    def work(self) -> None:
+        """Do all there is to do by now, and after each of the next polls."""
+        for _ in range(4):
+            self._agent.step()
+            self._tree.clock.advance(16)
+        self._agent.step()
+
+
+class _Spawns(FakeDriver):
+    """The fake driver, which remembers what it was told to build."""
+
+    def __init__(self, settings: DriverSettings, clock: Clock) -> None:
+        super().__init__(settings, clock)
+        self.spawned: list[Key] = []
+
+    def spawn(self, wanted: Wanted) -> None:
+        self.spawned.append(wanted.key)
+        super().spawn(wanted)

@@ -1,0 +1,294 @@
+"""A zone whose database is put back from a copy while its agents, its parent and its children go on.
+
+Nothing is over-committed anywhere, nothing runs twice, and nothing is forgotten silently.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.builders.boots import nothing_is_wrong
+from tests.builders.one_zone import sql
+from tests.builders.real_agent import RealAgent, a_machine
+from tests.builders.restored import Before, Scene, a_scene
+
+ANOTHER = "00000000-0000-4000-8000-000000000001"
+ZONES = ["root", "region", "leaf"]
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return a_scene(tmp_path)
+
+
+@pytest.mark.parametrize("zone", ["region", "leaf"])
+def test_what_was_built_after_the_copy_runs_on_and_is_adopted(scene: Scene, zone: str) -> None:
+    old = scene.booted(2)
+    copy = scene.copy(zone)
+    new = scene.booted(3)
+    running = scene.agents["leaf"].running
+
+    scene.restore(zone, copy)
+    scene.work()
+    unchanged = scene.agents["leaf"].running, scene.servers()
+    scene.recovered(zone)
+
+    assert unchanged == (running, dict.fromkeys(old | new, "ACTIVE"))
+    assert scene.agents["leaf"].running == running
+    assert scene.servers() == dict.fromkeys(old | new, "ACTIVE")
+    assert set(scene.servers(zone)) == old | new
+    assert scene.claimed_vcpus("leaf") == 10
+    assert len(scene.agents["leaf"].driver.spawned) == 5
+    nothing_is_wrong(scene.tree)
+    scene.delete(new)
+    assert scene.agents["leaf"].uuids() == old
+    assert scene.claimed_vcpus("leaf") == 4
+
+
+@pytest.mark.parametrize("zone", ["region", "leaf"])
+def test_what_was_deleted_after_the_copy_does_not_come_back(scene: Scene, zone: str) -> None:
+    kept, deleted = scene.booted(1), scene.booted(2)
+    copy = scene.copy(zone)
+    scene.delete(deleted)
+    built = len(scene.agents["leaf"].driver.spawned)
+
+    scene.restore(zone, copy)
+    scene.recovered(zone)
+
+    assert scene.agents["leaf"].uuids() == kept
+    assert len(scene.agents["leaf"].driver.spawned) == built
+    assert scene.claimed_vcpus("leaf") == 2
+    assert {uuid for uuid, status in scene.servers(zone).items() if status != "DELETED"} == kept
+    nothing_is_wrong(scene.tree)
+
+
+def test_a_user_of_the_restored_zone_finds_what_ended_since_in_error(scene: Scene) -> None:
+    deleted = scene.booted(2, "leaf")
+    copy = scene.copy("leaf")
+    scene.delete(deleted, "leaf")
+
+    scene.restore("leaf", copy)
+    scene.recovered("leaf")
+
+    assert scene.servers("leaf") == dict.fromkeys(deleted, "ERROR")
+    assert scene.agents["leaf"].uuids() == set()
+    assert scene.claimed_vcpus("leaf") == 0
+
+
+def test_a_restored_zone_does_nothing_before_its_operator_says_so(scene: Scene) -> None:
+    scene.booted(1)
+    copy = scene.copy("leaf")
+    scene.restore("leaf", copy)
+    leaf, root = (scene.tree.nodes[name].client() for name in ("leaf", "root"))
+
+    refused = leaf.post("/servers", {"server": {"name": "vm", "flavorRef": "small"}})
+    scene.work(1)
+    waiting = scene.audit("leaf")
+    reservation_id = scene.boot(1)
+    scene.work(1)
+    nowhere = root.get(f"/reservations/{reservation_id}").json["reservation"]["counts"]
+
+    assert (refused.status, refused.json["serviceUnavailable"]["error_code"]) == (503, "zone_restored")
+    assert refused.headers["Retry-After"] == "5"
+    assert scene.health("leaf") == "recovering"
+    assert [line["kind"] for line in waiting] == ["recovery_open"]
+    assert "ACTIVE" not in nowhere
+    assert len(scene.agents["leaf"].driver.spawned) == 1
+    scene.recovered("leaf")
+    assert scene.health("leaf") == "ok"
+    assert scene.audit("leaf") == []
+    scene.booted(1)
+
+
+def test_the_audit_names_who_was_not_heard_and_a_repair_waits_for_them(scene: Scene) -> None:
+    scene.booted(1)
+    copy = scene.copy("region")
+    scene.restore("region", copy)
+
+    left = scene.repair("region")
+
+    assert [(line["kind"], line["subject"], line["repaired"]) for line in left] == [
+        ("neighbour_unheard", "child leaf", False),
+        ("neighbour_unheard", "parent parent-root", False),
+    ]
+    assert scene.health("region") == "recovering"
+
+
+def test_a_dry_run_says_what_the_end_of_a_recovery_would_do(scene: Scene) -> None:
+    scene.booted(1)
+    copy = scene.copy("leaf")
+    scene.booted(1)
+    scene.restore("leaf", copy)
+    scene.work(1)
+
+    shown = scene.repair("leaf", dry_run=True)
+    again = scene.repair("leaf", dry_run=True)
+
+    assert shown == again
+    assert [line["kind"] for line in shown] == ["instance_unknown_here", "recovery_open"]
+    assert scene.health("leaf") == "recovering"
+    assert scene.repair("leaf") == shown
+    assert scene.repair("leaf") == []
+
+
+def test_a_hold_that_was_confirmed_after_the_copy_is_no_hold_any_more(scene: Scene) -> None:
+    """The parent's confirm was lost with the rows; the agent has what it led to."""
+    made: list[Path] = []
+    leaf = scene.tree.nodes["leaf"]
+    before = Before(lambda: made.append(scene.copy("leaf")), times=1, path="/confirm")
+    scene.tree.network.fault(leaf.url, before)
+    scene.booted(1)
+    running = scene.agents["leaf"].running
+
+    scene.restore("leaf", made[0])
+    held = sql(scene.tree.nodes["leaf"].zone, "select state from placements")
+    scene.recovered("leaf")
+
+    assert held == [("held",)]
+    assert scene.agents["leaf"].running == running
+    assert set(scene.servers().values()) == {"ACTIVE"}
+    assert scene.claimed_vcpus("leaf") == 2
+    nothing_is_wrong(scene.tree)
+
+
+@pytest.mark.parametrize("path", ["/zones/select", "/servers", "/confirm"])
+def test_a_boot_under_way_at_the_copy_is_not_carried_on_a_second_time(scene: Scene, path: str) -> None:
+    made: list[Path] = []
+    before = Before(lambda: made.append(scene.copy("root")), times=1, method="POST", path=path)
+    scene.tree.network.fault(scene.tree.nodes["region"].url, before)
+    booted = scene.booted(3)
+    deleted = set(sorted(booted)[:1])
+    scene.delete(deleted)
+    running = scene.agents["leaf"].running
+
+    scene.restore("root", made[0])
+    scene.recovered("root")
+
+    assert scene.agents["leaf"].running == running
+    assert len(scene.agents["leaf"].driver.spawned) == 3
+    left = {uuid: "ERROR" if uuid in deleted else "ACTIVE" for uuid in booted}
+    assert scene.servers() == left
+    nothing_is_wrong(scene.tree)
+
+
+def test_what_a_root_forgot_is_adopted_with_the_request_that_its_child_gives_back(scene: Scene) -> None:
+    old = scene.booted(1)
+    copy = scene.copy("root")
+    new = scene.booted(2)
+    running = scene.agents["leaf"].running
+    before = [
+        scene.tree.nodes["root"].client().get(f"/servers/{uuid}").json["server"] for uuid in sorted(new)
+    ]
+
+    scene.restore("root", copy)
+    scene.recovered("root")
+
+    assert scene.agents["leaf"].running == running
+    assert scene.servers() == dict.fromkeys(old | new, "ACTIVE")
+    after = [scene.tree.nodes["root"].client().get(f"/servers/{uuid}").json["server"] for uuid in sorted(new)]
+    same = ("tenant_id", "flavor", "image", "reservation_id")
+    assert [[one[name] for name in same] for one in after] == [[one[name] for name in same] for one in before]
+    nothing_is_wrong(scene.tree)
+    scene.delete(new)
+    assert scene.agents["leaf"].uuids() == old
+
+
+def test_what_was_moved_after_the_copy_is_where_it_runs(scene: Scene) -> None:
+    (uuid,) = scene.booted(1, "leaf")
+    copy = scene.copy("leaf")
+    leaf = scene.tree.nodes["leaf"].client()
+    assert leaf.post(f"/servers/{uuid}/action", {"migrate": None}).status == 202
+    scene.work(6)
+    (key,) = scene.agents["leaf"].running
+    assert key.attempt == 2
+
+    scene.restore("leaf", copy)
+    done = scene.recovered("leaf")
+
+    assert "restored_instance_elsewhere" in {line["kind"] for line in done}
+    assert scene.agents["leaf"].running == {key}
+    assert scene.servers("leaf") == {uuid: "ACTIVE"}
+    assert scene.claimed_vcpus("leaf") == 2
+    nothing_is_wrong(scene.tree)
+
+
+def test_what_no_row_and_no_parent_has_runs_on_until_the_operator_ends_it(scene: Scene) -> None:
+    copy = scene.copy("leaf")
+    lost = scene.booted(1, "leaf")
+
+    scene.restore("leaf", copy)
+    scene.recovered("leaf")
+    hosts = scene.tree.nodes["leaf"].client().get("/os-hypervisors/detail").json["hypervisors"]
+    listed = scene.audit("leaf")
+
+    assert scene.agents["leaf"].uuids() == lost
+    assert [line["kind"] for line in listed] == ["instance_unknown_here"]
+    assert sorted(host["status"] for host in hosts) == ["disabled", "enabled"]
+    scene.repair("leaf", delete_unknown=True)
+    scene.work()
+    assert scene.agents["leaf"].uuids() == set()
+    assert scene.audit("leaf") == []
+
+
+def test_an_entry_from_before_the_restore_builds_nothing_after_it(scene: Scene) -> None:
+    """The copy has forgotten that it was used, and its time is not over."""
+    copy, began_at = scene.copy("leaf"), scene.tree.clock.now()
+    scene.boot(1)
+    scene.tree.settle()
+    (sent,) = scene.sent_builds("leaf")
+    asked = json.loads(sent.body)
+    asked["server"]["reservation_id"] = asked["server"]["builds"][0]["uuid"] = ANOTHER
+    scene.restore("leaf", copy)
+    scene.agents["leaf"].work()
+    scene.tree.poll(2)
+    scene.repair("leaf")
+
+    assert scene.health("leaf") == "ok"
+    assert scene.tree.clock.now() < began_at + 300
+    refused = scene.tree.nodes["leaf"].client("parent-region").post("/servers", asked)
+
+    assert (refused.status, refused.json["badRequest"]["error_code"]) == (400, "blob_refused")
+
+
+def test_a_whole_tree_that_is_restored_recovers_from_below(scene: Scene) -> None:
+    old = scene.booted(2)
+    kept = {name: scene.copy(name) for name in ZONES}
+    new = scene.booted(2)
+
+    for name in ZONES:
+        scene.restore(name, kept[name])
+    scene.work(1)
+    for name in reversed(ZONES):
+        scene.recovered(name)
+
+    assert scene.servers() == dict.fromkeys(old, "ACTIVE")
+    assert set(scene.servers("region")) == old
+    assert scene.agents["leaf"].uuids() == old | new
+    for uuid in new:
+        assert any(uuid in line["subject"] for line in scene.audit("leaf"))
+    scene.repair("leaf", delete_unknown=True)
+    scene.work()
+    assert scene.agents["leaf"].uuids() == old
+    assert scene.claimed_vcpus("leaf") == 4
+    nothing_is_wrong(scene.tree)
+
+
+def test_an_agent_that_was_away_tells_what_it_has_before_it_ends_anything(scene: Scene) -> None:
+    """Its hosts are not in the copy: the recovery did not wait for it."""
+    copy = scene.copy("leaf")
+    scene.agents["late"] = RealAgent(scene.tree, "leaf", [a_machine("l3", vcpus=64)], "late")
+    scene.work(1)
+    lost = scene.booted(1, "leaf")
+    late = scene.agents.pop("late")
+    assert late.uuids() == lost
+
+    scene.restore("leaf", copy)
+    scene.recovered("leaf")
+    late.work()
+    late.work()
+
+    assert late.uuids() == lost
+    assert {line["kind"] for line in scene.audit("leaf")} == {"instance_unknown_here"}

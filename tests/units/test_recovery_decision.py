@@ -1,0 +1,102 @@
+"""What a recovery decides, by what the rows have and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from zonesched.model.named_boot import Requested
+from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.model.request_spec import Flavor, Image, RequestSpec
+from zonesched.services.recovery.decision import Adopted, Known, decide
+from zonesched.store import instances
+from zonesched.store.placements import ClaimedHost, Placement
+from zonesched.store.recovery import Found, Kind, Named
+
+ZONE, PARENT, UUID = "zone", "parent", "instance"
+SPEC = RequestSpec("request", "project", 1, Flavor("f", "f", 1, 1, 1), Image("", ""))
+NAMED = Named(PARENT, 7, "boot", SPEC)
+BUILD, ACTIVE, ERROR, OFFLOADED = map(InstanceStatus, ("BUILD", "ACTIVE", "ERROR", "OFFLOADED"))
+S = PlacementState
+
+
+def known(status: InstanceStatus, state: PlacementState | None, number: int = 1, caller: str = ZONE) -> Known:
+    row = instances.of_request(
+        SPEC,
+        uuid=UUID,
+        reservation_id="boot",
+        caller_id=caller,
+        user_id=caller,
+        position=0,
+        name="",
+        now=0.0,
+        status=status,
+        attempt=number,
+    )
+    if state is None:
+        return Known(row, None)
+    where = ClaimedHost("host", {})
+    return Known(row, Placement(UUID, number, caller, "boot", where, state, "", 0.0, 0.0))
+
+
+def found(number: int, named: Named | None = None, requested: Requested | None = None) -> Found:
+    return Found(Kind.AGENT, "agent", UUID, number, "host", ACTIVE, named, requested)
+
+
+def decided(
+    here: Sequence[Known], there: Sequence[Found], rows: Sequence[int] = (), *, is_root: bool = False
+) -> list[str]:
+    keys = {(UUID, number) for number in rows}
+    decisions = decide(here, {UUID: there} if there else {}, keys, ZONE, is_root=is_root)
+    return [type(one).__name__ for one in decisions]
+
+
+@pytest.mark.parametrize("state", [S.CONFIRMED, S.CONFIRMING, S.PARKED, S.RELEASING], ids=str)
+def test_one_that_was_found_where_it_is_is_kept(state: PlacementState) -> None:
+    assert decided([known(ACTIVE, state)], [found(1)]) == ["Kept"]
+
+
+@pytest.mark.parametrize("state", [S.INTENDED, S.HELD, S.CANCELLING, S.GONE, S.FAILED, None], ids=str)
+def test_one_that_was_found_is_built_there_whatever_was_decided_of_its_hold(
+    state: PlacementState | None,
+) -> None:
+    assert decided([known(BUILD, state)], [found(1)]) == ["Moved"]
+
+
+def test_one_that_was_found_at_a_later_place_is_there_and_not_at_the_earlier() -> None:
+    assert decided([known(ACTIVE, S.CONFIRMED)], [found(1), found(2)]) == ["Moved", "Unclaimed"]
+    assert decided([known(OFFLOADED, S.RELEASED)], [found(2)]) == ["Moved"]
+
+
+@pytest.mark.parametrize("state", [S.CONFIRMED, S.INTENDED, S.HELD, None], ids=str)
+def test_an_own_one_that_was_found_nowhere_has_ended(state: PlacementState | None) -> None:
+    assert decided([known(BUILD, state)], []) == ["Ended"]
+
+
+@pytest.mark.parametrize(("state", "expected"), [(S.HELD, []), (S.INTENDED, []), (S.CONFIRMED, ["Ended"])])
+def test_a_parents_hold_ends_by_itself(state: PlacementState, expected: list[str]) -> None:
+    assert decided([known(BUILD, state, caller=PARENT)], []) == expected
+
+
+def test_one_that_rests_or_has_ended_and_was_found_nowhere_stays_as_it_is() -> None:
+    assert decided([known(OFFLOADED, S.RELEASED)], []) == []
+
+
+def test_one_that_ended_by_the_rows_ends_where_they_had_it_and_is_listed_elsewhere() -> None:
+    assert decided([], [found(1)], rows=[1]) == ["Unwanted"]
+    assert decided([], [found(2)], rows=[1]) == ["Unclaimed"]
+
+
+def test_one_that_a_parent_names_is_its_own_whatever_the_rows_say() -> None:
+    assert decided([], [found(1, NAMED)]) == ["Adopted"]
+    assert decided([], [found(1, NAMED)], rows=[1]) == ["Adopted"]
+
+
+def test_only_a_zone_without_parents_takes_a_childs_word_for_the_owner() -> None:
+    sent = found(3, requested=Requested("boot", SPEC))
+    (one,) = decide([], {UUID: [sent]}, set(), ZONE, is_root=True)
+
+    assert isinstance(one, Adopted)
+    assert one.named == Named(ZONE, 3, "boot", SPEC)
+    assert decided([], [sent]) == ["Unclaimed"]

@@ -1,0 +1,42 @@
+"""An agent and a zone that was restored from a copy, pure: what the agent has counts, and it says so first.
+
+A zone of another incarnation has forgotten a part of what it wanted. Before the agent ends or builds anything
+for it, it tells all that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from zonesched.compute.machine import Key, Phase, Report, ReportState, State
+
+_ENDS = (Phase.DESTROYING, Phase.FAILED)
+
+
+@dataclass(frozen=True)
+class Running:
+    """An instance that the agent has; `host`: "" where it was started by an earlier agent."""
+
+    key: Key
+    host: str
+    is_built: bool
+
+
+def running(state: State, host_of: Mapping[Key, str]) -> list[Running]:
+    """List what the agent has, but for what it is ending and what it could not build."""
+    return [
+        Running(key, host_of.get(key, ""), local.phase is not Phase.BUILDING or local.is_found)
+        for key, local in sorted(state.instances.items())
+        if local.phase not in _ENDS
+    ]
+
+
+def reported_again(state: State) -> State:
+    """Report every built instance again: the zone has forgotten what it was in the end."""
+    again = {
+        key: Report(key, ReportState.ACTIVE, local.observed.reason, local.observed)
+        for key, local in state.instances.items()
+        if local.phase is Phase.BUILT
+    }
+    return State(state.instances, {**again, **state.unreported})

@@ -1,0 +1,15 @@
+"""An instance of which an agent tells that it has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ToldInstance:
+    """`number`: of its place in the zone. `host`: the name of its host, "" where the agent does not know."""
+
+    uuid: str
+    number: int
+    host: str
+    is_built: bool

@@ -1,0 +1,96 @@
+"""Parents name their instances: a restored child has lost whose some of them are.
+
+A parent knows by the child's info that it was restored, and names all it has there at each poll until the
+child has heard it. A parent that was restored itself names what its rows have: an instance's owner never
+changes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby
+
+from zonesched.errors import ChildUnreachable
+from zonesched.model.caller import Caller
+from zonesched.model.named_boot import NamedBoot
+from zonesched.model.placement import Attempt
+from zonesched.services.zone import Zone
+from zonesched.store import child_placements, recovery, reservations
+from zonesched.store.recovery import Kind, Named
+from zonesched.store.store import Transaction
+from zonesched.zones.known_child import RESTORED
+
+log = logging.getLogger(__name__)
+
+BOOTS_PER_CALL = 20
+BUILDS_PER_CALL = 1000
+
+
+def tell_restored(zone: Zone) -> None:
+    """Name to each restored child all that this zone has there; one that fails is told again later."""
+    for known in zone.children.snapshot():
+        if known.last_error != RESTORED:
+            continue
+        try:
+            _tell(zone, known.child.id)
+        except ChildUnreachable as error:
+            log.warning("child zone %s takes no names of instances: %s", known.child.name, error.code)
+
+
+def _tell(zone: Zone, child_id: str) -> None:
+    client = zone.child_client(child_id)
+    for page in _pages(zone.store.read(partial(_boots, child_id=child_id))):
+        if not client.name_boots(page, zone.conf.build_timeout, is_last=False):
+            # It asks its own agents and children first.
+            return
+    client.name_boots((), zone.conf.build_timeout, is_last=True)
+
+
+def _boots(tx: Transaction, child_id: str) -> list[NamedBoot]:
+    found = child_placements.wanted_in_child(tx, child_id)
+    by_boot = groupby(found, key=lambda p: (p.caller_id, p.reservation_id))
+    named: list[NamedBoot] = []
+    for key, places in by_boot:
+        boot = reservations.read_ids(tx, [key[1]]).get(key)
+        attempts = [Attempt(p.uuid, p.number) for p in places]
+        for at in range(0, len(attempts) if boot else 0, BUILDS_PER_CALL):
+            assert boot is not None
+            named.append(NamedBoot(boot.id, boot.spec, tuple(attempts[at : at + BUILDS_PER_CALL])))
+    return named
+
+
+def _pages(boots: Sequence[NamedBoot]) -> Iterator[Sequence[NamedBoot]]:
+    page: list[NamedBoot] = []
+    for boot in boots:
+        size = sum(len(one.builds) for one in page) + len(boot.builds)
+        if page and (len(page) == BOOTS_PER_CALL or size > BUILDS_PER_CALL):
+            yield page
+            page = []
+        page.append(boot)
+    if page:
+        yield page
+
+
+def take(zone: Zone, caller: Caller, boots: Sequence[NamedBoot], *, is_last: bool) -> bool:
+    """Take what a parent names, once all agents and children were heard; false before that.
+
+    Only what these have is noted, so a parent cannot fill the zone with names.
+    """
+
+    def fn(tx: Transaction) -> bool:
+        if not recovery.is_under_way(tx):
+            return True
+        if any(one.kind in (Kind.AGENT, Kind.CHILD) for one in recovery.unheard(tx)):
+            return False
+        for boot in boots:
+            there = recovery.found_of(tx, [attempt.uuid for attempt in boot.builds])
+            for uuid, attempt in boot.builds:
+                if uuid in there:
+                    recovery.name(tx, uuid, Named(caller.user_id, attempt, boot.reservation_id, boot.spec))
+        if is_last:
+            recovery.hear(tx, Kind.PARENT, caller.user_id)
+        return True
+
+    return zone.store.write(fn)

@@ -1,0 +1,69 @@
+"""A restored zone reads from its children what they have of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from zonesched.errors import ChildUnreachable
+from zonesched.model.named_boot import Requested
+from zonesched.model.placement import COUNTED_STATUSES, BuildState, InstanceChange
+from zonesched.services.zone import Zone
+from zonesched.store import instances, recovery
+from zonesched.store.recovery import Found, Kind
+from zonesched.store.store import Transaction
+from zonesched.zones.child import Ready
+from zonesched.zones.client import ChildClient
+
+log = logging.getLogger(__name__)
+
+
+def read_all(zone: Zone) -> None:
+    """Read what each child has that is ready and was not heard yet; one that fails is read again later."""
+    for known in zone.children.snapshot():
+        child = known.child
+        is_new = not zone.store.read(partial(recovery.is_heard, kind=Kind.CHILD, id_=child.id))
+        if not (is_new and isinstance(known.status, Ready)):
+            continue
+        try:
+            _read(zone, child.id, zone.child_client(child.id))
+        except ChildUnreachable as error:
+            log.warning("child zone %s does not say what it has: %s", child.name, error.code)
+
+
+def _read(zone: Zone, child_id: str, client: ChildClient) -> None:
+    zone.store.write(lambda tx: recovery.forget_of(tx, Kind.CHILD, child_id))
+    cursor, more = "", True
+    while more:
+        page = client.changes(cursor, zone.conf.build_timeout)
+        found = [_found(child_id, item) for item in page.items if _has_it(item)]
+        sent = _requests(zone, client, found)
+        cursor, more = page.cursor, page.more
+        zone.store.write(partial(_take, child_id, found, sent, is_last=not more))
+
+
+def _requests(zone: Zone, client: ChildClient, found: Sequence[Found]) -> Mapping[str, Requested]:
+    """Ask for the requests of those that no row here has, by uuid."""
+    known = zone.store.read(lambda tx: instances.read_by_uuid(tx, [one.uuid for one in found]))
+    unknown = [one.uuid for one in found if one.uuid not in known]
+    sent = {uuid: client.request_of(uuid, zone.conf.build_timeout) for uuid in unknown}
+    return {uuid: request for uuid, request in sent.items() if request is not None}
+
+
+def _take(
+    child_id: str, found: Sequence[Found], sent: Mapping[str, Requested], tx: Transaction, *, is_last: bool
+) -> None:
+    recovery.put(tx, found)
+    for uuid, request in sent.items():
+        recovery.note_request(tx, uuid, request)
+    if is_last:
+        recovery.hear(tx, Kind.CHILD, child_id)
+
+
+def _has_it(item: InstanceChange) -> bool:
+    return item.state is BuildState.CONFIRMED and item.status in COUNTED_STATUSES
+
+
+def _found(child_id: str, item: InstanceChange) -> Found:
+    return Found(Kind.CHILD, child_id, item.uuid, item.attempt, "", item.status)

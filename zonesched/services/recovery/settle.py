@@ -1,0 +1,373 @@
+"""The end of a recovery: rows are made to say what was found, in the transaction of the operator's repair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from zonesched.model.inconsistency import (
+    Inconsistency,
+    Left,
+    OfFound,
+    OfInstance,
+    OfNeighbour,
+    Repaired,
+    RepairResult,
+)
+from zonesched.model.instance_flavor import flavor_of
+from zonesched.model.placement import (
+    CLAIMING,
+    COUNTED_STATUSES,
+    LIVING_STATUSES,
+    WANTED,
+    InstanceStatus,
+    PlacementState,
+)
+from zonesched.model.request_spec import RequestSpec
+from zonesched.services.placing.placement_moves import end_unwanted
+from zonesched.services.recovery.decision import (
+    Adopted,
+    Decision,
+    Ended,
+    Kept,
+    Known,
+    Moved,
+    Unclaimed,
+    Unwanted,
+    decide,
+)
+from zonesched.services.recovery.told_by_agents import close_hosts
+from zonesched.services.zone import Zone
+from zonesched.store import (
+    claims,
+    inbound,
+    instance_states,
+    instances,
+    locks,
+    placements,
+    recovery,
+    repairs,
+    reservations,
+)
+from zonesched.store.inbound import InboundBuild
+from zonesched.store.placements import AskedChild, ClaimedHost, Placement, Where
+from zonesched.store.recovery import Found, Kind, Named
+from zonesched.store.reservations import ReservationState
+from zonesched.store.store import Transaction
+
+State = PlacementState
+REASON = "lost_in_restore"
+"""Reason of an instance that the rows had and nobody has: it ended since the copy, or was never built."""
+
+KINDS = (
+    "neighbour_unheard",
+    "recovery_open",
+    "restored_instance_gone",
+    "restored_instance_elsewhere",
+    "instance_unknown_here",
+)
+CHUNK = 500
+_AS_ROWS = (Kept, Unwanted)
+
+_WAITS_FOR = {
+    Kind.AGENT: "the agent has not said what it runs; if it is gone for good, remove its hosts",
+    Kind.CHILD: "the child zone has not said what it has; if it is gone for good, remove it by force",
+    Kind.PARENT: "the parent has not named its instances here; if it is none any more, delete its user",
+}
+
+
+def inconsistencies(zone_uuid: str, tx: Transaction) -> list[Inconsistency]:
+    """Find what a recovery waits for or, once all are heard, what its end would change."""
+    if not recovery.is_under_way(tx):
+        return [_inconsistency(Unclaimed(one)) for one in _all_found(tx)]
+    if waiting := _unheard(tx):
+        return waiting
+    found = [_inconsistency(one) for one in _decisions(tx, zone_uuid) if not isinstance(one, _AS_ROWS)]
+    subject = OfNeighbour(Kind.OPERATOR.value, "")
+    return [
+        *found,
+        Inconsistency(
+            "recovery_open", subject, "all are heard: `zonesched audit --repair` ends the recovery"
+        ),
+    ]
+
+
+def settle(zone: Zone, tx: Transaction, change: int, now: float) -> list[RepairResult]:
+    """End the recovery, once all are heard; what is unclaimed runs on, and its host takes no more."""
+    if waiting := _unheard(tx):
+        return [Left(one, "the recovery goes on once it is heard") for one in waiting]
+    decisions = list(_decisions(tx, zone.uuid))
+    _lock(tx, decisions)
+    work = _Settling(zone, tx, change, now)
+    for one in decisions:
+        # What is given back first leaves room for what comes.
+        if isinstance(one, Ended):
+            work.end(one.known)
+    results = [work.settled(one) for one in decisions if not isinstance(one, _AS_ROWS)]
+    recovery.forget(tx, [one.found for one in decisions if isinstance(one, _AS_ROWS)])
+    recovery.forget_children(tx)
+    close_hosts(tx, _all_found(tx))
+    recovery.end(tx)
+    subject = OfNeighbour(Kind.OPERATOR.value, "")
+    return [
+        *results,
+        Repaired(Inconsistency("recovery_open", subject, "all are heard"), "the zone serves again"),
+    ]
+
+
+def delete_unknown(tx: Transaction, *, delete: bool) -> list[RepairResult]:
+    """Let agents end what no row here has, if that is asked for."""
+    found = _all_found(tx)
+    if not delete:
+        why = "it runs on, and its host takes no more; --delete-unknown ends it"
+        return [Left(_inconsistency(Unclaimed(one)), why) for one in found]
+    recovery.forget(tx, found)
+    return [Repaired(_inconsistency(Unclaimed(one)), "its agent ends it") for one in found]
+
+
+def _unheard(tx: Transaction) -> list[Inconsistency]:
+    return [
+        Inconsistency("neighbour_unheard", OfNeighbour(one.kind.value, one.name), _WAITS_FOR[one.kind])
+        for one in recovery.unheard(tx)
+    ]
+
+
+def _all_found(tx: Transaction) -> list[Found]:
+    uuids = recovery.found_uuids(tx)
+    return [
+        one
+        for some in claims.chunks(uuids, CHUNK)
+        for of_uuid in recovery.found_of(tx, some).values()
+        for one in of_uuid
+    ]
+
+
+def _decisions(tx: Transaction, zone_uuid: str) -> Iterator[Decision]:
+    is_root = not recovery.has_parents(tx)
+    uuids = sorted({*recovery.found_uuids(tx), *recovery.living_uuids(tx)})
+    for some in claims.chunks(uuids, CHUNK):
+        rows = instances.read_by_uuid(tx, some)
+        places = {p.key: p for p in placements.read_by_uuid(tx, some)}
+        known = [
+            Known(row, places.get((row.uuid, row.attempt)))
+            for row in rows.values()
+            if row.status in COUNTED_STATUSES
+        ]
+        found = recovery.found_of(tx, some)
+        yield from decide(known, found, places.keys(), zone_uuid, is_root=is_root)
+
+
+def _lock(tx: Transaction, decisions: Sequence[Decision]) -> None:
+    uuids = [one.known.instance.uuid for one in decisions if isinstance(one, Moved | Ended)]
+    hosts = [one.found.host_id for one in decisions if isinstance(one, Moved | Adopted)]
+    locks.instances(tx, uuids, [host_id for host_id in hosts if host_id])
+
+
+def _inconsistency(decision: Decision) -> Inconsistency:
+    match decision:
+        case Ended(known):
+            subject = OfInstance(known.instance.uuid, known.instance.caller_id)
+            return Inconsistency("restored_instance_gone", subject, "neither an agent nor a child has it")
+        case Moved(known, found):
+            subject = OfInstance(known.instance.uuid, known.instance.caller_id)
+            return Inconsistency(
+                "restored_instance_elsewhere", subject, f"{found.kind.value} {found.holder_id} has it"
+            )
+        case Adopted(found) | Kept(found) | Unwanted(found):
+            return Inconsistency(
+                "instance_unknown_here", _subject(found), "no row here has it, and its owner is known"
+            )
+        case Unclaimed(found):
+            return Inconsistency(
+                "instance_unknown_here", _subject(found), "no row here has it, and no parent names it"
+            )
+
+
+def _subject(found: Found) -> OfFound:
+    return OfFound(found.kind.value, found.holder_id, found.uuid, found.number)
+
+
+class _DoesNotFit(Exception):
+    """A found instance cannot have a place here, and the reason."""
+
+
+@dataclass(frozen=True)
+class _Settling:
+    """One end of a recovery: the zone, its open transaction, the number of its change, and the time."""
+
+    zone: Zone
+    tx: Transaction
+    change: int
+    now: float
+
+    def settled(self, decision: Decision) -> RepairResult:
+        """Carry out a decision, but for an end, which is done already."""
+        found = _inconsistency(decision)
+        try:
+            match decision:
+                case Ended(known):
+                    return Repaired(found, f"it is {self._end_status(known).value}, its claims are released")
+                case Moved(known, there):
+                    self._move(known, there)
+                    return Repaired(found, "its place is where it was found")
+                case Adopted(there, named):
+                    self._adopt(there, named)
+                    return Repaired(found, "it is adopted, with its claims")
+                case _:
+                    return Repaired(found, "it runs on, and its host takes no more")
+        except _DoesNotFit as why:
+            return Repaired(found, f"{why}: it runs on, and its host takes no more")
+
+    def end(self, known: Known) -> None:
+        """End an instance in the rows. A parent learns it as deleted: it may have asked for that."""
+        uuid = known.instance.uuid
+        places = [p for p in placements.read_by_uuid(self.tx, [uuid]) if p.state in WANTED | {State.PARKED}]
+        end_unwanted(self.tx, self.change, places, self.now, REASON)
+        instances.set_status(
+            self.tx,
+            self.change,
+            [uuid],
+            self._end_status(known),
+            self.now,
+            reason=REASON,
+            only_from=LIVING_STATUSES,
+        )
+
+    def _end_status(self, known: Known) -> InstanceStatus:
+        is_own = known.instance.caller_id == self.zone.uuid
+        return InstanceStatus.ERROR if is_own else InstanceStatus.DELETED
+
+    def _move(self, known: Known, found: Found) -> None:
+        row = known.instance
+        boot = reservations.read_ids(self.tx, [row.reservation_id])[row.caller_id, row.reservation_id]
+        state = instance_states.read(self.tx, [row.uuid]).get(row.uuid)
+        flavor = (
+            boot.spec.flavor if state is None else flavor_of(state.state.present_flavor, boot.spec.flavor)
+        )
+        places = placements.read_by_uuid(self.tx, [row.uuid])
+        others = [p for p in places if p.number != found.number and p.state in WANTED]
+        end_unwanted(self.tx, self.change, others, self.now, "found_elsewhere")
+        try:
+            where = self._claim(found, replace(boot.spec, flavor=flavor), places)
+        except _DoesNotFit:
+            self.end(known)
+            raise
+        self._put(found, where, row.caller_id, row.reservation_id, places)
+        self._note_number(known, found)
+
+    def _note_number(self, known: Known, found: Found) -> None:
+        """Let the parent's attempt name the place; a later attempt that the parent names is a new row."""
+        row, named = known.instance, found.named
+        build = inbound.of_place(self.tx, row.caller_id, row.uuid, row.attempt)
+        is_later = named is not None and named.caller_id == row.caller_id
+        if named is not None and is_later and (build is None or build.attempt != named.attempt):
+            self._insert_build(found, named)
+        elif build is not None:
+            inbound.update(self.tx, [replace(build, number=found.number)])
+
+    def _adopt(self, found: Found, named: Named) -> None:
+        places = placements.read_by_uuid(self.tx, [found.uuid])
+        row = instances.read_by_uuid(self.tx, [found.uuid]).get(found.uuid)
+        if row is not None and row.caller_id != named.caller_id:
+            raise _DoesNotFit("another caller's instance has this uuid")
+        where = self._claim(found, named.spec, places)
+        is_own = named.caller_id == self.zone.uuid
+        key = (named.caller_id, named.reservation_id)
+        if key not in reservations.read_ids(self.tx, [named.reservation_id]):
+            reservations.insert(
+                self.tx,
+                reservations.of_request(
+                    named.spec,
+                    reservation_id=named.reservation_id,
+                    caller_id=named.caller_id,
+                    user_id=named.caller_id,
+                    min_count=0,
+                    state=ReservationState.SETTLED if is_own else ReservationState.SERVED,
+                    now=self.now,
+                ),
+            )
+        if row is None:
+            new = instances.of_request(
+                named.spec,
+                uuid=found.uuid,
+                reservation_id=named.reservation_id,
+                caller_id=named.caller_id,
+                user_id=named.caller_id,
+                position=0,
+                name=found.uuid,
+                status=found.status,
+                attempt=found.number,
+                now=self.now,
+            )
+            instances.insert(self.tx, self.change, [new])
+        self._put(found, where, named.caller_id, named.reservation_id, places)
+        if is_own:
+            repairs.recount(self.tx, *key)
+        else:
+            self._insert_build(found, named)
+
+    def _insert_build(self, found: Found, named: Named) -> None:
+        build = InboundBuild(
+            found.uuid, named.caller_id, named.attempt, named.reservation_id, found.number, (), self.now
+        )
+        known = inbound.read(self.tx, named.caller_id, [found.uuid])
+        if build.key in known:
+            inbound.update(self.tx, [build])
+        else:
+            inbound.insert(self.tx, [build])
+
+    def _claim(self, found: Found, spec: RequestSpec, places: Sequence[Placement]) -> Where:
+        """Claim for the place where an instance was found. Raises _DoesNotFit, with nothing written."""
+        if found.kind is Kind.AGENT and not found.host_id:
+            raise _DoesNotFit("its agent does not say on which host it is")
+        where: Where = AskedChild(found.holder_id, ())
+        if found.kind is Kind.AGENT:
+            where = ClaimedHost(found.host_id, spec.resources)
+        stored = _numbered(places, found.number)
+        if stored is not None and _spot(stored.where) != _spot(where):
+            raise _DoesNotFit("another place of it has this number")
+        is_claimed = stored is not None and stored.state in CLAIMING
+        if isinstance(where, ClaimedHost) and not is_claimed:
+            taken = claims.claim(self.tx, self.change, {where.host_id: 1}, where.resources)
+            if not taken[where.host_id]:
+                raise _DoesNotFit("its host has no room for it")
+        return where
+
+    def _put(
+        self, found: Found, where: Where, caller_id: str, reservation_id: str, places: Sequence[Placement]
+    ) -> None:
+        """Make the place where an instance was found its present one."""
+        recovery.forget(self.tx, [found])
+        stored = _numbered(places, found.number)
+        if stored is not None:
+            placements.move(self.tx, self.change, stored, State.CONFIRMED, reason=RESTORED, repair=True)
+        else:
+            made = Placement(
+                uuid=found.uuid,
+                number=found.number,
+                caller_id=caller_id,
+                reservation_id=reservation_id,
+                where=where,
+                state=State.CONFIRMED,
+                reason=RESTORED,
+                hold_expires_at=self.now,
+                retained_until=self.now,
+                is_fetched=True,
+            )
+            placements.insert(self.tx, [made])
+        instances.set_attempts(self.tx, self.change, {found.uuid: found.number}, found.status, self.now)
+
+
+RESTORED = "restored"
+
+
+def _numbered(places: Sequence[Placement], number: int) -> Placement | None:
+    return next((p for p in places if p.number == number), None)
+
+
+def _spot(where: Where) -> tuple[str, str]:
+    match where:
+        case ClaimedHost(host_id=host_id):
+            return ("host", host_id)
+        case AskedChild(child_id=child_id):
+            return ("child", child_id)

@@ -1,0 +1,81 @@
+"""Agents tell what they have: before anything else in a recovery, and after it before they end anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from zonesched.model.caller import Caller
+from zonesched.model.placement import Attempt, InstanceStatus
+from zonesched.model.told_instance import ToldInstance
+from zonesched.services.zone import Zone
+from zonesched.store import host_states, hosts, identity, locks, placements, recovery, services
+from zonesched.store.recovery import Found, Kind
+from zonesched.store.store import Store, Transaction
+
+UNKNOWN = "It has instances that this zone does not know: zonesched audit lists them."
+
+
+def take(
+    zone: Zone, caller: Caller, service: str, told: Sequence[ToldInstance], *, is_first: bool, is_last: bool
+) -> None:
+    """Take a page of what an agent has. Raises NotFound, Forbidden.
+
+    After the recovery only what no row has is noted: the agent keeps it, and its host takes no more.
+    """
+
+    own = zone.store.read(lambda tx: services.own(tx, service, caller.user_id))
+    zone.heartbeats.note(own.id)
+
+    def fn(tx: Transaction) -> None:
+        ids = hosts.ids_of_service(tx, own.id)
+        found = [_found(own.id, ids, one) for one in told]
+        if is_first:
+            recovery.forget_of(tx, Kind.AGENT, own.id)
+        if recovery.is_under_way(tx):
+            recovery.put(tx, found)
+        else:
+            known = {p.key for p in placements.read_by_uuid(tx, [one.uuid for one in found])}
+            unknown = [one for one in found if one.key not in known]
+            recovery.put(tx, unknown)
+            close_hosts(tx, unknown)
+        if is_last:
+            recovery.hear(tx, Kind.AGENT, own.id)
+
+    zone.store.write(fn)
+
+
+@dataclass(frozen=True)
+class History:
+    """A zone as its agent must know it: what it keeps though no row has it, and the zone's last start."""
+
+    kept: Sequence[Attempt]
+    start: str
+
+
+def history(store: Store, caller: Caller, service: str) -> History:
+    """Read what an agent needs to know of the zone's history. Raises NotFound, Forbidden."""
+
+    def fn(tx: Transaction) -> History:
+        own = services.own(tx, service, caller.user_id)
+        return History(recovery.kept(tx, own.id), identity.newest_start(tx))
+
+    return store.read(fn)
+
+
+def _found(service_id: str, ids: dict[str, str], one: ToldInstance) -> Found:
+    # An agent that was started since does not know the host, unless it has but one.
+    host_id = ids.get(one.host, "") if one.host else next(iter(ids.values()), "") if len(ids) == 1 else ""
+    status = InstanceStatus.ACTIVE if one.is_built else InstanceStatus.BUILD
+    return Found(Kind.AGENT, service_id, one.uuid, one.number, host_id, status)
+
+
+def close_hosts(tx: Transaction, unknown: Sequence[Found]) -> None:
+    """Disable the hosts of instances that no row has: nothing is claimed for them there."""
+    ids = sorted({one.host_id for one in unknown if one.host_id})
+    if not ids:
+        return
+    locks.hosts(tx, ids)
+    for said in host_states.read_ids(tx, ids).values():
+        if said.enabled:
+            host_states.write(tx, replace(said, enabled=False, disabled_reason=UNKNOWN))

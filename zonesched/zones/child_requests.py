@@ -1,0 +1,52 @@
+"""Parsing of a request that a child gives back to its parent, which has forgotten it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from zonesched.model.named_boot import Requested
+from zonesched.model.request_spec import Flavor, Image, RequestSpec
+from zonesched.zones.answers import UUID, parsed
+from zonesched.zones.unverified import Invalid, Unverified
+
+MAX_ITEMS = 128
+MAX_AMOUNT = 2**31 - 1
+_NAME = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
+_TEXT = re.compile(r"[^\x00-\x1f\x7f]{0,255}")
+
+
+def read_request(body: bytes) -> Requested:
+    """Parse the answer of GET /servers/{uuid}/request."""
+    return parsed(body, _request)
+
+
+def _request(answer: Unverified) -> Requested:
+    sent, flavor, image = answer.object("request"), answer.object("flavor"), answer.object("image")
+    reservation_id = sent.text("reservation_id", UUID)
+    amounts = [flavor.whole(name, 0, MAX_AMOUNT) for name in ("vcpus", "ram", "disk", "ephemeral", "swap")]
+    vcpus, ram_mb, disk_gb, ephemeral_gb, swap_mb = amounts
+    spec = RequestSpec(
+        request_id=reservation_id,
+        project_id=sent.text("project_id", _NAME),
+        num_instances=1,
+        flavor=Flavor(
+            flavor.text("id", _NAME),
+            flavor.text("name", _NAME),
+            vcpus,
+            ram_mb,
+            disk_gb,
+            _texts(flavor.object("extra_specs")),
+            ephemeral_gb,
+            swap_mb,
+        ),
+        image=Image(image.text("id", _TEXT), image.text("name", _TEXT), _texts(image.object("properties"))),
+    )
+    return Requested(reservation_id, spec)
+
+
+def _texts(item: Unverified) -> Mapping[str, str]:
+    names = item.names()
+    if len(names) > MAX_ITEMS or not all(_NAME.fullmatch(name) for name in names):
+        raise Invalid
+    return {name: item.text(name, _TEXT) for name in names}
