@@ -339,7 +339,7 @@ EXACT_LATE_AND_PRIVATE = (
         name="host names for everybody",
         breaks="a tenant or a parent reads the name of a host",
         path="zonesched/services/owners/servers.py",
-        right="host_name=host.name if host and caller.role is Role.ADMIN else",
+        right="host_name=host.name if host and is_admin else",
         wrong="host_name=host.name if host else",
         tests=("tests/trees/test_api_servers.py", "tests/trees/test_privacy.py"),
     ),

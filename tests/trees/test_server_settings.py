@@ -183,7 +183,7 @@ def host_of(tree: Tree, made: Answer) -> str:
     assert made.status == 202, made.body
     tree.settle()
     found = show(tree.nodes["root"], made.json["server"]["id"])
-    return str(found.get("OS-EXT-SRV-ATTR:host", found["status"]))
+    return str(found.get("OS-EXT-SRV-ATTR:host") or found["status"])
 
 
 @pytest.mark.parametrize(

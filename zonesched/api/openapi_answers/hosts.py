@@ -210,6 +210,9 @@ ANSWERS: Mapping[str, Form] = {
             "instances": list_of(_INSTANCE),
             "releasing": list_of(object_of(_PLACE)),
             "consoles": list_of(object_of({"id": UUID, **_PLACE})),
+            "kept": list_of(object_of(_PLACE)),
+            "incarnation": TEXT,
+            "start": UUID,
         }
     ),
     "hosts_claimed 200": object_of({"instances": list_of(_CLAIMED), "booked": list_of(_BOOKED)}),

@@ -203,6 +203,13 @@ ANSWERS: Mapping[str, Form] = {
     "servers_list_detail 200": _LISTED,
     "servers_list_to_parent 200": object_of({"servers": list_of(SERVER_OF_PARENT)}, {"servers_links": LINKS}),
     "servers_show 200": _ONE,
+    "servers_request_of 200": object_of(
+        {
+            "request": object_of({"reservation_id": UUID, "project_id": TEXT}),
+            "flavor": object_of({"id": TEXT, "name": TEXT, **_SIZES, "extra_specs": _TEXTS}),
+            "image": object_of({"id": TEXT, "name": TEXT, "properties": _TEXTS}),
+        }
+    ),
     "servers_show_to_parent 200": object_of({"server": SERVER_OF_PARENT}),
     "server_details_change 200": _ONE,
     "actions_take_desired 200": object_of({"servers": list_of(_TAKEN)}),

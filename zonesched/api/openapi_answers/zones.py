@@ -44,7 +44,8 @@ _INFO = object_of(
         "traits": list_of(TEXT),
         "availability_zones": list_of(TEXT),
         "blob_size": WHOLE,
-        **dict.fromkeys(("can_seal", "has_pages", "complete"), TRUTH),
+        **dict.fromkeys(("can_seal", "has_pages", "complete", "recovering"), TRUTH),
+        "start": UUID,
     }
 )
 _WHY = object_of({"filter": TEXT, "code": TEXT}, {"before": WHOLE, "after": WHOLE})
@@ -133,7 +134,7 @@ _EXTENSION = object_of(
         "links": list_of(object_of({})),
     }
 )
-_STATUS = object_of({"status": one_of("ok", "ready", "not ready")})
+_STATUS = object_of({"status": one_of("ok", "recovering", "ready", "not ready")})
 
 ANSWERS: Mapping[str, Form] = {
     "zones_list_brief 200": object_of({"zones": list_of(object_of(_BRIEF))}),
@@ -169,6 +170,7 @@ ANSWERS: Mapping[str, Form] = {
         {"instances": list_of(CHANGED_OF_PARENT), "cursor": TEXT, "more": TRUTH}
     ),
     "reservations_why_host 200": object_of({"host": _JUDGED}),
+    "reservations_name 200": object_of({"taken": TRUTH}),
     **dict.fromkeys(("reservations_confirm 200", "reservations_cancel 200"), _BUILDS),
     "audit_run 200": object_of(
         {"inconsistencies": list_of(object_of(_FOUND))},
