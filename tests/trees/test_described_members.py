@@ -335,4 +335,7 @@ def parents(tour: Tour) -> None:
     parent_calls.confirm(node, "p", [2])
     tour.settle()
     (server,) = tour.call("GET", "/servers", user="p")["servers"]
-    tour.get(f"/servers/{server['id']}", "/limits", "/zones/info", user="p")
+    tour.get(
+        f"/servers/{server['id']}", f"/servers/{server['id']}/request", "/limits", "/zones/info", user="p"
+    )
+    tour.call("POST", "/servers/named", {"boots": [], "last": True}, "p")
