@@ -105,7 +105,7 @@ def nothing_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
     ("plant", "promise", "likely"),
     [
         (entries_are_never_used_up, "P5", 11),
-        (an_unanswered_confirm_counts_as_refused, "P2", 64),
+        (an_unanswered_confirm_counts_as_refused, "P2", 250),
         (agents_end_nothing, "P2", 1),
         (actions_reach_their_end_unnoticed, "P9", 0),
         (children_are_told_no_state, "P9", 0),
