@@ -224,7 +224,7 @@ class TestHelp:
             "key": {"generate"},
             "config": {"check", "sample"},
             "client-config": set(),
-            "db": {"upgrade", "backup", "restore"},
+            "db": {"upgrade", "backup", "restore", "restored"},
             "completion": {"bash", "zsh", "fish"},
         }
 

@@ -436,7 +436,7 @@ def zones_in(folder: Path) -> list[str]:
             line = path.read_bytes().replace(b"\0", b" ").decode()
         except OSError:
             continue
-        if "run_zone" in line and str(folder) in line:
+        if "zonesched.serving" in line and str(folder) in line:
             found.append(line)
     return found
 

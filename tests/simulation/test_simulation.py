@@ -104,7 +104,7 @@ def nothing_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("plant", "promise", "likely"),
     [
-        (entries_are_never_used_up, "P5", 11),
+        (entries_are_never_used_up, "P5", 36),
         (an_unanswered_confirm_counts_as_refused, "P2", 250),
         (agents_end_nothing, "P2", 1),
         (actions_reach_their_end_unnoticed, "P9", 0),
@@ -131,7 +131,7 @@ def test_a_planted_bug_is_found(
     [
         ("old lease still writes", "lease z", 2),
         ("confirm on own authority", "IllegalMove", 2),
-        ("confirm answered for a child", "is confirmed in", 74),
+        ("confirm answered for a child", "is confirmed in", 107),
         ("anti-affinity off by one", "group z", 12),
         ("holds are never reaped", "over and still there", 11),
     ],
