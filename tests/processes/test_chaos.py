@@ -127,6 +127,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("statement", ["", *PLANTED])
 def test_the_check_of_lives_finds_what_is_wrong(tmp_path: Path, statement: str) -> None:
     # given a server that was stopped, started and resized

@@ -138,7 +138,7 @@ class Sent:
 
     def _catch_up(self) -> None:
         if _is_server(self._tx):
-            with _driver_errors(self._tx, self._form.text, self._cursor):
+            with _driver_errors(self._tx, self._form.text):
                 self._cursor.catch_up()
 
 
@@ -223,8 +223,9 @@ _SENDING = {"execute": "send", "executemany": "send_many"}
 
 
 def _on_cursor(tx: Connection, how: str, text: str, parameters: Any) -> Any:
-    cursor = tx.connection.cursor()
-    with _driver_errors(tx, text, cursor):
+    # A connection that is known to be closed has no cursors either.
+    with _driver_errors(tx, text):
+        cursor = tx.connection.cursor()
         getattr(cursor, how)(text, parameters)
     return cursor
 
@@ -234,14 +235,14 @@ def _is_server(tx: Connection) -> bool:
 
 
 @contextmanager
-def _driver_errors(tx: Connection, text: str, cursor: Any) -> Iterator[None]:
+def _driver_errors(tx: Connection, text: str) -> Iterator[None]:
     """Raise SQLAlchemy's error in place of the driver's."""
     dialect: Any = tx.dialect
     base = dialect.loaded_dbapi.Error
     try:
         yield
     except base as error:
-        is_lost = dialect.is_disconnect(error, tx.connection.dbapi_connection, cursor)
+        is_lost = dialect.is_disconnect(error, tx.connection.dbapi_connection, None)
         if is_lost:
             # The pool must not hand out this connection again.
             tx.invalidate(error)
