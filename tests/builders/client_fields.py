@@ -383,4 +383,4 @@ THEN = (
     "openstack server reboot --hard --wait fields",
     "openstack server lock --reason why fields",
 )
-"""What happens to the server before it is shown."""
+"""Actions on the server before it is shown."""

@@ -33,7 +33,7 @@ class RealAgent:
 
     @property
     def running(self) -> set[Key]:
-        """What it has, but for what it could not build."""
+        """The instances that it has, but for those that it could not build."""
         return {key for key, local in self._agent.state.instances.items() if local.phase is Phase.BUILT}
 
     def uuids(self) -> set[str]:

@@ -109,7 +109,7 @@ def test_an_instance_that_runs_twice_is_found_and_one_that_runs_once_is_not(tmp_
 
 @dataclass(frozen=True)
 class Site:
-    """As much of a zone's site as the check reads."""
+    """The part of a zone's site that the check reads."""
 
     name: str
     database_url: str

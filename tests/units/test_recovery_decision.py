@@ -1,4 +1,4 @@
-"""What a recovery decides, by what the rows have and what was found."""
+"""Decisions of a recovery, by the rows and what was found."""
 
 from __future__ import annotations
 

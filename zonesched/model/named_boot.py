@@ -1,4 +1,4 @@
-"""What parent and child tell each other of an instance's boot where one of them was restored from a copy."""
+"""The boot of an instance, as a parent names it to a restored child, or a child to a restored parent."""
 
 from __future__ import annotations
 
