@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import sqlalchemy as sa
 
 from tests.builders.migrated import url_of
 from tests.builders.played_agent import PlayedAgent
@@ -21,6 +22,8 @@ from zonesched.dashboard.headers import POLICY
 from zonesched.dashboard.table import PAGES
 from zonesched.model.caller import Role
 from zonesched.services.catalog import users
+from zonesched.store import copies
+from zonesched.store.tables import unheard
 
 FLAVOR = {"flavor": {"name": "small", "vcpus": 1, "ram": 64, "disk": 1}}
 HOSTILE = '"><script>alert(1)</script>'
@@ -406,6 +409,26 @@ def test_a_child_that_is_offline_stands_on_top_of_every_page(tree: Tree, node: N
         page = admin.text(path)
         assert "Child zone leaf is offline" in page, path
         assert "<title>(!)" in page
+
+
+def test_a_zone_that_was_restored_says_so_on_every_page(tree: Tree, node: Node) -> None:
+    # given a zone whose rows were put back, and whose agent has not said what it has
+    node.zone.store.close()
+    copies.mark_restored(url_of(tree.folder / "zone.sqlite"), "5e" * 16)
+    tree.restart("zone")
+    admin, member = (signed_in(tree.nodes["zone"], name) for name in ("admin", "member"))
+    # when an admin and a member read pages
+    for path in ("/tree", "/boots", "/flavors"):
+        page = admin.text(path)
+        # then an admin reads for whom the zone waits
+        assert "This zone was restored from a copy" in page, path
+        assert "It has not heard agent " in page
+        assert "<title>(!)" in page
+    assert "was restored from a copy</b> and changes nothing yet.</p>" in member.text("/boots")
+    # and once all were heard, what ends it
+    store = tree.nodes["zone"].zone.store
+    store.write(lambda tx: tx.execute(sa.delete(unheard).where(unheard.c.kind != "operator")))
+    assert "<code>zonesched audit --repair</code> ends the recovery" in admin.text("/tree")
 
 
 def test_the_form_boots_once_however_often_it_is_sent(tree: Tree, node: Node, admin: Visitor) -> None:

@@ -32,6 +32,8 @@ def surroundings(visit: Visit) -> Mapping[str, Any]:
         "query": visit.query,
         "menu": [(title, path) for title, path, for_admins in MENU if visit.is_admin or not for_admins],
         "missing_children": missing_children(visit),
+        "is_restored": visit.zone.restored.is_under_way,
+        "unheard": unheard(visit),
         "now": visit.zone.clock.now(),
     }
 
@@ -39,6 +41,13 @@ def surroundings(visit: Visit) -> Mapping[str, Any]:
 def missing_children(visit: Visit) -> list[Mapping[str, Any]]:
     """Return the child zones that are offline, for an admin."""
     return [child for child in children(visit) if child["state"] == "offline"]
+
+
+def unheard(visit: Visit) -> list[str]:
+    """Name the neighbours for which a restored zone waits, for an admin."""
+    if not visit.is_admin or not visit.zone.restored.is_under_way:
+        return []
+    return [f"{one.kind.value} {one.name}" for one in visit.zone.restored.unheard()]
 
 
 def children(visit: Visit) -> Sequence[Mapping[str, Any]]:

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterator
 
 from zonesched.services.state.host_cache import HostCache
+from zonesched.services.state.restored import Restored
 from zonesched.services.zone import Zone
 from zonesched.serving.gauges import Load
 from zonesched.zones.zone_manager import ZoneManager
@@ -15,7 +16,15 @@ from zonesched.zones.zone_manager import ZoneManager
 
 def report(zone: Zone, load: Load) -> str:
     """Return the report, of several lines. It has no secrets and no values of requests."""
-    return "\n".join(("state of this process:", *_work(zone, load), *_children(zone.children), *_threads()))
+    return "\n".join(
+        (
+            "state of this process:",
+            *_work(zone, load),
+            *_recovery(zone.restored),
+            *_children(zone.children),
+            *_threads(),
+        )
+    )
 
 
 def _work(zone: Zone, load: Load) -> Iterator[str]:
@@ -31,6 +40,12 @@ def _work(zone: Zone, load: Load) -> Iterator[str]:
     yield f"notifications: {zone.notifications.waiting} waiting, {zone.notifications.dropped} dropped"
     hosts = f"{zone.hosts.size} in memory" if isinstance(zone.hosts, HostCache) else "in the database only"
     yield f"hosts: {hosts}"
+
+
+def _recovery(restored: Restored) -> Iterator[str]:
+    if restored.is_under_way:
+        names = [f"{one.kind.value} {one.name}" for one in restored.unheard()]
+        yield f"restored from a copy: waits for {', '.join(names) or 'its operator'}"
 
 
 def _children(children: ZoneManager) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zonesched.errors import ZoneBusy
 from zonesched.store import recovery
+from zonesched.store.recovery import Neighbour
 from zonesched.store.store import Store
 
 CODE = "zone_restored"
@@ -23,6 +24,10 @@ class Restored:
         if not self._has_ended:
             self._has_ended = not self._store.read(recovery.is_under_way)
         return not self._has_ended
+
+    def unheard(self) -> list[Neighbour]:
+        """Read which neighbours have not been heard yet; none if the zone waits for its operator alone."""
+        return self._store.read(recovery.unheard)
 
     def check_ended(self) -> None:
         """Raise ZoneBusy while it is under way."""
