@@ -326,6 +326,40 @@ def test_a_child_that_speaks_of_another_childs_instances_changes_nothing(
     assert (counts(tree, reservation_id), rows(tree, "root")) == before
 
 
+FAILED = {"status": "DELETED", "state": "failed", "reason": "build_failed"}
+DELETED = {"status": "DELETED", "state": "confirmed", "reason": ""}
+
+
+@pytest.mark.parametrize(
+    ("lines", "place", "status"),
+    [
+        ([FAILED, DELETED], ("released", "deleted_in_child"), "ERROR"),
+        ([DELETED, FAILED], ("failed", "build_failed"), "DELETED"),
+    ],
+)
+def test_of_several_lines_about_one_attempt_the_last_one_counts(
+    tmp_path: Path, lines: list[dict[str, str]], place: tuple[str, str], status: str
+) -> None:
+    # given an instance that a zone has from its parent, and in a child
+    tree = a_small_tree(tmp_path)
+    boot(tree)
+    work_all(tree)
+    region, liar = tree.nodes["region"], tree.nodes["leaf-a"]
+    ((uuid, number), *_) = rows(
+        tree, "region", "SELECT uuid, number FROM placements WHERE kind = 'child' AND state = 'confirmed'"
+    )
+    # when that child says of it on one page that it has failed, and that it was deleted
+    told = [{"uuid": uuid, "attempt": number, **line} for line in lines]
+    body = orjson.dumps({"instances": told, "cursor": "made-up", "more": False})
+    tree.network.fault(liar.url, Replace(path="/reservations", method="GET", body=body))
+    sync.ask_all(region.zone)
+    # then its place and its status are those of one line: the parent deletes an ERROR, and places a failed
+    # build elsewhere
+    path = tree.folder / "region.sqlite"
+    assert ask(path, "SELECT state, reason FROM placements WHERE uuid = ?", (uuid,)) == [place]
+    assert ask(path, "SELECT status FROM instances WHERE uuid = ?", (uuid,)) == [(status,)]
+
+
 def test_a_loop_that_is_stopped_between_two_steps_starts_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[int] = []
     stopping = threading.Event()

@@ -328,12 +328,16 @@ def _reconcile(tx: Transaction, seen: Sequence[tuple[str, Observed]], built_at: 
 
 
 def _news(tx: Transaction, items: Sequence[InstanceChange]) -> list[InstanceChange]:
-    """Leave out changes that the rows already have: most came with the answers to this zone's own calls."""
+    """Leave out changes that the rows already have: most came with the answers to this zone's own calls.
+
+    Of several about one attempt, which only a lying child sends, the last one counts.
+    """
+    last = {(item.uuid, item.attempt): item for item in items}
     known = placements.without_fault(tx, [item.uuid for item in items])
     confirmed = State.CONFIRMED.value
     return [
         item
-        for item in items
+        for item in last.values()
         if item.state is not BuildState.CONFIRMED
         or item.observed is not None
         or known.get((item.uuid, item.attempt)) != (confirmed, item.status.value)
