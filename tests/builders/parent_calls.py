@@ -55,7 +55,21 @@ def send(
     hold_s: float = 30.0,
 ) -> Answer:
     """Hold the instances of these numbers, each by its entry."""
-    builds = [{"uuid": uuid(n), "attempt": attempt, "blobs": [blob]} for n, blob in blob_of.items()]
+    blobs_of = {n: [blob] for n, blob in blob_of.items()}
+    return send_choices(node, user, spec, blobs_of, attempt=attempt, hold_s=hold_s)
+
+
+def send_choices(
+    node: Node,
+    user: str,
+    spec: RequestSpec,
+    blobs_of: Mapping[int, Sequence[str]],
+    *,
+    attempt: int = 1,
+    hold_s: float = 30.0,
+) -> Answer:
+    """Hold the instances of these numbers, each by the first of its entries that can be used."""
+    builds = [{"uuid": uuid(n), "attempt": attempt, "blobs": list(blobs)} for n, blobs in blobs_of.items()]
     server = {"reservation_id": spec.request_id, "hold_s": hold_s, "builds": builds}
     return node.client(user).post("/servers", {"server": server, "request_spec": spec_to_wire(spec)})
 

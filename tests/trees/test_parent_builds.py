@@ -15,8 +15,10 @@ from tests.builders.parent_calls import (
     of_builds,
     offered,
     send,
+    send_choices,
     uuid,
 )
+from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 from tests.builders.wsgi_transport import Dead
 from zonesched.store import placements
@@ -103,6 +105,71 @@ def test_the_holds_of_children_are_written_with_their_common_end(
     assert len(shortened) == 2
     ends = sql(middle.zone, "SELECT DISTINCT hold_expires_at FROM placements WHERE child_id IS NOT NULL")
     assert len(ends) == 1
+
+
+@built_once
+def _two_leaves(folder: Path) -> Tree:
+    tree = Tree(folder)
+    middle = tree.add("middle")
+    for name in ("first", "second"):
+        tree.add(name, parent="middle", hosts_=[a_host(f"{name}-1", vcpus=2)])
+    tree.poll()
+    a_parent(middle, "parent-a")
+    return tree
+
+
+def two_leaves(tmp_path: Path) -> tuple[Tree, Node, str]:
+    """A zone with two children that have room for one instance each; and its parent."""
+    tree = _two_leaves(tmp_path)
+    return tree, tree.nodes["middle"], "parent-a"
+
+
+def fill(leaf: Node) -> None:
+    """Take a leaf's last place for another parent."""
+    other = a_parent(leaf, "parent-other")
+    (blob,) = offered(leaf, other, a_spec(1))
+    assert of_builds(send(leaf, other, a_spec(1), {99: blob}), "state") == ["held"]
+
+
+def leaves_with(tree: Tree, number: int) -> list[str]:
+    """Names of the leaves in which an instance has a claim."""
+    query = f"SELECT 1 FROM placements WHERE state = 'held' AND uuid = '{uuid(number)}'"
+    return [name for name in ("first", "second") if sql(tree.nodes[name].zone, query)]
+
+
+@pytest.mark.parametrize("full", ["first", "second"])
+@pytest.mark.parametrize("turn", [1, -1])
+def test_a_build_that_one_child_refuses_gets_its_next_entry_in_another(
+    tmp_path: Path, full: str, turn: int
+) -> None:
+    # Given: an entry of each leaf, one of which has been filled since
+    tree, middle, parent = two_leaves(tmp_path)
+    spec = a_spec(2)
+    choices = offered(middle, parent, spec)[::turn]
+    assert len(choices) == 2
+    fill(tree.nodes[full])
+
+    # When
+    answer, repeat = (send_choices(middle, parent, spec, {1: choices}) for _ in range(2))
+
+    # Then
+    assert of_builds(answer, "state") == of_builds(repeat, "state") == ["held"]
+    assert of_builds(answer, "hold_s") == of_builds(repeat, "hold_s") > [20.0]
+    assert leaves_with(tree, 1) == [{"first": "second", "second": "first"}[full]]
+    assert of_builds(confirm(middle, parent, [1]), "state") == ["confirmed"]
+
+
+def test_a_build_that_all_children_refuse_fails_for_good(tmp_path: Path) -> None:
+    tree, middle, parent = two_leaves(tmp_path)
+    spec = a_spec(2)
+    choices = offered(middle, parent, spec)
+    for name in ("first", "second"):
+        fill(tree.nodes[name])
+
+    answer, repeat = (send_choices(middle, parent, spec, {1: choices}) for _ in range(2))
+
+    assert of_builds(answer, "state") == of_builds(repeat, "state") == ["failed"]
+    assert middle.client(parent).get(f"/servers/{uuid(1)}").json["server"]["status"] == "DELETED"
 
 
 def test_builds_that_no_child_has_answered_are_sent_again_together_with_new_ones(tmp_path: Path) -> None:

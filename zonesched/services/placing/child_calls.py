@@ -210,15 +210,16 @@ def _record(
             answered.append((p, to, answer))
     # All holds of a call end together, as a parent must not tell by their ends which child has them.
     held_until = min((expiry(p, answer) for p, to, answer in answered if to is State.HELD), default=0.0)
-    moves: defaultdict[tuple[PlacementState, str, float], list[Placement]] = defaultdict(list)
+    moves: defaultdict[tuple[PlacementState, str], list[Placement]] = defaultdict(list)
     for p, to, answer in answered:
         if p.state is State.CONFIRMING and to is State.FAILED:
             build_retry.build_failed(zone, tx, change, p, now, answer.reason or "build_failed")
         else:
-            until = held_until if to is State.HELD else expiry(p, answer)
-            moves[to, answer.reason, until].append(p)
-    for (to, reason, hold_expires_at), some in moves.items():
-        advance(tx, change, zone.uuid, some, to, now, reason=reason, hold_expires_at=hold_expires_at)
+            moves[to, answer.reason].append(p)
+    for (to, reason), some in moves.items():
+        # A refused placement keeps its end: until then its build may have its next entry.
+        until = held_until if to is State.HELD else 0.0
+        advance(tx, change, zone.uuid, some, to, now, reason=reason, hold_expires_at=until)
     placements.postpone(tx, unanswered, lambda calls: now + pause_s(zone.conf, calls))
     ended = end is not None and not any(to in UNBUILT for _, to, _ in answered)
     if end is not None and ended:
