@@ -101,18 +101,14 @@ def test_what_is_no_servers_is_refused_likewise(
 # -- images of an aggregate's hosts ------------------------------------------------------------------------
 
 
-def test_images_to_cache_are_accepted_once_they_are_found(node: Node) -> None:
-    admin = node.client()
+def test_images_are_not_fetched_to_the_hosts_of_an_aggregate(node: Node) -> None:
+    admin, body = node.client(), {"cache": [{"id": "i-1"}]}
     number = admin.post("/os-aggregates", {"aggregate": {"name": "rack"}}).json["aggregate"]["id"]
 
-    def answer(path: str, body: Any) -> tuple[int, str]:
-        reply = admin.post(f"/os-aggregates/{path}/images", body)
-        return code(reply) if reply.status != 202 else (202, reply.body.decode())
+    refused = code(admin.post(f"/os-aggregates/{number}/images", body))
 
-    assert answer(number, {"cache": [{"id": "i-1"}]}) == (202, "")
-    assert answer(number, {"cache": [{"id": "i-1"}, {"id": "none"}]}) == (400, "image_unknown")
-    assert answer("77", {"cache": [{"id": "i-1"}]}) == (404, "aggregate_not_found")
-    assert answer(number, {"cache": []})[0] == 400
+    assert refused == (409, "image_cache_unsupported")
+    assert code(admin.post("/os-aggregates/77/images", body)) == (404, "aggregate_not_found")
 
 
 # -- properties of images ----------------------------------------------------------------------------------

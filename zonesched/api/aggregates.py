@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from zonesched.api.answer import Answer, accepted, ok
+from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
 from zonesched.api.links import zoneless_time
 from zonesched.model.aggregate import AVAILABILITY_ZONE
 from zonesched.model.views import AggregateView
-from zonesched.services.catalog import images
 from zonesched.services.hosts import aggregates
 
 
@@ -62,15 +61,6 @@ def act(call: Call) -> Answer:
     else:
         found = aggregates.change(zone.store, zone.clock, zone.wake, id, metadata=asked.set_metadata.metadata)
     return ok({"aggregate": _json(found)})
-
-
-def cache_images(call: Call) -> Answer:
-    """Accept images to fetch to an aggregate's hosts: no driver copies images, so there is nothing to do."""
-    zone = call.zone
-    aggregates.show(zone.store, call.args["id"])
-    for number, one in enumerate(call.body.cache):
-        images.resolve(zone.store, one.id, f"cache.{number}.id")
-    return accepted(None)
 
 
 def _json(found: AggregateView) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
 from zonesched.errors import Conflict, Gone, NotFound
 from zonesched.model.unsupported_action import NETWORKS
+from zonesched.services.hosts import aggregates
 from zonesched.services.owners import server_details
 
 # -- a server's network interfaces -------------------------------------------------------------------------
@@ -110,6 +111,18 @@ def remove_agent_build(call: Call) -> Answer:
 
 def _agent_builds_gone() -> NoReturn:
     raise Gone("OpenStack Nova has removed the builds of guests' agents; a zone never had any.")
+
+
+# -- images on an aggregate's hosts ------------------------------------------------------------------------
+
+
+def cache_images(call: Call) -> Answer:
+    """Refuse to have an aggregate's hosts fetch images: no agent fetches any."""
+    aggregates.show(call.zone.store, call.args["id"])
+    raise Conflict(
+        "No agent fetches images: their files are on the hosts before servers are built from them.",
+        code="image_cache_unsupported",
+    )
 
 
 def _existing(call: Call) -> None:

@@ -57,7 +57,6 @@ from zonesched.api.route import (
 from zonesched.api.schemas.actions import ActionBody
 from zonesched.api.schemas.aggregates import (
     AggregateActionBody,
-    CacheImagesBody,
     ChangeAggregateBody,
     NewAggregateBody,
 )
@@ -277,8 +276,7 @@ URLS: tuple[Route, ...] = (
     Route("PUT", "/os-aggregates/{id}", aggregates.change, ADMIN, "aggregate", ChangeAggregateBody),
     Route("DELETE", "/os-aggregates/{id}", aggregates.delete, ADMIN, "nothing"),
     Route("POST", "/os-aggregates/{id}/action", aggregates.act, ADMIN, "aggregate", AggregateActionBody),
-    Route("POST", "/os-aggregates/{id}/images", aggregates.cache_images, ADMIN, "nothing", CacheImagesBody,
-          status=202),
+    Route("POST", "/os-aggregates/{id}/images", unkept.cache_images, ADMIN, REFUSED),
 
     Route("GET", "/os-services", services.list_all, ADMIN, "services", query=ServicesQuery),
     Route("PUT", "/os-services/{id}", services.change, ADMIN, "service", ServiceBody),

@@ -73,15 +73,3 @@ class AggregateActionBody(Schema):
         if sum(action is not None for action in (self.add_host, self.remove_host, self.set_metadata)) != 1:
             raise refusal("invalid_value", "must have one of add_host, remove_host and set_metadata")
         return self
-
-
-class ImageToCache(Schema):
-    """An image by its id."""
-
-    id: Name
-
-
-class CacheImagesBody(Schema):
-    """Images that the hosts of an aggregate are to fetch before servers need them."""
-
-    cache: list[ImageToCache] = Field(min_length=1, max_length=MAX_ITEMS)
