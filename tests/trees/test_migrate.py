@@ -630,6 +630,25 @@ def test_rows_of_a_move_that_contradict_each_other_are_found_and_repaired(
     nothing_is_wrong(tree)
 
 
+def test_migrations_of_the_same_time_are_listed_by_server_and_the_newest_of_each_first(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    uuids = [booted(tree, old) for _ in range(2)]
+    add_host(node, "h2", vcpus=4)
+
+    for _ in range(4):
+        for uuid in uuids:
+            assert act(node, uuid, MIGRATE).status == 202
+        tree.settle(1)
+        for agent in (old, new) * 2:
+            agent.converge()
+
+    listed = node.client().get("/os-migrations").json["migrations"]
+    assert len({one["created_at"] for one in listed}) == 1
+    assert [one["instance_uuid"] for one in listed] == sorted(uuids * 4)
+    assert [one["dest_compute"] for one in listed] == ["h1", "h2"] * 4
+
+
 def test_migrations_are_listed_to_the_zones_admin_with_hosts_and_to_members_without_any(
     tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
 ) -> None:

@@ -20,14 +20,15 @@ from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, one_of
 
 COLUMNS = t.moves.c
+_NEWEST_FIRST = (COLUMNS.created_at.desc(), COLUMNS.uuid, COLUMNS.from_number.desc(), COLUMNS.id)
+"""Order of lists: moves that begin in one transaction have one time, and ids are random."""
+
 _INSERT = Prepared(sa.insert(t.moves))
 _LIVING = Prepared(
     sa.select(t.moves).where(one_of(COLUMNS.uuid, "uuids"), t.MOVE_IS_LIVING).order_by(COLUMNS.uuid)
 )
 _OF_INSTANCE = Prepared(
-    sa.select(t.moves)
-    .where(COLUMNS.uuid == sa.bindparam("uuid"))
-    .order_by(COLUMNS.created_at.desc(), COLUMNS.id)
+    sa.select(t.moves).where(COLUMNS.uuid == sa.bindparam("uuid")).order_by(*_NEWEST_FIRST)
 )
 _DUE = Prepared(
     sa.select(t.moves)
@@ -131,7 +132,10 @@ def of_instance(tx: Connection, uuid: str) -> list[Move]:
 def latest(
     tx: Connection, states: Sequence[MoveState], *, uuid: str, host: str, source_host: str, limit: int
 ) -> list[Move]:
-    """Read the newest moves in one of these states; "" leaves a filter out. `host`: of either end."""
+    """Read the newest moves in one of these states, those of the same time by instance.
+
+    "" leaves a filter out. `host`: of either end.
+    """
     conditions: list[sa.ColumnElement[bool]] = [COLUMNS.state.in_([state.value for state in states])]
     if uuid:
         conditions.append(COLUMNS.uuid == uuid)
@@ -139,11 +143,8 @@ def latest(
         conditions.append(sa.or_(COLUMNS.source_host == host, COLUMNS.dest_host == host))
     if source_host:
         conditions.append(COLUMNS.source_host == source_host)
-    order = (COLUMNS.created_at.desc(), COLUMNS.id)
-    return [
-        _from_row(row)
-        for row in tx.execute(sa.select(t.moves).where(*conditions).order_by(*order).limit(limit))
-    ]
+    statement = sa.select(t.moves).where(*conditions).order_by(*_NEWEST_FIRST).limit(limit)
+    return [_from_row(row) for row in tx.execute(statement)]
 
 
 def last_numbers(tx: Connection, uuids: Sequence[str]) -> Mapping[str, int]:
