@@ -7,19 +7,24 @@ asked for such changes first and, for those made during the comparison, last.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from zonesched.conf import Conf
 from zonesched.errors import ChildUnreachable
 from zonesched.model.inconsistency import Inconsistency, OfChild
-from zonesched.model.placement import InstanceChange
+from zonesched.model.placement import LIVING_STATUSES, WANTED, InstanceChange
 from zonesched.model.work_deadline import WorkDeadline, always
 from zonesched.seams import Clock
 from zonesched.services.audit.audit import GRACE_S
 from zonesched.services.audit.edge_comparison import EdgeComparison, Unlike
 from zonesched.services.zone import Zone
 from zonesched.store import children as child_rows
+from zonesched.store import placements
 from zonesched.store.child_placements import count_in_child, living_in_child
+from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.store import Transaction
 from zonesched.zones.client import ChildClient
 
@@ -69,17 +74,37 @@ def compare(zone: Zone, budget_s: float = math.inf, is_wanted: Callable[[], bool
     return sorted(found, key=lambda unlike: unlike.inconsistency.order)
 
 
+def with_other_places(zone: Zone, compared: Sequence[Unlike]) -> list[Unlike]:
+    """Ask the children that should have an instance which is unknown here in the child that has it."""
+    unknown = (u.inconsistency for u in compared if u.inconsistency.kind == "child_has_unknown_instance")
+    uuids = sorted({found.parents_id for found in unknown})
+    by_child: defaultdict[str, list[Placement]] = defaultdict(list)
+    for place in zone.store.read(lambda tx: placements.read_by_uuid(tx, uuids)):
+        if place.state in WANTED and isinstance(place.where, AskedChild):
+            by_child[place.where.child_id].append(place)
+    confirmed: defaultdict[str, set[int]] = defaultdict(set)
+    for child_id, places in by_child.items():
+        # A child that does not answer once is not asked for the rest.
+        with suppress(ChildUnreachable):
+            client = zone.child_client(child_id)
+            for place in places:
+                there = client.show_server(place.uuid, zone.conf.build_timeout)
+                if there and there.attempt == place.number and there.status in LIVING_STATUSES:
+                    confirmed[place.uuid].add(place.number)
+    return [replace(u, confirmed=frozenset(confirmed[u.inconsistency.parents_id])) for u in compared]
+
+
 def _compare_with(zone: Zone, child_id: str, deadline: WorkDeadline, limit: int) -> list[Unlike]:
     def own_rows(tx: Transaction) -> tuple[dict[str, int], int, str]:
         cursor = child_rows.cursors(tx).get(child_id, "")
         return living_in_child(tx, child_id), count_in_child(tx, child_id), cursor
 
-    living, placements, cursor = zone.store.read(own_rows)
-    ends_at = min(deadline.at, zone.clock.monotonic() + COMPARISON_S + placements / PLACEMENTS_PER_S)
+    living, count, cursor = zone.store.read(own_rows)
+    ends_at = min(deadline.at, zone.clock.monotonic() + COMPARISON_S + count / PLACEMENTS_PER_S)
     comparison = EdgeComparison(zone.store, child_id, living, _overdue_before(zone.clock, zone.conf), limit)
     try:
         client = zone.child_client(child_id).within(ends_at, deadline.is_wanted)
-        feed = _Feed(client, zone.conf.build_timeout, 2 * placements + MAX_UNKNOWN)
+        feed = _Feed(client, zone.conf.build_timeout, 2 * count + MAX_UNKNOWN)
         for page in feed.pages(cursor):
             comparison.leave_out(page)
         last = feed.cursor

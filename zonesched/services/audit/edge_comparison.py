@@ -21,11 +21,15 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class Unlike:
-    """An inconsistency with the state of each side; None where a side has no row of that attempt."""
+    """An inconsistency with the state of each side; None where a side has no row of that attempt.
+
+    `confirmed`: numbers of the instance's places in other children that say that it lives there.
+    """
 
     inconsistency: Inconsistency
     here: PlaceInChild | None
     below: InstanceChange | None
+    confirmed: frozenset[int] = frozenset()
 
 
 class EdgeComparison:

@@ -2,8 +2,8 @@
 
 Each kind has one direction (docs/operate.md): claims win over sums, a placement where an instance may run
 over one where none does, the child's rows over this zone's rows for instances there. An instance that may
-run is ended only if its owner has deleted it or has another one in its place. A boot that a worker has leased
-is left to that worker.
+run is ended only if its owner has deleted it or certainly has another one in its place. A boot that a worker
+has leased is left to that worker.
 
 The audit runs again within the transaction, so the repair corrects the rows as they are then; a second run
 finds only what the first has left.
@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 from zonesched.model.inconsistency import Inconsistency, Left, Repaired, RepairResult
 from zonesched.services.audit import audit, audit_edges, repair_edges, repair_moves, repair_rows
+from zonesched.services.audit.edge_comparison import Unlike
 from zonesched.services.audit.repair_edges import EDGE_KINDS
 from zonesched.services.audit.repair_rows import Repair
 from zonesched.services.recovery import settle
@@ -36,7 +37,7 @@ def run(zone: Zone, *, dry_run: bool = False, delete_unknown: bool = False) -> l
     It ends the recovery of a zone that was restored, once all its neighbours were heard. `delete_unknown`:
     let agents end what no row has, which otherwise runs on.
     """
-    unlike = audit_edges.compare(zone)
+    unlike = audit_edges.with_other_places(zone, audit_edges.compare(zone))
     if not unlike and not audit.run(zone):
         return []
     results: list[RepairResult] = []
@@ -48,7 +49,9 @@ def run(zone: Zone, *, dry_run: bool = False, delete_unknown: bool = False) -> l
         if recovery.is_under_way(tx):
             results.extend(settle.settle(zone, tx, repair.change, repair.now))
         if not recovery.is_under_way(tx):
-            results.extend(repair_edges.repair_edge(repair, found) for found in unlike)
+            results.extend(
+                repair_edges.repair_edge(repair, found) for found in sorted(unlike, key=_edge_turn)
+            )
             results.extend(_repair_local(repair))
             results.extend(settle.delete_unknown(tx, delete=delete_unknown))
         if dry_run:
@@ -84,6 +87,10 @@ def _repair_local(repair: Repair) -> list[RepairResult]:
 
 def _turn(found: Inconsistency) -> tuple[int, tuple[str, str, str]]:
     return (list(REPAIRS).index(found.kind), found.order)
+
+
+def _edge_turn(found: Unlike) -> tuple[int, tuple[str, str, str]]:
+    return (EDGE_KINDS.index(found.inconsistency.kind), found.inconsistency.order)
 
 
 def _repair_one(repair: Repair, found: Inconsistency) -> RepairResult:

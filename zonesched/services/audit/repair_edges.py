@@ -1,7 +1,8 @@
 """Repair of inconsistencies between this zone and a child: for running instances, the child's rows count.
 
 Only rows of this zone are written; pending calls, which are repeated anyway, take them to the child.
-A row that has moved since the comparison is left as it is.
+A row that has moved since the comparison is left as it is. No child is asked to delete an instance for a
+place in another child, unless that one has said that the instance lives there.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from zonesched.services.audit.repair_rows import CannotTell, Repair
 from zonesched.store import instances, placements
 from zonesched.store.child_placements import PlaceInChild, lost_with_child, move_to_child
 from zonesched.store.instances import Instance
-from zonesched.store.placements import AskedChild, Placement
+from zonesched.store.placements import AskedChild, ClaimedHost, Placement
 
 State = PlacementState
 BELIEVED_LOST = ("deleted_in_child", "lost_in_child", "place_lost", ZONE_LOST)
@@ -70,17 +71,22 @@ def _restore_or_delete(repair: Repair, unlike: Unlike) -> str:
         raise CannotTell("its owner is unknown here: the child's admin may delete it")
     repair.leave_to_worker(instance.caller_id, instance.reservation_id)
     places = placements.read_by_uuid(repair.tx, [subject.uuid])
-    if _is_wanted(instance, places):
+    others = [p for p in places if p.state in WANTED]
+    if _is_wanted(instance) and not others:
         _put(repair, subject, instance, places, State.CONFIRMING)
         _restore(repair, subject, unlike.below)
         return f"the instance is restored as {unlike.below.status.value}, and confirmed once more"
+    if _is_wanted(instance) and not any(_is_certain(p, unlike) for p in others):
+        raise CannotTell("its other place is in a child zone that has not confirmed it: run it again")
     _put(repair, subject, instance, places, State.RELEASING)
     return "the child is asked to delete it"
 
 
-def _is_wanted(instance: Instance, places: list[Placement]) -> bool:
-    if any(p.state in WANTED for p in places):
-        return False
+def _is_certain(place: Placement, unlike: Unlike) -> bool:
+    return isinstance(place.where, ClaimedHost) or place.number in unlike.confirmed
+
+
+def _is_wanted(instance: Instance) -> bool:
     lost = instance.status is InstanceStatus.ERROR and instance.reason in BELIEVED_LOST
     return lost or instance.status in LIVING_STATUSES
 
@@ -159,3 +165,4 @@ _REPAIRS: dict[str, Callable[[Repair, Unlike], str]] = {
     "status_differs": _believe,
 }
 EDGE_KINDS = tuple(_REPAIRS)
+"""Kinds in the order of their repair: an empty place is ended before its instance is taken back."""
