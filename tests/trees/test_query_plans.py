@@ -16,6 +16,7 @@ from tests.builders.boots import FLAVOR
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
+from zonesched.services.audit import audit
 from zonesched.services.children.sync import Sync
 from zonesched.services.hosts import automatic_evacuation, services
 from zonesched.services.placing.pruning import Pruning
@@ -142,3 +143,35 @@ def test_repeated_work_walks_no_large_table(tree: Tree, statements: Statements, 
     tree.clock.advance(60)
     WORK[work](tree, tree.nodes[name])
     assert walks(tree.folder / f"{name}.sqlite", statements.texts) == {}
+
+
+MAY_BE_SORTED = (
+    "instance_actions.finished_at = 0.0",
+    "instance_states.moves_begun != instance_states.moves_ended",
+    "placements.state = 'parked'",
+    "placements_1.number != placements.number",
+    "json_each('[]')",
+)
+"""Conditions that leave few rows to sort: open actions, parked places, faults, the boots of groups."""
+
+
+def sorts(database: Path, texts: set[str]) -> list[str]:
+    """Statements that collect rows to sort or group them, which SQLite does in memory."""
+    with closing(sqlite3.connect(database)) as connection:
+        return [
+            text
+            for text in sorted(texts)
+            if text.startswith("SELECT") and not any(condition in text for condition in MAY_BE_SORTED)
+            for _, _, _, step in connection.execute(f"EXPLAIN QUERY PLAN {text}")
+            if "TEMP B-TREE" in step
+        ]
+
+
+def test_an_audit_sorts_no_rows_of_which_there_are_many(tree: Tree, statements: Statements) -> None:
+    statements.texts.clear()
+
+    found = audit.run(tree.nodes["leaf"].zone)
+
+    assert list(found) == []
+    assert len(statements.texts) > len(MAY_BE_SORTED)
+    assert sorts(tree.folder / "leaf.sqlite", statements.texts) == []

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import orjson
 import sqlalchemy as sa
@@ -73,13 +75,14 @@ def inconsistencies(tx: Connection, times: OverdueTimes) -> list[Inconsistency]:
 def used_differs(tx: Connection) -> list[Inconsistency]:
     """Check that `inventories.used` is the sum of the claims on the host."""
     claimed: Counter[tuple[str, str]] = Counter()
-    statement = (
-        sa.select(_place.host_id, _place.resources, sa.func.count())
-        .where(_place.kind == "host", is_in(_place.state, CLAIMING))
-        .group_by(_place.host_id, _place.resources)
-    )
+    alike = (_place.host_id, _place.resources)
+    is_claim = sa.and_(_place.kind == "host", is_in(_place.state, CLAIMING))
+    statement: sa.Select[Any] = sa.select(*alike, sa.func.count()).where(is_claim).group_by(*alike)
+    if tx.dialect.name == "sqlite":
+        # It would sort all claims to group them, in memory; their rows it gives out one by one.
+        statement = sa.select(*alike, sa.literal(1)).where(is_claim)
     for host_id, resources, copies in tx.execute(statement):
-        for name, amount in orjson.loads(resources).items():
+        for name, amount in _amounts(resources):
             claimed[host_id, name] += amount * copies
     row = t.inventories.c
     used = {
@@ -95,6 +98,11 @@ def used_differs(tx: Connection) -> list[Inconsistency]:
         for host_id, name in used.keys() | claimed.keys()
         if used.get((host_id, name), 0) != claimed[host_id, name]
     ]
+
+
+@lru_cache(maxsize=1024)
+def _amounts(resources: str) -> tuple[tuple[str, int], ...]:
+    return tuple(orjson.loads(resources).items())
 
 
 def over_capacity(tx: Connection) -> list[Inconsistency]:
@@ -187,6 +195,11 @@ def two_places(tx: Connection) -> list[Inconsistency]:
     is_second = sa.and_(_place.state == State.HELD.value, IN_MOVE)
     built = sa.case((is_in(_place.state, TO_BUILD), 1), else_=0)
     settled = sa.case((_reservation.state == ReservationState.SETTLED.value, 1), else_=0)
+    other = t.placements.alias()
+    # First: SQLite would sort all places to group them, in memory.
+    has_another = sa.exists().where(
+        other.c.uuid == _place.uuid, other.c.number != _place.number, is_in(other.c.state, WANTED)
+    )
     statement = (
         sa.select(
             _place.uuid,
@@ -198,7 +211,7 @@ def two_places(tx: Connection) -> list[Inconsistency]:
             t.reservations,
             sa.and_(_reservation.id == _place.reservation_id, _reservation.caller_id == _place.caller_id),
         )
-        .where(is_in(_place.state, WANTED), sa.not_(is_second))
+        .where(is_in(_place.state, WANTED), has_another, sa.not_(is_second))
         .group_by(_place.uuid, _place.caller_id)
         .having(sa.or_(sa.func.sum(built) > 1, sa.and_(sa.func.max(settled) == 1, sa.func.count() > 1)))
     )
@@ -270,18 +283,10 @@ def reservation_counts(tx: Connection, zone_uuid: str) -> list[Inconsistency]:
     joined = sa.and_(
         _reservation.id == _instance.reservation_id, _reservation.caller_id == _instance.caller_id
     )
-    counted = (
-        sa.select(
-            _reservation.id,
-            _reservation.caller_id,
-            _reservation.num_instances,
-            sa.func.count(_instance.uuid).label("instances"),
-        )
-        .outerjoin(t.instances, joined)
-        .where(_reservation.caller_id == zone_uuid)
-        .group_by(_reservation.id, _reservation.caller_id, _reservation.num_instances)
-        .having(sa.func.count(_instance.uuid) != _reservation.num_instances)
-    )
+    instances = sa.select(sa.func.count()).select_from(t.instances).where(joined).scalar_subquery()
+    counted = sa.select(
+        _reservation.id, _reservation.caller_id, _reservation.num_instances, instances.label("instances")
+    ).where(_reservation.caller_id == zone_uuid, _reservation.num_instances != instances)
     stray = (
         sa.select(_instance.uuid, _instance.caller_id)
         .outerjoin(t.reservations, joined)
