@@ -454,6 +454,18 @@ class TestPower:
         bench.until(driver, reached(1, Power.RUNNING, "suspend_unsupported"))
         assert process_table.is_alive(bench.process(A))
 
+    def test_a_reboot_that_was_refused_with_a_suspend_does_not_come_with_the_next_state(
+        self, bench: Bench, driver: ProcessDriver
+    ) -> None:
+        before = bench.process(A)
+        driver.apply(A, desired(2, Power.SUSPENDED, 1))
+        bench.until(driver, reached(2, Power.RUNNING, "suspend_unsupported"))
+
+        driver.apply(A, desired(3, Power.PAUSED, 1))
+        bench.until(driver, reached(3, Power.PAUSED))
+
+        assert (bench.process(A), self.starts(bench)) == (before, 1)
+
     def test_the_newest_state_wins_also_while_an_older_one_is_on_its_way(self, bench: Bench) -> None:
         driver = bench.driver(*shell(NEVER_ENDS_POLITELY))
         run(bench, driver)

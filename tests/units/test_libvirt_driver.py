@@ -324,6 +324,22 @@ class TestPower:
         driver.apply(A, desired(2, Power.STOPPED))
         assert bench.told(driver) == [reached(2, Power.STOPPED)]
 
+    def test_a_reboot_that_libvirt_refuses_does_not_come_with_the_next_state(
+        self, bench: LibvirtBench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        driver = bench.driver()
+        run(bench, driver)
+        number = bench.domain(A).ID()
+        with monkeypatch.context() as refusing:
+            refuse(refusing, bench, "power_off")
+            driver.apply(A, desired(1, reboots=1, reboot_type=RebootType.HARD))
+            assert bench.told(driver) == [reached(1, Power.RUNNING, "domain_not_stopped")]
+
+        driver.apply(A, desired(2, Power.PAUSED, reboots=1))
+        assert bench.told(driver) == [reached(2, Power.PAUSED)]
+
+        assert bench.domain(A).ID() == number
+
 
 class TestByItself:
     """Changes of a domain that nobody asked the driver for."""

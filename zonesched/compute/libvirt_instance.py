@@ -220,8 +220,9 @@ class LibvirtInstance:
 
     def _done(self, domain: Domain, reason: str = "") -> Sequence[DriverEvent]:
         desired, before = self._desired, domain.marker
-        reboots = before.reboots if reason else desired.reboots
-        self._note(replace(before, generation=desired.generation, power=domain.power, reboots=reboots))
+        # A reboot that was not done is passed over: a later state must not bring it about.
+        passed = replace(before, generation=desired.generation, power=domain.power, reboots=desired.reboots)
+        self._note(passed)
         self._generation = desired.generation
         self._begin()
         self._phase = self._rest

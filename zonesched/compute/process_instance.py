@@ -281,9 +281,9 @@ class ProcessInstance:
         return ()
 
     def _done(self, power: Power, reason: str = "") -> Sequence[DriverEvent]:
-        generation = self._desired.generation
-        reboots = self._reached.reboots if reason else self._desired.reboots
-        self._note(Reached(generation, power, reboots, self._reached.rebuilds))
+        desired = self._desired
+        # A reboot that was not done is passed over: a later state must not bring it about.
+        self._note(Reached(desired.generation, power, desired.reboots, self._reached.rebuilds))
         self._looked_at = self._around.monotonic()
         self._asked_to_end_at = math.inf
         self._step = self._rest
