@@ -466,6 +466,18 @@ class TestPower:
 
         assert (bench.process(A), self.starts(bench)) == (before, 1)
 
+    def test_a_suspend_that_meets_a_reboot_leaves_it_running(self, bench: Bench, driver: ProcessDriver) -> None:
+        before = bench.process(A)
+        driver.apply(A, desired(1, Power.RUNNING, 1))
+        while process_table.is_alive(before):
+            assert driver.poll() == []
+
+        driver.apply(A, desired(2, Power.SUSPENDED, 1))
+        bench.until(driver, reached(2, Power.RUNNING, "suspend_unsupported"))
+
+        assert process_table.is_alive(bench.process(A))
+        assert self.starts(bench) == 2
+
     def test_the_newest_state_wins_also_while_an_older_one_is_on_its_way(self, bench: Bench) -> None:
         driver = bench.driver(*shell(NEVER_ENDS_POLITELY))
         run(bench, driver)

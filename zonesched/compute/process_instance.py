@@ -66,6 +66,8 @@ class ProcessInstance:
         self._launched_for = 0
         self._looked_at = -math.inf
         self._asked_to_end_at = math.inf
+        # It was asked to end for an earlier state than the desired one.
+        self._is_ending = False
         self._arrival = arrival
         self._leaves_for = self._folder.leaves_for() if form is None else 0
         self._copying: subprocess.Popen[bytes] | None = None
@@ -97,6 +99,7 @@ class ProcessInstance:
         if self._step == self._rest and desired.generation > self._reached.generation:
             self._step = self._reach
         if self._step == self._reach and desired.generation > self._desired.generation:
+            self._is_ending = self._is_ending or self._asked_to_end_at != math.inf
             self._desired = desired
             self._asked_to_end_at = math.inf
 
@@ -243,7 +246,7 @@ class ProcessInstance:
         if desired.rebuilds > self._reached.rebuilds:
             return self._rebuild()
         match desired.power:
-            case Power.SUSPENDED:
+            case Power.SUSPENDED if not self._is_ending:
                 return self._done(self._present_power(), SUSPEND_UNSUPPORTED)
             case Power.STOPPED:
                 return self._done(Power.STOPPED) if self._has_ended() else ()
@@ -273,6 +276,9 @@ class ProcessInstance:
         return ()
 
     def _signal(self, power: Power) -> Sequence[DriverEvent]:
+        if power is Power.SUSPENDED:
+            # It runs again after the reboot that the suspend has met.
+            return self._done(self._present_power(), SUSPEND_UNSUPPORTED)
         if self._present_power() is power:
             return self._done(power)
         process = self._folder.process()
@@ -285,7 +291,7 @@ class ProcessInstance:
         # A reboot that was not done is passed over: a later state must not bring it about.
         self._note(Reached(desired.generation, power, desired.reboots, self._reached.rebuilds))
         self._looked_at = self._around.monotonic()
-        self._asked_to_end_at = math.inf
+        self._asked_to_end_at, self._is_ending = math.inf, False
         self._step = self._rest
         return (Changed(self._folder.key, self._observed(power, reason)),)
 
