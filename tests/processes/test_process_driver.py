@@ -466,7 +466,9 @@ class TestPower:
 
         assert (bench.process(A), self.starts(bench)) == (before, 1)
 
-    def test_a_suspend_that_meets_a_reboot_leaves_it_running(self, bench: Bench, driver: ProcessDriver) -> None:
+    def test_a_suspend_that_meets_a_reboot_leaves_it_running(
+        self, bench: Bench, driver: ProcessDriver
+    ) -> None:
         before = bench.process(A)
         driver.apply(A, desired(1, Power.RUNNING, 1))
         while process_table.is_alive(before):

@@ -47,7 +47,7 @@ class Moved:
         return shown, zones, self.kinds()
 
 
-WHOLE = ("ACTIVE", ["leaf-b"], [])
+WHOLE: tuple[str, list[str], list[str]] = ("ACTIVE", ["leaf-b"], [])
 
 
 @built_once
