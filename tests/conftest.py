@@ -7,8 +7,9 @@ import gc
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import chain, groupby
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,16 @@ THREADS_END_S = 5.0
 ELSEWHERE = "runs on PostgreSQL alone: ./run_tests.sh --postgresql"
 
 
+# Nothing that is imported and collected is garbage.
+gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Have what was imported and collected left alone by garbage collection: a sixth of the suite's time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+    gc.enable()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -40,23 +46,45 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return (SERVER and not uses_database(_module_of(collection_path))) or None
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give slow tests their time, and begin with them. On PostgreSQL, leave out those `sqlite` or `once`."""
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_TIMEOUT_S))
-    # Or one worker would end with a slow test while the others have nothing to do.
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
-    if not SERVER:
+    if SERVER:
+        left_out = {
+            item for item in items if item.get_closest_marker("sqlite") or item.get_closest_marker("once")
+        }
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
+    else:
         for item in items:
             if item.get_closest_marker("postgresql"):
                 item.add_marker(pytest.mark.skip(reason=ELSEWHERE))
-        return
-    left_out = {
-        item for item in items if item.get_closest_marker("sqlite") or item.get_closest_marker("once")
-    }
-    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
-    items[:] = [item for item in items if item not in left_out]
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    items[:] = slow_first(items, workers)
+
+
+def slow_first(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
+    """Put slow tests first in the part of each worker of pytest-xdist, which gets so many tests in a row.
+
+    What a worker takes from others in the end is then quick: none ends with a slow test while the others have
+    nothing to do. Modules are dealt out whole, as they share fixtures. Every other worker takes its own in
+    reverse, so that not all start real processes at one time.
+    """
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    others = [item for item in items if not item.get_closest_marker("slow")]
+    modules = [list(tests) for _, tests in groupby(slow, key=lambda item: item.path)]
+    ordered: list[pytest.Item] = []
+    for number in range(workers):
+        end = len(ordered) + (len(items) - len(ordered)) // (workers - number)
+        own = modules[number::workers]
+        ordered += chain.from_iterable(reversed(own) if number % 2 else own)
+        room = max(0, end - len(ordered))
+        ordered += others[:room]
+        del others[:room]
+    return ordered
 
 
 def _module_of(path: Path) -> str:

@@ -1,10 +1,12 @@
-"""Nothing that a test started outlives it, and modules of which no test runs are not read."""
+"""Nothing outlives its test, modules of which no test runs are not read, and slow tests come first."""
 
 from __future__ import annotations
 
 import threading
 
 import pytest
+
+from tests.conftest import slow_first
 
 pytest_plugins = ["pytester"]
 
@@ -48,3 +50,31 @@ def test_a_module_that_is_slow_as_a_whole_is_read_only_if_slow_tests_run(pyteste
 
     fast.assert_outcomes(passed=1)
     every.assert_outcomes(errors=1)
+
+
+@pytest.mark.parametrize(
+    ("workers", "order"),
+    [
+        (1, ["a0", "a1", "b0", "c0", "d0", "q0", "q1", "q2", "q3", "q4"]),
+        # The parts of two workers are 5 and 5 tests, those of three 3, 3 and 4.
+        (2, ["a0", "a1", "c0", "q0", "q1", "d0", "b0", "q2", "q3", "q4"]),
+        (3, ["a0", "a1", "d0", "b0", "q0", "q1", "c0", "q2", "q3", "q4"]),
+    ],
+)
+def test_each_worker_begins_with_slow_modules(
+    pytester: pytest.Pytester, workers: int, order: list[str]
+) -> None:
+    slow, quick = "import pytest\npytestmark = pytest.mark.slow\n", ""
+    for name, tests, mark in (
+        ("a", 2, slow),
+        ("b", 1, slow),
+        ("c", 1, slow),
+        ("d", 1, slow),
+        ("q", 5, quick),
+    ):
+        pytester.makepyfile(
+            **{f"test_{name}": mark + "".join(f"def test_{name}{n}(): 0\n" for n in range(tests))}
+        )
+    items, _ = pytester.inline_genitems("-p", "no:cacheprovider", "-p", "no:xdist")
+
+    assert [item.name.removeprefix("test_") for item in slow_first(items, workers)] == order
