@@ -39,6 +39,7 @@ KEYS = ("build_plan_encryption_key", "secret_encryption_key")
 """Options that all processes of a zone share, and no other zone has."""
 
 WARM_S = 3.0
+"""Before anything is measured, and at most as long as that."""
 
 
 @click.command()
@@ -72,7 +73,7 @@ WARM_S = 3.0
     show_default=True,
     help="Of the root, on one database; clients are dealt out to them.",
 )
-@click.option("--seconds", type=click.FloatRange(min=1), default=15.0, show_default=True, help="Measured.")
+@click.option("--seconds", type=click.FloatRange(min=0.5), default=15.0, show_default=True, help="Measured.")
 @click.option("--keep", is_flag=True, help="Leave the folder with databases and logs.")
 def main(
     sizes: Sequence[int],
@@ -121,15 +122,16 @@ def _run(
     first, *below = _levels(tree.zones, sizes)
     levels = [[zone.pid for zone in level] for level in ([*first, *further], *below)]
     roots = [tree.zones[0], *further]
+    warm_s = min(WARM_S, seconds)
     try:
         users = [ZoneClient.like(tree.tenant, roots[n % len(roots)].site.url) for n in range(clients)]
-        _say(f"{clients} clients boot {instances} each, for {seconds:.0f} s")
+        _say(f"{clients} clients boot {instances} each, for {seconds:g} s")
         cpu_before_s = [cpu_seconds(pids) for pids in levels]
-        found = measure(users, decisions, flavor, instances, warm_s=WARM_S, seconds=seconds, check=tree.check)
+        found = measure(users, decisions, flavor, instances, warm_s=warm_s, seconds=seconds, check=tree.check)
         cpu_s = [cpu_seconds(pids) - before for pids, before in zip(levels, cpu_before_s, strict=True)]
     finally:
         decisions.close()
-    return _line(found, instances, [seconds_of / (seconds + WARM_S) for seconds_of in cpu_s])
+    return _line(found, instances, [seconds_of / (seconds + warm_s) for seconds_of in cpu_s])
 
 
 def _levels(zones: Sequence[ZoneProcess], sizes: Sequence[int]) -> Iterator[Sequence[ZoneProcess]]:

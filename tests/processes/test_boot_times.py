@@ -19,10 +19,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "boot.py"
 HAS_POSTGRESQL = importlib.util.find_spec("psycopg") and (
     shutil.which("initdb") or list(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
 )
-POSTGRESQL = pytest.param(
-    "postgresql",
-    marks=pytest.mark.skipif(not HAS_POSTGRESQL, reason="needs PostgreSQL and psycopg"),
-)
+NEEDS_POSTGRESQL = pytest.mark.skipif(not HAS_POSTGRESQL, reason="needs PostgreSQL and psycopg")
 
 
 def test_a_boot_is_stamped_when_it_was_received_and_when_it_was_decided(tmp_path: Path) -> None:
@@ -46,28 +43,22 @@ def test_a_boot_is_stamped_when_it_was_received_and_when_it_was_decided(tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("database", ["sqlite", POSTGRESQL])
-def test_boots_are_timed_at_two_processes_of_a_zone(database: str) -> None:
-    asked = ["--hosts", "20", "--instances", "5", "--clients", "2", "--processes", "2", "--seconds", "1"]
-    done = subprocess.run(
-        [sys.executable, SCRIPT, *asked, "--database", database], capture_output=True, text=True, timeout=240
-    )
+@pytest.mark.parametrize(
+    ("tree", "processes", "database"),
+    [
+        ([1], 2, "sqlite"),
+        ([1, 1], 1, "sqlite"),
+        pytest.param([1, 1], 2, "postgresql", marks=NEEDS_POSTGRESQL),
+    ],
+)
+def test_boots_are_timed_through_a_tree_of_real_zones(tree: list[int], processes: int, database: str) -> None:
+    asked = ["--hosts", "20", "--instances", "5", "--clients", "2", "--seconds", "0.5"]
+    on = ["--tree", ",".join(map(str, tree)), "--processes", str(processes), "--database", database]
+    done = subprocess.run([sys.executable, SCRIPT, *asked, *on], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     line = json.loads(done.stdout)
-    assert (line["tree"], line["processes"], line["database"]) == ([1], 2, database)
-    assert line["boots"] > 0 and line["unplaced"] == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("database", ["sqlite", POSTGRESQL])
-def test_boots_are_timed_through_a_tree_of_real_zones(database: str) -> None:
-    asked = ["--tree", "1,1", "--hosts", "20", "--instances", "5", "--clients", "2", "--seconds", "1"]
-    done = subprocess.run(
-        [sys.executable, SCRIPT, *asked, "--database", database], capture_output=True, text=True, timeout=240
-    )
-    assert done.returncode == 0, done.stderr
-    line = json.loads(done.stdout)
-    assert (line["tree"], line["hosts"], line["instances"], line["database"]) == ([1, 1], 20, 5, database)
+    assert (line["tree"], line["processes"], line["database"]) == (tree, processes, database)
+    assert (line["hosts"], line["instances"]) == (20, 5)
     assert line["boots"] > 0 and line["unplaced"] == 0
     assert 0 < line["p50_ms"] <= line["p99_ms"]
     assert line["instances_per_s"] == pytest.approx(5 * line["boots_per_s"], abs=0.5)
