@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 
 import click
@@ -16,7 +17,7 @@ from benchmarks.zone_trees.run_folder import run_folder
 
 from .attack import Attack
 from .attacks import ALL, BY_NAME
-from .measuring import FLOOR_S
+from .measuring import FLOOR_S, PERIOD_S, SHORT_PERIOD_S
 from .run import Run, chosen
 from .setting import set_the_scene
 from .tree import Setup, Tree
@@ -37,7 +38,7 @@ MOST_LINES = 5
     show_default=True,
     help="Of calm, and of attack.",
 )
-@click.option("--short", is_flag=True, help=f"Each attack for {SHORT_S} seconds.")
+@click.option("--short", is_flag=True, help=f"Each attack for {SHORT_S} seconds, and fewer selects.")
 @click.option(
     "--late-s",
     type=click.FloatRange(min=0.01),
@@ -86,7 +87,8 @@ def main(
         with run_folder("hostile", keep, _say) as folder:
             tree = Tree(folder, setup, _say)
             try:
-                _attack_all(tree, attacks, SHORT_S if short else seconds, seed, late_s, summary)
+                with _running(tree, seed, late_s, SHORT_PERIOD_S if short else PERIOD_S) as run:
+                    _attack_all(run, attacks, SHORT_S if short else seconds, summary)
             finally:
                 _uninterrupted(tree)
     except (StartFailed, ZoneFault) as error:
@@ -108,20 +110,23 @@ def main(
     raise SystemExit(1 if summary.is_over else 0)
 
 
-def _attack_all(
-    tree: Tree, attacks: Sequence[Attack], seconds: float, seed: int, late_s: float, summary: Summary
-) -> None:
+@contextmanager
+def _running(tree: Tree, seed: int, late_s: float, period_s: float) -> Iterator[Run]:
     tree.start()
-    run = Run(tree, set_the_scene(tree), seed, late_s, _say)
+    run = Run(tree, set_the_scene(tree), seed, late_s, period_s, _say)
     try:
-        for number, attack in enumerate(attacks, 1):
-            verdict = run.attack(attack, seconds)
-            summary.verdicts.append(verdict)
-            _say(f"{number}/{len(attacks)} {verdict.line()}")
-            for line in verdict.over[:MOST_LINES]:
-                _say(f"    {line}")
+        yield run
     finally:
         run.stop()
+
+
+def _attack_all(run: Run, attacks: Sequence[Attack], seconds: float, summary: Summary) -> None:
+    for number, attack in enumerate(attacks, 1):
+        verdict = run.attack(attack, seconds)
+        summary.verdicts.append(verdict)
+        _say(f"{number}/{len(attacks)} {verdict.line()}")
+        for line in verdict.over[:MOST_LINES]:
+            _say(f"    {line}")
 
 
 def _say(line: str) -> None:

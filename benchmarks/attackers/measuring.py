@@ -16,7 +16,8 @@ from .attacker import basic
 from .wire import a_spec
 
 PERIOD_S = 0.04
-"""Pause from one select of a caller to its next, in calm and under attack alike."""
+SHORT_PERIOD_S = 0.1
+"""Pause from one select of a caller to its next, in calm and under attack alike; where attacks are short."""
 
 TIMEOUT_S = 20.0
 TIMES_CALM = 3.0
@@ -89,8 +90,9 @@ class Line:
 class Measuring:
     """Threads that select all the time, one for each caller."""
 
-    def __init__(self, callers: Sequence[Caller]) -> None:
+    def __init__(self, callers: Sequence[Caller], period_s: float) -> None:
         self.callers = callers
+        self._period_s = period_s
         self._samples: dict[str, list[Sample]] = {caller.zone: [] for caller in callers}
         self._over = threading.Event()
         self._threads = [
@@ -105,7 +107,7 @@ class Measuring:
         while time.monotonic() < waits_until:
             if all(found and found[-1].sent_at >= ends_at for found in self._samples.values()):
                 break
-            time.sleep(PERIOD_S / 2)
+            time.sleep(self._period_s / 2)
         return {
             zone: [one.seconds for one in list(found) if begins_at <= one.sent_at < ends_at]
             for zone, found in self._samples.items()
@@ -118,7 +120,7 @@ class Measuring:
 
     def _run(self, caller: Caller) -> None:
         line = Line(caller)
-        while not self._over.wait(PERIOD_S):
+        while not self._over.wait(self._period_s):
             self._samples[caller.zone].append(line.select())
         line.close()
 

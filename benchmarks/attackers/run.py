@@ -41,7 +41,13 @@ class Run:
     """Attacks on one tree; `measuring` goes on between them."""
 
     def __init__(
-        self, tree: Tree, setting: Setting, seed: int, late_s: float, say: Callable[[str], None]
+        self,
+        tree: Tree,
+        setting: Setting,
+        seed: int,
+        late_s: float,
+        period_s: float,
+        say: Callable[[str], None],
     ) -> None:
         self._tree = tree
         self._seed = seed
@@ -54,7 +60,7 @@ class Run:
             for zone in NAMES
         ]
         self._calm: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=CALM_KEPT))
-        self._measuring = Measuring(self._callers)
+        self._measuring = Measuring(self._callers, period_s)
         time.sleep(WARM_UP_S)
         self._first = {zone.name: condition_of(zone) for zone in tree.zones.values()}
 
