@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders.clock import FakeClock
-from tests.builders.real_processes import are_free, children_of, eventually, free_port, free_ports
-from tests.builders.zone_processes import answers
+from tests.builders.real_processes import (
+    are_free,
+    children_of,
+    eventually,
+    free_port,
+    free_ports,
+    processes_of,
+)
+from tests.builders.zone_processes import answers, write_conf
 from zonesched import conf
 from zonesched.cli.screen import Unbounded
 from zonesched.cli.table import fit
@@ -216,6 +223,16 @@ time=2026-01-02T03:04:06.678Z level=INFO logger=zonesched.api.app message="GET /
     assert len(errors_in("error\n" * 100)) == LOG_LINES
 
 
+STARTS_AND_WAITS = """
+import pathlib, signal, sys
+from zonesched.demo.processes import Processes
+
+config = pathlib.Path(sys.argv[1])
+Processes().start("a zone", "zonesched.serving", ["--config-file", str(config)], config.with_suffix(".log"))
+signal.pause()
+"""
+
+
 @pytest.mark.slow
 class TestProcesses:
     def test_one_that_ends_is_told_with_its_last_words(self, tmp_path: Path) -> None:
@@ -242,6 +259,15 @@ class TestProcesses:
         processes.start("the agent", "zonesched.compute.main", arguments, tmp_path / "log")
         eventually("the agent tries", lambda: "cannot be reached" in (tmp_path / "log").read_text())
         assert processes.stop() == [0]
+
+    def test_those_of_a_process_that_is_killed_end(self, tmp_path: Path) -> None:
+        port = free_port()
+        config = write_conf(tmp_path, port)
+        with subprocess.Popen([sys.executable, "-c", STARTS_AND_WAITS, str(config)]) as starter:
+            eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"))
+            starter.kill()
+        eventually("it ends", lambda: processes_of(tmp_path) == [])
+        assert are_free(port, 1)
 
 
 @contextmanager
@@ -279,44 +305,38 @@ def said_until(process: subprocess.Popen[str], last: str) -> str:
 
 @pytest.mark.slow
 class TestDemo:
-    def test_it_stays_takes_the_commands_it_prints_and_stops_everything(self, tmp_path: Path) -> None:
+    def test_it_stays_names_a_zone_that_died_stops_everything_and_is_replaced(self, tmp_path: Path) -> None:
         base = free_ports(len(SHAPE))
         with demo(tmp_path / "d", base) as running:
             out = said_until(running, "run until Ctrl-C")
-            assert "state ACTIVE; ACTIVE=6" in out
-            assert "The audit of all 7 zones finds no inconsistency." in out
-            assert "cannot be reached" not in out
-            [export, *commands] = re.findall(r"(?m)^  (export .*|\S+/zonesched .*)$", out)
-            assert len(commands) == 3
-            for command in commands:
-                done = subprocess.run(
-                    ["sh", "-c", f"{export}; {command}"], cwd=CHECKOUT, capture_output=True, text=True
-                )
-                assert (done.returncode, done.stderr) == (0, ""), command
+            self.takes_the_commands_it_prints(out)
             self.refused(tmp_path / "d", base, "A demo already runs in")
             self.refused(tmp_path / "other", base, f"Port {base} of 127.0.0.1 is in use")
             files = [path for path in (tmp_path / "d").rglob("*") if path.suffix in (".conf", ".credentials")]
             assert len(files) == 7 + 7 + 6
             assert {path.stat().st_mode & 0o077 for path in files} == {0}
+            self.names_a_zone_that_died_with_the_command_that_starts_it_again(running, base)
             running.send_signal(signal.SIGINT)
             rest, _ = running.communicate(timeout=60)
             assert running.returncode == 0, rest
         assert are_free(base, len(SHAPE))
+        with demo(tmp_path / "d", base, "--once") as again:
+            out, _ = again.communicate(timeout=120)
+        assert again.returncode == 0, out
+        assert "Replacing the state of an earlier demo" in out
+        assert "ACTIVE=6" in out
 
-    def test_a_zone_that_died_is_named_with_the_command_that_starts_it_again(self, tmp_path: Path) -> None:
-        base = free_ports(len(SHAPE))
-        with demo(tmp_path / "d", base) as running, ExitStack() as stack:
-            said_until(running, "run until Ctrl-C")
-            [zone] = [pid for pid in children_of(running.pid) if "north-1/zone.conf" in command_of(pid)]
-            os.killpg(zone, signal.SIGKILL)
-            said = said_until(running, "zonesched.serving")
-            assert "zone north-1 was ended by SIGKILL; its log" in said
-            assert "GET /" not in said
-            restart = shlex.split(said.splitlines()[-1])
-            again = stack.enter_context(subprocess.Popen(restart, cwd=CHECKOUT, stderr=subprocess.DEVNULL))
-            stack.callback(again.terminate)
-            port = next(zone.port for zone in plan_tree(20, base) if zone.name == "north-1")
-            eventually("it answers again", lambda: answers(f"http://127.0.0.1:{port}"))
+    def takes_the_commands_it_prints(self, out: str) -> None:
+        assert "state ACTIVE; ACTIVE=6" in out
+        assert "The audit of all 7 zones finds no inconsistency." in out
+        assert "cannot be reached" not in out
+        [export, *commands] = re.findall(r"(?m)^  (export .*|\S+/zonesched .*)$", out)
+        assert len(commands) == 3
+        for command in commands:
+            done = subprocess.run(
+                ["sh", "-c", f"{export}; {command}"], cwd=CHECKOUT, capture_output=True, text=True
+            )
+            assert (done.returncode, done.stderr) == (0, ""), command
 
     def refused(self, folder: Path, base: int, why: str) -> None:
         with demo(folder, base) as second:
@@ -324,14 +344,16 @@ class TestDemo:
             assert second.returncode == 1
             assert why in out
 
-    def test_killed_it_leaves_nothing_running_and_is_replaced(self, tmp_path: Path) -> None:
-        base = free_ports(len(SHAPE))
-        with demo(tmp_path / "d", base) as running:
-            said_until(running, "hosts coming up")
-            running.kill()
-        eventually("all zones end", lambda: are_free(base, len(SHAPE)))
-        with demo(tmp_path / "d", base, "--once") as again:
-            out, _ = again.communicate(timeout=120)
-        assert again.returncode == 0, out
-        assert "Replacing the state of an earlier demo" in out
-        assert "ACTIVE=6" in out
+    def names_a_zone_that_died_with_the_command_that_starts_it_again(
+        self, running: subprocess.Popen[str], base: int
+    ) -> None:
+        [zone] = [pid for pid in children_of(running.pid) if "north-1/zone.conf" in command_of(pid)]
+        os.killpg(zone, signal.SIGKILL)
+        said = said_until(running, "zonesched.serving")
+        assert "zone north-1 was ended by SIGKILL; its log" in said
+        assert "GET /" not in said
+        restart = shlex.split(said.splitlines()[-1])
+        port = next(zone.port for zone in plan_tree(20, base) if zone.name == "north-1")
+        with subprocess.Popen(restart, cwd=CHECKOUT, stderr=subprocess.DEVNULL) as again:
+            eventually("it answers again", lambda: answers(f"http://127.0.0.1:{port}"))
+            again.terminate()
