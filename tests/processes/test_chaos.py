@@ -25,6 +25,8 @@ from tests.builders.played_agent import PlayedAgent
 from tests.builders.real_processes import interrupt, processes_of
 from tests.builders.tree import Tree, a_host
 
+pytestmark = pytest.mark.once
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "chaos.py"
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
@@ -127,7 +129,6 @@ PLANTED = {
 }
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("statement", ["", *PLANTED])
 def test_the_check_of_lives_finds_what_is_wrong(tmp_path: Path, statement: str) -> None:
     # given a server that was stopped, started and resized

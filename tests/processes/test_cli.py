@@ -24,6 +24,8 @@ from zonesched.cli.session import Session
 from zonesched.cli.waiting import waiting_line
 from zonesched.compute.credentials import Credentials, CredentialsError, read_credentials, write_credentials
 
+pytestmark = pytest.mark.once
+
 FLAVOR = {"id": "f1", "name": "small", "vcpus": 1, "ram": 512, "disk": 1, "extra_specs": {}}
 VCPU = {
     "used": 3,

@@ -26,6 +26,8 @@ from zonesched.store.metadata import metadata
 from zonesched.store.store import Store
 from zonesched.store.tables import reservations
 
+pytestmark = pytest.mark.once
+
 INTENDED = Change("child place", "u", 1, "", "intended", "", "r c1")
 
 

@@ -13,6 +13,8 @@ import pytest
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.errors import ConfigError
 
+pytestmark = pytest.mark.once
+
 FLAVOR = {"flavor": {"name": "small", "vcpus": 1, "ram": 64, "disk": 1}}
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from tests.builders.tree import Node, Tree, a_host
 
+pytestmark = pytest.mark.once
+
 PANEL = "https://panel.example"
 ASKS = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
 

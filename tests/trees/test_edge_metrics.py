@@ -11,6 +11,8 @@ from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead, Fault, Replace, Slow
 
+pytestmark = pytest.mark.once
+
 
 @built_once
 def a_tree(folder: Path) -> Tree:

@@ -16,6 +16,8 @@ from zonesched.model.caller import Role
 from zonesched.model.unsupported_action import LACK_OF
 from zonesched.services.catalog import users
 
+pytestmark = pytest.mark.once
+
 NETWORKS, SNAPSHOT = "networks_unsupported", "snapshot_unsupported"
 PASSWORD, RESCUE, SCREEN = "password_unsupported", "rescue_unsupported", "console_type_unavailable"
 

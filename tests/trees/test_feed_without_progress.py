@@ -17,6 +17,8 @@ from tests.builders.wsgi_transport import Replace
 from zonesched.services.audit import audit_edges
 from zonesched.services.children.sync import Sync
 
+pytestmark = pytest.mark.once
+
 UUID = "22222222-2222-4222-8222-222222222222"
 A_LINE = {"uuid": UUID, "attempt": 1, "status": "ACTIVE", "state": "confirmed", "reason": ""}
 FEEDS = {

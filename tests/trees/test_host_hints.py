@@ -13,6 +13,8 @@ from tests.builders.tree import Tree, a_host
 from zonesched.model.caller import Role
 from zonesched.services.catalog import users
 
+pytestmark = pytest.mark.once
+
 FLAVOR = {"flavor": {"id": "small", "name": "small", "vcpus": 1, "ram": 512, "disk": 5}}
 NOBODYS = "00000000-0000-4000-8000-00000000dead"
 

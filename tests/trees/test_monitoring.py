@@ -24,6 +24,8 @@ from zonesched.api.app import METRICS
 from zonesched.model.placement import PlacementState
 from zonesched.serving.gauges import Load, ServerGauges
 
+pytestmark = pytest.mark.once
+
 CHECKOUT = Path(__file__).parents[2]
 MONITORING = CHECKOUT / "etc" / "monitoring"
 ADDED_BY_PROMETHEUS = {"job", "instance"}

@@ -14,6 +14,8 @@ from zonesched.api.answer import NO_CONTENT, Answer, no_content, ok
 from zonesched.api.profile import HEADER, MAX_FUNCTIONS, Profile, Profiling
 from zonesched.errors import Conflict
 
+pytestmark = pytest.mark.once
+
 WANTED = {HEADER: "true"}
 FLAVOR = {"flavor": {"name": "small", "vcpus": 1, "ram": 64, "disk": 1}}
 

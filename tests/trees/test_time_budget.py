@@ -13,6 +13,8 @@ from tests.builders.tree import Answer, Tree, a_host
 from zonesched.model.request_spec import Flavor, Image, RequestSpec
 from zonesched.model.request_wire import spec_to_wire
 
+pytestmark = pytest.mark.once
+
 SLOW = "tests.builders.own_plugins.SlowFilter"
 WEIGHING = {
     "name": "score",

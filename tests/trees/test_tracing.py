@@ -20,6 +20,8 @@ from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
 from zonesched.tracing import HEADER, Trace
 
+pytestmark = pytest.mark.once
+
 FLAVOR = {"flavor": {"name": "small", "vcpus": 1, "ram": 64, "disk": 1}}
 BOOT = {"server": {"name": "vm", "flavorRef": "small", "num_instances": 2}}
 

@@ -13,6 +13,8 @@ from tests.builders.tree import Answer, Node, Tree, a_host
 from zonesched.model.caller import Role
 from zonesched.services.catalog import users
 
+pytestmark = pytest.mark.once
+
 FLAVOR = {"name": "small", "id": "f-1", "vcpus": 1, "ram": 64, "disk": 1}
 ID = "00000000-0000-4000-8000-00000000dead"
 

@@ -16,6 +16,8 @@ from zonesched.seams import Bulkhead, Done, ThreadExecutor
 from zonesched.store.store import Transaction
 from zonesched.turns import Turn, Turns, become_large, current, give_way, waiting
 
+pytestmark = pytest.mark.once
+
 ENDS_WITHIN_S = 10.0
 
 
