@@ -106,11 +106,11 @@ def nothing_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (entries_are_never_used_up, "P5", 36),
         (an_unanswered_confirm_counts_as_refused, "P2", 250),
-        (agents_end_nothing, "P2", 1),
-        (actions_reach_their_end_unnoticed, "P9", 0),
-        (children_are_told_no_state, "P9", 0),
+        (agents_end_nothing, "P2", 136),
+        (actions_reach_their_end_unnoticed, "P9", 294),
+        (children_are_told_no_state, "P9", 399),
         (agents_stop_nothing_that_leaves, "P8", 1),
-        (nothing_is_repaired, "repair", 1),
+        (nothing_is_repaired, "repair", 29),
     ],
 )
 def test_a_planted_bug_is_found(
@@ -129,10 +129,10 @@ def test_a_planted_bug_is_found(
 @pytest.mark.parametrize(
     ("name", "rule", "likely"),
     [
-        ("old lease still writes", "lease z", 2),
-        ("confirm on own authority", "IllegalMove", 2),
+        ("old lease still writes", "lease z", 122),
+        ("confirm on own authority", "IllegalMove", 399),
         ("confirm answered for a child", "is confirmed in", 107),
-        ("anti-affinity off by one", "group z", 12),
+        ("anti-affinity off by one", "group z", 478),
         ("holds are never reaped", "over and still there", 11),
     ],
 )
