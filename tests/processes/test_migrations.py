@@ -319,6 +319,7 @@ def test_processes_that_start_together_migrate_once(tmp_path: Path) -> None:
     assert {schema.state(store) for store in stores} == {SchemaState.CURRENT}
 
 
+@pytest.mark.once
 @pytest.mark.slow
 def test_a_built_package_has_the_migrations(tmp_path: Path) -> None:
     sources, built = _copy_of_sources(tmp_path), tmp_path / "built"
