@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders.boots import FLAVOR, settle_until_killed
-from tests.builders.crashes import Seams, heal
+from tests.builders.crashes import Seams
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Node, Tree, a_host
@@ -298,8 +298,7 @@ def test_a_zone_killed_at_any_step(tmp_path: Path, victim: str) -> None:
 
         killed = settle_until_killed(scene.tree, seams)
 
-        heal(scene.tree, minutes=1)
-        scene.go_on(6)
+        scene.recover()
         assert scene.statuses() == {"ACTIVE": 12}, f"killed at {kill_at}"
         running = [uuid for _, uuid in places(scene)]
         assert sorted(running) == sorted(scene.uuids), f"killed at {kill_at}"

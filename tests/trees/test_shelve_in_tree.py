@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.boots import a_running_tree, a_small_tree, all_active, boot, settle_until_killed, the_boot
-from tests.builders.crashes import Seams, heal
+from tests.builders.crashes import Seams
 from tests.builders.tree import Tree
 from tests.builders.wsgi_transport import Dead, Duplicate, Fault, LostReply
 from tests.trees.test_actions_in_tree import Scene
@@ -193,8 +193,7 @@ def test_a_zone_killed_at_any_step(tmp_path: Path, victim: str, body: dict[str, 
 
         killed = settle_until_killed(scene.tree, seams)
 
-        heal(scene.tree, minutes=1)
-        scene.go_on(5)
+        scene.recover()
         assert scene.results(uuid)[-1][1:] == ("done", ""), f"killed at {kill_at}"
         resting = {"SHELVED_OFFLOADED": 1} if body == SHELVE else {}
         assert scene.statuses() == {"ACTIVE": COUNT - len(resting), **resting}, f"killed at {kill_at}"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.builders.boots import a_running_tree, boot, counts, settle_until_killed, the_boot
 from tests.builders.command import TreeCommand
-from tests.builders.crashes import Seams, heal
+from tests.builders.crashes import Seams
 from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Tree, a_host
 from tests.builders.wsgi_transport import Dead
@@ -281,8 +281,7 @@ def test_a_zone_killed_at_any_step(tmp_path: Path, victim: str) -> None:
 
         killed = settle_until_killed(scene.tree, seams)
 
-        heal(scene.tree)
-        scene.go_on(6)
+        scene.recover()
         assert scene.statuses() == {"ACTIVE": 12}, f"killed at {kill_at}"
         assert len(there(scene)) == IN_REGION - 2, f"killed at {kill_at}"
         assert differences(scene.tree) == [], f"killed at {kill_at}"
