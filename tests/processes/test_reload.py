@@ -68,13 +68,13 @@ def a_zone(folder: Path) -> Iterator[Zone]:
 
 
 @contextmanager
-def calling(url: str) -> Iterator[list[float]]:
-    """Call the zone without a pause, a connection each; yields the seconds of each call so far."""
+def calling(url: str, pause_s: float = 0.0) -> Iterator[list[float]]:
+    """Call the zone again and again, a connection each; yields the seconds of each call so far."""
     took: list[float] = []
     over = threading.Event()
 
     def call() -> None:
-        while not over.is_set():
+        while not over.wait(pause_s):
             answer = requests.get(url + "/flavors", timeout=60)
             assert answer.status_code == 200
             took.append(answer.elapsed.total_seconds())
@@ -95,7 +95,8 @@ def test_callers_do_not_wait_for_the_start_of_the_new_worker(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with a_zone(tmp_path) as zone:
         [old] = zone.workers()
-        with calling(zone.url) as took:
+        # A caller who waited would do so for seconds: one call more or less would not find it.
+        with calling(zone.url, pause_s=0.05) as took:
             zone.add("available_filters = slow_to_load.SlowToLoad", "enabled_filters = SlowToLoad")
             zone.hang_up()
             eventually("the new worker is alone", lambda: zone.workers().isdisjoint({old}), timeout_s=40.0)
