@@ -55,7 +55,8 @@ class Grove:
     def __init__(self, folder: Path, size: int) -> None:
         self.tree = Tree(folder)
         self.names = [f"z{number}" for number in range(size)]
-        self._ever: dict[str, set[str]] = defaultdict(set)
+        self._ids: dict[str, dict[str, str]] = {name: {} for name in self.names}
+        """The ids of all hosts that a zone ever had, by their names."""
         self._child_of: dict[str, str] = {}
         for name in self.names:
             self.tree.add(name)
@@ -97,9 +98,12 @@ class Grove:
 
     def _register(self, name: str, wanted: Sequence[FlatHost]) -> list[FlatHost]:
         named = [replace(host, name=f"{name}-{number}") for number, host in enumerate(wanted)]
-        left = self._ever[name] - {host.name for host in named}
-        self._ever[name] |= {host.name for host in named}
+        wanted_names = {host.name for host in named}
+        left = self._ids[name].keys() - wanted_names
         self.tree.register(name, [form_of(h) for h in [*named, *(FlatHost(n, 0, 0, 0) for n in left)]])
+        if not wanted_names <= self._ids[name].keys():
+            found = hosts.list_hypervisors(self.tree.nodes[name].zone)
+            self._ids[name] = {view.name: view.id for view in found}
         return named
 
     def _poll(self, count: int) -> None:
@@ -115,7 +119,7 @@ class Grove:
             zone = self.tree.nodes[name].zone
             caller_id = caller_of(self.tree, parents[name], name) if name in parents else zone.uuid
             key = zone.tie_secret.request_key(caller_id, spec.request_id, content_digest(spec))
-            ids |= {view.name: (key, view.id) for view in hosts.list_hypervisors(zone)}
+            ids |= {host: (key, id) for host, id in self._ids[name].items()}
         return lambda name, copies: tie_of(*ids[name], copies)
 
     def _edges(self) -> Iterator[tuple[str, str]]:
@@ -125,7 +129,7 @@ class Grove:
 
     def names_of(self, spec: RequestSpec, places: Iterable[EntryPlace]) -> list[str]:
         """The host of each place of the root's plan, found by opening entry by entry, zone by zone."""
-        return Opener(self.tree, self._child_of, spec).names_at(self.names[0], list(places))
+        return Opener(self.tree, self._child_of, self._ids, spec).names_at(self.names[0], list(places))
 
 
 def caller_of(tree: Tree, parent: str, name: str) -> str:
@@ -137,15 +141,18 @@ def caller_of(tree: Tree, parent: str, name: str) -> str:
 class Opener:
     """Opens sealed entries as each zone would for its own parent, and no other."""
 
-    def __init__(self, tree: Tree, child_of: Mapping[str, str], spec: RequestSpec) -> None:
+    def __init__(
+        self, tree: Tree, child_of: Mapping[str, str], ids: Mapping[str, Mapping[str, str]], spec: RequestSpec
+    ) -> None:
+        """`ids`: of the hosts of each zone, by their names."""
         self._tree = tree
         self._child_of = child_of
+        self._ids = ids
         self._spec = spec
 
     def names_at(self, zone_name: str, places: Sequence[EntryPlace]) -> list[str]:
         """The names of hosts that these places, as the zone has them, come to."""
-        zone = self._tree.nodes[zone_name].zone
-        own = {view.id: view.name for view in hosts.list_hypervisors(zone)}
+        own = {id: name for name, id in self._ids[zone_name].items()}
         blobs: dict[str, list[str]] = defaultdict(list)
         for place in places:
             if isinstance(place, ChildBlob):

@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
@@ -108,6 +109,7 @@ def weight(host: FlatHost, scale: Sequence[Line]) -> int:
     return min(MAX_WEIGHT, max(0, 4 * 10**15 - round(1e9 * score)))
 
 
+@cache
 def tie_of(request_key: str, host_id: str, copies: int) -> int:
     """The tie key of a host with so many instances of the request on it; lower is better."""
     host_hash = hashlib.blake2b(host_id.encode(), digest_size=8).digest()[::-1]
