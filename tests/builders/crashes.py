@@ -140,6 +140,12 @@ def inconsistencies(tree: Tree) -> list[str]:
     return found
 
 
+def open_actions(tree: Tree) -> list[Any]:
+    """Actions on servers that have not ended, in any zone."""
+    statement = "SELECT uuid, action FROM instance_actions WHERE finished_at = 0"
+    return [row for name in tree.nodes for row in ask(tree.folder / f"{name}.sqlite", statement)]
+
+
 def heal(tree: Tree, minutes: int = 4) -> None:
     """Time goes by and everything works again."""
     for _ in range(minutes * 4):

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.builders.migrated import ask
 from tests.builders.tree import Answer, Node, Tree
-from zonesched.services.hosts import hosts
 
 
 @dataclass
@@ -117,4 +117,9 @@ def a_report(
 
 def agents_of(tree: Tree) -> dict[str, PlayedAgent]:
     """An agent for each zone of a tree that has hosts."""
-    return {name: PlayedAgent(node) for name, node in tree.nodes.items() if hosts.list_hypervisors(node.zone)}
+    has_hosts = "SELECT count(*) FROM hosts"
+    return {
+        name: PlayedAgent(node)
+        for name, node in tree.nodes.items()
+        if ask(tree.folder / f"{name}.sqlite", has_hosts) != [(0,)]
+    }

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders.boots import FLAVOR, a_running_tree, boot, rows, settle_until_killed, the_boot
-from tests.builders.crashes import Seams, inconsistencies
+from tests.builders.boots import FLAVOR, a_running_tree, boot, settle_until_killed, the_boot
+from tests.builders.crashes import Seams, inconsistencies, open_actions
 from tests.builders.migrated import ask, copy_database, replace_database
 from tests.builders.played_agent import PlayedAgent, a_report, agents_of
 from tests.builders.scenes import built_once
@@ -67,17 +67,13 @@ class Scene:
             self.tree.settle(2)
             self._converge()
             self.tree.settle(3)
-            if not inconsistencies(self.tree) and not self._open_actions():
+            if not inconsistencies(self.tree) and not open_actions(self.tree):
                 return
 
     def _converge(self) -> None:
         for name, agent in self.agents.items():
             agent.node = self.tree.nodes[name]
             agent.converge()
-
-    def _open_actions(self) -> list[Any]:
-        statement = "SELECT uuid, action FROM instance_actions WHERE finished_at = 0"
-        return [row for name in self.tree.nodes for row in rows(self.tree, name, statement)]
 
     def statuses(self) -> Counter[str]:
         servers = self.tree.nodes["root"].client().get("/servers/detail").json["servers"]

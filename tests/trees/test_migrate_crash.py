@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.boots import FLAVOR, nothing_is_wrong
-from tests.builders.crashes import Killed, Seams
+from tests.builders.crashes import Killed, Seams, inconsistencies, open_actions
 from tests.builders.moving import TwoAgents, add_host
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.tree import Tree, a_host
@@ -65,7 +65,9 @@ def test_a_zone_killed_at_any_step_of_a_move(tmp_path: Path, cannot_build: str) 
             tree.poll(1)
             tree.settle(2)
             agents.step(0, 1, 0)
-        tree.settle(2)
+            tree.settle(2)
+            if not inconsistencies(tree) and not open_actions(tree):
+                break
         server = tree.nodes["leaf"].client().get(f"/servers/{uuid}").json["server"]
         assert (server["status"], agents.running) == ("ACTIVE", [uuid]), f"killed at {kill_at}"
         assert agents.most == 1, f"killed at {kill_at}"
