@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -74,7 +75,10 @@ class Record:
     chosen: Chosen
 
 
-_RECORD = TypeAdapter(Record)
+@cache
+def _adapter() -> TypeAdapter[Record]:
+    """Return the adapter of records, which few processes use and which takes 20 ms to build."""
+    return TypeAdapter(Record)
 
 
 def recorded_options(conf: Conf) -> dict[str, Any]:
@@ -84,7 +88,7 @@ def recorded_options(conf: Conf) -> dict[str, Any]:
 
 def record_to_wire(record: Record) -> dict[str, Any]:
     """Return the record as a JSON object."""
-    wire: dict[str, Any] = _RECORD.dump_python(record, mode="json")
+    wire: dict[str, Any] = _adapter().dump_python(record, mode="json")
     return wire
 
 
@@ -99,7 +103,7 @@ def record_from_text(unverified: str | bytes) -> Record:
     if wire.get("version") != VERSION:
         raise _invalid(f"its version is {wire.get('version')!r}; this program reads {VERSION}")
     try:
-        found = _RECORD.validate_python(wire)
+        found = _adapter().validate_python(wire)
         _spec(found)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
