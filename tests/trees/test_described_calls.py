@@ -48,14 +48,22 @@ def success_is_described(context: Any, response: Any, case: Any) -> None:
     assert response.status_code >= 400 or str(response.status_code) in described, response.status_code
 
 
+@pytest.fixture(scope="module")
+def first_site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """The site of which each test has copies."""
+    made = a_site(tmp_path_factory.mktemp("site"))
+    made.tree.stop()
+    return made
+
+
 def headers_of(node: Node, role: str) -> dict[str, str]:
     pair = base64.b64encode(f"{role}:{node.secrets[role]}".encode()).decode()
     return {"Authorization": f"Basic {pair}"}
 
 
-def test_every_call_answers_as_it_is_described_whoever_makes_it(tmp_path: Path) -> None:
+def test_every_call_answers_as_it_is_described_whoever_makes_it(tmp_path: Path, first_site: Site) -> None:
     # given a zone of its own for each role: to think of a call takes longer than to make it as each of them
-    sites = {role: a_site(tmp_path / role).tree.nodes["zone"] for role in ROLES}
+    sites = {role: first_site.copy_to(tmp_path / role).tree.nodes["zone"] for role in ROLES}
     left_out = [checks.CHECKS.get_one(name) for name in LEFT_OUT]
     described = schemathesis.openapi.from_wsgi("/openapi.json", sites["admin"].app)
     made = 0
@@ -104,8 +112,10 @@ def working(site: Site) -> Callable[..., Iterable[bytes]]:
 
 # Agents name hosts by themselves: no answer leads to another call.
 @pytest.mark.parametrize("role", [role for role in ROLES if role != "compute"])
-def test_calls_that_follow_from_answers_are_answered_as_described(tmp_path: Path, role: str) -> None:
-    site = a_site(tmp_path)
+def test_calls_that_follow_from_answers_are_answered_as_described(
+    tmp_path: Path, first_site: Site, role: str
+) -> None:
+    site = first_site.copy_to(tmp_path)
     config = SchemathesisConfig.from_dict(
         {
             "seed": 1,
@@ -154,8 +164,8 @@ SOURCES: Mapping[tuple[str, str], tuple[str, Any]] = {
 # fmt: on
 
 
-def test_the_links_of_answers_lead_to_items_that_are_there(tmp_path: Path) -> None:
-    site = a_site(tmp_path)
+def test_the_links_of_answers_lead_to_items_that_are_there(tmp_path: Path, first_site: Site) -> None:
+    site = first_site.copy_to(tmp_path)
     boots = site.clients["member"].get("/reservations").json["reservations"]
     readable = {route.url for route in URLS if route.method == "GET"}
     found = dict[Named, int]()
