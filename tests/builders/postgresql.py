@@ -28,6 +28,12 @@ ENDED_WITHIN_MS = 10_000
 
 TABLES = tables.instances.metadata.sorted_tables
 
+FILLED = SQL(" UNION ALL ").join(
+    SQL("SELECT {} WHERE EXISTS (SELECT FROM {})").format(table.name, Identifier(table.name))
+    for table in TABLES
+)
+"""Names of the tables that have rows."""
+
 EMPTY_ALL = SQL("; ").join(SQL("DELETE FROM {}").format(Identifier(table.name)) for table in reversed(TABLES))
 """One call for all tables, and one transaction."""
 
@@ -94,12 +100,17 @@ class Databases:
         return self.url(path)
 
     def copy(self, path: Path, to: Path) -> str:
-        """The URL of a copy of a database, which nobody may be connected to."""
-        self.close(self._names[path])
-        self._names[to] = self._create(self._names[path])
-        # Each copy is one more database: as many as there are tests, if all of them stayed.
-        self._single.add(self._names[to])
-        return self.url(to)
+        """The URL of a database of the present schema with the rows of another one."""
+        url, rows, copy = self.migrated(to), self.connection(path), self.connection(to)
+        # One that was just made may have rows of its migrations.
+        copy.execute(EMPTY_ALL)
+        with rows.transaction(), copy.transaction():
+            rows.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            filled = {name for (name,) in rows.execute(FILLED)}
+            for table in TABLES:
+                if table.name in filled:
+                    _copy_rows(rows, copy, Identifier(table.name))
+        return url
 
     def replace(self, path: Path, by: Path) -> None:
         """From now on the one database is the other; the URL stays."""
@@ -208,6 +219,15 @@ class Databases:
             for number in range(1, self._count + 1):
                 self._drop(f"zonesched_test_{os.getpid()}_{number}")
             self._admin.close()
+
+
+def _copy_rows(source: psycopg.Connection[Any], target: psycopg.Connection[Any], table: Identifier) -> None:
+    with (
+        source.cursor().copy(SQL("COPY {} TO STDOUT (FORMAT binary)").format(table)) as out,
+        target.cursor().copy(SQL("COPY {} FROM STDIN (FORMAT binary)").format(table)) as into,
+    ):
+        for piece in out:
+            into.write(piece)
 
 
 @cache
