@@ -24,6 +24,7 @@ from benchmarks.many_hosts.own_filters import OncePerClass, OncePerHost
 from benchmarks.many_hosts.select_times import a_request, a_scheduler
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.model.host_state import HostState
+from zonesched.model.host_table import HostTable
 from zonesched.model.request_spec import RequestSpec
 
 CHECKOUT = Path(__file__).parents[2]
@@ -98,12 +99,17 @@ def test_an_order_of_one_host_is_refused() -> None:
 # -- select ------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def table() -> HostTable:
+    """100,000 hosts, which no select changes."""
+    return a_table(100_000, classes=16)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("own_filter", "asked"), [(OncePerClass, 16), (OncePerHost, 100_000)])
 def test_a_filter_with_only_host_passes_works_at_100_000_hosts(
-    own_filter: type[BaseHostFilter], asked: int, monkeypatch: pytest.MonkeyPatch
+    table: HostTable, own_filter: type[BaseHostFilter], asked: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = a_table(100_000, classes=16)
     host_passes, rows = own_filter.host_passes, list[int]()
 
     def counted(self: BaseHostFilter, host_state: HostState, spec: RequestSpec) -> bool:
