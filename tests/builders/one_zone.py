@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from tests.builders.clock import FakeClock
 from tests.builders.inline_executor import InlineExecutor
 from tests.builders.migrated import a_database
+from tests.builders.options import loaded
 from tests.builders.stores import open_store
-from zonesched import conf as options
 from zonesched.model.caller import Caller, Role
 from zonesched.model.decision_trace import NO_TRACE
 from zonesched.model.placement import InstanceStatus, PlacementState
@@ -42,8 +42,8 @@ def a_store(folder: Path) -> Store:
 def a_zone(folder: Path, clock: FakeClock | None = None, **overrides: Any) -> Zone:
     """A zone without hosts, users and background work."""
     url = a_database(folder / "zone.sqlite")
-    conf = options.load(
-        overrides={
+    conf = loaded(
+        {
             "state_path": str(folder),
             "database_url": url,
             "build_plan_encryption_key": [KEY],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,11 @@ from tests.builders.clock import FakeClock
 from tests.builders.inline_executor import InlineExecutor
 from tests.builders.migrated import a_database, copy_database, following, url_of
 from tests.builders.one_zone import CHEAP_PASSWORDS
+from tests.builders.options import copy_of, loaded
 from tests.builders.stores import open_store
 from tests.builders.wsgi_transport import WsgiAdapter
-from zonesched import conf as options
 from zonesched.api.app import create_app
+from zonesched.conf import Conf
 from zonesched.model.caller import Caller, Role
 from zonesched.model.views import ChildForm, HostForm, InventoryForm
 from zonesched.seams import Executor
@@ -194,7 +194,7 @@ class Tree:
         for node in self.nodes.values():
             copy_database(self.folder / f"{node.name}.sqlite", folder / f"{node.name}.sqlite")
             store = open_store(url_of(folder / f"{node.name}.sqlite"))
-            tree._start_again(node, store, _copy_of(node.zone.conf))
+            tree._start_again(node, store, copy_of(node.zone.conf))
         return tree
 
     def stop(self) -> None:
@@ -203,7 +203,7 @@ class Tree:
             node.zone.heartbeats.write()
             node.zone.stop()
 
-    def _start_again(self, old: Node, store: Store, conf: options.Conf) -> None:
+    def _start_again(self, old: Node, store: Store, conf: Conf) -> None:
         zone = self._open(conf, store)
         app = create_app(zone)
         self.network.mount(old.url, app)
@@ -251,8 +251,8 @@ class Tree:
 
     def _start(self, name: str, overrides: Mapping[str, Any]) -> Node:
         url = f"http://127.0.0.1:{FIRST_PORT + len(self.nodes)}"
-        conf = options.load(
-            overrides={
+        conf = loaded(
+            {
                 "zone_name": name,
                 "build_plan_encryption_key": [self.clock.random_bytes(32).hex()],
                 "secret_encryption_key": self.clock.random_bytes(32).hex(),
@@ -274,7 +274,7 @@ class Tree:
         node.compute = users.authenticate(zone, "compute", node.secrets["compute"])
         return node
 
-    def _open(self, conf: options.Conf, store: Store) -> Zone:
+    def _open(self, conf: Conf, store: Store) -> Zone:
         transport = HttpTransport.from_conf(conf, self.clock, adapter=self.network)
         return Zone.open(
             conf,
@@ -284,11 +284,3 @@ class Tree:
             store=store,
             password_cost=CHEAP_PASSWORDS,
         )
-
-
-def _copy_of(conf: options.Conf) -> options.Conf:
-    """The same options, which a test may override; to read them again takes as long as to start a zone."""
-    twin = copy(conf)
-    twin._opts = {name: dict(option) for name, option in conf._opts.items()}
-    vars(twin)["_ConfigOpts__cache"] = dict(vars(conf)["_ConfigOpts__cache"])
-    return twin

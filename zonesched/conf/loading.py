@@ -62,13 +62,22 @@ def load(config_files: Sequence[str] = (), overrides: Mapping[str, Any] | None =
         default_config_dirs=[],
         use_env=False,
     )
-    overridden = {_option(name, "an override").name: value for name, value in (overrides or {}).items()}
+    override(conf, overrides or {}, given)
+    return conf
+
+
+def override(conf: Conf, overrides: Mapping[str, Any], given: Mapping[str, str] | None = None) -> None:
+    """Override options by name, and check the result.
+
+    `given`: what a file sets, as written. Raise ConfigError as `load` does.
+    """
+    given = given or {}
+    overridden = {_option(name, "an override").name: value for name, value in overrides.items()}
     for name, value in overridden.items():
         _override(conf, _BY_NAME[name], value)
     for name in given | overridden:
         _read(conf, _BY_NAME[name], given.get(name, ""))
     check_together(conf)
-    return conf
 
 
 def _read_file(name: str) -> dict[str, str]:
