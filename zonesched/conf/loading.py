@@ -75,7 +75,7 @@ def override(conf: Conf, overrides: Mapping[str, Any], given: Mapping[str, str] 
     overridden = {_option(name, "an override").name: value for name, value in overrides.items()}
     for name, value in overridden.items():
         _override(conf, _BY_NAME[name], value)
-    for name in given | overridden:
+    for name in {**given, **overridden}:
         _read(conf, _BY_NAME[name], given.get(name, ""))
     check_together(conf)
 
