@@ -30,6 +30,14 @@ _REMOVALS = sa.select(t.counters.c.value).where(t.counters.c.name == identity.RE
 _STATE = Prepared(sa.select(sa.func.max(COLUMNS.changed_seq), _REMOVALS))
 _SEQUENCES = sa.select(COLUMNS.id, COLUMNS.changed_seq, COLUMNS.facts_seq)
 _CHANGED = Prepared(_SEQUENCES.where(COLUMNS.changed_seq > sa.bindparam("since", type_=sa.BigInteger)))
+_PAGE = (
+    sa.select(COLUMNS.id)
+    .where(COLUMNS.id > sa.bindparam("after_id"))
+    .order_by(COLUMNS.id)
+    .limit(sa.bindparam("limit", type_=sa.Integer))
+    .subquery()
+)
+_LAST_OF_PAGE = Prepared(sa.select(sa.func.max(_PAGE.c.id).label("id")))
 NOTHING_KNOWN: Mapping[str, int] = {}
 
 
@@ -90,8 +98,7 @@ def changes(tx: Connection, since: Watermark, known: Mapping[str, int] = NOTHING
 
 def page(tx: Connection, after_id: str, limit: int) -> list[HostRow]:
     """Read the next `limit` hosts in order of id; fewer at the end."""
-    ids = sa.select(COLUMNS.id).where(COLUMNS.id > after_id).order_by(COLUMNS.id).limit(limit).subquery()
-    last = tx.execute(sa.select(sa.func.max(ids.c.id))).scalar()
+    last = _LAST_OF_PAGE.first(tx, after_id=after_id, limit=limit).id
     if last is None:
         return []
     return _BETWEEN.read(tx, after_id=after_id, last_id=last)

@@ -26,7 +26,10 @@ from zonesched.store.prepared import Prepared
 CHANGES = "changes"
 AGGREGATES = "aggregates"
 REMOVALS = "removed_hosts"
-_LAST_START = sa.select(t.epochs.c.id).order_by(t.epochs.c.after.desc()).limit(1)
+_IDENTITY = Prepared(sa.select(t.identity.c.zone_uuid, t.identity.c.host_id_secret))
+_LAST_START = Prepared(sa.select(t.epochs.c.id).order_by(t.epochs.c.after.desc()).limit(1))
+_END_EPOCHS = Prepared(sa.delete(t.epochs).where(t.epochs.c.after >= sa.bindparam("number")))
+_BEGIN_EPOCH = Prepared(sa.insert(t.epochs))
 _NEXT = Prepared(
     sa.update(t.counters)
     .where(t.counters.c.name == sa.bindparam("counter"))
@@ -120,7 +123,7 @@ class Identity:
 
 def identity(tx: Connection, new: Identity) -> Identity:
     """Read the zone's identity; the first start stores `new`. Needs a write transaction."""
-    found = tx.execute(sa.select(t.identity)).first()
+    found = _IDENTITY.first(tx)
     if found is not None:
         return Identity(found.zone_uuid, found.host_id_secret)
     tx.execute(sa.insert(t.identity).values(id=1, zone_uuid=new.zone_uuid, host_id_secret=new.stored_secret))
@@ -150,8 +153,8 @@ def begin_epoch(tx: Connection, epoch_id: str) -> None:
     if _numbers_itself(tx):
         _go_on_counting(tx)
     after = last_change(tx)
-    tx.execute(sa.delete(t.epochs).where(t.epochs.c.after >= after))
-    tx.execute(sa.insert(t.epochs).values(after=after, id=epoch_id))
+    _END_EPOCHS.run(tx, number=after)
+    _BEGIN_EPOCH.run(tx, after=after, id=epoch_id)
 
 
 def epoch_of(tx: Connection, number: int) -> str:
@@ -164,7 +167,7 @@ def epoch_of(tx: Connection, number: int) -> str:
 
 def newest_start(tx: Connection) -> str:
     """Read the id of the epoch that the zone's last start began, as a uuid."""
-    return str(UUID(tx.execute(_LAST_START).scalar_one()))
+    return str(UUID(_LAST_START.first(tx).id))
 
 
 def next_change(tx: Connection) -> int:

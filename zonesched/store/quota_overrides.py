@@ -8,8 +8,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared
 
 COLUMNS = t.quota_overrides.c
+_ALL = Prepared(sa.select(t.quota_overrides).order_by(COLUMNS.subject, COLUMNS.name))
 QuotaOverrides = Mapping[str, Mapping[str, int]]
 """Quota overrides by project id or parent's user id, then by the name of the quota."""
 
@@ -17,7 +19,7 @@ QuotaOverrides = Mapping[str, Mapping[str, int]]
 def read_all(tx: Connection) -> QuotaOverrides:
     """Read all quota overrides; a project or parent without any is left out."""
     found: dict[str, dict[str, int]] = {}
-    for row in tx.execute(sa.select(t.quota_overrides).order_by(COLUMNS.subject, COLUMNS.name)):
+    for row in _ALL.all(tx):
         found.setdefault(row.subject, {})[row.name] = row.hard_limit
     return found
 

@@ -26,7 +26,13 @@ from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in, one_of
 
 _unheard, _found, _named = t.unheard.c, t.found_instances.c, t.named_instances.c
+_INCARNATION = Prepared(sa.select(t.identity.c.incarnation))
 _ANY = Prepared(sa.select(_unheard.kind).limit(1))
+_OF_HOLDER = Prepared(
+    sa.select(_found.uuid, _found.number)
+    .where(_found.kind == sa.bindparam("kind"), _found.holder_id == sa.bindparam("holder_id"))
+    .order_by(_found.uuid, _found.number)
+)
 _OF_UUIDS = Prepared(
     sa.select(
         t.found_instances,
@@ -114,7 +120,7 @@ def begin(tx: Connection, incarnation: str) -> None:
 
 def incarnation(tx: Connection) -> str:
     """Read the zone's incarnation; "" for one that was never restored."""
-    return str(tx.execute(sa.select(t.identity.c.incarnation)).scalar_one())
+    return str(_INCARNATION.first(tx).incarnation)
 
 
 def has_parents(tx: Connection) -> bool:
@@ -216,10 +222,8 @@ def living_uuids(tx: Connection) -> list[str]:
 
 def kept(tx: Connection, service_id: str) -> list[Attempt]:
     """Read the found instances of an agent that it keeps, though no row here has them."""
-    query = sa.select(_found.uuid, _found.number).where(
-        _found.kind == Kind.AGENT.value, _found.holder_id == service_id
-    )
-    return [Attempt(row.uuid, row.number) for row in tx.execute(query.order_by(_found.uuid, _found.number))]
+    found = _OF_HOLDER.all(tx, kind=Kind.AGENT.value, holder_id=service_id)
+    return [Attempt(row.uuid, row.number) for row in found]
 
 
 def forget(tx: Connection, found: Sequence[Found]) -> None:

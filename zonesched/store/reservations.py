@@ -42,6 +42,11 @@ _OF_IDEMPOTENCY_KEY = Prepared(
         COLUMNS.idempotency_key == sa.bindparam("idempotency"),
     )
 )
+_TRACES_OF_OPEN = Prepared(
+    sa.select(COLUMNS.caller_id, COLUMNS.id, COLUMNS.why)
+    .where(COLUMNS.state == ReservationState.OPEN.value, COLUMNS.reason == sa.bindparam("reason"))
+    .order_by(COLUMNS.caller_id, COLUMNS.id)
+)
 _OF_IDS = Prepared(
     sa.select(t.reservations).where(one_of(COLUMNS.id, "ids")).order_by(COLUMNS.created_at, COLUMNS.id)
 )
@@ -277,12 +282,8 @@ def wake(tx: Connection, caller_id: str, reservation_id: str) -> None:
 
 def traces_of_open(tx: Connection, reason: str) -> list[tuple[str, str, DecisionTrace]]:
     """Return caller id, id and last decision trace of each OPEN reservation with this reason code."""
-    statement = (
-        sa.select(COLUMNS.caller_id, COLUMNS.id, COLUMNS.why)
-        .where(COLUMNS.state == ReservationState.OPEN.value, COLUMNS.reason == reason)
-        .order_by(COLUMNS.caller_id, COLUMNS.id)
-    )
-    return [(row.caller_id, row.id, trace_from_wire(orjson.loads(row.why))) for row in tx.execute(statement)]
+    found = _TRACES_OF_OPEN.all(tx, reason=reason)
+    return [(row.caller_id, row.id, trace_from_wire(orjson.loads(row.why))) for row in found]
 
 
 def place_again(tx: Connection, caller_id: str, reservation_id: str) -> None:

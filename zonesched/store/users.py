@@ -13,6 +13,7 @@ from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared
 
 COLUMNS = t.users.c
+_INSERT = Prepared(sa.insert(t.users))
 _BY_NAME = Prepared(sa.select(t.users).where(COLUMNS.name == sa.bindparam("name")))
 
 
@@ -34,16 +35,15 @@ class User:
 
 def insert(tx: Connection, user: User) -> None:
     """Add a row; raises IntegrityError for a name that exists."""
-    tx.execute(
-        sa.insert(t.users).values(
-            id=user.id,
-            name=user.name,
-            role=user.role.value,
-            project_id=user.project_id,
-            secret=user.secret,
-            explain_to_parent=user.explained.value,
-            created_at=user.created_at,
-        )
+    _INSERT.run(
+        tx,
+        id=user.id,
+        name=user.name,
+        role=user.role.value,
+        project_id=user.project_id,
+        secret=user.secret,
+        explain_to_parent=user.explained.value,
+        created_at=user.created_at,
     )
 
 
