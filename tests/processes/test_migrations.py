@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -17,7 +20,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from tests.builders.migrated import a_bare_database
+from tests.builders.migrated import a_bare_database, copy_database, url_of
 from zonesched import conf as options
 from zonesched.errors import ConfigError
 from zonesched.services.zone import Zone
@@ -147,18 +150,53 @@ def test_a_zone_does_not_start_on_a_database_of_a_later_version(tmp_path: Path) 
 
 def a_filled_store_of(revision: str, folder: Path) -> Store:
     """A database of an earlier version, with a row in every table."""
-    store = an_empty_store(folder)
+    path = folder / "zone.sqlite"
+    copy_database(a_filled_database_of(revision), path)
+    return Store.open(url_of(path))
 
-    def fn(tx: sa.Connection) -> None:
-        schema.migrate(tx, revision)
+
+@cache
+def a_filled_database_of(revision: str) -> Path:
+    path = own_folder() / f"filled-{revision}.sqlite"
+    copy_database(a_database_of(revision), path)
+
+    def fill(tx: sa.Connection) -> None:
         earlier = sa.MetaData()
         earlier.reflect(tx)
         for table in earlier.sorted_tables:
             if table.name != "alembic_version":
                 tx.execute(sa.insert(table).values({c.name: a_value(c) for c in table.columns}))
 
+    write_alone(path, fill)
+    return path
+
+
+@cache
+def a_database_of(revision: str) -> Path:
+    """A database of an earlier version without rows: that of the version before it, migrated."""
+    path = own_folder() / f"{revision}.sqlite"
+    before = schema.revisions()[schema.revisions().index(revision) + 1 :]
+    if before:
+        copy_database(a_database_of(before[0]), path)
+    else:
+        a_bare_database(path)
+    write_alone(path, lambda tx: schema.migrate(tx, revision))
+    return path
+
+
+def write_alone(path: Path, fn: Callable[[sa.Connection], None]) -> None:
+    store = Store.open(url_of(path))
     store.write(fn)
-    return store
+    # A copy is made of a database that nobody uses.
+    store.close()
+
+
+@cache
+def own_folder() -> Path:
+    """The folder of the databases that this process makes once."""
+    folder = Path(tempfile.mkdtemp(prefix="zonesched-migrated-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def a_value(column: sa.Column[Any]) -> Any:
