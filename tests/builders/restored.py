@@ -11,6 +11,7 @@ from tests.builders.boots import FLAVOR
 from tests.builders.migrated import copy_database, replace_database, url_of
 from tests.builders.one_zone import sql
 from tests.builders.real_agent import RealAgent, a_machine
+from tests.builders.scenes import built_once
 from tests.builders.tree import Client, Tree
 from tests.builders.wsgi_transport import Fault, Sent
 from zonesched.store import copies
@@ -132,13 +133,18 @@ class Scene:
 
 def a_scene(folder: Path) -> Scene:
     """A root, a region below it, and a leaf below that with two hosts of one agent."""
+    scene = Scene(_a_tree(folder))
+    scene.agents["leaf"] = RealAgent(scene.tree, "leaf", [a_machine("l1"), a_machine("l2")])
+    scene.tree.poll()
+    return scene
+
+
+@built_once
+def _a_tree(folder: Path) -> Tree:
     tree = Tree(folder)
     tree.add("root")
     tree.add("region", parent="root")
     tree.add("leaf", parent="region", build_plan_ttl=300.0)
-    scene = Scene(tree)
-    scene.agents["leaf"] = RealAgent(tree, "leaf", [a_machine("l1"), a_machine("l2")])
-    for name in tree.nodes:
-        tree.nodes[name].client().post("/flavors", FLAVOR)
-    tree.poll()
-    return scene
+    for node in tree.nodes.values():
+        node.client().post("/flavors", FLAVOR)
+    return tree
