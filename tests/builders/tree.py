@@ -22,6 +22,7 @@ from zonesched.api.app import create_app
 from zonesched.conf import Conf
 from zonesched.model.caller import Caller, Role
 from zonesched.model.views import ChildForm, HostForm, InventoryForm
+from zonesched.seal.passwords import hash_secret, new_secret
 from zonesched.seams import Executor
 from zonesched.services import background
 from zonesched.services.catalog import users
@@ -32,7 +33,9 @@ from zonesched.services.moves import mover
 from zonesched.services.owners import resize_confirms
 from zonesched.services.placing import build_timeouts
 from zonesched.services.zone import Zone
+from zonesched.store import users as user_rows
 from zonesched.store.store import Store
+from zonesched.store.users import User
 from zonesched.zones.known_child import KnownChild
 from zonesched.zones.transport import HttpTransport
 
@@ -266,11 +269,9 @@ class Tree:
         app = create_app(zone)
         self.network.mount(url, app)
         node = Node(name, url, zone, app)
-        for role in Role:
-            if role is not Role.PARENT:
-                node.secrets[role.value] = users.create(
-                    zone.store, zone.clock, role.value, role, "project-1"
-                ).secret
+        made = [_a_user(self.clock, role) for role in Role if role is not Role.PARENT]
+        zone.store.write(lambda tx: [user_rows.insert(tx, user) for user, _ in made])
+        node.secrets |= {user.name: secret for user, secret in made}
         node.compute = users.authenticate(zone, "compute", node.secrets["compute"])
         return node
 
@@ -284,3 +285,10 @@ class Tree:
             store=store,
             password_cost=CHEAP_PASSWORDS,
         )
+
+
+def _a_user(clock: FakeClock, role: Role) -> tuple[User, str]:
+    """Make the user of a role and its secret, as `users.create` does."""
+    secret = new_secret(clock)
+    user = User(clock.new_uuid(), role.value, role, "project-1", hash_secret(secret), clock.now())
+    return user, secret
