@@ -360,6 +360,47 @@ def test_of_several_lines_about_one_attempt_the_last_one_counts(
     assert ask(path, "SELECT status FROM instances WHERE uuid = ?", (uuid,)) == [(status,)]
 
 
+def test_a_build_that_has_failed_while_it_moved_is_not_moving_at_its_next_place(tmp_path: Path) -> None:
+    # given an instance of which its child says that it moves there
+    tree = a_small_tree(tmp_path)
+    boot(tree)
+    work_all(tree)
+    root, liar = tree.nodes["root"], tree.nodes["leaf-b"]
+    path = tree.folder / "root.sqlite"
+    ((uuid, number),) = ask(
+        path,
+        "SELECT p.uuid, p.number FROM placements p JOIN children c ON c.id = p.child_id"
+        " WHERE c.name = 'leaf-b' AND p.state = 'confirmed' ORDER BY p.uuid LIMIT 1",
+    )
+    moving = {
+        "status": "ACTIVE",
+        "state": "confirmed",
+        "reason": "",
+        "observed": {"generation": 0, "power": "running"},
+        "moves": {"begun": 1, "ended": 0},
+    }
+
+    def hears(line: dict[str, Any]) -> None:
+        body = {"instances": [{"uuid": uuid, "attempt": number, **line}], "cursor": "made-up", "more": False}
+        tree.network.fault(
+            liar.url, Replace(path="/reservations", method="GET", body=orjson.dumps(body), times=1)
+        )
+        sync.ask_all(root.zone)
+
+    def moves() -> list[tuple[int, int]]:
+        return ask(path, "SELECT moves_begun, moves_ended FROM instance_states WHERE uuid = ?", (uuid,))
+
+    hears(moving)
+    assert moves() == [(1, 0)]
+    # when the child says that its build has failed, and it is built elsewhere
+    hears(FAILED)
+    tree.network.heal(liar.url)
+    work_all(tree)
+    # then nothing of it moves
+    assert ask(path, "SELECT attempt FROM instances WHERE uuid = ?", (uuid,)) == [(number + 1,)]
+    assert moves() == [(0, 0)]
+
+
 def test_a_loop_that_is_stopped_between_two_steps_starts_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[int] = []
     stopping = threading.Event()

@@ -51,6 +51,8 @@ def build_failed(
     boot = reservations.read_one(tx, failed.caller_id, failed.reservation_id)
     if failed.caller_id == zone.uuid:
         may_move = may_try_again and _may_move(boot)
+        if may_move:
+            instance_states.forget_moves(tx, failed.uuid)
         if may_move or not rest_again(tx, change, [failed.uuid], reason, now):
             status = InstanceStatus.BUILD if may_move else InstanceStatus.ERROR
             instances.set_status(
