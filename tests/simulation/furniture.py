@@ -26,6 +26,9 @@ FLAVORS = {"small": (1, 512), "big": (2, 1024)}
 IMAGES = {"newer": {}, "picky": {"hw_architecture": "aarch64"}}
 """Properties by name; no host takes the second one."""
 
+PROJECT = "project-1"
+"""Everybody's project."""
+
 USERS = {"admin": Role.ADMIN, "compute": Role.COMPUTE, "parent": Role.PARENT, "stranger": Role.PARENT}
 """The stranger is another parent, which never booted anything."""
 
@@ -79,8 +82,7 @@ def _make(folder: str) -> dict[str, str]:
     conf = options.load(overrides={"state_path": str(folder)})
     zone = Zone.open(conf, clock=FakeClock(), executor=InlineExecutor())
     secrets = {
-        name: users.create(zone.store, zone.clock, name, role, "project-1").secret
-        for name, role in USERS.items()
+        name: users.create(zone.store, zone.clock, name, role, PROJECT).secret for name, role in USERS.items()
     }
     for name, (vcpus, ram_mb) in FLAVORS.items():
         flavors.create(zone.store, CatalogFlavor(Flavor(name, name, vcpus, ram_mb, 0)))

@@ -67,6 +67,16 @@ ACTIONS = (
 )
 """Keys of bodies, types of reboots, and rebuilds with the image's name."""
 
+DELETE = "delete"
+"""The one action that is a call of its own."""
+
+LAST_ACTIONS = (
+    ("suspend", "resume"),
+    ("resize big", "confirmResize"),
+    ("resize big", "revertResize"),
+)
+"""Actions on one instance, the last of which is under way when it is deleted."""
+
 CONFIRM_WINDOW_S = 15.0
 """After so long a resize that nobody has settled is confirmed: at rest none is left."""
 
@@ -344,6 +354,13 @@ def _as_by_theme(seed: int, boots: Iterable[BootPlan]) -> Iterator[BootPlan]:
             for _ in range(8):
                 actions.append(ActionPlan(at_s, number, draw.choice(every)))
                 at_s += draw.choice((0.0, 0.1, 1.0))
+        for number in range(theme.last_actions):
+            first, last = draw.choice(LAST_ACTIONS)
+            at_s = draw.uniform(2.0, 8.0)
+            actions.append(ActionPlan(at_s, number, first))
+            at_s += draw.choice((3.0, 5.0))
+            actions.append(ActionPlan(at_s, number, last))
+            actions.append(ActionPlan(at_s + draw.choice((0.0, 0.2, 1.0)), number, DELETE))
         deletes = (draw.uniform(0.0, STORM_S if theme.runs else 4.0) for _ in range(theme.deletes))
         yield replace(
             boot,

@@ -57,10 +57,13 @@ class Reach:
         if self._fresh is not None and self._fresh[0] == writer:
             self._fresh = None
 
+    def just_done(self, writer: Writer) -> frozenset[str]:
+        """Return the work of the last commit, if it is this writer's and he has not gone on."""
+        return self._fresh[1] if self._fresh is not None and self._fresh[0] == writer else frozenset()
+
     def struck(self, fault: str, writer: Writer) -> None:
         """Count a fault of a process."""
-        if self._fresh is not None and self._fresh[0] == writer:
-            self.met.update(after_commit(fault, work) for work in self._fresh[1])
+        self.met.update(after_commit(fault, work) for work in self.just_done(writer))
 
     def raised(self, error: Exception) -> None:
         """Count an exception that a transaction has raised."""

@@ -31,6 +31,7 @@ IMPOSSIBLE: Mapping[str, str] = {
         for state in BuildState
         if state is not BuildState.GONE
     },
+    "inbound: confirm, held": "test_a_place_that_its_parent_knows_to_be_held_is_not_held_after_its_confirm",
     "inbound: cancel, held": "test_no_place_is_held_after_its_cancel",
     "inbound: cancel, confirmed": "test_a_parent_cancels_nothing_that_it_has_confirmed",
     "action: migrate, superseded": "test_a_migration_ends_with_its_move_alone",

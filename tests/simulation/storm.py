@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
-from tests.simulation.theme import TIMES, theme_of
+from tests.simulation.theme import OF_SETTINGS, TIMES, theme_of
 
 AT_CALLS = {
     "call_lost": (0.03, 0.35),
@@ -48,6 +48,7 @@ TIMED = (
     "host_evacuated",
     "host_drained",
     "zone_drained",
+    *OF_SETTINGS,
 )
 """Faults, and works of operators, that come at some moment of the storm, a few times each."""
 
@@ -69,6 +70,8 @@ OF_LOST_AGENTS = ("agent_lost", "agent_late")
 OF_OPERATORS = ("host_evacuated", "host_drained", "zone_drained")
 """Drawn apart too."""
 
+DRAWN_APART = (*OF_LOST_AGENTS, *OF_OPERATORS, *OF_SETTINGS)
+
 KINDS = (*AT_CALLS, *AT_TOUCHES, *TIMED)
 
 
@@ -81,7 +84,7 @@ class Storm:
         self.struck: Counter[str] = Counter()
         self._note = note
         share = self.random.choice((0.03, 0.08, 0.08, 0.15, 0.15, 0.3))
-        shared = [kind for kind in KINDS if kind not in (*OF_LOST_AGENTS, *OF_OPERATORS)]
+        shared = [kind for kind in KINDS if kind not in DRAWN_APART]
         drawn = {kind for kind in shared if self.random.random() < share}
         if self.random.random() < 0.8:
             drawn.update(self.random.choices(OFTEN, k=2))
@@ -89,6 +92,8 @@ class Storm:
         drawn.update(kind for kind in OF_LOST_AGENTS if agents.random() < 0.3)
         operators = random.Random(f"operators/{seed}")
         drawn.update(kind for kind in OF_OPERATORS if operators.random() < 0.25)
+        settings = random.Random(f"settings/{seed}")
+        drawn.update(kind for kind in OF_SETTINGS if settings.random() < 0.15)
         self.kinds = tuple(kind for kind in KINDS if kind in drawn)
         self._chances = {
             kind: self.random.uniform(*bounds)
@@ -97,11 +102,14 @@ class Storm:
         }
         self._theme = theme_of(seed)
 
-    def strikes(self, kind: str, weight: float = 1.0, call: str = "") -> bool:
-        """Draw whether the fault happens here and now; `call` names the call that it would strike."""
+    def strikes(self, kind: str, weight: float = 1.0, call: str = "", works: Collection[str] = ()) -> bool:
+        """Draw whether the fault happens here and now.
+
+        `call` names the call that it would strike, `works` the work of the commit right before.
+        """
         if not self.is_raging:
             return False
-        chance = max(self._chances.get(kind, 0.0) * weight, self._theme.chance(kind, call))
+        chance = max(self._chances.get(kind, 0.0) * weight, self._theme.chance(kind, call, works))
         if (not chance and kind not in self._chances) or self.random.random() >= chance:
             return False
         self.count(kind)

@@ -109,6 +109,14 @@ def test_no_place_is_held_after_its_cancel() -> None:
     assert PlacementState.HELD not in after(CHILD_MOVES, PlacementState.GONE, PlacementState.CANCELLING)
 
 
+def test_a_place_that_its_parent_knows_to_be_held_is_not_held_after_its_confirm() -> None:
+    # A parent confirms what it was told to be held; the transaction of the confirm moves it on.
+    assert "inbound: confirm, held" not in rows()
+    for moves in (LOCAL_MOVES, CHILD_MOVES):
+        moved_on = {move.after for move in moves if move.before is PlacementState.HELD}
+        assert PlacementState.HELD not in after(moves, *moved_on)
+
+
 def test_a_parent_cancels_nothing_that_it_has_confirmed() -> None:
     assert "inbound: cancel, confirmed" not in rows()
     assert PlacementState.CANCELLING not in after(CHILD_MOVES, PlacementState.CONFIRMING)

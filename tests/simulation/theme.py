@@ -6,9 +6,10 @@ Most seeds have none. A theme changes nothing else: what a seed draws apart from
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from tests.simulation.reach_points import CALL_FAULTS, CALLS, COMMIT_FAULTS
+from tests.simulation.reach_points import CALL_FAULTS, CALLS, COMMIT_FAULTS, WORK
 
 SHARE = 0.4
 OFTEN_AT_CALLS = 0.4
@@ -22,13 +23,16 @@ FAILING = 0.5
 
 @dataclass(frozen=True)
 class Theme:
-    """`fault`: its kind; `call`: which calls it strikes, "" for a fault of no calls."""
+    """`fault`: its kind; `call`: which calls it strikes; `work`: after which commits; "" for neither."""
 
     fault: str
     call: str = ""
+    work: str = ""
 
-    def chance(self, fault: str, call: str) -> float:
-        """Return the least chance of a fault at this call, or at a touch of a seam."""
+    def chance(self, fault: str, call: str, works: Collection[str] = ()) -> float:
+        """Return the least chance of a fault at this call, or at a touch of a seam after these commits."""
+        if self.work:
+            return OFTEN_AT_CALLS if fault == self.fault and self.work in works else 0.0
         if fault == self.fault and call == self.call:
             return OFTEN_AT_CALLS if call else OFTEN_AT_TOUCHES
         # Whoever is paused between two steps meets a child that is gone.
@@ -45,24 +49,43 @@ class Theme:
 
         Also where hosts shrink, so that the claims that are left fit again.
         """
-        is_shrinking = self.fault == "host_shrunk"
-        return 3 if self.call in ("cancel", "delete") or self.runs or is_shrinking else 0
+        is_ending = {self.call, self.work} & {"cancel", "delete", "release"}
+        return 3 if is_ending or self.runs or self.fault == "host_shrunk" else 0
+
+    @property
+    def last_actions(self) -> int:
+        """Return how many instances of each boot are deleted while an action on them is under way."""
+        return 3 if self.fault == DELETED_IN_ACTION else 0
 
     @property
     def failure_rate(self) -> float:
         """Least share of builds that fail."""
-        return FAILING if self.call == "confirm" else 0.0
+        return FAILING if "confirm" in (self.call, self.work) else 0.0
 
 
+DELETED_IN_ACTION = "deleted_in_action"
 OF_AGENTS = ("agent_killed", "agent_late", "agent_lost", "host_away", "host_evacuated", "host_drained")
+OF_SETTINGS = (
+    "host_disabled",
+    "host_forced_down",
+    "ratio_lowered",
+    "flavor_removed",
+    "quota_lowered",
+    "rows_repaired",
+)
+"""What operators change for a while (`tests/simulation/settings.py`)."""
+
 THEMES = (
     *(Theme(fault, call) for fault in CALL_FAULTS for call in CALLS),
-    *(Theme(fault) for fault in COMMIT_FAULTS for _ in range(4)),
+    *(Theme(fault) for fault in COMMIT_FAULTS),
+    *(Theme(fault, work=work) for fault in COMMIT_FAULTS for work in WORK),
+    *(Theme(DELETED_IN_ACTION) for _ in range(3)),
     *(
         Theme(fault)
         for fault in ("child_removed", "child_removed", "host_shrunk", "secret_rotated", "zone_drained")
     ),
     *(Theme(fault) for fault in OF_AGENTS for _ in range(2)),
+    *(Theme(fault) for fault in OF_SETTINGS),
 )
 NONE = Theme("")
 

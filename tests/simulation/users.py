@@ -13,11 +13,12 @@ import requests
 
 from tests.simulation.baton import Process
 from tests.simulation.network import OPERATOR, Wire, a_request
-from tests.simulation.plan import BootPlan, MigrationPlan
+from tests.simulation.plan import DELETE, BootPlan, MigrationPlan
 from tests.simulation.site import Site
 from tests.simulation.stage import Stage
 
 TIMEOUT_S = 3.0
+FLAVOR_AWAY = b"flavor_unknown"
 ALL_HAS_COME_S = 45.0
 """So long after a call nothing of it is on its way any more, nor kept by somebody to be sent again."""
 
@@ -178,21 +179,27 @@ class Users:
         started_at = self._stage.baton.now
         for number, after_s in enumerate(sorted(promise.boot.delete_after_s)):
             self._stage.baton.pause(max(0.0, started_at + after_s - self._stage.baton.now))
-            instances = self._instances(promise)
-            if number < len(instances):
-                self._delete(promise, instances[number])
+            self._delete_one(promise, number)
+
+    def _delete_one(self, promise: Promise, number: int) -> None:
+        """Delete the instance of this number, if there is one."""
+        instances = self._instances(promise)
+        if number < len(instances):
+            self._delete(promise, instances[number])
 
     def _act_some(self, promise: Promise) -> None:
         started_at = self._stage.baton.now
         for action in promise.boot.actions:
             self._stage.baton.pause(max(0.0, started_at + action.after_s - self._stage.baton.now))
             body = _body_of(action.body)
-            if action.on_all:
+            if action.body == DELETE:
+                self._delete_one(promise, action.number)
+            elif action.on_all:
                 self._act(promise, f"/reservations/{promise.reservation_id}/action", body)
-                continue
-            instances = self._instances(promise)
-            if action.number < len(instances):
-                self._act(promise, f"/servers/{instances[action.number]}/action", body)
+            else:
+                instances = self._instances(promise)
+                if action.number < len(instances):
+                    self._act(promise, f"/servers/{instances[action.number]}/action", body)
 
     def _act(self, promise: Promise, path: str, body: Any) -> None:
         """Act until there is an answer; an action that is illegal by then is none of a fault."""
@@ -243,8 +250,12 @@ class Users:
                 if may_be_gone and answer.status_code == 404:
                     return answer
                 # 400: it has the flavor to which it was to be resized.
-                is_action = path.endswith("/action") or "/os-services/" in path
+                is_action = path.endswith("/action") or "/os-services/" in path or by is self._operator
                 is_same = answer.status_code == 400 and body is not None and "resize" in body
+                if FLAVOR_AWAY in answer.raw.read():
+                    # An operator makes it anew.
+                    self._stage.baton.pause(1.0)
+                    continue
                 if is_action and (answer.status_code == 409 or is_same):
                     raise Illegal(path)
                 raise Refused(f"{method} {path}: {answer.status_code} {answer.raw.read()!r}")

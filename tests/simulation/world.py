@@ -21,6 +21,7 @@ from tests.simulation.outages import Outages
 from tests.simulation.plan import Plan
 from tests.simulation.repeats import too_many
 from tests.simulation.running import Running
+from tests.simulation.settings import Settings
 from tests.simulation.site import START_S, Site
 from tests.simulation.stage import Stage
 from tests.simulation.users import Users
@@ -61,6 +62,7 @@ class World:
         self.guard = Guard(stage, self.databases, clocks, self.liar.suspects)
         self.users = Users(stage, self.sites)
         self.operators = Operators(stage, self.users, self.outages)
+        self.settings = Settings(stage, self.users)
         self.forger = Forger(stage, self.sites)
         self._operator = Process("operator")
         self._is_set_up = False
@@ -181,6 +183,12 @@ class World:
             "host_evacuated": self.operators.evacuate,
             "host_drained": self.operators.drain_host,
             "zone_drained": self._drain,
+            "host_disabled": self.settings.disable_host,
+            "host_forced_down": self.settings.force_host_down,
+            "ratio_lowered": self.settings.lower_ratio,
+            "flavor_removed": self.settings.remove_flavor,
+            "quota_lowered": self.settings.lower_quota,
+            "rows_repaired": self.settings.repair,
             "agent_lost": self.outages.lose,
             "agent_late": self.outages.hold_up,
         }

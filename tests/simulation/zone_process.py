@@ -169,9 +169,12 @@ class ZoneProcess(Process):
             return False
         task = self._stage.baton.current
         assert task is not None
-        is_struck = self._stage.storm.strikes(kind, self._weight(task.name))
+        writer = self._writer()
+        is_struck = self._stage.storm.strikes(
+            kind, self._weight(task.name), works=self.reach.just_done(writer)
+        )
         if is_struck:
-            self.reach.struck(kind, self._writer())
+            self.reach.struck(kind, writer)
             self._stage.trouble(self._site, self._stage.baton.now + TROUBLE_S)
         return is_struck
 

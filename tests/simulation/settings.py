@@ -1,0 +1,120 @@
+"""Settings that operators change while boots depend on them, each put back after a while.
+
+Hosts are disabled and forced down, ratios leave less than is used, flavors are removed and made anew, quotas
+are too small for those who race for the last place, and repairs run beside boots.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from tests.simulation.furniture import FLAVORS, PROJECT
+from tests.simulation.machine import Machine
+from tests.simulation.site import Site
+from tests.simulation.stage import Stage
+from tests.simulation.users import Illegal, Users
+
+SMALL_QUOTAS = (0, 1, 2, 3)
+
+
+class Settings:
+    """Each change is made, lasts for a while, and is taken back; no fault hits the calls."""
+
+    def __init__(self, stage: Stage, users: Users) -> None:
+        self._stage = stage
+        self._random = stage.storm.random
+        self._users = users
+        self._removed_flavors: set[tuple[str, str]] = set()
+
+    def disable_host(self, site: Site) -> None:
+        """Disable a host for a while."""
+        self._change_host(site, {"status": "disabled"}, {"status": "enabled"})
+
+    def force_host_down(self, site: Site) -> None:
+        """Take a host for down although its agent works on."""
+        self._change_host(site, {"forced_down": True}, {"forced_down": False})
+
+    def lower_ratio(self, site: Site) -> None:
+        """Put a host into an aggregate whose ratio leaves less capacity than may be used."""
+        if site.machines:
+            name = self._random.choice(self._random.choice(site.machines).hosts).name
+            self._users.begin("ratio", lambda: self._lower_ratio(site, name))
+
+    def remove_flavor(self, site: Site) -> None:
+        """Remove a flavor that boots name, and make it anew."""
+        name = self._random.choice(sorted(FLAVORS))
+        if (site.name, name) not in self._removed_flavors:
+            self._removed_flavors.add((site.name, name))
+            self._users.begin("flavor", lambda: self._remove_flavor(site, name))
+
+    def lower_quota(self, site: Site) -> None:
+        """Let the users' project or a parent have fewer instances than it asks for."""
+        most = self._random.choice(SMALL_QUOTAS)
+        if site.plan.parent and self._random.random() < 0.5:
+            self._users.begin("quota", lambda: self._limit(site, "parents/parent", "parent_instances", most))
+        else:
+            path = f"projects/{PROJECT}"
+            self._users.begin("quota", lambda: self._limit(site, path, "project_instances", most))
+
+    def repair(self, site: Site) -> None:
+        """Repair what an audit finds while all goes on."""
+        body = {"repair": {"delete_unknown": False}}
+        self._users.begin("repair", lambda: self._ask(site, "POST", "/audit", body))
+
+    # -- works ---------------------------------------------------------------------------------------------
+
+    def _change_host(self, site: Site, change: dict[str, Any], back: dict[str, Any]) -> None:
+        machines = [machine for machine in site.machines if not machine.is_reserved]
+        if machines:
+            machine = self._random.choice(machines)
+            self._users.begin("host", lambda: self._change_service(site, machine, change, back))
+
+    def _change_service(
+        self, site: Site, machine: Machine, change: dict[str, Any], back: dict[str, Any]
+    ) -> None:
+        name = self._random.choice(machine.hosts).name
+        services = self._ask(site, "GET", f"/os-services?host={name}&binary=nova-compute")["services"]
+        # Without one, its operator has removed the host.
+        for service in services:
+            self._ask(site, "PUT", f"/os-services/{service['id']}", change)
+            self._pause()
+            self._ask(site, "PUT", f"/os-services/{service['id']}", back)
+
+    def _lower_ratio(self, site: Site, name: str) -> None:
+        wanted = f"low-{self._stage.baton.now}"
+        with suppress(Illegal):
+            self._ask(site, "POST", "/os-aggregates", {"aggregate": {"name": wanted}})
+        listed = self._ask(site, "GET", "/os-aggregates")["aggregates"]
+        (path,) = (f"/os-aggregates/{one['id']}" for one in listed if one["name"] == wanted)
+        ratio = self._random.choice(("0.25", "0.5"))
+        self._ask(
+            site, "POST", f"{path}/action", {"set_metadata": {"metadata": {"cpu_allocation_ratio": ratio}}}
+        )
+        with suppress(Illegal):
+            self._ask(site, "POST", f"{path}/action", {"add_host": {"host": name}})
+        self._pause()
+        with suppress(Illegal):
+            self._ask(site, "POST", f"{path}/action", {"remove_host": {"host": name}})
+        self._ask(site, "DELETE", path)
+
+    def _remove_flavor(self, site: Site, name: str) -> None:
+        vcpus, ram_mb = FLAVORS[name]
+        self._ask(site, "DELETE", f"/flavors/{name}")
+        self._pause()
+        flavor = {"id": name, "name": name, "vcpus": vcpus, "ram": ram_mb, "disk": 0}
+        with suppress(Illegal):
+            self._ask(site, "POST", "/flavors", {"flavor": flavor})
+        self._removed_flavors.remove((site.name, name))
+
+    def _limit(self, site: Site, path: str, limit: str, most: int) -> None:
+        self._ask(site, "PUT", f"/limits/{path}", {"limits": {limit: most}})
+        self._pause()
+        self._ask(site, "PUT", f"/limits/{path}", {"limits": {limit: None}})
+
+    def _ask(self, site: Site, method: str, path: str, body: Any = None) -> Any:
+        answer = self._users.ask_as_operator(site, method, path, body)
+        return answer.json() if method == "GET" else None
+
+    def _pause(self) -> None:
+        self._stage.baton.pause(self._random.uniform(0.5, 12.0))
