@@ -26,7 +26,8 @@ ELSEWHERE = "runs on PostgreSQL alone: ./run_tests.sh --postgresql"
 gc.disable()
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
     """Have what was imported and collected left alone by garbage collection: a sixth of the suite's time."""
     gc.collect()
     gc.freeze()
