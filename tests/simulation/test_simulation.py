@@ -129,7 +129,7 @@ def test_a_planted_bug_is_found(
 @pytest.mark.parametrize(
     ("name", "rule", "likely"),
     [
-        ("old lease still writes", "lease z", 122),
+        ("old lease still writes", "lease z", 550),
         ("confirm on own authority", "IllegalMove", 399),
         ("confirm answered for a child", "is confirmed in", 107),
         ("anti-affinity off by one", "group z", 478),
