@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tests.builders.client_catalog_fields import CATALOG_FIELDS
 from tests.builders.client_rows import Rows
 from tests.builders.client_server_fields import (
     NAME,
@@ -77,6 +78,11 @@ def _flavor_of_sdk(rows: Rows) -> Any:
         "rxtx_factor": 1.0,
         "extra_specs": {"a:b": "c"},
     }
+
+
+def _listed_of_sdk(rows: Rows) -> Any:
+    """As in a list, which has no groups."""
+    return {name: value for name, value in server_of_sdk(rows).items() if name != "server_groups"}
 
 
 def _hypervisor_of_sdk(rows: Rows) -> Any:
@@ -279,6 +285,7 @@ def _usage(rows: Rows) -> Any:
 
 
 FIELDS: Mapping[str, Expected] = {
+    **CATALOG_FIELDS,
     "openstack server show {server}": server_of_openstack,
     "openstack server list --long --name ^fields$": line_of_openstack,
     "openstack server event list --long fields": actions,
@@ -349,10 +356,14 @@ FIELDS: Mapping[str, Expected] = {
             "Members": f"['{rows.server['uuid']}']",
         }
     ],
+    'sdk find_flavor [["f-fields"], {{}}]': _flavor_of_sdk,
+    'sdk find_hypervisor [["{host}"], {{}}]': _hypervisor_of_sdk,
+    'sdk find_keypair [["k-fields"], {{}}]': lambda rows: {**_keypair(rows), "public_key": KEY},
+    'sdk find_server [["fields"], {{}}]': _listed_of_sdk,
+    'sdk get_quota_set [["{project}"], {{}}]': _quotas,
     'sdk get_server [["{server}"], {{}}]': server_of_sdk,
-    'sdk servers [[], {{"name": "^fields$"}}]': lambda rows: [
-        {name: value for name, value in server_of_sdk(rows).items() if name != "server_groups"}
-    ],
+    "sdk images [[], {{}}]": lambda rows: [_image(rows)],
+    'sdk servers [[], {{"name": "^fields$"}}]': lambda rows: [_listed_of_sdk(rows)],
     'sdk get_flavor [["{flavor}"], {{}}]': _flavor_of_sdk,
     'sdk get_hypervisor [["{host_id}"], {{}}]': _hypervisor_of_sdk,
     'sdk get_keypair [["k-fields"], {{}}]': lambda rows: {**_keypair(rows), "public_key": KEY},
