@@ -96,7 +96,7 @@ def _play(scene: Scene, groups: Sequence[Group], schedules: int, seed: int) -> i
     count = violations = 0
     conflicts: Counter[str] = Counter()
     for number, names in enumerate(groups, 1):
-        found = 0
+        found, before = 0, conflicts.copy()
         for played in Schedules(scene, [KINDS[name] for name in names]).play(schedules, seed):
             count += 1
             conflicts.update(played.conflicts)
@@ -105,8 +105,9 @@ def _play(scene: Scene, groups: Sequence[Group], schedules: int, seed: int) -> i
                 if found <= SHOWN:
                     _print_wrong(played)
         violations += found
-        progress = f"{number}/{len(groups)} {'+'.join(names)}: {found} wrong, {count} schedules"
-        print(f"{progress}, {time.monotonic() - started:.0f} s", file=sys.stderr)
+        retried = ", ".join(f"{n} {state}" for state, n in (conflicts - before).items())
+        progress = f"{number}/{len(groups)} {'+'.join(names)}: {found} wrong, {retried or 0} retried"
+        print(f"{progress}, {count} schedules, {time.monotonic() - started:.0f} s", file=sys.stderr)
     line = {
         "benchmark": "interleave",
         "pairs": len(groups),

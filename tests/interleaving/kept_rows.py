@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any
 
 import psycopg
@@ -10,7 +10,21 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from zonesched.store import tables
 
-_NAMES = [table.name for table in tables.instances.metadata.sorted_tables]
+_TABLES = tables.instances.metadata.sorted_tables
+_NAMES = [table.name for table in _TABLES]
+_CASCADES = {
+    name: {
+        name,
+        *(
+            one.name
+            for one in _TABLES
+            for key in one.foreign_keys
+            if key.ondelete and key.column.table.name == name
+        ),
+    }
+    for name in _NAMES
+}
+"""For each table, itself and those whose rows go with its own."""
 
 Connection = psycopg.Connection[Any]
 
@@ -23,19 +37,32 @@ class KeptRows:
         connection.execute("DROP SCHEMA IF EXISTS kept CASCADE; CREATE SCHEMA kept")
         for name in _NAMES:
             connection.execute(_of("CREATE TABLE kept.{0} AS TABLE public.{0}", name))
-        full = [name for name in _NAMES if self._has_rows(name)]
+        self._full = {name for name in _NAMES if self._has_rows(name)}
+        self._texts: dict[str, list[str]] = {}
+
+    def put_back(self, written: Collection[str]) -> None:
+        """Make the tables as they were, of which those in `written` have changed since."""
+        changed = changed_tables(written)
         # The copy is sound as a whole: to check each row's references would take as long again.
-        self._put_back: Sequence[Composed | SQL] = [
+        statements = [
             SQL("BEGIN"),
             SQL("SET LOCAL session_replication_role = replica"),
-            *(_of("DELETE FROM public.{0}", name) for name in _NAMES),
-            *(_of("INSERT INTO public.{0} TABLE kept.{0}", name) for name in full),
+            *(_of("DELETE FROM public.{0}", name) for name in changed),
+            *(_of("INSERT INTO public.{0} TABLE kept.{0}", name) for name in changed if name in self._full),
             SQL("COMMIT"),
         ]
+        self._connection.execute(SQL("; ").join(statements))
 
-    def put_back(self) -> None:
-        """Make the tables as they were."""
-        self._connection.execute(SQL("; ").join(self._put_back))
+    def lines(self, table: str, columns: str, written: Collection[str]) -> list[str]:
+        """Return a line for each row of a table; those of a table that was not written are read once."""
+        is_kept = table not in changed_tables(written)
+        if is_kept and table in self._texts:
+            return self._texts[table]
+        statement: Any = f"SELECT {columns} FROM {table}"
+        found = sorted(map(repr, self._connection.execute(statement)))
+        if is_kept:
+            self._texts[table] = found
+        return found
 
     def forget(self) -> None:
         """Leave the database as it was found."""
@@ -43,6 +70,11 @@ class KeptRows:
 
     def _has_rows(self, name: str) -> bool:
         return self._connection.execute(_of("SELECT 1 FROM public.{0} LIMIT 1", name)).fetchone() is not None
+
+
+def changed_tables(written: Collection[str]) -> list[str]:
+    """Return the tables that differ where statements have written to these: cascades are added."""
+    return sorted({name for one in written for name in _CASCADES.get(one, ())})
 
 
 def _of(statement: str, name: str) -> Composed:

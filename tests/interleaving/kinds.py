@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.builders.one_zone import AGENT, a_form
+from tests.interleaving import catalog, operator_kinds
 from tests.interleaving.scene import (
     ADMIN,
     ARRIVING,
@@ -32,7 +33,13 @@ from tests.interleaving.scene import (
 from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.model.capacity import InventorySetting
 from zonesched.model.desired_state import Action
-from zonesched.model.instance_action import MigrateServer
+from zonesched.model.instance_action import (
+    AskedAction,
+    LockServer,
+    MigrateServer,
+    RebuildServer,
+    ResizeServer,
+)
 from zonesched.model.observed_state import Observed
 from zonesched.model.placement import Attempt, BuildState, InstanceChange, InstanceStatus
 from zonesched.model.views import SettingChange
@@ -207,7 +214,7 @@ def _mended(scene: Scene, zone: Zone, number: int) -> object:
     return len(repair.run(zone))
 
 
-def _acts(asked: Action | MigrateServer, *uuids: str) -> Act:
+def _acts(asked: AskedAction, *uuids: str) -> Act:
     def act(scene: Scene, zone: Zone, number: int) -> object:
         for uuid in uuids:
             actions.act(zone, ADMIN, uuid, asked)
@@ -264,6 +271,24 @@ KINDS: Mapping[str, Kind] = {
         Kind("move_lost", _lost),
         Kind("move_overdue", _ends_moves, looks_again=True),
         Kind("delete", _owner_deletes(SERVER, PLACING, LEAVING, ARRIVING)),
+        Kind("lock", _acts(LockServer("kept"), SERVER)),
+        Kind("rebuild", _acts(RebuildServer(catalog.OTHER_IMAGE), SERVER)),
+        Kind("resize", _acts(ResizeServer(catalog.LARGE), SERVER)),
+        Kind("hold_of_pruned", _hold("pruned")),
+        Kind(
+            "drained",
+            operator_kinds.DRAINED,
+            (
+                f"UPDATE instances SET status = 'ACTIVE' WHERE uuid = '{BELOW}'",
+                "UPDATE children SET is_enabled = FALSE",
+            ),
+        ),
+        Kind(
+            "evacuated_of_removed",
+            operator_kinds.EVACUATED_OF_REMOVED,
+            ("UPDATE hosts SET forced_down = TRUE WHERE name = 'h3'",),
+        ),
+        *(Kind(name, act) for name, act in operator_kinds.ACTS.items()),
     )
 }
 """All kinds by name."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Self, TypeVar
 
 import sqlalchemy as sa
@@ -26,6 +28,17 @@ _OWN_NUMBER = "pg_current_xact_id()"
 rewrites: list[Callable[[str], str]] = []
 """Changes of players' statements, for tests of what schedules find."""
 
+written: set[str] = set()
+"""Tables that statements of all stores have written since it was cleared; cascades are left out."""
+
+_WRITTEN = re.compile(r"\b(?:INSERT INTO|UPDATE|DELETE FROM) (\w+)")
+
+
+@cache
+def tables_of(statement: str) -> frozenset[str]:
+    """Return the names of the tables that a statement writes, and other words perhaps."""
+    return frozenset(_WRITTEN.findall(statement))
+
 
 class SteppingCursor(PipelinedCursor):
     """Cursor that waits for its player's turn before each statement."""
@@ -46,6 +59,7 @@ class SteppingCursor(PipelinedCursor):
     def _step(self, query: Any) -> Any:
         """Wait for the turn; return the statement to run."""
         player, text = present(), str(query)
+        written.update(tables_of(text))
         if player is None:
             return query
         for rewrite in rewrites:

@@ -29,6 +29,8 @@ from tests.builders.one_zone import (
     put_place,
     put_reservation,
 )
+from tests.interleaving import catalog, played_store
+from tests.interleaving.catalog import Furnished
 from tests.interleaving.kept_rows import KeptRows
 from tests.interleaving.played_store import PlayedStore
 from zonesched import conf as options
@@ -112,6 +114,7 @@ class Scene:
     calls: Mapping[str, Sequence[Sent]]
     new_boots: Sequence[NewBoot]
     rows: KeptRows
+    furnished: Furnished
 
     @classmethod
     def open(cls, folder: Path, url: str, watch: psycopg.Connection[Any], players: int = 3) -> Scene:
@@ -122,21 +125,26 @@ class Scene:
         new_boots = [_accept(first, uuid_of(200 + n), boot_id) for n, boot_id in enumerate(NEW_BOOTS)]
         calls = _calls(first, host_ids)
         _fill(first, host_ids, calls)
+        furnished = catalog.furnish(first, parent=PARENT, server=SERVER)
         zones = [first, *(_open_zone(folder, url, number) for number in range(1, players))]
-        return cls(zones, watch, host_ids, calls, new_boots, KeptRows(watch))
+        return cls(zones, watch, host_ids, calls, new_boots, KeptRows(watch), furnished)
 
     def begin(self, damage: Sequence[str] = ()) -> None:
         """Put everything back to the first moment, with rows damaged by these statements."""
-        self.rows.put_back()
+        self.rows.put_back(played_store.written)
+        were_children_written = "children" in played_store.written
+        played_store.written.clear()
         for statement in damage:
             text: Any = statement
             self.watch.execute(text)
+            played_store.written.update(played_store.tables_of(statement))
         for number, zone in enumerate(self.zones):
             assert isinstance(zone.clock, SceneClock)
             zone.clock.start(number)
             zone.quotas = Quotas(zone.conf, zone.uuid, zone.store, zone.clock)
             zone.hosts = HostCache(zone.store, zone.clock, zone.conf.service_down_time, max_age_s=0.0)
-            zone.children.refresh()
+            if were_children_written:
+                zone.children.refresh()
             while zone.boots.take() is not None:
                 pass
 
@@ -161,6 +169,8 @@ def _open_zone(folder: Path, url: str, number: int) -> Zone:
             "build_plan_encryption_key": [KEY],
             "secret_encryption_key": KEY,
             "child_networks": ["loopback", "private"],
+            "max_server_groups": 1,
+            "enable_zone_routing": True,
         }
     )
     return Zone.open(
@@ -225,6 +235,7 @@ def _calls(zone: Zone, host_ids: Mapping[str, str]) -> Mapping[str, Sequence[Sen
         ],
         "apart": [_call(zone, PARENT, uuid_of(150 + n), {uuid_of(50 + n): [h2]}, apart) for n in range(3)],
         "join": [_call(zone, PARENT, uuid_of(160 + n), {uuid_of(60 + n): [h3]}, joined) for n in range(3)],
+        "pruned": [_call(zone, PARENT, catalog.PRUNED_BOOT, {uuid_of(70): [h1]})],
         "member": [_call(zone, PARENT, MEMBERS, {MEMBER: [h2]}, joined)],
     }
 

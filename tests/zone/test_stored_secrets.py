@@ -129,7 +129,8 @@ def put_child(zone: Zone) -> None:
 
 
 def user_data_of(zone: Zone) -> list[str]:
-    found = zone.store.read(lambda tx: passthroughs.read_all(tx, "user_data", "", 100))
+    uuids = zone.store.read(lambda tx: passthroughs.uuids(tx, "user_data", "", 100))
+    found = zone.store.read(lambda tx: passthroughs.read(tx, uuids))
     texts = [stored_secrets.user_data(zone.secret_box, row.reservation_id, row.passthrough) for row in found]
     return [text for text in texts if text]
 
@@ -186,7 +187,7 @@ def test_a_start_that_was_cut_off_goes_on_at_the_next(
     for _ in range(5):
         put_instance(zone, user_data=USER_DATA)
     zone.stop()
-    read, calls = passthroughs.read_all, []
+    read, calls = passthroughs.uuids, []
 
     def fails_later(*arguments: Any) -> Any:
         calls.append(arguments)
@@ -195,7 +196,7 @@ def test_a_start_that_was_cut_off_goes_on_at_the_next(
         return read(*arguments)
 
     with monkeypatch.context() as cut:
-        cut.setattr(passthroughs, "read_all", fails_later)
+        cut.setattr(passthroughs, "uuids", fails_later)
         with pytest.raises(KeyboardInterrupt):
             opened(tmp_path, NEW)
     again = opened(tmp_path, NEW)

@@ -87,7 +87,9 @@ def change(tx: Connection, changed: StoredAggregate) -> None:
     seq = identity.next_change(tx)
     values = {"name": changed.name, "metadata": _text(changed.metadata), "updated_at": changed.updated_at}
     tx.execute(sa.update(t.aggregates).where(COLUMNS.id == changed.id).values(**values))
-    _changed(tx, seq, list(hosts_of(tx, changed.id)))
+    host_ids = list(hosts_of(tx, changed.id))
+    locks.hosts(tx, host_ids)
+    _changed(tx, seq, host_ids)
 
 
 def delete(tx: Connection, aggregate_id: str) -> None:
@@ -97,6 +99,7 @@ def delete(tx: Connection, aggregate_id: str) -> None:
 
 def add_host(tx: Connection, aggregate_id: str, host_id: str) -> None:
     """Put a host into an aggregate; raises IntegrityError if it is there."""
+    locks.hosts(tx, [host_id])
     seq = identity.next_change(tx)
     tx.execute(sa.insert(t.aggregate_hosts).values(aggregate_id=aggregate_id, host_id=host_id))
     _changed(tx, seq, [host_id])
@@ -104,6 +107,7 @@ def add_host(tx: Connection, aggregate_id: str, host_id: str) -> None:
 
 def remove_host(tx: Connection, aggregate_id: str, host_id: str) -> None:
     """Take a host out of an aggregate."""
+    locks.hosts(tx, [host_id])
     seq = identity.next_change(tx)
     here = sa.and_(MEMBERS.aggregate_id == aggregate_id, MEMBERS.host_id == host_id)
     tx.execute(sa.delete(t.aggregate_hosts).where(here))
@@ -111,7 +115,6 @@ def remove_host(tx: Connection, aggregate_id: str, host_id: str) -> None:
 
 
 def _changed(tx: Connection, seq: int, host_ids: Sequence[str]) -> None:
-    locks.hosts(tx, host_ids)
     capacities.recompute(tx, host_ids)
     claims.touch_hosts(tx, seq, host_ids)
 

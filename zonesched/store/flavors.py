@@ -20,7 +20,9 @@ _OF_PROJECT = sa.select(_ACCESS.flavor_id).where(_ACCESS.project_id == sa.bindpa
 _SEEN = sa.or_(sa.bindparam("sees_all") == 1, COLUMNS.is_public, COLUMNS.id.in_(_OF_PROJECT))
 _ALL = sa.select(t.flavors).where(_SEEN).order_by(COLUMNS.name)
 _EVERY = Prepared(_ALL)
-_BY_ID = Prepared(_ALL.where(COLUMNS.id == sa.bindparam("id")))
+_OF_ID = _ALL.where(COLUMNS.id == sa.bindparam("id"))
+_BY_ID = Prepared(_OF_ID)
+_LOCKED = Prepared(_OF_ID.with_for_update())
 _BY_NAME = Prepared(_ALL.where(COLUMNS.name == sa.bindparam("name")))
 
 
@@ -51,6 +53,11 @@ def read_all(tx: Connection, viewer: Viewer = SEES_ALL) -> list[CatalogFlavor]:
 def read_one(tx: Connection, flavor_id: str, viewer: Viewer = SEES_ALL) -> CatalogFlavor | None:
     """Read one flavor by id; none where the viewer does not see it."""
     return next(iter(_read(tx, _BY_ID, viewer, id=flavor_id)), None)
+
+
+def lock(tx: Connection, flavor_id: str) -> CatalogFlavor | None:
+    """Read one flavor by id, and lock it until the transaction ends."""
+    return next(iter(_read(tx, _LOCKED, SEES_ALL, id=flavor_id)), None)
 
 
 def read_by_name(tx: Connection, name: str, viewer: Viewer = SEES_ALL) -> CatalogFlavor | None:

@@ -17,7 +17,9 @@ from zonesched.store.prepared import Prepared
 COLUMNS = t.images.c
 _ALL = sa.select(t.images).order_by(COLUMNS.name, COLUMNS.id)
 _EVERY = Prepared(_ALL)
-_BY_ID = Prepared(_ALL.where(COLUMNS.id == sa.bindparam("id")))
+_OF_ID = _ALL.where(COLUMNS.id == sa.bindparam("id"))
+_BY_ID = Prepared(_OF_ID)
+_LOCKED = Prepared(_OF_ID.with_for_update())
 _BY_NAME = Prepared(_ALL.where(COLUMNS.name == sa.bindparam("name")))
 
 
@@ -43,6 +45,11 @@ def read_all(tx: Connection) -> list[CatalogImage]:
 def read_one(tx: Connection, image_id: str) -> CatalogImage | None:
     """Read one image by id."""
     return next(iter(_read(tx, _BY_ID, id=image_id)), None)
+
+
+def lock(tx: Connection, image_id: str) -> CatalogImage | None:
+    """Read one image by id, and lock it until the transaction ends."""
+    return next(iter(_read(tx, _LOCKED, id=image_id)), None)
 
 
 def read_by_name(tx: Connection, name: str) -> list[CatalogImage]:

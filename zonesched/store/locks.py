@@ -1,6 +1,8 @@
 """Row locks in one order for all transactions, so that they do not deadlock.
 
-    a child's row, an agent's row -> boots -> a parent -> server groups -> hosts        each in one order
+    the set of children -> a child's row, an agent's row -> boots -> a parent -> server groups -> hosts
+
+Rows of one kind are locked in order of their keys.
 
 A transaction that moves an instance first locks its boot; one that changes a host or its use locks the host.
 All locks are taken before the first write, so that rows read afterwards stay unchanged until it ends. They
@@ -98,6 +100,12 @@ def tombstones(tx: Connection, caller_id: str) -> None:
     """Lock the number of a parent's tombstones; the first lock of a cancel."""
     if _is_needed(tx):
         _advisory(tx, [("tombstones", caller_id)])
+
+
+def owned(tx: Connection, kind: str, owner_id: str) -> None:
+    """Lock the number of things of one kind that an owner has."""
+    if _is_needed(tx):
+        _advisory(tx, [(kind, owner_id)])
 
 
 def group(tx: Connection, caller_id: str, group_id: str) -> None:

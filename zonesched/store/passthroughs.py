@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -22,20 +22,23 @@ class StoredPassthrough(NamedTuple):
     passthrough: Mapping[str, Any]
 
 
-def read_all(tx: Connection, named: str, after: str, limit: int) -> list[StoredPassthrough]:
-    """Read passthroughs that contain the text `named`, in order of uuid, from behind `after`."""
-    statement = (
-        sa.select(_column.uuid, _column.reservation_id, _column.passthrough)
-        .where(_column.uuid > after, _column.passthrough.contains(named, autoescape=True))
-        .order_by(_column.uuid)
-        .limit(limit)
-    )
+def uuids(tx: Connection, named: str, after: str, limit: int) -> list[str]:
+    """Read the instances whose passthrough contains the text `named`, in order, from behind `after`."""
+    contains = _column.passthrough.contains(named, autoescape=True)
+    statement = sa.select(_column.uuid).where(_column.uuid > after, contains)
+    return list(tx.execute(statement.order_by(_column.uuid).limit(limit)).scalars())
+
+
+def read(tx: Connection, some: Sequence[str]) -> list[StoredPassthrough]:
+    """Read the passthroughs of these instances, in order of uuid."""
+    columns = (_column.uuid, _column.reservation_id, _column.passthrough)
+    statement = sa.select(*columns).where(_column.uuid.in_(some)).order_by(_column.uuid)
     rows = tx.execute(statement).all()
     return [StoredPassthrough(uuid, boot, orjson.loads(text)) for uuid, boot, text in rows]
 
 
 def set_all(tx: Connection, passthroughs: Mapping[str, Mapping[str, Any]]) -> None:
-    """Set the passthrough of instances by uuid."""
+    """Set the passthrough of instances by uuid, which the caller has locked."""
     for uuid, passthrough in sorted(passthroughs.items()):
         text = orjson.dumps(dict(passthrough)).decode()
         tx.execute(sa.update(t.instances).where(_column.uuid == uuid).values(passthrough=text))

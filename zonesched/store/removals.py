@@ -43,10 +43,14 @@ def remove_host(tx: Connection, change: int, host_id: str) -> list[Placement] | 
 
 
 def remove_service(tx: Connection, service_id: str) -> bool:
-    """Remove an agent's service; False, with nothing done, while it has hosts."""
+    """Remove an agent's service; False, with nothing done, while it has hosts.
+
+    Raises NotFound for one that another transaction has removed meanwhile.
+    """
     tx.execute(sa.select(t.services.c.id).where(t.services.c.id == service_id).with_for_update())
     if tx.execute(sa.select(t.hosts.c.id).where(t.hosts.c.service_id == service_id).limit(1)).first():
         return False
     fencing_promises.withdraw(tx, service_id)
-    tx.execute(sa.delete(t.services).where(t.services.c.id == service_id))
+    if not tx.execute(sa.delete(t.services).where(t.services.c.id == service_id)).rowcount:
+        raise NotFound("There is no such service.", code="service_not_found", field="id")
     return True

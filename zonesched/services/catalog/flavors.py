@@ -56,7 +56,7 @@ def describe(store: Store, flavor_id: str, description: str) -> CatalogFlavor:
     """Change the description of a flavor. Raises NotFound."""
 
     def fn(tx: Transaction) -> CatalogFlavor:
-        found = _existing(tx, flavor_id)
+        found = _locked(tx, flavor_id)
         rows.set_description(tx, flavor_id, description)
         return replace(found, description=description)
 
@@ -67,7 +67,7 @@ def delete(store: Store, flavor_id: str) -> None:
     """Remove a flavor. Raises NotFound."""
 
     def fn(tx: Transaction) -> None:
-        _existing(tx, flavor_id)
+        _locked(tx, flavor_id)
         rows.delete(tx, flavor_id)
 
     store.write(fn)
@@ -75,14 +75,20 @@ def delete(store: Store, flavor_id: str) -> None:
 
 def list_access(store: Store, flavor_id: str) -> list[str]:
     """List the projects that may use a flavor. Raises NotFound, also for a public flavor."""
-    return store.read(lambda tx: rows.projects(tx, _private(tx, flavor_id)))
+
+    def fn(tx: Transaction) -> list[str]:
+        _check_private(_existing(tx, flavor_id))
+        return rows.projects(tx, flavor_id)
+
+    return store.read(fn)
 
 
 def add_access(store: Store, flavor_id: str, project_id: str) -> list[str]:
     """Let a project use a flavor; return all that may. Raises NotFound; Conflict where it may already."""
 
     def fn(tx: Transaction) -> list[str]:
-        if project_id in rows.projects(tx, _private(tx, flavor_id)):
+        _check_private(_locked(tx, flavor_id))
+        if project_id in rows.projects(tx, flavor_id):
             raise Conflict("The project may use the flavor already.", code="flavor_access_exists")
         rows.add_project(tx, flavor_id, project_id)
         return rows.projects(tx, flavor_id)
@@ -94,7 +100,8 @@ def remove_access(store: Store, flavor_id: str, project_id: str) -> list[str]:
     """Stop a project from using a flavor; return those that still may. Raises NotFound."""
 
     def fn(tx: Transaction) -> list[str]:
-        if not rows.remove_project(tx, _private(tx, flavor_id), project_id):
+        _check_private(_locked(tx, flavor_id))
+        if not rows.remove_project(tx, flavor_id, project_id):
             raise NotFound("The project may not use the flavor.", code="flavor_access_not_found")
         return rows.projects(tx, flavor_id)
 
@@ -105,7 +112,7 @@ def set_extra_specs(store: Store, flavor_id: str, extra_specs: Mapping[str, str]
     """Add or change extra specs, the others stay; return all. Raises NotFound, BadRequest."""
 
     def fn(tx: Transaction) -> Mapping[str, str]:
-        found = _existing(tx, flavor_id).flavor
+        found = _locked(tx, flavor_id).flavor
         changed = replace(found, extra_specs={**found.extra_specs, **extra_specs})
         _check(changed)
         rows.set_extra_specs(tx, flavor_id, changed.extra_specs)
@@ -126,7 +133,7 @@ def delete_extra_spec(store: Store, flavor_id: str, key: str) -> None:
     """Remove one extra spec. Raises NotFound."""
 
     def fn(tx: Transaction) -> None:
-        specs = dict(_existing(tx, flavor_id).flavor.extra_specs)
+        specs = dict(_locked(tx, flavor_id).flavor.extra_specs)
         if specs.pop(key, None) is None:
             raise _extra_spec_unknown()
         rows.set_extra_specs(tx, flavor_id, specs)
@@ -158,18 +165,25 @@ def _extra_spec_unknown() -> NotFound:
 
 
 def _existing(tx: Transaction, flavor_id: str, viewer: Viewer = SEES_ALL) -> CatalogFlavor:
-    found = rows.read_one(tx, flavor_id, viewer)
-    if found is None:
+    return _found(rows.read_one(tx, flavor_id, viewer))
+
+
+def _locked(tx: Transaction, flavor_id: str) -> CatalogFlavor:
+    """Read a flavor that this transaction changes. Raises NotFound."""
+    return _found(rows.lock(tx, flavor_id))
+
+
+def _found(flavor: CatalogFlavor | None) -> CatalogFlavor:
+    if flavor is None:
         raise NotFound("There is no such flavor.", code="flavor_not_found", field="id")
-    return found
+    return flavor
 
 
-def _private(tx: Transaction, flavor_id: str) -> str:
-    """Return the id of a flavor that is not public. Raises NotFound."""
-    if _existing(tx, flavor_id).is_public:
+def _check_private(flavor: CatalogFlavor) -> None:
+    """Raise NotFound for a public flavor."""
+    if flavor.is_public:
         message = "A public flavor is for all projects: it has no list of them."
         raise NotFound(message, code="flavor_is_public", field="id")
-    return flavor_id
 
 
 def _check(flavor: Flavor) -> None:

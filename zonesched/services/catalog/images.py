@@ -50,7 +50,7 @@ def set_properties(
     """
 
     def fn(tx: Transaction) -> CatalogImage:
-        found = _existing(tx, image_id)
+        found = _found(rows.lock(tx, image_id))
         properties = changed(found.image.properties)
         if len(properties) > MAX_PROPERTIES:
             message = f"metadata: an image has at most {MAX_PROPERTIES} properties."
@@ -65,7 +65,7 @@ def delete(store: Store, image_id: str) -> None:
     """Remove an image. Raises NotFound."""
 
     def fn(tx: Transaction) -> None:
-        _existing(tx, image_id)
+        _found(rows.lock(tx, image_id))
         rows.delete(tx, image_id)
 
     store.write(fn)
@@ -123,7 +123,10 @@ def _named(tx: Transaction, ref: str) -> list[CatalogImage]:
 
 
 def _existing(tx: Transaction, image_id: str) -> CatalogImage:
-    found = rows.read_one(tx, image_id)
-    if found is None:
+    return _found(rows.read_one(tx, image_id))
+
+
+def _found(image: CatalogImage | None) -> CatalogImage:
+    if image is None:
         raise NotFound("There is no such image.", code="image_not_found", field="id")
-    return found
+    return image

@@ -8,6 +8,7 @@ from zonesched.seal import ssh_keys
 from zonesched.seal.ssh_keys import SshKeyPair
 from zonesched.seams import Clock
 from zonesched.store import keypairs as rows
+from zonesched.store import locks
 from zonesched.store.store import Store, Transaction
 
 MAX_PER_USER = 100
@@ -44,6 +45,7 @@ def add(store: Store, clock: Clock, user_id: str, name: str, public_key: str) ->
     new = Keypair(user_id, name, public_key, ssh_keys.fingerprint(public_key), clock.now())
 
     def fn(tx: Transaction) -> None:
+        locks.owned(tx, "keypairs", user_id)
         if rows.read_one(tx, user_id, name) is not None:
             message = f"The user has a key pair {name!r}."
             raise Conflict(message, code="keypair_exists", field="keypair.name")

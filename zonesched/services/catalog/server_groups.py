@@ -10,6 +10,7 @@ from zonesched.model.caller import Caller, Role
 from zonesched.model.request_spec import ServerGroup
 from zonesched.model.views import ServerGroupForm, ServerGroupView
 from zonesched.seams import Clock
+from zonesched.store import locks
 from zonesched.store import server_groups as rows
 from zonesched.store.server_groups import AllProjects, OneProject, OwnedGroup
 from zonesched.store.store import Store, Transaction
@@ -41,6 +42,7 @@ def create(store: Store, clock: Clock, conf: Conf, caller: Caller, form: ServerG
     )
 
     def fn(tx: Transaction) -> None:
+        locks.owned(tx, "server_groups", caller.project_id)
         limit = conf.max_server_groups
         if rows.count(tx, caller.project_id) >= limit:
             raise Forbidden(

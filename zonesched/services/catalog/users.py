@@ -82,8 +82,10 @@ def set_secret(zone: Zone, name: str, password: str = "") -> NewUser:
     stored, secret = _proof(zone.clock, user.role, password, zone.passwords.cost)
 
     def fn(tx: Transaction) -> bool:
+        # The user's row first, as who deletes the user does.
+        is_there = rows.set_secret(tx, user.id, stored)
         dashboard_sessions.delete_of_user(tx, user.id)
-        return rows.set_secret(tx, user.id, stored)
+        return is_there
 
     if not zone.store.write(fn):
         raise NotFound("There is no such user.", code="user_not_found", field="name")

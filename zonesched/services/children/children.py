@@ -73,6 +73,7 @@ def add(zone: Zone, form: ChildForm) -> ChildView:
     row = replace(row, zone_uuid=_probe(zone, row))
 
     def fn(tx: Transaction) -> None:
+        locks.which_zones(tx)
         _check_is_no_other(tx, row)
         rows.insert(tx, row)
 
@@ -101,6 +102,9 @@ def change(zone: Zone, child_id: str, wanted: ChildChange) -> ChildView:
         given["zone_uuid"] = _probe(zone, wanted_row)
 
     def fn(tx: Transaction) -> None:
+        locks.which_zones(tx)
+        # Other changes, and the child's feed, write the same row.
+        rows.lock(tx, child_id)
         before = _existing(tx, child_id)
         after = replace(before, **given)
         # A cursor of the old URL is meaningless at the new one.
@@ -132,6 +136,8 @@ def remove(zone: Zone, child_id: str, force: bool = False) -> None:
             )
         if there:
             locks.instances(tx, [p.uuid for p in there])
+            # Until now they may have moved on; others cannot come to this child any more.
+            there = placements.unfinished_in(tx, child_id)
             change, now = identity.next_change(tx), zone.clock.now()
             for p in there:
                 _lose(tx, change, zone.uuid, p, now)
@@ -181,7 +187,6 @@ def _probe(zone: Zone, row: ChildRow) -> str:
 
 def _check_is_no_other(tx: Transaction, row: ChildRow) -> None:
     """Raise Conflict for the zone of another child, whose hosts would count twice."""
-    locks.which_zones(tx)
     name = rows.name_of_zone(tx, row.zone_uuid, but=row.id) if row.zone_uuid else ""
     if name:
         raise Conflict(

@@ -32,11 +32,12 @@ def evacuate_host(zone: Zone, user_id: str, host_id: str, *, fenced: bool) -> tu
     """
 
     def fn(tx: Transaction) -> tuple[int, int]:
-        existing(tx, host_id)
-        _check(zone, tx, host_id, fenced)
         read = (agent_work.confirmed_on, agent_work.releasing_on)
         uuids = {place.uuid for places in read for place in places(tx, host_id)}
-        locks.instances(tx, sorted(uuids))
+        locks.instances(tx, sorted(uuids), [host_id])
+        locks.hosts(tx, [host_id])
+        existing(tx, host_id)
+        _check(zone, tx, host_id, fenced)
         there, releasing = ([p for p in places(tx, host_id) if p.uuid in uuids] for places in read)
         under_way = moves.living(tx, [p.uuid for p in there])
         now = zone.clock.now()

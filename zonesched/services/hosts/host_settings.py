@@ -25,8 +25,8 @@ def change(zone: Zone, host_id: str, changes: Mapping[str, SettingChange]) -> Hy
 
 
 def _change(tx: Transaction, host_id: str, changes: Mapping[str, SettingChange]) -> None:
-    hosts.existing(tx, host_id)
     locks.hosts(tx, [host_id])
+    hosts.existing(tx, host_id)
     known = capacities.settings(tx, [host_id]).get(host_id, {})
     classes = known.keys() | {row.resource_class for row in capacities.read(tx, [host_id])}
     for name in changes:

@@ -15,7 +15,7 @@ from typing import Any
 
 from zonesched.errors import ConfigError, Unavailable
 from zonesched.seal.secrets import SecretBox
-from zonesched.store import children, identity, passthroughs
+from zonesched.store import children, identity, locks, passthroughs
 from zonesched.store.identity import Identity
 from zonesched.store.passthroughs import StoredPassthrough
 from zonesched.store.store import Store, Transaction
@@ -107,10 +107,13 @@ def _encrypt_user_data(store: Store, box: SecretBox) -> int:
 
 
 def _encrypt_some_user_data(tx: Transaction, box: SecretBox, after: str) -> list[str]:
-    rows = passthroughs.read_all(tx, CLEAR, after, CHUNK)
+    uuids = passthroughs.uuids(tx, CLEAR, after, CHUNK)
+    # Owners write the same column.
+    locks.instances(tx, uuids)
+    rows = passthroughs.read(tx, uuids)
     changed = {row.uuid: new for row in rows if (new := _encrypted_again(box, row)) is not row.passthrough}
     passthroughs.set_all(tx, changed)
-    return [row.uuid for row in rows]
+    return uuids
 
 
 def _encrypted_again(box: SecretBox, row: StoredPassthrough) -> Mapping[str, Any]:
