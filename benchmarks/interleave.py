@@ -58,7 +58,7 @@ def main(pairs: str, kinds: str, schedules: int, seed: int, order: str) -> None:
         with private_server() as url:
             again = subprocess.run([sys.executable, *sys.argv], env={**os.environ, SERVER: url})
         sys.exit(again.returncode)
-    with _a_scene() as scene:
+    with a_scene() as scene:
         if order:
             wrong = _repeat(Schedules(scene, [KINDS[name] for name in groups[0]]), order)
         else:
@@ -67,7 +67,8 @@ def main(pairs: str, kinds: str, schedules: int, seed: int, order: str) -> None:
 
 
 @contextmanager
-def _a_scene() -> Iterator[Scene]:
+def a_scene() -> Iterator[Scene]:
+    """Set the scene on the server that SERVER names."""
     with tempfile.TemporaryDirectory(prefix="zonesched-interleave-") as made:
         path = Path(made) / "zone.sqlite"
         scene = Scene.open(Path(made), a_database(path), databases().connection(path))

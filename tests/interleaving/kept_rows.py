@@ -64,6 +64,15 @@ class KeptRows:
             self._texts[table] = found
         return found
 
+    def changed_rows(self, table: str) -> frozenset[str]:
+        """Return the keys of the rows of a table that differ from the copy."""
+        keys = ", ".join(column.name for column in tables.instances.metadata.tables[table].primary_key)
+        statement: Any = (
+            f"SELECT ROW({keys})::text FROM (TABLE public.{table} EXCEPT TABLE kept.{table}) AS made"
+            f" UNION SELECT ROW({keys})::text FROM (TABLE kept.{table} EXCEPT TABLE public.{table}) AS lost"
+        )
+        return frozenset(f"{table} {key}" for (key,) in self._connection.execute(statement))
+
     def forget(self) -> None:
         """Leave the database as it was found."""
         self._connection.execute("DROP SCHEMA kept CASCADE")

@@ -13,6 +13,7 @@ from tests.interleaving.scene import (
     ASKED,
     BELOW,
     BOOT,
+    BOUNDED,
     CHILD,
     DOOMED,
     FAILING,
@@ -29,6 +30,7 @@ from tests.interleaving.scene import (
     PLACING,
     SERVER,
     Scene,
+    uuid_of,
 )
 from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.model.capacity import InventorySetting
@@ -89,6 +91,10 @@ def _confirm(scene: Scene, zone: Zone, number: int) -> object:
 
 def _cancel(scene: Scene, zone: Zone, number: int) -> object:
     return confirm.cancel(zone, PARENT, BOOT, ATTEMPTS)
+
+
+def _cancel_unknown(scene: Scene, zone: Zone, number: int) -> object:
+    return confirm.cancel(zone, BOUNDED, uuid_of(180 + number), [Attempt(uuid_of(80 + number), 1)])
 
 
 def _parent_deletes(uuid: str) -> Act:
@@ -274,6 +280,8 @@ KINDS: Mapping[str, Kind] = {
         Kind("lock", _acts(LockServer("kept"), SERVER)),
         Kind("rebuild", _acts(RebuildServer(catalog.OTHER_IMAGE), SERVER)),
         Kind("resize", _acts(ResizeServer(catalog.LARGE), SERVER)),
+        Kind("hold_next", _hold("next")),
+        Kind("tombstone", _cancel_unknown),
         Kind("hold_of_pruned", _hold("pruned")),
         Kind(
             "drained",
@@ -288,6 +296,13 @@ KINDS: Mapping[str, Kind] = {
             operator_kinds.EVACUATED_OF_REMOVED,
             ("UPDATE hosts SET forced_down = TRUE WHERE name = 'h3'",),
         ),
+        Kind(
+            "server_evacuated",
+            operator_kinds.SERVER_EVACUATED,
+            ("UPDATE hosts SET forced_down = TRUE WHERE name = 'h2'",),
+        ),
+        # All neighbours were heard: the end of the recovery is left.
+        Kind("recovered", _mended, ("INSERT INTO unheard (kind, id) VALUES ('operator', '')",)),
         *(Kind(name, act) for name, act in operator_kinds.ACTS.items()),
     )
 }

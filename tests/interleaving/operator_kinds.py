@@ -8,12 +8,13 @@ from functools import partial
 from tests.builders.one_zone import AGENT, KEY, a_form
 from tests.interleaving import catalog
 from tests.interleaving.catalog import EMPTY, FILLED, FLAVOR, IMAGE, PERSON, PRIVATE
-from tests.interleaving.scene import ADMIN, CHILD, MEMBER, OWNER, PARENT, SERVER, Scene
+from tests.interleaving.scene import ADMIN, CHILD, MEMBER, OWNER, PARENT, SERVER, Scene, boot_of
 from zonesched.model.boot_form import BootForm
 from zonesched.model.desired_call import DesiredOf
-from zonesched.model.desired_state import Desired
+from zonesched.model.desired_state import Action, Desired
 from zonesched.model.observed_state import Power
 from zonesched.model.request_spec import GroupPolicy
+from zonesched.model.told_instance import ToldInstance
 from zonesched.model.views import ChildChange, ChildForm, ServerGroupForm, ServiceChange
 from zonesched.seal.secrets import SecretBox
 from zonesched.services.boot import boot
@@ -28,10 +29,11 @@ from zonesched.services.catalog import (
 )
 from zonesched.services.children import children, draining
 from zonesched.services.hosts import aggregates, evacuation, host_settings, hosts, services
-from zonesched.services.owners import server_details
+from zonesched.services.owners import actions, server_details
 from zonesched.services.owners.server_details import Details
 from zonesched.services.parent import desired
 from zonesched.services.placing.pruning import Pruning
+from zonesched.services.recovery import told_by_agents
 from zonesched.services.state import stored_secrets
 from zonesched.services.state.child_rows import StoredChildren
 from zonesched.services.zone import Zone
@@ -40,6 +42,8 @@ from zonesched.store.identity import Identity
 
 Act = Callable[[Scene, Zone, int], object]
 OTHER_KEY = "bb" * 32
+UNKNOWN = "11111111-1111-4111-8111-000000000099"
+"""An instance that an agent has and no row."""
 
 
 def _one_more(properties: Mapping[str, str], number: int) -> Mapping[str, str]:
@@ -216,6 +220,19 @@ def _secrets_encrypted(scene: Scene, zone: Zone, number: int) -> object:
     return stored_secrets.encrypt_all(zone.store, SecretBox([OTHER_KEY, KEY], zone.uuid, zone.clock), me)
 
 
+def _boot_stopped(scene: Scene, zone: Zone, number: int) -> object:
+    return actions.act_on_boot(zone, ADMIN, boot_of(SERVER), Action.STOP)
+
+
+def _agent_told(scene: Scene, zone: Zone, number: int) -> None:
+    told = [ToldInstance(UNKNOWN, 1, "h1", is_built=True)]
+    told_by_agents.take(zone, AGENT, "agent", told, is_first=True, is_last=True)
+
+
+def _server_evacuated(scene: Scene, zone: Zone, number: int) -> object:
+    return evacuation.evacuate_server(zone, ADMIN, SERVER, fenced=True)
+
+
 def _pruned(scene: Scene, zone: Zone, number: int) -> object:
     return Pruning(scene.later(zone, zone.conf.ended_retention + 1)).step()
 
@@ -266,8 +283,10 @@ ACTS: Mapping[str, Act] = {
     "renamed": _renamed,
     "secrets_encrypted": _secrets_encrypted,
     "pruned": _pruned,
+    "boot_stopped": _boot_stopped,
+    "agent_told": _agent_told,
     "accepted": _accepted,
 }
 """Kinds that begin with the scene as it is, by name."""
 
-DRAINED, EVACUATED_OF_REMOVED = _drained, _evacuated_of_removed
+DRAINED, EVACUATED_OF_REMOVED, SERVER_EVACUATED = _drained, _evacuated_of_removed, _server_evacuated

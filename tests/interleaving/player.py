@@ -23,12 +23,14 @@ class Player:
     """One caller of a service, in a thread of its own.
 
     `letter`: its name in orders. `conflicts`: SQLSTATEs of the transactions that were rolled back. `steps`:
-    the statements that it has begun. `changed` guards all of it.
+    the statements that it has begun. `goes_on`: whether the next turn is its own as well, which saves two
+    switches of threads. `changed` guards all of it.
     """
 
     letter: str
     act: Callable[[], object]
     changed: threading.Condition
+    goes_on: Callable[[Player], bool] = lambda player: False
     standing: Standing = Standing.RUNNING
     pid: int = 0
     is_inside: bool = False
@@ -56,9 +58,12 @@ class Player:
         """Stop before a statement of the connection `pid` until it is this player's turn."""
         with self.changed:
             self.standing, self.pid, self.is_waiting = Standing.READY, pid, False
-            self.changed.notify_all()
-            self.changed.wait_for(lambda: self._has_turn)
-            self._has_turn = False
+            if self.goes_on(self):
+                self.standing = Standing.RUNNING
+            else:
+                self.changed.notify_all()
+                self.changed.wait_for(lambda: self._has_turn)
+                self._has_turn = False
             self.is_inside = self._is_writing
             # A rollback to a savepoint frees locks in the middle of a transaction.
             self.has_freed = statement.startswith("ROLLBACK")

@@ -21,6 +21,7 @@ CALLS = (
     "call",
     "parent",
     "tombstones",
+    "owned",
     "group",
     "hosts",
     "aggregates",
@@ -47,15 +48,16 @@ def without_lock(name: str, site: str) -> Iterator[None]:
 
 
 @contextmanager
-def met_locks(note: Callable[[str, str], None]) -> Iterator[None]:
-    """Call `note(name, site)` for each lock that is taken."""
+def met_locks(note: Callable[[str, str], Callable[[], None]]) -> Iterator[None]:
+    """Call `note(name, site)` before each lock that is taken, and what it returns afterwards."""
     whole = {name: getattr(locks, name) for name in CALLS}
 
     def noting(name: str) -> Callable[..., None]:
         @wraps(whole[name])
         def lock(*args: Any, **kwargs: Any) -> None:
-            note(name, site_of(sys._getframe(1)))
+            done = note(name, site_of(sys._getframe(1)))
             whole[name](*args, **kwargs)
+            done()
 
         return lock
 

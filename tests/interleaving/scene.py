@@ -72,6 +72,11 @@ def uuid_of(number: int) -> str:
     return f"11111111-1111-4111-8111-{number:012d}"
 
 
+def boot_of(uuid: str) -> str:
+    """The id of the boot of one of the scene's own instances."""
+    return uuid.replace("11111111", "22222222", 1)
+
+
 HELD, NEW, ELSEWHERE, INTO_CHILD = map(uuid_of, range(1, 5))
 FRESH, FAILING, LEFT, SERVER = map(uuid_of, range(5, 9))
 BELOW, ASKED, OFFERED, DOOMED = map(uuid_of, range(10, 14))
@@ -194,7 +199,7 @@ def _add_hosts(zone: Zone) -> Mapping[str, str]:
 def _add_child(zone: Zone, tx: Transaction) -> None:
     password = zone.secret_box.encrypt("children", CHILD, "password", "secret")
     children.insert(tx, ChildRow(CHILD, "c1", "http://127.0.0.1:9/v2.1", "parent", password, 0.0, 1.0))
-    quota_overrides.write(tx, BOUNDED.user_id, {"parent_instances": 1})
+    quota_overrides.write(tx, BOUNDED.user_id, {"parent_instances": 1, "parent_tombstones": 1})
 
 
 def _spec(reservation_id: str, group: ServerGroup | NoGroup | None = None) -> RequestSpec:
@@ -208,10 +213,11 @@ def _call(
     reservation_id: str,
     places: Mapping[str, Sequence[EntryPlace]],
     group: ServerGroup | None = None,
+    attempt: int = 1,
 ) -> Sent:
     spec = _spec(reservation_id, group)
     bound = Bound(zone.uuid, caller.user_id, spec.project_id, content_digest(spec))
-    builds = [Build(uuid, 1, tuple(zone.envelope.seal(bound, some))) for uuid, some in places.items()]
+    builds = [Build(uuid, attempt, tuple(zone.envelope.seal(bound, some))) for uuid, some in places.items()]
     return Sent(caller, reservation_id, spec, builds)
 
 
@@ -235,6 +241,7 @@ def _calls(zone: Zone, host_ids: Mapping[str, str]) -> Mapping[str, Sequence[Sen
         ],
         "apart": [_call(zone, PARENT, uuid_of(150 + n), {uuid_of(50 + n): [h2]}, apart) for n in range(3)],
         "join": [_call(zone, PARENT, uuid_of(160 + n), {uuid_of(60 + n): [h3]}, joined) for n in range(3)],
+        "next": [_call(zone, PARENT, BOOT, {HELD: [h2]}, attempt=2)],
         "pruned": [_call(zone, PARENT, catalog.PRUNED_BOOT, {uuid_of(70): [h1]})],
         "member": [_call(zone, PARENT, MEMBERS, {MEMBER: [h2]}, joined)],
     }
@@ -303,7 +310,7 @@ def _fill(zone: Zone, host_ids: Mapping[str, str], calls: Mapping[str, Sequence[
 
 
 def _boot_of(zone: Zone, uuid: str) -> str:
-    boot_id = uuid.replace("11111111", "22222222", 1)
+    boot_id = boot_of(uuid)
     put_reservation(zone, boot_id)
     return boot_id
 

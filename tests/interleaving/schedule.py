@@ -6,6 +6,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -86,6 +87,12 @@ class Schedules:
     def judged(self, order: Order) -> Played:
         """Play one order."""
         return self._compared(self._play_once(order))
+
+    def without(self, removal: AbstractContextManager[None], order: Order) -> Played:
+        """Play one order with something taken away; the orders of whole transactions are those with it."""
+        with removal:
+            played = self._play_once(order)
+        return self._compared(played)
 
     def _play_once(self, order: Order) -> Played:
         scene = self._scene

@@ -75,6 +75,15 @@ def test_who_comes_second_finds_what_the_first_has_done(scene: Scene) -> None:
     assert {one.repeat: one.wrong for one in played if one.wrong} == {}
 
 
+@pytest.mark.parametrize(
+    "pair", ["inventory+host_disabled", "aggregate_joined+host_removed", "person_deleted+password_set"]
+)
+def test_who_locks_the_same_rows_locks_them_in_one_order(scene: Scene, pair: str) -> None:
+    played = schedules(scene, pair).play(20, seed=1)
+
+    assert [one.order for one in played if one.conflicts["40P01"]] == []
+
+
 def test_a_worker_whose_lease_is_over_claims_nothing_for_a_move(scene: Scene) -> None:
     # It is interrupted by one whose clock says that its lease is over.
     interrupted = After("a", "^INSERT INTO placements")

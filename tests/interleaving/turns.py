@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
@@ -22,24 +23,57 @@ class Stuck(Exception):
     """Nobody can go on."""
 
 
+@dataclass
+class _Turns:
+    """Choices of one schedule: the letters of those who had the turns, and who has the next one."""
+
+    players: Sequence[Player]
+    order: Order
+    letters: list[str] = field(default_factory=list)
+    chosen: Player | None = None
+    has_begun: bool = False
+
+    def choose(self) -> Player | None:
+        """Choose the next player; None once all have ended."""
+        ready = [player for player in self.players if player.standing is Standing.READY]
+        if self.chosen is None and ready:
+            self.chosen = self.order.choose(ready)
+            self.letters.append(self.chosen.letter)
+        chosen, self.chosen = self.chosen, None
+        return chosen
+
+    def goes_on(self, last: Player) -> bool:
+        """Tell whether the player that has just taken a step has the next turn as well."""
+        others = [player for player in self.players if player.standing is Standing.RUNNING]
+        if not self.has_begun or _moving(self.players) or (others and not _keeps_locks(last)):
+            return False
+        self.chosen = self.choose()
+        if self.chosen is last:
+            self.chosen = None
+            last.has_freed = False
+            return True
+        return False
+
+
 def play(players: Sequence[Player], order: Order, watch: psycopg.Connection[Any]) -> list[str]:
     """Run all players to their ends; return the letters of those who had the turns.
 
     `watch`: a connection of nobody else's to the same server. Raises Stuck.
     """
     changed = players[0].changed
+    turns = _Turns(players, order)
+    for player in players:
+        player.goes_on = turns.goes_on
     threads = [player.start() for player in players]
     _settle(players, changed, watch)
-    letters: list[str] = []
-    while ready := [player for player in players if player.standing is Standing.READY]:
-        chosen = order.choose(ready)
-        letters.append(chosen.letter)
+    turns.has_begun = True
+    while (chosen := turns.choose()) is not None:
         with changed:
             chosen.give_turn()
         _settle(players, changed, watch, chosen)
     for thread in threads:
         thread.join(STUCK_AFTER_S)
-    return letters
+    return turns.letters
 
 
 def _settle(
@@ -52,14 +86,19 @@ def _settle(
     ends_at = time.monotonic() + STUCK_AFTER_S
     while True:
         with changed:
+            steps = _steps(players)
             changed.wait_for(lambda: not _moving(players), LOOK_AFTER_S)
             running = [player for player in players if player.standing is Standing.RUNNING]
             if not running:
                 return
             if not _moving(players) and last is not None and _keeps_locks(last):
                 return
+            if _moving(players) and _steps(players) != steps:
+                continue
         blockers = _blockers(watch, [player.pid for player in running])
         with changed:
+            if _moving(players) and _steps(players) != steps:
+                continue
             for player in running:
                 player.is_waiting = player.standing is Standing.RUNNING and bool(blockers[player.pid])
             can_go_on = any(player.standing is Standing.READY for player in players)
@@ -67,6 +106,10 @@ def _settle(
                 return
         if time.monotonic() > ends_at:
             raise Stuck(", ".join(f"{player.letter}: {player.steps[-1:]}" for player in running))
+
+
+def _steps(players: Sequence[Player]) -> int:
+    return sum(len(player.steps) for player in players)
 
 
 def _moving(players: Sequence[Player]) -> bool:

@@ -25,7 +25,7 @@ def remove_host(tx: Connection, change: int, host_id: str) -> list[Placement] | 
     """
     # The same lock order as an agent's report: the service's row, the boots, then the host.
     service = sa.select(t.services.c.id).join(t.hosts).where(t.hosts.c.id == host_id)
-    tx.execute(service.with_for_update(of=t.services))
+    tx.execute(service.with_for_update(of=t.services, key_share=True))
     place = t.placements.c
     releasing = PlacementState.RELEASING
     is_waiting = (place.host_id == host_id, place.state == releasing.value)

@@ -18,7 +18,10 @@ from zonesched.store.prepared import Prepared, one_of
 COLUMNS = t.services.c
 _NAMED = Prepared(sa.select(t.services).where(COLUMNS.name == sa.bindparam("wanted")))
 _LOCK = Prepared(
-    sa.select(COLUMNS.id).where(one_of(COLUMNS.id, "ids")).order_by(COLUMNS.id).with_for_update()
+    sa.select(COLUMNS.id)
+    .where(one_of(COLUMNS.id, "ids"))
+    .order_by(COLUMNS.id)
+    .with_for_update(key_share=True)
 )
 _NOTE_BEATS = Prepared(
     sa.update(t.services)
@@ -122,7 +125,9 @@ def register(tx: Connection, name: str, user_id: str, now: float, new_id: str) -
 
     Raises Forbidden for a service that belongs to another user.
     """
-    row = tx.execute(sa.select(t.services).where(COLUMNS.name == name).with_for_update()).first()
+    # Not against the checks of hosts' references, which a second change of a host in one transaction makes.
+    named = sa.select(t.services).where(COLUMNS.name == name).with_for_update(key_share=True)
+    row = tx.execute(named).first()
     if row is None:
         service = Service(new_id, name, user_id, now)
         tx.execute(sa.insert(t.services).values(**vars(service)))

@@ -43,7 +43,6 @@ from zonesched.store import (
     inbound,
     instance_states,
     instances,
-    locks,
     placements,
     recovery,
     repairs,
@@ -93,11 +92,13 @@ def inconsistencies(zone_uuid: str, tx: Transaction) -> list[Inconsistency]:
 
 
 def settle(zone: Zone, tx: Transaction, change: int, now: float) -> list[RepairResult]:
-    """End the recovery, once all are heard; what is unclaimed runs on, and its host takes no more."""
+    """End the recovery, once all are heard; what is unclaimed runs on, and its host takes no more.
+
+    The caller has locked everything.
+    """
     if waiting := _unheard(tx):
         return [Left(one, "the recovery goes on once it is heard") for one in waiting]
     decisions = list(_decisions(tx, zone.uuid))
-    _lock(tx, decisions)
     work = _Settling(zone, tx, change, now)
     for one in decisions:
         # What is given back first leaves room for what comes.
@@ -155,12 +156,6 @@ def _decisions(tx: Transaction, zone_uuid: str) -> Iterator[Decision]:
         ]
         found = recovery.found_of(tx, some)
         yield from decide(known, found, places.keys(), zone_uuid, is_root=is_root)
-
-
-def _lock(tx: Transaction, decisions: Sequence[Decision]) -> None:
-    uuids = [one.known.instance.uuid for one in decisions if isinstance(one, Moved | Ended)]
-    hosts = [one.found.host_id for one in decisions if isinstance(one, Moved | Adopted)]
-    locks.instances(tx, uuids, [host_id for host_id in hosts if host_id])
 
 
 def _inconsistency(decision: Decision) -> Inconsistency:
