@@ -46,7 +46,8 @@ def furnish(zone: Zone, *, parent: Caller, server: str) -> Furnished:
         images.create(zone.store, CatalogImage(Image(image, image, {"os": "linux"})))
     for name in ("filled", "empty"):
         aggregates.create(zone.store, zone.clock, name, None)
-    aggregates.add_host(zone.store, zone.wake, FILLED, "h1")
+    for host in ("h1", "h5"):
+        aggregates.add_host(zone.store, zone.wake, FILLED, host)
     hosts.register(zone, AGENT, IDLE_AGENT, [])
     people = [(name, Role.ADMIN) for name in ADMINS] + [(PERSON.user_id, PERSON.role)]
     for user_id, role in people:

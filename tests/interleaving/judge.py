@@ -47,6 +47,7 @@ OUTCOME = {
     "keypairs": "user_id, name",
     "dashboard_sessions": "user_id, is_link",
     "idle_holds": "caller_id",
+    "found_instances": "kind, holder_id, uuid, number, host_id, status",
 }
 """By table the columns that differ between two orders only if the orders mean different things: no times,
 no numbers of changes, no drawn ids."""

@@ -280,6 +280,7 @@ KINDS: Mapping[str, Kind] = {
         Kind("lock", _acts(LockServer("kept"), SERVER)),
         Kind("rebuild", _acts(RebuildServer(catalog.OTHER_IMAGE), SERVER)),
         Kind("resize", _acts(ResizeServer(catalog.LARGE), SERVER)),
+        Kind("hold_on_empty", _hold("empty")),
         Kind("hold_next", _hold("next")),
         Kind("tombstone", _cancel_unknown),
         Kind("hold_of_pruned", _hold("pruned")),

@@ -135,7 +135,7 @@ def _drained(scene: Scene, zone: Zone, number: int) -> object:
 
 def _told(scene: Scene, zone: Zone, number: int) -> object:
     power = (Power.STOPPED, Power.RUNNING)[number % 2]
-    return desired.take(zone, PARENT, [DesiredOf(MEMBER, 1, Desired(1 + number, power))])
+    return desired.take(zone, PARENT, [DesiredOf(MEMBER, 1, Desired(2 + number, power))])
 
 
 def _service(name: str, wanted: ServiceChange) -> Act:
@@ -180,6 +180,14 @@ def _evacuated_of_removed(scene: Scene, zone: Zone, number: int) -> object:
     return evacuation.evacuate_host(zone, ADMIN.user_id, scene.host_ids["h3"], fenced=True)
 
 
+def _empty_removed(scene: Scene, zone: Zone, number: int) -> None:
+    services.remove(zone, scene.host_ids["h5"])
+
+
+def _empty_evacuated(scene: Scene, zone: Zone, number: int) -> object:
+    return evacuation.evacuate_host(zone, ADMIN.user_id, scene.host_ids["h5"], fenced=True)
+
+
 def _aggregate_named(scene: Scene, zone: Zone, number: int) -> None:
     aggregates.change(zone.store, zone.clock, zone.wake, FILLED, name=f"named-{number}")
 
@@ -196,8 +204,11 @@ def _aggregate_joined(number_of: str, host: str) -> Act:
     return act
 
 
-def _aggregate_left(scene: Scene, zone: Zone, number: int) -> None:
-    aggregates.remove_host(zone.store, zone.wake, FILLED, "h1")
+def _aggregate_left(host: str) -> Act:
+    def act(scene: Scene, zone: Zone, number: int) -> None:
+        aggregates.remove_host(zone.store, zone.wake, FILLED, host)
+
+    return act
 
 
 def _aggregate_created(scene: Scene, zone: Zone, number: int) -> None:
@@ -274,10 +285,13 @@ ACTS: Mapping[str, Act] = {
     "heartbeats_written": _heartbeats_written,
     "excess": _excess,
     "setting_of_removed": _setting_of_removed,
+    "empty_host_removed": _empty_removed,
+    "empty_host_evacuated": _empty_evacuated,
     "aggregate_named": _aggregate_named,
     "aggregate_ratio": _aggregate_ratio,
     "aggregate_joined": _aggregate_joined(EMPTY, "h3"),
-    "aggregate_left": _aggregate_left,
+    "aggregate_left": _aggregate_left("h1"),
+    "aggregate_left_by_empty": _aggregate_left("h5"),
     "aggregate_created": _aggregate_created,
     "aggregate_deleted": _aggregate_deleted,
     "renamed": _renamed,

@@ -22,6 +22,7 @@ CALLS = (
     "parent",
     "tombstones",
     "owned",
+    "recovery",
     "group",
     "hosts",
     "aggregates",

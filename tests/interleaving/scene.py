@@ -4,6 +4,7 @@ h1   4 slots   HELD held (parent), built below: FRESH of a user, FAILING of the 
 h2   plenty    members of groups, instances that move or are acted on
 h3   4 slots   LEFT, which only waits for its agent
 h4   4 slots   the new places of the moves ARRIVING and LEAVING                            2 left
+h5   empty, of another agent, and disabled
 c1   a child   BELOW is built there, ASKED is being confirmed, OFFERED is held
 """
 
@@ -37,15 +38,20 @@ from zonesched import conf as options
 from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.model.build_plan import ChildBlob, EntryPlace
 from zonesched.model.caller import Caller, Role
+from zonesched.model.desired_call import DesiredOf
+from zonesched.model.desired_state import Desired
 from zonesched.model.instance_action import MigrateServer
+from zonesched.model.observed_state import Power
 from zonesched.model.place import LocalPlace
 from zonesched.model.placement import Attempt, Build, InstanceStatus, PlacementState
 from zonesched.model.request_spec import GroupPolicy, NoGroup, RequestSpec, ServerGroup
 from zonesched.model.request_wire import content_digest
+from zonesched.model.views import ServiceChange
 from zonesched.seal.envelope import Bound
-from zonesched.services.hosts import hosts
+from zonesched.services.hosts import hosts, services
 from zonesched.services.moves import mover
 from zonesched.services.owners import actions
+from zonesched.services.parent import desired
 from zonesched.services.parent.confirm import confirm
 from zonesched.services.parent.hold import hold_builds
 from zonesched.services.state.boot_queue import NewBoot
@@ -191,6 +197,9 @@ def _add_hosts(zone: Zone) -> Mapping[str, str]:
     slots = {"h1": 4, "h2": 40, "h3": 4, "h4": 4}
     forms = [a_form(name, VCPU=n, MEMORY_MB=1000 * n) for name, n in slots.items()]
     ids = hosts.register(zone, AGENT, "agent", forms)
+    ids += hosts.register(zone, AGENT, "spare", [a_form("h5", VCPU=4, MEMORY_MB=4000)])
+    # Boots would go to an empty host.
+    services.change(zone, ids[-1][0], ServiceChange(is_enabled=False))
     hosts.beat(zone, AGENT, "agent")
     zone.heartbeats.write()
     return {name: host_id for host_id, name in ids}
@@ -222,7 +231,7 @@ def _call(
 
 
 def _calls(zone: Zone, host_ids: Mapping[str, str]) -> Mapping[str, Sequence[Sent]]:
-    h1, h2, h3, h4 = (LocalPlace(host_ids[name]) for name in ("h1", "h2", "h3", "h4"))
+    h1, h2, h3, h4, h5 = (LocalPlace(host_ids[name]) for name in ("h1", "h2", "h3", "h4", "h5"))
     affine, apart = (
         ServerGroup(TOGETHER, GroupPolicy.AFFINITY),
         ServerGroup(APART, GroupPolicy.ANTI_AFFINITY, 1),
@@ -241,6 +250,7 @@ def _calls(zone: Zone, host_ids: Mapping[str, str]) -> Mapping[str, Sequence[Sen
         ],
         "apart": [_call(zone, PARENT, uuid_of(150 + n), {uuid_of(50 + n): [h2]}, apart) for n in range(3)],
         "join": [_call(zone, PARENT, uuid_of(160 + n), {uuid_of(60 + n): [h3]}, joined) for n in range(3)],
+        "empty": [_call(zone, PARENT, uuid_of(190), {uuid_of(90): [h5]})],
         "next": [_call(zone, PARENT, BOOT, {HELD: [h2]}, attempt=2)],
         "pruned": [_call(zone, PARENT, catalog.PRUNED_BOOT, {uuid_of(70): [h1]})],
         "member": [_call(zone, PARENT, MEMBERS, {MEMBER: [h2]}, joined)],
@@ -284,6 +294,7 @@ def _fill(zone: Zone, host_ids: Mapping[str, str], calls: Mapping[str, Sequence[
             sent.hold(zone)
     confirm(zone, PARENT, BOOT, [Attempt(FAILING, 1)])
     confirm(zone, PARENT, MEMBERS, [Attempt(MEMBER, 1)])
+    desired.take(zone, PARENT, [DesiredOf(MEMBER, 1, Desired(1, Power.STOPPED))])
     _put(zone, LEFT, host_ids["h3"], InstanceStatus.ERROR, PlacementState.RELEASING)
     for uuid in (SERVER, PLACING, LEAVING, ARRIVING):
         _put(zone, uuid, host_ids["h2"])

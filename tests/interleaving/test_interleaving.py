@@ -65,6 +65,7 @@ SECOND = {
     "agent_removed+agent_removed": "4a4b",
     "setting_of_removed+host_removed": "1a20b4a",
     "evacuated_of_removed+host_removed": "1a20b4a",
+    "recovered+agent_told": "14a8b144a",
     "renamed+secrets_encrypted": "4a11b4a",
 }
 
@@ -76,7 +77,13 @@ def test_who_comes_second_finds_what_the_first_has_done(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    "pair", ["inventory+host_disabled", "aggregate_joined+host_removed", "person_deleted+password_set"]
+    "pair",
+    [
+        "inventory+host_disabled",
+        "repair+host_disabled",
+        "aggregate_joined+host_removed",
+        "person_deleted+password_set",
+    ],
 )
 def test_who_locks_the_same_rows_locks_them_in_one_order(scene: Scene, pair: str) -> None:
     played = schedules(scene, pair).play(20, seed=1)

@@ -98,16 +98,14 @@ def delete(tx: Connection, aggregate_id: str) -> None:
 
 
 def add_host(tx: Connection, aggregate_id: str, host_id: str) -> None:
-    """Put a host into an aggregate; raises IntegrityError if it is there."""
-    locks.hosts(tx, [host_id])
+    """Put a host, which the caller has locked, into an aggregate; raises IntegrityError if it is there."""
     seq = identity.next_change(tx)
     tx.execute(sa.insert(t.aggregate_hosts).values(aggregate_id=aggregate_id, host_id=host_id))
     _changed(tx, seq, [host_id])
 
 
 def remove_host(tx: Connection, aggregate_id: str, host_id: str) -> None:
-    """Take a host out of an aggregate."""
-    locks.hosts(tx, [host_id])
+    """Take a host, which the caller has locked, out of an aggregate."""
     seq = identity.next_change(tx)
     here = sa.and_(MEMBERS.aggregate_id == aggregate_id, MEMBERS.host_id == host_id)
     tx.execute(sa.delete(t.aggregate_hosts).where(here))

@@ -1,6 +1,6 @@
 """Row locks in one order for all transactions, so that they do not deadlock.
 
-    the set of children -> a child's row, an agent's row -> boots -> a parent -> server groups -> hosts
+    a recovery, the set of children -> a child, an agent -> boots -> a parent -> server groups -> hosts
 
 Rows of one kind are locked in order of their keys.
 
@@ -126,10 +126,19 @@ def aggregates(tx: Connection) -> None:
         _advisory(tx, [("aggregates",)])
 
 
-def everything(tx: Connection) -> None:
-    """Block all other writers until the transaction ends; readers continue."""
+def recovery(tx: Connection) -> None:
+    """Lock what is known of a recovery: whether it is under way, and what its neighbours have told."""
     if _is_needed(tx):
-        tables = ", ".join(table.name for table in (t.children, t.services, t.reservations, t.hosts))
+        _advisory(tx, [("recovery",)])
+
+
+def everything(tx: Connection) -> None:
+    """Block all other writers of children, boots and hosts until the transaction ends; readers continue.
+
+    Not those of agents' rows, which the checks of hosts' references lock behind the hosts.
+    """
+    if _is_needed(tx):
+        tables = ", ".join(table.name for table in (t.children, t.reservations, t.hosts))
         tx.execute(sa.text(f"LOCK TABLE {tables} IN EXCLUSIVE MODE"))
 
 

@@ -44,6 +44,7 @@ def run(zone: Zone, *, dry_run: bool = False, delete_unknown: bool = False) -> l
 
     def fn(tx: Transaction) -> None:
         results.clear()
+        locks.recovery(tx)
         locks.everything(tx)
         repair = Repair(zone, tx, identity.next_change(tx), zone.clock.now())
         if recovery.is_under_way(tx):

@@ -170,6 +170,9 @@ def _existing(tx: Transaction, number: str) -> StoredAggregate:
 
 
 def _existing_host(tx: Transaction, name: str) -> str:
+    """Look up a host, and lock it. Raises NotFound."""
+    if (found := hosts.id_of(tx, name)) is not None:
+        locks.hosts(tx, [found])
     host_id = hosts.id_of(tx, name)
     if host_id is None:
         raise NotFound(f"There is no host {name} in this zone.", code="host_not_found", field="host")

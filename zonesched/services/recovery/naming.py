@@ -17,7 +17,7 @@ from zonesched.model.caller import Caller
 from zonesched.model.named_boot import NamedBoot
 from zonesched.model.placement import Attempt
 from zonesched.services.zone import Zone
-from zonesched.store import child_placements, recovery, reservations
+from zonesched.store import child_placements, locks, recovery, reservations
 from zonesched.store.recovery import Kind, Named
 from zonesched.store.store import Transaction
 from zonesched.zones.known_child import RESTORED
@@ -80,6 +80,7 @@ def take(zone: Zone, caller: Caller, boots: Sequence[NamedBoot], *, is_last: boo
     """
 
     def fn(tx: Transaction) -> bool:
+        locks.recovery(tx)
         if not recovery.is_under_way(tx):
             return True
         if any(one.kind in (Kind.AGENT, Kind.CHILD) for one in recovery.unheard(tx)):

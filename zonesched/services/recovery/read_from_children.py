@@ -10,7 +10,7 @@ from zonesched.errors import ChildUnreachable
 from zonesched.model.named_boot import Requested
 from zonesched.model.placement import COUNTED_STATUSES, BuildState, InstanceChange
 from zonesched.services.zone import Zone
-from zonesched.store import instances, recovery
+from zonesched.store import instances, locks, recovery
 from zonesched.store.recovery import Found, Kind
 from zonesched.store.store import Transaction
 from zonesched.zones.child import Ready
@@ -54,6 +54,7 @@ def _requests(zone: Zone, client: ChildClient, found: Sequence[Found]) -> Mappin
 def _take(
     child_id: str, found: Sequence[Found], sent: Mapping[str, Requested], tx: Transaction, *, is_last: bool
 ) -> None:
+    locks.recovery(tx)
     recovery.put(tx, found)
     for uuid, request in sent.items():
         recovery.note_request(tx, uuid, request)

@@ -28,6 +28,7 @@ def take(
     zone.heartbeats.note(own.id)
 
     def fn(tx: Transaction) -> None:
+        locks.recovery(tx)
         ids = hosts.ids_of_service(tx, own.id)
         found = [_found(own.id, ids, one) for one in told]
         if is_first:
