@@ -97,7 +97,11 @@ def test_counts_of_several_rows_that_change_together(seed: int, rounds: int) -> 
         tallies.column(rng.choice(KEYS), ROOM)
 
         # when counts change, to nothing and from nothing as well
-        tallies.add(np.array(rows, dtype=np.int64), key, np.array(more, dtype=np.int64))
+        if rng.random() < 0.5:
+            tallies.add(np.array(rows, dtype=np.int64), key, np.array(more, dtype=np.int64))
+        else:
+            for row, amount in zip(rows, more, strict=True):
+                tallies.add_on(row, key, amount)
 
         for row, amount in zip(rows, more, strict=True):
             model[row][key] = model[row].get(key, 0) + amount

@@ -27,6 +27,7 @@ from zonesched.model.host_state import RESOURCE_NUMBERS, HostReport, HostState, 
 from zonesched.model.host_table import HostRow, HostTable, HostUse
 from zonesched.model.host_uses import HostUses
 from zonesched.model.host_view import HostView
+from zonesched.model.new_instances import NewInstances
 from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU, RequestSpec
 
@@ -100,6 +101,31 @@ def test_rows_stay_when_the_table_grows() -> None:
     table.apply([a_host(f"{number}e") for number in range(500)])
     assert len(table) == 501
     assert described(table)["1f"] == described(a_table([a_host("1f", vcpus=7)]))["1f"]
+
+
+@unhurried
+@given(SEEDS)
+def test_instances_on_one_host_count_as_they_do_among_several(seed: int) -> None:
+    # given two tables of the same hosts
+    rng = random.Random(seed)
+    hosts = [some_host(rng, f"{number}f") for number in range(4)]
+    together, apart = a_table(hosts), a_table(hosts)
+    copies = {name: rng.randint(1, 3) for name in rng.sample(["0f", "1f", "2f", "3f", "no such host"], 3)}
+    asked = {name: rng.randint(1, 3) for name in (VCPU, MEMORY_MB, GPU)}
+    placed = NewInstances(copies, asked, "owner-1", "flavor-1", "{}")
+    one_by_one = [replace(placed, copies_by_host={name: count}) for name, count in copies.items()]
+
+    # when the same instances are placed, all at once and host by host
+    together.place(placed)
+    for new in one_by_one:
+        apart.place(new)
+
+    # then both tables say the same, also once they are taken off
+    assert described(apart) == described(together)
+    for new in one_by_one:
+        apart.take_off(new)
+    together.take_off(placed)
+    assert described(apart) == described(together)
 
 
 def test_a_host_is_up_while_its_own_agent_is_named_as_living() -> None:

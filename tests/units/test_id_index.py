@@ -42,4 +42,5 @@ def test_an_index_says_what_a_dictionary_says(seed: int, rounds: int) -> None:
     asked = rng.sample(IDS, len(IDS))
     assert index.rows(asked).tolist() == [rows.get(name, NOWHERE) for name in asked]
     assert all(index.rows([name]).tolist() == [rows.get(name, NOWHERE)] for name in asked[:50])
+    assert [index.row(name) for name in asked] == [rows.get(name, NOWHERE) for name in asked]
     assert len(index) == len(rows)

@@ -79,6 +79,13 @@ class ClassColumns:
         self.used[rows] = amounts
         self._derive(rows, amounts)
 
+    def add_used(self, row: int, amount: int) -> None:
+        """Change the claimed amount of one row, which may be by a negative amount."""
+        used = float(self.used[row]) + amount
+        self.used[row] = used
+        self.left[row] = float(self.capacity[row]) - used
+        self.free[row] = float(self.usable[row]) - used
+
     def _derive(self, rows: Ints, used: Ints | Floats) -> None:
         self.left[rows] = self.capacity[rows] - used
         self.free[rows] = self.usable[rows] - used

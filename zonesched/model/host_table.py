@@ -368,6 +368,9 @@ class HostTable:
             columns.set_used(rows, uses.used.get(resource_class, nothing))
 
     def _change_uses(self, new: NewInstances, sign: int) -> None:
+        if len(new.copies_by_host) == 1:
+            self._change_uses_of_one(new, sign)
+            return
         rows = self._index.rows(list(new.copies_by_host))
         here = rows != NOWHERE
         rows, copies = rows[here], sign * np.array(list(new.copies_by_host.values()), dtype=np.int64)[here]
@@ -375,6 +378,16 @@ class HostTable:
         for resource_class, amount in new.resources.items():
             columns = self._class(resource_class)
             columns.set_used(rows, columns.used[rows] + copies * amount)
+
+    def _change_uses_of_one(self, new: NewInstances, sign: int) -> None:
+        """Variant of `_change_uses` for instances on one host, several times as fast."""
+        ((host_id, copies),) = new.copies_by_host.items()
+        row = self._index.row(host_id)
+        if row == NOWHERE:
+            return
+        self._instances.add_on(row, sign * copies, new)
+        for resource_class, amount in new.resources.items():
+            self._class(resource_class).add_used(row, sign * copies * amount)
 
     def _class(self, resource_class: str) -> ClassColumns:
         columns = self._classes.get(resource_class)

@@ -12,6 +12,7 @@ thousand that takes longer than all other work on them.
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,9 +25,10 @@ NOWHERE = -1
 _EMPTY, _GIVEN_BACK = -1, -2
 _FIRST_BITS = 7
 _ID_CHARACTERS = 32
-_FACTORS: Hashes = np.array(
-    [0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0xD6E8FEB86659FD93], dtype=np.uint64
-)
+_FACTOR_NUMBERS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0xD6E8FEB86659FD93)
+_FACTORS: Hashes = np.array(_FACTOR_NUMBERS, dtype=np.uint64)
+_KEY = struct.Struct("=4Q")
+_64_BITS = (1 << 64) - 1
 
 
 class IdIndex:
@@ -45,6 +47,17 @@ class IdIndex:
     def rows(self, ids: Sequence[str]) -> Ints:
         """Return the row of each id, NOWHERE for an unknown id."""
         return self._find(_keys(ids))[0]
+
+    def row(self, host_id: str) -> int:
+        """Return the row of one id, as `rows` does; many times as fast."""
+        key = _key(host_id)
+        slots = self._slots
+        slot = self._first_slot(key)
+        while (row := int(slots[slot])) != _EMPTY:
+            if row >= 0 and self._keys[row].tobytes() == key:
+                return row
+            slot = (slot + 1) & (len(slots) - 1)
+        return NOWHERE
 
     def add(self, ids: Sequence[str], rows: Ints) -> None:
         """Add unknown ids, each once, with their rows."""
@@ -95,6 +108,13 @@ class IdIndex:
             left = self._slots[slots] != rows
             rows, slots = rows[left], (slots[left] + 1) & (len(self._slots) - 1)
 
+    def _first_slot(self, key: bytes) -> int:
+        """Return what `_first_slots` returns for one key."""
+        first, second, third, fourth = _KEY.unpack(key)
+        a, b, c, d = _FACTOR_NUMBERS
+        mixed = (first * a + second * b + third * c + fourth * d) & _64_BITS
+        return ((mixed ^ mixed >> 32) * a & _64_BITS) >> (64 - self._bits)
+
     def _first_slots(self, keys: Hashes) -> Ints:
         mixed = (keys * _FACTORS).sum(axis=1, dtype=np.uint64)
         mixed ^= mixed >> np.uint64(32)
@@ -108,6 +128,11 @@ def _keys(ids: Sequence[str]) -> Hashes:
     if set(map(len, ids)) != {_ID_CHARACTERS} or not "".join(ids).isascii():
         ids = [text if _is_plain(text) else _hash(text) for text in ids]
     return np.frombuffer("".join(ids).encode(), dtype=np.uint64).reshape(-1, 4)
+
+
+def _key(text: str) -> bytes:
+    """Return the 32 bytes of one id."""
+    return (text if _is_plain(text) else _hash(text)).encode()
 
 
 def _is_plain(text: str) -> bool:

@@ -38,6 +38,14 @@ class InstanceColumns:
         self.num_instances[rows] += copies
         self.num_building[rows] += copies
 
+    def add_on(self, row: int, copies: int, new: NewInstances) -> None:
+        """Count new instances of one host, as `add` does."""
+        self.owners.add_on(row, new.owner, copies)
+        self.flavors.add_on(row, new.flavor, copies)
+        self.images.add_on(row, new.image, copies)
+        self.num_instances[row] += copies
+        self.num_building[row] += copies
+
     def set(self, rows: Ints, uses: HostUses) -> None:
         """Set the rows to the uses, one element of the uses for each row."""
         self.owners.set(rows, uses.owners)
