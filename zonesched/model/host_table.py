@@ -25,6 +25,7 @@ from zonesched.model.addresses import AddressColumn
 from zonesched.model.aggregate import Aggregate
 from zonesched.model.arrays import Bools, Floats, Hashes, Ints
 from zonesched.model.capacity import Inventory
+from zonesched.model.change_log import ChangeLog
 from zonesched.model.class_columns import ClassColumns
 from zonesched.model.dictionary_encoded import EncodedColumn
 from zonesched.model.host_counters import HostCounters
@@ -67,6 +68,9 @@ class HostTable:
         self._services_up: Mapping[str, bool] = {}
         self._metadata_keys: frozenset[str] | None = None
         self._instances = InstanceColumns(_FIRST_ROOM)
+        self.changes = ChangeLog()
+        # Values that readers of this table keep from one request to the next, by name.
+        self.kept: dict[str, object] = {}
         self.addresses = AddressColumn(_FIRST_ROOM)
         self.services = EncodedColumn("", "", _FIRST_ROOM)
         self.availability_zones = EncodedColumn("", "", _FIRST_ROOM)
@@ -77,10 +81,12 @@ class HostTable:
     def apply(self, changed: Iterable[HostRow], removed: Iterable[str] = ()) -> None:
         """Remove the hosts `removed` (ids; unknown ids are ignored), then add or replace `changed`."""
         for host_id in removed:
+            self.changes.forget()
             self._remove(host_id)
         latest = {row.facts.id: row for row in changed}
         if not latest:
             return
+        self.changes.forget()
         rows = self._place(list(latest))
         for number, host in zip(rows.tolist(), latest.values(), strict=True):
             self._set_facts(number, host.facts)
@@ -93,6 +99,7 @@ class HostTable:
         """Replace the uses of hosts whose facts and inventories have not changed; ignore unknown hosts."""
         rows = self._index.rows(changed.ids)
         here = rows != NOWHERE
+        self.changes.note(rows[here].tolist())
         if here.all():
             self._set_uses(rows, changed)
         else:
@@ -108,6 +115,7 @@ class HostTable:
 
     def set_services_up(self, up: Mapping[str, bool]) -> None:
         """Set which agents are up, by service id, for all agents at once: an unnamed service is down."""
+        self.changes.forget()
         self._services_up = dict(up)
         self._refresh_up(np.arange(self._size, dtype=np.int64))
 
@@ -373,6 +381,7 @@ class HostTable:
             return
         rows = self._index.rows(list(new.copies_by_host))
         here = rows != NOWHERE
+        self.changes.note(rows[here].tolist())
         rows, copies = rows[here], sign * np.array(list(new.copies_by_host.values()), dtype=np.int64)[here]
         self._instances.add(rows, copies, new)
         for resource_class, amount in new.resources.items():
@@ -385,6 +394,7 @@ class HostTable:
         row = self._index.row(host_id)
         if row == NOWHERE:
             return
+        self.changes.note([row])
         self._instances.add_on(row, sign * copies, new)
         for resource_class, amount in new.resources.items():
             self._class(resource_class).add_used(row, sign * copies * amount)

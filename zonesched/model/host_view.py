@@ -7,7 +7,7 @@ same host several times, with different numbers of instances. A view never write
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -80,6 +80,13 @@ class HostView:
         """Return a view of every row of the table, including free rows."""
         return cls(table, slice(0, table.size), spec, context, deadline=deadline)
 
+    def of_request(self, spec: RequestSpec, context: RequestContext, deadline: WorkDeadline) -> HostView:
+        """Return a view of the same hosts, without virtually placed instances, for another request."""
+        rows = self._which
+        if isinstance(rows, _MostRows):
+            rows = replace(rows, whole=HostView.whole(self.table, spec, context, deadline))
+        return HostView(self.table, rows, spec, context, deadline=deadline)
+
     def pick(self, rows: RowSelection, copies: Ints | None = None) -> HostView:
         """Return a view of other rows of the same table for the same request."""
         return HostView(self.table, rows, self.spec, self.context, copies, self.deadline)
@@ -107,7 +114,7 @@ class HostView:
         """Tell whether the view covers every row, unused ones included."""
         return isinstance(self._which, slice) and self.copies is None
 
-    def have_rows(self, *rows: np.intp) -> bool:
+    def have_rows(self, *rows: np.intp | int) -> bool:
         """Tell whether all of these rows of `read_of` are hosts of this view."""
         if not isinstance(self._which, _MostRows):
             return True

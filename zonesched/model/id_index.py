@@ -110,10 +110,11 @@ class IdIndex:
 
     def _first_slot(self, key: bytes) -> int:
         """Return what `_first_slots` returns for one key."""
-        first, second, third, fourth = _KEY.unpack(key)
         a, b, c, d = _FACTOR_NUMBERS
-        mixed = (first * a + second * b + third * c + fourth * d) & _64_BITS
-        return ((mixed ^ mixed >> 32) * a & _64_BITS) >> (64 - self._bits)
+        first, second, third, fourth = _KEY.unpack(key)
+        mixed: int = (first * a + second * b + third * c + fourth * d) & _64_BITS
+        mixed = (mixed ^ mixed >> 32) * a & _64_BITS
+        return mixed >> (64 - self._bits)
 
     def _first_slots(self, keys: Hashes) -> Ints:
         mixed = (keys * _FACTORS).sum(axis=1, dtype=np.uint64)

@@ -187,6 +187,23 @@ class RequestSpec:
     time_budget_s: float = 10.0
     traced_by: str = ""
 
+    def varied(
+        self,
+        *,
+        weighing: Weighing | None = None,
+        alternates: int | None = None,
+        time_budget_s: float | None = None,
+    ) -> RequestSpec:
+        """Return the spec with another value of a member that no filter reads.
+
+        What was derived from the spec stays known; `dataclasses.replace` would forget it.
+        """
+        changed = {"weighing": weighing, "alternates": alternates, "time_budget_s": time_budget_s}
+        other = object.__new__(RequestSpec)
+        vars(other).update(vars(self))
+        vars(other).update({name: value for name, value in changed.items() if value is not None})
+        return other
+
     @cached_property
     def resources(self) -> Mapping[str, int]:
         """Amount of each resource class that one instance takes, in order of class name, without zeros.

@@ -7,7 +7,7 @@ class gives every host weight 1, so only the tie keys decide, and hosts are take
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -101,7 +101,11 @@ class BaseScheduler:
         """
         filters = self._filters(request.spec)
         self._check(filters, request.spec)
-        survivors = run_funnel(request, filters, self.plugins.limits)
+        return self._offer_among(run_funnel(request, filters, self.plugins.limits), filters, request)
+
+    def _offer_among(
+        self, survivors: Survivors, filters: Sequence[BaseHostFilter], request: OfferRequest
+    ) -> Offer:
         if not survivors.complete:
             return Offer((), (), (), survivors.steps, weighing=request.spec.weighing, complete=False)
         try:
@@ -117,12 +121,25 @@ class BaseScheduler:
         spec = self.with_weighing(survivors.hosts, request.spec)
         if len(survivors.hosts) == 0:
             return Offer((), (), (), survivors.steps, weighing=spec.weighing)
-        selection = Selection(survivors, filters, self._weighing(spec), request.count, request.scored)
-        offer = replace(selection.offer(), weighing=spec.weighing)
+        selection = Selection.among(survivors, filters, self._weighing(spec), request.count, request.scored)
+        return self._offer_from(selection, spec, request.scored)
+
+    def _offer_from(
+        self,
+        selection: Selection,
+        spec: RequestSpec,
+        scored: int,
+        prepare: Callable[[HostView], None] = lambda hosts: None,
+    ) -> Offer:
+        """Return the selection's offer with the scores of the best hosts, whose view is prepared before."""
+        offer = selection.offer()
+        hosts, weights = selection.best(scored)
+        prepare(hosts)
         try:
-            return replace(offer, best=self.scores(*selection.best(request.scored), spec))
+            best = self.scores(hosts, weights, spec)
         except OutOfTime:
-            return offer
+            best = ()
+        return replace(offer, weighing=spec.weighing, best=best)
 
     def scores(self, hosts: HostView, weights: Ints, spec: RequestSpec) -> tuple[HostScore, ...]:
         """Return the weight of each host of the view, and the parts of its score."""
@@ -206,8 +223,13 @@ class BaseScheduler:
         tuples = [host_tuple(state) for state in hosts.states()]
         return self._read_weights([name for name, _ in tuples], self.weigh_hosts(spec, tuples))
 
+    @property
+    def _is_by_filters(self) -> bool:
+        """Tell whether the request's filters decide, and no list of hosts that a subclass returns."""
+        return type(self).filter_hosts is BaseScheduler.filter_hosts
+
     def _filters(self, spec: RequestSpec) -> tuple[BaseHostFilter, ...]:
-        if type(self).filter_hosts is BaseScheduler.filter_hosts:
+        if self._is_by_filters:
             return self.plugins.filters.for_request(spec)
         own = HostListFilter(type(self).__name__, "refused_by_scheduler", self.filter_hosts)
         return (own, *self.plugins.filters.added_by(spec))

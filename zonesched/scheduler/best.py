@@ -14,12 +14,16 @@ from zonesched.model.arrays import Floats, Hashes, Ints
 def best(weights: Ints, ties: Callable[[Ints], Hashes], count: int) -> Ints:
     """Return the indices of the `count` best, best first. Call `ties` only where the order depends on it."""
     if count < len(weights):
-        limit = _smallest(weights, count)
+        limit = smallest(weights, count)
         below = np.flatnonzero(weights < limit)
         tied = np.flatnonzero(weights == limit)
         missing = count - len(below)
         if missing < len(tied):
-            tied = tied[np.argpartition(ties(tied), missing - 1)[:missing]]
+            values = ties(tied)
+            first = np.argpartition(values, missing - 1)[:missing]
+            tied = tied[first]
+            if not len(below):
+                return tied[np.argsort(values[first], kind="stable")]
         chosen = np.concatenate([below, tied])
     else:
         chosen = np.arange(len(weights), dtype=np.int64)
@@ -30,10 +34,10 @@ def best(weights: Ints, ties: Callable[[Ints], Hashes], count: int) -> Ints:
 
 def largest(values: Floats, count: int) -> float:
     """Return the `count`-th largest of at least `count` values."""
-    return float(-_smallest(-values, count)) if count > 1 else float(values.max())
+    return float(-smallest(-values, count)) if count > 1 else float(values.max())
 
 
-def _smallest(values: npt.NDArray[Any], count: int) -> Any:
+def smallest(values: npt.NDArray[Any], count: int) -> Any:
     """Return the `count`-th smallest; first reduce the values to few, since partitioning all is slow."""
     if count == 1:
         return values.min()

@@ -10,10 +10,21 @@ from zonesched.model.decision_trace import ScorePart
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import RequestSpec, ScoreWeighing, Weighing
+from zonesched.model.work_deadline import OutOfTime
 from zonesched.scheduler.base_scheduler import BaseScheduler
 from zonesched.scheduler.choice import Choice
+from zonesched.scheduler.funnel import run_funnel
+from zonesched.scheduler.kept_selection import (
+    KeptSelection,
+    are_built_in,
+    is_reusable,
+    kept_in,
+    may_be_kept,
+)
+from zonesched.scheduler.offer import Offer, OfferRequest
 from zonesched.scheduler.scale import Range, merge_ranges, to_weight
 from zonesched.scheduler.score import parts_of_each_host, scale_of_hosts, scale_of_ranges, scores
+from zonesched.scheduler.selection import Selection, wanted
 from zonesched.scheduler.shortlist import shortlist
 
 
@@ -51,9 +62,54 @@ class FilterScheduler(BaseScheduler):
             return spec
         return replace(spec, weighing=scale_of_hosts(self.plugins.weighers, hosts, spec))
 
+    def offer(self, request: OfferRequest) -> Offer:
+        """Offer this zone's local hosts, as `BaseScheduler.offer` does, also from a kept selection."""
+        is_by_rule = self._is_by_score and self._is_by_filters and self.choice.subset_size == 1
+        if not (is_by_rule and may_be_kept(request)):
+            return super().offer(request)
+        try:
+            return self._offer_kept(request)
+        except OutOfTime:
+            # The offer says so for the filter that it stopped at.
+            return super().offer(request)
+
+    def _offer_kept(self, request: OfferRequest) -> Offer:
+        spec, weighers = request.spec, self.plugins.weighers
+        count = wanted(spec, self.choice, request.count, request.scored)
+        shelf = kept_in(request.table)
+        # Taken out: what raises leaves it incomplete.
+        kept = shelf.take(request)
+        weighed = kept.weigh_again(request, count) if kept is not None else None
+        if kept is None or weighed is None:
+            filters = self._filters(spec)
+            self._check(filters, spec)
+            survivors = run_funnel(request, filters, self.plugins.limits)
+            if not (is_reusable(survivors) and are_built_in(filters, weighers)):
+                return self._offer_among(survivors, filters, request)
+            kept = KeptSelection(request, survivors, filters, weighers)
+            weighing = scale_of_hosts(weighers, survivors.hosts, spec)
+            weighed = kept.weigh_anew(survivors.hosts, weighing, count)
+        spec = replace(spec, weighing=weighed.weighing)
+        selection = Selection(
+            weighed.hosts,
+            weighed.weights,
+            kept.steps,
+            kept.again,
+            self._weighing(spec),
+            request.count,
+            request.scored,
+        )
+        offer = self._offer_from(selection, spec, request.scored, kept.name_raw_values)
+        shelf.put(kept)
+        return offer
+
+    @property
+    def _is_by_score(self) -> bool:
+        """Tell whether hosts are weighed by their scores alone."""
+        return type(self).weigh is FilterScheduler.weigh and not self._weighs_lists
+
     def shortlist(self, hosts: HostView, spec: RequestSpec, count: int) -> HostView:
-        is_by_score = type(self).weigh is FilterScheduler.weigh and not self._weighs_lists
-        if not (is_by_score and isinstance(spec.weighing, ScoreWeighing)):
+        if not (self._is_by_score and isinstance(spec.weighing, ScoreWeighing)):
             return hosts
         return shortlist(self.plugins.weighers, spec.weighing, hosts, spec, count)
 

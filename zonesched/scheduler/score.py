@@ -53,6 +53,16 @@ def raw_values(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: Reque
     return known
 
 
+def checked_raw(name: str, values: Floats, hosts: HostView) -> Raw:
+    """Return the raw values, one per host of `hosts.read_of`, with their range. Raise WeigherFailed."""
+    return Raw(values, _checked_range(name, values, hosts, hosts.read_of), hosts.read_of)
+
+
+def raw_of_some(raw: Raw, hosts: HostView) -> Raw:
+    """Select the raw values of some hosts; `raw` has one per row of their table."""
+    return Raw(raw.values[hosts.rows], raw.range, hosts)
+
+
 def _checked_range(name: str, values: Floats, hosts: HostView, read_of: HostView) -> Range:
     lowest, highest = values.argmin(), values.argmax()
     found = float(values[lowest]), float(values[highest])
@@ -137,10 +147,12 @@ def parts_of_each_host(
     found = []
     for part in _parts(weighers, weighing, hosts, spec)[1]:
         with np.errstate(over="ignore", invalid="ignore"):
-            amounts = np.nan_to_num(part.amounts(slice(0, count), np.empty(count))).tolist()
+            amounts = part.amounts(slice(0, count), np.empty(count))
+        if not np.isfinite(amounts).all():
+            amounts = np.nan_to_num(amounts)
         each = part.multiplier
         multipliers = each.tolist() if isinstance(each, np.ndarray) else [each] * count
-        columns = zip(part.raw.tolist(), multipliers, amounts, strict=True)
+        columns = zip(part.raw.tolist(), multipliers, amounts.tolist(), strict=True)
         found.append([ScorePart(part.scale.weigher, *values) for values in columns])
     return found
 

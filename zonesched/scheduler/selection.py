@@ -14,7 +14,7 @@ from zonesched.filters.contract import BaseHostFilter
 from zonesched.model.arrays import Bools, Hashes, Ints
 from zonesched.model.build_plan import TIE_BITS, FunnelStep
 from zonesched.model.host_view import HostView
-from zonesched.model.request_spec import Policy
+from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.model.work_deadline import OutOfTime
 from zonesched.scheduler.best import best
 from zonesched.scheduler.choice import THE_BEST, Choice, Lots
@@ -66,32 +66,53 @@ class HostWeighing:
 
 
 class Selection:
-    """Makes one offer from the survivors; `filters` are the filters that they passed."""
+    """Makes one offer from hosts that have passed the filters."""
 
     def __init__(
         self,
+        hosts: HostView,
+        weights: Ints,
+        steps: tuple[FunnelStep, ...],
+        again: Sequence[BaseHostFilter],
+        weighing: HostWeighing,
+        count: int,
+        scored: int,
+    ) -> None:
+        """`hosts`, with their `weights`, include the best survivors; `steps` are the funnel's.
+
+        `again`: the filters that are applied again to picked hosts (`asked_again`).
+
+        `count`: the number of picks, without bundles. `scored`: the largest count for `best`.
+        """
+        self._count = count
+        self._weighing = weighing
+        self._spec = hosts.spec
+        self._again = again
+        self._choice = weighing.choice
+        self._ties = RequestTies(hosts.context.tie_key)
+        self._wanted = wanted(hosts.spec, weighing.choice, count, scored)
+        self._hosts = hosts
+        self._weights = weights
+        self._steps = steps
+        self._complete = True
+        if self._weights.max() == REFUSED:
+            self._leave_out_refused()
+
+    @classmethod
+    def among(
+        cls,
         survivors: Survivors,
         filters: Sequence[BaseHostFilter],
         weighing: HostWeighing,
         count: int,
         scored: int,
-    ) -> None:
-        """`count`: the number of picks, without bundles. `scored`: the largest count for `best`."""
-        self._count = count
-        self._weighing = weighing
-        self._spec = survivors.hosts.spec
-        self._again = tuple(f for f in filters if changes_of(f, self._spec))
-        self._choice = weighing.choice
-        self._ties = RequestTies(survivors.hosts.context.tie_key)
-        self._hosts = survivors.hosts
-        self._wanted = max(count + self._spec.alternates + self._choice.subset_size - 1, scored)
-        if self._spec.policy is not Policy.AFFINITY:
-            self._hosts = weighing.shortlist(survivors.hosts, self._wanted)
-        self._weights = weighing.weights(self._hosts)
-        self._steps = survivors.steps
-        self._complete = True
-        if self._weights.max() == REFUSED:
-            self._leave_out_refused()
+    ) -> Selection:
+        """Weigh the survivors of the funnel."""
+        hosts = survivors.hosts
+        again = asked_again(filters, hosts.spec)
+        if hosts.spec.policy is not Policy.AFFINITY:
+            hosts = weighing.shortlist(hosts, wanted(hosts.spec, weighing.choice, count, scored))
+        return cls(hosts, weighing.weights(hosts), survivors.steps, again, weighing, count, scored)
 
     def offer(self) -> Offer:
         """Return bundles for an affinity request, else picks and alternates."""
@@ -230,7 +251,8 @@ class Selection:
 
     def _tie_values(self, indices: Ints, placed: Ints) -> Hashes:
         hashes = self._hosts.table.host_hash[self._hosts.row_numbers[indices]]
-        return self._ties.values(hashes, np.broadcast_to(placed, hashes.shape))
+        copies = placed if len(placed) == len(hashes) else np.full(len(hashes), placed[0])
+        return self._ties.values(hashes, copies)
 
     def _named(self, indices: Ints, weights: Ints, placed: Ints) -> tuple[Pick, ...]:
         if not len(indices):
@@ -238,6 +260,16 @@ class Selection:
         table, rows = self._hosts.table, self._hosts.row_numbers[indices]
         ties = _first_bits(self._tie_values(indices, placed))
         return tuple(map(Pick, table.host_ids(rows), weights.tolist(), ties.tolist()))
+
+
+def asked_again(filters: Sequence[BaseHostFilter], spec: RequestSpec) -> tuple[BaseHostFilter, ...]:
+    """Select the filters that are applied again to picked hosts. Raise FilterFailed."""
+    return tuple(f for f in filters if changes_of(f, spec))
+
+
+def wanted(spec: RequestSpec, choice: Choice, count: int, scored: int) -> int:
+    """Return the number of best hosts that a selection needs."""
+    return max(count + spec.alternates + choice.subset_size - 1, scored)
 
 
 def _first_bits(values: Hashes) -> Ints:

@@ -16,12 +16,11 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from zonesched import tracing
 from zonesched.conf import Conf
 from zonesched.errors import ZoneschedError
-from zonesched.model.build_plan import Entry
 from zonesched.model.host_row import flavor_key
 from zonesched.model.new_instances import NewInstances, OwnClaims
 from zonesched.model.place import LocalPlace
@@ -122,19 +121,17 @@ def begin(zone: Zone, batch: Sequence[NewBoot]) -> Begun:
 def _decide(zone: Zone, assuming: AssumingTable, boot: NewBoot) -> _Decided | None:
     """Choose hosts on the table; None where `provision` has to."""
     reservation = boot.reservation
-    spec = replace(reservation.spec, time_budget_s=zone.conf.select_timeout)
+    # A boot that loses its claim selects anew, so nobody would look at alternates.
+    spec = reservation.spec.varied(time_budget_s=zone.conf.select_timeout, alternates=0)
     context = select.context_of_new(zone.tie_secret, spec, reservation.caller_id)
     try:
-        decision, _ = select.decide_in(
-            zone, assuming, spec, context, select.BEST_HOSTS, zone.clock.monotonic()
-        )
+        decision = select.decide_here(zone, assuming, spec, context, select.BEST_HOSTS)
     except ZoneschedError:
         return None
-    entries = decision.plan.entries
-    if len(entries) < len(boot.uuids):
+    if len(decision.host_ids) < len(boot.uuids):
         return None
-    weighed = replace(reservation.spec, weighing=decision.spec.weighing)
-    host_of = {uuid: _host_id(entry) for uuid, entry in zip(boot.uuids, entries, strict=True)}
+    weighed = reservation.spec.varied(weighing=decision.spec.weighing)
+    host_of = dict(zip(boot.uuids, decision.host_ids, strict=True))
     placed = NewInstances(
         Counter(host_of.values()),
         spec.resources,
@@ -142,15 +139,8 @@ def _decide(zone: Zone, assuming: AssumingTable, boot: NewBoot) -> _Decided | No
         flavor_key(reservation.caller_id, spec.flavor.id),
         spec.image_key,
     )
-    return _Decided(boot, Selected(weighed, decision.trace, reason_for_none(decision)), host_of, placed)
-
-
-def _host_id(entry: Entry) -> str:
-    match entry.place:
-        case LocalPlace(host_id):
-            return host_id
-        case elsewhere:
-            raise TypeError(f"an entry of a zone without children is {elsewhere}")
+    selected = Selected(weighed, decision.trace, reason_for_none(complete=decision.complete))
+    return _Decided(boot, selected, host_of, placed)
 
 
 def _write(zone: Zone, tx: Transaction, decided: Sequence[_Decided]) -> _Written:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from zonesched.model.build_plan import BuildPlan, ChildBlob, Entry
 from zonesched.model.decision_trace import DecisionTrace
-from zonesched.model.group_place import Anywhere
+from zonesched.model.group_place import ANYWHERE, Anywhere, GroupPlace
 from zonesched.model.request_spec import RequestSpec
 from zonesched.services.select.faults import NOT_ALL_ANSWERED
-from zonesched.services.select.select import Decision
 
 ALTERNATES_PER_BUILD = 3
 
@@ -51,8 +50,8 @@ class Selected:
     reason: str
 
 
-def reason_for_none(decision: Decision) -> str:
-    """Return the reason code of a boot for which this select offered too little."""
-    if not decision.plan.complete:
+def reason_for_none(*, complete: bool, group_place: GroupPlace = ANYWHERE) -> str:
+    """Return the reason code of a boot for which a select offered too little."""
+    if not complete:
         return NOT_ALL_ANSWERED
-    return "no_valid_host" if isinstance(decision.group_place, Anywhere) else "group_place_full"
+    return "no_valid_host" if isinstance(group_place, Anywhere) else "group_place_full"

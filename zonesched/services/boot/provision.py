@@ -255,7 +255,8 @@ class _Boot:
             self._rows.note_select(Selected(reservation.spec, select.failed(error), error.code))
             return False
         weighed = replace(reservation.spec, weighing=decision.spec.weighing)
-        self._rows.note_select(Selected(weighed, decision.trace, reason_for_none(decision)))
+        reason = reason_for_none(complete=decision.plan.complete, group_place=decision.group_place)
+        self._rows.note_select(Selected(weighed, decision.trace, reason))
         self._offers = Offers(decision.plan)
         return True
 

@@ -163,6 +163,28 @@ def decide_in(
     return decision, replace(basis, below=answers.sources)
 
 
+@dataclass(frozen=True)
+class LocalDecision:
+    """Hosts for a request in a zone without children, by id and in greedy order; `spec` with its weighing."""
+
+    host_ids: Sequence[str]
+    spec: RequestSpec
+    trace: DecisionTrace
+    complete: bool
+
+
+def decide_here(
+    zone: Zone, hosts: LocalHosts, spec: RequestSpec, context: RequestContext, scored: int
+) -> LocalDecision:
+    """Choose hosts as `decide_in` does where there are no children: there is nothing to merge."""
+    ends_at = zone.clock.monotonic() + spec.time_budget_s - _reserve_s(zone.conf, spec)
+    deadline = WorkDeadline(zone.clock.monotonic, ends_at)
+    basis = _own_basis(zone, hosts, spec, context, scored, deadline, WHOLE)
+    spec, own = basis.request.spec, basis.own
+    host_ids = [pick.host_id for pick in own.picks]
+    return LocalDecision(host_ids, spec, DecisionTrace(_own_trace(spec, own)), own.complete)
+
+
 def check_ready(zone: Zone) -> None:
     """Check that hosts of this zone or its children are known. Raises NotReady."""
     if not zone.children.snapshot():
@@ -210,7 +232,7 @@ def _own_basis(
         deadline = deadline.at_least(_reserve_s(zone.conf, spec))
         offer = scheduler.offer(replace(request, scored=scored, deadline=deadline))
         offer = replace(offer, why=(*found.steps, *offer.why))
-        weighed = replace(request, spec=replace(spec, weighing=offer.weighing))
+        weighed = replace(request, spec=spec.varied(weighing=offer.weighing))
         return Basis(weighed, offer, ranges, has_children)
 
 
