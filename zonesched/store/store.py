@@ -43,6 +43,9 @@ CHECKPOINT_PAGES = 4_000
 STATEMENTS = 512
 """Statements that an SQLite connection keeps compiled: a zone runs about 400 different ones."""
 
+MAX_IDLE = 16
+"""Limit of connections that wait for a look-up, as many as the pool keeps."""
+
 FULL_RETRY_S = 30
 """Retry-After of a full disk, which people free."""
 
@@ -90,6 +93,8 @@ class Store:
         self._is_sqlite = engine.dialect.name == "sqlite"
         # SQLite has one writer at a time: writers queue here, since its own busy back-off is unfair.
         self._group = GroupCommit(self._write_transaction)
+        # SQLite's connections outside any transaction, for the next look-ups.
+        self._idle: list[Connection] = []
 
     @classmethod
     def open(cls, database_url: str) -> Self:
@@ -130,12 +135,31 @@ class Store:
 
     def look_up(self, fn: Callable[[Connection], T]) -> T:
         """Return the result of `fn`, which runs one statement: its snapshot needs no transaction."""
+        if self._is_sqlite:
+            return self._look_up_sqlite(fn)
 
         def read() -> T:
             with self.engine.connect() as connection, _noting_loss():
                 return fn(connection)
 
         return self._on_living_connection(read)
+
+    def _look_up_sqlite(self, fn: Callable[[Connection], T]) -> T:
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self.engine.connect()
+        may_stay = False
+        try:
+            found = fn(connection)
+            may_stay = not connection.in_transaction() and len(self._idle) < MAX_IDLE
+        finally:
+            # The pool would roll back and check it each time, which takes longer than the statement.
+            if may_stay:
+                self._idle.append(connection)
+            else:
+                connection.close()
+        return found
 
     def _on_living_connection(self, run: Callable[[], T]) -> T:
         """Run a transaction; again if it met a connection that was lost before its commit was sent.
@@ -205,10 +229,12 @@ class Store:
     def connections_in_use(self) -> int:
         """The number of connections that threads of this process are using."""
         pool = self.engine.pool
-        return pool.checkedout() if isinstance(pool, sa.QueuePool) else 0
+        return max(0, pool.checkedout() - len(self._idle)) if isinstance(pool, sa.QueuePool) else 0
 
     def close(self) -> None:
         """Close all connections."""
+        while self._idle:
+            self._idle.pop().close()
         self.engine.dispose()
 
 
