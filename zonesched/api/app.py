@@ -141,12 +141,18 @@ def _follow(app: Flask, site: Site) -> None:
     @app.before_request
     def _() -> Response | None:
         given = request.headers.get(tracing.HEADER, "")
-        g.request_id = given if tracing.ACCEPTED.fullmatch(given) else f"req-{clock.new_uuid()}"
-        tracing.begin(g.request_id)
-        g.started_at = clock.monotonic()
-        g.version = OLDEST
-        g.route = g.code = g.action = ""
-        g.caller = NOBODY
+        request_id = given if tracing.ACCEPTED.fullmatch(given) else f"req-{clock.new_uuid()}"
+        tracing.begin(request_id)
+        # Each attribute of the proxy would be looked up in the context of the thread.
+        vars(g._get_current_object()).update(
+            request_id=request_id,
+            started_at=clock.monotonic(),
+            version=OLDEST,
+            route="",
+            code="",
+            action="",
+            caller=NOBODY,
+        )
         return cors.answer_to_preflight(origins, request)
 
     @app.teardown_request
@@ -156,24 +162,26 @@ def _follow(app: Flask, site: Site) -> None:
 
     @app.after_request
     def _(response: Response) -> Response:
-        seconds = clock.monotonic() - g.started_at
-        site.metrics.count(g.route, request.method, response.status_code, seconds)
-        if is_kept(request.method, g.route, response.status_code):
+        known = g._get_current_object()
+        method, status, headers = request.method, response.status_code, response.headers
+        seconds = clock.monotonic() - known.started_at
+        site.metrics.count(known.route, method, status, seconds)
+        if site.audit_log.is_on and is_kept(method, known.route, status):
             site.audit_log.write(_entry(clock, response))
         log.log(
-            logging.DEBUG if _is_poll() and response.status_code < 400 else logging.INFO,
+            logging.DEBUG if _is_poll() and status < 400 else logging.INFO,
             "%s %s %s %.1f ms",
-            request.method,
-            g.route or "(unknown)",
-            response.status_code,
+            method,
+            known.route or "(unknown)",
+            status,
             seconds * 1000,
         )
         for name, value in HEADERS.items():
-            response.headers.setdefault(name, value)
-        response.headers.update(answer_headers(g.version))
+            headers.setdefault(name, value)
+        headers.update(answer_headers(known.version))
         if origins:
             response.vary.add("Origin")
-            response.headers.update(cors.answer_headers(origins, request))
-        response.headers["x-openstack-request-id"] = g.request_id
-        response.headers["x-compute-request-id"] = g.request_id
+            headers.update(cors.answer_headers(origins, request))
+        headers["x-openstack-request-id"] = known.request_id
+        headers["x-compute-request-id"] = known.request_id
         return response

@@ -60,6 +60,11 @@ class AuditLog:
                     f"Option audit_log: {path} cannot be written: {error.strerror}.", field="audit_log"
                 ) from error
 
+    @property
+    def is_on(self) -> bool:
+        """Tell whether there is a file."""
+        return bool(self._path)
+
     def write(self, entry: AuditEntry) -> None:
         """Append one line, if there is a file; the call is answered also where that fails."""
         if self._path:

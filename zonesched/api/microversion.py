@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 from zonesched.errors import BadRequest, NotAcceptable
@@ -71,6 +72,7 @@ def negotiate(headers: RequestHeaders) -> Microversion:
     return version
 
 
+@cache
 def answer_headers(version: Microversion) -> Mapping[str, str]:
     """Headers of an answer in this version."""
     return {HEADER: f"{SERVICE} {version}", OLDER_HEADER: str(version), "Vary": f"{HEADER}, {OLDER_HEADER}"}
