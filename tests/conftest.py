@@ -8,6 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import chain, groupby
 from pathlib import Path
@@ -117,6 +118,15 @@ def is_slow_as_a_whole(path: Path) -> bool:
     return re.search(r"^pytestmark = .*\bpytest\.mark\.slow\b", path.read_text(), re.MULTILINE) is not None
 
 
+def _end(thread: threading.Thread, ends_at: float) -> None:
+    """Wait for the end of a thread, which may not have begun yet: on a busy machine that takes a while."""
+    while (left_s := ends_at - time.monotonic()) > 0:
+        with suppress(RuntimeError):
+            thread.join(left_s)
+            return
+        time.sleep(0.001)
+
+
 @pytest.fixture(autouse=True)
 def _nothing_outlives_its_test(request: pytest.FixtureRequest) -> Iterator[None]:
     folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
@@ -126,7 +136,7 @@ def _nothing_outlives_its_test(request: pytest.FixtureRequest) -> Iterator[None]
     left = [thread for thread in threading.enumerate() if thread not in before]
     ends_at = time.monotonic() + THREADS_END_S
     for thread in left:
-        thread.join(max(0.0, ends_at - time.monotonic()))
+        _end(thread, ends_at)
     if SERVER and folder is not None:
         databases().end(folder)
     alive = sorted(thread.name for thread in left if thread.is_alive())
