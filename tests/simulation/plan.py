@@ -71,6 +71,7 @@ DELETE = "delete"
 """The one action that is a call of its own."""
 
 LAST_ACTIONS = (
+    ("pause", "unpause"),
     ("suspend", "resume"),
     ("resize big", "confirmResize"),
     ("resize big", "revertResize"),
