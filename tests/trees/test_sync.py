@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 from tests.builders.boots import (
+    FLAVOR,
     a_building_tree,
     a_small_tree,
     all_active,
@@ -360,8 +361,11 @@ def test_of_several_lines_about_one_attempt_the_last_one_counts(
     assert ask(path, "SELECT status FROM instances WHERE uuid = ?", (uuid,)) == [(status,)]
 
 
-def test_a_build_that_has_failed_while_it_moved_is_not_moving_at_its_next_place(tmp_path: Path) -> None:
-    # given an instance of which its child says that it moves there
+@pytest.mark.parametrize("moves", [{"begun": 1, "ended": 0}, {"begun": 0, "ended": 0}])
+def test_what_is_under_way_on_a_built_instance_ends_where_its_build_has_failed_after_all(
+    tmp_path: Path, moves: dict[str, int]
+) -> None:
+    # given an instance of which its child says that it runs and moves there, or whose owner resizes it
     tree = a_small_tree(tmp_path)
     boot(tree)
     work_all(tree)
@@ -372,13 +376,8 @@ def test_a_build_that_has_failed_while_it_moved_is_not_moving_at_its_next_place(
         "SELECT p.uuid, p.number FROM placements p JOIN children c ON c.id = p.child_id"
         " WHERE c.name = 'leaf-b' AND p.state = 'confirmed' ORDER BY p.uuid LIMIT 1",
     )
-    moving = {
-        "status": "ACTIVE",
-        "state": "confirmed",
-        "reason": "",
-        "observed": {"generation": 0, "power": "running"},
-        "moves": {"begun": 1, "ended": 0},
-    }
+    runs = {"generation": 0, "power": "running"}
+    active = {"status": "ACTIVE", "state": "confirmed", "reason": "", "observed": runs, "moves": moves}
 
     def hears(line: dict[str, Any]) -> None:
         body = {"instances": [{"uuid": uuid, "attempt": number, **line}], "cursor": "made-up", "more": False}
@@ -387,18 +386,26 @@ def test_a_build_that_has_failed_while_it_moved_is_not_moving_at_its_next_place(
         )
         sync.ask_all(root.zone)
 
-    def moves() -> list[tuple[int, int]]:
-        return ask(path, "SELECT moves_begun, moves_ended FROM instance_states WHERE uuid = ?", (uuid,))
-
-    hears(moving)
-    assert moves() == [(1, 0)]
+    admin = root.client()
+    hears(active)
+    if not moves["begun"]:
+        admin.post("/flavors", {"flavor": {**FLAVOR["flavor"], "id": "big", "name": "big", "vcpus": 2}})
+        assert admin.post(f"/servers/{uuid}/action", {"resize": {"flavorRef": "big"}}).status == 202
     # when the child says that its build has failed, and it is built elsewhere
     hears(FAILED)
     tree.network.heal(liar.url)
     work_all(tree)
-    # then nothing of it moves
+    # then nothing goes on that only the last place knew of, and its flavor is the one that it had
     assert ask(path, "SELECT attempt FROM instances WHERE uuid = ?", (uuid,)) == [(number + 1,)]
-    assert moves() == [(0, 0)]
+    ((begun, ended, resizes),) = ask(
+        path, "SELECT moves_begun, moves_ended, resizes_begun FROM instance_states WHERE uuid = ?", (uuid,)
+    )
+    assert (begun, ended, resizes) == (0, 0, 0)
+    actions = admin.get(f"/servers/{uuid}/os-instance-actions").json["instanceActions"]
+    assert {action["action"]: action["result"] for action in actions} == (
+        {"create": "done"} if moves["begun"] else {"create": "done", "resize": "error"}
+    )
+    assert admin.get(f"/servers/{uuid}").json["server"]["flavor"]["original_name"] == "small"
 
 
 def test_a_loop_that_is_stopped_between_two_steps_starts_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

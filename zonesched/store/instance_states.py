@@ -34,11 +34,6 @@ _TYPE_OF = {kind.value: kind for kind in RebootType}
 _READ = Prepared(sa.select(t.instance_states).where(one_of(COLUMNS.uuid, "uuids")))
 _INSERT = Prepared(sa.insert(t.instance_states))
 _FORGET = Prepared(sa.delete(t.instance_states).where(one_of(COLUMNS.uuid, "uuids")))
-_FORGET_MOVES = Prepared(
-    sa.update(t.instance_states)
-    .where(COLUMNS.uuid == sa.bindparam("b_uuid"), COLUMNS.moves_begun > 0)
-    .values(moves_begun=0, moves_ended=0)
-)
 _UPDATE = Prepared(
     sa.update(t.instance_states)
     .where(COLUMNS.uuid == sa.bindparam("b_uuid"))
@@ -195,11 +190,6 @@ def is_offloaded(tx: Connection, uuid: str) -> bool:
 def forget(tx: Connection, uuids: Sequence[str]) -> None:
     """Delete the rows of instances at another attempt of their parent: there, none was acted on yet."""
     _FORGET.run(tx, uuids=uuids)
-
-
-def forget_moves(tx: Connection, uuid: str) -> None:
-    """Count the moves of an instance anew, as its next place does, in whatever zone it is."""
-    _FORGET_MOVES.run(tx, b_uuid=uuid)
 
 
 def due_to_tell(tx: Connection, now: float, busy: Sequence[str], most: int) -> list[Untold]:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from zonesched import tracing
-from zonesched.model.desired_state import at_new_place
+from zonesched.model.desired_state import Desired, at_new_place
 from zonesched.model.observed_state import Observed, Power
 from zonesched.model.placement import LIVING_STATUSES, InstanceStatus
 from zonesched.services.life.observing import observe
@@ -65,9 +65,23 @@ def leave(
         for row in living
         if row.caller_id == zone_uuid and row.uuid not in resting and may_be_rebuilt(row)
     ]
-    powers = {uuid: Power.STOPPED if known[uuid].power is Power.STOPPED else Power.RUNNING for uuid in known}
-    place_anew(tx, change, own, powers, user_id, now)
+    place_anew(tx, change, own, {uuid: known[uuid].power for uuid in known}, user_id, now)
     return own
+
+
+def begin_anew(tx: Transaction, change: int, uuid: str, reason: str, now: float) -> None:
+    """End for this reason what is under way on an instance that its child had shown as built.
+
+    Its build has failed after all, and it is placed again: its next place knows nothing of actions and moves
+    at the last one. Only a lying child says so. An unshelve under way goes on at the next place.
+    """
+    before = instance_states.read(tx, [uuid]).get(uuid)
+    if before is None or before.state.observed.power is Power.OFFLOADED:
+        return
+    desired = before.state.desired
+    seen = Observed(desired.generation, Power.OFFLOADED, reason, desired.rebuilds)
+    observe(tx, change, [(uuid, seen)], {}, now)
+    _want_anew(tx, {uuid: desired.power}, now)
 
 
 def may_be_rebuilt(instance: Instance) -> bool:
@@ -84,16 +98,10 @@ def place_anew(
     user_id: str,
     now: float,
 ) -> None:
-    """Place resting instances of this zone's own users anew, each in this power, and record it."""
+    """Place resting instances of this zone's own users anew, STOPPED as before or RUNNING, and record it."""
     uuids = [row.uuid for row in own]
-    before, counts = instance_states.read(tx, uuids), instance_actions.counts(tx, uuids)
-    wanted = {uuid: at_new_place(before[uuid].state, powers[uuid]) for uuid in uuids}
-    # Whatever place it gets: a child there is told once it has built it.
-    rows = [
-        replace(before[uuid].wanting(desired, now, in_child=True), told_generation=0)
-        for uuid, desired in wanted.items()
-    ]
-    instance_states.write(tx, rows, before.keys())
+    counts = instance_actions.counts(tx, uuids)
+    wanted = _want_anew(tx, {uuid: powers[uuid] for uuid in uuids}, now)
     actions = [
         InstanceAction(
             uuid=row.uuid,
@@ -109,3 +117,19 @@ def place_anew(
     ]
     instance_actions.insert(tx, actions)
     place_again(tx, change, own, now)
+
+
+def _want_anew(tx: Transaction, powers: Mapping[str, Power], now: float) -> Mapping[str, Desired]:
+    """Store and return what is desired of instances at their next places, from their power until now."""
+    before = instance_states.read(tx, sorted(powers))
+    wanted = {
+        uuid: at_new_place(before[uuid].state, power if power is Power.STOPPED else Power.RUNNING)
+        for uuid, power in powers.items()
+    }
+    # Whatever place it gets: a child there is told once it has built it.
+    rows = [
+        replace(before[uuid].wanting(desired, now, in_child=True), told_generation=0)
+        for uuid, desired in wanted.items()
+    ]
+    instance_states.write(tx, rows, before.keys())
+    return wanted

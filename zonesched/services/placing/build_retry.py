@@ -14,6 +14,7 @@ from zonesched.model.place import LocalPlace
 from zonesched.model.placement import LIVING_STATUSES, InstanceStatus, PlacementState
 from zonesched.model.present_request import as_now
 from zonesched.model.request_spec import Policy
+from zonesched.services.life.leaving import begin_anew
 from zonesched.services.life.shelving import rest_again
 from zonesched.services.placing.inbound_places import Try, choose_unused, place
 from zonesched.services.placing.new_places import Boot
@@ -52,7 +53,7 @@ def build_failed(
     if failed.caller_id == zone.uuid:
         may_move = may_try_again and _may_move(boot)
         if may_move:
-            instance_states.forget_moves(tx, failed.uuid)
+            begin_anew(tx, change, failed.uuid, reason, now)
         if may_move or not rest_again(tx, change, [failed.uuid], reason, now):
             status = InstanceStatus.BUILD if may_move else InstanceStatus.ERROR
             instances.set_status(
