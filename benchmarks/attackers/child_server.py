@@ -136,5 +136,8 @@ class _Conversation(socketserver.BaseRequestHandler):
         over = self.server.over
         for piece in self.server.answering(self.server.mood, question, over):
             if over.is_set():
-                return
+                break
             self.request.sendall(piece)
+        if over.is_set():
+            # Its caller would wait for the rest of the answer as long as it may.
+            raise ConnectionAbortedError
