@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -88,8 +89,12 @@ def a_process(folder: Path, uuid: str, host: str) -> Iterator[Process]:
     own = {"ZONESCHED_INSTANCE_UUID": uuid, "ZONESCHED_HOST": host}
     with subprocess.Popen(["sleep", "60"], cwd=disk, env={**os.environ, **own}) as started:
         try:
-            (found,) = [one for one in found_below(folder) if one.pid == started.pid]
-            yield found
+            found: list[Process] = []
+            ends_at = time.monotonic() + 10
+            # Its environment can be read an instant after it has started.
+            while not found and time.monotonic() < ends_at:
+                found = [one for one in found_below(folder) if one.pid == started.pid]
+            yield found[0]
         finally:
             started.kill()
 

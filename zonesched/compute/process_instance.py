@@ -32,12 +32,8 @@ from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Fa
 from zonesched.compute.process_surroundings import Arrival, Surroundings
 
 SOON_S, WATCH_S = 0.05, 1.0
-NOT_STARTED, ENDED, FAILED, KILLED = (
-    "process_not_started",
-    "process_ended",
-    "process_failed",
-    "process_killed",
-)
+NOT_STARTED, ENDED = "process_not_started", "process_ended"
+FAILED, KILLED = "process_failed", "process_killed"
 SUSPEND_UNSUPPORTED = "suspend_unsupported"
 NOT_SHARED, NOT_COPIED = "folder_not_shared", "folder_not_copied"
 
@@ -66,8 +62,7 @@ class ProcessInstance:
         self._launched_for = 0
         self._looked_at = -math.inf
         self._asked_to_end_at = math.inf
-        # It was asked to end for an earlier state than the desired one.
-        self._is_ending = False
+        self._is_ending = False  # It was asked to end for an earlier state than the desired one.
         self._arrival = arrival
         self._leaves_for = self._folder.leaves_for() if form is None else 0
         self._copying: subprocess.Popen[bytes] | None = None
