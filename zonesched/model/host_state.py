@@ -85,7 +85,7 @@ class HostState:
 
     @property
     def host_ip(self) -> str:
-        return self.table.address(self.row)
+        return self.table.addresses[self.row]
 
     @property
     def enabled(self) -> bool:

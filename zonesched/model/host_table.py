@@ -34,6 +34,7 @@ from zonesched.model.host_uses import HostUses
 from zonesched.model.hypervisor_version import version_number
 from zonesched.model.id_index import NOWHERE, IdIndex
 from zonesched.model.instance_columns import InstanceColumns
+from zonesched.model.metric_columns import MetricColumns
 from zonesched.model.new_instances import NewInstances
 from zonesched.model.text_hash import text_hash
 
@@ -64,7 +65,7 @@ class HostTable:
         self._up: Bools = np.zeros(_FIRST_ROOM, dtype=np.bool_)
         self._host_hash: Hashes = np.zeros(_FIRST_ROOM, dtype=np.uint64)
         self._hypervisor_versions: Floats = np.zeros(_FIRST_ROOM)
-        self._metrics: dict[str, Floats] = {}
+        self._metrics = MetricColumns(_FIRST_ROOM)
         self._services_up: Mapping[str, bool] = {}
         self._metadata_keys: frozenset[str] | None = None
         self._instances = InstanceColumns(_FIRST_ROOM)
@@ -90,7 +91,7 @@ class HostTable:
         rows = self._place(list(latest))
         for number, host in zip(rows.tolist(), latest.values(), strict=True):
             self._set_facts(number, host.facts)
-            self._set_metrics(number, host.metrics)
+            self._metrics.set(number, host.metrics)
         self._set_inventories(rows, list(latest.values()))
         self._set_uses(rows, HostUses.of({host_id: host.use for host_id, host in latest.items()}))
         self._refresh_up(rows)
@@ -154,9 +155,6 @@ class HostTable:
 
     def name(self, row: int) -> str:
         return self._names[row]
-
-    def address(self, row: int) -> str:
-        return self.addresses[row]
 
     @property
     def resource_classes(self) -> tuple[str, ...]:
@@ -257,12 +255,11 @@ class HostTable:
     @property
     def metric_names(self) -> tuple[str, ...]:
         """Every metric that some host reports or reported, sorted."""
-        return tuple(sorted(self._metrics))
+        return self._metrics.names
 
     def metric(self, name: str) -> Floats:
         """Return the values of one metric; NaN if a host does not report it."""
-        column = self._metrics.get(name)
-        return np.full(self._size, np.nan) if column is None else column[: self._size]
+        return self._metrics.named(name, self._size)
 
     def _place(self, host_ids: Sequence[str]) -> Ints:
         """Return the rows of these hosts; assign rows to new hosts."""
@@ -292,10 +289,9 @@ class HostTable:
         self._up = np.concatenate([self._up, np.zeros(more, dtype=np.bool_)])
         self._host_hash = np.concatenate([self._host_hash, np.zeros(more, dtype=np.uint64)])
         self._hypervisor_versions = np.concatenate([self._hypervisor_versions, np.zeros(more)])
-        for name, column in self._metrics.items():
-            self._metrics[name] = np.concatenate([column, np.full(more, np.nan)])
         for columns in self._classes.values():
             columns.grow(room)
+        self._metrics.grow(room)
         self._instances.grow(room)
         self.addresses.grow(room)
         self.services.grow(room)
@@ -311,7 +307,7 @@ class HostTable:
             return
         nobody = HostFacts(id="", name="", enabled=False)
         self._set_facts(row, nobody)
-        self._set_metrics(row, {})
+        self._metrics.set(row, {})
         rows = np.array([row], dtype=np.int64)
         for columns in self._classes.values():
             columns.clear(rows)
@@ -344,12 +340,6 @@ class HostTable:
         self._names[row] = name
         if name:
             self._row_named[name] = row
-
-    def _set_metrics(self, row: int, metrics: Mapping[str, float]) -> None:
-        for name in metrics.keys() - self._metrics.keys():
-            self._metrics[name] = np.full(self._room, np.nan)
-        for name, column in self._metrics.items():
-            column[row] = metrics.get(name, np.nan)
 
     def _set_inventories(self, rows: Ints, hosts: Sequence[HostRow]) -> None:
         inventories: defaultdict[str, tuple[list[int], list[Inventory]]] = defaultdict(lambda: ([], []))

@@ -169,7 +169,8 @@ class HostView:
     def used(self, resource_class: str) -> Floats:
         """Units that claims and virtually placed instances take."""
         amount = self.spec.resources.get(resource_class, 0)
-        return self._keep("used", resource_class, lambda: self._with_copies(resource_class, amount))
+        columns = self.table.columns(resource_class)
+        return self._keep("used", resource_class, lambda: self._add_copies(columns.used[self.rows], amount))
 
     def usable(self, resource_class: str) -> Floats:
         """total - reserved."""
@@ -376,11 +377,8 @@ class HostView:
         return column.flags(self.rows, question, self.everyone, self.deadline)
 
     def _column(self, resource_class: str, name: str) -> Floats:
-        def read() -> Floats:
-            column: Floats = getattr(self.table.columns(resource_class), name)
-            return column[self.rows]
-
-        return self._keep(name, resource_class, read)
+        columns = self.table.columns(resource_class)
+        return self._keep(name, resource_class, lambda: getattr(columns, name)[self.rows])
 
     def _less_copies(self, resource_class: str, name: str) -> Floats:
         amount = self.spec.resources.get(resource_class, 0)
@@ -391,9 +389,6 @@ class HostView:
             resource_class,
             lambda: self._add_copies(self._column(resource_class, name), -amount),
         )
-
-    def _with_copies(self, resource_class: str, amount: int) -> Floats:
-        return self._add_copies(self.table.columns(resource_class).used[self.rows], amount)
 
     def _add_copies(self, column: Floats, amount: float) -> Floats:
         return column if self.copies is None or amount == 0 else column + self.copies * float(amount)
