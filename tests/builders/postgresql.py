@@ -100,7 +100,15 @@ class Databases:
         return self.url(path)
 
     def copy(self, path: Path, to: Path) -> str:
-        """The URL of a database of the present schema with the rows of another one."""
+        """The URL of a database with the schema and the rows of another one.
+
+        One that may not have the present schema is cut off from whoever uses it.
+        """
+        if self._names[path] in self._single:
+            self.close(self._names[path])
+            self._names[to] = self._create(self._names[path])
+            self._single.add(self._names[to])
+            return self.url(to)
         url, rows, copy = self.migrated(to), self.connection(path), self.connection(to)
         # One that was just made may have rows of its migrations.
         copy.execute(EMPTY_ALL)
