@@ -110,6 +110,7 @@ def test_a_wrong_member_at_any_depth_is_found(body: Any, wrong: str) -> None:
     assert wrong in found
 
 
+@pytest.mark.slow
 def test_each_call_is_answered_as_it_is_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compared.clear()
     tour = Tour(tmp_path)

@@ -39,6 +39,7 @@ def test_a_parser_that_crashes_is_found() -> None:
         play_inputs(a_target(read), 200)
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_late_each_time_is_found() -> None:
     def read(given: bytes) -> None:
         ends_at = time.process_time() + ANSWER_MS / 1000 * 1.1 * (len(given) > 3)

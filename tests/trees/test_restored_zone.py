@@ -253,6 +253,7 @@ def test_an_entry_from_before_the_restore_builds_nothing_after_it(scene: Scene) 
     assert (refused.status, refused.json["badRequest"]["error_code"]) == (400, "blob_refused")
 
 
+@pytest.mark.slow
 def test_a_whole_tree_that_is_restored_recovers_from_below(scene: Scene) -> None:
     old = scene.booted(2)
     kept = {name: scene.copy(name) for name in ZONES}

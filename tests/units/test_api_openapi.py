@@ -25,6 +25,7 @@ def parameters_of(operation: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 def test_the_document_is_valid_openapi() -> None:
     OpenAPIV31SpecValidator(DOCUMENT).validate()
     assert DOCUMENT["openapi"].startswith("3.1")

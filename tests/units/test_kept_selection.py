@@ -118,6 +118,7 @@ def a_request(rng: random.Random, table: HostTable, number: int) -> OfferRequest
     return OfferRequest(table, spec, context, scored=rng.choice([0, 3, 3, 10]))
 
 
+@pytest.mark.slow
 @unhurried
 @given(SEEDS, st.lists(st.sampled_from(MORE_FILTERS), unique=True, max_size=2), MULTIPLIERS)
 def test_a_later_request_gets_what_a_selection_from_all_hosts_gives(
@@ -140,6 +141,7 @@ def test_a_later_request_gets_what_a_selection_from_all_hosts_gives(
         assert offered(scheduler, request) == offered(scheduler, request, anew=True)
 
 
+@pytest.mark.slow
 @unhurried
 @given(SEEDS, st.sampled_from([1.0, -1.0]))
 def test_requests_that_take_what_they_get_and_give_it_back(seed: int, multiplier: float) -> None:
