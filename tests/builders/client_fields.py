@@ -81,7 +81,7 @@ def _flavor_of_sdk(rows: Rows) -> Any:
 
 
 def _listed_of_sdk(rows: Rows) -> Any:
-    """As in a list, which has no groups."""
+    """The same value as in a list, which has no groups."""
     return {name: value for name, value in server_of_sdk(rows).items() if name != "server_groups"}
 
 

@@ -39,7 +39,7 @@ class Removal:
 
 @dataclass(frozen=True)
 class Met:
-    """What a kind meets alone: each removal, with the number of its steps before that, and tables.
+    """Removals that a kind meets alone, each with the number of its steps before that, and tables.
 
     `touched`: the tables that it reads, locks or writes; `rows`: the rows that it changes.
     """

@@ -151,7 +151,7 @@ def agreed(what: str, step: Step, before: Process, found: Sequence[Process]) -> 
 
 
 def table() -> dict[tuple[str, str], str]:
-    """What the table says of each action in each status."""
+    """Cells of the table: each action in each status."""
     page = PAGE.read_text(encoding="utf-8")
     rows = re.findall(
         r"^\| (.+) \|$", page.partition("<!-- actions -->")[2].partition("<!-- end -->")[0], re.M
@@ -180,7 +180,7 @@ BEFORE: Mapping[str, Sequence[Step]] = {
     "REVERT_RESIZE": (RESIZE,),
     "SHELVED_OFFLOADED": (Step(body_of("shelve"), "SHELVED_OFFLOADED", None),),
 }
-"""What leads to a status."""
+"""Actions that lead to a status."""
 
 HELD: Mapping[str, Step] = {
     "REBOOT": Step(body_of("reboot SOFT"), "ACTIVE", another()),
@@ -191,7 +191,7 @@ HELD: Mapping[str, Step] = {
     "RESIZE": RESIZE,
     "REVERT_RESIZE": REVERT,
 }
-"""What leads to a status for as long as the agent does nothing; and what comes of it."""
+"""Actions that lead to a status for as long as the agent does nothing, and what comes of them."""
 
 AFTERWARDS: Mapping[tuple[str, str], Sequence[Step]] = {
     ("resize", "SHUTOFF"): (
@@ -208,7 +208,7 @@ AFTERWARDS: Mapping[tuple[str, str], Sequence[Step]] = {
 
 
 def step_of(action: str, status: str) -> Step:
-    """What a legal action in a status leads to, as the table says and as the driver can."""
+    """Result of a legal action in a status, as the table says and as the driver can."""
     body, has_rebooted = body_of(action), status in ("REBOOT", "HARD_REBOOT")
     match TABLE[action, status]:
         case "running" if action in ("unpause", "resume"):
@@ -238,7 +238,7 @@ def step_of(action: str, status: str) -> Step:
 
 @dataclass(frozen=True)
 class Part:
-    """What one server plays: a status, and there the actions that are refused, or one that is not."""
+    """Part of one server: a status, and there the actions that are refused, or one that is not."""
 
     status: str
     refused: Sequence[str] = ()

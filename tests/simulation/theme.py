@@ -73,7 +73,7 @@ OF_SETTINGS = (
     "quota_lowered",
     "rows_repaired",
 )
-"""What operators change for a while (`tests/simulation/settings.py`)."""
+"""Settings that operators change for a while (`tests/simulation/settings.py`)."""
 
 THEMES = (
     *(Theme(fault, call) for fault in CALL_FAULTS for call in CALLS),
