@@ -14,8 +14,8 @@ cd "$root"
 whole_suite() {
     local cores
     cores=$("$python" -c 'import os; print(len(os.sched_getaffinity(0)))')
-    # Many slow tests wait for processes that they have started, which leaves time for two more workers.
-    "$python" -m pytest -q -n "$((cores + 2))" --dist worksteal --durations=10
+    # Many slow tests wait for processes that they have started, which leaves time for three more workers.
+    "$python" -m pytest -q -n "$((cores + 3))" --dist worksteal --durations=10
 }
 
 case ${1:-} in
