@@ -124,6 +124,7 @@ def _end(thread: threading.Thread, ends_at: float) -> None:
         with suppress(RuntimeError):
             thread.join(left_s)
             return
+        # Nothing tells when a thread begins that another one is starting.
         time.sleep(0.001)
 
 
