@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import logging
 import re
 import threading
 import time
@@ -128,10 +129,15 @@ def _end(thread: threading.Thread, ends_at: float) -> None:
         time.sleep(0.001)
 
 
+def _log_settings() -> tuple[int, bool]:
+    logger = logging.getLogger("zonesched")
+    return logger.level, logger.propagate
+
+
 @pytest.fixture(autouse=True)
 def _nothing_outlives_its_test(request: pytest.FixtureRequest) -> Iterator[None]:
     folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
-    before = set(threading.enumerate())
+    before, heard = set(threading.enumerate()), _log_settings()
     yield
     # A thread that still writes would deadlock with the emptying of its database.
     left = [thread for thread in threading.enumerate() if thread not in before]
@@ -142,3 +148,4 @@ def _nothing_outlives_its_test(request: pytest.FixtureRequest) -> Iterator[None]
         databases().end(folder)
     alive = sorted(thread.name for thread in left if thread.is_alive())
     assert not alive, f"threads outlive the test: {', '.join(alive)}"
+    assert _log_settings() == heard, "the logger of the package is not as the test found it"

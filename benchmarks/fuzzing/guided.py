@@ -35,9 +35,9 @@ def play_guided(target: Target, seconds: float, seed: int, corpus: Path) -> None
     for number in range(FIRST_COUNT):
         (corpus / f"first-{number}").write_bytes(rng.randbytes(rng.choice(FIRST_SIZES)))
     folder = tempfile.mkdtemp(prefix="zonesched-fuzz-")
-    with target.opened(Path(folder)) as check:
+    with target.opened(Path(folder)) as check, play.quiet():
         judge = Judge(check, GUIDED_FACTOR)
-        test = play.quiet()(given(target.inputs())(play.going_on(judge)))
+        test = play.SETTINGS(given(target.inputs())(play.going_on(judge)))
         ends_at = time.monotonic() + seconds
 
         def play_one(data: bytes) -> None:

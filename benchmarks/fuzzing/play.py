@@ -12,7 +12,8 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from benchmarks.fuzzing.target import Judge, Tally, Target
 MAX_FINDS = 20
 BATCH = 100
 """Inputs that are drawn from one seed."""
+SETTINGS = settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
+"""No database, and no checks of the strategies' own speed."""
 
 
 def play_inputs(target: Target, inputs: int) -> Tally:
@@ -31,9 +34,10 @@ def play_inputs(target: Target, inputs: int) -> Tally:
     with (
         tempfile.TemporaryDirectory(prefix="zonesched-fuzz-") as folder,
         target.opened(Path(folder)) as check,
+        quiet(),
     ):
         judge = Judge(check)
-        drawn = settings(quiet(), max_examples=inputs, derandomize=True, report_multiple_bugs=False)
+        drawn = settings(SETTINGS, max_examples=inputs, derandomize=True, report_multiple_bugs=False)
         drawn(given(target.inputs())(judge.judge))()
         return judge.tally
 
@@ -43,6 +47,7 @@ def play_seconds(target: Target, seconds: float, first_seed: int) -> Tally:
     with (
         tempfile.TemporaryDirectory(prefix="zonesched-fuzz-") as folder,
         target.opened(Path(folder)) as check,
+        quiet(),
     ):
         judge = Judge(check)
         ends_at = time.monotonic() + seconds
@@ -50,7 +55,7 @@ def play_seconds(target: Target, seconds: float, first_seed: int) -> Tally:
             if time.monotonic() >= ends_at or len(judge.tally.finds) >= MAX_FINDS:
                 break
             batch = given(target.inputs())(going_on(judge))
-            seed(number)(settings(quiet(), max_examples=BATCH)(batch))()
+            seed(number)(settings(SETTINGS, max_examples=BATCH)(batch))()
         return judge.tally
 
 
@@ -70,12 +75,19 @@ def going_on(judge: Judge) -> Callable[[Any], None]:
     return judge_one
 
 
-def quiet() -> settings:
-    """Settings without a database, deadlines and checks of the strategies' own speed."""
-    # The log lines of refused calls would bury the finds.
-    logging.getLogger("zonesched").addHandler(logging.NullHandler())
-    logging.getLogger("zonesched").propagate = False
-    return settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Write no log lines of the package in this block: those of refused calls would bury the finds."""
+    logger = logging.getLogger("zonesched")
+    before = logger.propagate
+    handler = logging.NullHandler()
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.propagate = before
+        logger.removeHandler(handler)
 
 
 def report(tally: Tally) -> None:
