@@ -24,6 +24,7 @@ from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.request_spec import GroupPolicy
 from zonesched.services.audit import audit
 from zonesched.services.hosts import hosts
+from zonesched.store import audit_groups
 from zonesched.store.placements import AskedChild, ClaimedHost
 from zonesched.store.reservations import ReservationState
 
@@ -389,6 +390,22 @@ def test_a_host_with_too_many_of_an_anti_affinity_group_is_found(tmp_path: Path)
         in_group(zone, host_id, GroupPolicy.ANTI_AFFINITY, 2)
 
     assert kinds(zone) == ["group_host_overfull"]
+
+
+def test_groups_are_read_page_by_page_and_none_is_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zone, host_id = a_busy_zone(tmp_path)
+    monkeypatch.setattr(audit_groups, "GROUPS_OF_A_PAGE", 2)
+    for number in range(5):
+        in_group(zone, host_id, GroupPolicy.AFFINITY, group_id=f"g{number}")
+
+    found = zone.store.read(lambda tx: list(audit_groups.groups(tx)))
+
+    assert [(group_id, len(members)) for (_, group_id), members in found] == [
+        (f"g{number}", 1) for number in range(5)
+    ]
+    assert kinds(zone) == ["group_place_missing"] * 5
 
 
 def test_another_parents_group_of_the_same_id_is_another_one(tmp_path: Path) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -19,6 +20,10 @@ from zonesched.store import tables as t
 from zonesched.store.prepared import is_in
 
 _place, _instance, _row = t.placements.c, t.instances.c, t.group_places.c
+# As the index of groups is ordered.
+_key = sa.tuple_(_instance.group_id, _instance.caller_id)
+GROUPS_OF_A_PAGE = 200
+
 Key = tuple[str, str]
 """Sender of a group (a parent's user, or this zone's uuid) and the group's id."""
 
@@ -36,8 +41,11 @@ class Member:
 
 def group_inconsistencies(tx: Connection) -> list[Inconsistency]:
     """Find all inconsistencies of groups."""
-    found = members(tx)
-    return [*place_unused(tx), *places_differ(tx, found), *host_overfull(found)]
+    found = place_unused(tx)
+    for key, of_group in groups(tx):
+        found += places_differ(tx, key, of_group)
+        found += host_overfull(key, of_group)
+    return found
 
 
 def place_unused(tx: Connection) -> list[Inconsistency]:
@@ -51,46 +59,63 @@ def place_unused(tx: Connection) -> list[Inconsistency]:
     ]
 
 
-def places_differ(tx: Connection, members_: Sequence[Member]) -> list[Inconsistency]:
+def places_differ(tx: Connection, key: Key, of_group: Sequence[Member]) -> list[Inconsistency]:
     """Check that all instances of an affinity group are in its one place."""
-    found: list[Inconsistency] = []
-    for member in members_:
-        if _policy(member.group) is not GroupPolicy.AFFINITY:
-            continue
-        match group_places.find(tx, *member.key):
-            case Anywhere():
-                detail = f"instance {member.uuid} belongs to the group, which has no place"
-                found.append(_inconsistency("group_place_missing", member.key, detail))
-            case taken if taken != member.place:
-                detail = f"instance {member.uuid} is not in the group's place"
-                found.append(_inconsistency("group_split", member.key, detail))
-    return found
+    together = [member for member in of_group if _policy(member.group) is GroupPolicy.AFFINITY]
+    if not together:
+        return []
+    match group_places.find(tx, *key):
+        case Anywhere():
+            detail = "instance {} belongs to the group, which has no place"
+            return [_inconsistency("group_place_missing", key, detail.format(m.uuid)) for m in together]
+        case taken:
+            detail = "instance {} is not in the group's place"
+            strays = [member for member in together if member.place != taken]
+            return [_inconsistency("group_split", key, detail.format(m.uuid)) for m in strays]
 
 
-def host_overfull(members_: Sequence[Member]) -> list[Inconsistency]:
+def host_overfull(key: Key, of_group: Sequence[Member]) -> list[Inconsistency]:
     """Check that hosts have no more instances of an anti-affinity group than its rule allows."""
-    counted: Counter[tuple[Key, str]] = Counter()
-    allowed: dict[Key, int] = {}
-    for member in members_:
+    counted: Counter[str] = Counter()
+    allowed = 0
+    for member in of_group:
         match member.group, member.place:
             case ServerGroup(_, GroupPolicy.ANTI_AFFINITY, limit), LocalPlace(host_id):
-                counted[member.key, host_id] += member.state in CLAIMING
-                allowed[member.key] = max(limit, allowed.get(member.key, limit))
+                counted[host_id] += member.state in CLAIMING
+                allowed = max(limit, allowed)
     return [
-        _inconsistency("group_host_overfull", key, f"host {host_id} has {count} of it, limit {allowed[key]}")
-        for (key, host_id), count in counted.items()
-        if count > allowed[key]
+        _inconsistency("group_host_overfull", key, f"host {host_id} has {count} of it, limit {allowed}")
+        for host_id, count in counted.items()
+        if count > allowed
     ]
 
 
-def members(tx: Connection) -> Sequence[Member]:
-    """Read all instances that keep the place of a group, in order of instance and place."""
+def groups(tx: Connection) -> Iterator[tuple[Key, list[Member]]]:
+    """Read each group with its members, so many groups at a time."""
+    keys = sa.select(_instance.group_id, _instance.caller_id).where(_instance.group_id != "").distinct()
+    keys = keys.order_by(_instance.group_id, _instance.caller_id).limit(GROUPS_OF_A_PAGE)
+    page = [tuple(row) for row in tx.execute(keys)]
+    while page:
+        found = _members(tx, sa.and_(_key >= page[0], _key <= page[-1]))
+        for key, of_group in groupby(found, key=lambda member: member.key):
+            yield key, list(of_group)
+        page = [tuple(row) for row in tx.execute(keys.where(_key > page[-1]))]
+
+
+def members(tx: Connection, key: Key) -> Sequence[Member]:
+    """Read the instances that keep the place of a group, in order of instance and place."""
+    caller_id, group_id = key
+    return _members(tx, sa.and_(_instance.group_id == group_id, _instance.caller_id == caller_id))
+
+
+def _members(tx: Connection, condition: sa.ColumnElement[bool]) -> Sequence[Member]:
+    """Read members of groups, those of one group side by side."""
     shown = (_place.uuid, _place.host_id, _place.child_id, _place.state)
     statement = (
         sa.select(*shown, _instance.caller_id, _instance.group_id, _instance.reservation_id)
         .join(t.instances, _instance.uuid == _place.uuid)
-        .where(_instance.group_id != "", is_in(_place.state, OCCUPYING))
-        .order_by(_place.uuid, _place.number)
+        .where(_instance.group_id != "", condition, is_in(_place.state, OCCUPYING))
+        .order_by(_instance.group_id, _instance.caller_id, _place.uuid, _place.number)
     )
     rows = list(tx.execute(statement))
     boots = reservations.read_ids(tx, sorted({row.reservation_id for row in rows}))

@@ -249,7 +249,7 @@ def gather_group(repair: Repair, found: Inconsistency) -> str:
     """Keep the group's place, else choose where most of it is; instances elsewhere leave the group."""
     assert isinstance(found.subject, OfGroup)
     key = (found.subject.caller_id, found.subject.group_id)
-    members = [m for m in audit_groups.members(repair.tx) if m.key == key]
+    members = audit_groups.members(repair.tx, key)
     if not members:
         return ""
     counted = Counter(m.place for m in members)
@@ -269,8 +269,8 @@ def thin_group(repair: Repair, found: Inconsistency) -> str:
     assert isinstance(found.subject, OfGroup)
     key = (found.subject.caller_id, found.subject.group_id)
     by_host: dict[str, list[Member]] = {}
-    for member in audit_groups.members(repair.tx):
-        if member.key == key and member.state in CLAIMING and isinstance(member.place, LocalPlace):
+    for member in audit_groups.members(repair.tx, key):
+        if member.state in CLAIMING and isinstance(member.place, LocalPlace):
             by_host.setdefault(member.place.host_id, []).append(member)
     leaving = [uuid for on_host in by_host.values() for uuid in _beyond_limit(repair, on_host)]
     repairs.leave_group(repair.tx, repair.change, leaving)
