@@ -6,10 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.one_zone import a_zone, instance_of, places_of, put_instance, put_place, put_reservation
+from tests.builders.one_zone import (
+    a_zone,
+    instance_of,
+    places_of,
+    put_instance,
+    put_place,
+    put_reservation,
+    sql,
+)
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services.placing import reaper
 from zonesched.services.zone import Zone
+from zonesched.store import identity
 from zonesched.store.placements import AskedChild
 
 PARENT = "parent-user"
@@ -53,3 +62,18 @@ def test_the_end_of_its_present_place_is_the_end_of_a_parents_instance(zone: Zon
 
     ended = instance_of(zone, uuid)
     assert (ended.status, ended.reason) == (InstanceStatus.DELETED, "hold_expired")
+
+
+def test_a_hold_that_was_confirmed_since_it_was_read_is_not_among_those_that_ended(zone: Zone) -> None:
+    late = sent_by_a_parent(zone, attempt=1)
+    confirmed = put_instance(zone, caller_id=PARENT, status=InstanceStatus.BUILD, attempt=1)
+    for uuid in (late, confirmed):
+        child = AskedChild("child-1", ("a",))
+        put_place(zone, uuid, child, state=PlacementState.HELD, caller_id=PARENT, hold_expires_at=OVER)
+    read = [place for uuid in (late, confirmed) for place in places_of(zone, uuid)]
+    sql(zone, "update placements set state = 'confirmed' where uuid = :uuid", uuid=confirmed)
+
+    ended = zone.store.write(lambda tx: reaper.end_holds(tx, identity.next_change(tx), zone.uuid, read, OVER))
+
+    assert ended == {(late, 1)}
+    assert [place.state for place in places_of(zone, confirmed)] == [PlacementState.CONFIRMED]

@@ -26,8 +26,9 @@ def reap(zone: Zone) -> None:
         idle: list[IdleHold] = []
         if overdue:
             locks.instances(tx, [p.uuid for p in overdue])
-            idle = idle_holds.ending(tx, zone.uuid, overdue, now)
-            end_holds(tx, identity.next_change(tx), zone.uuid, overdue, now)
+            held = idle_holds.ending(tx, zone.uuid, overdue, now)
+            ended = end_holds(tx, identity.next_change(tx), zone.uuid, overdue, now)
+            idle = [hold for hold in held if hold.placement.key in ended]
         inbound.prune(tx, now)
         return idle
 
@@ -35,11 +36,15 @@ def reap(zone: Zone) -> None:
     zone.wake.child_calls()
 
 
-def end_holds(tx: Transaction, change: int, zone_uuid: str, overdue: Sequence[Placement], now: float) -> None:
-    """End expired holds, except those that have moved since they were read."""
+def end_holds(
+    tx: Transaction, change: int, zone_uuid: str, overdue: Sequence[Placement], now: float
+) -> set[tuple[str, int]]:
+    """End expired holds, except those that have moved since they were read; return those that ended."""
+    ended: set[tuple[str, int]] = set()
     for to in (State.CANCELLING, State.GONE):
-        ended = [p for p in overdue if _end_of(p) is to]
-        advance(tx, change, zone_uuid, ended, to, now, reason="hold_expired")
+        of_this_end = [p for p in overdue if _end_of(p) is to]
+        ended |= {p.key for p in advance(tx, change, zone_uuid, of_this_end, to, now, reason="hold_expired")}
+    return ended
 
 
 def _end_of(placement: Placement) -> PlacementState:
