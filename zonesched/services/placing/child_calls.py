@@ -118,16 +118,18 @@ def send_confirms(
     if confirming:
         zone.wake.sync()
     if recorded.unanswered:
-        uuids = [p.uuid for p in recorded.unanswered]
-        now = zone.clock.now()
-
-        def fn(tx: Transaction) -> None:
-            locks.instances(tx, uuids)
-            change, build = identity.next_change(tx), [InstanceStatus.BUILD]
-            instances.set_status(tx, change, uuids, InstanceStatus.UNKNOWN, now, only_from=build)
-
-        zone.store.write(fn)
+        zone.store.write(partial(_mark_unknown, recorded.unanswered, zone.clock.now()))
     return recorded.ended
+
+
+def _mark_unknown(unanswered: Sequence[Placement], now: float, tx: Transaction) -> None:
+    """Make instances UNKNOWN whose confirm is still unanswered: another call may have had the answer."""
+    uuids = [p.uuid for p in unanswered]
+    locks.instances(tx, uuids)
+    asked = {p.key for p in placements.read_by_uuid(tx, uuids) if p.state is State.CONFIRMING}
+    still = [p.uuid for p in unanswered if p.key in asked]
+    change, build = identity.next_change(tx), [InstanceStatus.BUILD]
+    instances.set_status(tx, change, still, InstanceStatus.UNKNOWN, now, only_from=build)
 
 
 def send_cancels(zone: Zone, cancelling: Sequence[Placement]) -> None:

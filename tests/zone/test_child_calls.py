@@ -1,0 +1,31 @@
+"""Confirms that are sent to a child twice at the same time, and of which one stays without an answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders.one_zone import a_zone, instance_of, put_instance, put_place, put_reservation, sql
+from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.services.placing import child_calls
+from zonesched.store.placements import AskedChild
+
+
+@pytest.mark.parametrize(
+    ("since", "status"),
+    [(PlacementState.CONFIRMING, InstanceStatus.UNKNOWN), (PlacementState.CONFIRMED, InstanceStatus.BUILD)],
+)
+def test_an_instance_is_unknown_only_while_no_confirm_of_it_was_answered(
+    tmp_path: Path, since: PlacementState, status: InstanceStatus
+) -> None:
+    # given a confirm in a child that cannot be reached, and perhaps another that was answered
+    zone = a_zone(tmp_path)
+    put_reservation(zone)
+    uuid = put_instance(zone, status=InstanceStatus.BUILD)
+    asked = put_place(zone, uuid, AskedChild("child-1", ("a",)), state=PlacementState.CONFIRMING)
+    sql(zone, "update placements set state = :state where uuid = :uuid", state=since.value, uuid=uuid)
+
+    child_calls.send_confirms(zone, [asked])
+
+    assert instance_of(zone, uuid).status is status
