@@ -159,7 +159,9 @@ def _own_rows(zone: ZoneRows) -> Iterator[str]:
         confirmed = [p["number"] for p in zone.places_of(uuid) if _is_there(p)]
         if row["status"] == "ACTIVE" and confirmed != [row["attempt"]] and uuid not in zone.unsettled:
             yield f"P2 {zone.name}: {uuid} is ACTIVE at {row['attempt']}, confirmed are {confirmed}"
-        if row["status"] == "OFFLOADED" and confirmed:
+        # The place it left keeps its claim until its agent is back, where the host was evacuated meanwhile.
+        left = [p["number"] for p in zone.places_of(uuid) if p["state"] == "releasing" and zone.is_lost(p)]
+        if row["status"] == "OFFLOADED" and set(confirmed) - set(left):
             yield f"P2 {zone.name}: {uuid} is OFFLOADED, confirmed are {confirmed}"
         built = [p["number"] for p in zone.places_of(uuid) if p["state"] == "confirmed"]
         if row["status"] == "DELETED" and built:
