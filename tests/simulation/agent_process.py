@@ -93,6 +93,12 @@ class CountingDriver(FakeDriver):
         self._memory.stopped.discard(wanted.key)
         super().come_back(wanted)
 
+    def _fence(self) -> None:
+        # The end of the lease cuts them short: the next agent, or this one, applies them from the beginning.
+        for key, desired in self._applying.items():
+            self._memory.applied[key, desired.generation] -= 1
+        super()._fence()
+
     def apply(self, key: Key, desired: Desired) -> None:
         before = self._applying.get(key)
         super().apply(key, desired)
