@@ -65,7 +65,9 @@ def _judge(
     if is_taken and known.expires_at > latest:
         left_s = known.expires_at - latest
         yield f"lease {zone}: {who} takes boot {boot}, which is leased for {left_s:.1f} s more"
-    if not is_taken and not known.is_of(writer):
+    # A repair makes a boot due that nobody works on, and refuses the writes of a worker that was paused.
+    is_repaired = number > known.number and expires_at == 0 and known.expires_at <= latest
+    if not (is_taken or is_repaired or known.is_of(writer)):
         yield f"lease {zone}: {who} writes under lease {number} of boot {boot}, which is another worker's"
     if number < known.number:
         yield f"lease {zone}: lease {known.number} of boot {boot} has become {number}"
