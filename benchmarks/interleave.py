@@ -20,6 +20,7 @@ if __name__ == "__main__":
 
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -27,6 +28,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations_with_replacement
+from types import FrameType
 
 import click
 
@@ -53,6 +55,7 @@ Group = tuple[str, ...]
 @click.option("--order", default="", help="Play one order of one pair, and print its statements.")
 def main(pairs: str, kinds: str, schedules: int, seed: int, order: str) -> None:
     groups = _groups(pairs, kinds)
+    signal.signal(signal.SIGTERM, _interrupt)
     if not os.environ.get(SERVER):
         # Databases are made on the server that is named when a process begins.
         with private_server() as url:
@@ -64,6 +67,11 @@ def main(pairs: str, kinds: str, schedules: int, seed: int, order: str) -> None:
         else:
             wrong = _play(scene, groups, schedules, seed)
     sys.exit(1 if wrong else 0)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    """End the private server as well."""
+    raise KeyboardInterrupt
 
 
 @contextmanager
