@@ -329,6 +329,7 @@ def test_a_child_that_speaks_of_another_childs_instances_changes_nothing(
 
 FAILED = {"status": "DELETED", "state": "failed", "reason": "build_failed"}
 DELETED = {"status": "DELETED", "state": "confirmed", "reason": ""}
+ERROR = {"status": "ERROR", "state": "confirmed", "reason": ""}
 
 
 @pytest.mark.parametrize(
@@ -336,9 +337,11 @@ DELETED = {"status": "DELETED", "state": "confirmed", "reason": ""}
     [
         ([FAILED, DELETED], ("released", "deleted_in_child"), "ERROR"),
         ([DELETED, FAILED], ("failed", "build_failed"), "DELETED"),
+        # An ERROR has a reason, whatever a child says.
+        ([ERROR], ("releasing", "build_failed"), "ERROR"),
     ],
 )
-def test_of_several_lines_about_one_attempt_the_last_one_counts(
+def test_of_the_lines_about_one_attempt_the_last_one_counts(
     tmp_path: Path, lines: list[dict[str, str]], place: tuple[str, str], status: str
 ) -> None:
     # given an instance that a zone has from its parent, and in a child
@@ -349,7 +352,7 @@ def test_of_several_lines_about_one_attempt_the_last_one_counts(
     ((uuid, number), *_) = rows(
         tree, "region", "SELECT uuid, number FROM placements WHERE kind = 'child' AND state = 'confirmed'"
     )
-    # when that child says of it on one page that it has failed, and that it was deleted
+    # when that child says of it on one page that it has failed, was deleted, or both
     told = [{"uuid": uuid, "attempt": number, **line} for line in lines]
     body = orjson.dumps({"instances": told, "cursor": "made-up", "more": False})
     tree.network.fault(liar.url, Replace(path="/reservations", method="GET", body=body))
@@ -358,7 +361,7 @@ def test_of_several_lines_about_one_attempt_the_last_one_counts(
     # build elsewhere
     path = tree.folder / "region.sqlite"
     assert ask(path, "SELECT state, reason FROM placements WHERE uuid = ?", (uuid,)) == [place]
-    assert ask(path, "SELECT status FROM instances WHERE uuid = ?", (uuid,)) == [(status,)]
+    assert ask(path, "SELECT status, reason FROM instances WHERE uuid = ?", (uuid,)) == [(status, place[1])]
 
 
 @pytest.mark.parametrize("moves", [{"begun": 1, "ended": 0}, {"begun": 0, "ended": 0}])

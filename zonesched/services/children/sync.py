@@ -354,8 +354,9 @@ def _take_over(
             placements.move(tx, change, place, State.RELEASED, reason="deleted_in_child")
             status, reason = InstanceStatus.ERROR, "deleted_in_child"
         case InstanceStatus.ERROR:
-            placements.move(tx, change, place, State.RELEASING, reason=item.reason, next_call_at=now)
-            status, reason = InstanceStatus.ERROR, item.reason
+            # Only a lying child gives no reason.
+            status, reason = InstanceStatus.ERROR, item.reason or "build_failed"
+            placements.move(tx, change, place, State.RELEASING, reason=reason, next_call_at=now)
         case InstanceStatus.OFFLOADED:
             # Nothing is left of it there but its row; `note_offloaded` sets the status.
             placements.move(tx, change, place, State.RELEASING, reason=SHELVED, next_call_at=now)
