@@ -22,6 +22,7 @@ from zonesched.model.fencing import fenced_after_s
 from zonesched.services.audit import audit
 from zonesched.services.hosts import automatic_evacuation
 from zonesched.services.state import fences
+from zonesched.store import fencing_promises
 
 pytestmark = pytest.mark.slow
 
@@ -116,6 +117,14 @@ class Scene:
         self.node = self.tree.nodes["leaf"]
         for machine in self.machines:
             machine.mount(self.node)
+
+    def fences_in_s(self) -> float:
+        """Return the seconds until the zone takes the host of the first lost agent for fenced."""
+        zone = self.node.zone
+        left_s = zone.store.read(
+            lambda tx: [zone.fences.left_s(tx, id_) for id_ in fencing_promises.read_all(tx)]
+        )
+        return min(seconds for seconds in left_s if seconds is not None)
 
     def evacuate(self) -> Answer:
         listed = self.node.client().get("/os-hypervisors/detail").json["hypervisors"]
@@ -295,10 +304,15 @@ def test_an_admin_evacuates_without_a_word_once_the_agent_has_fenced(tmp_path: P
     scene.go_on(40)
 
     too_early = scene.evacuate()
-    scene.go_on(KEPT_S)
+    while scene.fences_in_s() > 1:
+        scene.go_on(1)
+    scene.tree.clock.advance(scene.fences_in_s() - 0.5)
+    nearly = scene.evacuate()
+    scene.tree.clock.advance(0.5)
     in_time = scene.evacuate()
     scene.go_on(10)
 
+    assert (nearly.status, too_early.status) == (409, 409)
     assert too_early.json["conflictingRequest"]["error_code"] == "host_not_fenced"
     assert "by itself within" in too_early.json["conflictingRequest"]["message"]
     assert (in_time.status, in_time.json) == (202, {"evacuated": 1, "moving": 0})
