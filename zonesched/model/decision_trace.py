@@ -11,7 +11,7 @@ import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from zonesched.model.build_plan import FunnelStep, Refusal, Why
 
@@ -31,8 +31,7 @@ class ChildOutcome(enum.Enum):
     UNREACHABLE = "unreachable"
 
 
-@dataclass(frozen=True)
-class ScorePart:
+class ScorePart(NamedTuple):
     """Part of one weigher (or cost function) in a host's score: `amount` was added to the score (or cost)."""
 
     weigher: str
@@ -41,8 +40,7 @@ class ScorePart:
     amount: float
 
 
-@dataclass(frozen=True)
-class HostScore:
+class HostScore(NamedTuple):
     """A local host with its weight (lower is better) and the parts of its score, if the driver has any."""
 
     host_id: str

@@ -81,7 +81,8 @@ class HostCounters:
         if at is not None and now > 0:
             self._amounts[at] = now
         else:
-            self._replace_one(row, {**self.of_row(row), key: now})
+            others = self.of_row(row) if self._lengths[row] else {}
+            self._replace_one(row, {**others, key: now})
         if key in self._cached:
             self._cached[key][row] = now
 
@@ -189,10 +190,11 @@ class HostCounters:
 
     def _replace_one(self, row: int, counts: Mapping[str, int]) -> None:
         """Replace the counts of one row; leave the cached columns as they are."""
-        start, length = int(self._starts[row]), int(self._lengths[row])
-        before = self._numbers[start : start + length].copy()
+        length = int(self._lengths[row])
         if length:
-            self._numbers[start : start + length] = _HOLE
+            found = slice(self._starts[row], self._starts[row] + length)
+            before = self._numbers[found].copy()
+            self._numbers[found] = _HOLE
             self._lengths[row] = 0
             # A row has each number once.
             self._holders[before] -= 1

@@ -26,16 +26,7 @@ from zonesched.model.request_spec import (
     Weighing,
 )
 
-_CONTENT_KEYS = (
-    "flavor",
-    "image",
-    "policy",
-    "group",
-    "availability_zone",
-    "hints",
-    "filters",
-    "filter_query",
-)
+_CONTENT = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def content_digest(spec: RequestSpec) -> bytes:
@@ -44,10 +35,17 @@ def content_digest(spec: RequestSpec) -> bytes:
     A sealed entry is bound to the digest. It excludes members that differ between hops or between select and
     boot (request id, path, time budget, number of instances, weighing).
     """
-    wire = spec_to_wire(spec)
-    content = {key: wire[key] for key in _CONTENT_KEYS}
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).digest()
+    content = {
+        "flavor": flavor_to_wire(spec.flavor),
+        "image": image_to_wire(spec.image),
+        "policy": spec.policy.value,
+        "group": _group_to_wire(spec.group),
+        "availability_zone": spec.availability_zone,
+        "hints": for_others(spec.hints),
+        "filters": list(spec.filters),
+        "filter_query": spec.filter_query,
+    }
+    return hashlib.sha256(_CONTENT.encode(content).encode()).digest()
 
 
 def spec_to_wire(spec: RequestSpec) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from zonesched.errors import CallerGone, Unavailable
@@ -55,7 +55,8 @@ class WorkDeadline:
 
     def at_least(self, seconds: float) -> WorkDeadline:
         """Return this deadline, or the one that many seconds from now if that is later."""
-        return replace(self, at=max(self.at, self.monotonic() + seconds))
+        at = max(self.at, self.monotonic() + seconds)
+        return WorkDeadline(self.monotonic, at, self.is_wanted)
 
     @property
     def left_s(self) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -145,10 +146,11 @@ class BaseScheduler:
         """Return the weight of each host of the view, and the parts of its score."""
         parts = self.score_parts(hosts, spec) if len(hosts) and not self._weighs_lists else []
         table, rows = hosts.table, hosts.row_numbers.tolist()
-        return tuple(
-            HostScore(table.host_id(row), table.name(row), weight, tuple(part[number] for part in parts))
-            for number, (row, weight) in enumerate(zip(rows, weights.tolist(), strict=True))
+        of_each_host = zip(*parts, strict=True) if parts else repeat((), len(rows))
+        columns = zip(
+            map(table.host_id, rows), map(table.name, rows), weights.tolist(), of_each_host, strict=True
         )
+        return tuple(map(HostScore._make, columns))
 
     def score_parts(self, hosts: HostView, spec: RequestSpec) -> Sequence[Sequence[ScorePart]]:
         """Return the parts of each host's score, by weigher or cost function; empty if there are none."""

@@ -20,10 +20,11 @@ def best(weights: Ints, ties: Callable[[Ints], Hashes], count: int) -> Ints:
         missing = count - len(below)
         if missing < len(tied):
             values = ties(tied)
-            first = np.argpartition(values, missing - 1)[:missing]
+            near = np.flatnonzero(values <= smallest(values, missing))
+            first = near[np.argsort(values[near], kind="stable")][:missing]
             tied = tied[first]
             if not len(below):
-                return tied[np.argsort(values[first], kind="stable")]
+                return tied
         chosen = np.concatenate([below, tied])
     else:
         chosen = np.arange(len(weights), dtype=np.int64)
@@ -48,4 +49,8 @@ def smallest(values: npt.NDArray[Any], count: int) -> Any:
         length = len(values) // blocks
         minima = values[: length * blocks].reshape(length, blocks).min(axis=0)
         near = values[values <= np.partition(minima, count - 1)[count - 1]]
+    # Many hosts are alike, and partitioning equal values is slow too.
+    lowest = near.min()
+    if np.count_nonzero(near == lowest) >= count:
+        return lowest
     return np.partition(near, count - 1)[count - 1]

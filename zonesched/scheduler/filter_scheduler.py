@@ -89,7 +89,7 @@ class FilterScheduler(BaseScheduler):
             kept = KeptSelection(request, survivors, filters, weighers)
             weighing = scale_of_hosts(weighers, survivors.hosts, spec)
             weighed = kept.weigh_anew(survivors.hosts, weighing, count)
-        spec = replace(spec, weighing=weighed.weighing)
+        spec = spec.varied(weighing=weighed.weighing)
         selection = Selection(
             weighed.hosts,
             weighed.weights,

@@ -33,7 +33,7 @@ from zonesched.scheduler.free_slots import have_free_slots
 from zonesched.scheduler.funnel import Survivors, answers_of
 from zonesched.scheduler.offer import OfferRequest
 from zonesched.scheduler.scale import choose_scale, to_weight
-from zonesched.scheduler.score import Raw, checked_raw, raw_of_some, raw_values, scores
+from zonesched.scheduler.score import Raw, checked_raw, raw_of_some, raw_values, scores, weigh
 from zonesched.scheduler.selection import asked_again
 from zonesched.scheduler.shortlist import shortlist
 from zonesched.weights.registry import BUILT_IN as BUILT_IN_WEIGHERS
@@ -147,12 +147,19 @@ class KeptSelection:
     def _read(self, hosts: HostView, rows: HostView, changed: Ints) -> ScoreWeighing:
         """Bring the raw values up to date, put them into the views' caches, and return their scale."""
         scales = []
-        for name, raw in self._raw.items():
-            weigher, values = self._weighers.named(name), raw.values
+        for scale in self._weighing.scales:
+            name = scale.weigher
+            weigher, before = self._weighers.named(name), self._raw[name]
+            found = Raw(before.values, before.range, hosts.read_of)
             if len(changed):
-                values[changed] = raw_values(name, weigher, rows, rows.spec).values
-            found = self._raw[name] = hosts.cache[name] = checked_raw(name, values, hosts)
-            scales.append(choose_scale(name, weigher, found.range))
+                values = weigh(name, weigher, rows, rows.spec)
+                if (found.values[changed] != values).any():
+                    found.values[changed] = values
+                    found = checked_raw(name, found.values, hosts)
+                rows.cache[name] = Raw(values, found.range, rows)
+            self._raw[name] = hosts.cache[name] = found
+            is_same = found.range == before.range
+            scales.append(scale if is_same else choose_scale(name, weigher, found.range))
         return ScoreWeighing(tuple(scales))
 
     def _reweigh(self, rows: HostView, changed: Ints) -> bool:

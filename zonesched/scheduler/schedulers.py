@@ -67,8 +67,8 @@ class Schedulers:
         spec = request.spec
         if isinstance(spec.weighing, Unweighed) and has_children:
             weighing = self.default.choose_weighing(request.table, spec, child_ranges)
-            spec = replace(spec, weighing=weighing)
-        return self.for_weighing(spec.weighing), replace(request, spec=spec)
+            request = replace(request, spec=replace(spec, weighing=weighing))
+        return self.for_weighing(request.spec.weighing), request
 
     def for_weighing(self, weighing: Weighing) -> BaseScheduler:
         """Return the scheduler for a weighing. Raise WeighingUnknown if this zone lacks any part of it."""

@@ -48,7 +48,7 @@ def raw_values(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: Reque
     known = hosts.cache.get(name)
     if not isinstance(known, Raw):
         read_of = hosts.read_of if weigher.vectorised else hosts
-        values = _asked(name, weigher, read_of, spec)
+        values = weigh(name, weigher, read_of, spec)
         known = hosts.cache[name] = Raw(values, _checked_range(name, values, hosts, read_of), read_of)
     return known
 
@@ -78,7 +78,8 @@ def _checked_range(name: str, values: Floats, hosts: HostView, read_of: HostView
     return Range(*found)
 
 
-def _asked(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: RequestSpec) -> Floats:
+def weigh(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: RequestSpec) -> Floats:
+    """Ask a weigher for one raw value per host, which may be not finite. Raise WeigherFailed."""
     raw = _answer(name, lambda: np.asarray(weigher.weigh(hosts, spec), dtype=np.float64))
     if raw.shape != (len(hosts),):
         log.error("weigher %s gave not one number per host", name)
@@ -152,8 +153,9 @@ def parts_of_each_host(
             amounts = np.nan_to_num(amounts)
         each = part.multiplier
         multipliers = each.tolist() if isinstance(each, np.ndarray) else [each] * count
-        columns = zip(part.raw.tolist(), multipliers, amounts.tolist(), strict=True)
-        found.append([ScorePart(part.scale.weigher, *values) for values in columns])
+        names = [part.scale.weigher] * count
+        columns = zip(names, part.raw.tolist(), multipliers, amounts.tolist(), strict=True)
+        found.append(list(map(ScorePart._make, columns)))
     return found
 
 
@@ -217,7 +219,7 @@ def observed_ranges(weighers: Mapping[str, BaseHostWeigher], table: HostTable) -
             found[name] = Range(weigher.minval, weigher.maxval)
         else:
             try:
-                raw = _asked(name, weigher, hosts, NOTHING_ASKED)
+                raw = weigh(name, weigher, hosts, NOTHING_ASKED)
             except WeigherFailed:
                 continue
             finite = raw[np.isfinite(raw)]

@@ -231,7 +231,8 @@ def _own_basis(
         # A wait for the host table shortens the children's time, not the time for local offers.
         deadline = deadline.at_least(_reserve_s(zone.conf, spec))
         offer = scheduler.offer(replace(request, scored=scored, deadline=deadline))
-        offer = replace(offer, why=(*found.steps, *offer.why))
+        if found.steps:
+            offer = replace(offer, why=(*found.steps, *offer.why))
         weighed = replace(request, spec=spec.varied(weighing=offer.weighing))
         return Basis(weighed, offer, ranges, has_children)
 
