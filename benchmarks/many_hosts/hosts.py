@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from uuid import UUID
 
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_row import HostFacts, HostRow, HostUse
@@ -21,7 +22,7 @@ RAM_RESERVED_MB = 2_048
 
 
 def host_id(number: int) -> str:
-    return f"{number:032x}"
+    return str(UUID(int=number))
 
 
 def a_use(rng: random.Random, number: int) -> HostUse:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from uuid import UUID
 
 import numpy as np
 from hypothesis import given
@@ -14,12 +15,12 @@ from zonesched.model.id_index import NOWHERE, IdIndex
 SEEDS = st.integers(0, 2**32 - 1)
 # Uuids, uuids that are alike, and texts that are none: short, long, and of other characters.
 IDS = [
-    *(f"{number:032x}" for number in range(400)),
-    *(f"{number * 0x9E3779B97F4A7C15 % 2**128:032x}" for number in range(1, 200)),
+    *(str(UUID(int=number)) for number in range(400)),
+    *(str(UUID(int=number * 0x9E3779B97F4A7C15 % 2**128)) for number in range(1, 200)),
     *(f"{number}f" for number in range(100)),
     "",
-    "é" * 32,
-    "x" * 33,
+    "é" * 36,
+    "x" * 37,
 ]
 
 

@@ -24,10 +24,19 @@ NOWHERE = -1
 
 _EMPTY, _GIVEN_BACK = -1, -2
 _FIRST_BITS = 7
-_ID_CHARACTERS = 32
-_FACTOR_NUMBERS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0xD6E8FEB86659FD93)
+_ID_CHARACTERS = 36
+_PAD = "\0" * 4
+"""What makes the text of a uuid a whole number of 64-bit numbers."""
+_FACTOR_NUMBERS = (
+    0x9E3779B97F4A7C15,
+    0xBF58476D1CE4E5B9,
+    0x94D049BB133111EB,
+    0xD6E8FEB86659FD93,
+    0xC2B2AE3D27D4EB4F,
+)
+_NUMBERS = len(_FACTOR_NUMBERS)
 _FACTORS: Hashes = np.array(_FACTOR_NUMBERS, dtype=np.uint64)
-_KEY = struct.Struct("=4Q")
+_KEY = struct.Struct(f"={_NUMBERS}Q")
 _64_BITS = (1 << 64) - 1
 
 
@@ -39,7 +48,7 @@ class IdIndex:
         self._slots: npt.NDArray[np.int32] = np.full(1 << _FIRST_BITS, _EMPTY, dtype=np.int32)
         self._taken = 0
         self._count = 0
-        self._keys: Hashes = np.zeros((0, 4), dtype=np.uint64)
+        self._keys: Hashes = np.zeros((0, _NUMBERS), dtype=np.uint64)
 
     def __len__(self) -> int:
         return self._count
@@ -63,7 +72,7 @@ class IdIndex:
         """Add unknown ids, each once, with their rows."""
         keys = _keys(ids)
         if len(rows) and int(rows.max()) >= len(self._keys):
-            more = np.zeros((int(rows.max()) + 1 + len(self._keys) // 2, 4), dtype=np.uint64)
+            more = np.zeros((int(rows.max()) + 1 + len(self._keys) // 2, _NUMBERS), dtype=np.uint64)
             more[: len(self._keys)] = self._keys
             self._keys = more
         self._keys[rows] = keys
@@ -110,9 +119,9 @@ class IdIndex:
 
     def _first_slot(self, key: bytes) -> int:
         """Return what `_first_slots` returns for one key."""
-        a, b, c, d = _FACTOR_NUMBERS
-        first, second, third, fourth = _KEY.unpack(key)
-        mixed: int = (first * a + second * b + third * c + fourth * d) & _64_BITS
+        a, b, c, d, e = _FACTOR_NUMBERS
+        first, second, third, fourth, fifth = _KEY.unpack(key)
+        mixed: int = (first * a + second * b + third * c + fourth * d + fifth * e) & _64_BITS
         mixed = (mixed ^ mixed >> 32) * a & _64_BITS
         return mixed >> (64 - self._bits)
 
@@ -125,15 +134,16 @@ class IdIndex:
 
 
 def _keys(ids: Sequence[str]) -> Hashes:
-    """Return 32 bytes of each id as four numbers: the text itself if it has 32 characters, else a hash."""
+    """Return 40 bytes of each id as five numbers: the text itself if it is as long as a uuid, else a hash."""
     if set(map(len, ids)) != {_ID_CHARACTERS} or not "".join(ids).isascii():
         ids = [text if _is_plain(text) else _hash(text) for text in ids]
-    return np.frombuffer("".join(ids).encode(), dtype=np.uint64).reshape(-1, 4)
+    padded = _PAD.join([*ids, ""])
+    return np.frombuffer(padded.encode(), dtype=np.uint64).reshape(-1, _NUMBERS)
 
 
 def _key(text: str) -> bytes:
-    """Return the 32 bytes of one id."""
-    return (text if _is_plain(text) else _hash(text)).encode()
+    """Return the 40 bytes of one id."""
+    return ((text if _is_plain(text) else _hash(text)) + _PAD).encode()
 
 
 def _is_plain(text: str) -> bool:
