@@ -38,6 +38,9 @@ class FakeClock:
     def new_uuid(self) -> str:
         return str(uuid.UUID(bytes=self._random.randbytes(16), version=4))
 
+    def new_uuids(self, count: int) -> tuple[str, ...]:
+        return tuple([self.new_uuid() for _ in range(count)])
+
     def advance(self, seconds: float) -> None:
         """Time goes by, on both clocks."""
         if seconds < 0:

@@ -28,3 +28,6 @@ class MachineClock:
 
     def new_uuid(self) -> str:
         return str(uuid.UUID(bytes=self._random.randbytes(16), version=4))
+
+    def new_uuids(self, count: int) -> tuple[str, ...]:
+        return tuple([self.new_uuid() for _ in range(count)])

@@ -155,7 +155,7 @@ def _write(
     reservation = _reservation(zone.uuid, caller, form, spec, received_at)
     lease = reservations.insert_leased(tx, reservation, zone.clock.now(), zone.conf.boot_lease)
     change = identity.next_change(tx)
-    uuids = tuple([zone.clock.new_uuid() for _ in range(form.num_instances)])
+    uuids = zone.clock.new_uuids(form.num_instances)
     first = _first_instance(zone, caller, form, spec, uuids[0], received_at)
     instances.insert_alike(tx, change, first, dict(zip(uuids, _names(form), strict=True)))
     return _Stored(Accepted(spec.request_id, uuids), NewBoot(lease, reservation, uuids))
