@@ -202,7 +202,7 @@ def insert_alike(tx: Connection, change: int, like: Instance, names: Mapping[str
         {**shared, "uuid": uuid, "position": position, "name": name}
         for position, (uuid, name) in enumerate(names.items())
     ]
-    _INSERT.run_many(tx, rows)
+    _INSERT.send_many(tx, rows)
     outcomes.note(tx, InstancesAccepted(len(rows)))
 
 

@@ -172,7 +172,7 @@ def insert_alike(tx: Connection, groups: Iterable[tuple[Placement, Mapping[str, 
     for like, host_of in groups:
         shared = _to_row(like)
         rows += [{**shared, "uuid": uuid, "host_id": host_id} for uuid, host_id in host_of.items()]
-    _INSERT.run_many(tx, rows)
+    _INSERT.send_many(tx, rows)
 
 
 def read(tx: Connection, *conditions: sa.ColumnElement[bool]) -> list[Placement]:

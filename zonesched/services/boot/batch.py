@@ -33,7 +33,7 @@ from zonesched.services.select import select
 from zonesched.services.state.boot_queue import NewBoot
 from zonesched.services.state.host_cache import AssumingTable, HostCache
 from zonesched.services.zone import Zone
-from zonesched.store import claims, identity, instances, locks, placements, reservations
+from zonesched.store import claims, identity, instances, locks, pending_instances, placements, reservations
 from zonesched.store.host_uses import owner_key
 from zonesched.store.instances import CurrentStatus
 from zonesched.store.placements import Placement
@@ -154,9 +154,8 @@ def _write(zone: Zone, tx: Transaction, decided: Sequence[_Decided]) -> _Written
     locks.boots(tx, [(one.boot.reservation.id, one.boot.reservation.caller_id) for one in decided])
     locks.hosts(tx, host_ids)
     next_change = identity.ask_next_change(tx)
-    present = instances.current_statuses(tx, [uuid for one in decided for uuid in one.host_of])
+    unplaced = _unplaced(tx, decided)
     change = next_change()
-    unplaced = [one for one in decided if all(present.get(uuid) == _UNPLACED for uuid in one.host_of)]
     settled = unplaced
     if not _settle_or_undo(tx, unplaced, now):
         settled = [one for one in unplaced if _settle_or_undo(tx, [one], now)]
@@ -167,6 +166,15 @@ def _write(zone: Zone, tx: Transaction, decided: Sequence[_Decided]) -> _Written
     attempts = {uuid: FIRST for one in settled for uuid in one.host_of}
     instances.set_attempts(tx, change, attempts, InstanceStatus.BUILD, now)
     return _Written(change, settled, changed_before)
+
+
+def _unplaced(tx: Transaction, decided: Sequence[_Decided]) -> Sequence[_Decided]:
+    """Select the boots of which every instance is to be built and was never placed."""
+    uuids = [uuid for one in decided for uuid in one.host_of]
+    if pending_instances.count_never_placed(tx, uuids) == len(uuids):
+        return decided
+    present = instances.current_statuses(tx, uuids)
+    return [one for one in decided if all(present.get(uuid) == _UNPLACED for uuid in one.host_of)]
 
 
 def _settle_or_undo(tx: Transaction, some: Sequence[_Decided], now: float) -> bool:
