@@ -19,7 +19,7 @@ from zonesched.store.reservations import Lease, Reservation
 MAX_BOOTS = 16
 """Limit of boots in a batch: other selects wait while they are decided."""
 
-MAX_INSTANCES = 1_000
+MAX_INSTANCES = 4_000
 """Limit of instances in a batch, except for a boot of more: other writers wait while they are written."""
 
 
