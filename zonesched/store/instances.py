@@ -18,6 +18,7 @@ from zonesched.model.placement import BUILDING_STATUSES, CLAIMING, ENDED_STATUSE
 from zonesched.model.request_spec import Flavor, Image, RequestSpec
 from zonesched.store import instance_actions, moves, outcomes
 from zonesched.store import tables as t
+from zonesched.store.alike_rows import AlikeRows
 from zonesched.store.instance_states import PRESENT_FLAVOR, flavor_from_text
 from zonesched.store.outcomes import BecameActive, BecameError, InstancesAccepted
 from zonesched.store.prepared import Prepared, is_in, one_of
@@ -26,6 +27,7 @@ COLUMNS = t.instances.c
 # A dict: an enumeration's own look-up takes as long as the rest of a row.
 _STATUS_OF = {status.value: status for status in InstanceStatus}
 _INSERT = Prepared(sa.insert(t.instances))
+_ALIKE = AlikeRows(t.instances, ("uuid", "position", "name"))
 _BY_UUID = Prepared(
     sa.select(t.instances)
     .where(one_of(COLUMNS.uuid, "uuids"))
@@ -195,15 +197,11 @@ def insert(tx: Connection, change: int, instances: Sequence[Instance]) -> None:
 def insert_alike(tx: Connection, change: int, like: Instance, names: Mapping[str, str]) -> None:
     """Add the instances of one boot: by uuid their names, in the order of their positions.
 
-    In all else they are as `like`. A row takes a third of the time that `insert` takes for it.
+    In all else they are as `like`.
     """
     shared = _to_row(like) | {"changed_seq": change}
-    rows = [
-        {**shared, "uuid": uuid, "position": position, "name": name}
-        for position, (uuid, name) in enumerate(names.items())
-    ]
-    _INSERT.send_many(tx, rows)
-    outcomes.note(tx, InstancesAccepted(len(rows)))
+    _ALIKE.insert(tx, shared, [(uuid, at, name) for at, (uuid, name) in enumerate(names.items())])
+    outcomes.note(tx, InstancesAccepted(len(names)))
 
 
 def read_reservation(tx: Connection, caller_id: str, reservation_id: str) -> list[Instance]:

@@ -23,11 +23,13 @@ from zonesched.model.placement import (
 from zonesched.model.placement_moves import CHILD_MOVES, LOCAL_MOVES, IllegalMove, Move
 from zonesched.store import claims, group_places
 from zonesched.store import tables as t
+from zonesched.store.alike_rows import AlikeRows
 from zonesched.store.prepared import Prepared, is_in, one_of
 
 COLUMNS = t.placements.c
 _STATE_OF = {state.value: state for state in PlacementState}
 _INSERT = Prepared(sa.insert(t.placements))
+_ALIKE = AlikeRows(t.placements, ("uuid", "host_id"))
 _OF_INSTANCES = Prepared(
     sa.select(t.placements).where(one_of(COLUMNS.uuid, "uuids")).order_by(COLUMNS.uuid, COLUMNS.number)
 )
@@ -166,13 +168,15 @@ def insert(tx: Connection, placements: Sequence[Placement]) -> None:
 def insert_alike(tx: Connection, groups: Iterable[tuple[Placement, Mapping[str, str]]]) -> None:
     """Add placements on local hosts, in groups: by uuid the host ids; in all else they are as the first.
 
-    A row takes a third of the time that `insert` takes for it.
+    Groups of one are added by one statement, each other group by its own.
     """
-    rows: list[dict[str, Any]] = []
+    single: list[dict[str, Any]] = []
     for like, host_of in groups:
-        shared = _to_row(like)
-        rows += [{**shared, "uuid": uuid, "host_id": host_id} for uuid, host_id in host_of.items()]
-    _INSERT.send_many(tx, rows)
+        if len(host_of) == 1:
+            single.append(_to_row(like))
+        else:
+            _ALIKE.insert(tx, _to_row(like), list(host_of.items()))
+    _INSERT.send_many(tx, single)
 
 
 def read(tx: Connection, *conditions: sa.ColumnElement[bool]) -> list[Placement]:
