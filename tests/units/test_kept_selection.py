@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders.hosts import SEEDS, SERVICE, a_host, a_spec, a_table, schedulers, unhurried
-from zonesched.errors import ZoneschedError
+from zonesched.errors import BadRequest, ZoneschedError
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.model.host_row import HostUse, flavor_key
 from zonesched.model.host_state import HostState
@@ -242,3 +243,39 @@ def test_nothing_is_kept_that_may_depend_on_more_than_hosts_and_flavor(
     assert (len(first.picks), len(second.picks)) == (1, 0)
     assert funnels.run == 2
     assert scheduler.offer(a_single(table, a_spec(), 2)).picks
+
+
+class Asking(BaseHostFilter):
+    """A filter that is not built in, and writes down the requests that it checks."""
+
+    checked: ClassVar[list[str]] = []
+
+    def check(self, spec: RequestSpec) -> None:
+        self.checked.append(spec.request_id)
+
+    def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
+        return True
+
+
+def test_a_request_is_checked_if_it_differs_from_the_last_one() -> None:
+    # given a request that was found right
+    scheduler = schedulers().default
+    scheduler.check(a_spec())
+
+    # then one like it is right, and each that is wrong is refused each time
+    scheduler.check(a_spec(7, request_id="request-2"))
+    wrong = [
+        a_spec(extra={"resources:VCPU": "many"}),
+        a_spec(filters=("JsonFilter",), filter_query="no JSON"),
+        a_spec(filters=("NoSuchFilter",)),
+    ]
+    for spec in (*wrong, *wrong):
+        with pytest.raises(BadRequest):
+            scheduler.check(spec)
+
+
+def test_a_filter_of_somebody_else_checks_every_request() -> None:
+    scheduler = schedulers(enabled_filters=f"ComputeFilter,{__name__}.Asking").default
+    for number in range(3):
+        scheduler.check(a_spec(request_id=f"request-{number}"))
+    assert Asking.checked == ["request-0", "request-1", "request-2"]

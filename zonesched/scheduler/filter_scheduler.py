@@ -9,7 +9,7 @@ from zonesched.model.arrays import Ints
 from zonesched.model.decision_trace import ScorePart
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
-from zonesched.model.request_spec import RequestSpec, ScoreWeighing, Weighing
+from zonesched.model.request_spec import NoGroup, RequestSpec, ScoreWeighing, Weighing
 from zonesched.model.work_deadline import OutOfTime
 from zonesched.scheduler.base_scheduler import BaseScheduler
 from zonesched.scheduler.choice import Choice
@@ -17,6 +17,7 @@ from zonesched.scheduler.funnel import run_funnel
 from zonesched.scheduler.kept_selection import (
     KeptSelection,
     are_built_in,
+    have_built_in,
     is_reusable,
     kept_in,
     may_be_kept,
@@ -46,9 +47,30 @@ class FilterScheduler(BaseScheduler):
     and is taken, until what it was given leaves it with less than the first.
     """
 
+    # The demands of the last request without hints that built-in filters had nothing against.
+    _checked: tuple[object, ...] = ()
+
     @property
     def choice(self) -> Choice:
         return self.plugins.choice
+
+    def check(self, spec: RequestSpec) -> None:
+        """Check a request as `BaseScheduler.check` does; users mostly ask for one flavor after another."""
+        demands = (
+            spec.flavor,
+            spec.image,
+            spec.filters,
+            spec.filter_query,
+            spec.enabled,
+            spec.availability_zone,
+        )
+        is_plain = not spec.hints and isinstance(spec.group, NoGroup) and self._is_by_filters
+        if is_plain and demands == self._checked:
+            return
+        filters = self._filters(spec)
+        self._check(filters, spec)
+        if is_plain and have_built_in(filters):
+            self._checked = demands
 
     def choose_weighing(
         self, table: HostTable, spec: RequestSpec, child_ranges: Mapping[str, Range]

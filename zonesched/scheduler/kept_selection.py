@@ -64,9 +64,14 @@ def may_be_kept(request: OfferRequest) -> bool:
 
 def are_built_in(filters: Sequence[BaseHostFilter], weighers: HostWeighers) -> bool:
     """Tell whether these filters and the configured weighers read nothing but a host and the demands."""
-    return all(type(one) in _FILTERS for one in filters) and all(
+    return have_built_in(filters) and all(
         type(one) in _WEIGHERS and one.vectorised for one in weighers.configured.values()
     )
+
+
+def have_built_in(filters: Sequence[BaseHostFilter]) -> bool:
+    """Tell whether all of these filters are built in."""
+    return all(type(one) in _FILTERS for one in filters)
 
 
 _FILTERS = frozenset(BUILT_IN_FILTERS.values())
