@@ -81,8 +81,9 @@ def _flavor_of_sdk(rows: Rows) -> Any:
 
 
 def _listed_of_sdk(rows: Rows) -> Any:
-    """The same value as in a list, which has no groups."""
-    return {name: value for name, value in server_of_sdk(rows).items() if name != "server_groups"}
+    """The same value as in a list, which has no groups and no user_data."""
+    left_out = ("server_groups", "user_data")
+    return {name: value for name, value in server_of_sdk(rows).items() if name not in left_out}
 
 
 def _hypervisor_of_sdk(rows: Rows) -> Any:
@@ -387,7 +388,7 @@ MAKE = (
 BOOT = (
     "openstack server create --flavor f-fields --image plain --no-network --availability-zone root-rack-1"
     " --key-name k-fields --property a=b --tag t1 --tag t2 --description text"
-    " --hint group={group} --wait fields"
+    " --user-data {data} --hint group={group} --wait fields"
 )
 THEN = (
     'sdk update_server [["{server}"], {{"access_ipv4": "192.0.2.9"}}]',

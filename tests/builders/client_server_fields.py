@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.builders.forms import REQUEST_ID, ZONELESS, Each
 from zonesched.api.links import zoneless_time
 
 NAME = "fields"
+USER_DATA = base64.b64encode(b"#cloud-config\n").decode()
 
 
 def server_of_openstack(rows: Rows) -> Any:
@@ -25,7 +27,7 @@ def server_of_openstack(rows: Rows) -> Any:
         "OS-EXT-SRV-ATTR:ramdisk_id": "",
         "OS-EXT-SRV-ATTR:reservation_id": rows.server["reservation_id"],
         "OS-EXT-SRV-ATTR:root_device_name": None,
-        "OS-EXT-SRV-ATTR:user_data": None,
+        "OS-EXT-SRV-ATTR:user_data": USER_DATA,
         "OS-EXT-STS:power_state": 1,
         "OS-EXT-STS:task_state": None,
         "OS-EXT-STS:vm_state": "active",
@@ -39,7 +41,7 @@ def server_of_openstack(rows: Rows) -> Any:
         "description": "text",
         "flavor": dict,
         "hostId": re.compile("[0-9a-f]{56}"),
-        "host_status": None,
+        "host_status": "UP",
         "id": rows.server["uuid"],
         "image": rows.image_text,
         "key_name": "k-fields",
@@ -92,6 +94,7 @@ def server_of_nova(rows: Rows) -> Any:
         "flavor:swap": "512",
         "flavor:vcpus": "2",
         "hostId": re.compile("[0-9a-f]{56}"),
+        "host_status": "UP",
         "id": rows.server["uuid"],
         "image": rows.image_text,
         "key_name": "k-fields",
@@ -140,6 +143,7 @@ def server_of_sdk(rows: Rows) -> Any:
             "extra_specs": {"a:b": "c"},
         },
         "host_id": re.compile("[0-9a-f]{56}"),
+        "host_status": "UP",
         "hostname": NAME,
         "hypervisor_hostname": rows.host["name"],
         "image": {
@@ -164,6 +168,7 @@ def server_of_sdk(rows: Rows) -> Any:
         "status": "ACTIVE",
         "tags": ["t1", "t2"],
         "updated_at": rows.updated,
+        "user_data": USER_DATA,
         "user_id": rows.server["user_id"],
         "vm_state": "active",
     }
@@ -184,6 +189,7 @@ def line_of_openstack(rows: Rows) -> Any:
             "Availability Zone": rows.host["availability_zone"],
             "Pinned Availability Zone": "root-rack-1",
             "Host": rows.host["name"],
+            "Host Status": "UP",
             "Properties": {"a": "b"},
         }
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import pytest
 from tests.builders.client_fields import BOOT, FIELDS, KEY, MAKE, THEN
 from tests.builders.client_output import printed, run
 from tests.builders.client_rows import Rows, read_rows
+from tests.builders.client_server_fields import USER_DATA
 from tests.builders.demo_tree import two_zones
 from tests.builders.forms import mismatches
 from tests.builders.openstack_clients import Clients, admin_clients
@@ -33,13 +35,15 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     folder = tmp_path_factory.mktemp("fields")
     key = folder / "key.pub"
     key.write_text(KEY)
+    data = folder / "data"
+    data.write_bytes(base64.b64decode(USER_DATA))
     with two_zones(folder, hosts=4) as tree, admin_clients(tree, folder) as clients:
         root = tree.admin(tree.root)
         root.call("POST", "/images", {"image": {"name": "plain", "properties": {"os": "linux"}}})
         for line in MAKE:
             run(clients, line.format(key=key))
         group = clients.sdk("find_server_group", "g-fields")["id"]
-        run(clients, BOOT.format(group=group))
+        run(clients, BOOT.format(group=group, data=data))
         server = clients.sdk("find_server", "fields")["id"]
         for line in THEN:
             run(clients, line.format(server=server))

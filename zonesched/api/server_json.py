@@ -27,7 +27,9 @@ _SINCE = {
     "OS-EXT-SRV-ATTR:kernel_id": 3,
     "OS-EXT-SRV-ATTR:ramdisk_id": 3,
     "OS-EXT-SRV-ATTR:root_device_name": 3,
+    "OS-EXT-SRV-ATTR:user_data": 3,
     "locked": 9,
+    "host_status": 16,
     "description": 19,
     "tags": 26,
     "trusted_image_certificates": 63,
@@ -36,6 +38,7 @@ _SINCE = {
     "pinned_availability_zone": 96,
 }
 """Members that came with a microversion, by its minor number."""
+_SINCE_FOR_ADMIN = {**_SINCE, "OS-EXT-SRV-ATTR:hostname": 3}
 
 _PROGRESS = {
     Status.ACTIVE: 100,
@@ -135,7 +138,8 @@ def server_json(view: ServerView, links: Links, version: Microversion) -> dict[s
         **_fault(view),
         **({"progress": _PROGRESS[status]} if status in _PROGRESS else {}),
     }
-    return {name: value for name, value in found.items() if version.has(_SINCE.get(name, 1))}
+    since = _SINCE_FOR_ADMIN if view.to_admin else _SINCE
+    return {name: value for name, value in found.items() if version.has(since.get(name, 1))}
 
 
 def shown_json(view: ServerView, links: Links, version: Microversion) -> dict[str, Any]:
@@ -224,6 +228,8 @@ def _host(view: ServerView) -> dict[str, Any]:
         "OS-EXT-SRV-ATTR:kernel_id": "",
         "OS-EXT-SRV-ATTR:ramdisk_id": "",
         "OS-EXT-SRV-ATTR:root_device_name": None,
+        "host_status": view.host_status,
+        **({} if view.user_data is None else {"OS-EXT-SRV-ATTR:user_data": view.user_data or None}),
     }
 
 
@@ -236,6 +242,7 @@ def _fault(view: ServerView) -> dict[str, Any]:
         "error_code": view.fault_code,
         "created": iso_time(view.updated_at),
         "attempts": [_attempt(failed) for failed in view.failed_attempts],
+        **({"details": view.fault_details} if view.fault_details else {}),
     }
     return {"fault": fault}
 

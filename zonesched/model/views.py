@@ -72,7 +72,8 @@ class ServerView:
     ERROR, oldest first. `launched_at`: when it was built, 0 before. `locked_reason`: None unless it is
     locked. `pinned_availability_zone`: the one that its owner asked for. `group_id`: its server group's. Both
     are "" for none. `launch_index`: its place among those of its boot. `to_admin`: this zone's admin reads
-    it.
+    it, and only then `host_status` and `fault_details` are not "", and `user_data`, "" without any, is not
+    None; it is None also in lists.
     """
 
     uuid: str
@@ -104,6 +105,9 @@ class ServerView:
     instance_name: str = ""
     launch_index: int = 0
     to_admin: bool = False
+    host_status: str = ""
+    fault_details: str = ""
+    user_data: str | None = None
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,8 @@ _FLAVOR = either(
 _IMAGE = either({"const": ""}, object_of({"id": TEXT, "name": TEXT, "links": LINKS}, {"properties": _TEXTS}))
 _ATTEMPT = object_of({"attempt": WHOLE, "reason": TEXT}, {"host": TEXT, "zone": TEXT})
 _FAULT = object_of(
-    {"code": WHOLE, "message": TEXT, "error_code": TEXT, "created": TIME, "attempts": list_of(_ATTEMPT)}
+    {"code": WHOLE, "message": TEXT, "error_code": TEXT, "created": TIME, "attempts": list_of(_ATTEMPT)},
+    {"details": TEXT},
 )
 _GROUPS = list_of(object_of({"name": TEXT}))
 _DISK_CONFIG = one_of("MANUAL", "AUTO")
@@ -86,6 +87,8 @@ _OF_ADMIN: Mapping[str, Form] = {
     "OS-EXT-SRV-ATTR:kernel_id": TEXT,
     "OS-EXT-SRV-ATTR:ramdisk_id": TEXT,
     "OS-EXT-SRV-ATTR:root_device_name": NULL,
+    "OS-EXT-SRV-ATTR:user_data": or_null(TEXT),
+    "host_status": one_of("UP", "DOWN", "MAINTENANCE", "UNKNOWN", ""),
 }
 SERVER = object_of(_FULL, {**_BY_VERSION, **_OF_ADMIN, "progress": WHOLE, "fault": _FAULT})
 _POWERS = ("running", "stopped", "paused", "suspended", "offloaded")

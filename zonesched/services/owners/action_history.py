@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zonesched.errors import NotFound
-from zonesched.model.build_plan import FunnelStep
 from zonesched.model.caller import Caller, Role
 from zonesched.model.desired_state import Result
 from zonesched.model.instance_action import ActionView
 from zonesched.model.placement import BUILDING_STATUSES, InstanceStatus
 from zonesched.services.owners.scopes import scope_of
+from zonesched.services.select import faults
 from zonesched.services.zone import Zone
 from zonesched.store import instance_actions, instance_states, moves, reservations, server_list
 from zonesched.store.instance_actions import InstanceAction
@@ -84,13 +84,7 @@ def _details(move: Move) -> str:
     """Tell between which hosts a server has moved, or how many hosts each filter left."""
     if move.to_number:
         return f"From host {move.source_host} to host {move.dest_host}."
-    left = [
-        f"{step.filter} ({step.code})"
-        + (f" {step.before} to {step.after}" if isinstance(step, FunnelStep) else "")
-        for step in (*move.why.own.steps, *move.why.own.runs_out)
-        if not isinstance(step, FunnelStep) or step.after < step.before
-    ]
-    return f"Hosts left: {', '.join(left)}." if left else ""
+    return faults.hosts_left(move.why)
 
 
 def _key(action: InstanceAction) -> tuple[int, int]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from zonesched.errors import BadRequest, ChildUnreachable, Conflict, NotFound
+from zonesched.errors import BadRequest, ChildUnreachable, Conflict, NotFound, Unavailable
 from zonesched.model.caller import Caller, Role
 from zonesched.model.desired_state import NEW
 from zonesched.model.instance_flavor import flavor_of
@@ -31,6 +31,7 @@ from zonesched.services.placing import idle_holds
 from zonesched.services.placing.idle_holds import IdleHold
 from zonesched.services.placing.placement_moves import end_unwanted
 from zonesched.services.select import faults
+from zonesched.services.state import stored_secrets
 from zonesched.services.zone import Zone
 from zonesched.store import (
     aliases,
@@ -45,6 +46,7 @@ from zonesched.store import (
     placements,
     reservations,
     server_list,
+    services,
 )
 from zonesched.store.ended import DELETED_BY_ADMIN
 from zonesched.store.host_states import HostAdminState
@@ -54,6 +56,7 @@ from zonesched.store.instances import Instance
 from zonesched.store.placements import AskedChild, ClaimedHost, Placement
 from zonesched.store.reservations import Reservation
 from zonesched.store.server_list import Page
+from zonesched.store.services import Service
 from zonesched.store.store import Transaction
 from zonesched.store.unknown_marker import UnknownMarker
 from zonesched.zones.zone_manager import ZoneManager
@@ -74,6 +77,8 @@ class _Found:
     reservation: Reservation
     places: Sequence[Placement]
     local_hosts: Mapping[str, HostAdminState]
+    agents: Mapping[str, Service]
+    """Of all hosts by id, for this zone's admin alone."""
     sent: InstanceChange | None
     """Status of its attempt, for a parent."""
     state: StoredState | None
@@ -163,7 +168,16 @@ def show(zone: Zone, caller: Caller, uuid: str, is_wanted: Callable[[], bool] = 
     ):
         stale = not _refresh(zone, place, place.where.child_id, is_wanted)
         found = _find(zone, caller, uuid)
-    return _view(zone, caller, found, stale=stale)
+    view = _view(zone, caller, found, stale=stale)
+    return replace(view, user_data=_user_data(zone, found.instance)) if view.to_admin else view
+
+
+def _user_data(zone: Zone, instance: Instance) -> str | None:
+    """Return an instance's user_data; None where it cannot be decrypted."""
+    try:
+        return stored_secrets.user_data(zone.secret_box, instance.reservation_id, instance.passthrough)
+    except Unavailable:
+        return None
 
 
 def _refresh(zone: Zone, place: Placement, child_id: str, is_wanted: Callable[[], bool]) -> bool:
@@ -258,6 +272,7 @@ def _load(tx: Transaction, caller: Caller, rows: Sequence[Instance]) -> list[_Fo
         p.where.host_id for found in places.values() for p in found if isinstance(p.where, ClaimedHost)
     }
     local_hosts = host_states.read_ids(tx, sorted(host_ids))
+    agents = services.read_all(tx) if caller.role is Role.ADMIN and host_ids else {}
     states, held = instance_states.read(tx, uuids), instance_actions.locks(tx, uuids)
     return [
         _Found(
@@ -266,6 +281,7 @@ def _load(tx: Transaction, caller: Caller, rows: Sequence[Instance]) -> list[_Fo
             boots[row.caller_id, row.reservation_id],
             places.get(row.uuid, []),
             local_hosts,
+            agents,
             _sent_as(sent[row.uuid], own.get(row.uuid, row.uuid)) if row.uuid in sent else None,
             states.get(row.uuid),
             held.get(row.uuid),
@@ -315,7 +331,18 @@ def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerVi
         group_id=instance.group_id,
         launch_index=instance.position,
         to_admin=is_admin,
+        host_status=_host_status(zone, found.agents[host.service_id], host) if host and is_admin else "",
+        fault_details=faults.details(instance.reason, found.reservation.why) if is_error and is_admin else "",
     )
+
+
+def _host_status(zone: Zone, agent: Service, host: HostAdminState) -> str:
+    """Return OpenStack's word for the state of an instance's host."""
+    if host.forced_down or agent.forced_down:
+        return "DOWN"
+    if not host.enabled:
+        return "MAINTENANCE"
+    return "UP" if agent.is_up(zone.clock.now(), zone.conf.service_down_time) else "UNKNOWN"
 
 
 def _failed_attempts(manager: ZoneManager, caller: Caller, found: _Found) -> Sequence[FailedAttempt]:

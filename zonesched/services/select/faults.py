@@ -1,10 +1,11 @@
-"""Fault messages of ERROR instances for their owners; they name reasons, never hosts."""
+"""Fault messages of ERROR instances; those for their owners name reasons, never hosts."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from zonesched.model import action_reasons
+from zonesched.model.build_plan import FunnelStep
 from zonesched.model.decision_trace import DecisionTrace
 from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus
 from zonesched.services.select.explain import explain
@@ -38,6 +39,22 @@ def message(reason: str, why: DecisionTrace) -> str:
         return f"{text} Refused by: {', '.join(codes)}."
     failed = [step.filter for step in why.own.steps if step.code == reason]
     return f"{text} It is {failed[0]}." if failed else text
+
+
+def details(reason: str, why: DecisionTrace) -> str:
+    """Tell the zone's admin more of a fault that concerns hosts; "" for others."""
+    return hosts_left(why) if reason in _REFUSED else ""
+
+
+def hosts_left(why: DecisionTrace) -> str:
+    """Tell the zone's admin how many hosts of this zone each filter left; "" where none removed any."""
+    left = [
+        f"{step.filter} ({step.code})"
+        + (f" {step.before} to {step.after}" if isinstance(step, FunnelStep) else "")
+        for step in (*why.own.steps, *why.own.runs_out)
+        if not isinstance(step, FunnelStep) or step.after < step.before
+    ]
+    return f"Hosts left: {', '.join(left)}." if left else ""
 
 
 PLACE_CODES = frozenset(
