@@ -79,6 +79,14 @@ def listed(node: Node, query: str, user: str = "member") -> list[str]:
         ("vm_state=stopped", ["db"]),
         ("power_state=4", ["db"]),
         ("task_state=spawning", []),
+        ("progress=100", ["web-2", "web-1"]),
+        ("progress=50", []),
+        ("launch_index=7", ["db", "web-2", "web-1"]),
+        *(
+            (f"status={status}", [])
+            for status in ("MIGRATING", "password", "RESCUE", "SHELVED", "SOFT_DELETED")
+        ),
+        ("limit=5000", ["db", "web-2", "web-1"]),
         ("ip=10", []),
         ("ip6=fe80", []),
         ("host=h1", ["db", "web-2", "web-1"]),
@@ -101,6 +109,8 @@ def test_a_list_has_what_the_filters_ask_for_in_its_order(node: Node, query: str
     ("query", "names"),
     [
         ("all_tenants=1&host=h1", ["web-1"]),
+        ("all_tenants=1&launch_index=7", []),
+        ("all_tenants=1&launch_index=0", ["db", "web-2", "web-1"]),
         ("all_tenants=1&node=h2", ["db", "web-2"]),
         ("all_tenants=1&project_id=nobody", []),
         ("all_tenants=1&tenant_id={project}", ["db", "web-2", "web-1"]),

@@ -7,6 +7,7 @@ from typing import Any
 from zonesched.api.answer import Answer, accepted, ok
 from zonesched.api.call import Call
 from zonesched.api.links import zoneless_time
+from zonesched.api.page import page_of
 from zonesched.api.server_json import server_json
 from zonesched.errors import BadRequest, Conflict, ZoneBusy
 from zonesched.model.action_reasons import MESSAGES
@@ -19,6 +20,9 @@ from zonesched.services.hosts import evacuation
 from zonesched.services.owners import action_history, actions, consoles, servers
 from zonesched.services.parent import desired
 from zonesched.services.select.faults import MESSAGES as FAULTS
+
+PAGED = 58
+"""Microversion: with a link to the next page."""
 
 LATE_RETRY_S = 2
 """Retry-After where an agent does not bring a console in time."""
@@ -107,8 +111,13 @@ def _desired_answer_json(one: DesiredAnswer) -> dict[str, Any]:
 
 def list_all(call: Call) -> Answer:
     """List the actions on an instance, newest first."""
-    found = action_history.list_actions(call.zone, call.caller, call.args["id"])
-    return ok({"instanceActions": [_action_json(action) for action in found]})
+    every = action_history.list_actions(call.zone, call.caller, call.args["id"])
+    found = [one for one in every if call.query.has(_changed_at(one))]
+    page, marker = page_of(call, found, lambda one: one.request_id)
+    body: dict[str, Any] = {"instanceActions": [_action_json(action) for action in page]}
+    if marker and call.version.has(PAGED):
+        body["links"] = call.links.next_page(marker)
+    return ok(body)
 
 
 def show(call: Call) -> Answer:
@@ -126,12 +135,16 @@ def _action_json(action: ActionView) -> dict[str, Any]:
         "user_id": action.user_id,
         "project_id": action.project_id,
         "start_time": zoneless_time(action.started_at),
-        "updated_at": zoneless_time(action.finished_at or action.started_at),
+        "updated_at": zoneless_time(_changed_at(action)),
         "finish_time": _time(action.finished_at),
         "message": _message(action.reason) if failed else None,
         "result": action.result.value if action.result is not None else None,
         "error_code": action.reason,
     }
+
+
+def _changed_at(action: ActionView) -> float:
+    return action.finished_at or action.started_at
 
 
 def _event_json(action: ActionView) -> dict[str, Any]:

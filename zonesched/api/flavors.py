@@ -7,6 +7,7 @@ from typing import Any
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
+from zonesched.api.page import page_of
 from zonesched.errors import BadRequest
 from zonesched.model.caller import Role
 from zonesched.model.catalog import CatalogFlavor
@@ -24,7 +25,12 @@ _SORTED_BY: dict[str, Callable[[CatalogFlavor], Any]] = {
     "vcpus": lambda found: found.flavor.vcpus,
     "root_gb": lambda found: found.flavor.disk_gb,
     "disk": lambda found: found.flavor.disk_gb,
+    "ephemeral_gb": lambda found: found.flavor.ephemeral_gb,
     "swap": lambda found: found.flavor.swap_mb,
+    "is_public": lambda found: found.is_public,
+    # All flavors have the same.
+    "rxtx_factor": lambda found: 1.0,
+    "disabled": lambda found: False,
 }
 
 
@@ -120,10 +126,10 @@ def _list(call: Call, json_of: Callable[[Call, CatalogFlavor], dict[str, Any]]) 
         key=_SORTED_BY[query.sort_key],
         reverse=query.sort_dir == "desc",
     )
-    rest = _behind(found, query.marker)
-    body: dict[str, Any] = {"flavors": [json_of(call, one) for one in rest[: query.limit]]}
-    if len(rest) > query.limit:
-        body["flavors_links"] = call.links.next_page(rest[query.limit - 1].flavor.id)
+    page, marker = page_of(call, found, lambda one: one.flavor.id)
+    body: dict[str, Any] = {"flavors": [json_of(call, one) for one in page]}
+    if marker:
+        body["flavors_links"] = call.links.next_page(marker)
     return ok(body)
 
 
@@ -134,15 +140,6 @@ def _is_asked(call: Call, found: CatalogFlavor) -> bool:
         not is_admin or query.is_public == "none" or found.is_public is (query.is_public in ("true", "1"))
     )
     return is_of_kind and found.flavor.ram_mb >= query.min_ram and found.flavor.disk_gb >= query.min_disk
-
-
-def _behind(found: Sequence[CatalogFlavor], marker: str) -> Sequence[CatalogFlavor]:
-    if not marker:
-        return found
-    at = next((n for n, one in enumerate(found, start=1) if one.flavor.id == marker), None)
-    if at is None:
-        raise BadRequest("marker names no flavor of the list.", code="marker_unknown", field="marker")
-    return found[at:]
 
 
 def _access(call: Call, projects: Sequence[str]) -> Answer:

@@ -5,12 +5,13 @@ OpenStack's clients look images up there by name before they boot from one.
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
 from zonesched.api.links import iso_time
-from zonesched.errors import BadRequest
+from zonesched.api.page import page_of
 from zonesched.model.catalog import CatalogImage
 from zonesched.services.catalog import images
 
@@ -29,23 +30,15 @@ def show_version(call: Call) -> Answer:
 
 
 def list_all(call: Call) -> Answer:
-    """List images by name; with `name` or `id`, those of one or, after `in:`, of several."""
-    query = call.query
-    found = [image for image in images.list_images(call.zone.store) if _is_asked(call, image)]
-    at = 0
-    if query.marker:
-        ids = [one.image.id for one in found]
-        if query.marker not in ids:
-            raise BadRequest("marker names no image of the list.", code="marker_unknown", field="marker")
-        at = ids.index(query.marker) + 1
-    page, more = found[at : at + query.limit], len(found) > at + query.limit
-    body: dict[str, Any] = {
-        "images": [_json(image) for image in page],
-        "first": "/v2/images",
-        "schema": "/v2/schemas/images",
-    }
-    if more:
-        body["next"] = f"/v2/images?marker={page[-1].image.id}&limit={query.limit}"
+    """List images, by default by name; with `name` or `id`, those of one or, after `in:`, of several."""
+    found = [_json(image) for image in images.list_images(call.zone.store) if _is_asked(call, image)]
+    # The first key last: a sort leaves those that are equal by it in the order of the others.
+    for key, is_descending in reversed(call.query.order()):
+        found.sort(key=itemgetter(key), reverse=is_descending)
+    page, marker = page_of(call, found, itemgetter("id"))
+    body: dict[str, Any] = {"images": page, "first": "/v2/images", "schema": "/v2/schemas/images"}
+    if marker:
+        body["next"] = f"/v2/images?{call.links.next_query(marker)}"
     return ok(body)
 
 
@@ -67,6 +60,7 @@ def _is_asked(call: Call, found: CatalogImage) -> bool:
         and (not names or image.name in names)
         and query.status in ("", "active")
         and query.visibility in ("", "public", "all")
+        and not (query.protected or query.os_hidden or query.owner or query.tag)
         and all(image.properties.get(name) == value for name, value in query.properties().items())
     )
 

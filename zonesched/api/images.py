@@ -8,6 +8,7 @@ from typing import Any
 from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
 from zonesched.api.links import Links, iso_time
+from zonesched.api.page import page_of
 from zonesched.errors import BadRequest, NotFound
 from zonesched.model.catalog import CatalogImage
 from zonesched.services.catalog import images
@@ -15,17 +16,21 @@ from zonesched.services.catalog import images
 
 def list_brief(call: Call) -> Answer:
     """List images, with id and name."""
-    return ok({"images": [_brief(image, call.links) for image in _asked(call)]})
+    return _list(call, _brief)
 
 
 def list_detail(call: Call) -> Answer:
     """List images, in full."""
-    return ok({"images": [_full(image, call.links) for image in _asked(call)]})
+    return _list(call, _full)
 
 
-def _asked(call: Call) -> list[CatalogImage]:
-    name = call.query.name
-    return [found for found in images.list_images(call.zone.store) if name in ("", found.image.name)]
+def _list(call: Call, json_of: Callable[[CatalogImage, Links], dict[str, Any]]) -> Answer:
+    found = [one for one in images.list_images(call.zone.store) if call.query.has(one)]
+    page, marker = page_of(call, found, lambda one: one.image.id)
+    body: dict[str, Any] = {"images": [json_of(one, call.links) for one in page]}
+    if marker:
+        body["images_links"] = call.links.next_page(marker)
+    return ok(body)
 
 
 def show(call: Call) -> Answer:

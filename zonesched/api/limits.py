@@ -9,6 +9,7 @@ from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
 from zonesched.api.links import iso_time
 from zonesched.api.schemas.fields import MAX_ITEMS
+from zonesched.errors import Forbidden
 from zonesched.model.caller import Role
 from zonesched.services.catalog import keypairs, quota_overrides
 from zonesched.services.catalog.quota_overrides import LimitsView
@@ -32,15 +33,20 @@ URIS = {
 
 def show(call: Call) -> Answer:
     """Show the quotas of the caller's project, or of a parent, and their usage."""
-    found = _json(quota_overrides.of_caller(call.zone.store, call.zone.quotas, call.caller), _now(call))
-    if call.caller.role is not Role.PARENT:
-        found["absolute"] |= _nova_json(call, found["absolute"])
+    store, quotas = call.zone.store, call.zone.quotas
+    if call.caller.role is Role.PARENT:
+        return ok({"limits": _json(quota_overrides.of_caller(store, quotas, call.caller), _now(call))})
+    project_id = call.query.tenant_id or call.caller.project_id
+    if project_id != call.caller.project_id and call.caller.role is not Role.ADMIN:
+        raise Forbidden("tenant_id: only an admin reads another project's limits.", field="tenant_id")
+    found = _json(quota_overrides.of_project(store, quotas, project_id).limits, _now(call))
+    found["absolute"] |= _nova_json(call, project_id, found["absolute"])
     return ok({"limits": found})
 
 
-def _nova_json(call: Call, absolute: Mapping[str, int]) -> dict[str, int]:
+def _nova_json(call: Call, project_id: str, absolute: Mapping[str, int]) -> dict[str, int]:
     """Return the limits of a project under OpenStack Nova's names; -1 is none."""
-    used = quota_overrides.use_of_project(call.zone.store, call.zone.uuid, call.caller.project_id)
+    used = quota_overrides.use_of_project(call.zone.store, call.zone.uuid, project_id)
     found = {
         "maxTotalInstances": absolute["project_instances"],
         "maxTotalCores": UNLIMITED,

@@ -27,8 +27,11 @@ class Links:
 
     def next_page(self, marker: str) -> list[dict[str, str]]:
         """The link to the page after this one."""
-        query = urlencode({**self.query, "marker": marker}, doseq=True)
-        return [{"rel": "next", "href": f"{self.base}{self.path}?{query}"}]
+        return [{"rel": "next", "href": f"{self.base}{self.path}?{self.next_query(marker)}"}]
+
+    def next_query(self, marker: str) -> str:
+        """The query of the page after this one: this one's, from behind the marker."""
+        return urlencode({**self.query, "marker": marker}, doseq=True)
 
 
 def iso_time(epoch_s: float) -> str:

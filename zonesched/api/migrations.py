@@ -8,8 +8,11 @@ from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
 from zonesched.api.links import zoneless_time
 from zonesched.errors import BadRequest, NotFound
-from zonesched.model.views import MigrationView
+from zonesched.model.migrations import MigrationView
 from zonesched.services.owners import migrations
+
+PAGED = 59
+"""Microversion: with a link to the next page."""
 
 _AMOUNTS = [
     f"{what}_{which}_bytes" for what in ("memory", "disk") for which in ("total", "processed", "remaining")
@@ -18,8 +21,11 @@ _AMOUNTS = [
 
 def list_all(call: Call) -> Answer:
     """List the migrations of all servers, newest first."""
-    found = migrations.list_all(call.zone.store, call.query.to_query())
-    return ok({"migrations": [_json(view) for view in found]})
+    found, marker = migrations.list_all(call.zone.store, call.query.to_query())
+    body: dict[str, Any] = {"migrations": [_json(view) for view in found]}
+    if marker and call.version.has(PAGED):
+        body["migrations_links"] = call.links.next_page(marker)
+    return ok(body)
 
 
 def list_of_server(call: Call) -> Answer:

@@ -56,13 +56,17 @@ def _conditions(call: Call) -> list[Condition]:
     found = [_equals(member, value) for name, member in names.items() if (value := getattr(query, name))]
     if query.power_state is not None:
         found.append(_equals("OS-EXT-STS:power_state", query.power_state))
+    if query.progress is not None:
+        found.append(_equals("progress", query.progress))
+    if query.launch_index is not None and call.caller.role is Role.ADMIN:
+        found.append(lambda view, shown: view.launch_index == query.launch_index)
     if query.config_drive is not None:
         found.append(lambda view, shown: bool(shown["config_drive"]) == query.config_drive)
     if query.locked is not None:
         found.append(lambda view, shown: (view.locked_reason is not None) == query.locked)
     if query.image:
         found.append(lambda view, shown: view.image.id == query.image)
-    if query.ip or query.ip6:
+    if query.ip or query.ip6 or query.names_no_status:
         # A zone keeps no addresses.
         found.append(lambda view, shown: False)
     if is_pattern(query.name):

@@ -54,7 +54,7 @@ from zonesched.api.route import (
     USERS,
     Route,
 )
-from zonesched.api.schemas.actions import ActionBody
+from zonesched.api.schemas.actions import ActionBody, ActionsQuery
 from zonesched.api.schemas.aggregates import (
     AggregateActionBody,
     ChangeAggregateBody,
@@ -91,11 +91,18 @@ from zonesched.api.schemas.os_hosts import OsHostBody, OsHostsQuery
 from zonesched.api.schemas.quota_sets import QuotaClassBody, QuotaQuery, QuotaSetBody
 from zonesched.api.schemas.reservations import BootsQuery, ChangesQuery, WhyQuery
 from zonesched.api.schemas.select import SelectBody
-from zonesched.api.schemas.server_details import ChangeServerBody, MetadataBody, MetadataItemBody, TagsBody
+from zonesched.api.schemas.server_details import (
+    ChangeServerBody,
+    MetadataBody,
+    MetadataItemBody,
+    TagsBody,
+    VolumesQuery,
+)
 from zonesched.api.schemas.server_groups import GroupsQuery, ServerGroupBody
 from zonesched.api.schemas.server_internals import ConsoleQuery, RemoteConsoleBody
+from zonesched.api.schemas.server_list import ListQuery
 from zonesched.api.schemas.server_usage import UsageQuery
-from zonesched.api.schemas.servers import BootBody, CreateBody, DeleteQuery, ListQuery
+from zonesched.api.schemas.servers import BootBody, CreateBody, DeleteQuery
 from zonesched.api.schemas.services import (
     DisableBody,
     ForceDownBody,
@@ -170,7 +177,7 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/servers/{id}/os-interface", server_details.list_interfaces, PEOPLE,
           "interfaceAttachments"),
     Route("GET", "/servers/{id}/os-volume_attachments", server_details.list_volumes, PEOPLE,
-          "volumeAttachments"),
+          "volumeAttachments", query=VolumesQuery),
     Route("POST", "/servers/{id}/os-interface", unkept.attach_interface, USERS, REFUSED),
     Route("GET", "/servers/{id}/os-interface/{port_id}", unkept.show_interface, PEOPLE, REFUSED),
     Route("DELETE", "/servers/{id}/os-interface/{port_id}", unkept.detach_interface, USERS, REFUSED),
@@ -196,7 +203,8 @@ URLS: tuple[Route, ...] = (
           status=204),
     Route("POST", "/servers/{id}/remote-consoles", server_internals.open_console, USERS, REFUSED,
           RemoteConsoleBody),
-    Route("GET", "/servers/{id}/os-instance-actions", actions.list_all, PEOPLE, "instanceActions"),
+    Route("GET", "/servers/{id}/os-instance-actions", actions.list_all, PEOPLE, "instanceActions",
+          query=ActionsQuery),
     Route("GET", "/servers/{id}/os-instance-actions/{request_id}", actions.show, PEOPLE, "instanceAction"),
 
     Route("GET", "/reservations", reservations.changes, PARENT, "instances, cursor, more",

@@ -14,7 +14,6 @@ from zonesched.model.caller import Explained, Role
 from zonesched.model.capacity import Inventory, InventorySetting
 from zonesched.model.decision_trace import NO_TRACE, DecisionTrace
 from zonesched.model.desired_state import NEW, InstanceState
-from zonesched.model.move_steps import MoveKind
 from zonesched.model.pending_step import PendingStep
 from zonesched.model.placement import InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Flavor, GroupPolicy, Image
@@ -108,33 +107,6 @@ class ServerView:
     host_status: str = ""
     fault_details: str = ""
     user_data: str | None = None
-
-
-@dataclass(frozen=True)
-class MigrationQuery:
-    """Filters of a list of moves; "" leaves a filter out. `host`: of either end, by name."""
-
-    status: str = ""
-    server_uuid: str = ""
-    host: str = ""
-    source_host: str = ""
-    limit: int = 1000
-
-
-@dataclass(frozen=True)
-class MigrationView:
-    """A move as its reader may see it; hosts are names, "" where there is none yet or they are not shown."""
-
-    id: str
-    server_uuid: str
-    kind: MoveKind
-    status: str
-    source_host: str
-    dest_host: str
-    user_id: str
-    project_id: str
-    created_at: float
-    updated_at: float
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from zonesched.model.move_steps import LIVING_MOVES, STEPS, IllegalStep, MoveKin
 from zonesched.model.placement import InstanceStatus
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, one_of
+from zonesched.store.unknown_marker import UnknownMarker
 
 COLUMNS = t.moves.c
 _NEWEST_FIRST = (COLUMNS.created_at.desc(), COLUMNS.uuid, COLUMNS.from_number.desc(), COLUMNS.id)
@@ -114,6 +115,23 @@ class Move:
         return self.state in LIVING_MOVES
 
 
+@dataclass(frozen=True)
+class MovePage:
+    """Query of one page of moves; "" leaves a filter out, and so does a time of 0. `host`: of either end."""
+
+    states: Sequence[MoveState]
+    kinds: Sequence[MoveKind]
+    uuid: str
+    user_id: str
+    project_id: str
+    host: str
+    source_host: str
+    changed_since: float
+    changed_before: float
+    marker: str
+    limit: int
+
+
 def insert(tx: Connection, move: Move) -> None:
     """Add a row; raises IntegrityError where the instance has a living move."""
     _INSERT.run(tx, **_to_row(move))
@@ -129,22 +147,50 @@ def of_instance(tx: Connection, uuid: str) -> list[Move]:
     return [_from_row(row) for row in _OF_INSTANCE.all(tx, uuid=uuid)]
 
 
-def latest(
-    tx: Connection, states: Sequence[MoveState], *, uuid: str, host: str, source_host: str, limit: int
-) -> list[Move]:
-    """Read the newest moves in one of these states, those of the same time by instance.
+def latest(tx: Connection, wanted: MovePage) -> list[Move]:
+    """Read the newest moves that are wanted, those of the same time by instance.
 
-    "" leaves a filter out. `host`: of either end.
+    Raises UnknownMarker for a marker that names no move.
     """
-    conditions: list[sa.ColumnElement[bool]] = [COLUMNS.state.in_([state.value for state in states])]
-    if uuid:
-        conditions.append(COLUMNS.uuid == uuid)
-    if host:
-        conditions.append(sa.or_(COLUMNS.source_host == host, COLUMNS.dest_host == host))
-    if source_host:
-        conditions.append(COLUMNS.source_host == source_host)
-    statement = sa.select(t.moves).where(*conditions).order_by(*_NEWEST_FIRST).limit(limit)
+    conditions: list[sa.ColumnElement[bool]] = [
+        COLUMNS.state.in_([state.value for state in wanted.states]),
+        COLUMNS.kind.in_([kind.value for kind in wanted.kinds]),
+    ]
+    if wanted.uuid:
+        conditions.append(COLUMNS.uuid == wanted.uuid)
+    for column, value in ((_instance.user_id, wanted.user_id), (_instance.project_id, wanted.project_id)):
+        if value:
+            conditions.append(COLUMNS.uuid.in_(sa.select(_instance.uuid).where(column == value)))
+    if wanted.host:
+        conditions.append(sa.or_(COLUMNS.source_host == wanted.host, COLUMNS.dest_host == wanted.host))
+    if wanted.source_host:
+        conditions.append(COLUMNS.source_host == wanted.source_host)
+    if wanted.changed_since:
+        conditions.append(COLUMNS.updated_at >= wanted.changed_since)
+    if wanted.changed_before:
+        conditions.append(COLUMNS.updated_at <= wanted.changed_before)
+    if wanted.marker:
+        conditions.append(_behind(tx, wanted.marker))
+    statement = sa.select(t.moves).where(*conditions).order_by(*_NEWEST_FIRST).limit(wanted.limit)
     return [_from_row(row) for row in tx.execute(statement)]
+
+
+def _behind(tx: Connection, marker: str) -> sa.ColumnElement[bool]:
+    """Make the condition that a move comes after another one in lists."""
+    at = tx.execute(sa.select(t.moves).where(COLUMNS.id == marker)).first()
+    if at is None:
+        raise UnknownMarker(marker)
+    later = sa.or_(
+        COLUMNS.uuid > at.uuid,
+        sa.and_(
+            COLUMNS.uuid == at.uuid,
+            sa.or_(
+                COLUMNS.from_number < at.from_number,
+                sa.and_(COLUMNS.from_number == at.from_number, COLUMNS.id > at.id),
+            ),
+        ),
+    )
+    return sa.or_(COLUMNS.created_at < at.created_at, sa.and_(COLUMNS.created_at == at.created_at, later))
 
 
 def last_numbers(tx: Connection, uuids: Sequence[str]) -> Mapping[str, int]:

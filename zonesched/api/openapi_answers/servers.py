@@ -225,7 +225,7 @@ ANSWERS: Mapping[str, Form] = {
             "refused": list_of(object_of({"uuid": UUID, "error_code": TEXT, "message": TEXT})),
         }
     ),
-    "actions_list_all 200": object_of({"instanceActions": list_of(object_of(_ACTION))}),
+    "actions_list_all 200": object_of({"instanceActions": list_of(object_of(_ACTION))}, {"links": LINKS}),
     "actions_show 200": object_of({"instanceAction": object_of({**_ACTION, "events": list_of(_EVENT)})}),
     **dict.fromkeys(
         (f"server_details_{name}_metadata 200" for name in ("list", "add", "replace")), _METADATA
@@ -237,7 +237,9 @@ ANSWERS: Mapping[str, Form] = {
     "server_details_list_interfaces 200": object_of({"interfaceAttachments": list_of(object_of({}))}),
     "server_details_list_volumes 200": object_of({"volumeAttachments": list_of(object_of({}))}),
     "unkept_list_shares 200": object_of({"shares": list_of(object_of({}))}),
-    "migrations_list_all 200": object_of({"migrations": list_of(object_of(_MIGRATION))}),
+    "migrations_list_all 200": object_of(
+        {"migrations": list_of(object_of(_MIGRATION))}, {"migrations_links": LINKS}
+    ),
     "migrations_list_of_server 200": object_of(
         {"migrations": list_of(object_of({**_MIGRATION, **_AMOUNTS}))}
     ),

@@ -7,7 +7,17 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
-from zonesched.api.schemas.fields import Name, Schema, Text, TextMap, refusal
+from zonesched.api.schemas.fields import (
+    LONGEST_PAGE,
+    LenientQuery,
+    Name,
+    PageLimit,
+    Schema,
+    Text,
+    TextMap,
+    refusal,
+)
+from zonesched.api.schemas.moments import Moment, epoch_s
 from zonesched.api.schemas.server_details import ServerSettings
 from zonesched.api.schemas.server_internals import ConsoleOutput
 from zonesched.api.schemas.servers import UserData
@@ -27,6 +37,22 @@ from zonesched.model.instance_action import (
     UnsupportedAction,
 )
 from zonesched.model.unsupported_action import LACK_OF, PASSWORD
+
+
+class ActionsQuery(LenientQuery):
+    """The page of a list of actions, and since and until when they have changed."""
+
+    limit: PageLimit = LONGEST_PAGE
+    marker: Text = ""
+    changes_since: Moment = Field(default="", alias="changes-since")
+    changes_before: Moment = Field(default="", alias="changes-before")
+
+    def has(self, changed_at: float) -> bool:
+        """Tell whether a change at this time, in epoch seconds, is asked for."""
+        return not (
+            (self.changes_since and changed_at < epoch_s(self.changes_since))
+            or (self.changes_before and changed_at > epoch_s(self.changes_before))
+        )
 
 
 class Reboot(Schema):

@@ -205,6 +205,11 @@ FreeJson = Annotated[dict[str, Any], AfterValidator(_free_json)]
 
 QueryInt = Annotated[int, BeforeValidator(_digits, json_schema_input_type=int)]
 """An integer of a query string: ASCII digits."""
+LONGEST_PAGE = 1000
+PageLimit = Annotated[
+    QueryInt, Field(ge=1, le=MAX_INT), AfterValidator(lambda asked: min(asked, LONGEST_PAGE))
+]
+"""The most items of a page that a query asks for; a page has no more than `LONGEST_PAGE`."""
 Digits = Annotated[str, Field(pattern="^[0-9]{1,10}$")]
 IntOrDigits = Annotated[int, BeforeValidator(_digits, json_schema_input_type=int | Digits)]
 """An integer of a body that OpenStack's clients send as a text."""

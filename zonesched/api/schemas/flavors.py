@@ -8,12 +8,14 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
 from zonesched.api.schemas.fields import (
+    LONGEST_PAGE,
     MAX_INT,
     Amount,
     ExtraSpecs,
     ItemId,
     LenientQuery,
     Name,
+    PageLimit,
     QueryInt,
     Schema,
     Text,
@@ -108,7 +110,21 @@ class FlavorActionBody(Schema):
         return self
 
 
-SortKey = Literal["name", "flavorid", "id", "memory_mb", "ram", "vcpus", "root_gb", "disk", "swap"]
+SortKey = Literal[
+    "name",
+    "flavorid",
+    "id",
+    "memory_mb",
+    "ram",
+    "vcpus",
+    "root_gb",
+    "disk",
+    "ephemeral_gb",
+    "swap",
+    "rxtx_factor",
+    "disabled",
+    "is_public",
+]
 
 
 class FlavorsQuery(LenientQuery):
@@ -119,7 +135,7 @@ class FlavorsQuery(LenientQuery):
     min_disk: QueryInt = Field(default=0, ge=0, le=MAX_INT, alias="minDisk")
     sort_key: SortKey = "name"
     sort_dir: Literal["asc", "desc"] = "asc"
-    limit: QueryInt = Field(default=1000, ge=1, le=1000)
+    limit: PageLimit = LONGEST_PAGE
     marker: Text = ""
 
 

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal, get_args
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
-from zonesched.api.schemas.fields import Amount, ItemId, LenientQuery, Name, QueryInt, Schema, Text, TextMap
+from zonesched.api.schemas.fields import (
+    LONGEST_PAGE,
+    MAX_INT,
+    Amount,
+    ItemId,
+    LenientQuery,
+    Name,
+    PageLimit,
+    QueryBool,
+    QueryInt,
+    Schema,
+    Text,
+    TextMap,
+    refusal,
+)
+from zonesched.api.schemas.moments import Moment, epoch_s
 from zonesched.model.catalog import CatalogImage
 from zonesched.model.request_spec import Image
 
@@ -39,9 +54,57 @@ class ImageBody(Schema):
 
 
 class ComputeImagesQuery(LenientQuery):
-    """The image to list; without a name, all."""
+    """Filters and page of a list of images; sizes are least sizes. A zone has no images of servers."""
 
     name: Text = ""
+    status: Text = ""
+    type: Text = ""
+    server: Text = ""
+    min_disk: QueryInt = Field(default=0, ge=0, le=MAX_INT, alias="minDisk")
+    min_ram: QueryInt = Field(default=0, ge=0, le=MAX_INT, alias="minRam")
+    changes_since: Moment = Field(default="", alias="changes-since")
+    limit: PageLimit = LONGEST_PAGE
+    marker: Text = ""
+
+    def has(self, found: CatalogImage) -> bool:
+        """Tell whether an image is asked for."""
+        return (
+            self.name in ("", found.image.name)
+            and self.status.upper() in ("", "ACTIVE")
+            and self.type != "snapshot"
+            and not self.server
+            and found.min_disk_gb >= self.min_disk
+            and found.min_ram_mb >= self.min_ram
+            and (not self.changes_since or found.created_at >= epoch_s(self.changes_since))
+        )
+
+
+SortKey = Literal[
+    "id",
+    "name",
+    "status",
+    "visibility",
+    "container_format",
+    "disk_format",
+    "size",
+    "min_disk",
+    "min_ram",
+    "created_at",
+    "updated_at",
+]
+
+
+def _parts(text: str) -> list[tuple[str, str]]:
+    """Split an order such as `name:asc,size` into keys and directions, "" where none is given."""
+    found = [part.partition(":") for part in text.split(",")]
+    return [(key, direction) for key, _, direction in found]
+
+
+def _checked_order(text: str) -> str:
+    for key, direction in _parts(text) if text else ():
+        if key not in get_args(SortKey) or direction not in ("", "asc", "desc"):
+            raise refusal("invalid_value", f"must be keys with asc or desc: {', '.join(get_args(SortKey))}")
+    return text
 
 
 class ImagesQuery(LenientQuery):
@@ -53,8 +116,25 @@ class ImagesQuery(LenientQuery):
     name: Text = ""
     status: Text = ""
     visibility: Text = ""
-    limit: QueryInt = Field(default=1000, ge=1, le=1000)
+    owner: Text = ""
+    tag: Text = ""
+    protected: QueryBool = False
+    os_hidden: QueryBool = False
+    sort: Annotated[Text, AfterValidator(_checked_order)] = ""
+    sort_key: SortKey = "name"
+    sort_dir: Literal["asc", "desc"] | Literal[""] = ""
+    limit: PageLimit = LONGEST_PAGE
     marker: Text = ""
+
+    def order(self) -> list[tuple[str, bool]]:
+        """Return the members to order by, the first one first, and whether each descends.
+
+        As in OpenStack's Image API a key descends where no direction is given; without a key it is the name.
+        """
+        if self.sort:
+            return [(key, direction != "asc") for key, direction in _parts(self.sort)]
+        is_given = "sort_key" in self.model_fields_set
+        return [(self.sort_key, self.sort_dir == "desc" or (is_given and not self.sort_dir))]
 
     def ids(self) -> frozenset[str]:
         """Return the ids asked for, `in:` a list or one; empty for any."""
@@ -70,9 +150,7 @@ class ImagesQuery(LenientQuery):
         return {name: value for name, value in given.items() if name not in _IGNORED}
 
 
-_IGNORED = frozenset(
-    {"sort", "sort_key", "sort_dir", "member_status", "os_hidden", "owner", "protected", "tag"}
-)
+_IGNORED = frozenset({"member_status"})
 
 
 def _any_of(text: str) -> frozenset[str]:

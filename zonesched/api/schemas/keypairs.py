@@ -6,7 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from zonesched.api.schemas.fields import KEYPAIR_NAME, QueryInt, Schema, Text
+from zonesched.api.schemas.fields import (
+    KEYPAIR_NAME,
+    LONGEST_PAGE,
+    PageLimit,
+    Schema,
+    Text,
+)
 
 KeypairName = Annotated[str, Field(min_length=1, max_length=255, pattern=KEYPAIR_NAME)]
 
@@ -35,5 +41,5 @@ class KeypairQuery(Schema):
 class KeypairsQuery(KeypairQuery):
     """The owner and the page of a list of key pairs."""
 
-    limit: QueryInt = Field(default=1000, ge=1, le=1000)
+    limit: PageLimit = LONGEST_PAGE
     marker: Text = ""

@@ -55,6 +55,6 @@ class ParentLimitsBody(Schema):
 
 
 class LimitsQuery(LenientQuery):
-    """A parameter that OpenStack's clients send, and that changes nothing here."""
+    """The project whose limits an admin reads; without one, the caller's."""
 
-    reserved: Text = ""
+    tenant_id: Text = ""

@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from pydantic import Field
 
-from zonesched.api.schemas.fields import LenientQuery, Name, QueryInt, Schema
-from zonesched.model.views import MigrationQuery
+from zonesched.api.schemas.fields import (
+    LONGEST_PAGE,
+    LenientQuery,
+    PageLimit,
+    Schema,
+    Text,
+)
+from zonesched.api.schemas.moments import Moment, epoch_s
+from zonesched.model.migrations import MigrationQuery
 
 
 class MigrationsQuery(LenientQuery):
-    """Filters of the list of migrations; `host` is that of either end."""
+    """Filters and page of the list of migrations; `host` is that of either end."""
 
-    status: Name | None = None
-    instance_uuid: Name | None = None
-    host: Name | None = None
-    source_compute: Name | None = None
-    limit: Annotated[QueryInt, Field(ge=1, le=1000)] = 1000
+    status: Text = ""
+    migration_type: Text = ""
+    instance_uuid: Text = ""
+    user_id: Text = ""
+    project_id: Text = ""
+    host: Text = ""
+    source_compute: Text = ""
+    changes_since: Moment = Field(default="", alias="changes-since")
+    changes_before: Moment = Field(default="", alias="changes-before")
+    limit: PageLimit = LONGEST_PAGE
+    marker: Text = ""
 
     def to_query(self) -> MigrationQuery:
         return MigrationQuery(
-            status=self.status or "",
-            server_uuid=self.instance_uuid or "",
-            host=self.host or "",
-            source_host=self.source_compute or "",
+            status=self.status,
+            kind=self.migration_type,
+            server_uuid=self.instance_uuid,
+            user_id=self.user_id,
+            project_id=self.project_id,
+            host=self.host,
+            source_host=self.source_compute,
+            changed_since=epoch_s(self.changes_since) if self.changes_since else 0.0,
+            changed_before=epoch_s(self.changes_before) if self.changes_before else 0.0,
             limit=self.limit,
+            marker=self.marker,
         )
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from zonesched.api.schemas.fields import Name, QueryBool, QueryInt, Schema, Text
+from zonesched.api.schemas.fields import (
+    LONGEST_PAGE,
+    Name,
+    PageLimit,
+    QueryBool,
+    Schema,
+    Text,
+)
 
 
 class ChangesQuery(Schema):
@@ -16,7 +21,7 @@ class ChangesQuery(Schema):
 class BootsQuery(Schema):
     """Which boots to list: newest first, after the boot `marker`; all projects' for an admin."""
 
-    limit: QueryInt = Field(default=1000, ge=1, le=1000)
+    limit: PageLimit = LONGEST_PAGE
     marker: Text = ""
     all_tenants: QueryBool = False
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
-from zonesched.api.schemas.fields import HOSTNAME, Name, Schema, Text, TextMap, refusal
+from zonesched.api.schemas.fields import HOSTNAME, LenientQuery, Name, Schema, Text, TextMap, refusal
 from zonesched.errors import BadRequest
 
 MAX_TAGS = 50
@@ -118,3 +118,7 @@ class TagsBody(Schema):
     """All tags of a server."""
 
     tags: Annotated[list[Tag], Field(max_length=MAX_TAGS)]
+
+
+class VolumesQuery(LenientQuery):
+    """Any page of a list that is always empty."""

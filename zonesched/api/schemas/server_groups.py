@@ -6,7 +6,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from zonesched.api.schemas.fields import MAX_INT, IntOrDigits, Name, QueryBool, QueryInt, Schema
+from zonesched.api.schemas.fields import (
+    LONGEST_PAGE,
+    MAX_INT,
+    IntOrDigits,
+    Name,
+    PageLimit,
+    QueryBool,
+    QueryInt,
+    Schema,
+)
 from zonesched.errors import BadRequest
 from zonesched.model.request_spec import GroupPolicy
 from zonesched.model.views import ServerGroupForm
@@ -62,5 +71,5 @@ class GroupsQuery(Schema):
     """Which server groups to list."""
 
     all_projects: QueryBool = False
-    limit: QueryInt = Field(default=1000, ge=1, le=1000)
+    limit: PageLimit = LONGEST_PAGE
     offset: QueryInt = Field(default=0, ge=0, le=MAX_INT)

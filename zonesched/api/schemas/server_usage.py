@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from zonesched.api.schemas.fields import LenientQuery, QueryBool, QueryInt, Text
+from zonesched.api.schemas.fields import (
+    LONGEST_PAGE,
+    LenientQuery,
+    PageLimit,
+    QueryBool,
+    Text,
+)
 from zonesched.api.schemas.moments import Moment, epoch_s
 
 
@@ -14,7 +18,7 @@ class UsageQuery(LenientQuery):
     start: Moment = ""
     end: Moment = ""
     detailed: QueryBool = False
-    limit: QueryInt = Field(default=1000, ge=1, le=1000)
+    limit: PageLimit = LONGEST_PAGE
     marker: Text = ""
 
     def start_s(self) -> float:

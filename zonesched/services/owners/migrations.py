@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from zonesched.errors import NotFound
+from zonesched.errors import BadRequest, NotFound
 from zonesched.model.caller import Caller, Role
-from zonesched.model.move_steps import MoveState
+from zonesched.model.migrations import MigrationQuery, MigrationView
+from zonesched.model.move_steps import MoveKind, MoveState
 from zonesched.model.placement import InstanceStatus
-from zonesched.model.views import MigrationQuery, MigrationView
 from zonesched.services.owners.scopes import scope_of
 from zonesched.services.zone import Zone
 from zonesched.store import instances, moves, server_list
 from zonesched.store.instances import Instance
-from zonesched.store.moves import Move
+from zonesched.store.moves import Move, MovePage
 from zonesched.store.store import Store, Transaction
+from zonesched.store.unknown_marker import UnknownMarker
 
 _STATUSES = {
     MoveState.PLACING: "queued",
@@ -30,22 +31,34 @@ _STATUSES = {
 """The status of each state, by the names of OpenStack."""
 
 
-def list_all(store: Store, query: MigrationQuery) -> list[MigrationView]:
-    """List all moves that the query wants, newest first; for this zone's admin."""
-    states = [state for state, status in _STATUSES.items() if query.status in ("", status)]
+def list_all(store: Store, query: MigrationQuery) -> tuple[list[MigrationView], str]:
+    """List the moves that the query wants, newest first, for this zone's admin.
+
+    Returns also the marker of the next page, "" at the end. Raises BadRequest for an unknown marker.
+    """
+    page = MovePage(
+        states=[state for state, status in _STATUSES.items() if query.status in ("", status)],
+        kinds=[kind for kind in MoveKind if query.kind in ("", kind.value)],
+        uuid=query.server_uuid,
+        user_id=query.user_id,
+        project_id=query.project_id,
+        host=query.host,
+        source_host=query.source_host,
+        changed_since=query.changed_since,
+        changed_before=query.changed_before,
+        marker=query.marker,
+        limit=query.limit + 1,
+    )
 
     def fn(tx: Transaction) -> list[MigrationView]:
-        found = moves.latest(
-            tx,
-            states,
-            uuid=query.server_uuid,
-            host=query.host,
-            source_host=query.source_host,
-            limit=query.limit,
-        )
+        found = moves.latest(tx, page)
         return _views(found, instances.read_by_uuid(tx, sorted({move.uuid for move in found})))
 
-    return store.read(fn)
+    try:
+        found = store.read(fn)
+    except UnknownMarker as error:
+        raise BadRequest("marker names no migration.", code="marker_unknown", field="marker") from error
+    return found[: query.limit], found[query.limit - 1].id if len(found) > query.limit else ""
 
 
 def under_way(zone: Zone, caller: Caller, uuid: str) -> list[MigrationView]:

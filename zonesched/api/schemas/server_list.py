@@ -1,0 +1,145 @@
+"""The query of a list of servers."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field
+
+from zonesched.api.schemas.fields import (
+    LONGEST_PAGE,
+    PRINTABLE,
+    LenientQuery,
+    PageLimit,
+    QueryBool,
+    QueryInt,
+    Text,
+)
+from zonesched.api.schemas.moments import Moment, epoch_s
+from zonesched.errors import BadRequest
+from zonesched.model.desired_state import Status
+from zonesched.model.name_pattern import is_pattern
+from zonesched.model.server_query import ListOrder, ServerQuery, SortKey
+
+
+def _upper(value: object) -> object:
+    return value.upper() if isinstance(value, str) else value
+
+
+StatusName = Annotated[
+    Literal[
+        "BUILD",
+        "ACTIVE",
+        "SHUTOFF",
+        "PAUSED",
+        "SUSPENDED",
+        "REBOOT",
+        "HARD_REBOOT",
+        "REBUILD",
+        "RESIZE",
+        "VERIFY_RESIZE",
+        "REVERT_RESIZE",
+        "ERROR",
+        "DELETED",
+        "UNKNOWN",
+        "SHELVED_OFFLOADED",
+        "MIGRATING",
+        "PASSWORD",
+        "RESCUE",
+        "SHELVED",
+        "SOFT_DELETED",
+    ],
+    BeforeValidator(_upper, json_schema_input_type=str),
+]
+
+
+SortName = Literal["created_at", "updated_at", "display_name", "name", "uuid", "project_id", "user_id"]
+SortNames = Annotated[list[SortName], Field(max_length=len(SortKey))]
+Directions = Annotated[list[Literal["asc", "desc"]], Field(max_length=len(SortKey))]
+LongText = Annotated[str, Field(max_length=4096, pattern=PRINTABLE)]
+
+
+class ListQuery(LenientQuery):
+    """The filters, order, page and scope of a list of instances; `deleted` lists what was deleted.
+
+    Each `sort_key` has the `sort_dir` at its place, those without one the first.
+    """
+
+    repeated: ClassVar[frozenset[str]] = frozenset({"sort_key", "sort_dir"})
+
+    reservation_id: Text = ""
+    status: StatusName | Literal[""] = ""
+    name: Text = ""
+    limit: PageLimit = LONGEST_PAGE
+    marker: Text = ""
+    all_tenants: QueryBool = False
+    deleted: QueryBool = False
+    flavor: Text = ""
+    changes_since: Moment = Field(default="", alias="changes-since")
+    changes_before: Moment = Field(default="", alias="changes-before")
+    uuid: Text = ""
+    user_id: Text = ""
+    project_id: Text = ""
+    tenant_id: Text = ""
+    sort_key: SortNames = Field(default_factory=list)
+    sort_dir: Directions = Field(default_factory=list)
+    image: Text = ""
+    ip: Text = ""
+    ip6: Text = ""
+    tags: LongText = ""
+    tags_any: LongText = Field(default="", alias="tags-any")
+    not_tags: LongText = Field(default="", alias="not-tags")
+    not_tags_any: LongText = Field(default="", alias="not-tags-any")
+    locked: QueryBool | None = None
+    config_drive: QueryBool | None = None
+    key_name: Text = ""
+    availability_zone: Text = ""
+    description: Text = ""
+    hostname: Text = ""
+    access_ip_v4: Text = ""
+    access_ip_v6: Text = ""
+    vm_state: Text = ""
+    task_state: Text = ""
+    power_state: QueryInt | None = None
+    progress: QueryInt | None = None
+    launch_index: QueryInt | None = None
+    host: Text = ""
+    node: Text = ""
+
+    @property
+    def names_no_status(self) -> bool:
+        """Whether it asks for a status of OpenStack Nova that no server of a zone has."""
+        return self.status not in ("", *Status.__members__)
+
+    def to_query(self, *, by_admin: bool) -> ServerQuery:
+        """Return what the database looks for; a name that is a regular expression is not among it."""
+        everybody = by_admin and self.all_tenants
+        return ServerQuery(
+            reservation_id=self.reservation_id,
+            status="" if self.names_no_status else self.status or ("DELETED" if self.deleted else ""),
+            flavor_id=self.flavor,
+            changed_since=epoch_s(self.changes_since) if self.changes_since else 0.0,
+            changed_before=epoch_s(self.changes_before) if self.changes_before else 0.0,
+            name="" if is_pattern(self.name) else self.name,
+            uuid=self.uuid,
+            user_id=self.user_id if everybody else "",
+            project_id=(self.project_id or self.tenant_id) if everybody else "",
+            host=(self.host or self.node) if by_admin else "",
+            order=self._order(),
+            limit=self.limit,
+            marker=self.marker,
+            all_tenants=self.all_tenants,
+        )
+
+    def _order(self) -> tuple[ListOrder, ...]:
+        """Return the order asked for. Raises BadRequest for more directions than keys."""
+        keys = self.sort_key or ["created_at"]
+        if len(self.sort_dir) > len(keys):
+            raise BadRequest("sort_dir: there are more directions than sort_keys.", field="sort_dir")
+        first = self.sort_dir[0] if self.sort_dir else "desc"
+        directions = [*self.sort_dir, *(first for _ in keys[len(self.sort_dir) :])]
+        found: dict[SortKey, ListOrder] = {}
+        for name, direction in zip(keys, directions, strict=True):
+            key = SortKey("display_name" if name == "name" else name)
+            found.setdefault(key, ListOrder(key, is_descending=direction == "desc"))
+        return tuple(found.values())
