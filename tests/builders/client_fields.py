@@ -190,6 +190,7 @@ def _image(rows: Rows) -> Any:
         "min_disk": rows.image["min_disk_gb"],
         "min_ram": rows.image["min_ram_mb"],
         "progress": 100,
+        "size": 0,
         "status": "ACTIVE",
     }
 

@@ -202,6 +202,14 @@ def test_images_of_the_compute_api(node: Node, query: str, names: str) -> None:
         assert "".join(one["name"] for one in ask(node, f"{path}?{query}")["images"]) == names
 
 
+def test_an_image_has_the_same_size_in_both_apis(node: Node) -> None:
+    (of_compute, *_), (found, *_) = (
+        ask(node, path)["images"] for path in ("/images/detail", "/image/v2/images")
+    )
+
+    assert of_compute["OS-EXT-IMG-SIZE:size"] == found["size"] == 0
+
+
 def test_pages_of_images_of_the_compute_api(node: Node) -> None:
     whole = ask(node, "/images/detail")["images"]
 

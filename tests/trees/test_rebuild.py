@@ -120,6 +120,15 @@ def test_a_server_in_the_lowest_zone_is_rebuilt_from_the_root(tmp_path: Path) ->
     assert scene.leaf.client().get(f"/servers/{scene.uuid}").json["server"]["image"]["name"] == NEW
 
 
+def test_the_answer_to_a_rebuild_has_the_members_of_the_server_as_it_is_shown(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+
+    answer = scene.act(rebuild(NEW)).json["server"]
+
+    assert answer.keys() == scene.server().keys()
+    assert answer["server_groups"] == []
+
+
 def test_a_rebuild_changes_the_settings_that_it_gives(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     first = scene.server()["OS-EXT-SRV-ATTR:hostname"]

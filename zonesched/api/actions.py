@@ -8,7 +8,7 @@ from zonesched.api.answer import Answer, accepted, ok
 from zonesched.api.call import Call
 from zonesched.api.links import zoneless_time
 from zonesched.api.page import page_of
-from zonesched.api.server_json import server_json
+from zonesched.api.server_json import shown_json
 from zonesched.errors import BadRequest, Conflict, ZoneBusy
 from zonesched.model.action_reasons import MESSAGES
 from zonesched.model.console import ConsoleAnswer, ConsoleState, ReadConsole, last_lines
@@ -44,7 +44,7 @@ def act(call: Call) -> Answer:
     if not isinstance(asked, RebuildServer):
         return accepted(None)
     view = servers.show(call.zone, call.caller, uuid)
-    body = {"server": server_json(view, call.links, call.version)}
+    body = {"server": shown_json(view, call.links, call.version)}
     return accepted(body, Location=call.links.of("servers", uuid)[0]["href"])
 
 

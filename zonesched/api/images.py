@@ -118,6 +118,7 @@ def _full(found: CatalogImage, links: Links) -> dict[str, Any]:
         "progress": 100,
         "minDisk": found.min_disk_gb,
         "minRam": found.min_ram_mb,
+        "OS-EXT-IMG-SIZE:size": 0,
         "created": iso_time(found.created_at),
         "updated": iso_time(found.created_at),
         "metadata": properties,

@@ -47,7 +47,7 @@ _IMAGE = object_of(
     {
         **_BRIEF_IMAGE,
         "status": one_of("ACTIVE"),
-        **dict.fromkeys(("progress", "minDisk", "minRam"), WHOLE),
+        **dict.fromkeys(("progress", "minDisk", "minRam", "OS-EXT-IMG-SIZE:size"), WHOLE),
         "created": TIME,
         "updated": TIME,
         "metadata": _TEXTS,
