@@ -22,11 +22,12 @@ import re
 import shlex
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import click
 
+from tests.builders.client_compared import compared
 from tests.builders.demo_tree import two_zones
 from tests.builders.openstack_clients import NEWEST, NEWEST_OF_NOVA, Clients, Reply, admin_clients
 from zonesched.demo.run import DemoRun
@@ -185,16 +186,24 @@ def table(made: Iterable[Made]) -> Iterator[str]:
     for one in made:
         operation = one.line.operation
         least[operation] = min(one.outcome, least.get(operation, Outcome.WORKS))
-    yield "| client | operations | work | refused with a reason | no such call |"
-    yield "|---|---|---|---|---|"
+    yield "| client | operations | work | compared with the rows | refused with a reason | no such call |"
+    yield "|---|---|---|---|---|---|"
     for client, title in TITLES.items():
-        yield row(title, [outcome for name, outcome in least.items() if name.split()[0] == client])
-    yield row("together", list(least.values()))
+        yield row(title, {name: found for name, found in least.items() if name.split()[0] == client}, least)
+    yield row("together", least, least)
 
 
-def row(title: str, outcomes: list[Outcome]) -> str:
-    count = Counter(outcomes)
-    cells = (title, len(outcomes), count[Outcome.WORKS], count[Outcome.REFUSED], count[Outcome.ABSENT])
+def row(title: str, outcomes: Mapping[str, Outcome], every: Mapping[str, Outcome]) -> str:
+    count = Counter(outcomes.values())
+    works = {name for name, outcome in outcomes.items() if outcome is Outcome.WORKS}
+    cells = (
+        title,
+        len(outcomes),
+        count[Outcome.WORKS],
+        len(works & compared(every)),
+        count[Outcome.REFUSED],
+        count[Outcome.ABSENT],
+    )
     return f"| {' | '.join(map(str, cells))} |"
 
 

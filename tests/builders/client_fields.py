@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.builders.client_catalog_fields import CATALOG_FIELDS
+from tests.builders.client_list_fields import LIST_FIELDS, hypervisor_of_sdk
 from tests.builders.client_rows import Rows
 from tests.builders.client_server_fields import (
     NAME,
@@ -84,29 +85,6 @@ def _listed_of_sdk(rows: Rows) -> Any:
     """The same value as in a list, which has no groups and no user_data."""
     left_out = ("server_groups", "user_data")
     return {name: value for name, value in server_of_sdk(rows).items() if name not in left_out}
-
-
-def _hypervisor_of_sdk(rows: Rows) -> Any:
-    """Amounts are the effective inventory's, and what its claims take."""
-    vcpu, ram, disk = (rows.inventory[name] for name in ("VCPU", "MEMORY_MB", "DISK_GB"))
-    return {
-        "id": rows.host["id"],
-        "name": rows.host["name"],
-        "host_ip": rows.host["address"],
-        "hypervisor_version": 0,
-        "service_details": {"id": rows.host["id"], "host": rows.host["name"]},
-        "state": "up",
-        "status": "enabled",
-        "running_vms": int,
-        "vcpus": vcpu["total"],
-        "vcpus_used": vcpu["used"],
-        "memory_size": ram["total"],
-        "memory_used": ram["used"],
-        "memory_free": ram["capacity"] - ram["used"],
-        "local_disk_size": disk["total"],
-        "local_disk_used": disk["used"],
-        "local_disk_free": disk["capacity"] - disk["used"],
-    }
 
 
 def _service_of_openstack(rows: Rows) -> Any:
@@ -288,6 +266,7 @@ def _usage(rows: Rows) -> Any:
 
 FIELDS: Mapping[str, Expected] = {
     **CATALOG_FIELDS,
+    **LIST_FIELDS,
     "openstack server show {server}": server_of_openstack,
     "openstack server list --long --name ^fields$": line_of_openstack,
     "openstack server event list --long fields": actions,
@@ -359,7 +338,7 @@ FIELDS: Mapping[str, Expected] = {
         }
     ],
     'sdk find_flavor [["f-fields"], {{}}]': _flavor_of_sdk,
-    'sdk find_hypervisor [["{host}"], {{}}]': _hypervisor_of_sdk,
+    'sdk find_hypervisor [["{host}"], {{}}]': hypervisor_of_sdk,
     'sdk find_keypair [["k-fields"], {{}}]': lambda rows: {**_keypair(rows), "public_key": KEY},
     'sdk find_server [["fields"], {{}}]': _listed_of_sdk,
     'sdk get_quota_set [["{project}"], {{}}]': _quotas,
@@ -367,7 +346,7 @@ FIELDS: Mapping[str, Expected] = {
     "sdk images [[], {{}}]": lambda rows: [_image(rows)],
     'sdk servers [[], {{"name": "^fields$"}}]': lambda rows: [_listed_of_sdk(rows)],
     'sdk get_flavor [["{flavor}"], {{}}]': _flavor_of_sdk,
-    'sdk get_hypervisor [["{host_id}"], {{}}]': _hypervisor_of_sdk,
+    'sdk get_hypervisor [["{host_id}"], {{}}]': hypervisor_of_sdk,
     'sdk get_keypair [["k-fields"], {{}}]': lambda rows: {**_keypair(rows), "public_key": KEY},
     'sdk get_image [["{image}"], {{}}]': _image,
     'sdk get_quota_set_defaults [["{project}"], {{}}]': _quotas,

@@ -1,145 +1,19 @@
 """Command lines of OpenStack's clients with what they print, as stories that each begin and end alone.
 
 `A line of a shell` -> a regular expression that is found in what it prints. Where it is `Refused`, the line
-ends with another exit code than 0, and the expression is found in its errors.
+ends with another exit code than 0, and the expression is found in its errors; where it is `Printed`, it is
+the form of all fields. `sdk METHOD ARGUMENTS` calls a method of openstacksdk with arguments in JSON, and
+`ROWS A STATEMENT` reads rows of the root, a line each, with `|` between the columns. `{flavors[NAME]}` and
+the like are ids, by name.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-CREATE = "openstack server create --flavor small --image plain --no-network --wait -f value -c status"
-BELOW = "--availability-zone leaf-rack-1"
-"""Only hosts of the leaf are in this availability zone."""
-AT_ROOT = "--availability-zone root-rack-1"
-"""Only hosts of the root are in this availability zone."""
-
-
-@dataclass(frozen=True)
-class Refused:
-    """A pattern of an error, on one line."""
-
-    pattern: str
-
-
-Line = tuple[str, str | Refused]
-
-NOTHING = r"\A\Z"
+from tests.builders.client_change_stories import CATALOG_CHANGES
+from tests.builders.client_server_stories import SERVER_CHANGES
+from tests.builders.client_story_lines import BELOW, CREATE, NOTHING, Line, Refused, rows
 
 STORIES: dict[str, tuple[Line, ...]] = {
-    "power of a server in the lowest zone": (
-        (f"{CREATE} {BELOW} low", "^ACTIVE$"),
-        ("openstack server show low -f value -c OS-EXT-AZ:availability_zone", "^leaf-rack-1$"),
-        ("openstack server stop low", NOTHING),
-        ("WAIT low SHUTOFF", ""),
-        ("openstack server start low", NOTHING),
-        ("WAIT low ACTIVE", ""),
-        ("openstack server reboot --wait low", "Complete"),
-        ("openstack server reboot --hard --wait low", "Complete"),
-        ("openstack server pause low", NOTHING),
-        ("WAIT low PAUSED", ""),
-        ("openstack server unpause low", NOTHING),
-        ("WAIT low ACTIVE", ""),
-        ("openstack server suspend low", NOTHING),
-        ("WAIT low SUSPENDED", ""),
-        ("openstack server resume low", NOTHING),
-        ("WAIT low ACTIVE", ""),
-        ("openstack server lock --reason 'in use' low", NOTHING),
-        ("openstack server show low -f value -c locked -c locked_reason", r"^True\nin use$"),
-        ("openstack server unlock low", NOTHING),
-        ("openstack server event list low -f value -c Action", r"^unlock\nlock\nresume\nsuspend\n"),
-        ("openstack server delete --wait low", NOTHING),
-        ("openstack server show low", Refused("No Server found for low")),
-    ),
-    "details of a server": (
-        (f"{CREATE} --property a=b --tag first --description words one", "^ACTIVE$"),
-        ("openstack server set --name other --property c=d --tag second one", NOTHING),
-        (
-            "openstack server show other -f json -c name -c properties -c tags -c description",
-            r'"description": "words",\s+"name": "other",\s+"properties": \{\s+"a": "b",\s+"c": "d"\s+\},'
-            r'\s+"tags": \[\s+"first",\s+"second"',
-        ),
-        ("openstack server unset --property a --tag first --description other", NOTHING),
-        ("openstack server show other -f value -c description -c tags", r"^\['second'\]$"),
-        ("openstack server volume list other", NOTHING),
-        ("openstack server delete --wait other", NOTHING),
-    ),
-    "a server rebuilt in the lowest zone": (
-        (f"{CREATE} {BELOW} again", "^ACTIVE$"),
-        (
-            "openstack server rebuild --image newer --name anew --description fresh"
-            " --property a=b --wait again",
-            "Complete",
-        ),
-        (
-            "openstack server show anew -f value -c status -c image -c description -c properties",
-            r"^fresh\nnewer \([0-9a-f-]{36}\)\n\{'a': 'b'\}\nACTIVE$",
-        ),
-        ("openstack server rebuild --wait anew", "Complete"),
-        ("openstack server show anew -f value -c image", r"^newer \("),
-        ("nova rebuild --poll anew plain", "Finished"),
-        ("nova show anew", r"\| image +\| plain \("),
-        ("openstack server stop anew", NOTHING),
-        ("WAIT anew SHUTOFF", ""),
-        ("openstack server rebuild --image newer --wait anew", "Complete"),
-        ("openstack server show anew -f value -c status", "^SHUTOFF$"),
-        ("openstack server rebuild --image none anew", Refused("No Image found for none")),
-        ("openstack server rebuild --image newer --password secret anew", Refused("adminPass")),
-        ("openstack server delete --wait anew", NOTHING),
-    ),
-    "a server resized in the lowest zone": (
-        (f"{CREATE} {BELOW} grown", "^ACTIVE$"),
-        ("openstack flavor create --vcpus 2 --ram 128 --disk 2 -f value -c name larger", "^larger$"),
-        ("openstack server resize --flavor larger --wait grown", "Complete"),
-        ("openstack server show grown -f value -c status", "^VERIFY_RESIZE$"),
-        ("openstack server stop grown", Refused("the server's status is VERIFY_RESIZE")),
-        ("openstack server resize revert grown", NOTHING),
-        ("WAIT grown ACTIVE", ""),
-        ("nova resize --poll grown larger", "Finished"),
-        ("nova show grown", r"\| status +\| VERIFY_RESIZE "),
-        ("nova resize-confirm grown", NOTHING),
-        ("WAIT grown ACTIVE", ""),
-        ("nova show grown", r"\| flavor:original_name +\| larger "),
-        ("openstack server resize --flavor larger grown", Refused("the server has this flavor")),
-        ("openstack server resize confirm grown", Refused("accepted: VERIFY_RESIZE")),
-        (
-            "openstack server event list grown -f value -c Action",
-            r"^confirmResize\nresize\nrevertResize\nresize\ncreate$",
-        ),
-        ("openstack server delete --wait grown", NOTHING),
-        ("openstack flavor delete larger", NOTHING),
-    ),
-    "a server shelved in the lowest zone": (
-        (f"{CREATE} {BELOW} put-away", "^ACTIVE$"),
-        ("nova unshelve put-away", Refused("accepted: SHELVED_OFFLOADED")),
-        ("openstack server shelve --wait put-away", ""),
-        ("openstack server show put-away -f value -c status -c OS-EXT-SRV-ATTR:host", "^SHELVED_OFFLOADED$"),
-        ("openstack server start put-away", Refused("the server's status is SHELVED_OFFLOADED")),
-        ("openstack server unshelve --wait put-away", ""),
-        ("openstack server show put-away -f value -c status", "^ACTIVE$"),
-        ("nova shelve put-away", NOTHING),
-        ("WAIT put-away SHELVED_OFFLOADED", ""),
-        ("nova unshelve put-away", NOTHING),
-        ("WAIT put-away ACTIVE", ""),
-        (
-            "openstack server event list put-away -f value -c Action",
-            r"^unshelve\nshelve\nunshelve\nshelve\ncreate$",
-        ),
-        ("openstack server delete --wait put-away", NOTHING),
-    ),
-    "a server moved by the admin of its zone": (
-        (f"{CREATE} {AT_ROOT} mover", "^ACTIVE$"),
-        ("openstack server migrate --wait mover", "Complete"),
-        ("openstack server show mover -f value -c status", "^ACTIVE$"),
-        ("nova migrate --poll mover", "Finished"),
-        ("WAIT mover ACTIVE", ""),
-        ("openstack server event list mover -f value -c Action", r"^migrate\nmigrate\ncreate$"),
-        ("openstack server migrate confirm mover", Refused("confirmResize")),
-        (f"{CREATE} {BELOW} stayer", "^ACTIVE$"),
-        ("openstack server migrate stayer", Refused("an admin of the zone that has its host moves it there")),
-        ("nova migrate stayer", Refused("an admin of the zone that has its host moves it there")),
-        ("openstack server delete --wait mover stayer", NOTHING),
-    ),
     "several servers at once": (
         (f"{CREATE} --min 3 --max 3 many", "^ACTIVE$"),
         # The client waits for the first of them alone.
@@ -173,14 +47,20 @@ STORIES: dict[str, tuple[Line, ...]] = {
     ),
     "aggregates": (
         ("openstack aggregate create --zone far -f value -c availability_zone rack", "^far$"),
+        rows("name, metadata FROM aggregates", r'^rack\|\{"availability_zone":"far"\}$'),
         ("openstack aggregate add host rack root-general-1 -f value -c hosts", "root-general-1"),
+        rows("h.name FROM aggregate_hosts a JOIN hosts h ON h.id = a.host_id", "^root-general-1$"),
         ("openstack aggregate set --property ssd=true --name racks rack", NOTHING),
+        rows("name, metadata FROM aggregates", r'^racks\|\{"availability_zone":"far","ssd":"true"\}$'),
         ("openstack aggregate show racks -f value -c properties", "ssd.*true"),
         ("openstack aggregate unset --property ssd racks", NOTHING),
+        rows("name, metadata FROM aggregates", r'^racks\|\{"availability_zone":"far"\}$'),
         ("openstack aggregate list --long -f value -c Name -c Properties", r"^racks \{\}$"),
         ("openstack aggregate delete racks", Refused("The aggregate has hosts")),
         ("openstack aggregate remove host racks root-general-1 -f value -c name", "^racks$"),
+        rows("host_id FROM aggregate_hosts", NOTHING),
         ("openstack aggregate delete racks", NOTHING),
+        rows("name FROM aggregates", NOTHING),
         ("openstack aggregate list", NOTHING),
     ),
     "flavors": (
@@ -189,12 +69,23 @@ STORIES: dict[str, tuple[Line, ...]] = {
             " --property hw:x=1 --description 'for tests' -f value -c ram -c swap medium",
             r"^128\n512$",
         ),
+        rows(
+            "vcpus, ram_mb, disk_gb, ephemeral_gb, swap_mb, is_public, description, extra_specs FROM flavors"
+            " WHERE name = 'medium'",
+            r'^2\|128\|2\|1\|512\|0\|for tests\|\{"hw:x":"1"\}$',
+        ),
         ("openstack flavor list -f value -c Name", "^small$"),
         ("openstack flavor list --all -f value -c Name", r"^medium\nsmall$|^small\nmedium$"),
         ("openstack flavor set --property hw:y=2 --description changed medium", NOTHING),
+        rows(
+            "description, extra_specs FROM flavors WHERE name = 'medium'",
+            r'^changed\|\{"hw:x":"1","hw:y":"2"\}$',
+        ),
         ("openstack flavor unset --property hw:x medium", NOTHING),
+        rows("extra_specs FROM flavors WHERE name = 'medium'", r'^\{"hw:y":"2"\}$'),
         ("openstack flavor show medium -f value -c properties -c description", r"^changed\n.*hw:y.*2"),
         ("openstack flavor delete medium", NOTHING),
+        rows("id FROM flavors WHERE name = 'medium'", NOTHING),
         ("openstack flavor show medium", Refused("No Flavor found for medium")),
     ),
     "images": (
@@ -263,35 +154,6 @@ STORIES: dict[str, tuple[Line, ...]] = {
          " --block-device source=blank,dest=volume,size=1", Refused("block_device_mapping_v2")),
         ("nova delete disk", "has been accepted"),
     ),
-    "the older client": (
-        ("nova boot --flavor small --nic none --image plain"
-         " --availability-zone leaf-rack-1 --meta a=b --poll old", "Finished"),
-        ("nova list", r"\| old +\| ACTIVE "),
-        ("nova show old", r"\| status +\| ACTIVE "),
-        ("nova stop old", "Request to stop server old has been accepted"),
-        ("WAIT old SHUTOFF", ""),
-        ("nova start old", "Request to start server old has been accepted"),
-        ("WAIT old ACTIVE", ""),
-        ("nova reboot --poll old", "Finished"),
-        ("nova pause old", NOTHING),
-        ("WAIT old PAUSED", ""),
-        ("nova unpause old", NOTHING),
-        ("WAIT old ACTIVE", ""),
-        ("nova meta old set c=d", NOTHING),
-        ("nova server-tag-add old first", "has been accepted"),
-        ("nova server-tag-list old", r"\| first +\|"),
-        ("nova instance-action-list old", r"\| unpause +\|"),
-        ("nova lock old", NOTHING),
-        ("nova unlock old", NOTHING),
-        ("nova keypair-list", "Name"),
-        ("nova flavor-list", r"\| small +\| 64 "),
-        ("nova quota-show --tenant any", r"\| instances +\| [0-9-]+ +\|"),
-        ("nova aggregate-list", "Availability Zone"),
-        ("nova availability-zone-list", "leaf-rack-1"),
-        ("nova hypervisor-list", r"\| root-general-1 +\| up "),
-        ("nova service-list", r"\| nova-compute +\| root-general-1 "),
-        ("nova server-group-list", "Policy"),
-        ("nova delete old", "Request to delete server old has been accepted"),
-        ("nova show old", Refused("No server with a name or ID of 'old' exists")),
-    ),
+    **SERVER_CHANGES,
+    **CATALOG_CHANGES,
 }  # fmt: skip

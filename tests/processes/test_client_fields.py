@@ -56,6 +56,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
             "flavor": rows.flavor["id"],
             "image": rows.image["id"],
             "project": rows.server["project_id"],
+            "request": rows.action["request_id"],
         }
         yield Scene(clients, rows, ids)
 
