@@ -82,9 +82,8 @@ def _flavor_of_sdk(rows: Rows) -> Any:
 
 
 def _listed_of_sdk(rows: Rows) -> Any:
-    """The same value as in a list, which has no groups and no user_data."""
-    left_out = ("server_groups", "user_data")
-    return {name: value for name, value in server_of_sdk(rows).items() if name not in left_out}
+    """The same value as in a list, which has no groups."""
+    return {name: value for name, value in server_of_sdk(rows).items() if name != "server_groups"}
 
 
 def _service_of_openstack(rows: Rows) -> Any:

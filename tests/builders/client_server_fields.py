@@ -27,7 +27,7 @@ def server_of_openstack(rows: Rows) -> Any:
         "OS-EXT-SRV-ATTR:ramdisk_id": "",
         "OS-EXT-SRV-ATTR:reservation_id": rows.server["reservation_id"],
         "OS-EXT-SRV-ATTR:root_device_name": None,
-        "OS-EXT-SRV-ATTR:user_data": USER_DATA,
+        "OS-EXT-SRV-ATTR:user_data": None,
         "OS-EXT-STS:power_state": 1,
         "OS-EXT-STS:task_state": None,
         "OS-EXT-STS:vm_state": "active",
@@ -168,7 +168,6 @@ def server_of_sdk(rows: Rows) -> Any:
         "status": "ACTIVE",
         "tags": ["t1", "t2"],
         "updated_at": rows.updated,
-        "user_data": USER_DATA,
         "user_id": rows.server["user_id"],
         "vm_state": "active",
     }

@@ -27,7 +27,6 @@ _SINCE = {
     "OS-EXT-SRV-ATTR:kernel_id": 3,
     "OS-EXT-SRV-ATTR:ramdisk_id": 3,
     "OS-EXT-SRV-ATTR:root_device_name": 3,
-    "OS-EXT-SRV-ATTR:user_data": 3,
     "locked": 9,
     "host_status": 16,
     "description": 19,
@@ -229,7 +228,6 @@ def _host(view: ServerView) -> dict[str, Any]:
         "OS-EXT-SRV-ATTR:ramdisk_id": "",
         "OS-EXT-SRV-ATTR:root_device_name": None,
         "host_status": view.host_status,
-        **({} if view.user_data is None else {"OS-EXT-SRV-ATTR:user_data": view.user_data or None}),
     }
 
 

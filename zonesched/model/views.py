@@ -71,8 +71,7 @@ class ServerView:
     ERROR, oldest first. `launched_at`: when it was built, 0 before. `locked_reason`: None unless it is
     locked. `pinned_availability_zone`: the one that its owner asked for. `group_id`: its server group's. Both
     are "" for none. `launch_index`: its place among those of its boot. `to_admin`: this zone's admin reads
-    it, and only then `host_status` and `fault_details` are not "", and `user_data`, "" without any, is not
-    None; it is None also in lists.
+    it, and only then `host_status` and `fault_details` are not "".
     """
 
     uuid: str
@@ -106,7 +105,6 @@ class ServerView:
     to_admin: bool = False
     host_status: str = ""
     fault_details: str = ""
-    user_data: str | None = None
 
 
 @dataclass(frozen=True)

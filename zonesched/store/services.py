@@ -17,6 +17,7 @@ from zonesched.store.prepared import Prepared, one_of
 
 COLUMNS = t.services.c
 _NAMED = Prepared(sa.select(t.services).where(COLUMNS.name == sa.bindparam("wanted")))
+_OF_IDS = Prepared(sa.select(t.services).where(one_of(COLUMNS.id, "ids")))
 _LOCK = Prepared(
     sa.select(COLUMNS.id)
     .where(one_of(COLUMNS.id, "ids"))
@@ -75,6 +76,11 @@ def is_up(last_seen_at: float, now: float, down_time_s: float) -> bool:
 def read_all(tx: Connection) -> Mapping[str, Service]:
     """Read all services by id."""
     return {row.id: Service(*row) for row in tx.execute(sa.select(t.services).order_by(COLUMNS.name))}
+
+
+def read_ids(tx: Connection, ids: Sequence[str]) -> Mapping[str, Service]:
+    """Read these services by id."""
+    return {row.id: Service(*row) for row in _OF_IDS.all(tx, ids=ids)}
 
 
 def read_one(tx: Connection, service_id: str) -> Service | None:

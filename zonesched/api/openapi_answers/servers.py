@@ -87,7 +87,6 @@ _OF_ADMIN: Mapping[str, Form] = {
     "OS-EXT-SRV-ATTR:kernel_id": TEXT,
     "OS-EXT-SRV-ATTR:ramdisk_id": TEXT,
     "OS-EXT-SRV-ATTR:root_device_name": NULL,
-    "OS-EXT-SRV-ATTR:user_data": or_null(TEXT),
     "host_status": one_of("UP", "DOWN", "MAINTENANCE", "UNKNOWN", ""),
 }
 SERVER = object_of(_FULL, {**_BY_VERSION, **_OF_ADMIN, "progress": WHOLE, "fault": _FAULT})

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from zonesched.errors import BadRequest, ChildUnreachable, Conflict, NotFound, Unavailable
+from zonesched.errors import BadRequest, ChildUnreachable, Conflict, NotFound
 from zonesched.model.caller import Caller, Role
 from zonesched.model.desired_state import NEW
 from zonesched.model.instance_flavor import flavor_of
@@ -31,7 +31,6 @@ from zonesched.services.placing import idle_holds
 from zonesched.services.placing.idle_holds import IdleHold
 from zonesched.services.placing.placement_moves import end_unwanted
 from zonesched.services.select import faults
-from zonesched.services.state import stored_secrets
 from zonesched.services.zone import Zone
 from zonesched.store import (
     aliases,
@@ -78,7 +77,7 @@ class _Found:
     places: Sequence[Placement]
     local_hosts: Mapping[str, HostAdminState]
     agents: Mapping[str, Service]
-    """Of all hosts by id, for this zone's admin alone."""
+    """Services of the hosts by id, for this zone's admin alone."""
     sent: InstanceChange | None
     """Status of its attempt, for a parent."""
     state: StoredState | None
@@ -168,16 +167,7 @@ def show(zone: Zone, caller: Caller, uuid: str, is_wanted: Callable[[], bool] = 
     ):
         stale = not _refresh(zone, place, place.where.child_id, is_wanted)
         found = _find(zone, caller, uuid)
-    view = _view(zone, caller, found, stale=stale)
-    return replace(view, user_data=_user_data(zone, found.instance)) if view.to_admin else view
-
-
-def _user_data(zone: Zone, instance: Instance) -> str | None:
-    """Return an instance's user_data; None where it cannot be decrypted."""
-    try:
-        return stored_secrets.user_data(zone.secret_box, instance.reservation_id, instance.passthrough)
-    except Unavailable:
-        return None
+    return _view(zone, caller, found, stale=stale)
 
 
 def _refresh(zone: Zone, place: Placement, child_id: str, is_wanted: Callable[[], bool]) -> bool:
@@ -272,7 +262,7 @@ def _load(tx: Transaction, caller: Caller, rows: Sequence[Instance]) -> list[_Fo
         p.where.host_id for found in places.values() for p in found if isinstance(p.where, ClaimedHost)
     }
     local_hosts = host_states.read_ids(tx, sorted(host_ids))
-    agents = services.read_all(tx) if caller.role is Role.ADMIN and host_ids else {}
+    agents = _agents(tx, local_hosts.values()) if caller.role is Role.ADMIN else {}
     states, held = instance_states.read(tx, uuids), instance_actions.locks(tx, uuids)
     return [
         _Found(
@@ -334,6 +324,10 @@ def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerVi
         host_status=_host_status(zone, found.agents[host.service_id], host) if host and is_admin else "",
         fault_details=faults.details(instance.reason, found.reservation.why) if is_error and is_admin else "",
     )
+
+
+def _agents(tx: Transaction, hosts: Iterable[HostAdminState]) -> Mapping[str, Service]:
+    return services.read_ids(tx, sorted({host.service_id for host in hosts}))
 
 
 def _host_status(zone: Zone, agent: Service, host: HostAdminState) -> str:
