@@ -30,6 +30,11 @@ def copy_of(conf: options.Conf) -> options.Conf:
     return twin
 
 
+def forget_read(conf: options.Conf) -> None:
+    """Have every option be read anew."""
+    _values(conf).clear()
+
+
 _CACHE = "_ConfigOpts__cache"
 
 

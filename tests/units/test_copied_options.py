@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders.options import copy_of, loaded
+from tests.builders.options import copy_of, forget_read, loaded
 from zonesched import conf as options
 from zonesched.errors import ConfigError
 
@@ -37,6 +37,8 @@ def test_what_is_overridden_in_a_copy_stays_there() -> None:
     conf = loaded(OVERRIDES)
     copy, before = copy_of(conf), values(conf)
     copy.set_override("hold", 55.0)
+    # What was read before the override would hide it.
+    forget_read(conf)
 
     assert (copy.hold, conf.hold) == (55.0, 50.0)
     assert values(conf) == before
