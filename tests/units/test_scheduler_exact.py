@@ -232,6 +232,7 @@ ALL_MULTIPLIERS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @unhurried
 @given(
     SEEDS,
@@ -320,6 +321,7 @@ def test_alternates_are_the_best_hosts_that_were_not_picked(
     assert all(unpicked[pick.host_id] == (pick.weight, pick.tie) for pick in offer.alternates)
 
 
+@pytest.mark.slow
 @unhurried
 @given(SEEDS, st.integers(1, 30), st.randoms(use_true_random=False))
 def test_the_order_in_which_hosts_came_changes_nothing(seed: int, count: int, rng: random.Random) -> None:
