@@ -20,7 +20,7 @@ from tests.builders.postgresql import SERVER, databases
 
 ROOT = Path(__file__).parents[1]
 SLOW_TIMEOUT_S = 900
-THREADS_END_S = 5.0
+THREADS_END_S = 30.0
 ELSEWHERE = "runs on PostgreSQL alone: ./run_tests.sh --postgresql"
 
 

@@ -489,15 +489,15 @@ def threads() -> Iterator[ThreadExecutor]:
 
 
 def test_a_child_is_polled_in_time_while_boots_tie_up_the_threads_for_work(threads: ThreadExecutor) -> None:
-    scene = Scene(executor=threads, zone_failures_to_offline=1, zone_poll_timeout=2.0)
+    scene = Scene(executor=threads, zone_failures_to_offline=1, zone_poll_timeout=20.0)
     scene.poll()
-    over, all_taken = Event(), Barrier(WORK_THREADS + 1, timeout=5)
+    over, all_taken = Event(), Barrier(WORK_THREADS + 1, timeout=30)
 
     def hang(client: ChildClient) -> None:
         all_taken.wait()
         over.wait(30)
 
-    caller = Thread(target=scene.manager.call, args=([(UUID.format(1), hang)] * WORK_THREADS, 0.5))
+    caller = Thread(target=scene.manager.call, args=([(UUID.format(1), hang)] * WORK_THREADS, 30.0))
     caller.start()
     all_taken.wait()
 
@@ -518,7 +518,7 @@ def test_a_child_that_was_removed_ties_up_no_threads(threads: ThreadExecutor) ->
     scene.rows.pop()
     scene.manager.refresh()
     for thread in of_bulkheads(scene, 2):
-        thread.join(timeout=5)
+        thread.join(timeout=30)
 
     assert {thread.name[:-2] for thread in before} == {
         f"bulkhead-{UUID.format(n)}-{bulkhead}" for n in (1, 2) for bulkhead in ("work", "health")
@@ -532,7 +532,7 @@ def test_a_child_that_was_only_probed_ties_up_no_threads(threads: ThreadExecutor
 
     probed = scene.manager.probe(scene.rows[0])
     for thread in of_bulkheads(scene):
-        thread.join(timeout=5)
+        thread.join(timeout=30)
 
     assert (probed, of_bulkheads(scene)) == (Probed(OWN_UUID, "child_is_self"), [])
 

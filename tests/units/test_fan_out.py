@@ -59,7 +59,7 @@ def test_nobody_to_ask_takes_no_time(threads: ThreadExecutor) -> None:
 
 
 def test_children_are_asked_at_the_same_time(threads: ThreadExecutor) -> None:
-    all_there = threading.Barrier(6, timeout=5)
+    all_there = threading.Barrier(6, timeout=30)
 
     def meet(ends_at: float) -> str:
         all_there.wait()
@@ -190,18 +190,18 @@ def bulkheads_of(child: str) -> list[str]:
 def test_a_child_whose_work_hangs_is_asked_how_it_is_by_a_thread_kept_for_that(
     threads: ThreadExecutor,
 ) -> None:
-    over, all_taken = threading.Event(), threading.Barrier(WORK_THREADS + 1, timeout=5)
+    over, all_taken = threading.Event(), threading.Barrier(WORK_THREADS + 1, timeout=30)
 
     def hang(ends_at: float) -> None:
         all_taken.wait()
         over.wait(10)
 
     hanging = [Job(work_bulkhead("busy"), hang)] * WORK_THREADS
-    caller = threading.Thread(target=fan_out, args=(threads, SystemClock(), hanging, SHORT_S))
+    caller = threading.Thread(target=fan_out, args=(threads, SystemClock(), hanging, 30.0))
     caller.start()
     all_taken.wait()
 
-    outcomes = fan_out(threads, SystemClock(), [Job(health_bulkhead("busy"), says("well"))], timeout_s=1.0)
+    outcomes = fan_out(threads, SystemClock(), [Job(health_bulkhead("busy"), says("well"))], timeout_s=9.0)
     tied_up = len(bulkheads_of("busy"))
     over.set()
     caller.join()
@@ -219,7 +219,7 @@ def test_threads_of_bulkheads_that_are_not_kept_end_with_their_calls(threads: Th
     leaving = [thread for thread in threading.enumerate() if thread.name.startswith("bulkhead-gone-")]
     over.set()
     for thread in leaving:
-        thread.join(timeout=5)
+        thread.join(timeout=30)
 
     assert (still, len(bulkheads_of("gone")), len(bulkheads_of("kept"))) == (1, 0, 1)
     assert ask(threads, ("gone", says("again"))) == [Done("again")]

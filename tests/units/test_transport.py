@@ -235,7 +235,7 @@ def test_what_comes_before_it_was_asked_for_is_not_taken_for_an_answer(transport
 
     with RawServer(talk) as server:
         get(transport, server.url)
-        said.wait(5)
+        said.wait(30)
 
         assert get(transport, server.url).body == b"1"
         assert server.accepted == 2
@@ -552,7 +552,7 @@ def leave(transport: Sender, url: str, left: threading.Event) -> None:
         call = Call("GET", f"{url}/zones/info", {}, is_wanted=lambda: next(is_wanted, False))
         transport.send(call, TIMEOUT_S, MAX_BYTES)
     assert failed.value.code == "child_timeout"
-    assert left.wait(5)
+    assert left.wait(30)
 
 
 def test_a_call_whose_answer_nobody_wants_ends_and_its_connection_is_closed(transport: Sender) -> None:
