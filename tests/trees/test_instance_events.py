@@ -259,7 +259,7 @@ def _listen(zone: Zone, said: Counter[str]) -> None:
     def connected(connection: Any, *_: Any) -> None:
         connection.set_trace_callback(note)
 
-    zone.store.engine.dispose()
+    zone.store.close()
     sa.event.listen(zone.store.engine, "connect", connected)
 
 

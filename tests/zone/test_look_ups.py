@@ -1,8 +1,10 @@
-"""Look-ups: reads of one statement, on connections that stay open between them."""
+"""Transactions of SQLite on connections that stay open between them."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -27,8 +29,12 @@ def names(tx: Transaction) -> list[str]:
     return [row.name for row in NAMES.all(tx)]
 
 
+def add_name(tx: Transaction, name: str) -> None:
+    tx.execute(sa.insert(t.counters).values(name=name, value=0))
+
+
 def add(store: Store, name: str) -> None:
-    store.write(lambda tx: tx.execute(sa.insert(t.counters).values(name=name, value=0)))
+    store.write(lambda tx: add_name(tx, name))
 
 
 def test_look_ups_share_a_connection_and_see_each_commit(store: Store) -> None:
@@ -40,22 +46,47 @@ def test_look_ups_share_a_connection_and_see_each_commit(store: Store) -> None:
     add(store, "second")
     assert store.look_up(names) == ["first", "second"]
 
-    # one connection for all look-ups, one for each write; none is in use any more
-    assert len(taken) == 3
+    # one connection for all look-ups and writes; it is not in use any more
+    assert len(taken) == 1
     assert store.connections_in_use == 0
 
 
-def test_a_connection_that_met_an_error_or_is_within_a_transaction_is_given_back(store: Store) -> None:
+def test_a_connection_that_met_an_error_is_given_back(store: Store) -> None:
+    pool = store.engine.pool
+    assert isinstance(pool, sa.QueuePool)
+
     def fail(tx: Transaction) -> None:
         raise LookupError
 
-    with pytest.raises(LookupError):
-        store.look_up(fail)
-    pool = store.engine.pool
-    assert isinstance(pool, sa.QueuePool)
-    assert pool.checkedout() == 0
-    store.look_up(lambda tx: tx.execute(sa.select(t.counters.c.name)).all())
-    assert pool.checkedout() == 0
+    def fail_half_way(tx: Transaction) -> None:
+        add_name(tx, "half")
+        raise LookupError
+
+    for transaction, fn in ((store.look_up, fail), (store.read, fail_half_way), (store.write, fail_half_way)):
+        with pytest.raises(LookupError):
+            transaction(fn)
+        assert pool.checkedout() == 0
+    add(store, "first")
+    assert store.read(names) == ["first"]
+
+
+@pytest.mark.parametrize("is_prepared", [True, False])
+def test_a_read_ends_its_snapshot(store: Store, is_prepared: bool) -> None:
+    """Also where SQLAlchemy has begun a transaction of its own."""
+    ask = names if is_prepared else lambda tx: list(tx.scalars(sa.select(t.counters.c.name)))
+    for transaction in (store.look_up, store.read):
+        before = transaction(ask)
+        with closing(sqlite3.connect(str(store.engine.url.database))) as other, other:
+            other.execute("INSERT INTO counters (name, value) VALUES (?, 0)", [f"{len(before)}"])
+        assert len(transaction(ask)) == len(before) + 1
+    add(store, "own")
+    assert "own" in store.look_up(names)
+
+
+def test_what_a_read_writes_is_not_kept(store: Store) -> None:
+    store.read(lambda tx: add_name(tx, "by a read"))
+    add(store, "first")
+    assert store.read(names) == ["first"]
 
 
 def test_look_ups_within_each_other_have_connections_of_their_own(store: Store) -> None:

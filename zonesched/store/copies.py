@@ -89,11 +89,11 @@ def read(copy: Path) -> ZoneCopy:
         raise CopyRefused(f"There is no file {copy}.")
     engine = sa.create_engine("sqlite://", creator=lambda: _connect(copy, "ro"), poolclass=NullPool)
     try:
-        with _naming(copy):
-            state = schema.state(Store(engine))
+        with _naming(copy), closing(Store(engine)) as store:
+            state = schema.state(store)
             if state is SchemaState.AHEAD:
                 raise CopyRefused(f"{copy} was written by a later version of zonesched.")
-            found = [] if state is SchemaState.EMPTY else Store(engine).read(identity.zone_uuids)
+            found = [] if state is SchemaState.EMPTY else store.read(identity.zone_uuids)
     except sa.exc.DBAPIError as error:
         raise CopyRefused(f"{copy} cannot be read: {error.orig}.") from error
     if not found:

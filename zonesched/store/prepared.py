@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
@@ -138,8 +137,10 @@ class Sent:
 
     def _catch_up(self) -> None:
         if _is_server(self._tx):
-            with _driver_errors(self._tx, self._form.text):
+            try:
                 self._cursor.catch_up()
+            except self._tx.dialect.loaded_dbapi.Error as error:
+                raise _as_sqlalchemy(error, self._tx, self._form.text) from error
 
 
 class Prepared:
@@ -224,9 +225,11 @@ _SENDING = {"execute": "send", "executemany": "send_many"}
 
 def _on_cursor(tx: Connection, how: str, text: str, parameters: Any) -> Any:
     # A connection that is known to be closed has no cursors either.
-    with _driver_errors(tx, text):
+    try:
         cursor = tx.connection.cursor()
         getattr(cursor, how)(text, parameters)
+    except tx.dialect.loaded_dbapi.Error as error:
+        raise _as_sqlalchemy(error, tx, text) from error
     return cursor
 
 
@@ -234,21 +237,18 @@ def _is_server(tx: Connection) -> bool:
     return tx.dialect.name == "postgresql"
 
 
-@contextmanager
-def _driver_errors(tx: Connection, text: str) -> Iterator[None]:
-    """Raise SQLAlchemy's error in place of the driver's."""
+def _as_sqlalchemy(error: Any, tx: Connection, text: str) -> Exception:
+    """Return SQLAlchemy's error for the driver's."""
     dialect: Any = tx.dialect
     base = dialect.loaded_dbapi.Error
-    try:
-        yield
-    except base as error:
-        is_lost = dialect.is_disconnect(error, tx.connection.dbapi_connection, None)
-        if is_lost:
-            # The pool must not hand out this connection again.
-            tx.invalidate(error)
-        raise DBAPIError.instance(
-            text, None, error, base, hide_parameters=True, connection_invalidated=is_lost, dialect=dialect
-        ) from error
+    is_lost = dialect.is_disconnect(error, tx.connection.dbapi_connection, None)
+    if is_lost:
+        # The pool must not hand out this connection again.
+        tx.invalidate(error)
+    made: Exception = DBAPIError.instance(
+        text, None, error, base, hide_parameters=True, connection_invalidated=is_lost, dialect=dialect
+    )
+    return made
 
 
 def _compile(statement: Any, dialect: Dialect) -> _Form:

@@ -44,7 +44,7 @@ STATEMENTS = 512
 """Statements that an SQLite connection keeps compiled: a zone runs about 400 different ones."""
 
 MAX_IDLE = 16
-"""Limit of connections that wait for a look-up, as many as the pool keeps."""
+"""Limit of connections that wait for a transaction, as many as the pool keeps."""
 
 FULL_RETRY_S = 30
 """Retry-After of a full disk, which people free."""
@@ -93,7 +93,7 @@ class Store:
         self._is_sqlite = engine.dialect.name == "sqlite"
         # SQLite has one writer at a time: writers queue here, since its own busy back-off is unfair.
         self._group = GroupCommit(self._write_transaction)
-        # SQLite's connections outside any transaction, for the next look-ups.
+        # SQLite's connections outside any transaction, for the next ones.
         self._idle: list[Connection] = []
 
     @classmethod
@@ -128,38 +128,42 @@ class Store:
         return self._on_living_connection(read)
 
     def _read_sqlite(self, fn: Callable[[Connection], T]) -> T:
-        # The pool rolls back what a connection that is given back has begun: a read has nothing to commit.
-        with self.engine.connect() as tx:
+        with self._kept_connection() as tx:
             run_text(tx, "BEGIN")
             return fn(tx)
 
-    def look_up(self, fn: Callable[[Connection], T]) -> T:
-        """Return the result of `fn`, which runs one statement: its snapshot needs no transaction."""
-        if self._is_sqlite:
-            return self._look_up_sqlite(fn)
-
-        def read() -> T:
-            with self.engine.connect() as connection, _noting_loss():
-                return fn(connection)
-
-        return self._on_living_connection(read)
-
-    def _look_up_sqlite(self, fn: Callable[[Connection], T]) -> T:
+    @contextmanager
+    def _kept_connection(self) -> Iterator[Connection]:
+        """Give one of SQLite's connections to a block, and end the transaction that the block leaves open."""
         try:
             connection = self._idle.pop()
         except IndexError:
             connection = self.engine.connect()
         may_stay = False
         try:
-            found = fn(connection)
-            may_stay = not connection.in_transaction() and len(self._idle) < MAX_IDLE
+            yield connection
+            # What SQLAlchemy has begun by itself, then what only the driver knows of.
+            connection.rollback()
+            connection.connection.rollback()
+            may_stay = len(self._idle) < MAX_IDLE
         finally:
-            # The pool would roll back and check it each time, which takes longer than the statement.
+            # The pool would check it each time, which takes longer than a short transaction.
             if may_stay:
                 self._idle.append(connection)
             else:
                 connection.close()
-        return found
+
+    def look_up(self, fn: Callable[[Connection], T]) -> T:
+        """Return the result of `fn`, which runs one statement: its snapshot needs no transaction."""
+        if self._is_sqlite:
+            with self._kept_connection() as connection:
+                return fn(connection)
+
+        def read() -> T:
+            with self.engine.connect() as connection, _noting_loss():
+                return fn(connection)
+
+        return self._on_living_connection(read)
 
     def _on_living_connection(self, run: Callable[[], T]) -> T:
         """Run a transaction; again if it met a connection that was lost before its commit was sent.
@@ -218,11 +222,13 @@ class Store:
     @contextmanager
     def _write_transaction(self) -> Iterator[Connection]:
         done: list[Outcome] = []
-        with self.engine.connect().execution_options(**{outcomes.OPTION: done}) as tx, tx.begin():
-            # Not by an event of the engine, which would slow down every later statement as well.
-            with _noting_loss():
-                run_text(tx, "BEGIN IMMEDIATE" if self._is_sqlite else "BEGIN")
-            yield tx
+        with self._kept_connection() if self._is_sqlite else self.engine.connect() as tx:
+            tx.execution_options(**{outcomes.OPTION: done})
+            with tx.begin():
+                # Not by an event of the engine, which would slow down every later statement as well.
+                with _noting_loss():
+                    run_text(tx, "BEGIN IMMEDIATE" if self._is_sqlite else "BEGIN")
+                yield tx
         self.observer.committed(done)
 
     @property
