@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 
 import orjson
@@ -63,7 +63,7 @@ def create_app(zone: Zone) -> Flask:
     app.extensions[METRICS] = site.metrics
     app.extensions[SITE] = site
     app.url_map = url_map()
-    app.view_functions = {rule: _view(site, routes) for rule, routes in routes_by_rule().items()}
+    app.view_functions = {rule: partial(_view, site, routes) for rule, routes in routes_by_rule().items()}
     _answer_faults(app)
     _follow(app, site)
     if zone.conf.auth_strategy == "noauth":
@@ -76,12 +76,9 @@ def _document(with_users: bool) -> bytes:
     return orjson.dumps(document(URLS, with_users=with_users))
 
 
-def _view(site: Site, routes: Sequence[Route]) -> Callable[..., Response]:
-    def view(**args: str) -> Response:
-        g.route = routes[0].path
-        return serve(site, routes, request, args).to_response()
-
-    return view
+def _view(site: Site, routes: Sequence[Route], /, **args: str) -> Response:
+    g.route = routes[0].path
+    return serve(site, routes, request, args).to_response()
 
 
 def _answer_faults(app: Flask) -> None:
