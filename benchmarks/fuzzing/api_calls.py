@@ -77,7 +77,7 @@ class CallCheck:
         client: Client = self._site.clients[call.user]
         # As a server hands it over: the target as it is written, its path decoded by the client.
         with crashes_told():
-            return client.call(call.method, call.path, data=call.body or None, headers=dict(call.headers))
+            return client.call(call.method, call.path, data=call.body, headers=dict(call.headers))
 
     def _new_site(self) -> Site:
         return a_site(self._folder / f"site-{self._calls}")

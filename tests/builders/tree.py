@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
+import json as json_text
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from flask import Flask
-from flask.testing import FlaskClient
 
 from tests.builders.clock import FakeClock
 from tests.builders.inline_executor import InlineExecutor
@@ -17,7 +17,7 @@ from tests.builders.migrated import a_database, copy_database, following, url_of
 from tests.builders.one_zone import CHEAP_PASSWORDS
 from tests.builders.options import copy_of, loaded
 from tests.builders.stores import open_store
-from tests.builders.wsgi_transport import WsgiAdapter
+from tests.builders.wsgi_transport import WsgiAdapter, answer_of, environ_of
 from zonesched.api.app import create_app
 from zonesched.conf import Conf
 from zonesched.model.caller import Caller, Role
@@ -79,7 +79,7 @@ class Node:
 
     def client(self, user: str = "admin") -> Client:
         """Calls to this zone as one of its users."""
-        return Client(self.app.test_client(), user, self.secrets.get(user, ""))
+        return Client(self.app, user, self.secrets.get(user, ""))
 
 
 @dataclass(frozen=True)
@@ -95,18 +95,31 @@ class Answer:
 class Client:
     """Calls to one zone as one user."""
 
-    def __init__(self, flask_client: FlaskClient, user: str, secret: str) -> None:
-        self._client = flask_client
+    def __init__(self, app: Flask, user: str, secret: str) -> None:
+        self._app = app
         pair = base64.b64encode(f"{user}:{secret}".encode()).decode()
         self._headers = {"Authorization": f"Basic {pair}"} if user else {}
 
-    def call(self, method: str, path: str, json: Any = None, **kwargs: Any) -> Answer:
-        """One request; `json` is its body."""
-        headers = {"OpenStack-API-Version": "compute latest", **self._headers, **kwargs.pop("headers", {})}
+    def call(
+        self,
+        method: str,
+        path: str,
+        json: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        data: bytes = b"",
+        environ: Mapping[str, Any] | None = None,
+    ) -> Answer:
+        """One request; `json` is its body, or `data` as it is. Flask's own client is slow."""
+        sent = {"OpenStack-API-Version": "compute latest", **self._headers, **(headers or {})}
         if json is not None:
-            kwargs["json"] = json
-        reply = self._client.open(path, method=method, headers=headers, **kwargs)
-        return Answer(reply.status_code, reply.get_json(silent=True), dict(reply.headers), reply.data)
+            data = json_text.dumps(json).encode()
+            sent["Content-Type"] = "application/json"
+        call = environ_of(method, f"http://localhost{path}", sent, data) | dict(environ or {})
+        status, fields, body = answer_of(self._app, call)
+        answered = dict(fields)
+        is_json = answered.get("Content-Type", "").startswith("application/json")
+        return Answer(status, json_text.loads(body) if is_json else None, answered, body)
 
     def get(self, path: str) -> Answer:
         return self.call("GET", path)

@@ -161,49 +161,58 @@ class WsgiAdapter(BaseAdapter):
 
 def deliver(app: WsgiApp, request: requests.PreparedRequest) -> requests.Response:
     """The application's answer to a request."""
+    body = request.body or b""
+    data = body.encode() if isinstance(body, str) else body
+    status, headers, content = answer_of(
+        app, environ_of(str(request.method), str(request.url), request.headers, data)
+    )
+    return _response(request, status, dict(headers), content)
+
+
+def answer_of(app: WsgiApp, environ: dict[str, Any]) -> tuple[int, list[tuple[str, str]], bytes]:
+    """The application's answer to a call: its status, headers and body."""
     answered: list[tuple[str, list[tuple[str, str]]]] = []
 
     def start_response(status: str, headers: list[tuple[str, str]], _error: Any = None) -> None:
         answered.append((status, headers))
 
-    chunks = app(_environ(request), start_response)
+    chunks = app(environ, start_response)
     try:
         body = b"".join(chunks)
     finally:
         # An iterable without a close needs none (PEP 3333).
         getattr(chunks, "close", lambda: None)()
     status, headers = answered[-1]
-    return _response(request, int(status[:3]), dict(headers), body)
+    return int(status[:3]), headers, body
 
 
-def _environ(request: requests.PreparedRequest) -> dict[str, Any]:
+def environ_of(method: str, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
     """Make the environment of a call as a server does, from whole bodies."""
-    parts = urlsplit(str(request.url))
-    body = request.body or b""
-    data = body.encode() if isinstance(body, str) else body
+    parts = urlsplit(url)
     environ: dict[str, Any] = {
-        "REQUEST_METHOD": request.method,
+        "REQUEST_METHOD": method,
         "SCRIPT_NAME": "",
         "PATH_INFO": unquote_to_bytes(parts.path).decode("latin-1"),
-        "QUERY_STRING": parts.query,
-        "REQUEST_URI": str(request.path_url),
+        "QUERY_STRING": parts.query.encode().decode("latin-1"),
+        "REQUEST_URI": f"{parts.path}?{parts.query}" if parts.query else parts.path,
+        "REMOTE_ADDR": "127.0.0.1",
         "SERVER_NAME": parts.hostname,
-        "SERVER_PORT": str(parts.port),
+        "SERVER_PORT": str(parts.port or 80),
         "SERVER_PROTOCOL": "HTTP/1.1",
         "HTTP_HOST": parts.netloc,
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": parts.scheme,
-        "wsgi.input": io.BytesIO(data),
+        "wsgi.input": io.BytesIO(body),
         "wsgi.errors": sys.stderr,
         "wsgi.multithread": False,
         "wsgi.multiprocess": False,
         "wsgi.run_once": False,
     }
-    for name, value in request.headers.items():
+    for name, value in headers.items():
         environ[f"HTTP_{name.upper().replace('-', '_')}"] = value
     # Two headers that WSGI names otherwise; the length is that of the body as it is.
     environ["CONTENT_TYPE"] = environ.pop("HTTP_CONTENT_TYPE", "")
-    environ["CONTENT_LENGTH"] = str(len(data))
+    environ["CONTENT_LENGTH"] = str(len(body))
     environ.pop("HTTP_CONTENT_LENGTH", None)
     return environ
 

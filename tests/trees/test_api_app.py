@@ -94,7 +94,9 @@ def test_a_trailing_slash_makes_no_difference(node: Node) -> None:
     ],
 )
 def test_a_bad_body_has_a_stable_code(node: Node, body: bytes, status: int, code: str) -> None:
-    reply = node.client("member").call("POST", "/servers", data=body, content_type="application/json")
+    reply = node.client("member").call(
+        "POST", "/servers", data=body, headers={"Content-Type": "application/json"}
+    )
     assert reply.status == status
     assert fault_of(reply)["error_code"] == code
 

@@ -54,7 +54,7 @@ def noted(tree: Tree, method: str, path: str, body: Any = None) -> list[bool]:
     noting = Noting(root.transport)
     root.children._transport = noting
     environ = {IS_WANTED: noting.is_there}
-    made = tree.nodes["root"].client().call(method, path, body, environ_overrides=environ)
+    made = tree.nodes["root"].client().call(method, path, body, environ=environ)
     assert made.status < 300
     tree.settle(1)
     return noting.ends_with_caller
