@@ -107,7 +107,7 @@ def nothing_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
         (entries_are_never_used_up, "P5", 36),
         (an_unanswered_confirm_counts_as_refused, "P2", 250),
         (agents_end_nothing, "P2", 136),
-        (actions_reach_their_end_unnoticed, "P9", 294),
+        (actions_reach_their_end_unnoticed, "P9", 8),
         (children_are_told_no_state, "P9", 399),
         (agents_stop_nothing_that_leaves, "P8", 1),
         (nothing_is_repaired, "repair", 29),
@@ -137,9 +137,9 @@ def test_a_planted_bug_is_found(
     ],
 )
 def test_a_planted_line_is_found(tmp_path: Path, name: str, rule: str, likely: int) -> None:
-    # given a checkout with one wrong line
+    # given a checkout with one wrong line, and what was compiled of the others
     for part in ("zonesched", "tests", "benchmarks"):
-        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("*-pytest-*", "*.pyc.*"))
     (bug,) = [bug for bug in BUGS if bug.name == name]
     bug.plant(tmp_path)
     # when seeds are played there until one fails by that rule, from one on that has failed before
