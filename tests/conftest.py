@@ -15,6 +15,7 @@ from itertools import chain, groupby
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.builders.postgresql import SERVER, databases
 
@@ -26,6 +27,10 @@ ELSEWHERE = "runs on PostgreSQL alone: ./run_tests.sh --postgresql"
 
 # Nothing that is imported and collected is garbage.
 gc.disable()
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -8,7 +8,6 @@ import random
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from zonesched import conf
@@ -307,8 +306,6 @@ def some_host_ids(rng: random.Random) -> frozenset[str]:
 
 
 SEEDS = st.integers(0, 2**32)
-unhurried = settings(deadline=None)
-"""For properties: a busy machine must not fail them."""
 tables = st.builds(some_table, SEEDS, st.integers(1, 16))
 specs = st.builds(some_spec, SEEDS, st.integers(1, 6))
 contexts = st.builds(some_context, SEEDS)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from tests.builders import hosts as build
-from tests.builders.hosts import a_spec, a_table, schedulers, specs, tables, unhurried
+from tests.builders.hosts import a_spec, a_table, schedulers, specs, tables
 from tests.builders.tree import Tree, a_host
 from zonesched.model.aggregate import Aggregate
 from zonesched.model.host_table import HostTable
@@ -122,7 +122,6 @@ def test_each_is_a_step_before_the_filters_with_a_code_of_its_own() -> None:
     ]
 
 
-@unhurried
 @given(tables, specs)
 def test_without_them_nothing_is_asked(table: HostTable, spec: RequestSpec) -> None:
     request = OfferRequest(table, spec)

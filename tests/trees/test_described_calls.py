@@ -76,7 +76,6 @@ def test_every_call_answers_as_it_is_described_whoever_makes_it(tmp_path: Path, 
             max_examples=CALLS_EACH,
             derandomize=True,
             database=None,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         )
         @given(operation.as_strategy())

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders.hosts import SERVICE, a_table, some_host, some_spec, unhurried
+from tests.builders.hosts import SERVICE, a_table, some_host, some_spec
 from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Node, Tree, a_host
 from tests.builders.wsgi_transport import Slow
@@ -318,7 +318,6 @@ def test_other_options_are_checked(
     assert code in err
 
 
-@unhurried
 @given(st.integers(0, 2**32), st.integers(1, 12), st.sampled_from(["FilterScheduler", "ChanceScheduler"]))
 def test_a_record_goes_through_a_file_whole_and_any_hosts_are_chosen_again(
     seed: int, size: int, driver: str

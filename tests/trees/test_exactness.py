@@ -178,7 +178,6 @@ def check_bundles(grove: Grove, example: Example) -> None:
 
 
 unhurried = settings(
-    deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders.child_app import ChildApp, an_info
@@ -133,7 +133,6 @@ def test_a_child_that_tells_of_too_much_leaves_its_parent_one_that_is_heard(
 NAMES = st.frozensets(st.text(min_size=1, max_size=40), max_size=30)
 
 
-@settings(deadline=None)
 @given(own=NAMES, below=st.lists(NAMES, max_size=3))
 def test_few_names_are_all_told(own: frozenset[str], below: list[frozenset[str]]) -> None:
     told = subtree.texts(own, below)

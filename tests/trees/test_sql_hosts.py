@@ -113,7 +113,7 @@ def by_sql(zone: Zone) -> SqlHosts:
     return SqlHosts(zone.store, zone.clock, 1e6, zone.schedulers.default.plugins)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     forms,
     groups,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from hypothesis import settings
 
 from tests.conftest import slow_first
 
@@ -84,3 +85,7 @@ def test_each_worker_begins_with_slow_modules(
     items, _ = pytester.inline_genitems("-p", "no:cacheprovider", "-p", "no:xdist")
 
     assert [item.name.removeprefix("test_") for item in slow_first(items, workers)] == order
+
+
+def test_an_example_may_take_long_on_a_busy_machine() -> None:
+    assert settings().deadline is None

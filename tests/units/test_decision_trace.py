@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders.hosts import a_host, a_spec, a_table, schedulers, some_spec, specs, tables, unhurried
+from tests.builders.hosts import a_host, a_spec, a_table, schedulers, some_spec, specs, tables
 from zonesched.filters.registry import BUILT_IN as FILTERS
 from zonesched.model.build_plan import FunnelStep, Refusal
 from zonesched.model.decision_trace import (
@@ -37,7 +37,6 @@ def offered(table: HostTable, spec: RequestSpec, scored: int = 0, **options: obj
     return schedulers(**options).default.offer(OfferRequest(table, spec, scored=scored))
 
 
-@unhurried
 @given(tables, specs, st.booleans())
 def test_the_funnel_adds_up_from_all_hosts_to_those_offered(
     table: HostTable, spec: RequestSpec, every_filter: bool
@@ -53,7 +52,6 @@ def test_the_funnel_adds_up_from_all_hosts_to_those_offered(
     assert steps[-1].after == len({pick.host_id for pick in places})
 
 
-@unhurried
 @given(tables, specs)
 def test_what_runs_out_closes_every_host_offered_and_is_told_only_where_something_does(
     table: HostTable, spec: RequestSpec
@@ -103,7 +101,6 @@ def test_a_filter_that_looks_again_is_named_where_all_resources_would_do() -> No
     assert offer.runs_out == (FunnelStep("MostlyFreeFilter", "mostly_taken", 1, 0),)
 
 
-@unhurried
 @given(tables, st.sampled_from(DRIVERS))
 def test_the_parts_of_a_score_are_the_weight_bit_for_bit(table: HostTable, driver: str) -> None:
     functions = ["fill_first_cost=0.7", "owner_on_host_cost=1.3"]
@@ -157,7 +154,6 @@ def test_scores_are_counted_before_anything_is_placed_and_cost_nothing_unasked()
     assert [(score.host_id, score.host_name) for score in best] == [("a", "host-a")]
 
 
-@unhurried
 @given(tables, st.integers(0, 2**32), st.booleans())
 def test_what_is_said_of_one_host_is_what_the_funnel_did_with_it(
     table: HostTable, seed: int, every_filter: bool

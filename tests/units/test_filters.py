@@ -28,7 +28,6 @@ from tests.builders.hosts import (
     some_table,
     specs,
     tables,
-    unhurried,
 )
 from zonesched import conf
 from zonesched.errors import BadRequest, ConfigError
@@ -425,7 +424,6 @@ def test_a_query_of_an_unknown_variable_is_refused_with_the_known_ones(name: str
     assert (refused.value.code, refused.value.field) == ("filter_query_invalid", "filter_query")
 
 
-@unhurried
 @given(
     st.text(max_size=60) | st.sampled_from(QUERIES).flatmap(lambda q: st.integers(0, 99).map(lambda n: q[:n]))
 )
@@ -437,7 +435,6 @@ def test_any_text_is_a_query_or_refused(text: str) -> None:
     assert query.holds(HostState(a_table([FULL_HOST]), 0)) in (True, False)
 
 
-@unhurried
 @given(tables, specs, contexts, st.lists(st.integers(0, 99), max_size=20), st.none() | st.integers(0, 4))
 def test_both_forms_of_each_filter_agree(
     table: HostTable, spec: RequestSpec, context: RequestContext, numbers: list[int], placed: int | None
@@ -463,7 +460,6 @@ def test_the_hosts_and_requests_of_these_tests_try_each_filter(name: str) -> Non
     assert set(answers) == {True, False}
 
 
-@unhurried
 @given(tables, specs, contexts)
 def test_each_filter_keeps_what_it_declares(
     table: HostTable, spec: RequestSpec, context: RequestContext
@@ -486,7 +482,6 @@ def offered(table: HostTable, spec: RequestSpec, *filters: str, **request: Any) 
     return scheduler.offer(OfferRequest(table, spec, **request))
 
 
-@unhurried
 @given(
     tables, specs, st.lists(st.sampled_from(sorted(BUILT_IN)), min_size=2, max_size=6, unique=True), st.data()
 )
@@ -505,7 +500,6 @@ def survivors(offer: Offer) -> int:
     return next(step.before for step in offer.why if step.filter == "free_slots")
 
 
-@unhurried
 @given(tables, specs)
 def test_the_numbers_of_a_funnel_add_up(table: HostTable, spec: RequestSpec) -> None:
     steps = offered(table, spec, *sorted(BUILT_IN), context=RequestContext(tried_hosts=frozenset({"0f"}))).why

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders.hosts import SEEDS, unhurried
+from tests.builders.hosts import SEEDS
 from zonesched.model.arrays import Ints
 from zonesched.model.build_plan import MAX_TIE
 from zonesched.scheduler.best import best
@@ -111,7 +111,6 @@ def some_rows(seed: int, hosts: int) -> tuple[Rows, Rows]:
     return rows, [[rng.randrange(tie_levels) for _ in row] for row in rows]
 
 
-@unhurried
 @given(SEEDS, st.integers(1, 30), st.integers(1, 120))
 def test_both_ways_pick_as_the_definition_says(seed: int, hosts: int, count: int) -> None:
     rows, ties = some_rows(seed, hosts)
@@ -120,7 +119,6 @@ def test_both_ways_pick_as_the_definition_says(seed: int, hosts: int, count: int
     assert picked(rows, ties, count, in_blocks=False)[:2] == expected
 
 
-@unhurried
 @given(SEEDS, st.integers(1, 30), st.integers(1, 120))
 def test_one_by_one_asks_for_no_weight_twice_nor_after_the_last_pick(
     seed: int, hosts: int, count: int
@@ -130,7 +128,6 @@ def test_one_by_one_asks_for_no_weight_twice_nor_after_the_last_pick(
     assert asked <= max(0, len(indices) - (len(indices) == count))
 
 
-@unhurried
 @given(SEEDS, st.integers(1, 30), st.integers(1, 60), st.integers(1, 8))
 def test_a_pick_by_chance_is_one_of_the_best_heads_of_all_hosts(
     seed: int, hosts: int, count: int, size: int
@@ -156,7 +153,6 @@ def test_a_pick_by_chance_is_one_of_the_best_heads_of_all_hosts(
     assert len(picks.indices) == count or not heads_of(rows, ties, placed)
 
 
-@unhurried
 @given(SEEDS, st.integers(1, 80))
 def test_blocks_ask_for_few_weights_however_much_room_there_is(seed: int, count: int) -> None:
     rng = random.Random(seed)
@@ -166,7 +162,6 @@ def test_blocks_ask_for_few_weights_however_much_room_there_is(seed: int, count:
     assert asked <= 2 * count * (1 + count.bit_length())
 
 
-@unhurried
 @given(SEEDS, st.integers(1, 3_000), st.integers(1, 40), st.sampled_from([2, 100, 10**9]))
 def test_the_best_few_are_those_that_sorting_all_gives(seed: int, size: int, count: int, levels: int) -> None:
     rng = np.random.default_rng(seed)

@@ -9,7 +9,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders.hosts import unhurried
 from zonesched.model.counts import Counts
 from zonesched.model.host_counters import HostCounters
 
@@ -26,7 +25,6 @@ def put(tallies: HostCounters, by_row: Mapping[int, Mapping[str, int]]) -> None:
     tallies.set(np.array(list(by_row), dtype=np.int64), Counts.of(list(by_row.values())))
 
 
-@unhurried
 @given(SEEDS, st.integers(1, 120))
 def test_host_counters_say_what_each_row_was_last_given(seed: int, rounds: int) -> None:
     rng = random.Random(seed)
@@ -45,7 +43,6 @@ def test_host_counters_say_what_each_row_was_last_given(seed: int, rounds: int) 
         assert tallies.has(key) == any(wanted)
 
 
-@unhurried
 @given(SEEDS)
 def test_scores_are_added_in_order_of_their_keys(seed: int) -> None:
     rng = random.Random(seed)
@@ -84,7 +81,6 @@ def test_counts_of_the_same_host_and_key_are_added_up() -> None:
     assert counts.by_host(3) == [{"a": 1}, {"b": 5}, {}]
 
 
-@unhurried
 @given(SEEDS, st.integers(1, 120))
 def test_counts_of_several_rows_that_change_together(seed: int, rounds: int) -> None:
     # given counters that were set, some of whose columns are cached

@@ -19,7 +19,6 @@ from tests.builders.hosts import (
     some_use,
     specs,
     tables,
-    unhurried,
 )
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_row import SharedFacts
@@ -103,7 +102,6 @@ def test_rows_stay_when_the_table_grows() -> None:
     assert described(table)["1f"] == described(a_table([a_host("1f", vcpus=7)]))["1f"]
 
 
-@unhurried
 @given(SEEDS)
 def test_instances_on_one_host_count_as_they_do_among_several(seed: int) -> None:
     # given two tables of the same hosts
@@ -150,7 +148,6 @@ def test_ids_that_are_not_here_have_no_rows() -> None:
     assert table.rows_of([]).dtype == np.int64
 
 
-@unhurried
 @given(SEEDS, st.integers(1, 8))
 def test_a_table_kept_current_is_the_table_made_anew(seed: int, rounds: int) -> None:
     rng = random.Random(seed)
@@ -169,7 +166,6 @@ def test_a_table_kept_current_is_the_table_made_anew(seed: int, rounds: int) -> 
     assert described(table) == described(anew)
 
 
-@unhurried
 @given(SEEDS, st.integers(1, 8))
 def test_a_table_kept_current_by_uses_is_the_table_made_anew(seed: int, rounds: int) -> None:
     rng = random.Random(seed)
@@ -185,7 +181,6 @@ def test_a_table_kept_current_by_uses_is_the_table_made_anew(seed: int, rounds: 
     assert described(table) == described(a_table(left.values()))
 
 
-@unhurried
 @given(tables, specs)
 def test_what_is_computed_by_all_rows_is_what_each_host_says(table: HostTable, spec: RequestSpec) -> None:
     whole = HostView.whole(table, spec)
@@ -198,7 +193,6 @@ def test_what_is_computed_by_all_rows_is_what_each_host_says(table: HostTable, s
         assert free.tolist() == gathered.free(MEMORY_MB).tolist()
 
 
-@unhurried
 @given(tables, specs, st.integers(0, 5))
 def test_a_host_state_says_what_the_columns_say(table: HostTable, spec: RequestSpec, placed: int) -> None:
     rows = np.arange(table.size, dtype=np.int64)

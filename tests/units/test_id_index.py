@@ -9,7 +9,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders.hosts import unhurried
 from zonesched.model.id_index import NOWHERE, IdIndex
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -24,7 +23,6 @@ IDS = [
 ]
 
 
-@unhurried
 @given(SEEDS, st.integers(1, 30))
 def test_an_index_says_what_a_dictionary_says(seed: int, rounds: int) -> None:
     rng = random.Random(seed)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders.hosts import SEEDS, SERVICE, a_host, a_spec, a_table, schedulers, unhurried
+from tests.builders.hosts import SEEDS, SERVICE, a_host, a_spec, a_table, schedulers
 from zonesched.errors import BadRequest, ZoneschedError
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.model.host_row import HostUse, flavor_key
@@ -120,7 +120,6 @@ def a_request(rng: random.Random, table: HostTable, number: int) -> OfferRequest
 
 
 @pytest.mark.slow
-@unhurried
 @given(SEEDS, st.lists(st.sampled_from(MORE_FILTERS), unique=True, max_size=2), MULTIPLIERS)
 def test_a_later_request_gets_what_a_selection_from_all_hosts_gives(
     seed: int, more_filters: list[str], multipliers: dict[str, float]
@@ -143,7 +142,6 @@ def test_a_later_request_gets_what_a_selection_from_all_hosts_gives(
 
 
 @pytest.mark.slow
-@unhurried
 @given(SEEDS, st.sampled_from([1.0, -1.0]))
 def test_requests_that_take_what_they_get_and_give_it_back(seed: int, multiplier: float) -> None:
     # given many hosts that differ by their RAM alone

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders.hosts import unhurried
 from zonesched.model.build_plan import MAX_WEIGHT, ChildBlob, Entry
 from zonesched.scheduler.merge import adjust, merge_heads
 
@@ -23,7 +22,6 @@ def entries(sequences: list[list[tuple[int, int]]]) -> list[list[Entry]]:
     ]
 
 
-@unhurried
 @given(SEQUENCES, st.integers(0, 40))
 def test_each_pick_is_the_best_head_at_that_moment(heads: list[list[tuple[int, int]]], count: int) -> None:
     sequences = entries(heads)
@@ -41,7 +39,6 @@ def test_a_sequence_that_gets_better_is_not_sorted() -> None:
     assert [[entry.weight for entry in rest] for rest in rests] == [[1], [6]]
 
 
-@unhurried
 @given(SEQUENCES, SEQUENCES, st.integers(0, 40))
 def test_what_is_merged_of_pages_is_the_beginning_of_what_is_merged_of_all(
     heads: list[list[tuple[int, int]]], unread: list[list[tuple[int, int]]], count: int
@@ -58,7 +55,6 @@ def test_what_is_merged_of_pages_is_the_beginning_of_what_is_merged_of_all(
     assert len(picked) == len(at_once) or used_up
 
 
-@unhurried
 @given(SEQUENCES, st.integers(0, 40))
 def test_merging_level_by_level_is_merging_at_once(heads: list[list[tuple[int, int]]], count: int) -> None:
     sequences = entries(heads)
@@ -73,7 +69,6 @@ def test_of_equal_weights_the_lowest_tie_key_comes_first() -> None:
     assert [(e.weight, e.tie) for e in picked] == [(4, 9), (5, 1), (5, 2), (5, 3), (5, 8), (5, 9)]
 
 
-@unhurried
 @given(st.integers(0, MAX_WEIGHT))
 def test_by_default_a_childs_weight_stays_as_it_is(weight: int) -> None:
     assert adjust(weight, 0.0, 1.0) == weight

@@ -28,7 +28,7 @@ STORED = hash_password("correct horse", FakeClock(), CHEAP)
 
 
 class TestPassword:
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=50)
     @given(password=st.text(), other=st.text())
     def test_only_the_password_itself_fits(self, password: str, other: str) -> None:
         stored = hash_password(password, FakeClock(), CHEAP)

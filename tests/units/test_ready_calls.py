@@ -345,7 +345,7 @@ _HEADS = st.sampled_from(
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_HEADS, st.binary(max_size=60), st.integers(1, 40))
 def test_any_answer_is_read_as_a_thread_reads_it(
     transport: HttpTransport, head: bytes, content: bytes, cut: int

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders.hosts import a_host, a_spec, a_table, schedulers, unhurried
+from tests.builders.hosts import a_host, a_spec, a_table, schedulers
 from zonesched.model.build_plan import MAX_WEIGHT
 from zonesched.model.host_table import HostTable
 from zonesched.model.request_spec import MEMORY_MB, ScoreWeighing, WeigherScale
@@ -58,7 +58,6 @@ def test_a_score_becomes_an_integer_within_its_limits(score: float, weight: int)
     assert to_weight(np.array([score])).tolist() == [weight]
 
 
-@unhurried
 @given(st.lists(st.floats(-6e6, 6e6), min_size=2))
 def test_a_better_score_never_gets_a_worse_weight(values: list[float]) -> None:
     weights = to_weight(np.array(sorted(values))).tolist()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders.hosts import a_context, a_host, a_spec, a_table, schedulers, specs, tables, unhurried
+from tests.builders.hosts import a_context, a_host, a_spec, a_table, schedulers, specs, tables
 from tests.builders.own_plugins import ByDiskScheduler
 from zonesched.errors import BadRequest, ConfigError, WeighingUnknown
 from zonesched.filters.contract import BaseHostFilter
@@ -145,7 +145,6 @@ def test_the_special_capability_is_the_configured_one(value: object, cost: int) 
     assert offer_of("LeastCostScheduler", table, a_spec(), **options).picks[0].weight == cost
 
 
-@unhurried
 @given(tables, specs, st.integers(0, 3))
 def test_both_forms_of_each_cost_give_the_same_bits(table: HostTable, spec: RequestSpec, placed: int) -> None:
     rows = HostView.whole(table, spec).row_numbers

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders.hosts import SEEDS, a_context, a_host, a_spec, a_table, schedulers, unhurried
+from tests.builders.hosts import SEEDS, a_context, a_host, a_spec, a_table, schedulers
 from tests.builders.reference import tie_of
 from zonesched.model.aggregate import Aggregate
 from zonesched.model.build_plan import MAX_WEIGHT, Entry, FunnelStep
@@ -233,7 +233,6 @@ ALL_MULTIPLIERS = st.fixed_dictionaries(
 
 
 @pytest.mark.slow
-@unhurried
 @given(
     SEEDS,
     st.integers(1, 30),
@@ -262,7 +261,6 @@ def test_each_pick_of_a_tree_is_the_best_of_all_its_hosts(
 COSTS = ("fill_first_cost", "spread_first_cost", "owner_on_host_cost", "plain_on_special_cost")
 
 
-@unhurried
 @given(
     SEEDS,
     st.integers(1, 10),
@@ -279,7 +277,6 @@ def test_each_pick_of_a_tree_of_costs_has_the_least_cost(
     replay(Books(zones, spec), zones[0].entries(chosen, spec), count)
 
 
-@unhurried
 @given(SEEDS, st.integers(1, 10), st.integers(1, 8), MULTIPLIERS, st.integers(0, 4))
 def test_each_bundle_of_a_tree_is_on_the_best_host_with_room_for_all(
     seed: int, size: int, count: int, ram: float, alternates: int
@@ -304,7 +301,6 @@ def test_each_bundle_of_a_tree_is_on_the_best_host_with_room_for_all(
     assert not any(offer.picks or offer.alternates for offer in offers)
 
 
-@unhurried
 @given(SEEDS, st.integers(1, 40), st.integers(1, 60), st.integers(0, 8))
 def test_alternates_are_the_best_hosts_that_were_not_picked(
     seed: int, hosts: int, count: int, asked: int
@@ -322,7 +318,6 @@ def test_alternates_are_the_best_hosts_that_were_not_picked(
 
 
 @pytest.mark.slow
-@unhurried
 @given(SEEDS, st.integers(1, 30), st.randoms(use_true_random=False))
 def test_the_order_in_which_hosts_came_changes_nothing(seed: int, count: int, rng: random.Random) -> None:
     rows = some_tree(random.Random(seed), 1, 20)[0].rows

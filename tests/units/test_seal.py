@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders.clock import START, FakeClock
@@ -81,7 +81,6 @@ class TestRoundTrip:
         assert middle.open_entry(at_middle, from_middle).place == ChildBlob(CHILD_ID, from_leaf)
         assert leaf.open_entry(at_leaf, from_leaf).place == HOST
 
-    @settings(deadline=None)
     @given(child_bytes=st.binary(max_size=138), texts=st.lists(st.text(), min_size=3, max_size=3))
     def test_any_child_blob_and_any_context(self, child_bytes: bytes, texts: list[str]) -> None:
         envelope, bound = an_envelope(), Bound(texts[0], texts[1], texts[2], child_bytes)
@@ -218,7 +217,6 @@ class TestText:
         assert spelling(text) != text
         assert reason(envelope, spelling(text)) == "malformed"
 
-    @settings(deadline=None)
     @given(st.text(alphabet="AQgwBZaz09-_+/= \n!", max_size=24))
     def test_no_two_texts_are_read_as_the_same_bytes(self, text: str) -> None:
         try:
@@ -232,7 +230,6 @@ class TestText:
         with pytest.raises(ValueError):
             blob_from_text(blob_to_text(bytes(65_537)))
 
-    @settings(deadline=None)
     @given(st.binary(max_size=300))
     def test_all_bytes_have_a_text_that_is_read_back(self, blob: bytes) -> None:
         assert blob_to_text(blob) == base64.urlsafe_b64encode(blob).decode().rstrip("=")

@@ -7,7 +7,7 @@ import hmac
 import string
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders.clock import FakeClock
@@ -33,7 +33,6 @@ def code(box: SecretBox, place: tuple[str, str, str], encrypted: str) -> str:
 
 
 class TestSecretBox:
-    @settings(deadline=None)
     @given(st.text(alphabet=st.characters(), max_size=300))
     def test_what_was_encrypted_is_decrypted(self, text: str) -> None:
         assert a_box().decrypt(*PLACE, a_box().encrypt(*PLACE, text)) == text

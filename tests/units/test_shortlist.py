@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders.hosts import SEEDS, a_host, a_spec, a_table, schedulers, some_host, unhurried
+from tests.builders.hosts import SEEDS, a_host, a_spec, a_table, schedulers, some_host
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import RequestSpec, ScoreWeighing, WeigherScale
@@ -59,7 +59,6 @@ def many_hosts(seed: int, count: int) -> HostTable:
     return a_table(named, {"agent-1": True, "agent-2": True})
 
 
-@unhurried
 @given(
     SEEDS,
     st.integers(20, 200),
@@ -78,7 +77,6 @@ def test_a_shortlist_changes_no_offer(
     assert answer(chosen, request) == answer(WeighsAll(chosen.plugins, chosen.name), request)
 
 
-@unhurried
 @given(SEEDS, st.integers(20, 200), st.integers(1, 8), SCALES)
 def test_nor_does_it_on_the_scale_of_another_zone(
     seed: int, hosts: int, count: int, scales: list[WeigherScale]

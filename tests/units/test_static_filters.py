@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders.hosts import a_host, a_spec, a_table, schedulers, unhurried
+from tests.builders.hosts import a_host, a_spec, a_table, schedulers
 from zonesched import conf
 from zonesched.errors import BadRequest
 from zonesched.filters.registry import BUILT_IN
@@ -165,7 +165,6 @@ def test_an_extra_spec_with_an_empty_part_is_refused() -> None:
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9)
 
 
-@unhurried
 @given(
     st.text(max_size=20) | st.tuples(st.sampled_from(OPERATORS), st.text(max_size=9)).map(" ".join),
     VALUES | st.lists(VALUES, max_size=3) | st.dictionaries(st.text(max_size=3), VALUES, max_size=2),
@@ -566,7 +565,6 @@ def test_a_network_that_is_none_is_refused_by_name(hint: str, hints: Mapping[str
     assert (refused.value.code, refused.value.field) == ("hint_invalid", f"hints.{hint}")
 
 
-@unhurried
 @given(st.ip_addresses(), st.ip_addresses(), st.integers(0, 128))
 def test_addresses_are_inside_a_network_as_one_by_one(address: Any, other: Any, bits: int) -> None:
     host_filter = BUILT_IN["SimpleCIDRAffinityFilter"]()

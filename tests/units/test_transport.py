@@ -328,7 +328,7 @@ def test_what_is_not_http_is_refused(transport: Sender, content: bytes) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=200), st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"]))
 def test_whatever_bytes_come_the_call_ends_with_a_reply_or_its_one_fault(content: bytes, head: bytes) -> None:
     transport = a_transport()

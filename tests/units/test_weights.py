@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import own_plugins
-from tests.builders.hosts import IMAGE_KEYS, a_host, a_spec, a_table, schedulers, specs, tables, unhurried
+from tests.builders.hosts import IMAGE_KEYS, a_host, a_spec, a_table, schedulers, specs, tables
 from tests.builders.own_plugins import W1, ByDiskScheduler, CountedWeigher
 from zonesched import conf
 from zonesched.errors import ConfigError
@@ -110,7 +110,6 @@ def test_a_raw_value_may_depend_on_the_request(name: str, spec: RequestSpec, raw
     assert weighers()[name]._weigh_object(HostState(a_table([host]), 0, IN_GROUP), spec) == raw
 
 
-@unhurried
 @given(
     tables,
     specs,

@@ -285,7 +285,7 @@ def shared_zone(tmp_path_factory: pytest.TempPathFactory) -> Zone:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(totals=hosts_of_any_size, work=steps)
 def test_no_sequence_of_claims_moves_and_reports_over_commits(
     shared_zone: Zone, totals: list[dict[str, int]], work: list[tuple[Any, ...]]
