@@ -42,6 +42,9 @@ _LOST = Prepared(
 )
 
 
+_NAMED = TO_BUILD | {PlacementState.RELEASING}
+
+
 @dataclass(frozen=True)
 class PlaceInChild:
     """A place in a child zone, with the instance's status where it is its present one, else None."""
@@ -67,10 +70,15 @@ def living_in_child(tx: Connection, child_id: str) -> dict[str, int]:
     return {row.uuid: row.number for row in tx.execute(statement)}
 
 
-def wanted_in_child(tx: Connection, child_id: str) -> list[Placement]:
-    """Read the places in a child whose confirm was decided, boot by boot."""
-    found = placements.read(tx, _place.child_id == child_id, is_in(_place.state, TO_BUILD))
-    return sorted(found, key=lambda p: (p.caller_id, p.reservation_id))
+def named_to_child(tx: Connection, child_id: str) -> list[Placement]:
+    """Read the places in a child whose confirm was decided, boot by boot.
+
+    Those that it is to end too, unless the instance has another place there: it ends what it knows.
+    """
+    found = placements.read(tx, _place.child_id == child_id, is_in(_place.state, _NAMED))
+    in_order = sorted(found, key=lambda p: (p.state in TO_BUILD, p.number))
+    last = {p.uuid: p for p in in_order}
+    return sorted(last.values(), key=lambda p: (p.caller_id, p.reservation_id, p.uuid))
 
 
 def count_in_child(tx: Connection, child_id: str) -> int:

@@ -83,6 +83,18 @@ _MAKE_DUE = Prepared(
     )
     .values(next_call_at=0.0, calls=0)
 )
+_FORGET_TOLD = Prepared(
+    sa.update(t.instance_states)
+    .where(COLUMNS.observed_generation < COLUMNS.told_generation)
+    .where(
+        COLUMNS.uuid.in_(
+            sa.select(_place.uuid).where(
+                _place.child_id == sa.bindparam("child"), is_in(_place.state, TO_BUILD)
+            )
+        )
+    )
+    .values(told_generation=COLUMNS.observed_generation, next_call_at=0.0, calls=0)
+)
 _NEWEST_PENDING = Prepared(
     sa.select(sa.func.max(COLUMNS.wanted_at).label("wanted_at")).where(
         COLUMNS.observed_generation < COLUMNS.generation,
@@ -215,6 +227,11 @@ def unconfirmed(tx: Connection, caller_id: str, since: float, most: int) -> Mapp
 def make_calls_due(tx: Connection, child_ids: Sequence[str]) -> None:
     """Make all desired states that these children were not told yet due now; reset the retry pauses."""
     _MAKE_DUE.run(tx, children=child_ids)
+
+
+def forget_told(tx: Connection, child_id: str) -> None:
+    """Tell a child again whatever it has not reported as reached: it was restored from a copy."""
+    _FORGET_TOLD.run(tx, child=child_id)
 
 
 def newest_pending_in_children(tx: Connection) -> float:

@@ -17,7 +17,7 @@ from zonesched.model.caller import Caller
 from zonesched.model.named_boot import NamedBoot
 from zonesched.model.placement import Attempt
 from zonesched.services.zone import Zone
-from zonesched.store import child_placements, locks, recovery, reservations
+from zonesched.store import child_placements, instance_states, locks, recovery, reservations
 from zonesched.store.recovery import Kind, Named
 from zonesched.store.store import Transaction
 from zonesched.zones.known_child import RESTORED
@@ -40,6 +40,8 @@ def tell_restored(zone: Zone) -> None:
 
 
 def _tell(zone: Zone, child_id: str) -> None:
+    # It answers no call meanwhile, so nothing that it is told from here on is older than its copy.
+    zone.store.write(partial(instance_states.forget_told, child_id=child_id))
     client = zone.child_client(child_id)
     for page in _pages(zone.store.read(partial(_boots, child_id=child_id))):
         if not client.name_boots(page, zone.conf.build_timeout, is_last=False):
@@ -49,7 +51,7 @@ def _tell(zone: Zone, child_id: str) -> None:
 
 
 def _boots(tx: Transaction, child_id: str) -> list[NamedBoot]:
-    found = child_placements.wanted_in_child(tx, child_id)
+    found = child_placements.named_to_child(tx, child_id)
     by_boot = groupby(found, key=lambda p: (p.caller_id, p.reservation_id))
     named: list[NamedBoot] = []
     for key, places in by_boot:

@@ -1,0 +1,51 @@
+"""What is under way between a zone and its neighbours while it is put back from a copy, or recovers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders.boots import nothing_is_wrong
+from tests.builders.restored import Scene, a_scene
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return a_scene(tmp_path)
+
+
+def test_an_action_that_was_told_after_the_copy_and_is_not_done_is_told_again(scene: Scene) -> None:
+    (uuid,) = scene.booted(1)
+    copy = scene.copy("leaf")
+    # given an action that every zone has accepted, and the agent has not heard of
+    assert scene.admin("root").post(f"/servers/{uuid}/action", {"os-stop": None}).status == 202
+    for _ in range(3):
+        scene.tree.poll(2)
+        scene.tree.settle()
+
+    scene.restore("leaf", copy)
+    scene.recovered("leaf")
+    scene.work()
+
+    assert scene.servers() == {uuid: "SHUTOFF"}
+    assert scene.servers("leaf") == {uuid: "SHUTOFF"}
+    nothing_is_wrong(scene.tree)
+
+
+@pytest.mark.parametrize("zone", ["region", "leaf"])
+def test_what_its_owner_deletes_during_the_recovery_ends_though_no_row_had_it(
+    scene: Scene, zone: str
+) -> None:
+    kept = scene.booted(1)
+    copy = scene.copy(zone)
+    (deleted,) = scene.booted(1)
+
+    scene.restore(zone, copy)
+    assert scene.admin("root").delete(f"/servers/{deleted}").status == 204
+    scene.recovered(zone)
+    scene.work()
+
+    assert scene.agents["leaf"].uuids() == kept
+    assert scene.claimed_vcpus("leaf") == 2
+    assert all(scene.audit(name) == [] for name in scene.tree.nodes)
