@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.builders.boots import nothing_is_wrong
 from tests.builders.restored import Scene, a_scene
+from zonesched.store import identity, instances
 
 
 @pytest.fixture
@@ -49,3 +52,26 @@ def test_what_its_owner_deletes_during_the_recovery_ends_though_no_row_had_it(
     assert scene.agents["leaf"].uuids() == kept
     assert scene.claimed_vcpus("leaf") == 2
     assert all(scene.audit(name) == [] for name in scene.tree.nodes)
+
+
+def test_an_instance_that_changes_while_its_child_is_read_is_found(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = scene.booted(2)
+    copy = scene.copy("region")
+    scene.restore("region", copy)
+    leaf = scene.tree.nodes["leaf"].zone
+    read: Callable[[Any], Any] = leaf.store.read
+
+    def read_before_a_change(fn: Any) -> Any:
+        found = read(fn)
+        if fn is identity.low_watermark:
+            now = leaf.clock.now()
+            leaf.store.write(lambda tx: instances.touch(tx, identity.next_change(tx), sorted(running), now))
+        return found
+
+    monkeypatch.setattr(leaf.store, "read", read_before_a_change)
+    scene.recovered("region")
+
+    assert scene.servers("region") == dict.fromkeys(running, "ACTIVE")
+    assert scene.agents["leaf"].uuids() == running

@@ -41,6 +41,9 @@ class Window:
     uuid: str = ""
 
 
+NO_END = 2**63 - 1
+"""Change number that no transaction gets."""
+
 _place, _instance, _build = t.placements.c, t.instances.c, t.inbound_builds.c
 
 _LINES = (

@@ -186,6 +186,21 @@ _FeedPage = tuple[Sequence[InstanceChange], Cursor, bool]
 
 
 def _next_page(tx: Transaction, caller_id: str, since: Cursor, watermark: int) -> _FeedPage:
+    """Read the next page; the last one also has what has changed above the watermark.
+
+    Else an instance that changes while all are read would be in none of their pages. It comes once more.
+    """
+    lines, reached, more = _settled_page(tx, caller_id, since, watermark)
+    if not more:
+        later = feed.Window(reached.number, feed.NO_END)
+        uuids = feed.next_uuids(tx, caller_id, later, PAGE - len(lines))
+        lines = {**lines, **feed.current(tx, caller_id, uuids)}
+    return _named_by_caller(tx, caller_id, lines), reached, more
+
+
+def _settled_page(
+    tx: Transaction, caller_id: str, since: Cursor, watermark: int
+) -> tuple[Mapping[str, InstanceChange], Cursor, bool]:
     window = feed.Window(since.number, since.until, since.uuid) if since.uuid else None
     # The rest of a window is empty where its instances have changed again: the next window has them.
     while window is not None or (window := feed.next_window(tx, caller_id, since.number, watermark)):
@@ -194,13 +209,13 @@ def _next_page(tx: Transaction, caller_id: str, since: Cursor, watermark: int) -
         epoch = identity.epoch_of(tx, window.until)
         if len(found) > PAGE:
             since = Cursor(window.after, window.until, found[PAGE - 1], epoch)
-            return _named_by_caller(tx, caller_id, lines), since, True
+            return lines, since, True
         since = Cursor(window.until, window.until, "", epoch)
         if lines:
             more = feed.next_window(tx, caller_id, window.until, watermark) is not None
-            return _named_by_caller(tx, caller_id, lines), since, more
+            return lines, since, more
         window = None
-    return [], since, False
+    return {}, since, False
 
 
 def _named_by_caller(
