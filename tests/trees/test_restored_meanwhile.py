@@ -75,3 +75,19 @@ def test_an_instance_that_changes_while_its_child_is_read_is_found(
 
     assert scene.servers("region") == dict.fromkeys(running, "ACTIVE")
     assert scene.agents["leaf"].uuids() == running
+
+
+def test_a_parent_takes_the_secret_of_a_child_that_recovers(scene: Scene) -> None:
+    running = scene.booted(1)
+    copy = scene.copy("leaf")
+    scene.restore("leaf", copy)
+    made = scene.admin("leaf").call("PUT", "/users/parent-region", {"user": {"new_secret": True}})
+    (child,) = scene.admin("region").get("/zones").json["zones"]
+
+    change = {"zone": {"password": made.json["user"]["secret"]}}
+    taken = scene.admin("region").call("PUT", f"/zones/{child['id']}", change)
+    scene.recovered("leaf")
+
+    assert taken.status == 200
+    assert scene.health("leaf") == "ok"
+    assert scene.servers("leaf") == dict.fromkeys(running, "ACTIVE")

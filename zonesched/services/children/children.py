@@ -27,7 +27,7 @@ from zonesched.store.placements import Placement
 from zonesched.store.store import Store, Transaction
 from zonesched.zones.address import AddressRefused
 from zonesched.zones.child import Offline, Ready, Waiting
-from zonesched.zones.known_child import REGISTERED_TWICE, KnownChild
+from zonesched.zones.known_child import REGISTERED_TWICE, RESTORED, KnownChild
 from zonesched.zones.transport import Transport
 from zonesched.zones.trial import NO_PARENT, WRONG_CREDENTIALS
 from zonesched.zones.zone_manager import ZoneManager
@@ -179,7 +179,8 @@ def _checked_url(conf: Conf, transport: Transport, unverified: str) -> str:
 def _probe(zone: Zone, row: ChildRow) -> str:
     """Try a child with its stored access; return its zone's uuid, "" if it gives no good answer."""
     probed = zone.children.probe(_stored(zone.store, zone.secret_box).child(row))
-    if probed.error:
+    # One that was restored waits for its parents: it may need this very change to hear them.
+    if probed.error not in ("", RESTORED):
         field = "zone.username" if probed.error in (WRONG_CREDENTIALS, NO_PARENT) else "zone.api_url"
         raise BadRequest(_REFUSED[probed.error], code=probed.error, field=field)
     return probed.zone_uuid
