@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders.boots import nothing_is_wrong
+from tests.builders.real_agent import RealAgent, a_machine
 from tests.builders.restored import Scene, a_scene
 from zonesched.store import identity, instances
 
@@ -91,3 +92,17 @@ def test_a_parent_takes_the_secret_of_a_child_that_recovers(scene: Scene) -> Non
     assert taken.status == 200
     assert scene.health("leaf") == "ok"
     assert scene.servers("leaf") == dict.fromkeys(running, "ACTIVE")
+
+
+def test_a_host_that_shrank_after_the_copy_gives_no_more_than_it_has(scene: Scene) -> None:
+    copy = scene.copy("leaf")
+    scene.agents["leaf"] = RealAgent(scene.tree, "leaf", [a_machine("l1", vcpus=1), a_machine("l2", vcpus=2)])
+
+    scene.restore("leaf", copy)
+    scene.recovered("leaf")
+    scene.boot(2)
+    scene.work()
+
+    assert sorted(scene.servers().values()) == ["ERROR", "ERROR"]
+    assert scene.claimed_vcpus("leaf") == 0
+    scene.booted(1)

@@ -231,6 +231,8 @@ class Agent:
         return self._zone.fetch()
 
     def _tell(self) -> None:
+        # What its hosts have may have changed since the copy, too.
+        self.zone = self._zone.register(self._hosts)
         self._zone.tell(running(self.state, self._host_of))
         self.state = reported_again(self.state)
         log.info("the zone was restored from a copy: told it of %d instances", len(self.state.instances))
