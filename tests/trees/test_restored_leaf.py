@@ -89,6 +89,19 @@ def test_a_reboot_is_none_of_those_that_were_lost(scene: Scene, tmp_path: Path) 
     assert results(scene.agent.node, scene.uuid) == [("reboot", "done")]
 
 
+def test_a_reboot_after_lost_ones_that_the_zone_has_learnt_of_is_done(scene: Scene, tmp_path: Path) -> None:
+    hard = {"reboot": {"type": "HARD"}}
+    scene.put_back(tmp_path / "copy", [hard, hard])
+    (done,) = scene.agent.sent
+    scene.agent.report([done])
+
+    scene.act(hard)
+    scene.agent.converge()
+
+    assert scene.agent.reboots == {scene.uuid: 3}
+    assert results(scene.agent.node, scene.uuid) == [("reboot", "done")]
+
+
 def test_what_the_agent_has_done_since_the_copy_counts_and_the_next_action_is_done(tmp_path: Path) -> None:
     # given a copy of a zone with a server that runs
     tree = Tree(tmp_path / "now")

@@ -118,7 +118,7 @@ def test_each_action_in_each_status(action: Action, status: Status, power: str) 
         assert isinstance(found, Desired)
         assert (found.generation, found.power) == (state.desired.generation + 1, Power(power))
         before = 0 if action is Action.UNSHELVE else state.desired.reboots
-        assert found.reboots == before + is_reboot
+        assert found.reboots == (found.generation if is_reboot else before)
 
 
 def test_a_rebuild_waits_for_no_other_action() -> None:

@@ -32,8 +32,8 @@ class RebootType(enum.Enum):
 class Desired:
     """State that the zone wants.
 
-    `reboots` and `rebuilds` count those of the instance since it was created; `image` is the one to rebuild
-    it from.
+    `reboots` grows with each reboot; one that is not larger than the last is none. `rebuilds` counts those of
+    the instance since it was created; `image` is the one to rebuild it from.
     """
 
     generation: int = 0

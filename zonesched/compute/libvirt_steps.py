@@ -70,7 +70,7 @@ def step_to_reach(domain: Domain, desired: Desired) -> Step:
         return Step.REBUILD if power is Power.STOPPED else _TO_POWER_OFF[power]
     if desired.power is Power.STOPPED:
         return _TO_STOP[power]
-    if desired.reboots != marker.reboots:
+    if desired.reboots > marker.reboots:
         if power is Power.STOPPED:
             return Step.COUNT_REBOOT
         return (_TO_POWER_OFF if desired.reboot_type is RebootType.HARD else _TO_STOP)[power]

@@ -245,7 +245,7 @@ class ProcessInstance:
                 return self._done(self._present_power(), SUSPEND_UNSUPPORTED)
             case Power.STOPPED:
                 return self._done(Power.STOPPED) if self._has_ended() else ()
-            case _ if desired.reboots != self._reached.reboots:
+            case _ if desired.reboots > self._reached.reboots:
                 if self._has_ended(is_hard=desired.reboot_type is RebootType.HARD):
                     self._note(replace(self._reached, power=Power.STOPPED, reboots=desired.reboots))
                 return ()

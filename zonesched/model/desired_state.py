@@ -27,7 +27,8 @@ class RebootType(enum.Enum):
 class Desired:
     """The state that an instance should have. A later generation replaces an earlier one whole.
 
-    `reboots` and `rebuilds` count all that were ever asked for, so that a repeated message is no second one.
+    `reboots`: the generation of the last reboot, later than that of any which rows put back from a copy lack.
+    `rebuilds` counts all that were ever asked for. So a repeated message is no second one.
     `image`: the one of the last rebuild; `flavor`: the one of the last resize that was not reverted.
     """
 
@@ -312,7 +313,7 @@ def judge(
         before,
         generation=before.generation + 1,
         power=power_after(action, expected),
-        reboots=before.reboots + (reboot_type is not None),
+        reboots=before.generation + 1 if reboot_type is not None else before.reboots,
         reboot_type=reboot_type or before.reboot_type,
         rebuilds=before.rebuilds + is_rebuild,
         image=image if is_rebuild else before.image,

@@ -106,7 +106,7 @@ def _overtaking(tx: Transaction, row: StoredState, answer: DesiredAnswer, now: f
     later = replace(
         desired,
         generation=generation,
-        reboots=answer.reboots + is_reboot,
+        reboots=generation if is_reboot else answer.reboots,
         rebuilds=answer.rebuilds + is_rebuild,
         resizes=Resizes(
             answer.resizes.begun + (asked.begun > done.begun),

@@ -48,8 +48,7 @@ def number_above(
 ) -> list[StoredState]:
     """Return the rows with an action under way of which an agent reports a later generation, above that one.
 
-    They were put back from a copy, and the agent acts on later generations alone. Each lost generation may
-    have been a reboot that the agent has counted.
+    They were put back from a copy, and the agent acts on later generations alone.
     """
     changed: dict[str, StoredState] = {}
     for uuid, observed in seen:
@@ -65,7 +64,7 @@ def number_above(
         later = replace(
             desired,
             generation=generation,
-            reboots=desired.reboots + (observed.generation - desired.generation + 1 if is_reboot else 0),
+            reboots=generation if is_reboot else desired.reboots,
             rebuilds=observed.rebuilds + is_rebuild,
         )
         state = replace(
