@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from tests.builders.boots import nothing_is_wrong
 from tests.builders.real_agent import RealAgent, a_machine
 from tests.builders.restored import Scene, a_scene
+from zonesched.services.audit import audit
 from zonesched.store import identity, instances
 
 
@@ -106,3 +108,22 @@ def test_a_host_that_shrank_after_the_copy_gives_no_more_than_it_has(scene: Scen
     assert sorted(scene.servers().values()) == ["ERROR", "ERROR"]
     assert scene.claimed_vcpus("leaf") == 0
     scene.booted(1)
+
+
+def test_the_audit_of_a_restored_zone_reads_in_one_transaction(scene: Scene) -> None:
+    copy = scene.copy("leaf")
+    scene.restore("leaf", copy)
+    zone = scene.tree.nodes["leaf"].zone
+    at_once: list[int] = []
+    open_now: set[int] = set()
+
+    def taken(connection: Any, record: Any, proxy: Any) -> None:
+        open_now.add(id(record))
+        at_once.append(len(open_now))
+
+    event.listen(zone.store.engine, "checkout", taken)
+    event.listen(zone.store.engine, "checkin", lambda connection, record: open_now.discard(id(record)))
+    found = audit.run(zone)
+
+    assert [one.kind for one in found] == ["neighbour_unheard", "neighbour_unheard"]
+    assert max(at_once) == 1

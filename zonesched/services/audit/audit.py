@@ -10,6 +10,7 @@ from zonesched.seams import Clock
 from zonesched.services.recovery import settle
 from zonesched.services.zone import Zone
 from zonesched.store import audit as rows
+from zonesched.store import recovery
 from zonesched.store.audit import OverdueTimes
 from zonesched.store.store import Transaction
 
@@ -25,7 +26,7 @@ def run(zone: Zone) -> Sequence[Inconsistency]:
 
     def fn(tx: Transaction) -> Sequence[Inconsistency]:
         found = settle.inconsistencies(zone.uuid, tx)
-        if zone.restored.is_under_way:
+        if recovery.is_under_way(tx):
             return found
         return [*inconsistencies(zone.clock, zone.conf, zone.uuid, tx), *found]
 
