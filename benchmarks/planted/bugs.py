@@ -6,6 +6,7 @@ from benchmarks.planted.batches import BOOTS_TOGETHER
 from benchmarks.planted.bug import Bug
 from benchmarks.planted.claims import NEVER_OVER_COMMITTED, NEVER_TWO_RUNNING
 from benchmarks.planted.pages import OFFERS_IN_PAGES
+from benchmarks.planted.restores import RESTORED_ZONES
 from benchmarks.planted.rows import LEAN_ROWS
 
 NOTHING_LOST_NOTHING_TWICE = (
@@ -354,4 +355,5 @@ BUGS: tuple[Bug, ...] = (
     *BOOTS_TOGETHER,
     *OFFERS_IN_PAGES,
     *LEAN_ROWS,
+    *RESTORED_ZONES,
 )

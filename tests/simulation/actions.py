@@ -33,13 +33,17 @@ class Life:
     seen: Mapping[Key, Seen]
 
 
-def faults(lives: Mapping[str, Life]) -> Iterator[str]:
-    """Find what is wrong with actions and states in all zones."""
+def faults(lives: Mapping[str, Life], *, are_complete: bool) -> Iterator[str]:
+    """Find what is wrong with actions and states in all zones.
+
+    `are_complete`: no zone was put back from a copy that lacks actions, which it knows by their result alone.
+    """
+    compared = _COMPARED if are_complete else [name for name in _COMPARED if name != "reboots"]
     waiting = {uuid for life in lives.values() for uuid in life.abandoned}
     for life in lives.values():
         yield from _ends(life, waiting)
         yield from _states(life, waiting)
-        yield from _edges(life, lives, waiting)
+        yield from _edges(life, lives, waiting, compared)
         yield from _agent(life, waiting)
 
 
@@ -84,14 +88,16 @@ def resizes(row: sqlite3.Row, name: str) -> tuple[int, ...]:
     return tuple(row[f"{name}_{count}"] for count in ("begun", "confirmed", "reverted"))
 
 
-def _edges(life: Life, lives: Mapping[str, Life], waiting: Collection[str]) -> Iterator[str]:
+def _edges(
+    life: Life, lives: Mapping[str, Life], waiting: Collection[str], compared: Sequence[str]
+) -> Iterator[str]:
     """A child desires and observes what its parent does."""
     for child, uuids in life.sent.items():
         below = lives[child]
         for uuid in uuids:
             if uuid in waiting or life.statuses.get(uuid) != "ACTIVE":
                 continue
-            here, there = _all_of(life.states.get(uuid)), _all_of(below.states.get(uuid))
+            here, there = (_all_of(one.states.get(uuid), compared) for one in (life, below))
             if here != there:
                 yield f"P9 {life.zone}: {uuid} is {here}, in {child} {there}"
 
@@ -113,8 +119,9 @@ _COMPARED = (
 )
 
 
-def _all_of(row: sqlite3.Row | None) -> tuple[int | str, ...]:
-    return (0, "running", 0, 0, "", *NEW, *[0] * 5) if row is None else tuple(row[name] for name in _COMPARED)
+def _all_of(row: sqlite3.Row | None, compared: Sequence[str]) -> tuple[int | str, ...]:
+    new = dict(zip(_COMPARED, (0, "running", 0, 0, "", *NEW, *[0] * 5), strict=True))
+    return tuple(new[name] if row is None else row[name] for name in compared)
 
 
 def _observed(row: sqlite3.Row) -> Seen:

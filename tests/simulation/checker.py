@@ -13,12 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.simulation.actions import Life, Seen, faults
+from tests.simulation.restore_rules import Restored
 from tests.simulation.zone_rows import Key, ZoneRows, read
 
 TAKING = ("held", "confirmed", "parked")
 OVER = ("confirmed", "gone", "failed", "released")
 LATE_FAILURES = ("build_failed", "build_timeout", "lost_by_host", "zone_lost", "deleted_in_child")
 """Reasons that an instance may have for its ERROR after it was confirmed."""
+
+LOST_IN_RESTORES = ("lost_in_restore", "lost_in_child", "place_lost")
+"""Likewise, where a zone was put back from a copy."""
 
 LEFT_FOR = (
     "build_timeout",
@@ -58,7 +62,7 @@ class Expected:
     that each observes of them. `removed`: zones whose parents have given
     them up. `lost_hosts`: names by zone, of hosts whose agents never come back. `affine`: groups that are to
     be together; `most_per_host`: of groups that are to be apart. `liar`: a zone that said what it liked, ""
-    for none.
+    for none. `restored`: by zone, its last restore.
     """
 
     promised: Sequence[Promised]
@@ -69,6 +73,7 @@ class Expected:
     affine: frozenset[str]
     most_per_host: Mapping[str, int]
     liar: str
+    restored: Mapping[str, Restored]
 
 
 def inconsistencies(databases: Mapping[str, sqlite3.Connection], expected: Expected) -> list[str]:
@@ -81,16 +86,18 @@ def inconsistencies(databases: Mapping[str, sqlite3.Connection], expected: Expec
         zone.unsettled = frozenset(uuid for uuid in unsettled if (zone.name, uuid) in lost)
         names = expected.lost_hosts.get(zone.name, frozenset())
         zone.lost_hosts = frozenset(id for id, name in zone.host_names.items() if name in names)
-        never = () if expected.liar else NEVER if expected.removed else (*NEVER, ZONE_LOST)
+        never = [*(() if expected.restored else NEVER), *(() if expected.removed else (ZONE_LOST,))]
+        never = [] if expected.liar else never
         found += _unfinished(zone, never)
         found += _own_rows(zone)
         found += _edges(zone, zones)
         found += _agents(zone, expected.running.get(zone.name, set()))
         found += _group_rows(zone)
-    found += _promises(zones, expected.promised)
+    found += _promises(zones, expected)
     found += _on_one_host(zones, lost)
     found += _policies(zones, expected, lost)
-    found += faults({zone.name: _life(zone, expected) for zone in zones.values()})
+    lives = {zone.name: _life(zone, expected) for zone in zones.values()}
+    found += faults(lives, are_complete=not expected.restored)
     return found
 
 
@@ -239,10 +246,16 @@ def _group_rows(zone: ZoneRows) -> Iterator[str]:
             yield f"group {zone.name}: the place of {row['group_id']} is kept for nothing"
 
 
-def _promises(zones: Mapping[str, ZoneRows], promised: Iterable[Promised]) -> Iterator[str]:
+def _promises(zones: Mapping[str, ZoneRows], expected: Expected) -> Iterator[str]:
     """P2: each boot is there once, ends as a whole, and with at least as many as were asked for."""
-    ids = Counter(one.reservation_id for one in promised)
-    for one in promised:
+    ids = Counter(one.reservation_id for one in expected.promised)
+    late = LATE_FAILURES + (LOST_IN_RESTORES if expected.restored else ())
+    for one in expected.promised:
+        restored = expected.restored.get(one.zone)
+        if restored is not None and one.reservation_id in restored.forgotten:
+            # Its instances were adopted, or an audit has listed them.
+            continue
+        undeleted = restored.undeleted if restored is not None else ()
         zone = zones[one.zone]
         rows = [row for row in zone.reservations if row["id"] == one.reservation_id]
         members = [row for row in zone.instances.values() if row["reservation_id"] == one.reservation_id]
@@ -250,7 +263,7 @@ def _promises(zones: Mapping[str, ZoneRows], promised: Iterable[Promised]) -> It
             yield f"P2 {one.zone}: boot {one.reservation_id} has {len(rows)} rows, {len(members)} instances"
         active = sum(row["status"] in ("ACTIVE", "OFFLOADED") for row in members)
         ended_later = sum(
-            row["uuid"] in one.deleted or (row["status"] == "ERROR" and row["reason"] in LATE_FAILURES)
+            row["uuid"] in one.deleted or (row["status"] == "ERROR" and row["reason"] in late)
             for row in members
         )
         if 0 < active < one.least - ended_later:
@@ -258,7 +271,7 @@ def _promises(zones: Mapping[str, ZoneRows], promised: Iterable[Promised]) -> It
         for row in members:
             if row["status"] == "DELETED" and row["uuid"] not in one.deleted:
                 yield f"P2 {one.zone}: {row['uuid']} is DELETED, its user did not"
-            if row["status"] != "DELETED" and row["uuid"] in one.deleted:
+            if row["status"] != "DELETED" and row["uuid"] in one.deleted and row["uuid"] not in undeleted:
                 yield f"P2 {one.zone}: {row['uuid']} is {row['status']}, its user has deleted it"
 
 

@@ -22,12 +22,23 @@ class Confirms:
         self._suspects = suspects
         self._seen: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
 
-    def look(self, zone: str) -> Iterator[str]:
+    def forgive(self, child: str) -> None:
+        """Take what parents believe of a child for true that was put back from a copy."""
+        for zone, rows in self._zones.items():
+            self._seen[zone].update(
+                rows.execute(
+                    "SELECT p.uuid, p.number FROM placements p JOIN children c ON c.id = p.child_id"
+                    " WHERE p.kind = 'child' AND c.name = ?",
+                    (child,),
+                )
+            )
+
+    def look(self, zone: str, forgetful: Container[str] = ()) -> Iterator[str]:
         for uuid, number, child in self._zones[zone].execute(
             "SELECT p.uuid, p.number, c.name FROM placements p JOIN children c ON c.id = p.child_id"
             " WHERE p.kind = 'child' AND p.state = 'confirmed'"
         ):
-            if (uuid, number) in self._seen[zone] or child in self._suspects:
+            if (uuid, number) in self._seen[zone] or child in self._suspects or child in forgetful:
                 continue
             self._seen[zone].add((uuid, number))
             states = self._zones[child].execute(

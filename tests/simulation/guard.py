@@ -12,6 +12,7 @@ from tests.simulation.clock import MachineClock
 from tests.simulation.confirms import Confirms
 from tests.simulation.groups import Groups
 from tests.simulation.holds import Holds
+from tests.simulation.journal import READ_BY_GUARDS
 from tests.simulation.leases import Leases, Writer
 from tests.simulation.stage import Stage
 
@@ -37,6 +38,7 @@ class Guard:
         self._groups = Groups()
         self._confirms = Confirms(self._rows, suspects)
         self._holds = Holds(stage)
+        self._forgetful: set[str] = set()
 
     def look(self, zone: str, writer: Writer, tables: Container[str]) -> None:
         """One zone's process has committed something, which has changed these tables.
@@ -52,9 +54,22 @@ class Guard:
         if "placements" in tables or "instances" in tables or "server_groups" in tables:
             self.wrong += self._groups.look(zone, rows)
         if "placements" in tables:
-            self.wrong += self._confirms.look(zone)
+            self.wrong += self._confirms.look(zone, self._forgetful)
         if "placements" in tables or "inbound_builds" in tables or self._holds.has_heard(zone):
             self.wrong += self._holds.look(zone, rows)
+
+    def forget(self, zone: str) -> None:
+        """Forget what was seen of a zone whose rows were put back from a copy; they say nothing yet."""
+        self._rooms.forget(zone, self._rows[zone])
+        self._leases.forget(zone)
+        self._holds.forget(zone, self._rows[zone])
+        self._forgetful.add(zone)
+
+    def look_again(self, zone: str, writer: Writer) -> None:
+        """Look at all rows of a zone whose recovery has ended."""
+        self._forgetful.discard(zone)
+        self._confirms.forgive(zone)
+        self.look(zone, writer, READ_BY_GUARDS)
 
     def look_at_time(self) -> None:
         """Time has passed: what ought to have ended by now?"""
@@ -95,6 +110,12 @@ class Rooms:
             ]
             if count > 1 or len(zones) > 1:
                 yield f"P2: {uuid} is on {count} hosts in {zone}, and in {zones}"
+
+    def forget(self, zone: str, rows: sqlite3.Connection) -> None:
+        """Begin again with the usage that these rows have, and with nothing on any host."""
+        for host, name, used in rows.execute("SELECT host_id, resource_class, used FROM inventories"):
+            self._used[zone, host, name] = used
+        self._confirmed[zone] = frozenset()
 
     def active(self) -> int:
         """Instances that are confirmed on hosts now."""

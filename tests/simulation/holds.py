@@ -43,6 +43,15 @@ class Holds:
                 self._gone[exchange.target] |= gone
                 self._unread.add(exchange.target)
 
+    def forget(self, zone: str, rows: sqlite3.Connection) -> None:
+        """Forget what a zone that was put back has said about holds of which it has forgotten the end."""
+        back = rows.execute(
+            "SELECT b.uuid, b.attempt FROM placements p"
+            " JOIN inbound_builds b ON b.uuid = p.uuid AND b.number = p.number"
+            f" WHERE p.state IN {THERE}"
+        )
+        self._gone[zone] -= set(back.fetchall())
+
     def has_heard(self, zone: str) -> bool:
         """Tell whether the zone has said something since the last look at its rows."""
         return zone in self._unread

@@ -40,6 +40,10 @@ class Leases:
         # Whoever has read the clock before it was set back may go by that.
         self._latest[zone] = max(now, self._latest.get(zone, now))
 
+    def forget(self, zone: str) -> None:
+        """Forget the leases of a zone whose rows were put back."""
+        self._known = {key: lease for key, lease in self._known.items() if key[0] != zone}
+
     def look(self, zone: str, rows: sqlite3.Connection, writer: Writer) -> Iterator[str]:
         latest = self._latest[zone]
         for boot, number, expires_at in rows.execute(

@@ -52,6 +52,10 @@ class Reach:
         history.take(changes)
         self._fresh = writer, commit.works
 
+    def forget(self, zone: str) -> None:
+        """Forget what was known of a zone's rows: others are in their place."""
+        self._histories[zone] = History()
+
     def returned(self, writer: Writer) -> None:
         """Note that the writer of the last commit goes on."""
         if self._fresh is not None and self._fresh[0] == writer:

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from tests.simulation import restore_points
 from tests.simulation.journal import Change
 from zonesched.model.placement import UNFINISHED, ZONE_LOST, InstanceStatus, PlacementState
 from zonesched.services.placing.group_policy import ELSEWHERE, FULL
@@ -287,5 +288,6 @@ POINTS: tuple[str, ...] = (
     *(at_call(fault, call) for fault in CALL_FAULTS for call in CALLS),
     *(moved_on(call) for call in CALLS if call != "desired"),
     *map(refused, STATUSES),
+    *restore_points.POINTS,
 )
 """All points, in their order."""

@@ -75,6 +75,8 @@ class Site:
         self._secret_key = self.clock.random_bytes(32).hex()
         self._options: dict[str, Any] = {}
         self._started = 0
+        self._times_down = 0
+        self._is_down = False
         made = furnish(self.rows, self.clock)
         self.secrets = made.secrets
         self.groups = made.groups
@@ -148,7 +150,27 @@ class Site:
         baton, storm = self._stage.baton, self._stage.storm
         back_in_s = storm.random.uniform(0.1, storm.random.choice(AWAY_S)) if storm.is_raging else 0.2
         self._stage.trouble(self.name, baton.now + back_in_s + START_S)
-        baton.at(baton.now + back_in_s, self.start_process)
+        times_down = self._times_down
+        baton.at(baton.now + back_in_s, lambda: self._come_back(times_down))
+
+    def _come_back(self, times_down: int) -> None:
+        """Start a process in place of one that died, unless all were started anew meanwhile."""
+        if not self._is_down and times_down == self._times_down:
+            self.start_process()
+
+    def go_down(self) -> None:
+        """End all processes; none is started before `come_up`."""
+        self._times_down += 1
+        self._is_down = True
+        for process in list(self.processes):
+            process.die()
+
+    def come_up(self) -> None:
+        """Start all processes of the zone, on whatever its database is by now."""
+        self._is_down = False
+        self._engine.dispose()
+        for _ in range(self.plan.processes):
+            self.start_process()
 
     def rotate_key(self) -> None:
         """Seal under a new key from the next start on, and start all processes anew, one after the other."""

@@ -134,6 +134,8 @@ def test_a_planted_bug_is_found(
         ("confirm answered for a child", "is confirmed in", 107),
         ("anti-affinity off by one", "group z", 478),
         ("holds are never reaped", "over and still there", 11),
+        ("adopted without claims", "P3 z", 562),
+        ("a restored zone works on", "P11 z", 562),
     ],
 )
 def test_a_planted_line_is_found(tmp_path: Path, name: str, rule: str, likely: int) -> None:

@@ -19,6 +19,7 @@ from tests.simulation.stage import Stage
 
 TIMEOUT_S = 3.0
 FLAVOR_AWAY = b"flavor_unknown"
+RECOVERING = b"zone_restored"
 ALL_HAS_COME_S = 45.0
 """So long after a call nothing of it is on its way any more, nor kept by somebody to be sent again."""
 
@@ -66,6 +67,8 @@ class Users:
         self._operator = Wire(stage.network, OPERATOR, lambda what: None)
         self.removed: set[str] = set()
         self._rotating: set[str] = set()
+        self._rotated: set[str] = set()
+        self.forgetful: frozenset[str] = frozenset()
 
     def start(self, boots: tuple[BootPlan, ...], migrations: tuple[MigrationPlan, ...]) -> None:
         """Each boot and each move at its time, from now on."""
@@ -91,12 +94,16 @@ class Users:
         if child.name in self._rotating | self.removed:
             return
         self._rotating.add(child.name)
+        self._rotated.add(child.name)
 
         def rotate() -> None:
             works = False
             while not works:
                 body: dict[str, Any] = {"user": {"new_secret": True}}
-                made = self._insist(child, "PUT", "/users/parent", body, by=self._operator)
+                made = self._insist(child, "PUT", "/users/parent", body, may_be_gone=True, by=self._operator)
+                if made.status_code == 404:
+                    # Its operator has removed a parent that has removed it.
+                    break
                 child.secrets["parent"] = made.json()["user"]["secret"]
                 self._stage.baton.pause(self._stage.storm.random.uniform(0.1, 5.0))
                 body = {"zone": {"password": child.secrets["parent"]}}
@@ -110,6 +117,11 @@ class Users:
             self._rotating.remove(child.name)
 
         self.begin("rotate", rotate)
+
+    def rotate_again(self, parent: Site, child: Site) -> None:
+        """Rotate a secret once more, if it ever was."""
+        if child.name in self._rotated:
+            self.rotate_secret(parent, child)
 
     def remove_child(self, parent: Site, child: Site) -> None:
         """The parent gives a child up for good, with all that it has there."""
@@ -171,7 +183,8 @@ class Users:
         self.promises.append(promise)
         if self._stage.storm.strikes("call_twice"):
             again = self._insist(site, "POST", "/zones/boot", body, {"Idempotency-Key": f"key-{number}"})
-            if again.json()["reservation_id"] != promise.reservation_id:
+            is_new = again.json()["reservation_id"] != promise.reservation_id
+            if is_new and site.name not in self.forgetful:
                 self.wrong.append(f"P2: a repeat of boot {promise.reservation_id} made another one")
         return promise
 
@@ -223,7 +236,10 @@ class Users:
 
     def _instances(self, promise: Promise) -> list[str]:
         site = self._sites[promise.zone]
-        answer = self._insist(site, "GET", f"/reservations/{promise.reservation_id}")
+        path = f"/reservations/{promise.reservation_id}"
+        answer = self._insist(site, "GET", path, may_be_gone=site.name in self.forgetful)
+        if answer.status_code == 404:
+            return []
         return [instance["uuid"] for instance in answer.json()["reservation"]["instances"]]
 
     def _delete(self, promise: Promise, uuid: str) -> None:
@@ -259,6 +275,11 @@ class Users:
                 if is_action and (answer.status_code == 409 or is_same):
                     raise Illegal(path)
                 raise Refused(f"{method} {path}: {answer.status_code} {answer.raw.read()!r}")
+            if answer is not None and "/os-services/" in path and path.endswith("/action"):
+                answer.raw.seek(0)
+                if RECOVERING in answer.raw.read():
+                    # What is to be done to a machine may keep its agent from being heard.
+                    raise Illegal(path)
             self._stage.baton.pause(self._stage.storm.random.uniform(0.5, 2.0))
 
     def ask_as_operator(self, site: Site, method: str, path: str, body: Any = None) -> requests.Response:

@@ -14,12 +14,16 @@ from tests.simulation.furniture import GROUPS
 from tests.simulation.guard import Guard
 from tests.simulation.journal import Journals
 from tests.simulation.leases import Writer
+from tests.simulation.liar import Liar
 from tests.simulation.liars import liar_of
 from tests.simulation.machine import Machine
 from tests.simulation.operators import Operators
 from tests.simulation.outages import Outages
 from tests.simulation.plan import Plan
 from tests.simulation.repeats import too_many
+from tests.simulation.restore_plan import restores_of
+from tests.simulation.restore_rules import stale_hosts
+from tests.simulation.restores import Restores
 from tests.simulation.running import Running
 from tests.simulation.settings import Settings
 from tests.simulation.site import START_S, Site
@@ -63,6 +67,9 @@ class World:
         self.users = Users(stage, self.sites)
         self.operators = Operators(stage, self.users, self.outages)
         self.settings = Settings(stage, self.users)
+        plans = restores_of(stage.seed, plan.zones) if type(self.liar) is Liar else ()
+        self.restores = Restores(stage, plans, self.sites, self.users, self._restored)
+        self.users.forgetful = self.restores.zones
         self.forger = Forger(stage, self.sites)
         self._operator = Process("operator")
         self._is_set_up = False
@@ -73,7 +80,7 @@ class World:
         self._set_up()
         self._storm()
         if self._is_broken:
-            return [*self.guard.wrong, *self.running.wrong]
+            return [*self.guard.wrong, *self.running.wrong, *self.restores.wrong]
         heal_at = self._end_lies(self._heal())
         calls, writes = self.stage.network.calls.copy(), self.stage.writes.copy()
         wrong = self._come_to_rest(heal_at)
@@ -94,6 +101,7 @@ class World:
             *self.users.wrong,
             *self.liar.believed,
             *self.forger.wrong,
+            *self.restores.wrong,
             *self.guard.wrong,
             *self.running.wrong,
             *twice,
@@ -108,7 +116,7 @@ class World:
     @property
     def _is_broken(self) -> bool:
         """Tell whether a rule was broken that holds at every moment."""
-        return bool(self.guard.wrong or self.running.wrong)
+        return bool(self.guard.wrong or self.running.wrong or self.restores.wrong)
 
     def _machines(self) -> Iterator[Machine]:
         for site in self.sites.values():
@@ -119,7 +127,20 @@ class World:
             news = self.journals.news(zone)
             self.stage.reach.committed(zone, writer, news.changes)
             self.guard.wrong += self.liar.look(zone, news.changes)
-            self.guard.look(zone, writer, news.tables)
+            was_recovering = zone in self.restores.recovering
+            if self.restores.is_recovering(zone):
+                self.restores.look(zone, writer, news.changes)
+                return
+            if was_recovering:
+                self.guard.look_again(zone, writer)
+            else:
+                self.guard.look(zone, writer, news.tables)
+
+    def _restored(self, zone: str) -> None:
+        """Go on with a zone whose rows were put back from a copy."""
+        self.journals.skip(zone)
+        self.stage.reach.forget(zone)
+        self.guard.forget(zone)
 
     def _look_at_time(self) -> None:
         self.guard.look_at_time()
@@ -161,6 +182,7 @@ class World:
         storm.is_raging = True
         begins_at = baton.now
         self.liar.begin(self.plan.storm_s)
+        self.restores.begin()
         self._look_at_time()
         self.users.start(self.plan.boots, self.plan.migrations)
         for after_s, kind in storm.moments(self.plan.storm_s):
@@ -193,7 +215,9 @@ class World:
             "agent_late": self.outages.hold_up,
         }
         site = self.stage.storm.random.choice(list(self.sites.values()))
-        strike[kind](site)
+        # An agent that never comes back is never heard.
+        if (kind, site.name) not in {("agent_lost", name) for name in self.restores.zones}:
+            strike[kind](site)
 
     def _cut(self, site: Site) -> None:
         until = self.stage.baton.now + self.stage.storm.random.uniform(1.0, 20.0)
@@ -297,6 +321,7 @@ class World:
             seen={name: _seen(site) for name, site in self.sites.items()},
             removed=frozenset(self.users.removed),
             liar=self.liar.name,
+            restored=self.restores.last,
             lost_hosts={name: _lost_hosts(site) for name, site in self.sites.items()},
             affine=frozenset(site.groups["affinity"] for site in sites),
             most_per_host={
@@ -306,7 +331,8 @@ class World:
                 if policy is GroupPolicy.ANTI_AFFINITY
             },
         )
-        return inconsistencies(self.databases, expected)
+        stale = [line for name in self.restores.last for line in stale_hosts(self.sites[name])]
+        return [*stale, *inconsistencies(self.databases, expected)]
 
 
 def _agents(site: Site) -> Iterator[AgentProcess]:

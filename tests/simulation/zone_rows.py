@@ -39,8 +39,13 @@ class ZoneRows:
     @property
     def sent_here(self) -> frozenset[str]:
         """Instances of its parent."""
-        parent = self.user_ids["parent"]
-        return frozenset(uuid for uuid, row in self.instances.items() if row["caller_id"] == parent)
+        parent = self.user_ids.get("parent", "")
+        # Its operator may have removed the parent that has removed it.
+        return frozenset(
+            uuid
+            for uuid, row in self.instances.items()
+            if row["caller_id"] == parent or (not parent and row["caller_id"] != self.uuid)
+        )
 
     def is_lost(self, place: sqlite3.Row) -> bool:
         """Tell whether a place is on a host whose agent never comes back."""

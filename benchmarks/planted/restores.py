@@ -1,0 +1,42 @@
+"""Bugs of zones whose rows were put back from a copy."""
+
+from __future__ import annotations
+
+from benchmarks.planted.bug import Bug
+
+_RESTORED_TESTS = ("tests/trees/test_restored_zone.py", "tests/trees/test_restored_neighbours.py")
+
+RESTORED_ZONES = (
+    Bug(
+        name="entries from before a restore open",
+        breaks="an entry that was used before its zone was put back from a copy is used again",
+        path="zonesched/seal/keyring.py",
+        right="return derive(key, incarnation.encode(), _INCARNATION_INFO) if incarnation else key",
+        wrong="return key",
+        tests=_RESTORED_TESTS,
+    ),
+    Bug(
+        name="found anywhere is found where it was",
+        breaks="an instance that was moved after the copy keeps its old place in the rows",
+        path="zonesched/services/recovery/decision.py",
+        right="place is not None and place.number == found.number and place.state in STAYS",
+        wrong="place is not None and place.state in STAYS",
+        tests=("tests/units/test_recovery_decision.py", *_RESTORED_TESTS),
+    ),
+    Bug(
+        name="adopted without claims",
+        breaks="a host gives the room of an adopted instance once more",
+        path="zonesched/services/recovery/settle.py",
+        right="if isinstance(where, ClaimedHost) and not is_claimed:",
+        wrong="if isinstance(where, ClaimedHost) and is_claimed:",
+        tests=_RESTORED_TESTS,
+    ),
+    Bug(
+        name="a restored zone works on",
+        breaks="holds, boots and moves of old rows go on before anybody was heard",
+        path="zonesched/services/background.py",
+        right="return RESTORED_PAUSE_S if zone.restored.is_under_way else step()",
+        wrong="return step()",
+        tests=_RESTORED_TESTS,
+    ),
+)

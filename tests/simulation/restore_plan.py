@@ -1,0 +1,52 @@
+"""Restores of a seed, drawn apart from everything else: none in most, so that these play as before."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.simulation.plan import ZonePlan
+
+SHARE = 0.1
+LATEST_COPY_S = 7.0
+BETWEEN_S = (0.5, 9.0)
+
+
+@dataclass(frozen=True)
+class RestorePlan:
+    """A zone is copied, and the copy is put back, so many seconds after the storm begins."""
+
+    zone: str
+    copied_at_s: float
+    restored_at_s: float
+
+
+def restores_of(seed: int, zones: Sequence[ZonePlan]) -> tuple[RestorePlan, ...]:
+    """Draw the restores: of a root, a leaf or a zone between; in some seeds again, or of a neighbour too."""
+    draw = random.Random(f"restores/{seed}")
+    if draw.random() >= SHARE:
+        return ()
+    first = _drawn(draw, zones)
+    made = [_restore(draw, first.name, 0.5)]
+    kind = draw.random()
+    if kind < 0.25:
+        made.append(_restore(draw, first.name, draw.choice((made[0].copied_at_s, made[0].restored_at_s))))
+    elif kind < 0.5:
+        near = [one for one in zones if one.name == first.parent or one.parent == first.name]
+        made += [_restore(draw, draw.choice(near).name, 0.5)] if near else []
+    return tuple(made)
+
+
+def _drawn(draw: random.Random, zones: Sequence[ZonePlan]) -> ZonePlan:
+    parents = {zone.parent for zone in zones}
+    root, *below = zones
+    middles = [zone for zone in below if zone.name in parents]
+    leaves = [zone for zone in below if zone.name not in parents]
+    kinds = [[root], middles, middles, leaves, leaves, leaves]
+    return draw.choice(draw.choice([kind for kind in kinds if kind]))
+
+
+def _restore(draw: random.Random, zone: str, from_s: float) -> RestorePlan:
+    copied_at_s = from_s + draw.uniform(0.0, LATEST_COPY_S)
+    return RestorePlan(zone, copied_at_s, copied_at_s + draw.uniform(*BETWEEN_S))
