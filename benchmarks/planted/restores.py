@@ -24,6 +24,14 @@ RESTORED_ZONES = (
         tests=("tests/units/test_recovery_decision.py", *_RESTORED_TESTS),
     ),
     Bug(
+        name="found nowhere and not ended",
+        breaks="an instance that ended after the copy is built once more",
+        path="zonesched/services/recovery/decision.py",
+        right="elif one.instance.status in LIVING_STATUSES and not _is_undecided(one, zone_uuid):",
+        wrong="elif False:",
+        tests=("tests/units/test_recovery_decision.py", *_RESTORED_TESTS),
+    ),
+    Bug(
         name="adopted without claims",
         breaks="a host gives the room of an adopted instance once more",
         path="zonesched/services/recovery/settle.py",

@@ -69,6 +69,20 @@ def decided_wrong(site: Site, there: set[Key], below: set[Key], living: frozense
             yield f"P11 {site.name}: {uuid} is there, and has ended"
 
 
+def lives_on(site: Site, lost: frozenset[str]) -> Iterator[str]:
+    """Find what nobody has and what lives on all the same, but for a parent's hold, which ends by itself."""
+    living = site.rows.execute(
+        "SELECT i.uuid, i.status FROM instances i LEFT JOIN placements p"
+        " ON p.uuid = i.uuid AND p.number = i.attempt"
+        f" WHERE i.status IN {LIVING} AND NOT (i.caller_id != ? AND p.uuid IS NOT NULL"
+        " AND p.state IN ('intended', 'held', 'cancelling'))",
+        (site.uuid,),
+    )
+    for uuid, status in living.fetchall():
+        if uuid in lost:
+            yield f"P11 {site.name}: {uuid} was found nowhere, and is {status}"
+
+
 def unplaced(site: Site, there: set[Key]) -> set[Key]:
     """Return those of these attempts that no row of the zone has."""
     return there - set(site.rows.execute("SELECT uuid, number FROM placements").fetchall())

@@ -54,6 +54,7 @@ class Restores:
         self._wrong: list[str] = []
         self._listed: set[str] = set()
         self._unknown: dict[str, set[str]] = {}
+        self._found: dict[str, set[str]] = {}
         self._copies: dict[RestorePlan, bytes] = {}
         self._pending = len(plans)
         self._entries = rules.Entries(stage.reach, self.last)
@@ -215,6 +216,7 @@ class Restores:
             return False
         site = self._sites[zone]
         if site.rows.execute("SELECT 1 FROM unheard LIMIT 1").fetchone() is not None:
+            self._found[zone] = {uuid for (uuid,) in site.rows.execute("SELECT uuid FROM found_instances")}
             return True
         self.recovering.remove(zone)
         self._stage.troubled_until[zone] = self._stage.baton.now + START_S
@@ -224,6 +226,7 @@ class Restores:
             if name not in self._users.removed and name not in self.last:
                 below |= rules.in_child(self._sites[name].rows)
         self._wrong += rules.decided_wrong(site, there, below, self.last[zone].living)
+        self._wrong += rules.lives_on(site, self.last[zone].living - self._found.get(zone, set()))
         self._unknown[zone] = {uuid for uuid, _ in rules.unplaced(site, there | below)}
         return False
 
