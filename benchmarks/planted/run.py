@@ -99,12 +99,44 @@ def report(outcomes: Sequence[Outcome]) -> str:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--only", multiple=True, metavar="NAME", help="Plant this bug alone (several times: these).")
 @click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True, help="Bugs at a time.")
+@click.option(
+    "--drawn", type=click.IntRange(min=1), metavar="N", help="Draw so many changes by machine instead."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="With --drawn: which ones.")
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=0),
+    default=50,
+    show_default=True,
+    help="With --drawn: of the simulation.",
+)
+@click.option(
+    "--coverage",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=CHECKOUT / ".coverage-of-tests",
+    help="With --drawn: which tests reach which lines; measured where the file is not there.",
+)
 @click.option("--list", "list_only", is_flag=True, help="Say which bugs there are, and plant none.")
-def main(only: Sequence[str], jobs: int, list_only: bool) -> None:
+def main(
+    only: Sequence[str],
+    jobs: int,
+    drawn: int | None,
+    seed: int,
+    seeds: int,
+    coverage: Path,
+    list_only: bool,
+) -> None:
     """Plant one-line bugs in a copy of this checkout, one by one, and see which tests catch them.
 
     Prints a line for each bug, then a JSON line. Exit status 1 when a bug was not caught.
+
+    --drawn needs the extra `mutants` of the package.
     """
+    if drawn is not None:
+        # Only this form needs the libraries that draw.
+        from benchmarks.planted import drawn as by_machine  # noqa: PLC0415
+
+        sys.exit(0 if by_machine.play(drawn, seed, coverage, seeds, jobs) else 1)
     names = {bug.name for bug in BUGS}
     unknown = sorted(set(only) - names)
     if unknown:

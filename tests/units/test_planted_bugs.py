@@ -10,6 +10,7 @@ import pytest
 from benchmarks.planted.bug import Bug
 from benchmarks.planted.bugs import BUGS
 from benchmarks.planted.run import CannotJudge, Outcome, first_failure, report
+from benchmarks.planted.statements import annotated, lines_of_calls, without_call
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -67,3 +68,17 @@ def test_the_last_line_counts_what_was_caught() -> None:
         "caught": 1,
         "missed": [BUGS[1].name],
     }
+
+
+def test_a_call_is_taken_away_whole() -> None:
+    source = "def f(x: int | None) -> None:\n    g(\n        x,\n    )  # why\n    y = g(x)\n"
+
+    assert lines_of_calls(source) == [2]
+    assert without_call(source, 2) == "def f(x: int | None) -> None:\n    pass  # why\n    y = g(x)\n"
+
+
+def test_nothing_of_an_annotation_is_changed() -> None:
+    source = "def f(x: int | None) -> str | None:\n    y: int | None = x | 1\n"
+
+    assert {(1, source.index("|")), (1, source.rindex("|", 0, 40)), (2, 11)} <= annotated(source)
+    assert (2, source.splitlines()[1].rindex("|")) not in annotated(source)
