@@ -358,16 +358,12 @@ def _as_by_theme(seed: int, boots: Iterable[BootPlan]) -> Iterator[BootPlan]:
         for number in range(theme.last_actions):
             first, last = draw.choice(LAST_ACTIONS)
             at_s = draw.uniform(2.0, 8.0)
-            actions.append(ActionPlan(at_s, number, first))
-            at_s += draw.choice((3.0, 5.0))
-            actions.append(ActionPlan(at_s, number, last))
-            actions.append(ActionPlan(at_s + draw.choice((0.0, 0.2, 1.0)), number, DELETE))
+            then_s = at_s + draw.choice((3.0, 5.0))
+            actions += [ActionPlan(at_s, number, first), ActionPlan(then_s, number, last)]
+            actions.append(ActionPlan(then_s + draw.choice((0.0, 0.2, 1.0)), number, DELETE))
         deletes = (draw.uniform(0.0, STORM_S if theme.runs else 4.0) for _ in range(theme.deletes))
-        yield replace(
-            boot,
-            actions=tuple(sorted(actions, key=lambda action: action.after_s)),
-            delete_after_s=(*boot.delete_after_s, *deletes),
-        )
+        in_order = tuple(sorted(actions, key=lambda action: action.after_s))
+        yield replace(boot, actions=in_order, delete_after_s=(*boot.delete_after_s, *deletes))
 
 
 def _migrations(seed: int, zones: Sequence[ZonePlan]) -> Iterator[MigrationPlan]:
@@ -391,8 +387,7 @@ def _origin(draw: random.Random, zones: Sequence[ZonePlan]) -> str:
 
 def _room(zones: Sequence[ZonePlan], top: str) -> int:
     """Count the instances of the small flavor that fit in a zone and its child zones."""
-    below = {top}
-    room = 0
+    room, below = 0, {top}
     for zone in zones:
         if zone.name in below or zone.parent in below:
             below.add(zone.name)
