@@ -21,14 +21,15 @@ LARGE = {"server": {"name": "vm", "flavorRef": "small", "num_instances": 600}}
 
 def fill(node: Node, spare_pages: int) -> None:
     """From now on the database file may grow by so many pages only, as on a disk that is nearly full."""
-    engine = node.zone.store.engine
+    store = node.zone.store
     (pages,) = sql(node.zone, "pragma page_count")[0]
 
-    @sa.event.listens_for(engine, "connect")
+    @sa.event.listens_for(store.engine, "connect")
     def _(connection: Any, _record: Any) -> None:
         connection.execute(f"pragma max_page_count={pages + spare_pages}")
 
-    engine.dispose()
+    # The next transactions begin with new connections.
+    store.close()
 
 
 def make_room(node: Node) -> None:

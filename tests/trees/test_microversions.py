@@ -123,7 +123,6 @@ def uuid(node: Node) -> str:
         (63, "trusted_image_certificates"),
         (71, "server_groups"),
         (73, "locked_reason"),
-        (90, "OS-EXT-SRV-ATTR:hostname"),
         (96, "pinned_availability_zone"),
     ],
 )

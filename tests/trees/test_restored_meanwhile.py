@@ -121,6 +121,8 @@ def test_the_audit_of_a_restored_zone_reads_in_one_transaction(scene: Scene) -> 
         open_now.add(id(record))
         at_once.append(len(open_now))
 
+    # Connections that the store has kept are not checked out again.
+    zone.store.close()
     event.listen(zone.store.engine, "checkout", taken)
     event.listen(zone.store.engine, "checkin", lambda connection, record: open_now.discard(id(record)))
     found = audit.run(zone)
