@@ -27,7 +27,7 @@ class Machine:
     """Instances outlive its agent unless it was off; then those run again that the zone wants.
 
     `is_lost`: nobody hears of it ever again, and what ran on it runs on. `is_reserved`: an operator is about
-    to take it away or to bring it back, and no fault does.
+    to take it away or to bring it back, and no fault does. `is_removed`: its hosts were removed for good.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class Machine:
         self.agent: AgentProcess | None = None
         self.is_lost = False
         self.is_reserved = False
+        self.is_removed = False
         self.applied: Counter[tuple[Key, int]] = Counter()
         self.stopped: set[Key] = set()
         self.fence_after_s = fence_after_s

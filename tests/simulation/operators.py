@@ -64,8 +64,8 @@ class Operators:
         for id in ids.values():
             self._evacuate(site, id, is_fenced=True)
         if self._random.random() < 0.3:
-            for id in ids.values():
-                self._remove(site, id)
+            machine.is_removed = True
+            self._remove_all(site, ids)
             return
         self._pause(1.0, 30.0)
         self._bring_back(site, machine, ids)
@@ -107,6 +107,17 @@ class Operators:
         with suppress(Illegal):
             body = {"evacuate": {"fenced": is_fenced}}
             self._users.ask_as_operator(site, "POST", f"/os-services/{id}/action", body)
+
+    def remove_again(self, site: Site) -> None:
+        """Remove the hosts of machines that were removed, which rows put back from a copy have again."""
+        for machine in site.machines:
+            if machine.is_removed and (ids := self._host_ids(site, machine)):
+                self._force_down(site, ids, True)
+                self._remove_all(site, ids)
+
+    def _remove_all(self, site: Site, ids: Mapping[str, str]) -> None:
+        for id in ids.values():
+            self._remove(site, id)
 
     def _remove(self, site: Site, id: str) -> None:
         """Remove a host: moves and builds that have claims there end first."""

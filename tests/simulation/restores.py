@@ -15,6 +15,7 @@ from tests.simulation import restore_rules as rules
 from tests.simulation.furniture import FLAVORS, PROJECT
 from tests.simulation.journal import Change
 from tests.simulation.leases import Writer
+from tests.simulation.operators import Operators
 from tests.simulation.restore_plan import RestorePlan
 from tests.simulation.restore_points import Line
 from tests.simulation.restore_rules import Restored
@@ -41,6 +42,7 @@ class Restores:
         plans: Sequence[RestorePlan],
         sites: Mapping[str, Site],
         users: Users,
+        operators: Operators,
         on_restored: Callable[[str], None],
     ) -> None:
         self.zones = frozenset(plan.zone for plan in plans)
@@ -50,6 +52,7 @@ class Restores:
         self._plans = plans
         self._sites = sites
         self._users = users
+        self._operators = operators
         self._on_restored = on_restored
         self._wrong: list[str] = []
         self._listed: set[str] = set()
@@ -129,13 +132,14 @@ class Restores:
                 self._users.rotate_again(self._sites[child.plan.parent], child)
 
     def _end_what_is_gone(self, site: Site) -> None:
-        """Remove the parents that are none, and the child zones that were removed since the copy."""
+        """Remove the parents that are none, and what was removed since the copy: child zones and hosts."""
         gone = ["stranger", *(["parent"] if not site.plan.parent or site.name in self._users.removed else ())]
         for name in gone:
             self._ask(site, "DELETE", f"/users/{name}?force=true")
         for name, child_id in site.child_ids.items():
             if name in self._users.removed:
                 self._ask(site, "DELETE", f"/zones/{child_id}?force=true")
+        self._operators.remove_again(site)
 
     # -- after the storm -----------------------------------------------------------------------------------
 

@@ -68,7 +68,7 @@ class World:
         self.operators = Operators(stage, self.users, self.outages)
         self.settings = Settings(stage, self.users)
         plans = restores_of(stage.seed, plan.zones) if type(self.liar) is Liar else ()
-        self.restores = Restores(stage, plans, self.sites, self.users, self._restored)
+        self.restores = Restores(stage, plans, self.sites, self.users, self.operators, self._restored)
         self.users.forgetful = self.restores.zones
         self.forger = Forger(stage, self.sites)
         self._operator = Process("operator")
