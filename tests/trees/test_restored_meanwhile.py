@@ -129,3 +129,28 @@ def test_the_audit_of_a_restored_zone_reads_in_one_transaction(scene: Scene) -> 
 
     assert [one.kind for one in found] == ["neighbour_unheard", "neighbour_unheard"]
     assert max(at_once) == 1
+
+
+def test_hosts_that_are_gone_for_good_are_evacuated_and_removed_so_that_the_recovery_ends(
+    scene: Scene,
+) -> None:
+    (uuid,) = scene.booted(1)
+    copy = scene.copy("leaf")
+    del scene.agents["leaf"]
+    scene.restore("leaf", copy)
+    operator = scene.admin("leaf")
+
+    for host in operator.get("/os-services?binary=nova-compute").json["services"]:
+        path = f"/os-services/{host['id']}"
+        assert operator.call("PUT", path, {"forced_down": True}).status == 200
+        assert operator.post(f"{path}/action", {"evacuate": {"fenced": True}}).status == 202
+        assert operator.delete(path).status == 204
+    drained = operator.post("/zones/none/action", {"drain": {}})
+    recovered = scene.recovered("leaf")
+    scene.work()
+
+    assert (drained.status, drained.json["serviceUnavailable"]["error_code"]) == (503, "zone_restored")
+    assert "recovery_open" in {line["kind"] for line in recovered}
+    # Its parent places it anew, and finds no other host.
+    assert scene.servers() == {uuid: "SHELVED_OFFLOADED"}
+    assert all(scene.audit(name) == [] for name in scene.tree.nodes)

@@ -32,6 +32,9 @@ BEFORE_COMPARED = frozenset(
 )
 """Calls that a zone which was restored from a copy serves to everybody before its rows were compared."""
 
+DRAIN = "/zones/{id}/action"
+"""Call by which an admin moves the instances of a child zone."""
+
 
 class NoQuery(Schema):
     """No parameters."""
@@ -67,12 +70,15 @@ class Route:
         return f"{self.handler.__module__.rpartition('.')[2]}_{self.handler.__name__}"
 
     def is_served_to(self, role: Role) -> bool:
-        """Tell whether a restored zone serves this call to a role: it acts on no row of an instance."""
+        """Tell whether a restored zone serves this call to a role.
+
+        It moves no instance, but takes them from hosts that are gone for good, so that those can be removed.
+        """
         if self.path in BEFORE_COMPARED:
             return True
         if role in PARENT | AGENT:
             return False
-        return self.method == "GET" or (self.roles == ADMIN and not self.path.endswith("/action"))
+        return self.method == "GET" or (self.roles == ADMIN and self.path != DRAIN)
 
     @property
     def is_open(self) -> bool:

@@ -69,7 +69,7 @@ CHUNK = 500
 _AS_ROWS = (Kept, Unwanted)
 
 _WAITS_FOR = {
-    Kind.AGENT: "the agent has not said what it runs; if it is gone for good, remove its hosts",
+    Kind.AGENT: "the agent has not said what it runs; if it is gone for good, evacuate and remove its hosts",
     Kind.CHILD: "the child zone has not said what it has; if it is gone for good, remove it by force",
     Kind.PARENT: "the parent has not named its instances here; if it is none any more, delete its user",
 }
