@@ -28,7 +28,7 @@ SEEDS_S = 1800
 
 
 class Fate(Enum):
-    """Who noticed a mutant."""
+    """End of a mutant: noticed by tests or seeds, or by nobody."""
 
     CAUGHT_BY_TESTS = "caught by tests"
     HUNG = "hung"

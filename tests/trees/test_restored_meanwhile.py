@@ -1,4 +1,4 @@
-"""What is under way between a zone and its neighbours while it is put back from a copy, or recovers."""
+"""Work under way between a zone and its neighbours while it is put back from a copy, or recovers."""
 
 from __future__ import annotations
 
