@@ -37,7 +37,7 @@ def _group_of_sdk(rows: Rows) -> dict[str, Any]:
     }
 
 
-def _service_of_sdk(rows: Rows) -> dict[str, Any]:
+def service_of_sdk(rows: Rows) -> dict[str, Any]:
     return {
         "availability_zone": rows.host["availability_zone"],
         "binary": "nova-compute",
@@ -227,7 +227,7 @@ CATALOG_FIELDS: Mapping[str, Callable[[Rows], Any]] = {
     },
     "sdk migrations [[], {{}}]": lambda rows: [],
     "sdk server_groups [[], {{}}]": lambda rows: [_group_of_sdk(rows)],
-    'sdk services [[], {{"host": "{host}", "binary": "nova-compute"}}]': lambda rows: [_service_of_sdk(rows)],
+    'sdk services [[], {{"host": "{host}", "binary": "nova-compute"}}]': lambda rows: [service_of_sdk(rows)],
     'sdk volume_attachments [["{server}"], {{}}]': lambda rows: [],
 }
 """Command lines with what they print, as `client_fields.FIELDS`."""

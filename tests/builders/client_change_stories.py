@@ -22,7 +22,7 @@ NEW_FLAVOR = {
     "rxtx_factor": 1.0,
 }
 SPECS_ALONE = {"disk": 0, "is_public": True, "ram": 0, "vcpus": 0, "swap": 0, "ephemeral": 0}
-"""What openstacksdk fills up with in a flavor of which it has the extra specs alone."""
+"""Values of openstacksdk for a flavor of which it has the extra specs alone."""
 
 
 def aggregate_of_sdk(*, updated: bool = True, hosts: bool = False, **members: object) -> dict[str, object]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from tests.builders.client_catalog_fields import service_of_sdk
 from tests.builders.client_rows import Rows
 from tests.builders.forms import REQUEST_ID, TIME, ZONELESS, Each
 from zonesched.api.extensions import EXTENSIONS
@@ -151,20 +152,6 @@ def _extension_of_sdk(alias: str) -> dict[str, Any]:
         "name": EXTENSIONS[alias],
         "namespace": "http://docs.openstack.org/compute/ext/fake_xml",
         "updated_at": "2014-12-03T00:00:00Z",
-    }
-
-
-def _service(rows: Rows) -> dict[str, Any]:
-    return {
-        "availability_zone": rows.host["availability_zone"],
-        "binary": "nova-compute",
-        "host": rows.host["name"],
-        "id": rows.host["id"],
-        "is_forced_down": False,
-        "name": "nova-compute",
-        "state": "up",
-        "status": "enabled",
-        "updated_at": ZONELESS,
     }
 
 
@@ -352,7 +339,7 @@ LIST_FIELDS: Mapping[str, Callable[[Rows], Any]] = {
     'sdk find_extension [["os-keypairs"], {{}}]': lambda rows: _extension_of_sdk("os-keypairs"),
     "sdk extensions [[], {{}}]": lambda rows: Each(*map(_extension_of_sdk, EXTENSIONS)),
     'sdk hypervisors [[], {{"details": true}}]': lambda rows: of_each_host(rows, hypervisor_of_sdk),
-    'sdk find_service [["{host_id}"], {{}}]': _service,
+    'sdk find_service [["{host_id}"], {{}}]': service_of_sdk,
     "sdk get_limits [[], {{}}]": _limits_of_sdk,
     "sdk usages [[], {{}}]": _usages,
     'sdk get_server_console_output [["{server}"], {{}}]': lambda rows: {

@@ -26,7 +26,7 @@ _EMPTY, _GIVEN_BACK = -1, -2
 _FIRST_BITS = 7
 _ID_CHARACTERS = 36
 _PAD = "\0" * 4
-"""What makes the text of a uuid a whole number of 64-bit numbers."""
+"""Bytes that fill the text of a uuid up to a whole number of 64-bit numbers."""
 _FACTOR_NUMBERS = (
     0x9E3779B97F4A7C15,
     0xBF58476D1CE4E5B9,
