@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -19,6 +20,8 @@ from .client import ZoneClient, ZoneFault
 STARTS_WITHIN_S = 120.0
 ENDS_WITHIN_S = 15.0
 LOG_LINES = 20
+FIRST_PORT, PORTS = 10_000, 10_000
+"""Below those from which Linux takes ports for connections, and below the demo's."""
 
 
 class StartFailed(Exception):
@@ -64,15 +67,15 @@ class ZoneSite:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback on which nobody listens now."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+    """Ports of loopback on which nobody listens now, and that the system gives to no connection meanwhile."""
+    found: set[int] = set()
+    while len(found) < count:
+        # Not by a seed: two processes with one seed would draw the same ones.
+        port = FIRST_PORT + secrets.randbelow(PORTS)
+        with suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            found.add(port)
+    return sorted(found)
 
 
 def make_folder(site: ZoneSite) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from benchmarks.zone_trees import processes as zone_trees
 from zonesched.conf.ports import check_port_is_free
 from zonesched.errors import ConfigError
 
@@ -26,8 +26,7 @@ def eventually(what: str, holds: Callable[[], object], timeout_s: float = 60.0) 
 
 def free_port() -> int:
     """A port of loopback that nothing listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    return zone_trees.free_ports(1)[0]
 
 
 def are_free(base: int, count: int) -> bool:
