@@ -166,9 +166,15 @@ def test_a_server_that_is_not_there_is_named(scene: Scene) -> None:
     assert scene.statuses()["web-1"] == "SHUTOFF"
 
 
-def test_a_stopped_server_of_a_boot_is_deleted_with_it(scene: Scene) -> None:
+def test_stopped_and_resized_servers_of_a_boot_are_listed_by_status_and_deleted_with_it(scene: Scene) -> None:
+    wide = {"flavor": {**FLAVOR["flavor"], "name": "wide", "ram": 4096}}
+    scene.agent.node.client().post("/flavors", wide)
     command = scene.working()
     assert command("server", "stop", "web-1", "--wait") == 0
+    assert command("server", "resize", "web-2", "wide", "--wait") == 0
+    for status, name in (("shutoff", "web-1"), ("VERIFY_RESIZE", "web-2")):
+        assert command("server", "list", "--status", status, "-o", "value", "-c", "name") == 0
+        assert command.out.split() == [name]
 
     assert command("server", "delete", "--reservation", scene.reservation_id) == 0
 

@@ -10,21 +10,9 @@ import click
 from zonesched.cli.lookup import find_reservation_id
 from zonesched.cli.session import Session
 from zonesched.compute.connection import ZoneRefused
+from zonesched.model.desired_state import Status
 
-SERVER_STATUSES = (
-    "BUILD",
-    "ACTIVE",
-    "SHUTOFF",
-    "PAUSED",
-    "SUSPENDED",
-    "REBOOT",
-    "HARD_REBOOT",
-    "REBUILD",
-    "ERROR",
-    "DELETED",
-    "UNKNOWN",
-    "SHELVED_OFFLOADED",
-)
+SERVER_STATUSES = tuple(status.value for status in Status)
 
 
 def ids_of_boot(session: Session, reservation: str, *statuses: str) -> list[str]:
