@@ -229,6 +229,20 @@ def test_idle_holds_of_one_parent_refuse_no_other_and_wear_off(tmp_path: Path, i
     assert hold(leaf, parent, range(SLOTS), attempt=3).status == 202
 
 
+def test_holds_that_are_cancelled_at_once_cost_nothing(tmp_path: Path) -> None:
+    # Given: a hold takes the whole zone, so that a second of each would soon use up the free minute
+    leaf = Tree(tmp_path).add("leaf", hosts_=[a_host("leaf-1", vcpus=2)])
+    parent = a_parent(leaf, "parent-a")
+
+    # When
+    for attempt in range(1, 63):
+        assert hold(leaf, parent, [1], attempt=attempt).status == 202
+        cancel(leaf, parent, [1], attempt=attempt)
+
+    # Then
+    assert of_builds(hold(leaf, parent, [1], attempt=99), "state") == ["held"]
+
+
 # -- holds -------------------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from tests.builders.clock import FakeClock
+from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus
+from zonesched.services.children.sync import wake_for
 from zonesched.services.state.boot_queue import BootQueue
 from zonesched.services.state.wake import Wake
 
@@ -60,6 +62,30 @@ def test_each_verb_wakes_its_own_listeners(
     # then
     assert tuple(loop.woken for loop in loops) == woken
     assert notifications.sent == sent
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "woken"),
+    [
+        (BuildState.FAILED, InstanceStatus.BUILD, (1, 0)),
+        (BuildState.CONFIRMED, InstanceStatus.ERROR, (0, 1)),
+        (BuildState.CONFIRMED, InstanceStatus.OFFLOADED, (1, 1)),
+        (BuildState.CONFIRMED, InstanceStatus.ACTIVE, (0, 0)),
+    ],
+)
+def test_a_childs_changes_wake_those_who_go_on_with_them(
+    state: BuildState, status: InstanceStatus, woken: tuple[int, int]
+) -> None:
+    # given
+    notifications: Any = RecordedNotifications()
+    wake, boots, child_calls = Wake(BootQueue(), notifications), CountingLoop(), CountingLoop()
+    wake.boot_loops.append(boots)
+    wake.child_call_loops.append(child_calls)
+    unchanged = InstanceChange("u0", 1, InstanceStatus.ACTIVE, BuildState.CONFIRMED)
+    # when
+    wake_for(wake, [unchanged, InstanceChange("u1", 1, status, state)])
+    # then
+    assert (boots.woken, child_calls.woken) == woken
 
 
 def test_a_wake_up_during_a_poll_makes_the_next_poll_due_at_once() -> None:
