@@ -482,6 +482,8 @@ def test_the_owner_above_sees_the_move_and_only_the_zone_that_has_the_host_takes
 
     above = code(act(root, uuid, MIGRATE))
     taken = act(leaf, uuid, MIGRATE).status
+    tree.step("root")
+    (begun,) = root.client("member").get("/servers/detail").json["servers"]
     tree.settle(1)
     moving = root.client("member").get(f"/servers/{uuid}").json["server"]
     stop = code(act(root, uuid, {"os-stop": None}, user="member"))
@@ -495,6 +497,7 @@ def test_the_owner_above_sees_the_move_and_only_the_zone_that_has_the_host_takes
     stopped = root.client("member").get(f"/servers/{uuid}").json["server"]
 
     assert (above, taken) == ((409, "server_in_child"), 202)
+    assert begun["status"] == "RESIZE"
     assert (moving["status"], moving["OS-EXT-STS:task_state"]) == ("RESIZE", "resize_migrating")
     assert stop == (409, "wrong_status")
     assert (before["status"], after["status"], stopped["status"]) == ("ACTIVE", "ACTIVE", "SHUTOFF")
@@ -549,6 +552,39 @@ def test_an_owner_above_who_shelves_it_meanwhile_ends_the_move_at_no_place(
     assert len(old.running | new.running) == 1
     (move,) = leaf.client().get("/os-migrations").json["migrations"]
     assert move["status"] == "error"
+    nothing_is_wrong(tree)
+
+
+@pytest.mark.parametrize("steps", range(2))
+def test_an_owner_above_who_shelves_all_of_a_boot_ends_the_move_of_each(tmp_path: Path, steps: int) -> None:
+    # given two servers below that are both about to leave their host
+    tree = Tree(tmp_path)
+    root = tree.add("root")
+    leaf = tree.add("leaf", parent="root", hosts_=[a_host("h1", vcpus=4)])
+    tree.poll()
+    root.client().post("/flavors", FLAVOR)
+    old = PlayedAgent(leaf)
+    body = {"server": {"name": "vm", "flavorRef": "small", "num_instances": 2}}
+    made = root.client("member").post("/zones/boot", body).json["reservation_id"]
+    tree.settle()
+    old.converge()
+    tree.settle()
+    PlayedAgent(leaf, service="agent-2")
+    add_host(leaf, "h2", vcpus=4)
+    for server in root.client("member").get("/servers").json["servers"]:
+        assert act(leaf, server["id"], MIGRATE).status == 202
+    for _ in range(steps):
+        tree.step("leaf")
+    # when
+    shelve = root.client("member").post(f"/reservations/{made}/action", SHELVE)
+    tree.settle()
+    # then
+    assert shelve.json == {"accepted": 2, "refused": []}
+    assert set(ask(tree.folder / "leaf.sqlite", "SELECT state, reason FROM moves")) == {
+        ("failed", "move_shelved")
+    }
+    old.converge()
+    tree.settle()
     nothing_is_wrong(tree)
 
 
