@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from zonesched.model.build_plan import BuildPlan, Bundle, ChildBlob, Entry, LocalPlace
+from zonesched.model.build_plan import BuildPlan, Bundle, ChildBlob, Entry
+from zonesched.model.place import LocalPlace
 from zonesched.services.boot.offers import ALTERNATES_PER_BUILD, Offers
 
 
