@@ -21,8 +21,8 @@ OVER = ("confirmed", "gone", "failed", "released")
 LATE_FAILURES = ("build_failed", "build_timeout", "lost_by_host", "zone_lost", "deleted_in_child")
 """Reasons that an instance may have for its ERROR after it was confirmed."""
 
-LOST_IN_RESTORES = ("lost_in_restore", "lost_in_child", "place_lost")
-"""Likewise, where a zone was put back from a copy."""
+FOUND_LOST = ("lost_in_restore", "lost_in_child", "place_lost")
+"""Likewise, where a zone was put back from a copy, or an operator repaired what a liar had said."""
 
 LEFT_FOR = (
     "build_timeout",
@@ -249,7 +249,7 @@ def _group_rows(zone: ZoneRows) -> Iterator[str]:
 def _promises(zones: Mapping[str, ZoneRows], expected: Expected) -> Iterator[str]:
     """P2: each boot is there once, ends as a whole, and with at least as many as were asked for."""
     ids = Counter(one.reservation_id for one in expected.promised)
-    late = LATE_FAILURES + (LOST_IN_RESTORES if expected.restored else ())
+    late = LATE_FAILURES + (FOUND_LOST if expected.restored or expected.liar else ())
     for one in expected.promised:
         restored = expected.restored.get(one.zone)
         if restored is not None and one.reservation_id in restored.forgotten:
