@@ -59,16 +59,17 @@ class Expected:
     """Expectations that the databases are compared with.
 
     `running`: (uuid, attempt) by zone, as its agents have them. `seen`: likewise, the generation and power
-    that each observes of them. `removed`: zones whose parents have given
-    them up. `lost_hosts`: names by zone, of hosts whose agents never come back. `affine`: groups that are to
-    be together; `most_per_host`: of groups that are to be apart. `liar`: a zone that said what it liked, ""
-    for none. `restored`: by zone, its last restore.
+    that each observes of them. `removed`: zones whose parents have given them up; `was_removed`: one was at
+    some time. `lost_hosts`: names by zone, of hosts whose agents never come back. `affine`: groups that are
+    to be together; `most_per_host`: of groups that are to be apart. `liar`: a zone that said what it liked,
+    "" for none. `restored`: by zone, its last restore.
     """
 
     promised: Sequence[Promised]
     running: Mapping[str, set[Key]]
     seen: Mapping[str, Mapping[Key, Seen]]
     removed: frozenset[str]
+    was_removed: bool
     lost_hosts: Mapping[str, frozenset[str]]
     affine: frozenset[str]
     most_per_host: Mapping[str, int]
@@ -86,7 +87,7 @@ def inconsistencies(databases: Mapping[str, sqlite3.Connection], expected: Expec
         zone.unsettled = frozenset(uuid for uuid in unsettled if (zone.name, uuid) in lost)
         names = expected.lost_hosts.get(zone.name, frozenset())
         zone.lost_hosts = frozenset(id for id, name in zone.host_names.items() if name in names)
-        never = [*(() if expected.restored else NEVER), *(() if expected.removed else (ZONE_LOST,))]
+        never = [*(() if expected.restored else NEVER), *(() if expected.was_removed else (ZONE_LOST,))]
         never = [] if expected.liar else never
         found += _unfinished(zone, never)
         found += _own_rows(zone)

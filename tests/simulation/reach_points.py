@@ -229,6 +229,8 @@ COMMIT_POINTS: Mapping[str, CommitRule] = {
     "an instance was sent down a third time": _attempt(3),
     "a cancel came before its build": _changed("inbound", "0"),
     "a zone tried the next entry of a build": _next_entry,
+    "an instance of a removed child was taken back": _changed("child place", "released -> confirming"),
+    "an instance of a removed child was ended there": _changed("child place", "released -> releasing"),
     "a settled boot was opened again": _changed("reservation", "settled -> open"),
     "an unknown instance was active after all": _changed("instance", "UNKNOWN -> ACTIVE"),
     "an unknown instance had failed": _changed("instance", "UNKNOWN -> ERROR"),

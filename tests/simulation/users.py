@@ -123,8 +123,8 @@ class Users:
         if child.name in self._rotated:
             self.rotate_secret(parent, child)
 
-    def remove_child(self, parent: Site, child: Site) -> None:
-        """The parent gives a child up for good, with all that it has there."""
+    def remove_child(self, parent: Site, child: Site, then: Callable[[], None] = lambda: None) -> None:
+        """The parent gives a child up, with all that it has there; `then` is done after that."""
         if child.name in self.removed:
             return
         self.removed.add(child.name)
@@ -132,6 +132,7 @@ class Users:
         def remove() -> None:
             path = f"/zones/{parent.child_ids[child.name]}?force=true"
             self._insist(parent, "DELETE", path, may_be_gone=True, by=self._operator)
+            then()
 
         self.begin("remove", remove)
 

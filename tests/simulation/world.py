@@ -24,6 +24,7 @@ from tests.simulation.repeats import too_many
 from tests.simulation.restore_plan import restores_of
 from tests.simulation.restore_rules import stale_hosts
 from tests.simulation.restores import Restores
+from tests.simulation.returns import Returns
 from tests.simulation.running import Running
 from tests.simulation.settings import Settings
 from tests.simulation.site import START_S, Site
@@ -70,6 +71,7 @@ class World:
         plans = restores_of(stage.seed, plan.zones) if type(self.liar) is Liar else ()
         self.restores = Restores(stage, plans, self.sites, self.users, self.operators, self._restored)
         self.users.forgetful = self.restores.zones
+        self.returns = Returns(stage, self.users, are_planned=not (plans or self.liar.name))
         self.forger = Forger(stage, self.sites)
         self._operator = Process("operator")
         self._is_set_up = False
@@ -102,6 +104,7 @@ class World:
             *self.liar.believed,
             *self.forger.wrong,
             *self.restores.wrong,
+            *self.returns.wrong,
             *self.guard.wrong,
             *self.running.wrong,
             *twice,
@@ -201,7 +204,7 @@ class World:
             "host_away": self.outages.turn_off,
             "host_shrunk": self.outages.shrink,
             "child_slow": self._slow_down,
-            "child_removed": self._remove,
+            "child_removed": self._remove_for_a_while,
             "host_evacuated": self.operators.evacuate,
             "host_drained": self.operators.drain_host,
             "zone_drained": self._drain,
@@ -241,6 +244,10 @@ class World:
     def _remove(self, site: Site) -> None:
         if site.plan.parent:
             self.users.remove_child(self.sites[site.plan.parent], site)
+
+    def _remove_for_a_while(self, site: Site) -> None:
+        if site.plan.parent:
+            self.returns.remove(self.sites[site.plan.parent], site)
 
     def _drain(self, site: Site) -> None:
         if site.plan.parent:
@@ -320,6 +327,7 @@ class World:
             running={name: _running(site) for name, site in self.sites.items()},
             seen={name: _seen(site) for name, site in self.sites.items()},
             removed=frozenset(self.users.removed),
+            was_removed=bool(self.users.removed | self.returns.again),
             liar=self.liar.name,
             restored=self.restores.last,
             lost_hosts={name: _lost_hosts(site) for name, site in self.sites.items()},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,9 @@ from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead
 from zonesched.model.inconsistency import Left, Repaired, RepairResult
 from zonesched.model.placement import InstanceStatus, PlacementState
-from zonesched.services.audit import audit, repair
+from zonesched.services.audit import audit, audit_edges, repair
 from zonesched.services.audit.audit_edges import across_edges
+from zonesched.services.children import children
 
 State, Status = PlacementState, InstanceStatus
 
@@ -92,6 +94,33 @@ def test_what_its_owner_deleted_or_a_boot_gave_up_is_deleted_there(tmp_path: Pat
     repaired(tree)
 
     assert status_at(tree, "leaf", uuid) is Status.DELETED
+
+
+@pytest.mark.parametrize("status", ["ACTIVE", "DELETED"])
+def test_a_child_that_is_removed_between_comparison_and_repair_is_sent_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    # Given: the root has lost the place, and its operator removes the leaf while the repair begins
+    tree, uuid = one_below(tmp_path)
+    plant(tree, "root", f"update instances set status = '{status}'")
+    plant(tree, "root", "update placements set state = 'released'")
+    root, with_other_places = root_of(tree), audit_edges.with_other_places
+
+    def removing(zone: Any, found: Any) -> Any:
+        (child,) = zone.children.snapshot()
+        children.remove(zone, child.child.id, force=True)
+        return with_other_places(zone, found)
+
+    monkeypatch.setattr(audit_edges, "with_other_places", removing)
+
+    # When
+    left = [one for one in repair.run(root) if one.inconsistency.kind == "child_has_unknown_instance"]
+
+    # Then
+    assert all(isinstance(one, Left) for one in left) and len(left) == 1
+    assert [p.state for p in places_of(root, uuid)] == [State.RELEASED]
+    tree.settle()
+    assert status_at(tree, "leaf", uuid) is Status.ACTIVE
 
 
 def test_what_nobody_here_knows_runs_on_and_is_left(tmp_path: Path) -> None:

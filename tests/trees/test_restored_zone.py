@@ -196,6 +196,24 @@ def test_what_a_root_forgot_is_adopted_with_the_request_that_its_child_gives_bac
     assert scene.agents["leaf"].uuids() == old
 
 
+def test_a_child_that_is_removed_during_the_recovery_has_nothing_that_is_adopted(scene: Scene) -> None:
+    # given a root without its boots, which has heard its child
+    old = scene.booted(1)
+    copy = scene.copy("root")
+    scene.booted(2)
+    scene.restore("root", copy)
+    scene.work(1)
+    # when its operator gives the child up, and ends the recovery
+    (child,) = scene.admin("root").get("/zones").json["zones"]
+    removed = scene.admin("root").delete(f"/zones/{child['id']}?force=true")
+    scene.repair("root")
+    scene.work()
+    # then
+    assert removed.status == 204, removed.body
+    assert scene.servers() == dict.fromkeys(old, "ERROR")
+    assert {line["subject"] for line in scene.audit("root")} == set()
+
+
 def test_what_was_moved_after_the_copy_is_where_it_runs(scene: Scene) -> None:
     (uuid,) = scene.booted(1, "leaf")
     copy = scene.copy("leaf")

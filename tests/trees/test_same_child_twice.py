@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.builders.boots import FLAVOR, boot, counts, nothing_is_wrong, report_all
 from tests.builders.one_zone import sql
+from tests.builders.played_agent import PlayedAgent, a_report
 from tests.builders.tree import Answer, Node, Tree, a_host
 from zonesched.model.agent_instances import AgentState
 from zonesched.model.caller import Role
@@ -98,7 +100,9 @@ def test_a_child_that_did_not_answer_when_it_was_added_takes_no_part_once_it_doe
 
 
 class TestAddedAgainAfterARemovalByForce:
-    def removed_and_added(self, folder: Path) -> tuple[Tree, str]:
+    def removed_and_added(
+        self, folder: Path, meanwhile: Callable[[Tree], None] = lambda tree: None
+    ) -> tuple[Tree, str]:
         tree = a_tree(folder)
         root, leaf = tree.nodes["root"], tree.nodes["leaf"]
         reservation_id = boot(tree, num_instances=2)
@@ -111,6 +115,7 @@ class TestAddedAgainAfterARemovalByForce:
         children.remove(root.zone, child.id, force=True)
         tree.settle()
         assert counts(tree, reservation_id) == {"ERROR": 2}
+        meanwhile(tree)
         assert root.client().post("/zones", a_form(leaf)).status < 300
         tree.poll()
         return tree, reservation_id
@@ -132,6 +137,22 @@ class TestAddedAgainAfterARemovalByForce:
         assert repair.left(done) == []
         assert counts(tree, reservation_id) == {"ACTIVE": 2}
         assert sql(tree.nodes["leaf"].zone, "select uuid from instances where status != 'ACTIVE'") == []
+        nothing_is_wrong(tree)
+
+    def test_one_that_ended_by_itself_meanwhile_is_shown_as_it_is(self, tmp_path: Path) -> None:
+        def end_one(tree: Tree) -> None:
+            agent = PlayedAgent(tree.nodes["leaf"])
+            agent.report([a_report(agent.work()[0], 0, "stopped", "ended_by_itself")])
+
+        tree, _ = self.removed_and_added(tmp_path, end_one)
+        # The feed is read before the repair, and is not read again.
+        tree.settle()
+
+        repair.run(tree.nodes["root"].zone)
+        tree.settle()
+
+        shown = tree.nodes["root"].client().get("/servers/detail").json["servers"]
+        assert sorted(server["status"] for server in shown) == ["ACTIVE", "SHUTOFF"]
         nothing_is_wrong(tree)
 
     def test_what_its_owner_has_deleted_since_is_deleted_there(self, tmp_path: Path) -> None:

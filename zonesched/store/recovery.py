@@ -171,6 +171,12 @@ def forget_of(tx: Connection, kind: Kind, holder_id: str) -> None:
     tx.execute(sa.delete(t.found_instances).where(_found.kind == kind.value, _found.holder_id == holder_id))
 
 
+def forget_removed_children(tx: Connection) -> None:
+    """Forget what children have told that were removed since; the caller has locked the children."""
+    removed = sa.not_(_found.holder_id.in_(sa.select(t.children.c.id)))
+    tx.execute(sa.delete(t.found_instances).where(_found.kind == Kind.CHILD.value, removed))
+
+
 def put(tx: Connection, found: Sequence[Found]) -> None:
     """Store instances that an agent or a child has told of; a repeated line replaces the earlier one."""
     for some in claims.chunks(found):

@@ -20,6 +20,8 @@ from zonesched.model.placement import (
 )
 from zonesched.services.audit.edge_comparison import Unlike
 from zonesched.services.audit.repair_rows import CannotTell, Repair
+from zonesched.services.children.sync import note_states
+from zonesched.services.placing.removed_children import removed
 from zonesched.store import instances, placements
 from zonesched.store.child_placements import PlaceInChild, lost_with_child, move_to_child
 from zonesched.store.instances import Instance
@@ -69,6 +71,8 @@ def _restore_or_delete(repair: Repair, unlike: Unlike) -> str:
     instance = instances.read_by_uuid(repair.tx, [subject.uuid]).get(subject.uuid)
     if instance is None:
         raise CannotTell("its owner is unknown here: the child's admin may delete it")
+    if removed(repair.zone.children, repair.tx, [subject.child_id]):
+        raise CannotTell("the child was removed since it was compared: add it again, or its admin ends them")
     repair.leave_to_worker(instance.caller_id, instance.reservation_id)
     places = placements.read_by_uuid(repair.tx, [subject.uuid])
     others = [p for p in places if p.state in WANTED]
@@ -123,6 +127,8 @@ def _put(
 def _restore(repair: Repair, subject: OfAttempt, theirs: InstanceChange) -> None:
     attempts = {subject.uuid: subject.attempt}
     instances.set_attempts(repair.tx, repair.change, attempts, theirs.status, repair.now)
+    # The child's feed told this while the instance was thought to be lost, and tells it once.
+    note_states(repair.tx, repair.change, [theirs], {subject.uuid: repair.now}, repair.now)
 
 
 def _believe(repair: Repair, unlike: Unlike) -> str:

@@ -249,9 +249,8 @@ def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[In
     change, now = identity.next_change(tx), zone.clock.now()
     places = {p.key: p for p in placements.read_by_uuid(tx, [item.uuid for item in items])}
     rows = instances.read_by_uuid(tx, [item.uuid for item in items])
-    seen: list[tuple[str, Observed]] = []
+    seen: list[InstanceChange] = []
     left: list[Placement] = []
-    moving: dict[str, MoveCounts] = {}
     for item in items:
         place = places.get((item.uuid, item.attempt))
         if place is None or not isinstance(place.where, AskedChild) or place.where.child_id != child_id:
@@ -265,18 +264,30 @@ def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[In
             continue
         elif row.attempt == item.attempt and row.status in LIVING_STATUSES:
             _take_over(tx, change, place, row, item, now)
-            if item.observed is not None and item.status in (InstanceStatus.ACTIVE, InstanceStatus.OFFLOADED):
-                seen.append((item.uuid, item.observed))
-                moving[item.uuid] = item.moves
+            seen.append(item)
             if item.status is InstanceStatus.OFFLOADED:
                 left.append(place)
+    is_active = InstanceStatus.ACTIVE
+    built_at = {u: row.updated_at if row.status is is_active else now for u, row in rows.items()}
+    note_states(tx, change, seen, built_at, now)
+    _rest(zone, tx, change, left, now)
+
+
+def note_states(
+    tx: Transaction,
+    change: int,
+    items: Sequence[InstanceChange],
+    built_at: Mapping[str, float],
+    now: float,
+) -> None:
+    """Note what a child has observed of instances that live there, and which of them move."""
+    there = [item for item in items if item.status in (InstanceStatus.ACTIVE, InstanceStatus.OFFLOADED)]
+    seen = [(item.uuid, item.observed) for item in there if item.observed is not None]
     if seen:
-        is_active = InstanceStatus.ACTIVE
-        built_at = {u: row.updated_at if row.status is is_active else now for u, row in rows.items()}
+        moving = {item.uuid: item.moves for item in there if item.observed is not None}
         _reconcile(tx, seen, built_at)
         observe(tx, change, seen, built_at, now)
         _note_moves(tx, change, moving, built_at, now)
-    _rest(zone, tx, change, left, now)
 
 
 def _rest(zone: Zone, tx: Transaction, change: int, left: Sequence[Placement], now: float) -> None:

@@ -98,6 +98,7 @@ def settle(zone: Zone, tx: Transaction, change: int, now: float) -> list[RepairR
     """
     if waiting := _unheard(tx):
         return [Left(one, "the recovery goes on once it is heard") for one in waiting]
+    recovery.forget_removed_children(tx)
     decisions = list(_decisions(tx, zone.uuid))
     work = _Settling(zone, tx, change, now)
     for one in decisions:
