@@ -164,7 +164,7 @@ def _own_rows(zone: ZoneRows) -> Iterator[str]:
         if row["used"] != claimed[row["host_id"], row["resource_class"]]:
             yield f"P3 {zone.name}: {row['resource_class']} of {row['host_id']} is {row['used']}, not the sum"
     for uuid, row in zone.instances.items():
-        confirmed = [p["number"] for p in zone.places_of(uuid) if _is_there(p)]
+        confirmed = [p["number"] for p in zone.places_of(uuid) if _is_there(p, row)]
         if row["status"] == "ACTIVE" and confirmed != [row["attempt"]] and uuid not in zone.unsettled:
             yield f"P2 {zone.name}: {uuid} is ACTIVE at {row['attempt']}, confirmed are {confirmed}"
         # The place it left keeps its claim until its agent is back, where the host was evacuated meanwhile.
@@ -187,10 +187,14 @@ def _wrong_size(zone: ZoneRows, uuid: str, place: sqlite3.Row) -> Iterator[str]:
         yield f"P3 {zone.name}: {uuid} claims {place['resources']}, its flavor is {flavor}"
 
 
-def _is_there(place: sqlite3.Row) -> bool:
-    """Tell whether its instance runs at a place, or waits there for an agent that is to end it."""
+def _is_there(place: sqlite3.Row, instance: sqlite3.Row) -> bool:
+    """Tell whether an instance runs at a place, or waits there for an agent that is to end it.
+
+    It is placed anew only once that is done, or once the agent has ended all by its own clock.
+    """
     is_leaving = place["kind"] == "host" and (place["state"], place["reason"]) == ("releasing", "shelved")
-    return is_leaving or place["state"] in ("confirmed", "parked")
+    is_present = place["number"] == instance["attempt"]
+    return (is_leaving and is_present) or place["state"] in ("confirmed", "parked")
 
 
 def _edges(zone: ZoneRows, zones: Mapping[str, ZoneRows]) -> Iterator[str]:
@@ -301,9 +305,8 @@ def _on_one_host(zones: Mapping[str, ZoneRows], lost: Container[tuple[str, str]]
     places: Counter[str] = Counter()
     for zone in zones.values():
         for (uuid, _), row in zone.places.items():
-            is_here = row["state"] in TAKING or (
-                _is_there(row) and zone.instances[uuid]["status"] == "ACTIVE"
-            )
+            instance = zone.instances[uuid]
+            is_here = row["state"] in TAKING or (_is_there(row, instance) and instance["status"] == "ACTIVE")
             places[uuid] += row["kind"] == "host" and is_here and (zone.name, uuid) not in lost
     for uuid, count in places.items():
         if count > 1:

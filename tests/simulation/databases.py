@@ -24,8 +24,13 @@ def connect(name: str) -> sqlite3.Connection:
 
 def engine(name: str) -> Engine:
     """Make an engine on the database of this name, set up as the store sets up its own."""
+    # Without a limit: processes that have died keep their connections.
     made = sa.create_engine(
-        "sqlite://", creator=lambda: connect(name), poolclass=sa.QueuePool, pool_use_lifo=True
+        "sqlite://",
+        creator=lambda: connect(name),
+        poolclass=sa.QueuePool,
+        pool_use_lifo=True,
+        max_overflow=-1,
     )
     sa.event.listen(made, "connect", store._prepare_sqlite)
     return sharing_statements(made)

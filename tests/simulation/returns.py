@@ -17,6 +17,8 @@ PAUSE_S = 2.0
 MOST_ROUNDS = 12
 """Repairs of a parent, before what they still change is wrong."""
 
+NOT_COMPARED = "child_not_compared"
+
 _THERE = "SELECT 1 FROM placements WHERE child_id = ? AND state = 'confirmed'"
 
 
@@ -79,7 +81,7 @@ class Returns:
             for line in lines:
                 found = f"{parent.name}: {line['kind']} {line['subject']}: {line['action']}"
                 self._stage.note("operator", found)
-            if not any(line["repaired"] for line in lines):
+            if not any(line["repaired"] or line["kind"] == NOT_COMPARED for line in lines):
                 return
         repaired = [line for line in lines if line["repaired"]]
         self.wrong += [f"{parent.name} is repaired again and again: {line}" for line in repaired]

@@ -233,6 +233,43 @@ def test_what_was_moved_after_the_copy_is_where_it_runs(scene: Scene) -> None:
     nothing_is_wrong(scene.tree)
 
 
+@pytest.mark.parametrize("zone", ["region", "leaf"])
+def test_a_shelve_that_the_copy_has_begun_is_not_done_again_at_a_later_place(scene: Scene, zone: str) -> None:
+    # given a copy of the time when the zone was told to shelve a server, which was unshelved since
+    (uuid,) = scene.booted(1)
+    assert scene.admin("root").post(f"/servers/{uuid}/action", {"shelve": None}).status == 202
+    scene.tree.settle()
+    copy = scene.copy(zone)
+    scene.work(6)
+    scene.act(uuid, "unshelve")
+    # when
+    scene.restore(zone, copy)
+    scene.recovered(zone)
+    scene.work(6)
+    # then
+    assert [scene.servers(name) for name in ZONES] == [{uuid: "ACTIVE"}] * 3
+    nothing_is_wrong(scene.tree)
+    scene.act(uuid, "os-stop")
+    assert [scene.servers(name) for name in ZONES] == [{uuid: "SHUTOFF"}] * 3
+
+
+def test_a_move_that_the_copy_lacks_is_over_for_the_parent_too(scene: Scene) -> None:
+    # given a copy of the time before a move that has begun, as the parent has heard
+    (uuid,) = scene.booted(1)
+    copy = scene.copy("leaf")
+    leaf = scene.admin("leaf")
+    assert leaf.post(f"/servers/{uuid}/action", {"migrate": None}).status == 202
+    scene.tree.settle()
+    begun = scene.servers("root")
+    # when
+    scene.restore("leaf", copy)
+    scene.recovered("leaf")
+    # then
+    assert begun == {uuid: "RESIZE"}
+    assert [scene.servers(name) for name in ZONES] == [{uuid: "ACTIVE"}] * 3
+    nothing_is_wrong(scene.tree)
+
+
 def test_what_no_row_and_no_parent_has_runs_on_until_the_operator_ends_it(scene: Scene) -> None:
     copy = scene.copy("leaf")
     lost = scene.booted(1, "leaf")

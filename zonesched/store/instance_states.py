@@ -163,8 +163,8 @@ class StoredState:
         return replace(self, state=state, resized_at=since if state.observed.resizes.is_open else 0.0)
 
     def moving(self, moves: MoveCounts) -> StoredState:
-        """Return the row with these counts of moves, unless its own are later."""
-        return replace(self, state=replace(self.state, moves=max(moves, self.state.moves)))
+        """Return the row with these counts of moves."""
+        return replace(self, state=replace(self.state, moves=moves))
 
 
 @dataclass(frozen=True)

@@ -72,11 +72,12 @@ _SHORTEN = Prepared(
     .where(COLUMNS.state == PlacementState.HELD.value, COLUMNS.hold_expires_at > sa.bindparam("b_until"))
     .values(hold_expires_at=sa.bindparam("b_until"))
 )
-_instance = t.instances.c
+_instance, _state = t.instances.c, t.instance_states.c
 _PRESENT = Prepared(
     sa.select(COLUMNS.uuid, COLUMNS.number, COLUMNS.state, _instance.status)
     .join(t.instances, sa.and_(_instance.uuid == COLUMNS.uuid, _instance.attempt == COLUMNS.number))
     .where(one_of(COLUMNS.uuid, "uuids"), _instance.reason == "")
+    .where(sa.not_(sa.exists().where(_state.uuid == COLUMNS.uuid, _state.moves_begun > 0)))
 )
 
 
@@ -208,7 +209,7 @@ def of_boot(tx: Connection, caller_id: str, reservation_id: str) -> list[Placeme
 
 
 def without_fault(tx: Connection, uuids: Sequence[str]) -> Mapping[tuple[str, int], tuple[str, str]]:
-    """Read placement state and status, as stored, of these instances without a reason.
+    """Read placement state and status, as stored, of these instances without a reason that never moved.
 
     The key is (uuid, number of the present placement).
     """

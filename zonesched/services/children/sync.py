@@ -284,10 +284,10 @@ def note_states(
     there = [item for item in items if item.status in (InstanceStatus.ACTIVE, InstanceStatus.OFFLOADED)]
     seen = [(item.uuid, item.observed) for item in there if item.observed is not None]
     if seen:
-        moving = {item.uuid: item.moves for item in there if item.observed is not None}
         _reconcile(tx, seen, built_at)
         observe(tx, change, seen, built_at, now)
-        _note_moves(tx, change, moving, built_at, now)
+    if there:
+        _note_moves(tx, change, {item.uuid: item.moves for item in there}, built_at, now)
 
 
 def _rest(zone: Zone, tx: Transaction, change: int, left: Sequence[Placement], now: float) -> None:
@@ -310,16 +310,20 @@ def _note_moves(
     built_at: Mapping[str, float],
     now: float,
 ) -> None:
-    """Note which instances move inside a child, for their owners and this zone's own parent."""
+    """Note which instances move inside a child, for their owners and this zone's own parent.
+
+    A child that was put back from a copy counts fewer moves than it did. So does an old answer about one
+    instance, but then a later page of the feed has it as well.
+    """
     rows = instance_states.read(tx, sorted(moving))
-    later = [
+    other = [
         (rows.get(uuid) or StoredState(uuid, built_at=built_at[uuid])).moving(moves)
         for uuid, moves in sorted(moving.items())
-        if moves > (rows[uuid].state.moves if uuid in rows else NO_MOVES)
+        if moves != (rows[uuid].state.moves if uuid in rows else NO_MOVES)
     ]
-    instance_states.write(tx, later, rows.keys())
-    if later:
-        instances.touch(tx, change, [row.uuid for row in later], now)
+    instance_states.write(tx, other, rows.keys())
+    if other:
+        instances.touch(tx, change, [row.uuid for row in other], now)
 
 
 def _reconcile(tx: Transaction, seen: Sequence[tuple[str, Observed]], built_at: Mapping[str, float]) -> None:

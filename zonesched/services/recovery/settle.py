@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from zonesched.model.desired_state import at_new_place
 from zonesched.model.inconsistency import (
     Inconsistency,
     Left,
@@ -15,6 +16,7 @@ from zonesched.model.inconsistency import (
     RepairResult,
 )
 from zonesched.model.instance_flavor import flavor_of
+from zonesched.model.observed_state import Power
 from zonesched.model.placement import (
     CLAIMING,
     COUNTED_STATUSES,
@@ -43,12 +45,14 @@ from zonesched.store import (
     inbound,
     instance_states,
     instances,
+    moves,
     placements,
     recovery,
     repairs,
     reservations,
 )
 from zonesched.store.inbound import InboundBuild
+from zonesched.store.instance_states import StoredState
 from zonesched.store.placements import AskedChild, ClaimedHost, Placement, Where
 from zonesched.store.recovery import Found, Kind, Named
 from zonesched.store.reservations import ReservationState
@@ -250,6 +254,16 @@ class _Settling:
             raise
         self._put(found, where, row.caller_id, row.reservation_id, places)
         self._note_number(known, found)
+        if state is not None and found.number > row.attempt:
+            self._want_anew(state, found)
+
+    def _want_anew(self, row: StoredState, found: Found) -> None:
+        """Let an instance run that was shelved at the place before and is there again."""
+        is_shelved = row.state.desired.power is Power.OFFLOADED
+        if is_shelved and not moves.living(self.tx, [row.uuid]):
+            desired = at_new_place(row.state, Power.RUNNING)
+            wanted = row.wanting(desired, self.now, in_child=found.kind is Kind.CHILD)
+            instance_states.write(self.tx, [wanted], [row.uuid])
 
     def _note_number(self, known: Known, found: Found) -> None:
         """Let the parent's attempt name the place; a later attempt that the parent names is a new row."""
