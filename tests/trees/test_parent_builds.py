@@ -212,6 +212,8 @@ def test_an_instance_that_was_confirmed_before_its_cancel_is_deleted_in_the_chil
     for node in (middle, long):
         left = sql(node.zone, "SELECT uuid FROM placements WHERE state NOT IN ('released', 'gone')")
         assert not {row.uuid for row in left} & set(there)
+        unended = sql(node.zone, "SELECT uuid FROM instances WHERE status != 'DELETED'")
+        assert not {row.uuid for row in unended} & set(there)
     assert {long.client("parent-middle").get(f"/servers/{one}").status for one in there} == {404}
     assert sum(row.used for row in sql(long.zone, "SELECT used FROM inventories")) == 0
 

@@ -52,6 +52,8 @@ def advance(
         for caller_id, reservation_id in sorted({(p.caller_id, p.reservation_id) for p in moved}):
             if caller_id == zone_uuid:
                 reservations.wake(tx, caller_id, reservation_id)
+    if to in (State.GONE, State.FAILED, State.RELEASED):
+        # One that was released unbuilt is a build that its child confirmed before it heard of the cancel.
         _end_instances(tx, change, [p for p in moved if p.caller_id != zone_uuid], reason, now)
     return [replace(p, state=to) for p in moved]
 
