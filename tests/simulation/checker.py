@@ -59,17 +59,17 @@ class Expected:
     """Expectations that the databases are compared with.
 
     `running`: (uuid, attempt) by zone, as its agents have them. `seen`: likewise, the generation and power
-    that each observes of them. `removed`: zones whose parents have given them up; `was_removed`: one was at
-    some time. `lost_hosts`: names by zone, of hosts whose agents never come back. `affine`: groups that are
-    to be together; `most_per_host`: of groups that are to be apart. `liar`: a zone that said what it liked,
-    "" for none. `restored`: by zone, its last restore.
+    that each observes of them. `removed`: zones whose parents have given them up; `were_removed`: those and
+    the ones that were added again. `lost_hosts`: names by zone, of hosts whose agents never come back.
+    `affine`: groups that are to be together; `most_per_host`: of groups that are to be apart. `liar`: a zone
+    that said what it liked, "" for none. `restored`: by zone, its last restore.
     """
 
     promised: Sequence[Promised]
     running: Mapping[str, set[Key]]
     seen: Mapping[str, Mapping[Key, Seen]]
     removed: frozenset[str]
-    was_removed: bool
+    were_removed: frozenset[str]
     lost_hosts: Mapping[str, frozenset[str]]
     affine: frozenset[str]
     most_per_host: Mapping[str, int]
@@ -87,11 +87,11 @@ def inconsistencies(databases: Mapping[str, sqlite3.Connection], expected: Expec
         zone.unsettled = frozenset(uuid for uuid in unsettled if (zone.name, uuid) in lost)
         names = expected.lost_hosts.get(zone.name, frozenset())
         zone.lost_hosts = frozenset(id for id, name in zone.host_names.items() if name in names)
-        never = [*(() if expected.restored else NEVER), *(() if expected.was_removed else (ZONE_LOST,))]
+        never = [*(() if expected.restored else NEVER), *(() if expected.were_removed else (ZONE_LOST,))]
         never = [] if expected.liar else never
         found += _unfinished(zone, never)
         found += _own_rows(zone)
-        found += _edges(zone, zones, is_forgetful=zone.name in expected.restored)
+        found += _edges(zone, zones, expected)
         found += _agents(zone, expected.running.get(zone.name, set()))
         found += _group_rows(zone)
     found += _promises(zones, expected)
@@ -197,10 +197,11 @@ def _is_there(place: sqlite3.Row, instance: sqlite3.Row) -> bool:
     return (is_leaving and is_present) or place["state"] in ("confirmed", "parked")
 
 
-def _edges(zone: ZoneRows, zones: Mapping[str, ZoneRows], *, is_forgetful: bool) -> Iterator[str]:
+def _edges(zone: ZoneRows, zones: Mapping[str, ZoneRows], expected: Expected) -> Iterator[str]:
     """P2: what lives below was sent by its parent and is alive there, and the other way round.
 
-    Of what failed below, a forgetful parent, which was put back from a copy, may know nothing.
+    Of what failed below, a parent that was put back from a copy may know nothing, and one that had given the
+    child up has not heard.
     """
     for child_id, child_name in zone.child_names.items():
         child = zones[child_name]
@@ -212,7 +213,8 @@ def _edges(zone: ZoneRows, zones: Mapping[str, ZoneRows], *, is_forgetful: bool)
             attempt = sent.get((uuid, row["attempt"]))
             place = zone.places.get((uuid, attempt)) if attempt is not None else None
             above = zone.instances.get(uuid)
-            if is_forgetful and above is None and row["status"] == "ERROR":
+            is_unheard = zone.name in expected.restored and above is None
+            if row["status"] == "ERROR" and (is_unheard or child_name in expected.were_removed):
                 continue
             if place is None or place["child_id"] != child_id or place["state"] != "confirmed":
                 state = place["state"] if place else "missing"

@@ -327,7 +327,7 @@ class World:
             running={name: _running(site) for name, site in self.sites.items()},
             seen={name: _seen(site) for name, site in self.sites.items()},
             removed=frozenset(self.users.removed),
-            was_removed=bool(self.users.removed | self.returns.again),
+            were_removed=frozenset(self.users.removed | self.returns.again),
             liar=self.liar.name,
             restored=self.restores.last,
             lost_hosts={name: _lost_hosts(site) for name, site in self.sites.items()},
