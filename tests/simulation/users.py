@@ -119,7 +119,9 @@ class Users:
         self.begin("rotate", rotate)
 
     def rotate_again(self, parent: Site, child: Site) -> None:
-        """Rotate a secret once more, if it ever was."""
+        """Rotate a secret once more, if it ever was, once a rotation that is under way has ended."""
+        while child.name in self._rotating:
+            self._stage.baton.pause(1.0)
         if child.name in self._rotated:
             self.rotate_secret(parent, child)
 
