@@ -69,7 +69,7 @@ def a_form(name: str, **totals: int) -> HostForm:
 
 def add_hosts(zone: Zone, *forms: HostForm, service: str = "agent", caller: Caller = AGENT) -> list[str]:
     """Register hosts; their ids."""
-    return [host_id for host_id, _ in hosts.register(zone, caller, service, forms)]
+    return [host_id for host_id, _ in hosts.register(zone, caller, service, forms).hosts]
 
 
 def beat(zone: Zone, service: str = "agent", caller: Caller = AGENT) -> None:

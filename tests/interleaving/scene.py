@@ -196,8 +196,8 @@ def _open_zone(folder: Path, url: str, number: int) -> Zone:
 def _add_hosts(zone: Zone) -> Mapping[str, str]:
     slots = {"h1": 4, "h2": 40, "h3": 4, "h4": 4}
     forms = [a_form(name, VCPU=n, MEMORY_MB=1000 * n) for name, n in slots.items()]
-    ids = hosts.register(zone, AGENT, "agent", forms)
-    ids += hosts.register(zone, AGENT, "spare", [a_form("h5", VCPU=4, MEMORY_MB=4000)])
+    ids = list(hosts.register(zone, AGENT, "agent", forms).hosts)
+    ids += hosts.register(zone, AGENT, "spare", [a_form("h5", VCPU=4, MEMORY_MB=4000)]).hosts
     # Boots would go to an empty host.
     services.change(zone, ids[-1][0], ServiceChange(is_enabled=False))
     hosts.beat(zone, AGENT, "agent")

@@ -82,6 +82,7 @@ def test_the_roles_are_those_of_the_design() -> None:
         "/hosts/claims",
         "/hosts/consoles",
         "/hosts/excesses",
+        "/hosts/registrations",
         "/hosts/running",
     }
     read = ("servers", "reservations", "flavors", "images", "v2", "v3", "os-availability-zone",

@@ -280,6 +280,7 @@ def hosts(tour: Tour) -> None:
     call("POST", f"/os-services/{id}/action", {"evacuate": {"fenced": True}})
     call("PUT", f"/os-services/{id}", {"forced_down": False})
     tour.call("GET", "/hosts/claims?service=agent", user="compute")
+    tour.call("GET", "/hosts/registrations?service=agent", user="compute")
     inventories = {"VCPU": {"total": 4}}
     body = {"service": "other", "hosts": [{"name": "r3", "inventories": inventories}]}
     call("PUT", "/hosts", body, "compute")

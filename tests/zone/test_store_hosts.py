@@ -85,12 +85,32 @@ def test_a_report_is_stored_as_it_was_made(tmp_path: Path) -> None:
 
 def test_ids_come_back_in_the_order_of_the_report(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
-    first = hosts.register(zone, AGENT, "agent", [a_form("b"), a_form("a")])
+    first = hosts.register(zone, AGENT, "agent", [a_form("b"), a_form("a")]).hosts
 
-    again = hosts.register(zone, AGENT, "agent", [a_form("c"), a_form("a"), a_form("b")])
+    again = hosts.register(zone, AGENT, "agent", [a_form("c"), a_form("a"), a_form("b")]).hosts
 
     assert [name for _, name in again] == ["c", "a", "b"]
     assert set(first) < set(again)
+
+
+def test_a_report_that_comes_after_a_later_one_changes_nothing(tmp_path: Path) -> None:
+    # given a report that its agent wrote, and a later one of the agent that took its place
+    zone = a_zone(tmp_path)
+    written_at = hosts.registrations(zone.store, AGENT, "agent")
+    hosts.register(zone, AGENT, "agent", [a_form("h", VCPU=4)], written_at)
+    since = hosts.registrations(zone.store, AGENT, "agent")
+    later = hosts.register(zone, AGENT, "agent", [a_form("h", VCPU=3)], since)
+
+    for known in (written_at, since, later.registrations + 1):
+        with pytest.raises(Conflict) as refused:
+            hosts.register(zone, AGENT, "agent", [a_form("h", VCPU=4)], known)
+        assert refused.value.code == "registered_since"
+
+    assert (written_at, since, later.registrations) == (0, 1, 2)
+    assert sql(zone, "SELECT total FROM inventories WHERE resource_class = 'VCPU'") == [(3,)]
+    assert hosts.register(zone, AGENT, "agent", [a_form("h", VCPU=4)]).registrations == 3
+    with pytest.raises(Forbidden):
+        hosts.registrations(zone.store, a_compute_user(zone, "other"), "agent")
 
 
 def test_a_host_without_a_ratio_gets_the_zones_own(tmp_path: Path) -> None:

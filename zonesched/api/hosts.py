@@ -16,9 +16,16 @@ from zonesched.services.recovery import told_by_agents
 def register(call: Call) -> Answer:
     """Register hosts of this agent with their inventories."""
     forms = [host.to_form() for host in call.body.hosts]
-    made = hosts.register(call.zone, call.caller, call.body.service, forms)
+    made = hosts.register(call.zone, call.caller, call.body.service, forms, call.body.registrations)
     zone = {"name": call.zone.conf.zone_name, "uuid": call.zone.uuid}
-    return ok({"hosts": [{"id": id, "name": name} for id, name in made], "zone": zone})
+    listed = [{"id": id, "name": name} for id, name in made.hosts]
+    return ok({"hosts": listed, "zone": zone, "registrations": made.registrations})
+
+
+def registrations(call: Call) -> Answer:
+    """Tell how often this agent's hosts were registered."""
+    found = hosts.registrations(call.zone.store, call.caller, call.query.service)
+    return ok({"registrations": found})
 
 
 def beat(call: Call) -> Answer:

@@ -28,7 +28,8 @@ REFUSED = "nothing: always refused"
 """Answer of a call that says why a zone cannot do it."""
 OPEN: frozenset[Role] = frozenset(Role)
 BEFORE_COMPARED = frozenset(
-    {"/zones/info", "/servers/named", "/hosts", "/hosts/beat", "/hosts/running", "/sign-in-links"}
+    {"/zones/info", "/servers/named", "/sign-in-links"}
+    | {"/hosts", "/hosts/registrations", "/hosts/beat", "/hosts/running"}
 )
 """Calls that a zone which was restored from a copy serves to everybody before its rows were compared."""
 

@@ -314,6 +314,7 @@ URLS: tuple[Route, ...] = (
           other_answers=((207, "events"),)),
 
     Route("PUT", "/hosts", hosts.register, AGENT, "hosts", RegisterBody),
+    Route("GET", "/hosts/registrations", hosts.registrations, AGENT, "registrations", query=InstancesQuery),
     Route("POST", "/hosts/beat", hosts.beat, AGENT, "nothing", BeatBody, status=204),
     Route("GET", "/hosts/instances", hosts.instances, AGENT, "instances", query=InstancesQuery),
     Route("GET", "/hosts/claims", hosts.claimed, AGENT, "instances, booked", query=InstancesQuery),

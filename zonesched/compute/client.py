@@ -38,11 +38,12 @@ class AgentClient:
 
     def register(self, hosts: Sequence[InventoryHost]) -> ZoneIdentity:
         """Register the hosts of the service, with their present inventories; return the zone's identity."""
-        answer: Any = None
-        for at in range(0, max(1, len(hosts)), BATCH):
-            wire = [host.to_wire() for host in hosts[at : at + BATCH]]
-            answer = self._connection.call("PUT", "/hosts", {"service": self._service, "hosts": wire})
+        answer = self._connection.call("GET", "/hosts/registrations", params={"service": self._service})
         try:
+            for at in range(0, max(1, len(hosts)), BATCH):
+                wire = [host.to_wire() for host in hosts[at : at + BATCH]]
+                body = {"service": self._service, "hosts": wire, "registrations": answer["registrations"]}
+                answer = self._connection.call("PUT", "/hosts", body)
             return ZoneIdentity(str(answer["zone"]["name"]), str(answer["zone"]["uuid"]))
         except (KeyError, TypeError) as error:
             raise ZoneUnavailable(f"the answer of PUT /hosts cannot be read: {error!r}") from error

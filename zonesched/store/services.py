@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.broker.contract import COMPUTE, SCHEDULER
-from zonesched.errors import Forbidden, NotFound
+from zonesched.errors import Conflict, Forbidden, NotFound
 from zonesched.model.views import Binary
 from zonesched.store import claims
 from zonesched.store import tables as t
@@ -40,7 +40,8 @@ _BEATS_SINCE = Prepared(
 class Service:
     """One row. `user_id`: the compute user that owns it; the zone's uuid for the zone's own processes.
 
-    `topic`: the address of its notifications; `report_count`: the number of heartbeats written.
+    `topic`: the address of its notifications; `report_count`: the number of heartbeats written;
+    `registrations`: how often its hosts were registered.
     """
 
     id: str
@@ -51,6 +52,7 @@ class Service:
     binary: str = Binary.AGENT.value
     topic: str = COMPUTE
     report_count: int = 0
+    registrations: int = 0
 
     def is_up(self, now: float, down_time_s: float) -> bool:
         """Tell whether the agent is up, by its heartbeats and its admin state."""
@@ -126,22 +128,34 @@ def own(tx: Connection, name: str, user_id: str) -> Service:
     return found
 
 
-def register(tx: Connection, name: str, user_id: str, now: float, new_id: str) -> Service:
+def register(
+    tx: Connection, name: str, user_id: str, now: float, new_id: str, known: int | None = None
+) -> Service:
     """Register the service of that name with a heartbeat now; one whose user was deleted goes to this user.
 
-    Raises Forbidden for a service that belongs to another user.
+    `known`: the number of its registrations when the agent wrote this one, None where it does not say.
+    Raises Forbidden for a service that belongs to another user, Conflict where it was registered since.
     """
     # Not against the checks of hosts' references, which a second change of a host in one transaction makes.
     named = sa.select(t.services).where(COLUMNS.name == name).with_for_update(key_share=True)
     row = tx.execute(named).first()
+    if known not in (None, 0 if row is None else row.registrations):
+        raise Conflict(
+            f"Service {name} was registered since: read the number of its registrations, and register again.",
+            code="registered_since",
+            field="registrations",
+        )
     if row is None:
-        service = Service(new_id, name, user_id, now)
+        service = Service(new_id, name, user_id, now, registrations=1)
         tx.execute(sa.insert(t.services).values(**vars(service)))
         return service
     if row.user_id != user_id and is_user(tx, row.user_id):
         own(tx, name, user_id)
-    tx.execute(sa.update(t.services).where(COLUMNS.id == row.id).values(user_id=user_id, last_seen_at=now))
-    return Service(row.id, name, user_id, now, row.forced_down, report_count=row.report_count)
+    count = row.registrations + 1
+    values = {"user_id": user_id, "last_seen_at": now, "registrations": count}
+    tx.execute(sa.update(t.services).where(COLUMNS.id == row.id).values(values))
+    beats = row.report_count
+    return Service(row.id, name, user_id, now, row.forced_down, report_count=beats, registrations=count)
 
 
 def register_process(tx: Connection, name: str, zone_uuid: str, now: float, new_id: str) -> None:

@@ -157,6 +157,8 @@ services = Table(
     Column("binary", String(64), nullable=False),
     Column("topic", String(64), nullable=False),
     Column("report_count", BigInteger, nullable=False),
+    # How often its hosts were registered: one that an agent sent before the last of these is too late.
+    Column("registrations", BigInteger, nullable=False, server_default="0"),
 )
 
 # Promises of agents to end their instances so long after the last heartbeat that was answered.

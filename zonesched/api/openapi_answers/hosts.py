@@ -203,8 +203,10 @@ ANSWERS: Mapping[str, Form] = {
         {
             "hosts": list_of(object_of({"id": UUID, "name": TEXT})),
             "zone": object_of({"name": TEXT, "uuid": UUID}),
+            "registrations": WHOLE,
         }
     ),
+    "hosts_registrations 200": object_of({"registrations": WHOLE}),
     "hosts_instances 200": object_of(
         {
             "instances": list_of(_INSTANCE),

@@ -71,12 +71,17 @@ class HostItem(Schema):
 
 
 class RegisterBody(Schema):
-    """Hosts that the agent named `service` has."""
+    """Hosts that the agent named `service` has.
+
+    `registrations`: how often they were registered when the agent wrote this, as the zone has said. Where
+    that has changed, the report is too late, and is refused.
+    """
 
     body_limit: ClassVar[BodyLimit] = HOSTS
 
     service: Name
     hosts: Annotated[list[HostItem], Field(max_length=MAX_AGENT_ITEMS), FirstFault]
+    registrations: Annotated[int, Field(ge=0, lt=2**63)] | None = None
 
 
 class BeatBody(Schema):

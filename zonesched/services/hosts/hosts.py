@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from zonesched.conf import Conf
 from zonesched.errors import NotFound
@@ -45,24 +46,43 @@ REPORTS_PER_WRITE = 500
 PAGE = 2000
 
 
-def register(zone: Zone, caller: Caller, service: str, hosts: Sequence[HostForm]) -> list[tuple[str, str]]:
-    """Store an agent's report of its hosts; return (id, name) of each, in order. A repeat changes nothing.
+@dataclass(frozen=True)
+class Registered:
+    """The registered hosts as (id, name), in order, and how often the service was registered."""
 
-    A service belongs to the user that registered it first. Raises BadRequest for an impossible report,
-    Forbidden for another user's service, Conflict for a host of another user's service.
+    hosts: Sequence[tuple[str, str]]
+    registrations: int
+
+
+def register(
+    zone: Zone, caller: Caller, service: str, hosts: Sequence[HostForm], known: int | None = None
+) -> Registered:
+    """Store an agent's report of its hosts. A repeat changes nothing.
+
+    A service belongs to the user that registered it first. `known`: how often it was registered when the
+    agent wrote the report. Raises BadRequest for an impossible report, Forbidden for another user's service,
+    Conflict for a host of another user's service, and for a report that comes after a later one.
     """
     offered = host_rows(zone.conf, zone.clock, hosts)
     now, new_id = zone.clock.now(), zone.clock.new_uuid()
 
-    def fn(tx: Transaction) -> Mapping[str, str]:
-        registered = services.register(tx, service, caller.user_id, now, new_id)
+    def fn(tx: Transaction) -> tuple[Mapping[str, str], int]:
+        registered = services.register(tx, service, caller.user_id, now, new_id, known)
         # An agent that fences promises it with its next heartbeat.
         fencing_promises.withdraw(tx, registered.id)
-        return host_registry.register(tx, registered, offered)
+        return host_registry.register(tx, registered, offered), registered.registrations
 
-    ids = zone.store.write(fn)
+    ids, registrations = zone.store.write(fn)
     zone.wake.host_readers()
-    return [(ids[form.name], form.name) for form in hosts]
+    return Registered([(ids[form.name], form.name) for form in hosts], registrations)
+
+
+def registrations(store: Store, caller: Caller, service: str) -> int:
+    """Read how often a service was registered. Raises Forbidden for another user's."""
+    try:
+        return store.read(lambda tx: services.own(tx, service, caller.user_id)).registrations
+    except NotFound:
+        return 0
 
 
 def beat(zone: Zone, caller: Caller, service: str, fence_after_s: float = math.inf) -> None:
