@@ -12,6 +12,7 @@ from tests.builders.moving import act, add_host, booted, code, last, on_h1, show
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
+from zonesched.services.audit import audit
 
 LARGE = {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 3}}
 WIDE = {"flavor": {**FLAVOR["flavor"], "id": "wide", "name": "wide", "ram": 4096}}
@@ -345,9 +346,11 @@ def test_a_server_of_an_anti_affinity_group_may_stay_on_its_host(
     uuid = booted(tree, old, **hints)
 
     resized(tree, node, uuid, old, flavor="wide")
+    found_meanwhile = audit.run(node.zone)
     act(node, uuid, CONFIRM)
     old.converge()
 
+    assert found_meanwhile == []
     assert shown(node, uuid) == ("ACTIVE", None, "h1")
     nothing_is_wrong(tree)
 

@@ -155,6 +155,24 @@ class TestAddedAgainAfterARemovalByForce:
         assert sorted(server["status"] for server in shown) == ["ACTIVE", "SHUTOFF"]
         nothing_is_wrong(tree)
 
+    def test_what_is_left_there_of_one_that_ended_meanwhile_is_deleted(self, tmp_path: Path) -> None:
+        def lose_one(tree: Tree) -> None:
+            agent = PlayedAgent(tree.nodes["leaf"])
+            line = {name: agent.work()[0][name] for name in ("uuid", "attempt")}
+            agent.report([{**line, "state": "gone"}])
+
+        tree, reservation_id = self.removed_and_added(tmp_path, lose_one)
+
+        done = repair.run(tree.nodes["root"].zone)
+        tree.settle()
+
+        assert repair.left(done) == []
+        assert counts(tree, reservation_id) == {"ACTIVE": 1, "ERROR": 1}
+        there = sql(tree.nodes["leaf"].zone, "select status from instances order by status")
+        assert [row.status for row in there] == ["ACTIVE", "DELETED"]
+        assert repair.run(tree.nodes["root"].zone) == []
+        nothing_is_wrong(tree)
+
     def test_what_its_owner_has_deleted_since_is_deleted_there(self, tmp_path: Path) -> None:
         tree, _ = self.removed_and_added(tmp_path)
         client = tree.nodes["root"].client()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -76,17 +76,19 @@ def places_differ(tx: Connection, key: Key, of_group: Sequence[Member]) -> list[
 
 def host_overfull(key: Key, of_group: Sequence[Member]) -> list[Inconsistency]:
     """Check that hosts have no more instances of an anti-affinity group than its rule allows."""
-    counted: Counter[str] = Counter()
+    # One that is resized on its host has two places there.
+    on_host: defaultdict[str, set[str]] = defaultdict(set)
     allowed = 0
     for member in of_group:
         match member.group, member.place:
             case ServerGroup(_, GroupPolicy.ANTI_AFFINITY, limit), LocalPlace(host_id):
-                counted[host_id] += member.state in CLAIMING
+                if member.state in CLAIMING:
+                    on_host[host_id].add(member.uuid)
                 allowed = max(limit, allowed)
     return [
-        _inconsistency("group_host_overfull", key, f"host {host_id} has {count} of it, limit {allowed}")
-        for host_id, count in counted.items()
-        if count > allowed
+        _inconsistency("group_host_overfull", key, f"host {host_id} has {len(uuids)} of it, limit {allowed}")
+        for host_id, uuids in on_host.items()
+        if len(uuids) > allowed
     ]
 
 

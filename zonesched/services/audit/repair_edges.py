@@ -62,9 +62,9 @@ def _end_here(repair: Repair, unlike: Unlike) -> str:
 
 
 def _restore_or_delete(repair: Repair, unlike: Unlike) -> str:
-    """Restore an instance that its owner has or has lost.
+    """Restore an instance that its owner has or has lost, if it lives there.
 
-    Delete one there that the owner deleted or has elsewhere.
+    Delete one there that the owner deleted or has elsewhere, and what is left of one that has ended.
     """
     subject = unlike.inconsistency.subject
     assert isinstance(subject, OfAttempt) and unlike.below is not None
@@ -76,6 +76,9 @@ def _restore_or_delete(repair: Repair, unlike: Unlike) -> str:
     repair.leave_to_worker(instance.caller_id, instance.reservation_id)
     places = placements.read_by_uuid(repair.tx, [subject.uuid])
     others = [p for p in places if p.state in WANTED]
+    if unlike.below.status not in LIVING_STATUSES:
+        _put(repair, subject, instance, places, State.RELEASING)
+        return "the child is asked to delete what is left of it"
     if _is_wanted(instance) and not others:
         _put(repair, subject, instance, places, State.CONFIRMING)
         _restore(repair, subject, unlike.below)
