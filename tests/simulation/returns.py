@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.simulation.site import Site
 from tests.simulation.stage import Stage
-from tests.simulation.users import Illegal, Users
+from tests.simulation.users import Illegal, Refused, Users
 
 SHARE = 0.6
 """Share of the removed zones that are added again."""
@@ -55,18 +55,15 @@ class Returns:
     def _add(self, parent: Site, child: Site) -> None:
         """Add it by the user that its parent had before, and repair once nothing disturbs that any more."""
         self._stage.baton.pause(self._random.uniform(0.1, 40.0))
-        body: dict[str, Any] = {
-            "zone": {
-                "name": child.name,
-                "api_url": child.url,
-                "username": "parent",
-                "password": child.secrets["parent"],
-            }
-        }
-        with suppress(Illegal):
-            self._users.ask_as_operator(parent, "POST", "/zones", body)
-        listed = self._users.ask_as_operator(parent, "GET", "/zones").json()["zones"]
-        (parent.child_ids[child.name],) = [one["id"] for one in listed if one["name"] == child.name]
+        ids: list[str] = []
+        while not ids:
+            # Another secret may just be on its way.
+            with suppress(Illegal, Refused):
+                self._users.ask_as_operator(parent, "POST", "/zones", _form(child))
+            listed = self._users.ask_as_operator(parent, "GET", "/zones").json()["zones"]
+            ids = [one["id"] for one in listed if one["name"] == child.name]
+            self._stage.baton.pause(PAUSE_S)
+        (parent.child_ids[child.name],) = ids
         self._users.removed.remove(child.name)
         while self._stage.storm.is_raging:
             self._stage.baton.pause(PAUSE_S)
@@ -85,3 +82,8 @@ class Returns:
                 return
         repaired = [line for line in lines if line["repaired"]]
         self.wrong += [f"{parent.name} is repaired again and again: {line}" for line in repaired]
+
+
+def _form(child: Site) -> dict[str, Any]:
+    access = {"username": "parent", "password": child.secrets["parent"]}
+    return {"zone": {"name": child.name, "api_url": child.url, **access}}

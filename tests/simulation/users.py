@@ -108,7 +108,9 @@ class Users:
                 self._stage.baton.pause(self._stage.storm.random.uniform(0.1, 5.0))
                 body = {"zone": {"password": child.secrets["parent"]}}
                 path = f"/zones/{parent.child_ids[child.name]}"
-                self._insist(parent, "PUT", path, body, may_be_gone=True, by=self._operator)
+                with suppress(Refused):
+                    # The child may have been put back to its former secret meanwhile.
+                    self._insist(parent, "PUT", path, body, may_be_gone=True, by=self._operator)
                 # Nobody waits for that: what does not work is not at rest before he has done it again.
                 self.busy -= 1
                 self._stage.baton.pause(ALL_HAS_COME_S)
