@@ -125,8 +125,9 @@ class Rooms:
 def _claims(rows: sqlite3.Connection) -> tuple[Counter[tuple[str, str]], Counter[str]]:
     claimed: Counter[tuple[str, str]] = Counter()
     confirmed: Counter[str] = Counter()
-    for uuid, host, resources, state, reason, is_present in rows.execute(
-        "SELECT p.uuid, p.host_id, p.resources, p.state, p.reason, p.number = i.attempt FROM placements p"
+    for uuid, host, resources, state, reason, runs in rows.execute(
+        "SELECT p.uuid, p.host_id, p.resources, p.state, p.reason,"
+        " p.number = i.attempt AND i.status = 'ACTIVE' FROM placements p"
         " LEFT JOIN instances i ON i.uuid = p.uuid"
         " WHERE p.kind = 'host' AND p.state IN ('held', 'confirmed', 'parked', 'releasing')"
     ):
@@ -134,6 +135,6 @@ def _claims(rows: sqlite3.Connection) -> tuple[Counter[tuple[str, str]], Counter
             claimed[host, name] += amount
         # A shelved instance is there until its agent says otherwise, or has ended it by its own clock: it is
         # not placed anew before. What a machine does is for `Running` to see.
-        is_leaving = (state, reason) == ("releasing", "shelved") and is_present
+        is_leaving = (state, reason) == ("releasing", "shelved") and runs
         confirmed[uuid] += bool(state == "confirmed" or is_leaving)
     return claimed, +confirmed
