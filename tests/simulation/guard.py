@@ -47,7 +47,7 @@ class Guard:
         """
         rows = self._rows[zone]
         self._leases.note_time(zone, self._clocks[zone].now())
-        if "placements" in tables or "inventories" in tables:
+        if "placements" in tables or "inventories" in tables or "instances" in tables:
             self.wrong += self._rooms.look(zone, rows)
         if "reservations" in tables:
             self.wrong += self._leases.look(zone, rows, writer)
