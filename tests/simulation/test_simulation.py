@@ -134,7 +134,6 @@ def test_a_planted_bug_is_found(
         ("confirm answered for a child", "is confirmed in", 107),
         ("anti-affinity off by one", "group z", 478),
         ("holds are never reaped", "over and still there", 11),
-        ("adopted without claims", "P3 z", 562),
         ("found nowhere and not ended", "P11 z", 9),
         ("a restored zone works on", "P11 z", 562),
     ],

@@ -96,6 +96,21 @@ def test_what_its_owner_deleted_or_a_boot_gave_up_is_deleted_there(tmp_path: Pat
     assert status_at(tree, "leaf", uuid) is Status.DELETED
 
 
+@pytest.mark.parametrize("below", ["ERROR", "OFFLOADED"])
+def test_what_is_left_there_of_one_that_ended_on_both_sides_is_deleted(tmp_path: Path, below: str) -> None:
+    tree, uuid = one_below(tmp_path)
+    plant(tree, "root", "update instances set status = 'DELETED', reason = 'deleted'")
+    plant(tree, "leaf", f"update instances set status = '{below}', reason = 'build_timeout'")
+    plant(tree, "leaf", "update inventories set used = 0")
+    for name in ("root", "leaf"):
+        plant(tree, name, "update placements set state = 'released'")
+
+    (done,) = repaired(tree)
+
+    assert isinstance(done, Repaired)
+    assert status_at(tree, "leaf", uuid) is Status.DELETED
+
+
 @pytest.mark.parametrize("status", ["ACTIVE", "DELETED"])
 def test_a_child_that_is_removed_between_comparison_and_repair_is_sent_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str

@@ -108,9 +108,8 @@ class EdgeComparison:
         self, theirs: InstanceChange, place: PlaceInChild | None, *, is_lost: bool
     ) -> Iterator[Unlike]:
         subject = OfAttempt(self._child_id, theirs.uuid, theirs.attempt, "")
-        lives = theirs.status in LIVING_STATUSES
-        # Of a child that was added again, what is left of instances that have ended is deleted as well.
-        is_there = lives or (is_lost and theirs.status is not InstanceStatus.DELETED)
+        # Also what is left of one that has ended: its owner deletes that in the child.
+        is_there = theirs.status is not InstanceStatus.DELETED
         if is_there and (why := self._unknown(theirs, place, is_lost=is_lost)):
             yield Unlike(Inconsistency("child_has_unknown_instance", subject, why), place, theirs)
         if place is None or place.state is not PlacementState.CONFIRMED or place.status is None:
