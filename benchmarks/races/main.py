@@ -75,7 +75,8 @@ def _databases(folder: Path, database: str) -> Iterator[Iterator[str]]:
 
 def _run(args: argparse.Namespace, slots: int, url: str) -> dict[str, object]:
     zone = Zone.open(options.load(overrides={"database_url": url, "state_path": "."}))
-    ids = [host_id for host_id, _ in hosts.register(zone, AGENT, "agent", _forms(args.hosts, slots))]
+    registered = hosts.register(zone, AGENT, "agent", _forms(args.hosts, slots))
+    ids = [host_id for host_id, _ in registered.hosts]
     prize = Prize(url, zone.uuid, zone.clock.new_uuid(), tuple(ids), RESOURCES, args.batch)
     results = _race(args, prize)
     taken = {name: _used(zone, name) for name in RESOURCES}
