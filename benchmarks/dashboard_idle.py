@@ -8,8 +8,9 @@ import tempfile
 import time
 from pathlib import Path
 
-CHECKOUT = Path(__file__).parents[1]
-sys.path.insert(0, str(CHECKOUT))
+CHECKOUT = Path(__file__).resolve().parents[1]
+# Not this folder: its select.py would stand in for Python's own module.
+sys.path[0] = str(CHECKOUT)
 
 from benchmarks.zone_trees.cpu import cpu_seconds
 from benchmarks.zone_trees.viewer import Viewer
