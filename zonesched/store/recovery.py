@@ -106,6 +106,9 @@ def begin(tx: Connection, incarnation: str) -> None:
     for table in (t.unheard, t.found_instances, t.named_instances):
         tx.execute(sa.delete(table))
     tx.execute(sa.update(t.identity).values(incarnation=incarnation))
+    # A parent's cursor may name numbers from after the copy: all of its feed is read anew.
+    tx.execute(sa.delete(t.epochs))
+    tx.execute(sa.insert(t.epochs).values(after=0, id=incarnation))
     with_hosts = sa.select(t.hosts.c.service_id).distinct()
     parents = sa.select(t.users.c.id).where(t.users.c.role == Role.PARENT.value)
     ids = {Kind.AGENT: with_hosts, Kind.CHILD: sa.select(t.children.c.id), Kind.PARENT: parents}
