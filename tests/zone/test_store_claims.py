@@ -25,6 +25,7 @@ from tests.builders.one_zone import (
     sql,
     used_on,
 )
+from tests.builders.query_plans import record_plans
 from zonesched.model.placement import CLAIMING, PlacementState
 from zonesched.model.placement_moves import LOCAL_MOVES, IllegalMove, Move
 from zonesched.model.views import HostForm, InventoryForm
@@ -379,3 +380,19 @@ def _check_used(zone: Zone, ids: list[str], plain: Plain, live: list[tuple[int, 
         for name, amount in used.items()
         if amount
     }
+
+
+@pytest.mark.postgresql
+def test_a_claim_on_many_hosts_takes_no_product_of_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL expects one row of such a condition, and would join all hosts to each inventory."""
+    zone = a_zone(tmp_path)
+    host_ids = add_hosts(zone, *[a_form(f"h{number}", VCPU=8, MEMORY_MB=1000) for number in range(300)])
+    zone.store.write(lambda tx: tx.execute(sa.text("ANALYZE inventories")))
+    plans = record_plans(monkeypatch, "UPDATE inventories")
+
+    taken = claim(zone, dict.fromkeys(host_ids[:100], 2), {"VCPU": 2, "MEMORY_MB": 100})
+
+    assert taken == dict.fromkeys(host_ids[:100], 2)
+    assert sum("Function Scan" in line for line in plans) == 1

@@ -34,22 +34,27 @@ _TAKE = Prepared(
     .where(_inventory.min_unit <= _ONE, _inventory.max_unit >= _ONE, _ONE % _inventory.step_size == 0)
     .values(used=_inventory.used + _AMOUNT)
 )
+# One list of rows, each of a host and a class: PostgreSQL joins it by the key of an inventory. Of two lists it
+# would make the product for each row of the table where it expects few rows.
 _WANTED = sa.func.unnest(
-    sa.bindparam("hosts", type_=List()), sa.bindparam("counts", type_=List(sa.BigInteger))
+    sa.bindparam("hosts", type_=List()),
+    sa.bindparam("names", type_=List()),
+    sa.bindparam("amounts", type_=List(sa.BigInteger)),
+    sa.bindparam("taken", type_=List(sa.BigInteger)),
 )
-_COPIES = _WANTED.table_valued(sa.column("host", sa.Text), sa.column("count", sa.BigInteger)).render_derived()
-_ASKED = sa.func.unnest(
-    sa.bindparam("names", type_=List()), sa.bindparam("amounts", type_=List(sa.BigInteger))
-)
-_EACH = _ASKED.table_valued(sa.column("name", sa.Text), sa.column("amount", sa.BigInteger)).render_derived()
-_TAKEN = _COPIES.c.count * _EACH.c.amount
+_EACH = _WANTED.table_valued(
+    sa.column("host", sa.Text),
+    sa.column("name", sa.Text),
+    sa.column("amount", sa.BigInteger),
+    sa.column("taken", sa.BigInteger),
+).render_derived()
 _TAKE_ALL = Prepared(
     sa.update(t.inventories)
-    .where(_inventory.host_id == _COPIES.c.host, _inventory.resource_class == _EACH.c.name)
-    .where(_inventory.used + _TAKEN <= _inventory.capacity)
+    .where(_inventory.host_id == _EACH.c.host, _inventory.resource_class == _EACH.c.name)
+    .where(_inventory.used + _EACH.c.taken <= _inventory.capacity)
     .where(_inventory.min_unit <= _EACH.c.amount, _inventory.max_unit >= _EACH.c.amount)
     .where(_EACH.c.amount % _inventory.step_size == 0)
-    .values(used=_inventory.used + _TAKEN)
+    .values(used=_inventory.used + _EACH.c.taken)
 )
 _GIVE = Prepared(sa.update(t.inventories).where(*_OF_CLASS).values(used=_inventory.used - _AMOUNT))
 _TOUCH_USES = Prepared(
@@ -164,11 +169,16 @@ def _take(tx: Connection, copies_by_host: Mapping[str, int], resources: Mapping[
     PostgreSQL takes all in one statement, SQLite in one for each number of copies and class.
     """
     if tx.dialect.name == "postgresql":
-        hosts = [host for host, copies in copies_by_host.items() if copies]
-        counts = [copies for copies in copies_by_host.values() if copies]
-        names, amounts = zip(*sorted(resources.items()), strict=True)
-        taken = _TAKE_ALL.run(tx, hosts=hosts, counts=counts, names=names, amounts=amounts)
-        return taken == len(hosts) * len(names)
+        counts = {host: copies for host, copies in copies_by_host.items() if copies}
+        rows = [
+            (host, name, amount, copies * amount)
+            for host, copies in counts.items()
+            for name, amount in sorted(resources.items())
+        ]
+        if not rows:
+            return True
+        hosts, names, amounts, taken = zip(*rows, strict=True)
+        return _TAKE_ALL.run(tx, hosts=hosts, names=names, amounts=amounts, taken=taken) == len(rows)
     grouped: defaultdict[int, list[str]] = defaultdict(list)
     for host, copies in copies_by_host.items():
         if copies:

@@ -145,16 +145,16 @@ _IN_CHILD = sa.select(_place.uuid).where(
     _place.kind == "child",
     is_in(_place.state, TO_BUILD),
 )
-# Starts from the few unfinished instances, not from all placements.
+# Starts from the newest: an aggregate would read all unfinished instances.
 _NEWEST_UNFINISHED = Prepared(
-    sa.select(sa.func.max(_instance.updated_at).label("sent_at")).where(
-        is_in(_instance.status, BUILDING_STATUSES),
-        _IN_CHILD.exists(),
-    )
+    sa.select(_instance.updated_at)
+    .where(_instance.status == sa.bindparam("status"), _IN_CHILD.exists())
+    .order_by(_instance.updated_at.desc())
+    .limit(1)
 )
 
 
 def newest_unfinished_in_children(tx: Connection) -> float:
     """Return when the last unfinished build of a child was sent (epoch seconds; -infinity without one)."""
-    found = _NEWEST_UNFINISHED.first(tx).sent_at
-    return float("-inf") if found is None else float(found)
+    found = [_NEWEST_UNFINISHED.first(tx, status=status.value) for status in BUILDING_STATUSES]
+    return max((float(row.updated_at) for row in found if row is not None), default=float("-inf"))

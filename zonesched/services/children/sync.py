@@ -74,6 +74,9 @@ class Sync:
         """Ask the children that are due; return the pause until the next step."""
         zone = self._zone
         ready = ready_ids(zone.children)
+        if not ready:
+            self._asked = ready
+            return float(zone.conf.boot_poll_interval)
         # A child that has returned is asked at once: its changes may be long awaited.
         due = (ready - self._asked) | self._behind_of(ready)
         if zone.clock.monotonic() >= self._due_at():
