@@ -34,7 +34,7 @@ _TAKE = Prepared(
     .where(_inventory.min_unit <= _ONE, _inventory.max_unit >= _ONE, _ONE % _inventory.step_size == 0)
     .values(used=_inventory.used + _AMOUNT)
 )
-# One list of rows, each of a host and a class: PostgreSQL joins it by the key of an inventory. It would join two
+# One list of rows, each of a host and a class, joined by the key of an inventory. PostgreSQL would join two
 # lists with each other, and with every row of the table where it expects few.
 _WANTED = sa.func.unnest(
     sa.bindparam("hosts", type_=List()),
