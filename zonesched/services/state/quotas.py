@@ -3,7 +3,9 @@
 Rates are token buckets that hold the tokens of their minute or hour, in each process. Counts are read from
 the database every `COUNT_S`; in between, a process adds its own admissions, and it reads again before it
 refuses. So no request is refused wrongly, and several processes exceed a limit by their admissions in
-`COUNT_S` at most. The instances of a parent near its limit are counted for each call, so it is exact.
+`COUNT_S` at most. The instances of a project that has very many are counted less often, so that counting
+takes `COUNTING_SHARE` of the time. Those of a parent near its limit are counted for each call: that limit
+is exact.
 
 The zone's options apply to all; quota overrides of projects and parents are read as often.
 """
@@ -31,6 +33,9 @@ HOUR_S = 3600
 
 FAR = 200_000
 """Instances below `parent_instances` from which each call is counted: more than are admitted in `COUNT_S`."""
+
+COUNTING_SHARE = 0.01
+"""Share of the time in which a project's instances are counted."""
 
 FREE_IDLE_S = 60.0
 """Seconds of the whole zone's capacity that a parent may waste before `parent_idle_percent` limits it."""
@@ -75,6 +80,7 @@ class Quotas:
         self._store = store
         self._clock = clock
         self._numbers = CachedCounts(clock)
+        self._of_projects = CachedCounts(clock, COUNTING_SHARE)
         self._boots = RateLimiter(clock)
         self._dry_runs = RateLimiter(clock)
         self._selects = RateLimiter(clock)
@@ -96,7 +102,7 @@ class Quotas:
             message = f"The project has {limit} boots under way."
             raise OverLimit(message, BUSY_RETRY_S, code="project_open_boots")
         limit = self._limit(me, "project_instances")
-        if not self._admits(f"project {me}", instances, limit, lambda: usage.instances(tx, zone, me)):
+        if not self._of_projects.add(me, instances, limit, lambda: usage.instances(tx, zone, me)):
             raise OverLimit(
                 f"The project may have {limit} instances.",
                 FULL_RETRY_S,

@@ -57,10 +57,14 @@ class RateLimiter:
 
 
 class CachedCounts:
-    """Counts by key: read from the database every `COUNT_S`, plus the admissions since."""
+    """Counts by key: read from the database every `COUNT_S`, plus the admissions since.
 
-    def __init__(self, clock: Clock) -> None:
+    A count that takes long is read less often, so that counting takes no more than `most_share` of the time.
+    """
+
+    def __init__(self, clock: Clock, most_share: float = 1.0) -> None:
         self._clock = clock
+        self._most_share = most_share
         self._lock = threading.Lock()
         self._known: dict[str, tuple[int, float]] = {}
 
@@ -68,15 +72,16 @@ class CachedCounts:
         """Tell whether the limit `limit` admits `more`, and add them; `count` reads the present number."""
         now = self._clock.monotonic()
         with self._lock:
-            number, at = self._known.get(key, (0, -math.inf))
-            if number + more <= limit and now - at < COUNT_S:
-                self._known[key] = (number + more, at)
+            number, again_at = self._known.get(key, (0, -math.inf))
+            if number + more <= limit and now < again_at:
+                self._known[key] = (number + more, again_at)
                 return True
         number = count()
+        took_s = self._clock.monotonic() - now
         with self._lock:
             admits = number + more <= limit
             self._known.pop(key, None)
-            self._known[key] = (number + more * admits, now)
+            self._known[key] = (number + more * admits, now + max(COUNT_S, took_s / self._most_share))
             if len(self._known) > MAX_KEYS:
                 del self._known[next(iter(self._known))]
         return admits
