@@ -95,6 +95,25 @@ def test_a_repeat_under_the_same_key_is_the_same_boot(node: Node) -> None:
     assert count(node) == 2
 
 
+@pytest.mark.parametrize("named", ["flavors", "images", "os-server-groups"])
+def test_a_repeat_is_answered_when_what_it_names_was_removed(node: Node, named: str) -> None:
+    """A client whose answer was lost repeats its call, after operators and users have gone on."""
+    admin, key = node.client(), {"headers": {"Idempotency-Key": "once"}}
+    group = {"server_group": {"name": "apart", "policy": "anti-affinity"}}
+    ids = {"flavors": "f1", "images": "i1"}
+    ids["os-server-groups"] = admin.post("/os-server-groups", group).json["server_group"]["id"]
+    body = {**a_body(), "os:scheduler_hints": {"group": ids["os-server-groups"]}}
+    first = admin.post("/zones/boot", body, **key)
+    removed = admin.delete(f"/{named}/{ids[named]}")
+
+    again = admin.post("/zones/boot", body, **key)
+    another = admin.post("/zones/boot", {**body, "server": {**body["server"], "name": "db"}}, **key)
+
+    assert (first.status, removed.status in (202, 204)) == (202, True)
+    assert (again.status, again.json) == (202, first.json)
+    assert another.status == 400
+
+
 @pytest.mark.parametrize("key", ["x" * 256, "a b", "ä"])
 def test_a_key_has_a_form(node: Node, key: str) -> None:
     reply = node.client("member").post("/servers", a_body(), headers={"Idempotency-Key": key})

@@ -36,6 +36,14 @@ class _Stored:
     new: NewBoot | None
 
 
+@dataclass(frozen=True)
+class _Earlier:
+    """The answer to an earlier request under the same idempotency key. `is_same`: it had the same body."""
+
+    accepted: Accepted
+    is_same: bool
+
+
 def accept(zone: Zone, caller: Caller, form: BootForm) -> Accepted:
     """Write the rows of a user's boot and return its reservation; a worker does the rest in the background.
 
@@ -44,7 +52,14 @@ def accept(zone: Zone, caller: Caller, form: BootForm) -> Accepted:
     """
     received_at = zone.clock.now()
     select.check_ready(zone)
-    spec = spec_of(zone, caller, form)
+    try:
+        spec = spec_of(zone, caller, form)
+    except BadRequest:
+        # What the first request named, such as a flavor or a group, may have been removed since.
+        earlier = zone.store.read(lambda tx: _earlier(zone, tx, caller, form))
+        if earlier is None or not earlier.is_same:
+            raise
+        return earlier.accepted
     passthrough = stored_secrets.protected(zone.secret_box, spec.request_id, form.passthrough)
     form = replace(form, passthrough=passthrough)
     stored = zone.store.write(lambda tx: _write(zone, tx, caller, form, spec, received_at))
@@ -140,17 +155,14 @@ def _as_asked(error: BadRequest, form: BootForm) -> BadRequest:
 def _write(
     zone: Zone, tx: Transaction, caller: Caller, form: BootForm, spec: RequestSpec, received_at: float
 ) -> _Stored:
-    if form.idempotency_key:
-        owner, key = (zone.uuid, caller.project_id), form.idempotency_key
-        if (earlier := reservations.of_idempotency_key(tx, *owner, key)) is not None:
-            if earlier.fingerprint != form.fingerprint:
-                raise Conflict(
-                    "This Idempotency-Key was used for another request.",
-                    code="idempotency_key_reused",
-                    field="Idempotency-Key",
-                )
-            made = instances.read_reservation(tx, zone.uuid, earlier.id)
-            return _Stored(Accepted(earlier.id, tuple(i.uuid for i in made)), None)
+    if (earlier := _earlier(zone, tx, caller, form)) is not None:
+        if not earlier.is_same:
+            raise Conflict(
+                "This Idempotency-Key was used for another request.",
+                code="idempotency_key_reused",
+                field="Idempotency-Key",
+            )
+        return _Stored(earlier.accepted, None)
     zone.quotas.admit_boot(tx, caller.project_id, form.num_instances)
     reservation = _reservation(zone.uuid, caller, form, spec, received_at)
     lease = reservations.insert_leased(tx, reservation, zone.clock.now(), zone.conf.boot_lease)
@@ -159,6 +171,17 @@ def _write(
     first = _first_instance(zone, caller, form, spec, uuids[0], received_at)
     instances.insert_alike(tx, change, first, dict(zip(uuids, _names(form), strict=True)))
     return _Stored(Accepted(spec.request_id, uuids), NewBoot(lease, reservation, uuids))
+
+
+def _earlier(zone: Zone, tx: Transaction, caller: Caller, form: BootForm) -> _Earlier | None:
+    """Read the boot that the project has made under the form's idempotency key; None without one."""
+    if not form.idempotency_key:
+        return None
+    found = reservations.of_idempotency_key(tx, zone.uuid, caller.project_id, form.idempotency_key)
+    if found is None:
+        return None
+    made = instances.read_reservation(tx, zone.uuid, found.id)
+    return _Earlier(Accepted(found.id, tuple(i.uuid for i in made)), found.fingerprint == form.fingerprint)
 
 
 def _names(form: BootForm) -> list[str]:
