@@ -16,7 +16,7 @@ from benchmarks.zone_trees.cpu import cpu_seconds
 from benchmarks.zone_trees.filled import FLAVOR, register
 from benchmarks.zone_trees.processes import StartFailed
 from benchmarks.zone_trees.run_folder import run_folder
-from benchmarks.zone_trees.tree import running_tree, sites
+from benchmarks.zone_trees.tree import PROJECT, Tree, running_tree, sites
 
 from . import afterwards
 from .claiming import Claiming, rates
@@ -61,6 +61,7 @@ def _run(
     with running_tree(
         sites(folder, [1, regions]), lambda agent, *_: register(agent, of_region), _say
     ) as tree:
+        _raise_limits(tree, instances)
         flavor = tree.root_admin.call("POST", "/flavors", FLAVOR)["flavor"]["id"]
         decisions = Decisions(tree.zones[0].site.database_url)
         pids = [zone.pid for zone in tree.zones]
@@ -95,6 +96,16 @@ def _run(
             "restart_s": afterwards.restarted(tree, 0),
             **looked,
         }
+
+
+def _raise_limits(tree: Tree, instances: int) -> None:
+    """Admit twice as many instances, of the user's project in the root and of the root in each region."""
+    root, *regions = tree.zones
+    of_project = {"limits": {"project_instances": 2 * instances}}
+    tree.root_admin.call("PUT", f"/limits/projects/{PROJECT}", of_project)
+    for region in regions:
+        path = f"/limits/parents/{root.site.name}"
+        tree.admins[region.site.name].call("PUT", path, {"limits": {"parent_instances": 2 * instances}})
 
 
 def _say(line: str) -> None:

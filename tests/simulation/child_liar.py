@@ -50,6 +50,10 @@ class ChildLiar(Liar):
         self._rows = parent.rows
         stage.network.rewrite = self._rewrite
 
+    @property
+    def is_lying(self) -> bool:
+        return self._is_lying
+
     def begin(self, storm_s: float) -> None:
         self._is_lying = True
 

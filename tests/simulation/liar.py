@@ -18,6 +18,11 @@ class Liar:
         self.suspects = frozenset(suspects)
         self.believed: list[str] = []
 
+    @property
+    def is_lying(self) -> bool:
+        """Tell whether its neighbours may still be told lies."""
+        return False
+
     def begin(self, storm_s: float) -> None:
         """Lie from now on; `storm_s`: seconds that the storm lasts."""
 

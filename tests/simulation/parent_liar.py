@@ -72,7 +72,8 @@ class ParentLiar(Liar):
         exchange = self._stage.network.serving.get(self._stage.baton.current)
         if exchange is None or exchange.source != USER:
             return
-        (own_id,) = self._rows.execute("SELECT id FROM users WHERE name = ?", (USER,)).fetchone()
+        # Once the zone was restored, its operator removes it.
+        (own_id,) = self._rows.execute("SELECT id FROM users WHERE name = ?", (USER,)).fetchone() or ("",)
         for change in changes:
             if change.what in ("instance", "child place", "host place", "action", "move"):
                 (owner,) = self._rows.execute(

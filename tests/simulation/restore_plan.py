@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from tests.simulation.plan import ZonePlan
 
 SHARE = 0.1
+SHARE_BESIDE_LIAR = 0.4
+"""Of the seeds with a hostile neighbour, which are few."""
+
 LATEST_COPY_S = 7.0
 BETWEEN_S = (0.5, 9.0)
 
@@ -22,10 +25,10 @@ class RestorePlan:
     restored_at_s: float
 
 
-def restores_of(seed: int, zones: Sequence[ZonePlan]) -> tuple[RestorePlan, ...]:
+def restores_of(seed: int, zones: Sequence[ZonePlan], *, beside_liar: bool) -> tuple[RestorePlan, ...]:
     """Draw the restores: of a root, a leaf or a zone between; in some seeds again, or of a neighbour too."""
     draw = random.Random(f"restores/{seed}")
-    if draw.random() >= SHARE:
+    if draw.random() >= (SHARE_BESIDE_LIAR if beside_liar else SHARE):
         return ()
     first = _drawn(draw, zones)
     made = [_restore(draw, first.name, 0.5)]

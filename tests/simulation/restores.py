@@ -15,6 +15,7 @@ from tests.simulation import restore_rules as rules
 from tests.simulation.furniture import FLAVORS, PROJECT
 from tests.simulation.journal import Change
 from tests.simulation.leases import Writer
+from tests.simulation.liar import Liar
 from tests.simulation.operators import Operators
 from tests.simulation.restore_plan import RestorePlan
 from tests.simulation.restore_points import Line
@@ -43,6 +44,7 @@ class Restores:
         sites: Mapping[str, Site],
         users: Users,
         operators: Operators,
+        liar: Liar,
         on_restored: Callable[[str], None],
     ) -> None:
         self.zones = frozenset(plan.zone for plan in plans)
@@ -53,6 +55,7 @@ class Restores:
         self._sites = sites
         self._users = users
         self._operators = operators
+        self._liar = liar
         self._on_restored = on_restored
         self._wrong: list[str] = []
         self._listed: set[str] = set()
@@ -145,7 +148,7 @@ class Restores:
 
     def _end(self) -> None:
         """Repair all zones, from below, until nothing changes; then let agents end what is nobody's."""
-        while self._stage.storm.is_raging or self._pending:
+        while self._stage.storm.is_raging or self._pending or self._liar.is_lying:
             self._stage.baton.pause(PAUSE_S)
         for name in sorted(self.last):
             self._set_right(self._sites[name])
@@ -227,7 +230,7 @@ class Restores:
         self._stage.note("operator", f"the recovery of {zone} has ended")
         there, below = rules.on_machines(site), set[rules.Key]()
         for name in site.child_ids:
-            if name not in self._users.removed and name not in self.last:
+            if name not in self._users.removed | self._liar.suspects and name not in self.last:
                 below |= rules.in_child(self._sites[name].rows)
         self._wrong += rules.decided_wrong(site, there, below, self.last[zone].living)
         self._wrong += rules.lives_on(site, self.last[zone].living - self._found.get(zone, set()))

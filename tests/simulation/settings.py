@@ -48,6 +48,11 @@ class Settings:
             self._removed_flavors.add((site.name, name))
             self._users.begin("flavor", lambda: self._remove_flavor(site, name))
 
+    def remove_group(self, site: Site) -> None:
+        """Remove a server group: its members stay as they are, and a user who needs it makes another one."""
+        group_id = site.groups[self._random.choice(sorted(site.groups))]
+        self._users.begin("group", lambda: self._ask(site, "DELETE", f"/os-server-groups/{group_id}"))
+
     def lower_quota(self, site: Site) -> None:
         """Let the users' project or a parent have fewer instances than it asks for."""
         most = self._random.choice(SMALL_QUOTAS)

@@ -80,6 +80,7 @@ class Site:
         made = furnish(self.rows, self.clock)
         self.secrets = made.secrets
         self.groups = made.groups
+        self.all_groups = {id: name for name, id in made.groups.items()}
         self.machines = self._machines(running)
         self._engine = databases.engine(database)
         self._conf: options.Conf | None = None

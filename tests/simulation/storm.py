@@ -49,6 +49,7 @@ TIMED = (
     "host_drained",
     "zone_drained",
     *OF_SETTINGS,
+    "group_removed",
 )
 """Faults, and works of operators, that come at some moment of the storm, a few times each."""
 
@@ -70,7 +71,7 @@ OF_LOST_AGENTS = ("agent_lost", "agent_late")
 OF_OPERATORS = ("host_evacuated", "host_drained", "zone_drained")
 """Drawn apart too."""
 
-DRAWN_APART = (*OF_LOST_AGENTS, *OF_OPERATORS, *OF_SETTINGS)
+DRAWN_APART = (*OF_LOST_AGENTS, *OF_OPERATORS, *OF_SETTINGS, "group_removed")
 
 KINDS = (*AT_CALLS, *AT_TOUCHES, *TIMED)
 
@@ -94,6 +95,8 @@ class Storm:
         drawn.update(kind for kind in OF_OPERATORS if operators.random() < 0.25)
         settings = random.Random(f"settings/{seed}")
         drawn.update(kind for kind in OF_SETTINGS if settings.random() < 0.15)
+        if random.Random(f"groups/{seed}").random() < 0.15:
+            drawn.add("group_removed")
         self.kinds = tuple(kind for kind in KINDS if kind in drawn)
         self._chances = {
             kind: self.random.uniform(*bounds)

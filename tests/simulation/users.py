@@ -12,6 +12,7 @@ from typing import Any
 import requests
 
 from tests.simulation.baton import Process
+from tests.simulation.furniture import GROUPS
 from tests.simulation.network import OPERATOR, Wire, a_request
 from tests.simulation.plan import DELETE, BootPlan, MigrationPlan
 from tests.simulation.site import Site
@@ -19,6 +20,7 @@ from tests.simulation.stage import Stage
 
 TIMEOUT_S = 3.0
 FLAVOR_AWAY = b"flavor_unknown"
+GROUP_AWAY = b"server_group_unknown"
 RECOVERING = b"zone_restored"
 ALL_HAS_COME_S = 45.0
 """So long after a call nothing of it is on its way any more, nor kept by somebody to be sent again."""
@@ -47,6 +49,10 @@ def _body_of(action: str) -> dict[str, Any]:
     if name:
         return {key: {"flavorRef" if key == "resize" else "imageRef": name}}
     return {"reboot": {"type": key}} if key in ("SOFT", "HARD") else {key: None}
+
+
+class GroupAway(Exception):
+    """The zone has no such server group any more."""
 
 
 class Illegal(Exception):
@@ -169,7 +175,27 @@ class Users:
             self.busy -= 1
 
     def _boot(self, boot: BootPlan, number: int) -> Promise:
-        site = self._sites[boot.zone]
+        """Boot; where the group is removed, in another one of the same name, which is another request."""
+        site, key = self._sites[boot.zone], f"key-{number}"
+        while True:
+            group_id = site.groups.get(boot.group, "")
+            try:
+                return self._boot_in(site, boot, number, key, group_id)
+            except GroupAway:
+                if site.groups[boot.group] == group_id:
+                    self._make_group(site, boot.group)
+                key += "-again"
+
+    def _make_group(self, site: Site, name: str) -> None:
+        policy, most = GROUPS[name]
+        rules = {} if most == 1 else {"rules": {"max_server_per_host": most}}
+        body = {"server_group": {"name": name, "policy": policy.value, **rules}}
+        made = self._insist(site, "POST", "/os-server-groups", body)
+        group_id = made.json()["server_group"]["id"]
+        site.groups[name] = group_id
+        site.all_groups[group_id] = name
+
+    def _boot_in(self, site: Site, boot: BootPlan, number: int, key: str, group_id: str) -> Promise:
         server: dict[str, Any] = {
             "name": f"vm-{number}",
             "flavorRef": boot.flavor,
@@ -178,20 +204,27 @@ class Users:
             "max_count": boot.count,
         }
         hints: dict[str, Any] = {}
-        if boot.group:
-            hints["group"] = site.groups[boot.group]
+        if group_id:
+            hints["group"] = group_id
         if boot.together:
             hints["group_policy"] = "affinity"
         body = {"server": server, "os:scheduler_hints": hints}
-        answer = self._insist(site, "POST", "/zones/boot", body, {"Idempotency-Key": f"key-{number}"})
+        answer = self._insist(site, "POST", "/zones/boot", body, {"Idempotency-Key": key})
         promise = Promise(boot, boot.zone, answer.json()["reservation_id"])
         self.promises.append(promise)
         if self._stage.storm.strikes("call_twice"):
-            again = self._insist(site, "POST", "/zones/boot", body, {"Idempotency-Key": f"key-{number}"})
-            is_new = again.json()["reservation_id"] != promise.reservation_id
-            if is_new and site.name not in self.forgetful:
-                self.wrong.append(f"P2: a repeat of boot {promise.reservation_id} made another one")
+            self._repeat(site, promise, body, key)
         return promise
+
+    def _repeat(self, site: Site, promise: Promise, body: Any, key: str) -> None:
+        """Send a boot again that was accepted: the answer is the same, whatever was removed since."""
+        try:
+            again = self._insist(site, "POST", "/zones/boot", body, {"Idempotency-Key": key})
+            is_same = again.json()["reservation_id"] == promise.reservation_id
+        except GroupAway:
+            is_same = False
+        if not is_same and site.name not in self.forgetful:
+            self.wrong.append(f"P2: a repeat of boot {promise.reservation_id} made another one, or none")
 
     def _delete_some(self, promise: Promise) -> None:
         started_at = self._stage.baton.now
@@ -273,13 +306,16 @@ class Users:
                 # 400: it has the flavor to which it was to be resized.
                 is_action = path.endswith("/action") or "/os-services/" in path or by is self._operator
                 is_same = answer.status_code == 400 and body is not None and "resize" in body
-                if FLAVOR_AWAY in answer.raw.read():
+                told = answer.raw.read()
+                if FLAVOR_AWAY in told:
                     # An operator makes it anew.
                     self._stage.baton.pause(1.0)
                     continue
+                if GROUP_AWAY in told:
+                    raise GroupAway(path)
                 if is_action and (answer.status_code == 409 or is_same):
                     raise Illegal(path)
-                raise Refused(f"{method} {path}: {answer.status_code} {answer.raw.read()!r}")
+                raise Refused(f"{method} {path}: {answer.status_code} {told!r}")
             if answer is not None and "/os-services/" in path and path.endswith("/action"):
                 answer.raw.seek(0)
                 if RECOVERING in answer.raw.read():

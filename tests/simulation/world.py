@@ -68,8 +68,11 @@ class World:
         self.users = Users(stage, self.sites)
         self.operators = Operators(stage, self.users, self.outages)
         self.settings = Settings(stage, self.users)
-        plans = restores_of(stage.seed, plan.zones) if type(self.liar) is Liar else ()
-        self.restores = Restores(stage, plans, self.sites, self.users, self.operators, self._restored)
+        drawn = restores_of(stage.seed, plan.zones, beside_liar=type(self.liar) is not Liar)
+        plans = [one for one in drawn if one.zone not in self.liar.suspects]
+        self.restores = Restores(
+            stage, plans, self.sites, self.users, self.operators, self.liar, self._restored
+        )
         self.users.forgetful = self.restores.zones
         self.returns = Returns(stage, self.users, are_planned=not (plans or self.liar.name))
         self.forger = Forger(stage, self.sites)
@@ -213,6 +216,7 @@ class World:
             "ratio_lowered": self.settings.lower_ratio,
             "flavor_removed": self.settings.remove_flavor,
             "quota_lowered": self.settings.lower_quota,
+            "group_removed": self.settings.remove_group,
             "rows_repaired": self.settings.repair,
             "agent_lost": self.outages.lose,
             "agent_late": self.outages.hold_up,
@@ -331,12 +335,14 @@ class World:
             liar=self.liar.name,
             restored=self.restores.last,
             lost_hosts={name: _lost_hosts(site) for name, site in self.sites.items()},
-            affine=frozenset(site.groups["affinity"] for site in sites),
+            affine=frozenset(
+                id for site in sites for id, name in site.all_groups.items() if name == "affinity"
+            ),
             most_per_host={
-                site.groups[name]: most
+                id: GROUPS[name][1]
                 for site in sites
-                for name, (policy, most) in GROUPS.items()
-                if policy is GroupPolicy.ANTI_AFFINITY
+                for id, name in site.all_groups.items()
+                if GROUPS[name][0] is GroupPolicy.ANTI_AFFINITY
             },
         )
         stale = [line for name in self.restores.last for line in stale_hosts(self.sites[name])]

@@ -137,6 +137,42 @@ def test_a_count_that_takes_long_is_believed_for_longer() -> None:
     assert (numbers.add("a", 1, 100, count), counts) == (True, 2)
 
 
+def test_a_long_count_is_not_repeated_for_each_refusal() -> None:
+    """A project at its limit could keep the only writer of a zone busy with counts of its instances."""
+    clock, there = FakeClock(), [10]
+    numbers = CachedCounts(clock, most_share=0.01)
+    counts = 0
+
+    def add(limit: int = 10) -> bool:
+        def count() -> int:
+            nonlocal counts
+            counts += 1
+            clock.advance(1)
+            return there[0]
+
+        return numbers.add("a", 1, limit, count)
+
+    refused = [add(), add(), add()]
+    there[0] = 9
+    before = counts
+    clock.advance(30)
+
+    assert (refused, before) == ([False] * 3, 1)
+    assert (add(), counts) == (True, 2)
+
+
+def test_who_is_refused_is_admitted_as_soon_as_the_limit_is_raised() -> None:
+    clock = FakeClock()
+    numbers = CachedCounts(clock, most_share=0.01)
+
+    def count() -> int:
+        clock.advance(1)
+        return 10
+
+    assert not numbers.add("a", 1, 10, count)
+    assert numbers.add("a", 1, 11, count)
+
+
 # -- users -------------------------------------------------------------------------------------------------
 
 

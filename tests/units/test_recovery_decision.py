@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from zonesched.model.named_boot import Requested
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.request_spec import Flavor, Image, RequestSpec
-from zonesched.services.recovery.decision import Adopted, Known, decide
+from zonesched.services.recovery.decision import Adopted, Decision, Ended, Known, decide
 from zonesched.store import instances
-from zonesched.store.placements import ClaimedHost, Placement
+from zonesched.store.placements import AskedChild, ClaimedHost, Placement, Where
 from zonesched.store.recovery import Found, Kind, Named
 
 ZONE, PARENT, UUID = "zone", "parent", "instance"
@@ -19,6 +19,8 @@ SPEC = RequestSpec("request", "project", 1, Flavor("f", "f", 1, 1, 1), Image("",
 NAMED = Named(PARENT, 7, "boot", SPEC)
 BUILD, ACTIVE, ERROR, OFFLOADED = map(InstanceStatus, ("BUILD", "ACTIVE", "ERROR", "OFFLOADED"))
 S = PlacementState
+HOST = ClaimedHost("host", {})
+CHILD, SIBLING = AskedChild("child", ("blob",)), AskedChild("sibling", ("blob",))
 
 
 def known(status: InstanceStatus, state: PlacementState | None, number: int = 1, caller: str = ZONE) -> Known:
@@ -36,8 +38,13 @@ def known(status: InstanceStatus, state: PlacementState | None, number: int = 1,
     )
     if state is None:
         return Known(row, None)
-    where = ClaimedHost("host", {})
-    return Known(row, Placement(UUID, number, caller, "boot", where, state, "", 0.0, 0.0))
+    return Known(row, a_place(number, state, caller))
+
+
+def a_place(
+    number: int, state: PlacementState = S.RELEASED, caller: str = ZONE, where: Where = HOST
+) -> Placement:
+    return Placement(UUID, number, caller, "boot", where, state, "", 0.0, 0.0)
 
 
 def found(number: int, named: Named | None = None, requested: Requested | None = None) -> Found:
@@ -47,8 +54,8 @@ def found(number: int, named: Named | None = None, requested: Requested | None =
 def decided(
     here: Sequence[Known], there: Sequence[Found], rows: Sequence[int] = (), *, is_root: bool = False
 ) -> list[str]:
-    keys = {(UUID, number) for number in rows}
-    decisions = decide(here, {UUID: there} if there else {}, keys, ZONE, is_root=is_root)
+    places = {(UUID, number): a_place(number) for number in rows}
+    decisions = decide(here, {UUID: there} if there else {}, places, ZONE, is_root=is_root)
     return [type(one).__name__ for one in decisions]
 
 
@@ -95,8 +102,63 @@ def test_one_that_a_parent_names_is_its_own_whatever_the_rows_say() -> None:
 
 def test_only_a_zone_without_parents_takes_a_childs_word_for_the_owner() -> None:
     sent = found(3, requested=Requested("boot", SPEC))
-    (one,) = decide([], {UUID: [sent]}, set(), ZONE, is_root=True)
+    (one,) = decide([], {UUID: [sent]}, {}, ZONE, is_root=True)
 
     assert isinstance(one, Adopted)
     assert one.named == Named(ZONE, 3, "boot", SPEC)
     assert decided([], [sent]) == ["Unclaimed"]
+
+
+# -- a child that lies -------------------------------------------------------------------------------------
+
+
+def claimed(number: int, holder_id: str = "child") -> Found:
+    return Found(Kind.CHILD, holder_id, UUID, number, "", ACTIVE)
+
+
+def of(decisions: Iterator[Decision]) -> list[tuple[str, Found]]:
+    return [(type(one).__name__, one.found) for one in decisions if not isinstance(one, Ended)]
+
+
+@pytest.mark.parametrize("number", [1, 99])
+@pytest.mark.parametrize(
+    ("where", "honest"), [(HOST, found(1)), (SIBLING, claimed(1, "sibling"))], ids=["host", "sibling"]
+)
+def test_a_childs_word_moves_nothing_away_from_where_the_rows_have_it_and_it_still_is(
+    where: Where, honest: Found, number: int
+) -> None:
+    place = a_place(1, S.CONFIRMED, where=where)
+    here, lie = Known(known(ACTIVE, None).instance, place), claimed(number)
+
+    decisions = of(decide([here], {UUID: [honest, lie]}, {place.key: place}, ZONE, is_root=True))
+
+    assert decisions == [("Kept", honest), ("Unclaimed", lie)]
+
+
+def test_a_childs_word_moves_nothing_away_from_where_an_agent_has_it_now() -> None:
+    place = a_place(1, S.CONFIRMED, where=SIBLING)
+    here, there, lie = Known(known(ACTIVE, None).instance, place), found(2), claimed(99)
+
+    decisions = of(decide([here], {UUID: [there, lie]}, {place.key: place}, ZONE, is_root=True))
+
+    assert decisions == [("Moved", there), ("Unclaimed", lie)]
+
+
+def test_a_place_of_an_agent_is_not_a_childs_of_the_same_number() -> None:
+    place = a_place(1, S.CONFIRMED)
+    here, lie = Known(known(ACTIVE, None).instance, place), claimed(1)
+
+    decisions = [
+        type(one).__name__ for one in decide([here], {UUID: [lie]}, {place.key: place}, ZONE, is_root=True)
+    ]
+
+    assert decisions == ["Ended", "Unclaimed"]
+
+
+def test_one_that_moved_to_a_child_since_the_copy_is_there() -> None:
+    place = a_place(1, S.CONFIRMED)
+    here, there = Known(known(ACTIVE, None).instance, place), claimed(2)
+
+    decisions = of(decide([here], {UUID: [there]}, {place.key: place}, ZONE, is_root=True))
+
+    assert decisions == [("Moved", there)]

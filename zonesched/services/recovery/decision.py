@@ -10,18 +10,20 @@
     ended, or none   in a child of a root          Adopted: only a user of this zone can have sent it there
     ended, or none   and no parent, or several     Unclaimed
 
-Of several places where an instance was found, the one of the highest number is the latest.
+Of several places where an instance was found, the one of the highest number is the latest. A child zone may
+lie: what it says moves no instance away from where the rows have it and where it still is, or from an agent
+that has it at a later place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from zonesched.model.placement import HOLDS_INSTANCE, LIVING_STATUSES, UNCONFIRMED, PlacementState
 from zonesched.store.instances import Instance
-from zonesched.store.placements import Placement
-from zonesched.store.recovery import Found, Named
+from zonesched.store.placements import AskedChild, Placement
+from zonesched.store.recovery import Found, Kind, Named
 
 STAYS = HOLDS_INSTANCE | {PlacementState.RELEASING}
 """States of a place that say the same as an agent or a child that has the instance there."""
@@ -73,7 +75,7 @@ Decision = Kept | Moved | Ended | Adopted | Unwanted | Unclaimed
 def decide(
     known: Iterable[Known],
     found: Mapping[str, Sequence[Found]],
-    rows: Collection[tuple[str, int]],
+    rows: Mapping[tuple[str, int], Placement],
     zone_uuid: str,
     *,
     is_root: bool,
@@ -82,24 +84,49 @@ def decide(
 
     `rows`: the places that the rows have, in whatever state. `is_root`: the zone has no parent.
     """
+    credible = {uuid: [one for one in places if _may_be(rows, one)] for uuid, places in found.items()}
     living: set[str] = set()
+    present: dict[str, Found] = {}
     for one in known:
-        living.add(one.instance.uuid)
-        places = found.get(one.instance.uuid, ())
-        if places:
-            yield _of_known(one, places[-1])
-            yield from map(Unclaimed, places[:-1])
+        uuid = one.instance.uuid
+        living.add(uuid)
+        if credible.get(uuid):
+            present[uuid] = _present(one.place, credible[uuid])
+            yield _of_known(one, present[uuid])
         elif one.instance.status in LIVING_STATUSES and not _is_undecided(one, zone_uuid):
             yield Ended(one)
-    for uuid, places in found.items():
-        if uuid not in living:
-            *earlier, last = places
-            own = zone_uuid if is_root else ""
-            yield _of_unknown(last, rows, own)
-            yield from map(Unclaimed, earlier)
+    for uuid, some in credible.items():
+        if some and uuid not in living:
+            present[uuid] = _present(None, some)
+            yield _of_unknown(present[uuid], rows, zone_uuid if is_root else "")
+    for uuid, every in found.items():
+        yield from (Unclaimed(other) for other in every if other is not present.get(uuid))
 
 
-def _of_unknown(found: Found, rows: Collection[tuple[str, int]], own: str) -> Decision:
+def _may_be(rows: Mapping[tuple[str, int], Placement], found: Found) -> bool:
+    """Tell whether a number that the rows have for one place is not said of another one."""
+    place = rows.get(found.key)
+    return place is None or _is_at(place, found)
+
+
+def _present(place: Placement | None, found: Sequence[Found]) -> Found:
+    """Choose where an instance is, of the places where it was found; `place`: by the rows."""
+    last_number = 0 if place is None else place.number
+    later = [one for one in found if one.kind is Kind.AGENT and one.number > last_number]
+    as_rows = [one for one in found if place is not None and _is_at(place, one)]
+    return (later or as_rows or found)[-1]
+
+
+def _is_at(place: Placement, found: Found) -> bool:
+    """Tell whether an instance was found at this place: a child speaks of its own places alone."""
+    where, is_childs = place.where, found.kind is Kind.CHILD
+    holds = (
+        is_childs and where.child_id == found.holder_id if isinstance(where, AskedChild) else not is_childs
+    )
+    return place.number == found.number and holds
+
+
+def _of_unknown(found: Found, rows: Mapping[tuple[str, int], Placement], own: str) -> Decision:
     if found.named is not None:
         return Adopted(found, found.named)
     if found.key in rows:
@@ -111,7 +138,7 @@ def _of_unknown(found: Found, rows: Collection[tuple[str, int]], own: str) -> De
 
 def _of_known(known: Known, found: Found) -> Decision:
     place = known.place
-    is_there = place is not None and place.number == found.number and place.state in STAYS
+    is_there = place is not None and _is_at(place, found) and place.state in STAYS
     return Kept(found) if is_there else Moved(known, found)
 
 

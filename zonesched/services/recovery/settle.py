@@ -160,7 +160,7 @@ def _decisions(tx: Transaction, zone_uuid: str) -> Iterator[Decision]:
             if row.status in COUNTED_STATUSES
         ]
         found = recovery.found_of(tx, some)
-        yield from decide(known, found, places.keys(), zone_uuid, is_root=is_root)
+        yield from decide(known, found, places, zone_uuid, is_root=is_root)
 
 
 def _inconsistency(decision: Decision) -> Inconsistency:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from zonesched.seams import Clock
 
@@ -56,6 +57,22 @@ class RateLimiter:
         return max(0.0, taken - (now - at) * most / self._period_s)
 
 
+LONG_S = 0.1
+"""A count that takes so long is not repeated for each request that is refused."""
+
+REFUSED_S = 30.0
+"""Longest time for which such a count is believed where it refuses."""
+
+
+@dataclass(frozen=True)
+class _Count:
+    """A number with the admissions since; read again at `again_at`, where it refuses at `recounted_at`."""
+
+    number: int
+    again_at: float
+    recounted_at: float
+
+
 class CachedCounts:
     """Counts by key: read from the database every `COUNT_S`, plus the admissions since.
 
@@ -66,22 +83,29 @@ class CachedCounts:
         self._clock = clock
         self._most_share = most_share
         self._lock = threading.Lock()
-        self._known: dict[str, tuple[int, float]] = {}
+        self._known: dict[str, _Count] = {}
 
     def add(self, key: str, more: int, limit: int, count: Callable[[], int]) -> bool:
         """Tell whether the limit `limit` admits `more`, and add them; `count` reads the present number."""
         now = self._clock.monotonic()
         with self._lock:
-            number, again_at = self._known.get(key, (0, -math.inf))
-            if number + more <= limit and now < again_at:
-                self._known[key] = (number + more, again_at)
+            known = self._known.get(key)
+            if known is not None and known.number + more <= limit and now < known.again_at:
+                self._known[key] = replace(known, number=known.number + more)
                 return True
+            if known is not None and known.number + more > limit and now < known.recounted_at:
+                return False
         number = count()
         took_s = self._clock.monotonic() - now
+        pause_s = took_s / self._most_share
         with self._lock:
             admits = number + more <= limit
             self._known.pop(key, None)
-            self._known[key] = (number + more * admits, now + max(COUNT_S, took_s / self._most_share))
+            self._known[key] = _Count(
+                number + more * admits,
+                again_at=now + max(COUNT_S, pause_s),
+                recounted_at=now + (min(REFUSED_S, pause_s) if took_s >= LONG_S else 0.0),
+            )
             if len(self._known) > MAX_KEYS:
                 del self._known[next(iter(self._known))]
         return admits
