@@ -32,6 +32,9 @@ STATES = tuple(state.value for state in BuildState)
 STATUSES = tuple(status.value for status in InstanceStatus)
 
 
+CLAIMED = {"status": "ACTIVE", "state": "confirmed", "reason": ""}
+
+
 class ChildLiar(Liar):
     """Listens to the network; what its own zone answers to its parent, it changes."""
 
@@ -108,16 +111,20 @@ class ChildLiar(Liar):
             return self._random.choice((self._other_states, self._other_states, self._strangers))
         if path.endswith("/reservations") and "instances" in body:
             self._pages = [*self._pages[-PAGES_KEPT:], body]
-            kinds = (
+            kinds: tuple[Callable[[Body], Body], ...] = (
                 self._other_statuses,
                 self._other_statuses,
                 self._siblings,
                 self._siblings,
+                self._claims,
                 self._nobodys,
                 self._backwards,
                 self._old_page,
                 self._forgets,
             )
+            if self._parent.rows.execute("SELECT 1 FROM unheard LIMIT 1").fetchone():
+                # A parent that recovers asks once.
+                kinds = (self._claims,)
             return self._random.choice(kinds)
         if path.endswith("/select") and "weights" in body:
             return self._random.choice((self._siblings_blobs, self._too_many))
@@ -143,6 +150,15 @@ class ChildLiar(Liar):
         """Speak of what another child or a host has."""
         other = [self._line(uuid, number) for uuid, number, child in self._places() if child != self._own_id]
         return {**body, "instances": [*body["instances"], *self._some(other)]}
+
+    def _claims(self, body: Body) -> Body:
+        """Claim to have what another child or a host has, at its attempt or a later one."""
+        others = [(uuid, number) for uuid, number, child in self._places() if child != self._own_id]
+        lines = [
+            {**self._line(uuid, number + self._random.choice((0, 1, 90))), **CLAIMED}
+            for uuid, number in self._some(others)
+        ]
+        return {**body, "instances": [*body["instances"], *lines]}
 
     def _nobodys(self, body: Body) -> Body:
         line = self._line(self._site.clock.new_uuid(), 1)

@@ -25,12 +25,16 @@ class RestorePlan:
     restored_at_s: float
 
 
-def restores_of(seed: int, zones: Sequence[ZonePlan], *, beside_liar: bool) -> tuple[RestorePlan, ...]:
+def restores_of(
+    seed: int, zones: Sequence[ZonePlan], *, beside_liar: bool, lied_to: str = ""
+) -> tuple[RestorePlan, ...]:
     """Draw the restores: of a root, a leaf or a zone between; in some seeds again, or of a neighbour too."""
     draw = random.Random(f"restores/{seed}")
     if draw.random() >= (SHARE_BESIDE_LIAR if beside_liar else SHARE):
         return ()
     first = _drawn(draw, zones)
+    if lied_to and draw.random() < 0.7:
+        (first,) = (zone for zone in zones if zone.name == lied_to)
     made = [_restore(draw, first.name, 0.5)]
     kind = draw.random()
     if kind < 0.25:

@@ -24,7 +24,8 @@ class Restored:
     """The last restore of a zone.
 
     `living`: by the copy. `undeleted`: by the copy not deleted yet. `forgotten`: boots of its own users that
-    the copy lacks. `known`: (uuid, attempt) of its parents' builds by the copy.
+    the copy lacks. `known`: (uuid, attempt) of its parents' builds by the copy. `places`: (uuid, number) of
+    those that are living, with the child's id, "" on a host.
     """
 
     at_s: float
@@ -32,6 +33,7 @@ class Restored:
     undeleted: frozenset[str]
     forgotten: frozenset[str]
     known: frozenset[Key]
+    places: Mapping[Key, str]
 
 
 def restored(rows: sqlite3.Connection, at_s: float, boots: frozenset[str]) -> Restored:
@@ -43,7 +45,17 @@ def restored(rows: sqlite3.Connection, at_s: float, boots: frozenset[str]) -> Re
         undeleted=frozenset(uuid for uuid, status in statuses if status != "DELETED"),
         forgotten=boots - own_boots(rows),
         known=frozenset(rows.execute("SELECT uuid, attempt FROM inbound_builds").fetchall()),
+        places=_places(rows),
     )
+
+
+def _places(rows: sqlite3.Connection) -> dict[Key, str]:
+    """Return the present places that are confirmed, with the child's id, "" on a host."""
+    found = rows.execute(
+        "SELECT p.uuid, p.number, coalesce(p.child_id, '') FROM placements p"
+        " JOIN instances i ON i.uuid = p.uuid AND i.attempt = p.number WHERE p.state = 'confirmed'"
+    )
+    return {(uuid, number): child_id for uuid, number, child_id in found.fetchall()}
 
 
 def own_boots(rows: sqlite3.Connection) -> frozenset[str]:
@@ -81,6 +93,14 @@ def lives_on(site: Site, lost: frozenset[str]) -> Iterator[str]:
     for uuid, status in living.fetchall():
         if uuid in lost:
             yield f"P11 {site.name}: {uuid} was found nowhere, and is {status}"
+
+
+def stolen(site: Site, honest: set[Key], last: Restored, liar_id: str) -> Iterator[str]:
+    """Find what honest neighbours had by the copy and still have, and what a liar has by the rows now."""
+    at_liar = {uuid for (uuid, _), child_id in _places(site.rows).items() if child_id == liar_id}
+    for (uuid, number), child_id in sorted(last.places.items()):
+        if child_id != liar_id and (uuid, number) in honest and uuid in at_liar:
+            yield f"P11 {site.name}: {uuid} is at {number}, and a liar got it"
 
 
 def unplaced(site: Site, there: set[Key]) -> set[Key]:

@@ -233,6 +233,9 @@ class Restores:
             if name not in self._users.removed | self._liar.suspects and name not in self.last:
                 below |= rules.in_child(self._sites[name].rows)
         self._wrong += rules.decided_wrong(site, there, below, self.last[zone].living)
+        if self._liar.name in site.child_ids:
+            liar_id = site.child_ids[self._liar.name]
+            self._wrong += rules.stolen(site, there | below, self.last[zone], liar_id)
         self._wrong += rules.lives_on(site, self.last[zone].living - self._found.get(zone, set()))
         self._unknown[zone] = {uuid for uuid, _ in rules.unplaced(site, there | below)}
         return False

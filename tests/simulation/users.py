@@ -74,6 +74,7 @@ class Users:
         self.removed: set[str] = set()
         self._rotating: set[str] = set()
         self._rotated: set[str] = set()
+        self._again: set[str] = set()
         self.forgetful: frozenset[str] = frozenset()
 
     def start(self, boots: tuple[BootPlan, ...], migrations: tuple[MigrationPlan, ...]) -> None:
@@ -121,16 +122,17 @@ class Users:
                 self.busy -= 1
                 self._stage.baton.pause(ALL_HAS_COME_S)
                 self.busy += 1
-                works = self._lets_in(child, "parent")
+                works = self._lets_in(child, "parent") and child.name not in self._again
+                self._again.discard(child.name)
             self._rotating.remove(child.name)
 
         self.begin("rotate", rotate)
 
     def rotate_again(self, parent: Site, child: Site) -> None:
-        """Rotate a secret once more, if it ever was, once a rotation that is under way has ended."""
-        while child.name in self._rotating:
-            self._stage.baton.pause(1.0)
-        if child.name in self._rotated:
+        """Rotate a secret once more, if it ever was; one that is under way goes on with another secret."""
+        if child.name in self._rotating:
+            self._again.add(child.name)
+        elif child.name in self._rotated:
             self.rotate_secret(parent, child)
 
     def remove_child(self, parent: Site, child: Site, then: Callable[[], None] = lambda: None) -> None:

@@ -68,7 +68,8 @@ class World:
         self.users = Users(stage, self.sites)
         self.operators = Operators(stage, self.users, self.outages)
         self.settings = Settings(stage, self.users)
-        drawn = restores_of(stage.seed, plan.zones, beside_liar=type(self.liar) is not Liar)
+        lied_to = next((zone.parent for zone in plan.zones if zone.name == self.liar.name), "")
+        drawn = restores_of(stage.seed, plan.zones, beside_liar=type(self.liar) is not Liar, lied_to=lied_to)
         plans = [one for one in drawn if one.zone not in self.liar.suspects]
         self.restores = Restores(
             stage, plans, self.sites, self.users, self.operators, self.liar, self._restored

@@ -145,6 +145,7 @@ _IN_CHILD = sa.select(_place.uuid).where(
     _place.kind == "child",
     is_in(_place.state, TO_BUILD),
 )
+_A_CHILD = Prepared(sa.select(t.children.c.id).limit(1))
 # Starts from the newest: an aggregate would read all unfinished instances.
 _NEWEST_UNFINISHED = Prepared(
     sa.select(_instance.updated_at)
@@ -156,5 +157,8 @@ _NEWEST_UNFINISHED = Prepared(
 
 def newest_unfinished_in_children(tx: Connection) -> float:
     """Return when the last unfinished build of a child was sent (epoch seconds; -infinity without one)."""
+    if _A_CHILD.first(tx) is None:
+        # Else all that the zone itself builds would be read, in search of one of a child.
+        return float("-inf")
     found = [_NEWEST_UNFINISHED.first(tx, status=status.value) for status in BUILDING_STATUSES]
     return max((float(row.updated_at) for row in found if row is not None), default=float("-inf"))

@@ -74,13 +74,9 @@ class Sync:
         """Ask the children that are due; return the pause until the next step."""
         zone = self._zone
         ready = ready_ids(zone.children)
-        if not ready:
-            self._asked = ready
-            return float(zone.conf.boot_poll_interval)
         # A child that has returned is asked at once: its changes may be long awaited.
         due = (ready - self._asked) | self._behind_of(ready)
-        pause = pause_s(zone.conf, zone.clock.now() - zone.store.read(_newest_unfinished))
-        if zone.clock.monotonic() >= self._asked_at + pause:
+        if zone.clock.monotonic() >= self._due_at():
             due, self._asked_at = ready, zone.clock.monotonic()
         self._asked = ready
         # Apart from the bulkheads of the calls themselves, which these threads wait for.
@@ -92,7 +88,7 @@ class Sync:
                 )
         if self._behind_of(ready):
             return 0.0
-        left_s = self._asked_at + pause - zone.clock.monotonic()
+        left_s = self._due_at() - zone.clock.monotonic()
         return float(max(0.0, min(left_s, zone.conf.boot_poll_interval)))
 
     def _behind_of(self, ready: frozenset[str]) -> frozenset[str]:
@@ -142,6 +138,11 @@ class Sync:
                 pause_s,
             )
         return pause_s > 0
+
+    def _due_at(self) -> float:
+        zone = self._zone
+        age_s = zone.clock.now() - zone.store.read(_newest_unfinished)
+        return self._asked_at + pause_s(zone.conf, age_s)
 
 
 def _newest_unfinished(tx: Transaction) -> float:
