@@ -1,4 +1,4 @@
-"""Charts of select times: benchmarks/plot.py docs/benchmarks/select.jsonl docs/benchmarks (see --help)."""
+"""Charts of benchmarks: benchmarks/plot.py docs/benchmarks/select.jsonl docs/benchmarks (see --help)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws the time of a select: from JSON lines that benchmarks/select.py printed to SVG files in a folder."""
+"""Draws times of selects and rates of boots: from JSON lines of the benchmarks to SVG files in a folder."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.charts import boots
 from benchmarks.charts.log_log import Chart, Points, svg
 
 Line = Mapping[str, Any]
@@ -18,14 +19,14 @@ TIMES = {"wall": "p50 of one select, milliseconds", "cpu": "p50 of one select, m
 
 
 def lines_of(text: str) -> list[Line]:
-    """The lines of benchmarks/select.py among JSON lines. Raises ValueError, which names the line."""
+    """Read the JSON objects, one on each line. Raises ValueError, which names the line."""
     found: list[Mapping[str, Any]] = []
     for number, line in enumerate(text.splitlines(), start=1):
         try:
             read = json.loads(line) if line.strip() else {}
         except ValueError as error:
             raise ValueError(f"line {number} is no JSON: {error}") from error
-        if isinstance(read, dict) and read.get("name") == "select":
+        if isinstance(read, dict):
             found.append(read)
     return found
 
@@ -85,6 +86,14 @@ def p50(lines: Iterable[Line], along: str, apart: str, unit: str) -> Mapping[str
 
 def charts(lines: Sequence[Line]) -> Mapping[str, Chart]:
     """By file name, of whatever was measured. Raises ValueError if nothing was."""
+    selects = [line for line in lines if line.get("name") == "select"]
+    drawn = {**_of_selects(selects), **boots.charts(lines)}
+    if not drawn:
+        raise ValueError("there is no line of benchmarks/select.py, boot.py or c2m.py")
+    return drawn
+
+
+def _of_selects(lines: Sequence[Line]) -> Mapping[str, Chart]:
     drawn: dict[str, Chart] = {}
     for kind in KINDS:
         chosen = measured(lines, kind)
@@ -110,8 +119,6 @@ def charts(lines: Sequence[Line]) -> Mapping[str, Chart]:
             TIMES[own[0]["clock"]],
             by_own_filter(own),
         )
-    if not drawn:
-        raise ValueError("there is no line of benchmarks/select.py")
     return drawn
 
 

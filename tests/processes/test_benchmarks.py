@@ -211,6 +211,34 @@ def test_only_what_was_measured_is_drawn() -> None:
         charts([])
 
 
+def a_boot(database: str, hosts: int, clients: int, boots_per_s: float, **others: Any) -> dict[str, Any]:
+    shape = {"tree": [1], "instances": 1, "processes": 1, "cpus": 2}
+    measured = {"database": database, "hosts": hosts, "clients": clients, "boots_per_s": boots_per_s}
+    return {"benchmark": "boot", **shape, **measured, **others}
+
+
+def test_boots_are_drawn_by_clients_and_by_hosts_and_only_of_one_instance_in_one_zone() -> None:
+    lines = [
+        a_boot("sqlite", 10_000, 8, 300.0),
+        a_boot("sqlite", 10_000, 1, 90.0),
+        a_boot("sqlite", 1_000, 8, 400.0),
+        a_boot("postgresql", 10_000, 8, 150.0),
+        a_boot("sqlite", 10_000, 2, 1.0, instances=1000),
+        a_boot("sqlite", 10_000, 3, 1.0, tree=[1, 3]),
+        a_boot("sqlite", 10_000, 4, 1.0, processes=2),
+    ]
+    assert {name: chart.lines for name, chart in charts(lines).items()} == {
+        "boots_by_clients.svg": {"SQLite": [(1, 90.0), (8, 300.0)], "PostgreSQL": [(8, 150.0)]},
+        "boots_by_hosts.svg": {"SQLite": [(1_000, 400.0), (10_000, 300.0)], "PostgreSQL": [(10_000, 150.0)]},
+    }
+
+
+def test_a_long_run_is_drawn_by_what_is_there_at_the_end_of_each_part() -> None:
+    run = {"benchmark": "c2m", "regions": 10, "cpus": 2, "instances": 30, "by_part": [[0, 5.0], [20, 4.0]]}
+    (drawn,) = charts([run]).values()
+    assert drawn.lines == {"SQLite": [(20, 5.0), (30, 4.0)]}
+
+
 def test_an_axis_has_whole_decades_and_is_logarithmic() -> None:
     found = axis([2.0, 90.0], start=0.0, end=100.0)
     assert list(found.decades) == [0, 1, 2]
@@ -227,9 +255,9 @@ def test_a_chart_is_well_formed_and_names_its_lines() -> None:
     assert abs(heights["one"] - heights["two"]) >= 15
 
 
-def test_only_lines_of_select_are_read() -> None:
-    text = '{"name": "refresh"}\n\n' + json.dumps(a_line(1, 1, 1.0))
-    assert [line["name"] for line in lines_of(text)] == ["select"]
+def test_only_lines_of_known_benchmarks_are_drawn() -> None:
+    text = '{"name": "refresh"}\n\n' + json.dumps(a_line(1_000, 1, 1.0))
+    assert all(name.startswith("select_spread_") for name in charts(lines_of(text)))
     with pytest.raises(ValueError, match="line 2 is no JSON"):
         lines_of('{"name": "select"}\nnot')
 
@@ -242,7 +270,7 @@ def test_what_cannot_be_drawn_is_said_without_a_trace(tmp_path: Path) -> None:
 
 
 def test_the_charts_of_the_documentation_are_drawn_from_the_lines_beside_them() -> None:
-    drawn = charts(lines_of((KEPT / "select.jsonl").read_text()))
+    drawn = charts(lines_of("".join(path.read_text() for path in sorted(KEPT.glob("*.jsonl")))))
     assert {path.name for path in KEPT.glob("*.svg")} == drawn.keys()
     for name, chart in drawn.items():
         assert (KEPT / name).read_text() == svg(chart), f"run benchmarks/plot.py for {name}"

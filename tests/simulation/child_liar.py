@@ -19,6 +19,7 @@ from tests.simulation.journal import Change
 from tests.simulation.liar import Liar
 from tests.simulation.network import Exchange
 from tests.simulation.reach import call_of
+from tests.simulation.reach_points import LIAR_CLAIMED
 from tests.simulation.site import Site
 from tests.simulation.stage import Stage
 from zonesched.model.placement import BuildState, InstanceStatus
@@ -122,7 +123,7 @@ class ChildLiar(Liar):
                 self._old_page,
                 self._forgets,
             )
-            if self._parent.rows.execute("SELECT 1 FROM unheard LIMIT 1").fetchone():
+            if self._is_parent_recovering():
                 # A parent that recovers asks once.
                 kinds = (self._claims,)
             return self._random.choice(kinds)
@@ -158,6 +159,8 @@ class ChildLiar(Liar):
             {**self._line(uuid, number + self._random.choice((0, 1, 90))), **CLAIMED}
             for uuid, number in self._some(others)
         ]
+        if lines and self._is_parent_recovering():
+            self._stage.reach.met[LIAR_CLAIMED] += 1
         return {**body, "instances": [*body["instances"], *lines]}
 
     def _nobodys(self, body: Body) -> Body:
@@ -184,6 +187,9 @@ class ChildLiar(Liar):
 
     def _too_many(self, body: Body) -> Body:
         return {**body, "weights": [*body["weights"], *body["weights"]]}
+
+    def _is_parent_recovering(self) -> bool:
+        return self._rows.execute("SELECT 1 FROM unheard LIMIT 1").fetchone() is not None
 
     # -- what they are made of -----------------------------------------------------------------------------
 

@@ -283,6 +283,9 @@ def refused(status: int) -> str:
 
 STATUSES = (401,)
 
+GROUP_GONE = "a boot named a server group that was removed"
+LIAR_CLAIMED = "a liar claimed an instance while its parent recovered"
+
 POINTS: tuple[str, ...] = (
     *COMMIT_POINTS,
     *ERRORS.values(),
@@ -290,6 +293,8 @@ POINTS: tuple[str, ...] = (
     *(at_call(fault, call) for fault in CALL_FAULTS for call in CALLS),
     *(moved_on(call) for call in CALLS if call != "desired"),
     *map(refused, STATUSES),
+    GROUP_GONE,
+    LIAR_CLAIMED,
     *restore_points.POINTS,
 )
 """All points, in their order."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tests.simulation.plan import ZonePlan
 
 SHARE = 0.1
-SHARE_BESIDE_LIAR = 0.4
+SHARE_BESIDE_LIAR = 0.3
 """Of the seeds with a hostile neighbour, which are few."""
 
 LATEST_COPY_S = 7.0
@@ -29,7 +29,7 @@ def restores_of(
     seed: int, zones: Sequence[ZonePlan], *, beside_liar: bool, lied_to: str = ""
 ) -> tuple[RestorePlan, ...]:
     """Draw the restores: of a root, a leaf or a zone between; in some seeds again, or of a neighbour too."""
-    draw = random.Random(f"restores/{seed}")
+    draw = random.Random(f"restores/liar/{seed}" if beside_liar else f"restores/{seed}")
     if draw.random() >= (SHARE_BESIDE_LIAR if beside_liar else SHARE):
         return ()
     first = _drawn(draw, zones)

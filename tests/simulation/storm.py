@@ -95,7 +95,7 @@ class Storm:
         drawn.update(kind for kind in OF_OPERATORS if operators.random() < 0.25)
         settings = random.Random(f"settings/{seed}")
         drawn.update(kind for kind in OF_SETTINGS if settings.random() < 0.15)
-        if random.Random(f"groups/{seed}").random() < 0.15:
+        if random.Random(f"groups/removed/{seed}").random() < 0.08:
             drawn.add("group_removed")
         self.kinds = tuple(kind for kind in KINDS if kind in drawn)
         self._chances = {

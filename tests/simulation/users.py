@@ -15,6 +15,7 @@ from tests.simulation.baton import Process
 from tests.simulation.furniture import GROUPS
 from tests.simulation.network import OPERATOR, Wire, a_request
 from tests.simulation.plan import DELETE, BootPlan, MigrationPlan
+from tests.simulation.reach_points import GROUP_GONE
 from tests.simulation.site import Site
 from tests.simulation.stage import Stage
 
@@ -184,6 +185,7 @@ class Users:
             try:
                 return self._boot_in(site, boot, number, key, group_id)
             except GroupAway:
+                self._stage.reach.met[GROUP_GONE] += 1
                 if site.groups[boot.group] == group_id:
                     self._make_group(site, boot.group)
                 key += "-again"
