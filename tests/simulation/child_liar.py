@@ -117,7 +117,6 @@ class ChildLiar(Liar):
                 self._other_statuses,
                 self._siblings,
                 self._siblings,
-                self._claims,
                 self._nobodys,
                 self._backwards,
                 self._old_page,
