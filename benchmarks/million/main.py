@@ -22,6 +22,8 @@ from . import afterwards
 from .claiming import Claiming, rates
 
 PARTS = 10
+NOTHING_BUILDS = {"instance_build_timeout": "1000000"}
+"""Option of all zones: without agents every build would time out, and get another place."""
 
 
 @click.command()
@@ -58,9 +60,8 @@ def _run(
     folder: Path, regions: int, hosts: int, instances: int, at_once: int, clients: int
 ) -> dict[str, object]:
     of_region = -(-hosts // regions)
-    with running_tree(
-        sites(folder, [1, regions]), lambda agent, *_: register(agent, of_region), _say
-    ) as tree:
+    levels = sites(folder, [1, regions], lambda _: NOTHING_BUILDS)
+    with running_tree(levels, lambda agent, *_: register(agent, of_region), _say) as tree:
         _raise_limits(tree, instances)
         flavor = tree.root_admin.call("POST", "/flavors", FLAVOR)["flavor"]["id"]
         decisions = Decisions(tree.zones[0].site.database_url)
