@@ -4,8 +4,8 @@ Rates are token buckets that hold the tokens of their minute or hour, in each pr
 the database every `COUNT_S`; in between, a process adds its own admissions, and it reads again before it
 refuses. So no request is refused wrongly, and several processes exceed a limit by their admissions in
 `COUNT_S` at most. The instances of a project that has very many are counted less often, so that counting
-takes `COUNTING_SHARE` of the time. Those of a parent near its limit are counted for each call: that limit
-is exact.
+takes `COUNTING_SHARE` of the time; such a count also refuses for up to `REFUSED_S`. Those of a parent near
+its limit are counted for each call: that limit is exact.
 
 The zone's options apply to all; quota overrides of projects and parents are read as often.
 """
