@@ -69,8 +69,8 @@ class Clients:
     def openstack(self, *words: str, version: str = NEWEST) -> Reply:
         """One command line of python-openstackclient.
 
-        On a machine that is too busy, a client that gets no answer when it asks for the zone's versions takes it
-        for a zone without microversions. It runs once more, so that what it says is about the command.
+        Where nobody answers in time when a client asks for a zone's versions, it takes the zone for one that
+        has no microversions. It runs once more, so that what it says is about the command.
         """
         line = ("--os-compute-api-version", version, *words)
         reply = self._call("clouds.yaml", "openstack", line)
