@@ -9,7 +9,7 @@ from benchmarks.charts.log_log import Chart, Points
 
 Line = Mapping[str, Any]
 MANY_CLIENTS, MANY_HOSTS = 8, 10_000
-"""Of the charts that go along something else."""
+"""Clients and hosts of the charts that go along the other number."""
 
 NAMES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 

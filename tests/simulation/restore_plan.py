@@ -10,7 +10,7 @@ from tests.simulation.plan import ZonePlan
 
 SHARE = 0.1
 SHARE_BESIDE_LIAR = 0.3
-"""Of the seeds with a hostile neighbour, which are few."""
+"""Share of the seeds with a hostile neighbour, which are few, in which a zone is put back too."""
 
 LATEST_COPY_S = 7.0
 BETWEEN_S = (0.5, 9.0)
