@@ -21,7 +21,6 @@ from zonesched.demo.run import DemoRun
 
 PINNED = Path(__file__).parents[1] / "processes" / "clients.txt"
 WORKER = Path(__file__).with_name("client_worker.py")
-NOT_DISCOVERED = "or greater is required"
 NEWEST, NEWEST_OF_NOVA = "2.98", "2.96"
 """Newest microversions of a zone, and of those that python-novaclient knows."""
 
@@ -67,14 +66,8 @@ class Clients:
         self._workers: dict[str, subprocess.Popen[str]] = {}
 
     def openstack(self, *words: str, version: str = NEWEST) -> Reply:
-        """One command line of python-openstackclient.
-
-        Where nobody answers in time when a client asks for a zone's versions, it takes the zone for one that
-        has no microversions. It runs once more, so that what it says is about the command.
-        """
-        line = ("--os-compute-api-version", version, *words)
-        reply = self._call("clouds.yaml", "openstack", line)
-        return self._call("clouds.yaml", "openstack", line) if NOT_DISCOVERED in reply.err else reply
+        """One command line of python-openstackclient."""
+        return self._call("clouds.yaml", "openstack", ("--os-compute-api-version", version, *words))
 
     def nova(self, *words: str, version: str = NEWEST_OF_NOVA) -> Reply:
         """One command line of python-novaclient."""

@@ -169,11 +169,12 @@ def _take(tx: Connection, copies_by_host: Mapping[str, int], resources: Mapping[
     PostgreSQL takes all in one statement, SQLite in one for each number of copies and class.
     """
     if tx.dialect.name == "postgresql":
-        counts = {host: copies for host, copies in copies_by_host.items() if copies}
+        of_each = sorted(resources.items())
         rows = [
             (host, name, amount, copies * amount)
-            for host, copies in counts.items()
-            for name, amount in sorted(resources.items())
+            for host, copies in copies_by_host.items()
+            if copies
+            for name, amount in of_each
         ]
         if not rows:
             return True

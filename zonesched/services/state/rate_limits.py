@@ -12,6 +12,12 @@ from zonesched.seams import Clock
 COUNT_S = 10.0
 """Seconds that a count is cached before it is read again."""
 
+LONG_S = 0.1
+"""A count that takes so long is not repeated for each request that is refused."""
+
+REFUSED_S = 30.0
+"""Longest time for which such a count is believed where it refuses."""
+
 MAX_KEYS = 10_000
 """Limit of keys; above it the oldest key is evicted and its use starts again at zero."""
 
@@ -55,13 +61,6 @@ class RateLimiter:
         now = self._clock.monotonic()
         taken, at = self._known.get(key, (0.0, now))
         return max(0.0, taken - (now - at) * most / self._period_s)
-
-
-LONG_S = 0.1
-"""A count that takes so long is not repeated for each request that is refused."""
-
-REFUSED_S = 30.0
-"""Longest time for which such a count is believed where it refuses."""
 
 
 @dataclass(frozen=True)
