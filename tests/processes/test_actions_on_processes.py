@@ -11,7 +11,7 @@ import signal
 import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.chaos_runs.link import Link, Way
 from benchmarks.zone_trees.client import ZoneClient, ZoneFault
 from benchmarks.zone_trees.tree import SERVICE, Tree, running_tree, sites
 from tests.builders.real_processes import eventually
@@ -273,10 +274,10 @@ class Player:
 
 @dataclass(frozen=True)
 class Scene:
-    """The three zones, the users who act, and the agent's process."""
+    """The three zones, the users who act, and the agent's way to its zone."""
 
     tree: Tree
-    agent: subprocess.Popen[str]
+    way: Link
     booted: list[str] = field(default_factory=list)
 
     def client(self, user: str) -> ZoneClient:
@@ -285,12 +286,12 @@ class Scene:
 
     @contextmanager
     def agent_held(self) -> Iterator[None]:
-        """Stop the agent's process for the block."""
-        self.agent.send_signal(signal.SIGSTOP)
+        """Let no answer of its zone reach the agent for the block, and none to what it asked in it."""
+        self.way.set(Way.HANG)
         try:
             yield
         finally:
-            self.agent.send_signal(signal.SIGCONT)
+            self.way.set(Way.PASS)
 
     def boot(self, flavor: str, count: int) -> list[str]:
         """Boot so many servers in one call; return their ids."""
@@ -359,7 +360,7 @@ class Scene:
         return line["action"], line["result"], line["error_code"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     """A root, a region and a leaf whose agent runs processes on two hosts."""
     folder = tmp_path_factory.mktemp("three")
@@ -376,8 +377,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
             root.call("POST", "/flavors", {"flavor": flavor})
         for name in ("plain", "newer"):
             root.call("POST", "/images", {"image": {"id": name, "name": name}})
+        way = Link(tree.zones[-1].site.port)
         options = {
-            "--zone-url": tree.zones[-1].site.url,
+            "--zone-url": way.url,
             "--username": "machine",
             "--password-file": str(folder / "secret"),
             "--inventory": str(folder / "hosts.csv"),
@@ -387,8 +389,8 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
             "--poll-seconds": "0.1",
         }
         words = [word for pair in options.items() for word in pair]
-        with launched("zonesched.compute.main", *words) as agent:
-            scene = Scene(tree, agent)
+        with launched("zonesched.compute.main", *words), closing(way):
+            scene = Scene(tree, way)
             yield scene
         for process in [p for uuid, found in processes().items() if uuid in scene.booted for p in found]:
             with suppress(ProcessLookupError):
@@ -420,7 +422,6 @@ def test_in_each_status_each_action_does_what_the_table_says_and_ps_agrees(scene
     scene.refuse(failed, ACTIONS, "has_ended", "ERROR")
 
     with scene.agent_held():
-        # First, so that a poll which the agent had sent is answered before there are actions to read in it.
         (unbuilt,) = scene.boot("small", 1)
         scene.wait_for({unbuilt: "BUILD"})
         scene.refuse(unbuilt, ACTIONS, "not_built", "BUILD")

@@ -466,15 +466,16 @@ class TestPower:
 
         assert (bench.process(A), self.starts(bench)) == (before, 1)
 
+    @pytest.mark.parametrize("kind", list(RebootType))
     def test_a_suspend_that_meets_a_reboot_leaves_it_running(
-        self, bench: Bench, driver: ProcessDriver
+        self, kind: RebootType, bench: Bench, driver: ProcessDriver
     ) -> None:
         before = bench.process(A)
-        driver.apply(A, desired(1, Power.RUNNING, 1))
+        driver.apply(A, desired(1, Power.RUNNING, 1, kind))
         while process_table.is_alive(before):
             assert driver.poll() == []
 
-        driver.apply(A, desired(2, Power.SUSPENDED, 1))
+        driver.apply(A, desired(2, Power.SUSPENDED, 1, kind))
         bench.until(driver, reached(2, Power.RUNNING, "suspend_unsupported"))
 
         assert process_table.is_alive(bench.process(A))

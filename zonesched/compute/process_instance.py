@@ -92,7 +92,8 @@ class ProcessInstance:
     def apply(self, desired: Desired) -> None:
         """Go on to a desired state that is newer than the last one."""
         if self._step == self._rest and desired.generation > self._reached.generation:
-            self._step = self._reach
+            # What was asked to end until now had been left behind by one that ended by itself.
+            self._step, self._asked_to_end_at = self._reach, math.inf
         if self._step == self._reach and desired.generation > self._desired.generation:
             self._is_ending = self._is_ending or self._asked_to_end_at != math.inf
             self._desired = desired
@@ -379,14 +380,14 @@ class ProcessInstance:
         if process is None or not process_table.members(process):
             return True
         now = self._around.monotonic()
+        is_first = self._asked_to_end_at == math.inf
+        self._asked_to_end_at = min(self._asked_to_end_at, now)
         is_led = process_table.is_alive(process)
         if is_hard or not is_led or now - self._asked_to_end_at > self._around.stop_s:
             process_table.send(process, signal.SIGKILL)
-        elif self._asked_to_end_at == math.inf:
-            self._asked_to_end_at = now
+        elif is_first:
             process_table.send(process, signal.SIGTERM)
-            # A paused process receives the signal once it goes on.
-            process_table.send(process, signal.SIGCONT)
+            process_table.send(process, signal.SIGCONT)  # One that is paused hears the other once it goes on.
         return False
 
     def _why_ended(self) -> str:
