@@ -67,14 +67,9 @@ def said(clients: Clients, zone_rows: ZoneRows, line: str) -> Reply:
     return reply_to(clients, line)
 
 
-def last_answers(folder: Path) -> str:
-    """Read what the root answered at last, for a client that says something else than it should."""
-    return (folder / "root" / "zone.log").read_text()[-5000:]
-
-
 @pytest.mark.parametrize("story", STORIES)
 def test_command_lines_do_what_they_say(
-    tree: DemoRun, clients: Clients, zone_rows: ZoneRows, folder: Path, story: str
+    tree: DemoRun, clients: Clients, zone_rows: ZoneRows, story: str
 ) -> None:
     image = clients.sdk("find_image", "plain")
 
@@ -88,7 +83,7 @@ def test_command_lines_do_what_they_say(
         match expected:
             case Refused(pattern):
                 assert reply.code != 0, line
-                assert re.search(pattern, reply.err), f"{line}: {reply}\n{last_answers(folder)}"
+                assert re.search(pattern, reply.err), (line, reply)
             case pattern:
                 assert reply.code == 0, (line, reply)
                 assert re.search(pattern, reply.out.strip(), re.MULTILINE), (line, reply)
