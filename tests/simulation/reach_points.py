@@ -284,6 +284,8 @@ def refused(status: int) -> str:
 STATUSES = (401,)
 
 GROUP_GONE = "a boot named a server group that was removed"
+USER_REFUSED = "a user who boots was refused, whose secret had been replaced or who was removed"
+USER_REMOVED = "a user was removed whose boot was not settled"
 LIAR_CLAIMED = "a liar claimed an instance while its parent recovered"
 
 POINTS: tuple[str, ...] = (
@@ -294,6 +296,8 @@ POINTS: tuple[str, ...] = (
     *(moved_on(call) for call in CALLS if call != "desired"),
     *map(refused, STATUSES),
     GROUP_GONE,
+    USER_REFUSED,
+    USER_REMOVED,
     LIAR_CLAIMED,
     *restore_points.POINTS,
 )

@@ -1,7 +1,8 @@
 """Settings that operators change while boots depend on them, each put back after a while.
 
 Hosts are disabled and forced down, ratios leave less than is used, flavors are removed and made anew, quotas
-are too small for those who race for the last place, and repairs run beside boots.
+are too small for those who race for the last place, and repairs run beside boots. Users are given other
+secrets, or removed while their boots go on; that is not taken back.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from typing import Any
 
 from tests.simulation.furniture import FLAVORS, PROJECT
 from tests.simulation.machine import Machine
-from tests.simulation.site import Site
+from tests.simulation.reach_points import USER_REMOVED
+from tests.simulation.site import FIRST_USER, Site
 from tests.simulation.stage import Stage
-from tests.simulation.users import Illegal, Users
+from tests.simulation.users import ALL_HAS_COME_S, Illegal, Users
 
 SMALL_QUOTAS = (0, 1, 2, 3)
 
@@ -26,6 +28,8 @@ class Settings:
         self._random = stage.storm.random
         self._users = users
         self._removed_flavors: set[tuple[str, str]] = set()
+        self._changing_user: set[str] = set()
+        self.wrong: list[str] = []
 
     def disable_host(self, site: Site) -> None:
         """Disable a host for a while."""
@@ -52,6 +56,15 @@ class Settings:
         """Remove a server group: its members stay as they are, and a user who needs it makes another one."""
         group_id = site.groups[self._random.choice(sorted(site.groups))]
         self._users.begin("group", lambda: self._ask(site, "DELETE", f"/os-server-groups/{group_id}"))
+
+    def change_user(self, site: Site) -> None:
+        """Give who boots in a zone another secret, or remove him and let another user of his project boot.
+
+        In a zone that will be put back from a copy, nobody could say which users it has by then.
+        """
+        if site.name not in self._users.forgetful | self._changing_user:
+            self._changing_user.add(site.name)
+            self._users.begin("user", lambda: self._change_user(site))
 
     def lower_quota(self, site: Site) -> None:
         """Let the users' project or a parent have fewer instances than it asks for."""
@@ -116,6 +129,58 @@ class Settings:
             self._ask(site, "POST", "/flavors", {"flavor": flavor})
         self._removed_flavors.remove((site.name, name))
 
+    def _change_user(self, site: Site) -> None:
+        if site.user == FIRST_USER:
+            # The admin stays: he is the operator.
+            site.user = self._new_user(site)
+        self._pause()
+        former, secret = site.user, site.secrets[site.user]
+        if self._random.random() < 0.5:
+            renewed = self._new_secret(site, former)
+            self._see_refused(site, former, secret)
+            self._pause_until_told()
+            site.secrets[former] = renewed
+        else:
+            name = self._new_user(site)
+            if boots := _open_boots(site, former):
+                self._stage.reach.met[USER_REMOVED] += boots
+            self._ask(site, "DELETE", f"/users/{former}")
+            self._see_refused(site, former, secret)
+            self._pause_until_told()
+            site.user = name
+        self._see_let_in(site)
+
+    def _new_user(self, site: Site) -> str:
+        name = f"tenant-{self._stage.baton.now}"
+        body = {"user": {"name": name, "role": "member", "project_id": PROJECT}}
+        with suppress(Illegal):
+            self._ask(site, "POST", "/users", body)
+        # The answer of a call that is repeated has none.
+        site.secrets[name] = self._new_secret(site, name)
+        return name
+
+    def _new_secret(self, site: Site, name: str) -> str:
+        body = {"user": {"new_secret": True}}
+        made = self._users.ask_as_operator(site, "PUT", f"/users/{name}", body)
+        return str(made.json()["user"]["secret"])
+
+    def _see_refused(self, site: Site, name: str, secret: str) -> None:
+        if self._users.lets_in(site, name, secret):
+            self.wrong.append(f"{site.name} lets {name} in by a secret that has ended")
+
+    def _see_let_in(self, site: Site) -> None:
+        """Make another secret as long as an earlier call that came late has replaced the last one."""
+        works = False
+        while not works:
+            # Nobody waits for that, unless he is refused.
+            self._users.busy -= 1
+            self._stage.baton.pause(ALL_HAS_COME_S)
+            self._users.busy += 1
+            works = self._users.lets_in(site, site.user)
+            if not works:
+                site.secrets[site.user] = self._new_secret(site, site.user)
+        self._changing_user.remove(site.name)
+
     def _limit(self, site: Site, path: str, limit: str, most: int) -> None:
         self._ask(site, "PUT", f"/limits/{path}", {"limits": {limit: most}})
         self._pause()
@@ -125,5 +190,18 @@ class Settings:
         answer = self._users.ask_as_operator(site, method, path, body)
         return answer.json() if method == "GET" else None
 
+    def _pause_until_told(self) -> None:
+        self._stage.baton.pause(self._random.uniform(0.0, 3.0))
+
     def _pause(self) -> None:
         self._stage.baton.pause(self._random.uniform(0.5, 12.0))
+
+
+def _open_boots(site: Site, user: str) -> int:
+    """Count the boots of a user that are not settled yet."""
+    (found,) = site.rows.execute(
+        "SELECT count(*) FROM reservations r JOIN users u ON u.id = r.user_id"
+        " WHERE u.name = ? AND r.state = 'open'",
+        (user,),
+    ).fetchone()
+    return int(found)

@@ -42,6 +42,9 @@ TIMES = {
 }
 """Options in seconds, a few times shorter than their defaults: so is the simulated time of a seed."""
 
+FIRST_USER = "admin"
+"""The user who boots in a zone until an operator gives that to another one."""
+
 AWAY_S = (2.0, 2.0, 20.0)
 """Longest absences of a process: shorter and longer than a lease and a hold."""
 
@@ -79,6 +82,7 @@ class Site:
         self._is_down = False
         made = furnish(self.rows, self.clock)
         self.secrets = made.secrets
+        self.user = FIRST_USER
         self.groups = made.groups
         self.all_groups = {id: name for name, id in made.groups.items()}
         self.machines = self._machines(running)

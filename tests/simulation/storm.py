@@ -50,6 +50,7 @@ TIMED = (
     "zone_drained",
     *OF_SETTINGS,
     "group_removed",
+    "user_changed",
 )
 """Faults, and works of operators, that come at some moment of the storm, a few times each."""
 
@@ -71,7 +72,7 @@ OF_LOST_AGENTS = ("agent_lost", "agent_late")
 OF_OPERATORS = ("host_evacuated", "host_drained", "zone_drained")
 """Drawn apart too."""
 
-DRAWN_APART = (*OF_LOST_AGENTS, *OF_OPERATORS, *OF_SETTINGS, "group_removed")
+DRAWN_APART = (*OF_LOST_AGENTS, *OF_OPERATORS, *OF_SETTINGS, "group_removed", "user_changed")
 
 KINDS = (*AT_CALLS, *AT_TOUCHES, *TIMED)
 
@@ -97,6 +98,8 @@ class Storm:
         drawn.update(kind for kind in OF_SETTINGS if settings.random() < 0.15)
         if random.Random(f"groups/removed/{seed}").random() < 0.08:
             drawn.add("group_removed")
+        if random.Random(f"secrets/of/users/{seed}").random() < 0.08:
+            drawn.add("user_changed")
         self.kinds = tuple(kind for kind in KINDS if kind in drawn)
         self._chances = {
             kind: self.random.uniform(*bounds)

@@ -15,8 +15,8 @@ from tests.simulation.baton import Process
 from tests.simulation.furniture import GROUPS
 from tests.simulation.network import OPERATOR, Wire, a_request
 from tests.simulation.plan import DELETE, BootPlan, MigrationPlan
-from tests.simulation.reach_points import GROUP_GONE
-from tests.simulation.site import Site
+from tests.simulation.reach_points import GROUP_GONE, USER_REFUSED
+from tests.simulation.site import FIRST_USER, Site
 from tests.simulation.stage import Stage
 
 TIMEOUT_S = 3.0
@@ -123,7 +123,7 @@ class Users:
                 self.busy -= 1
                 self._stage.baton.pause(ALL_HAS_COME_S)
                 self.busy += 1
-                works = self._lets_in(child, "parent") and child.name not in self._again
+                works = self.lets_in(child, "parent") and child.name not in self._again
                 self._again.discard(child.name)
             self._rotating.remove(child.name)
 
@@ -264,12 +264,12 @@ class Users:
     def _move(self, move: MigrationPlan) -> None:
         """Move one of the servers that the zone has, if it can be moved now."""
         site = self._sites[move.zone]
-        listed = self._insist(site, "GET", "/servers?all_tenants=true").json()["servers"]
+        listed = self._insist(site, "GET", "/servers?all_tenants=true", user=FIRST_USER).json()["servers"]
         uuids = sorted(server["id"] for server in listed)
         if uuids:
             with suppress(Illegal):
                 path = f"/servers/{uuids[move.number % len(uuids)]}/action"
-                self._insist(site, "POST", path, {"migrate": None}, may_be_gone=True)
+                self._insist(site, "POST", path, {"migrate": None}, may_be_gone=True, user=FIRST_USER)
 
     def _delete_all(self, promise: Promise) -> None:
         for uuid in self._instances(promise):
@@ -298,12 +298,22 @@ class Users:
         headers: dict[str, str] | None = None,
         may_be_gone: bool = False,
         by: Wire | None = None,
+        user: str = "",
     ) -> requests.Response:
-        """Ask until there is an answer that is none of passing trouble. Raises Refused."""
+        """Ask until there is an answer that is none of passing trouble. Raises Refused.
+
+        `user`: "" for whoever boots in the zone at the moment of each call. The operator is its admin.
+        """
         while True:
-            answer = self._ask(by or self._wire, site, method, path, body, headers or {})
+            name = FIRST_USER if by is self._operator else user or site.user
+            answer = self._ask(by or self._wire, site, method, path, body, headers or {}, name)
             if answer is not None and answer.status_code < 300:
                 return answer
+            if answer is not None and answer.status_code == 401 and name != FIRST_USER:
+                # An operator has given the user another secret, or has removed him for another one.
+                self._stage.reach.met[USER_REFUSED] += 1
+                self._stage.baton.pause(1.0)
+                continue
             if answer is not None and answer.status_code < 500 and answer.status_code != 429:
                 if may_be_gone and answer.status_code == 404:
                     return answer
@@ -331,12 +341,13 @@ class Users:
         """Ask until there is an answer; what is gone is none of a fault. Raises Illegal and Refused."""
         return self._insist(site, method, path, body, may_be_gone=True, by=self._operator)
 
-    def _lets_in(self, site: Site, user: str) -> bool:
-        """Tell whether the zone knows the user by the last secret that it returned."""
+    def lets_in(self, site: Site, user: str, secret: str = "") -> bool:
+        """Tell whether the zone knows the user by a secret, or by the last one that it returned."""
         while True:
-            answer = self._ask(self._operator, site, "GET", "/zones/info", None, {}, user)
-            if answer is not None and answer.status_code in (200, 401):
-                return answer.status_code == 200
+            answer = self._ask(self._operator, site, "GET", "/zones/info", None, {}, user, secret)
+            # 403: it is not for members.
+            if answer is not None and answer.status_code in (200, 401, 403):
+                return answer.status_code != 401
             self._stage.baton.pause(1.0)
 
     def _ask(
@@ -347,9 +358,10 @@ class Users:
         path: str,
         body: Any,
         headers: dict[str, str],
-        user: str = "admin",
+        user: str,
+        secret: str = "",
     ) -> requests.Response | None:
-        pair = base64.b64encode(f"{user}:{site.secrets[user]}".encode()).decode()
+        pair = base64.b64encode(f"{user}:{secret or site.secrets[user]}".encode()).decode()
         request = a_request(
             method, f"{site.url}/v2.1{path}", {"Authorization": f"Basic {pair}", **headers}, body
         )

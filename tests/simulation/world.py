@@ -105,6 +105,7 @@ class World:
         twice = [line for machine in self._machines() for line in machine.applied_twice()]
         return [
             *self.users.wrong,
+            *self.settings.wrong,
             *self.liar.believed,
             *self.forger.wrong,
             *self.restores.wrong,
@@ -218,6 +219,7 @@ class World:
             "flavor_removed": self.settings.remove_flavor,
             "quota_lowered": self.settings.lower_quota,
             "group_removed": self.settings.remove_group,
+            "user_changed": self.settings.change_user,
             "rows_repaired": self.settings.repair,
             "agent_lost": self.outages.lose,
             "agent_late": self.outages.hold_up,

@@ -48,6 +48,20 @@ def test_what_was_built_after_the_copy_runs_on_and_is_adopted(scene: Scene, zone
     assert scene.claimed_vcpus("leaf") == 4
 
 
+def test_a_child_is_restored_too_that_has_what_its_restored_parent_has_adopted(scene: Scene) -> None:
+    copy_of_root = scene.copy("root")
+    adopted = scene.booted(2)
+    scene.restore("root", copy_of_root)
+    scene.recovered("root")
+    scene.restore("region", scene.copy("region"))
+
+    scene.recovered("region")
+
+    assert scene.health("region") == "ok"
+    assert scene.servers() == scene.servers("region") == dict.fromkeys(adopted, "ACTIVE")
+    nothing_is_wrong(scene.tree)
+
+
 @pytest.mark.parametrize("zone", ["region", "leaf"])
 def test_what_was_deleted_after_the_copy_does_not_come_back(scene: Scene, zone: str) -> None:
     kept, deleted = scene.booted(1), scene.booted(2)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from zonesched.api.schemas.body_limit import ATTEMPTS, BUILDS, NAMED, BodyLimit
 from zonesched.api.schemas.fields import Amount, FirstFault, Name, PerInstance, Schema, Text, Uuid
-from zonesched.api.schemas.select import FlavorOfSpec, ImageOfSpec, RequestSpecBody
+from zonesched.api.schemas.select import FlavorOfSpec, ImageOfSpec, KnownSpecBody, RequestSpecBody
 from zonesched.errors import BadRequest
 from zonesched.model.named_boot import NamedBoot
 from zonesched.model.placement import Attempt, Build
@@ -115,7 +115,7 @@ class NamedBootItem(Schema):
     """One boot of a parent, and those of its attempts that are here."""
 
     reservation_id: Uuid
-    request_spec: RequestSpecBody
+    request_spec: KnownSpecBody
     builds: Annotated[list[AttemptItem], Field(min_length=1, max_length=1000), FirstFault]
 
     def to_boot(self) -> NamedBoot:

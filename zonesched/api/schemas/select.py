@@ -82,6 +82,12 @@ class Cost(Schema):
     functions: list[Function] = Field(max_length=MAX_WEIGHERS)
 
 
+class Unweighed(Schema):
+    """No weighing was chosen: the boot's zone was restored from a copy, and has not selected for it since."""
+
+    name: Literal["unweighed"]
+
+
 class NoGroupOfSpec(Schema):
     """The instances join no server group."""
 
@@ -96,8 +102,8 @@ class GroupOfSpec(Schema):
     max_server_per_host: int = Field(ge=1, le=MAX_INT)
 
 
-class RequestSpecBody(Schema):
-    """The wire form of `zonesched.model.request_spec.RequestSpec`."""
+class _SpecBody(Schema):
+    """The wire form of `zonesched.model.request_spec.RequestSpec`, but for its weighing."""
 
     request_id: Name
     project_id: Name
@@ -111,7 +117,6 @@ class RequestSpecBody(Schema):
     hints: SchedulerHints
     filters: list[FilterName] = Field(max_length=32)
     filter_query: Literal[""] | QueryText
-    weighing: Annotated[Score | Cost, Field(discriminator="name")]
     path: list[Name] = Field(max_length=MAX_PATH)
     time_budget_s: float = Field(gt=0, le=3600)
 
@@ -126,6 +131,18 @@ class RequestSpecBody(Schema):
             )
         hints = self.hints.model_dump(exclude_unset=True)
         return spec_from_wire({**self.model_dump(), "hints": hints})
+
+
+class RequestSpecBody(_SpecBody):
+    """The spec of instances to place, with the weighing that all zones of the tree use."""
+
+    weighing: Annotated[Score | Cost, Field(discriminator="name")]
+
+
+class KnownSpecBody(_SpecBody):
+    """The spec of instances that are placed already."""
+
+    weighing: Annotated[Score | Cost | Unweighed, Field(discriminator="name")]
 
 
 class PageOfOffers(Schema):
