@@ -36,9 +36,10 @@ class Undecided(Exception):
 
 
 class Decisions:
-    """Lets clients wait until their boots are decided; one thread looks for all of them."""
+    """Lets clients wait until their boots are decided; one thread looks for all of them, each `look_s`."""
 
-    def __init__(self, database_url: str) -> None:
+    def __init__(self, database_url: str, look_s: float = LOOK_S) -> None:
+        self._look_s = look_s
         self._engine = sa.create_engine(database_url)
         self._lock = threading.Lock()
         self._waiting: dict[str, _Waiter] = {}
@@ -61,7 +62,7 @@ class Decisions:
         self._engine.dispose()
 
     def _run(self) -> None:
-        while not self._over.wait(LOOK_S):
+        while not self._over.wait(self._look_s):
             with self._lock:
                 ids = list(self._waiting)
             if ids:

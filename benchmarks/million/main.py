@@ -22,6 +22,9 @@ from . import afterwards
 from .claiming import Claiming, rates
 
 PARTS = 10
+LOOK_S = 0.02
+"""Seconds between two looks for boots that are decided: each of them takes a hundred times as long."""
+
 NOTHING_BUILDS = {"instance_build_timeout": "1000000"}
 """Option of all zones: without agents every build would time out, and get another place."""
 
@@ -64,7 +67,7 @@ def _run(
     with running_tree(levels, lambda agent, *_: register(agent, of_region), _say) as tree:
         _raise_limits(tree, instances)
         flavor = tree.root_admin.call("POST", "/flavors", FLAVOR)["flavor"]["id"]
-        decisions = Decisions(tree.zones[0].site.database_url)
+        decisions = Decisions(tree.zones[0].site.database_url, LOOK_S)
         pids = [zone.pid for zone in tree.zones]
         try:
             claiming = Claiming(decisions, instances, at_once, _say)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+TIMEOUT_S = 60.0
 FRESH_S = 20.0
 """A connection that rested longer may be closed by the zone just as it is used again."""
 
@@ -28,7 +29,7 @@ class ZoneClient:
     """Calls below /v2.1; for one thread. `ca_file`: whom it trusts, of an https URL."""
 
     def __init__(
-        self, url: str, username: str, password: str, timeout_s: float = 60.0, ca_file: str = ""
+        self, url: str, username: str, password: str, timeout_s: float = TIMEOUT_S, ca_file: str = ""
     ) -> None:
         where = urlsplit(url)
         self._url = url
@@ -46,9 +47,9 @@ class ZoneClient:
         self._headers = {"Authorization": f"Basic {pair}", "Content-Type": "application/json"}
 
     @classmethod
-    def like(cls, other: ZoneClient, url: str = "") -> ZoneClient:
+    def like(cls, other: ZoneClient, url: str = "", timeout_s: float = TIMEOUT_S) -> ZoneClient:
         """The same user, over a connection of its own, at another URL of the zone if one is given."""
-        return cls(url or other._url, *other._credentials, ca_file=other._ca_file)
+        return cls(url or other._url, *other._credentials, timeout_s, other._ca_file)
 
     def call(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
         """The answer's JSON, None for an empty one; `headers` come on top. Raises ZoneFault."""

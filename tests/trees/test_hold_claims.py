@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +17,10 @@ from tests.builders.one_zone import sql
 from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from tests.trees import test_rebuild
+from zonesched.model.new_instances import OwnClaims
 from zonesched.services.parent import opening
 from zonesched.services.state import host_cache
+from zonesched.services.state.host_cache import HostCache
 from zonesched.services.zone import Zone
 from zonesched.store import claims, identity
 from zonesched.store.hosts import Changes
@@ -99,6 +102,33 @@ def test_a_read_between_the_commit_and_the_note_counts_nothing_twice(
     tree.settle()
 
     table_is_as_stored(leaf)
+
+
+def test_a_hold_waits_for_nobody_who_has_the_table_and_is_not_read_back(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaf = the_leaf(tree)
+    table_is_as_stored(leaf)
+    hosts, waited = leaf.hosts, []
+    assert isinstance(hosts, HostCache)
+    note = hosts.note_claims
+
+    def while_another_has_it(own: OwnClaims) -> None:
+        noting = threading.Thread(target=note, args=(own,))
+        with hosts._lock:
+            noting.start()
+            noting.join(5.0)
+            waited.append(noting.is_alive())
+        noting.join()
+
+    monkeypatch.setattr(hosts, "note_claims", while_another_has_it)
+    with hosts_read(leaf) as read:
+        for _ in range(2):
+            boot(tree, num_instances=3)
+        tree.settle()
+        table_is_as_stored(leaf)
+
+    assert (waited, read) == ([False, False], [])
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before the claims", "after them"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -69,6 +70,7 @@ class HostCache:
         self._lock = threading.Lock()
         self._table = HostTable()
         self._seen: Watermark | None = None
+        self._noted: deque[OwnClaims] = deque()
         # The number of the last change that the table has of hosts changed after the watermark.
         self._changes_read: dict[str, int] = {}
         self._page_after = ""
@@ -108,6 +110,7 @@ class HostCache:
         """
         begun_before = self._begun
         with self._lock:
+            self._place_noted()
             self._refresh(begun_before)
             yield self._table
 
@@ -127,17 +130,31 @@ class HostCache:
     def note_claims(self, claims: OwnClaims) -> None:
         """Place instances whose claims this process has committed, so that they need not be read back.
 
+        Whoever has the table just now does not make this thread wait: the next one who takes it places them.
         A host that the table does not have as it was before the claims is left to the next read.
         """
-        with self._lock:
-            seen = self._seen
-            # A read that failed has left a part of what it read; one after the commit has the claims.
-            if seen is None or self._ended != self._begun or claims.change <= seen.seq:
-                return
-            ours = frozenset(i for i, n in claims.changed_before.items() if self._has(i, n, seen))
-            for new in claims.instances:
-                self._table.place(new.among(ours))
-            self._changes_read |= dict.fromkeys(ours, claims.change)
+        self._noted.append(claims)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._place_noted()
+            finally:
+                self._lock.release()
+
+    def _place_noted(self) -> None:
+        noted = [self._noted.popleft() for _ in range(len(self._noted))]
+        # In the order of the commits: the later ones of a host build on the earlier ones.
+        for claims in sorted(noted, key=lambda one: one.change):
+            self._place(claims)
+
+    def _place(self, claims: OwnClaims) -> None:
+        seen = self._seen
+        # A read that failed has left a part of what it read; one after the commit has the claims.
+        if seen is None or self._ended != self._begun or claims.change <= seen.seq:
+            return
+        ours = frozenset(i for i, n in claims.changed_before.items() if self._has(i, n, seen))
+        for new in claims.instances:
+            self._table.place(new.among(ours))
+        self._changes_read |= dict.fromkeys(ours, claims.change)
 
     def _has(self, host_id: str, change: int, seen: Watermark) -> bool:
         """Tell whether the table has this host as that change left it."""
