@@ -12,10 +12,12 @@ import sqlalchemy as sa
 from tests.builders.clock import FakeClock, clock_of
 from tests.builders.one_zone import a_form, a_zone, add_hosts, beat, boot_on, sql
 from tests.builders.real_processes import eventually
+from zonesched.model.host_row import HostRow
 from zonesched.services.state import host_cache
 from zonesched.services.state.host_cache import HostCache
 from zonesched.services.state.sql_hosts import SqlHosts
 from zonesched.services.zone import Zone
+from zonesched.store import hosts
 from zonesched.store.hosts import Changes
 from zonesched.store.store import Store
 
@@ -148,21 +150,22 @@ def test_a_clock_that_is_set_back_hides_no_beat(tmp_path: Path) -> None:
 
 # On PostgreSQL it may not be missed, as long as anybody writes in another of the server's databases.
 @pytest.mark.sqlite
-@pytest.mark.parametrize("page", [2, 1000])
+@pytest.mark.parametrize("turn", [2, 1000])
+@pytest.mark.parametrize("uses", [2, 12])
 def test_a_change_that_was_missed_is_repaired_within_ten_minutes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turn: int, uses: int
 ) -> None:
-    monkeypatch.setattr(host_cache, "PAGE", page)
+    monkeypatch.setattr(host_cache, "TURN", turn)
     zone = a_zone(tmp_path, service_down_time=1e6)
     ids = add_hosts(zone, *(a_form(f"h{n}") for n in range(7)))
     free(zone.hosts, ids[0])
     sql(zone, "update inventories set used = 4 where resource_class = 'VCPU'")
     stale = [free(zone.hosts, host_id) for host_id in ids]
 
-    for _ in range(12):
-        clock_of(zone).advance(host_cache.REREAD_S / 12)
+    for _ in range(uses):
+        clock_of(zone).advance(host_cache.REREAD_S / uses)
         free(zone.hosts, ids[0])
-    clock_of(zone).advance(host_cache.REREAD_S / 12)
+    clock_of(zone).advance(host_cache.REREAD_S / uses)
 
     assert stale == [8] * 7
     assert [free(zone.hosts, host_id) for host_id in ids] == [4] * 7
@@ -173,6 +176,7 @@ def test_a_host_that_is_no_more_goes_and_the_others_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: int
 ) -> None:
     monkeypatch.setattr(host_cache, "PAGE", page)
+    monkeypatch.setattr(host_cache, "TURN", page)
     zone = a_zone(tmp_path)
     ids = sorted(add_hosts(zone, *(a_form(f"h{n}") for n in range(6))))
     free(zone.hosts, ids[0])
@@ -185,6 +189,26 @@ def test_a_host_that_is_no_more_goes_and_the_others_stay(
     with zone.hosts.current() as table:
         assert sorted(table.host_id(table.row_of(i)) for i in ids[1:5]) == ids[1:5]
         assert len(table) == 4
+
+
+def test_hosts_are_read_again_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_cache, "TURN", 2)
+    zone = a_zone(tmp_path, service_down_time=1e6)
+    ids = add_hosts(zone, *(a_form(f"h{n}") for n in range(7)))
+    sizes, page = [], hosts.page
+    free(zone.hosts, ids[0])
+
+    def noted(tx: Any, after_id: str, limit: int) -> list[HostRow]:
+        found = page(tx, after_id, limit)
+        sizes.append(len(found))
+        return found
+
+    monkeypatch.setattr(hosts, "page", noted)
+    for _ in range(8):
+        clock_of(zone).advance(host_cache.REREAD_S / 8)
+        free(zone.hosts, ids[0])
+
+    assert sizes == [2, 2, 2, 1]
 
 
 def test_a_view_that_failed_to_read_starts_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

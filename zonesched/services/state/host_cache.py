@@ -25,7 +25,11 @@ REREAD_S = 600.0
 """Seconds in which every host is read again, changed or not, so that a missed change is found."""
 
 PAGE = 2000
-"""Number of hosts that are read again at one time."""
+"""Number of hosts that are read at one time at most."""
+
+TURN = 100
+"""Number of hosts that are read again at one time, with all that is on them, unless it is late for more:
+nobody else has the table meanwhile."""
 
 BEAT_OVERLAP_S = 2.0
 """Seconds by which the clocks of two processes of one zone may differ without missing a heartbeat."""
@@ -74,7 +78,7 @@ class HostCache:
         # The number of the last change that the table has of hosts changed after the watermark.
         self._changes_read: dict[str, int] = {}
         self._page_after = ""
-        self._page_due_at = 0.0
+        self._turn_at = self._turn_s = 0.0
         self._beat_at: dict[str, float] = {}
         self._forced_down: frozenset[str] = frozenset()
         self._newest_at = 0.0
@@ -193,8 +197,7 @@ class HostCache:
 
     def _read(self) -> None:
         seen = self._seen or self._read_everything()
-        if self._clock.monotonic() >= self._page_due_at:
-            self._read_page()
+        self._reread()
         now = self._clock.now()
         # A clock that was set back must not hide later heartbeats.
         set_back = self._newest_at > now + BEAT_OVERLAP_S
@@ -222,15 +225,22 @@ class HostCache:
         self._page_after = ""
         # The watermark comes first, so that changes during the pages are read again.
         seen = self._store.read(hosts.moment)
-        self._read_page()
+        self._read_page(PAGE)
         while self._page_after:
-            self._read_page()
+            self._read_page(PAGE)
         return seen
 
-    def _read_page(self) -> None:
+    def _reread(self) -> None:
+        """Read the next hosts again if their turn has come; more of them the later it is."""
+        late_s = self._clock.monotonic() - self._turn_at
+        if late_s >= 0.0:
+            turns = 1 + int(late_s / self._turn_s) if self._turn_s else 1
+            self._read_page(min(PAGE, TURN * turns))
+
+    def _read_page(self, size: int) -> None:
         after = self._page_after
-        found = self._store.read(lambda tx: hosts.page(tx, after, PAGE))
-        last = found[-1].facts.id if len(found) == PAGE else ""
+        found = self._store.read(lambda tx: hosts.page(tx, after, size))
+        last = found[-1].facts.id if len(found) == size else ""
         stored = {row.facts.id for row in found}
         removed = [i for i in self._known() if i > after and (not last or i <= last) and i not in stored]
         self._table.apply(found, removed)
@@ -238,8 +248,8 @@ class HostCache:
         if not last:
             self._beat_at = {}
             self._newest_at = 0.0
-        pages = len(self._table) // PAGE + 1
-        self._page_due_at = self._clock.monotonic() + REREAD_S / pages
+        self._turn_s = REREAD_S / (len(self._table) // TURN + 1)
+        self._turn_at = self._clock.monotonic() + self._turn_s
 
     def _known(self) -> list[str]:
         return [self._table.host_id(row) for row in np.flatnonzero(self._table.alive).tolist()]
