@@ -67,16 +67,17 @@ def bench(libvirt: Any, tmp_path: Path) -> Iterator[LibvirtBench]:
             bench.end()
 
 
-def processes() -> list[str]:
-    """The command lines of QEMU's processes that run the instance, as ps shows them."""
+def processes(bench: LibvirtBench) -> list[str]:
+    """The command lines of QEMU's processes that run an instance of this bench, as ps shows them."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().decode(errors="replace").split("\0")
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if "qemu-system" in words[0] and A.uuid in words:
-            found.append(" ".join(words))
+        line = " ".join(words)
+        if "qemu-system" in words[0] and f"{bench.folder}/" in line:
+            found.append(line)
     return found
 
 
@@ -88,7 +89,7 @@ def test_an_instance_is_a_process_of_qemu_from_its_start_to_its_end(bench: Libvi
 
     driver.spawn(wanted(A, ram=128, disk=1))
     assert bench.told(driver) == [Built(A)]
-    [line] = processes()
+    [line] = processes(bench)
     assert f"{A.uuid}.1/disk.qcow2" in line
     assert (bench.folder / "instances" / f"{A.uuid}.1" / "console.log").exists()
 
@@ -103,9 +104,9 @@ def test_an_instance_is_a_process_of_qemu_from_its_start_to_its_end(bench: Libvi
     for one, running in changes:
         driver.apply(A, one)
         assert bench.told(driver) == [Changed(A, Observed(one.generation, one.power))]
-        assert len(processes()) == running
+        assert len(processes(bench)) == running
 
     driver.destroy(A)
     assert bench.told(driver) == [Destroyed(A)]
-    assert processes() == []
+    assert processes(bench) == []
     assert (bench.names(), bench.files()) == ([], [])
