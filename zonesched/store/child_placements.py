@@ -27,10 +27,18 @@ _MAKE_CALLS_DUE = Prepared(
     .values(next_call_at=0.0, calls=0)
 )
 _place, _instance = t.placements.c, t.instances.c
-_IN_CHILD = Prepared(
-    sa.select(_place.uuid, _place.number, _place.state, _place.hold_expires_at, _instance.status)
+# Without the child as a condition: for it SQLite would read all places in the child.
+_OF_INSTANCES = Prepared(
+    sa.select(
+        _place.uuid,
+        _place.number,
+        _place.state,
+        _place.hold_expires_at,
+        _place.child_id,
+        _instance.status,
+    )
     .outerjoin(t.instances, sa.and_(_instance.uuid == _place.uuid, _instance.attempt == _place.number))
-    .where(one_of(_place.uuid, "uuids"), _place.child_id == sa.bindparam("child"))
+    .where(one_of(_place.uuid, "uuids"))
 )
 _LOST = Prepared(
     sa.select(t.placements.c.uuid, t.placements.c.number).where(
@@ -97,7 +105,8 @@ def places_in_child(tx: Connection, child_id: str, uuids: Sequence[str]) -> list
             row.hold_expires_at,
             None if row.status is None else InstanceStatus(row.status),
         )
-        for row in _IN_CHILD.all(tx, uuids=uuids, child=child_id)
+        for row in _OF_INSTANCES.all(tx, uuids=uuids)
+        if row.child_id == child_id
     ]
 
 
