@@ -166,13 +166,14 @@ def test_a_table_whose_last_read_failed_is_left_to_the_next_one(
 ) -> None:
     # given a read after each hold that gets all hosts, and then fails to get what has changed meanwhile
     leaf = the_leaf(tree)
-    monkeypatch.setattr(host_cache, "REREAD_S", 0.0)
+    monkeypatch.setattr(host_cache, "REREAD_S", 1e-9)
     tree.clock.advance(601)
     table_is_as_stored(leaf)
     read, failed = leaf.store.read, []
 
     def fail_to_read() -> None:
         monkeypatch.setattr(host_cache, "REREAD_S", 601.0)
+        tree.clock.advance(1e-6)
         pages = iter([read])
 
         def fail(fn: Any) -> Any:

@@ -114,7 +114,6 @@ class HostCache:
         """
         begun_before = self._begun
         with self._lock:
-            self._place_noted()
             self._refresh(begun_before)
             yield self._table
 
@@ -182,6 +181,7 @@ class HostCache:
             return tuple(self._store.read(_every_host)), dict(self._up)
 
     def _refresh(self, begun_before: int) -> None:
+        self._place_noted()
         now = self._clock.monotonic()
         if not self._expired and (now < self._fresh_until or self._ended > begun_before):
             return
@@ -234,8 +234,7 @@ class HostCache:
         """Read the next hosts again if their turn has come; more of them the later it is."""
         late_s = self._clock.monotonic() - self._turn_at
         if late_s >= 0.0:
-            turns = 1 + int(late_s / self._turn_s) if self._turn_s else 1
-            self._read_page(min(PAGE, TURN * turns))
+            self._read_page(min(PAGE, TURN * (1 + int(late_s / self._turn_s))))
 
     def _read_page(self, size: int) -> None:
         after = self._page_after
