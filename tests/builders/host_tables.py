@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from zonesched.services.state.host_cache import HostCache
 from zonesched.services.zone import Zone
+from zonesched.store.hosts import Changes
 
 
 def table_is_as_stored(zone: Zone) -> None:
@@ -24,6 +27,28 @@ def table_is_as_stored(zone: Zone) -> None:
             assert _by_host(kept, map(ours.of_row, range(kept.size))) == _by_host(
                 read, map(theirs.of_row, range(read.size))
             )
+
+
+@contextmanager
+def hosts_read(zone: Zone) -> Iterator[list[str]]:
+    """Ids of the changed hosts that this zone reads within the block.
+
+    No table may be read anew meanwhile: on PostgreSQL, transactions of other databases of the server make it
+    read some hosts twice.
+    """
+    read, transaction = [], zone.store.read
+
+    def watched(fn: Any) -> Any:
+        result = transaction(fn)
+        if isinstance(result, tuple) and isinstance(result[0], Changes):
+            read.extend([*result[0].uses.ids, *(row.facts.id for row in result[0].rows)])
+        return result
+
+    zone.store.read = watched  # type: ignore[method-assign]
+    try:
+        yield read
+    finally:
+        zone.store.read = transaction  # type: ignore[method-assign]
 
 
 def _by_host(table: Any, column: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders.boots import boot, counts, nothing_is_wrong, rows, settle_until_killed
 from tests.builders.crashes import Seams, heal
-from tests.builders.host_tables import table_is_as_stored
+from tests.builders.host_tables import hosts_read, table_is_as_stored
 from tests.builders.one_zone import sql
 from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
@@ -134,23 +134,17 @@ def test_what_a_batch_has_claimed_is_in_the_table_and_not_read_back(tmp_path: Pa
     zone = the_zone(tree)
     boot_some(tree, "small", "large", instances=3)
     background.work_on_boots(zone)
-    read: list[str] = []
-    transaction = zone.store.read
-
-    def watched(fn: Any) -> Any:
-        result = transaction(fn)
-        if isinstance(result, tuple) and hasattr(result[0], "uses"):
-            read.extend(result[0].uses.ids)
-        return result
-
-    zone.store.read = watched  # type: ignore[method-assign]
-    table_is_as_stored(zone)
+    with hosts_read(zone) as read:
+        zone.hosts.read_again()
     assert read == []
+    table_is_as_stored(zone)
     # and what others change on these hosts is read
     deleted = sql(zone, "SELECT min(uuid) FROM instances")[0][0]
     assert tree.nodes["root"].client().delete(f"/servers/{deleted}").status == 204
-    table_is_as_stored(zone)
+    with hosts_read(zone) as read:
+        zone.hosts.read_again()
     assert len(set(read)) == 1
+    table_is_as_stored(zone)
 
 
 def test_a_boot_without_a_host_fails_alone_and_in_its_turn(tmp_path: Path) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 
 from tests.builders import grouped
 from tests.builders.boots import FLAVOR, boot, counts, nothing_is_wrong
-from tests.builders.host_tables import table_is_as_stored
+from tests.builders.host_tables import hosts_read, table_is_as_stored
 from tests.builders.one_zone import sql
 from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
@@ -23,7 +22,6 @@ from zonesched.services.state import host_cache
 from zonesched.services.state.host_cache import HostCache
 from zonesched.services.zone import Zone
 from zonesched.store import claims, identity
-from zonesched.store.hosts import Changes
 
 
 @pytest.fixture
@@ -40,24 +38,6 @@ def tree(tmp_path: Path) -> Tree:
 
 def the_leaf(tree: Tree) -> Zone:
     return tree.nodes["leaf"].zone
-
-
-@contextmanager
-def hosts_read(zone: Zone) -> Iterator[list[str]]:
-    """Ids of the hosts that the table of this zone reads again within the block."""
-    read, transaction = [], zone.store.read
-
-    def watched(fn: Any) -> Any:
-        result = transaction(fn)
-        if isinstance(result, tuple) and isinstance(result[0], Changes):
-            read.extend([*result[0].uses.ids, *(row.facts.id for row in result[0].rows)])
-        return result
-
-    zone.store.read = watched  # type: ignore[method-assign]
-    try:
-        yield read
-    finally:
-        zone.store.read = transaction  # type: ignore[method-assign]
 
 
 def after_each_hold(monkeypatch: pytest.MonkeyPatch, zone: Zone, happens: Callable[[], object]) -> None:
@@ -77,8 +57,9 @@ def test_what_was_held_is_in_the_table_and_not_read_back(tree: Tree) -> None:
     with hosts_read(leaf) as read:
         ids = [boot(tree, num_instances=3) for _ in range(2)]
         tree.settle()
-        table_is_as_stored(leaf)
+        leaf.hosts.read_again()
     assert read == []
+    table_is_as_stored(leaf)
     assert [counts(tree, one) for one in ids] == [{"BUILD": 3}] * 2
 
     # and what a delete changes is read
@@ -86,8 +67,9 @@ def test_what_was_held_is_in_the_table_and_not_read_back(tree: Tree) -> None:
     with hosts_read(leaf) as read:
         assert tree.nodes["root"].client().delete(f"/servers/{deleted}").status == 204
         tree.settle()
-        table_is_as_stored(leaf)
+        leaf.hosts.read_again()
     assert len(set(read)) == 1
+    table_is_as_stored(leaf)
     nothing_is_wrong(tree)
 
 
@@ -126,9 +108,10 @@ def test_a_hold_waits_for_nobody_who_has_the_table_and_is_not_read_back(
         for _ in range(2):
             boot(tree, num_instances=3)
         tree.settle()
-        table_is_as_stored(leaf)
+        hosts.read_again()
 
     assert (waited, read) == ([False, False], [])
+    table_is_as_stored(leaf)
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before the claims", "after them"])
