@@ -6,7 +6,8 @@
 
 What is taken away: each call of `locks`, the locking clause of each read, each condition of a write but the
 key of its rows. It is noticed where a schedule violates a rule, ends with rows or answers of no order of
-whole transactions, or deadlocks. Ends with a JSON line.
+whole transactions, or deadlocks; a condition also where two, one after the other, end with others than before.
+Ends with a JSON line.
 """
 
 from __future__ import annotations
@@ -92,6 +93,11 @@ class _Search:
             if key not in self._played:
                 self._played[key] = Schedules(self._scene, [KINDS[first], KINDS[second]])
             met, other = self._met[first], self._met[second]
+            for letters in ("ab", "ba"):
+                self._count += 1
+                played = self._played[key].in_turn_without(removal.taken_away(), letters)
+                if _why(played):
+                    yield f"{first}+{second}", played
             for order in orders(met.removals[removal], met.steps, other.steps, self._schedules):
                 self._count += 1
                 played = self._played[key].without(removal.taken_away(), order)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.builders.one_zone import AGENT, a_form
 from tests.interleaving import catalog, operator_kinds
@@ -44,7 +44,7 @@ from zonesched.model.instance_action import (
 )
 from zonesched.model.observed_state import Observed
 from zonesched.model.placement import Attempt, BuildState, InstanceChange, InstanceStatus
-from zonesched.model.views import SettingChange
+from zonesched.model.views import InventoryForm, SettingChange
 from zonesched.services.audit import repair
 from zonesched.services.boot import batch, provision
 from zonesched.services.children import children, sync
@@ -162,6 +162,17 @@ def _shrinks(scene: Scene, zone: Zone, number: int) -> object:
     return hosts.register(zone, AGENT, "agent", forms)
 
 
+def _units(class_name: str, total: int, **units: int) -> Act:
+    """The agent's host from now on gives this class in other units than every flavor asks for."""
+
+    def act(scene: Scene, zone: Zone, number: int) -> object:
+        form = a_form("h1", VCPU=4, MEMORY_MB=4000)
+        inventories = {**form.inventories, class_name: InventoryForm(total, **units)}
+        return hosts.register(zone, AGENT, "agent", [replace(form, inventories=inventories)])
+
+    return act
+
+
 def _host_removed(scene: Scene, zone: Zone, number: int) -> object:
     return services.remove(zone, scene.host_ids["h3"])
 
@@ -259,6 +270,9 @@ KINDS: Mapping[str, Kind] = {
         Kind("group_leave", _parent_deletes(MEMBER)),
         Kind("fetch", _fetches),
         Kind("inventory", _shrinks),
+        Kind("min_unit", _units("VCPU", 4, min_unit=2)),
+        Kind("max_unit", _units("MEMORY_MB", 4000, max_unit=100)),
+        Kind("step_size", _units("MEMORY_MB", 4000, step_size=1000)),
         Kind("host_removed", _host_removed),
         Kind("host_evacuated", _evacuated, ("UPDATE hosts SET forced_down = TRUE WHERE name = 'h1'",)),
         Kind("setting", _settings),

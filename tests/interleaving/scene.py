@@ -55,14 +55,17 @@ from zonesched.services.parent import desired
 from zonesched.services.parent.confirm import confirm
 from zonesched.services.parent.hold import hold_builds
 from zonesched.services.state.boot_queue import NewBoot
+from zonesched.services.state.child_rows import StoredChildren
 from zonesched.services.state.host_cache import HostCache
 from zonesched.services.state.quotas import Quotas
+from zonesched.services.state.restored import Restored
 from zonesched.services.zone import Zone
 from zonesched.store import children, identity, instances, quota_overrides, reservations
 from zonesched.store.children import ChildRow
 from zonesched.store.placements import AskedChild, ClaimedHost
 from zonesched.store.reservations import ReservationState
 from zonesched.store.store import Transaction
+from zonesched.zones.zone_manager import ZoneManager
 
 PARENT = Caller("00000000-0000-4000-8000-000000000001", "parent", Role.PARENT, "")
 BOUNDED = Caller("00000000-0000-4000-8000-000000000002", "bounded", Role.PARENT, "")
@@ -143,7 +146,6 @@ class Scene:
     def begin(self, damage: Sequence[str] = ()) -> None:
         """Put everything back to the first moment, with rows damaged by these statements."""
         self.rows.put_back(played_store.written)
-        were_children_written = "children" in played_store.written
         played_store.written.clear()
         for statement in damage:
             text: Any = statement
@@ -154,8 +156,16 @@ class Scene:
             zone.clock.start(number)
             zone.quotas = Quotas(zone.conf, zone.uuid, zone.store, zone.clock)
             zone.hosts = HostCache(zone.store, zone.clock, zone.conf.service_down_time, max_age_s=0.0)
-            if were_children_written:
-                zone.children.refresh()
+            zone.restored = Restored(zone.store)
+            zone.children = ZoneManager.from_conf(
+                zone.conf,
+                StoredChildren(zone.store, zone.secret_box),
+                zone.uuid,
+                zone.clock,
+                zone.executor,
+                zone.transport,
+            )
+            zone.children.refresh()
             while zone.boots.take() is not None:
                 pass
 

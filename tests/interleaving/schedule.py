@@ -64,6 +64,7 @@ class Schedules:
         self._damage = [statement for kind in dict.fromkeys(kinds) for statement in kind.damage]
         self._sound: set[str] = set()
         self._known: set[str] = set()
+        self._in_turn: dict[str, str] = {}
         self._walk = Walk(whole=True)
         self._whole = self._walked(self._walk, MOST_WHOLE)
 
@@ -93,6 +94,17 @@ class Schedules:
         with removal:
             played = self._play_once(order)
         return self._compared(played)
+
+    def in_turn_without(self, removal: AbstractContextManager[None], letters: str) -> Played:
+        """Play one player after the other with something taken away; wrong if that changes what comes of it."""
+        turns = [(letter, TO_THE_END) for letter in letters]
+        if letters not in self._in_turn:
+            self._in_turn[letters] = self._play_once(Given(turns)).outcome
+        with removal:
+            played = self._play_once(Given(turns))
+        if played.wrong or not (differs := _difference(played.outcome, self._in_turn[letters])):
+            return played
+        return replace(played, wrong=(f"in turn: {'; '.join(differs)}",))
 
     def _play_once(self, order: Order) -> Played:
         scene = self._scene
