@@ -6,8 +6,8 @@
 
 What is taken away: each call of `locks`, the locking clause of each read, each condition of a write but the
 key of its rows. It is noticed where a schedule violates a rule, ends with rows or answers of no order of
-whole transactions, or deadlocks; a condition also where two, one after the other, end with others than before.
-Ends with a JSON line.
+whole transactions, or deadlocks, and where two kinds, one after the other, end with others than with it. Ends
+with a JSON line.
 """
 
 from __future__ import annotations

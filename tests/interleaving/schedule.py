@@ -96,7 +96,7 @@ class Schedules:
         return self._compared(played)
 
     def in_turn_without(self, removal: AbstractContextManager[None], letters: str) -> Played:
-        """Play one player after the other with something taken away; wrong if that changes what comes of it."""
+        """Play one after the other with something taken away; wrong if that changes what comes of it."""
         turns = [(letter, TO_THE_END) for letter in letters]
         if letters not in self._in_turn:
             self._in_turn[letters] = self._play_once(Given(turns)).outcome
