@@ -105,15 +105,17 @@ class _Search:
                     yield f"{first}+{second}", played
 
     def _candidates(self, removal: Removal) -> Sequence[tuple[str, str]]:
-        """Pairs of a kind that meets it and another, those first that change the same rows or tables.
+        """Pairs of a kind that meets it and another.
 
-        Each kind that meets it takes its turn.
+        Those come first of which the other writes what the condition looks at, then those that change the
+        same rows or tables. Each kind that meets it takes its turn.
         """
         firsts = [name for name, met in self._met.items() if removal in met.removals]
-        ranked = [
-            sorted(((first, second) for second in KINDS), key=lambda pair: (-self._common(*pair), pair))
-            for first in firsts
-        ]
+
+        def rank(pair: tuple[str, str]) -> tuple[bool, float, tuple[str, str]]:
+            return not removal.columns & self._met[pair[1]].columns, -self._common(*pair), pair
+
+        ranked = [sorted(((first, second) for second in KINDS), key=rank) for first in firsts]
         return [pair for some in zip(*ranked, strict=True) for pair in some]
 
     def _common(self, first: str, second: str) -> float:

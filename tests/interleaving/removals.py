@@ -27,21 +27,29 @@ _LOCKING = re.compile(r"\s+FOR (UPDATE|NO KEY UPDATE|SHARE|KEY SHARE)[\w ]*$")
 _LIST = re.compile(r" IN \(%[^()]*(\([^()]*\)[^()]*)*\)")
 _READ = re.compile(r"\b(?:FROM|JOIN) (\w+)")
 _WRITE = re.compile(r"(?:UPDATE|DELETE FROM) (\w+)")
+_INSERT = re.compile(r"INSERT INTO (\w+) \(([^)]*)\)")
+_ASSIGNED = re.compile(r"(\w+)=\S")
+_COLUMN = re.compile(r"\b([a-z_]+)\.([a-z_]+)\b")
 
 
 @dataclass(frozen=True)
 class Removal:
-    """One thing that may be taken away. `taken_away` leaves it out while its block runs."""
+    """One thing that may be taken away. `taken_away` leaves it out while its block runs.
+
+    `columns`: those that it looks at, as "table.column"; none of a lock.
+    """
 
     what: str
     taken_away: Callable[[], AbstractContextManager[None]] = field(compare=False, repr=False)
+    columns: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Met:
     """Removals that a kind meets alone, each with the number of its steps before that, and tables.
 
-    `touched`: the tables that it reads, locks or writes; `rows`: the rows that it changes.
+    `touched`: the tables that it reads, locks or writes; `rows`: the rows that it changes; `columns`: those
+    that it writes, as "table.column".
     """
 
     removals: Mapping[Removal, int]
@@ -49,6 +57,7 @@ class Met:
     written: frozenset[str]
     touched: frozenset[str]
     rows: frozenset[str]
+    columns: frozenset[str]
 
 
 def lock_calls() -> set[str]:
@@ -86,7 +95,8 @@ def survey(scene: Scene, kind: Kind) -> Met:
     written = frozenset(name for text in statements for name in played_store.tables_of(text)) & _KEYS.keys()
     read = frozenset(name for text in statements for name in _READ.findall(text)) & _KEYS.keys()
     rows = frozenset(row for table in written for row in scene.rows.changed_rows(table))
-    return Met(met, len(statements), written, written | read, rows)
+    columns = frozenset(name for text in statements for name in _columns_written(text))
+    return Met(met, len(statements), written, written | read, rows, columns)
 
 
 def _of_lock(name: str, site: str) -> Removal:
@@ -101,10 +111,27 @@ def _of_statement(statement: str) -> Iterator[Removal]:
         for number, condition in enumerate(_conditions(statement)):
             if not _is_key(condition, written[1], keys):
                 what = f"condition {' '.join(condition.split())} of {_normal(statement)}"
-                yield _rewriting(what, statement, lambda text, number=number: _without(text, number))
+                looked_at = frozenset(".".join(found) for found in _COLUMN.findall(condition))
+                yield _rewriting(
+                    what, statement, lambda text, number=number: _without(text, number), looked_at
+                )
 
 
-def _rewriting(what: str, statement: str, change: Callable[[str], str]) -> Removal:
+def _columns_written(statement: str) -> Iterator[str]:
+    if found := _INSERT.match(statement):
+        yield from (f"{found[1]}.{name.strip()}" for name in found[2].split(","))
+    elif found := _WRITE.match(statement):
+        names = _ASSIGNED.findall(statement) if statement.startswith("UPDATE") else _columns_of(found[1])
+        yield from (f"{found[1]}.{name}" for name in names)
+
+
+def _columns_of(name: str) -> Sequence[str]:
+    return [column.name for column in tables.instances.metadata.tables[name].columns]
+
+
+def _rewriting(
+    what: str, statement: str, change: Callable[[str], str], columns: frozenset[str] = frozenset()
+) -> Removal:
     wanted = _normal(statement)
 
     @contextmanager
@@ -118,7 +145,7 @@ def _rewriting(what: str, statement: str, change: Callable[[str], str]) -> Remov
         finally:
             played_store.rewrites.remove(rewrite)
 
-    return Removal(what, taken_away)
+    return Removal(what, taken_away, columns)
 
 
 def _normal(statement: str) -> str:
