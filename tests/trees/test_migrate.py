@@ -629,6 +629,21 @@ def test_one_that_ended_by_itself_before_it_left_is_not_started_by_its_move(
     assert shown(node, uuid) == ("SHUTOFF", None, "h2")
 
 
+def test_one_that_ends_by_itself_as_it_arrives_is_shown_so_at_once(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    uuid = on_h1(tree, old)
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+    old.converge()
+    (arriving,) = new.work()
+
+    new.report([a_report(arriving, 0, "stopped", "ended_by_itself")])
+
+    assert shown(node, uuid) == ("SHUTOFF", None, "h2")
+    assert states(node, uuid) == ["releasing", "confirmed"]
+
+
 def sql(node: Node, statement: str) -> None:
     node.zone.store.write(lambda tx: tx.execute(sa.text(statement)))
 

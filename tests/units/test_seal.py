@@ -151,6 +151,15 @@ class TestSizes:
             blob_size_for(children, configured)
         assert refused.value.field == "build_plan_blob_size"
 
+    @pytest.mark.parametrize(
+        ("child", "configured", "needed", "most"), [(256, 383, 384, 383), (8_065, 0, 8_193, 8_192)]
+    )
+    def test_a_child_that_does_not_fit_is_told_of_with_both_sizes(
+        self, child: int, configured: int, needed: int, most: int
+    ) -> None:
+        with pytest.raises(ConfigError, match=f"build_plan_blob_size = {needed}; here it is at most {most}"):
+            blob_size_for([child], configured)
+
     @pytest.mark.parametrize("configured", [1, 255, 65_537])
     def test_a_configured_size_out_of_bounds_is_told_the_accepted_values(self, configured: int) -> None:
         with pytest.raises(ConfigError, match=f"is {configured}; it must be 0, or from 256 to 65536"):

@@ -180,14 +180,9 @@ class _Boot:
         zone = self._zone
         if dropped:
             self._rows.write(lambda tx, change, now: end_unwanted(tx, change, dropped, now, reason), dropped)
-            keys = {p.key for p in dropped}
             uuids = [p.uuid for p in dropped]
-            cancelling = [
-                p
-                for p in zone.store.read(lambda tx: placements.read_by_uuid(tx, uuids))
-                if p.key in keys and p.state is State.CANCELLING
-            ]
-            child_calls.send_cancels(zone, cancelling)
+            found = zone.store.read(lambda tx: placements.read_by_uuid(tx, uuids))
+            child_calls.send_cancels(zone, [p for p in found if p.state is State.CANCELLING])
 
     # -- placing -------------------------------------------------------------------------------------------
 
