@@ -26,6 +26,7 @@ from tests.builders.crashes import heal, inconsistencies
 from tests.builders.inline_executor import InlineExecutor, InlineLoop
 from tests.builders.migrated import ask, url_of
 from tests.builders.one_zone import a_zone, places_of
+from tests.builders.played_agent import agents_of
 from tests.builders.tree import Tree
 from tests.builders.wsgi_transport import LostReply, Replace
 from zonesched.model.agent_instances import AgentState
@@ -34,6 +35,7 @@ from zonesched.seams import ThreadLoop
 from zonesched.services import background
 from zonesched.services.audit import audit, audit_edges
 from zonesched.services.children import children, sync
+from zonesched.services.children.pending_calls import PendingCalls
 from zonesched.services.children.sync import Sync, pause_s
 from zonesched.services.zone import Zone
 from zonesched.store import identity, instances
@@ -364,6 +366,28 @@ def test_of_the_lines_about_one_attempt_the_last_one_counts(
     assert ask(path, "SELECT status, reason FROM instances WHERE uuid = ?", (uuid,)) == [(status, place[1])]
 
 
+def placed_in(tree: Tree, child: str) -> tuple[str, int]:
+    """Uuid and number of a place that the root has in a child, confirmed."""
+    ((uuid, number),) = ask(
+        tree.folder / "root.sqlite",
+        "SELECT p.uuid, p.number FROM placements p JOIN children c ON c.id = p.child_id"
+        f" WHERE c.name = '{child}' AND p.state = 'confirmed' ORDER BY p.uuid LIMIT 1",
+    )
+    return uuid, number
+
+
+def hears(tree: Tree, child: str, line: dict[str, Any]) -> None:
+    """The root asks its children, of which this one says only that."""
+    body = {"instances": [line], "cursor": "made-up", "more": False}
+    answer = Replace(path="/reservations", method="GET", body=orjson.dumps(body), times=1)
+    tree.network.fault(tree.nodes[child].url, answer)
+    sync.ask_all(tree.nodes["root"].zone)
+
+
+RUNNING = {"status": "ACTIVE", "state": "confirmed", "reason": ""}
+RUNS = {"generation": 0, "power": "running"}
+
+
 @pytest.mark.parametrize("moves", [{"begun": 1, "ended": 0}, {"begun": 0, "ended": 0}])
 def test_what_is_under_way_on_a_built_instance_ends_where_its_build_has_failed_after_all(
     tmp_path: Path, moves: dict[str, int]
@@ -372,31 +396,16 @@ def test_what_is_under_way_on_a_built_instance_ends_where_its_build_has_failed_a
     tree = a_small_tree(tmp_path)
     boot(tree)
     work_all(tree)
-    root, liar = tree.nodes["root"], tree.nodes["leaf-b"]
-    path = tree.folder / "root.sqlite"
-    ((uuid, number),) = ask(
-        path,
-        "SELECT p.uuid, p.number FROM placements p JOIN children c ON c.id = p.child_id"
-        " WHERE c.name = 'leaf-b' AND p.state = 'confirmed' ORDER BY p.uuid LIMIT 1",
-    )
-    runs = {"generation": 0, "power": "running"}
-    active = {"status": "ACTIVE", "state": "confirmed", "reason": "", "observed": runs, "moves": moves}
-
-    def hears(line: dict[str, Any]) -> None:
-        body = {"instances": [{"uuid": uuid, "attempt": number, **line}], "cursor": "made-up", "more": False}
-        tree.network.fault(
-            liar.url, Replace(path="/reservations", method="GET", body=orjson.dumps(body), times=1)
-        )
-        sync.ask_all(root.zone)
-
-    admin = root.client()
-    hears(active)
+    path, admin = tree.folder / "root.sqlite", tree.nodes["root"].client()
+    uuid, number = placed_in(tree, "leaf-b")
+    line = {"uuid": uuid, "attempt": number}
+    hears(tree, "leaf-b", {**line, **RUNNING, "observed": RUNS, "moves": moves})
     if not moves["begun"]:
         admin.post("/flavors", {"flavor": {**FLAVOR["flavor"], "id": "big", "name": "big", "vcpus": 2}})
         assert admin.post(f"/servers/{uuid}/action", {"resize": {"flavorRef": "big"}}).status == 202
     # when the child says that its build has failed, and it is built elsewhere
-    hears(FAILED)
-    tree.network.heal(liar.url)
+    hears(tree, "leaf-b", {**line, **FAILED})
+    tree.network.heal(tree.nodes["leaf-b"].url)
     work_all(tree)
     # then nothing goes on that only the last place knew of, and its flavor is the one that it had
     assert ask(path, "SELECT attempt FROM instances WHERE uuid = ?", (uuid,)) == [(number + 1,)]
@@ -409,6 +418,32 @@ def test_what_is_under_way_on_a_built_instance_ends_where_its_build_has_failed_a
         {"create": "done"} if moves["begun"] else {"create": "done", "resize": "error"}
     )
     assert admin.get(f"/servers/{uuid}").json["server"]["flavor"]["original_name"] == "small"
+
+
+def test_one_whose_build_has_failed_after_all_is_stopped_at_its_next_place_if_its_owner_stopped_it(
+    tmp_path: Path,
+) -> None:
+    # given an instance of which its child says that it runs, and which its owner stops
+    tree = a_small_tree(tmp_path)
+    boot(tree)
+    work_all(tree)
+    root = tree.nodes["root"]
+    uuid, number = placed_in(tree, "leaf-b")
+    line = {"uuid": uuid, "attempt": number}
+    hears(tree, "leaf-b", {**line, **RUNNING, "observed": RUNS})
+    assert root.client().post(f"/servers/{uuid}/action", {"os-stop": None}).status == 202
+    PendingCalls(root.zone).step()
+    # when the child says that its build has failed, and it is built elsewhere
+    hears(tree, "leaf-b", {**line, **FAILED})
+    tree.network.heal(tree.nodes["leaf-b"].url)
+    work_all(tree)
+    for _ in range(3):
+        tree.settle()
+        for agent in agents_of(tree).values():
+            agent.converge()
+        tree.clock.advance(60)
+    # then the next place is told so as well
+    assert root.client().get(f"/servers/{uuid}").json["server"]["status"] == "SHUTOFF"
 
 
 def test_a_loop_that_is_stopped_between_two_steps_starts_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
