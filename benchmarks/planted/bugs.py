@@ -59,6 +59,14 @@ NOTHING_LOST_NOTHING_TWICE = (
         tests=("tests/trees/test_lease.py",),
     ),
     Bug(
+        name="another worker's lease given back",
+        breaks="a worker that was paused past its lease settles a boot on which its successor works",
+        path="zonesched/store/reservations.py",
+        right="_GIVE_BACK = Prepared(sa.update(t.reservations).where(*_LEASED)",
+        wrong="_GIVE_BACK = Prepared(sa.update(t.reservations).where(*_KEY)",
+        tests=("tests/trees/test_leased_boot.py",),
+    ),
+    Bug(
         name="idempotency key ignored",
         breaks="a user's repeat is another boot, or a failure",
         path="zonesched/services/boot/boot.py",

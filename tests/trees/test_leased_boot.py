@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from tests.builders.boots import FLAVOR, boot, rows
 from tests.builders.tree import Tree, a_host
@@ -10,26 +14,69 @@ from zonesched.services.boot.leased_boot import LeasedBoot
 from zonesched.services.boot.offers import Selected
 from zonesched.services.select import select
 from zonesched.services.state.boot_queue import NewBoot
+from zonesched.services.zone import Zone
+from zonesched.store import reservations
+from zonesched.store.reservations import ReservationState
 
 
-def test_each_select_is_written_though_nothing_was_decided_after_the_first(tmp_path: Path) -> None:
-    # given a worker of which a select found nothing, while a build failed that it may place again
-    tree = Tree(tmp_path)
+def a_worker(tree: Tree) -> tuple[LeasedBoot, Selected]:
+    """The worker of a new boot, and the outcome of its first select, which it has not noted."""
     client = tree.add("root", hosts_=[a_host("h1")]).client()
     assert client.post("/flavors", FLAVOR).status == 200
     boot(tree)
     zone = tree.nodes["root"].zone
     new = zone.boots.take()
     assert isinstance(new, NewBoot)
-    worked_on, spec = LeasedBoot.of_new(zone, new), new.reservation.spec
+    spec = new.reservation.spec
     decision = select.decide(zone, spec, new.reservation.caller_id, select.BEST_HOSTS)
-    worked_on.note_select(Selected(spec, decision.trace, "no_valid_host"))
+    return LeasedBoot.of_new(zone, new), Selected(spec, decision.trace, "no_valid_host")
+
+
+def test_each_select_is_written_though_nothing_was_decided_after_the_first(tmp_path: Path) -> None:
+    # given a worker of which a select found nothing, while a build failed that it may place again
+    tree = Tree(tmp_path)
+    worker, selected = a_worker(tree)
+    worker.note_select(selected)
 
     # when it selects once more, and decides
-    worked_on.note_select(Selected(spec, decision.trace, "children_not_answered"))
-    worked_on.write(lambda tx, change, now: None)
+    worker.note_select(replace(selected, reason="children_not_answered"))
+    worker.write(lambda tx, change, now: None)
 
     # then both are counted, and the last one's reason is there
     stored = rows(tree, "root", "SELECT selects, reason FROM reservations")
     assert stored == [(2, "children_not_answered")]
-    assert worked_on.reservation.selects == 2
+    assert worker.reservation.selects == 2
+
+
+def settle(worker: LeasedBoot, zone: Zone) -> None:
+    worker.give_back(ReservationState.SETTLED, zone.clock.now())
+
+
+def wait(worker: LeasedBoot, zone: Zone) -> None:
+    worker.give_back(ReservationState.OPEN, zone.clock.now())
+
+
+def postpone(worker: LeasedBoot, zone: Zone) -> None:
+    zone.store.write(lambda tx: reservations.postpone(tx, worker.lease, zone.clock.now()))
+
+
+@pytest.mark.parametrize("end", [settle, wait, postpone])
+def test_a_worker_whose_boot_another_one_has_taken_over_changes_nothing_as_it_ends(
+    tmp_path: Path, end: Callable[[LeasedBoot, Zone], None]
+) -> None:
+    # given a worker that was paused for longer than its lease, after a select
+    tree = Tree(tmp_path)
+    worker, selected = a_worker(tree)
+    worker.note_select(selected)
+    zone = tree.nodes["root"].zone
+    tree.clock.advance(zone.conf.boot_lease + 1)
+    now = zone.clock.now()
+    other = zone.store.write(lambda tx: reservations.take_lease(tx, now, zone.conf.boot_lease))
+    assert other is not None
+    before = rows(tree, "root", "SELECT * FROM reservations")
+
+    # when it ends its work
+    end(worker, zone)
+
+    # then the other one's lease goes on, and nothing is noted
+    assert rows(tree, "root", "SELECT * FROM reservations") == before

@@ -59,8 +59,7 @@ _SPECS = Prepared(
 )
 _NOTE_FETCHED = Prepared(
     sa.update(t.placements)
-    .where(one_of(_place.uuid, "uuids"))
-    .where(_place.kind == "host", _place.state == PlacementState.CONFIRMED.value)
+    .where(one_of(_place.uuid, "uuids"), _place.state == PlacementState.CONFIRMED.value)
     .values(is_fetched=sa.true())
 )
 _RELEASING = Prepared(
