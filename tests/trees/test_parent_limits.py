@@ -21,6 +21,7 @@ from tests.builders.parent_calls import (
     refusal,
     send,
 )
+from tests.builders.played_agent import PlayedAgent
 from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 
@@ -309,6 +310,19 @@ def test_cancels_of_unknown_attempts_are_bounded_in_number_and_age(tmp_path: Pat
     tree.settle(1)
     assert tombstones(node) == 0
     assert of_builds(cancel(node, parent, range(15, 30)), "state") == ["gone"] * 15
+
+
+def test_builds_that_were_placed_are_known_when_tombstones_of_their_age_are_gone(tmp_path: Path) -> None:
+    # Given
+    tree, node, parent = a_leaf(tmp_path)
+    assert of_builds(hold(node, parent, range(2)), "state") == ["held"] * 2
+    assert of_builds(confirm(node, parent, range(2)), "state") == ["confirmed"] * 2
+    PlayedAgent(node).converge()
+    # When
+    tree.clock.advance(node.zone.conf.build_plan_ttl + node.zone.conf.retry_window + 1)
+    tree.settle(1)
+    # Then
+    assert of_builds(confirm(node, parent, range(2)), "state") == ["confirmed"] * 2
 
 
 @ZONES
