@@ -17,6 +17,7 @@ from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.model.placement import PlacementState
 from zonesched.services.audit import audit, repair
+from zonesched.services.children.pending_calls import PendingCalls
 from zonesched.services.hosts import hosts
 
 MIGRATE = {"migrate": None}
@@ -552,6 +553,34 @@ def test_an_owner_above_who_shelves_it_meanwhile_ends_the_move_at_no_place(
     assert len(old.running | new.running) == 1
     (move,) = leaf.client().get("/os-migrations").json["migrations"]
     assert move["status"] == "error"
+    nothing_is_wrong(tree)
+
+
+def test_an_owner_above_who_stops_it_meanwhile_does_not_end_the_action_of_the_move(tmp_path: Path) -> None:
+    # given a server below that is to leave its host, of which its owner's zone has not heard yet
+    tree = Tree(tmp_path)
+    root = tree.add("root")
+    leaf = tree.add("leaf", parent="root", hosts_=[a_host("h1", vcpus=4)])
+    tree.poll()
+    root.client().post("/flavors", FLAVOR)
+    old, new = PlayedAgent(leaf), PlayedAgent(leaf, service="agent-2")
+    uuid = booted(tree, old, "root")
+    tree.settle()
+    add_host(leaf, "h2", vcpus=4)
+    act(leaf, uuid, MIGRATE)
+    # when the owner stops it before a host was found, and the move goes on
+    assert act(root, uuid, {"os-stop": None}, user="member").status == 202
+    PendingCalls(root.zone).step()
+    old.converge()
+    tree.settle()
+    for agent in (old, new, old, new):
+        agent.converge()
+    tree.settle()
+    # then both have been done, each for itself
+    server = root.client("member").get(f"/servers/{uuid}").json["server"]
+    assert (server["status"], states(leaf, uuid)) == ("SHUTOFF", ["released", "confirmed"])
+    migrate = "SELECT result, reason FROM instance_actions WHERE action = 'migrate'"
+    assert ask(tree.folder / "leaf.sqlite", migrate) == [("done", "")]
     nothing_is_wrong(tree)
 
 
