@@ -216,6 +216,23 @@ def test_old_repeated_and_impossible_reports_change_nothing(
     assert results(node, uuid)[-1] == ("start", None, "")
 
 
+def test_one_that_ends_by_itself_later_does_not_change_the_end_of_its_last_action(
+    tree: Tree, node: Node, agent: PlayedAgent
+) -> None:
+    (uuid,) = booted(tree, agent)
+    for body in (STOP, START):
+        act(node, uuid, body)
+        agent.converge()
+    done = results(node, uuid)
+    (line,) = agent.work()
+
+    agent.report([a_report(line, line["desired"]["generation"], "stopped", "ended_by_itself")])
+
+    assert server(node, uuid)["status"] == "SHUTOFF"
+    assert results(node, uuid) == done
+    assert done[-1] == ("start", "done", "")
+
+
 def test_a_repeated_report_is_taken_once(tree: Tree, node: Node, agent: PlayedAgent) -> None:
     (uuid,) = booted(tree, agent)
     act(node, uuid, STOP)

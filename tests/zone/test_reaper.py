@@ -16,7 +16,7 @@ from tests.builders.one_zone import (
     sql,
 )
 from zonesched.model.placement import InstanceStatus, PlacementState
-from zonesched.services.placing import reaper
+from zonesched.services.placing import placement_moves, reaper
 from zonesched.services.zone import Zone
 from zonesched.store import identity
 from zonesched.store.placements import AskedChild
@@ -77,3 +77,23 @@ def test_a_hold_that_was_confirmed_since_it_was_read_is_not_among_those_that_end
 
     assert ended == {(late, 1)}
     assert [place.state for place in places_of(zone, confirmed)] == [PlacementState.CONFIRMED]
+
+
+@pytest.mark.parametrize("status", [InstanceStatus.ERROR, InstanceStatus.OFFLOADED])
+def test_a_parents_instance_that_is_not_being_built_keeps_its_status_when_its_place_ends(
+    zone: Zone, status: InstanceStatus
+) -> None:
+    put_reservation(zone, caller_id=PARENT)
+    uuid = put_instance(zone, caller_id=PARENT, status=status)
+    left = put_place(
+        zone, uuid, AskedChild("child-1", ("a",)), state=PlacementState.RELEASING, caller_id=PARENT
+    )
+
+    zone.store.write(
+        lambda tx: placement_moves.advance(
+            tx, identity.next_change(tx), zone.uuid, [left], PlacementState.RELEASED, zone.clock.now()
+        )
+    )
+
+    assert [p.state for p in places_of(zone, uuid)] == [PlacementState.RELEASED]
+    assert instance_of(zone, uuid).status is status
