@@ -29,3 +29,23 @@ def test_an_instance_is_unknown_only_while_no_confirm_of_it_was_answered(
     child_calls.send_confirms(zone, [asked])
 
     assert instance_of(zone, uuid).status is status
+
+
+@pytest.mark.parametrize(
+    ("since", "postponed"), [(PlacementState.CONFIRMING, True), (PlacementState.RELEASING, False)]
+)
+def test_a_place_that_is_to_be_told_something_else_since_does_not_wait_for_that(
+    tmp_path: Path, since: PlacementState, postponed: bool
+) -> None:
+    # given a confirm in a child that cannot be reached, and perhaps an owner who has deleted it meanwhile
+    zone = a_zone(tmp_path)
+    put_reservation(zone)
+    uuid = put_instance(zone, status=InstanceStatus.BUILD)
+    asked = put_place(zone, uuid, AskedChild("child-1", ("a",)), state=PlacementState.CONFIRMING)
+    sql(zone, "update placements set state = :state where uuid = :uuid", state=since.value, uuid=uuid)
+    (before,) = sql(zone, "SELECT calls, next_call_at FROM placements")
+
+    child_calls.send_confirms(zone, [asked])
+
+    (after,) = sql(zone, "SELECT calls, next_call_at FROM placements")
+    assert (after != before) == postponed
