@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.builders.one_zone import a_zone, instance_of, put_instance, put_reservation
+from tests.builders.one_zone import a_zone, instance_of, put_instance, put_reservation, sql
 from zonesched.model.move_steps import MoveKind, MoveState
 from zonesched.model.placement import InstanceStatus
 from zonesched.services.zone import Zone
@@ -61,3 +61,18 @@ def test_only_instances_whose_status_was_set_lose_what_is_under_way_on_them(tmp_
         InstanceStatus.ACTIVE,
     ]
     assert [open_on(zone, uuid) for uuid in (building, built)] == [(False, False), (True, True)]
+
+
+def test_a_move_that_was_done_stays_done_when_its_server_ends(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    put_reservation(zone)
+    uuid = acted_on(zone, InstanceStatus.ACTIVE)
+    sql(zone, "UPDATE moves SET state = 'done'")
+
+    zone.store.write(
+        lambda tx: instances.set_status(
+            tx, identity.next_change(tx), [uuid], InstanceStatus.DELETED, zone.clock.now()
+        )
+    )
+
+    assert sql(zone, "SELECT state, reason FROM moves") == [("done", "")]
