@@ -341,3 +341,18 @@ def test_builds_that_share_one_entry_leave_no_more_tombstones_than_cancels_do(tm
 
     assert refusal(refused) == (429, "parent_tombstones")
     assert (tombstones(leaf), living(leaf)) == (0, 0)
+
+
+def test_a_build_whose_entry_another_one_has_used_is_forgotten_in_the_end(tmp_path: Path) -> None:
+    # Given two builds of one call that name the same entry
+    tree, leaf, parent = a_leaf(tmp_path)
+    (blob,) = offered(leaf, parent, a_spec(1))
+    answer = send(leaf, parent, a_spec(1), dict.fromkeys(range(2), blob))
+    assert sorted(of_builds(answer, "state")) == ["gone", "held"]
+    assert tombstones(leaf) == 1
+    # When
+    tree.clock.advance(leaf.zone.conf.build_plan_ttl + leaf.zone.conf.retry_window + 1)
+    tree.settle(1)
+    # Then
+    assert tombstones(leaf) == 0
+    assert sql(leaf.zone, "SELECT count(*) FROM inbound_builds") == [(1,)]
