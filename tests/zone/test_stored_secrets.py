@@ -16,8 +16,9 @@ from zonesched.errors import ConfigError
 from zonesched.services.state import stored_secrets
 from zonesched.services.state.child_rows import StoredChildren
 from zonesched.services.zone import Zone
-from zonesched.store import children, instances, passthroughs
+from zonesched.store import children, identity, instances, passthroughs
 from zonesched.store.children import ChildRow
+from zonesched.store.identity import Identity
 
 OLD, NEW, OTHER = "1a" * 32, "2b" * 32, "3c" * 32
 USER_DATA = base64.b64encode(b"#cloud-config with a password").decode()
@@ -216,3 +217,21 @@ def test_user_data_of_a_boot_is_stored_as_the_key_says(tmp_path: Path, keys: lis
     assert answer.status == 202
     assert in_the_clear(node.zone) == (0 if keys else 3)
     assert user_data_of(node.zone) == [USER_DATA] * 3
+
+
+def test_what_another_process_has_stored_since_is_not_replaced_by_an_older_secret(tmp_path: Path) -> None:
+    # given a process that has read a child and the zone's own secret to encrypt them, and another one
+    zone = opened(tmp_path, OLD)
+    put_child(zone)
+    (child,) = zone.store.read(children.read_all)
+    me = Identity(zone.uuid, stored_secret(zone))
+    sql(zone, "UPDATE children SET password = 'set since'")
+    sql(zone, "UPDATE identity SET host_id_secret = 'encrypted since'")
+
+    # when it writes what it has made of them
+    zone.store.write(lambda tx: children.set_password(tx, child, "of the old one"))
+    zone.store.write(lambda tx: identity.replace_secret(tx, me, "of the old one"))
+
+    # then both are as the other one has left them
+    assert sql(zone, "SELECT password FROM children") == [("set since",)]
+    assert stored_secret(zone) == "encrypted since"
