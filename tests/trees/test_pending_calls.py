@@ -26,6 +26,7 @@ from tests.builders.wsgi_transport import LostReply
 from zonesched.seams import ThreadExecutor
 from zonesched.services import background
 from zonesched.services.children.pending_calls import PendingCalls
+from zonesched.services.children.sync import Sync
 
 STATES = "SELECT state, count(*) FROM placements GROUP BY state"
 
@@ -110,29 +111,45 @@ def test_a_confirm_is_repeated_only_when_its_first_call_has_had_time(tmp_path: P
 
 
 class Hanging:
-    """An application that answers DELETE only when it is let go."""
+    """An application that answers calls of one method and path only when it is let go."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: Any, method: str, path: str) -> None:
         self.let_go = threading.Event()
         self.asked = 0
         self._app = app
+        self._method, self._path = method, path
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        if environ["REQUEST_METHOD"] == "DELETE":
+        if environ["REQUEST_METHOD"] == self._method and self._path in environ["PATH_INFO"]:
             self.asked += 1
             assert self.let_go.wait(60)
         return list(self._app(environ, start_response))
 
 
+class Recording(ThreadExecutor):
+    """Threads; `reads`: for each gathering of reads of children, which bulkheads it used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: list[list[str]] = []
+
+    def gather(self, calls: Any, timeout_s: float, is_wanted: Any = lambda: True) -> Any:
+        calls = list(calls)
+        names = [bulkhead.name for bulkhead, _ in calls]
+        if all(name.endswith("-sync") for name in names):
+            self.reads.append(names)
+        return super().gather(calls, timeout_s, is_wanted)
+
+
 @pytest.fixture
-def threads() -> Iterator[ThreadExecutor]:
-    executor = ThreadExecutor()
+def threads() -> Iterator[Recording]:
+    executor = Recording()
     yield executor
     executor.stop()
 
 
 def test_a_child_that_hangs_is_told_once_at_a_time_and_holds_up_no_other(
-    tmp_path: Path, threads: ThreadExecutor
+    tmp_path: Path, threads: Recording
 ) -> None:
     tree = Tree(tmp_path, executor=threads)
     tree.add("root", retry_pause=0.2)
@@ -142,7 +159,7 @@ def test_a_child_that_hangs_is_told_once_at_a_time_and_holds_up_no_other(
     tree.nodes["root"].client().post("/flavors", FLAVOR)
     boot(tree, num_instances=8)
     tree.settle(1)
-    hanging = Hanging(tree.nodes["leaf-a"].app)
+    hanging = Hanging(tree.nodes["leaf-a"].app, "DELETE", "/servers")
     tree.network.mount(tree.nodes["leaf-a"].url, hanging)
     delete_all(tree)
     telling = PendingCalls(tree.nodes["root"].zone)
@@ -155,6 +172,28 @@ def test_a_child_that_hangs_is_told_once_at_a_time_and_holds_up_no_other(
 
     hanging.let_go.set()
     tell_until_released(tree, telling, "leaf-a")
+
+
+def test_a_child_that_hangs_is_asked_for_changes_once_and_no_step_waits_for_it_again(
+    tmp_path: Path, threads: Recording
+) -> None:
+    tree = Tree(tmp_path, executor=threads)
+    tree.add("root", retry_pause=0.2)
+    tree.add("leaf", parent="root", hosts_=[a_host("h1")])
+    tree.poll(1)
+    hanging = Hanging(tree.nodes["leaf"].app, "GET", "/reservations")
+    tree.network.mount(tree.nodes["leaf"].url, hanging)
+    asking = Sync(tree.nodes["root"].zone)
+
+    threads.reads.clear()
+
+    for _ in range(3):
+        tree.clock.advance(60)
+        asking.step()
+
+    assert [len(names) for names in threads.reads] == [1, 0, 0]
+    assert hanging.asked == 1
+    hanging.let_go.set()
 
 
 def tell_until_released(tree: Tree, telling: PendingCalls, name: str) -> None:
