@@ -467,9 +467,8 @@ def test_all_servers_of_a_boot_move_at_once(
     nothing_is_wrong(tree)
 
 
-def test_the_owner_above_sees_the_move_and_only_the_zone_that_has_the_host_takes_it(
-    tmp_path: Path,
-) -> None:
+def a_server_below(tmp_path: Path) -> tuple[Tree, str, PlayedAgent, PlayedAgent]:
+    """A server of the root in a leaf: its uuid, its agent, and the agent of another host with room."""
     tree = Tree(tmp_path)
     root = tree.add("root")
     leaf = tree.add("leaf", parent="root", hosts_=[a_host("h1", vcpus=4)])
@@ -479,6 +478,14 @@ def test_the_owner_above_sees_the_move_and_only_the_zone_that_has_the_host_takes
     uuid = booted(tree, old, "root")
     tree.settle()
     add_host(leaf, "h2", vcpus=4)
+    return tree, uuid, old, new
+
+
+def test_the_owner_above_sees_the_move_and_only_the_zone_that_has_the_host_takes_it(
+    tmp_path: Path,
+) -> None:
+    tree, uuid, old, new = a_server_below(tmp_path)
+    root, leaf = tree.nodes["root"], tree.nodes["leaf"]
     before = root.client("member").get(f"/servers/{uuid}").json["server"]
 
     above = code(act(root, uuid, MIGRATE))
@@ -517,15 +524,8 @@ def test_an_owner_above_who_shelves_it_meanwhile_ends_the_move_at_no_place(
     tmp_path: Path, steps: int
 ) -> None:
     # given a server below whose move has come so far, of which its owner's zone has not heard yet
-    tree = Tree(tmp_path)
-    root = tree.add("root")
-    leaf = tree.add("leaf", parent="root", hosts_=[a_host("h1", vcpus=4)])
-    tree.poll()
-    root.client().post("/flavors", FLAVOR)
-    old, new = PlayedAgent(leaf), PlayedAgent(leaf, service="agent-2")
-    uuid = booted(tree, old, "root")
-    tree.settle()
-    add_host(leaf, "h2", vcpus=4)
+    tree, uuid, old, new = a_server_below(tmp_path)
+    root, leaf = tree.nodes["root"], tree.nodes["leaf"]
     new.cannot_build = "build_failed"
     act(leaf, uuid, MIGRATE)
     for step in [lambda: tree.step("leaf"), old.converge, new.work, new.converge][:steps]:
@@ -558,15 +558,8 @@ def test_an_owner_above_who_shelves_it_meanwhile_ends_the_move_at_no_place(
 
 def test_an_owner_above_who_stops_it_meanwhile_does_not_end_the_action_of_the_move(tmp_path: Path) -> None:
     # given a server below that is to leave its host, of which its owner's zone has not heard yet
-    tree = Tree(tmp_path)
-    root = tree.add("root")
-    leaf = tree.add("leaf", parent="root", hosts_=[a_host("h1", vcpus=4)])
-    tree.poll()
-    root.client().post("/flavors", FLAVOR)
-    old, new = PlayedAgent(leaf), PlayedAgent(leaf, service="agent-2")
-    uuid = booted(tree, old, "root")
-    tree.settle()
-    add_host(leaf, "h2", vcpus=4)
+    tree, uuid, old, new = a_server_below(tmp_path)
+    root, leaf = tree.nodes["root"], tree.nodes["leaf"]
     act(leaf, uuid, MIGRATE)
     # when the owner stops it before a host was found, and the move goes on
     assert act(root, uuid, {"os-stop": None}, user="member").status == 202

@@ -9,7 +9,18 @@ import pytest
 from tests.builders.one_zone import a_zone, instance_of, put_instance, put_place, put_reservation, sql
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services.placing import child_calls
-from zonesched.store.placements import AskedChild
+from zonesched.services.zone import Zone
+from zonesched.store.placements import AskedChild, Placement
+
+
+def a_confirm(tmp_path: Path, since: PlacementState) -> tuple[Zone, Placement]:
+    """A place as it was read to confirm it; `since`: its state now."""
+    zone = a_zone(tmp_path)
+    put_reservation(zone)
+    uuid = put_instance(zone, status=InstanceStatus.BUILD)
+    asked = put_place(zone, uuid, AskedChild("child-1", ("a",)), state=PlacementState.CONFIRMING)
+    sql(zone, "update placements set state = :state where uuid = :uuid", state=since.value, uuid=uuid)
+    return zone, asked
 
 
 @pytest.mark.parametrize(
@@ -20,15 +31,11 @@ def test_an_instance_is_unknown_only_while_no_confirm_of_it_was_answered(
     tmp_path: Path, since: PlacementState, status: InstanceStatus
 ) -> None:
     # given a confirm in a child that cannot be reached, and perhaps another that was answered
-    zone = a_zone(tmp_path)
-    put_reservation(zone)
-    uuid = put_instance(zone, status=InstanceStatus.BUILD)
-    asked = put_place(zone, uuid, AskedChild("child-1", ("a",)), state=PlacementState.CONFIRMING)
-    sql(zone, "update placements set state = :state where uuid = :uuid", state=since.value, uuid=uuid)
+    zone, asked = a_confirm(tmp_path, since)
 
     child_calls.send_confirms(zone, [asked])
 
-    assert instance_of(zone, uuid).status is status
+    assert instance_of(zone, asked.uuid).status is status
 
 
 @pytest.mark.parametrize(
@@ -38,11 +45,7 @@ def test_a_place_that_is_to_be_told_something_else_since_does_not_wait_for_that(
     tmp_path: Path, since: PlacementState, postponed: bool
 ) -> None:
     # given a confirm in a child that cannot be reached, and perhaps an owner who has deleted it meanwhile
-    zone = a_zone(tmp_path)
-    put_reservation(zone)
-    uuid = put_instance(zone, status=InstanceStatus.BUILD)
-    asked = put_place(zone, uuid, AskedChild("child-1", ("a",)), state=PlacementState.CONFIRMING)
-    sql(zone, "update placements set state = :state where uuid = :uuid", state=since.value, uuid=uuid)
+    zone, asked = a_confirm(tmp_path, since)
     (before,) = sql(zone, "SELECT calls, next_call_at FROM placements")
 
     child_calls.send_confirms(zone, [asked])
