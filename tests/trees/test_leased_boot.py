@@ -1,4 +1,4 @@
-"""What one worker writes of a boot that it has leased."""
+"""Writes of one worker to a boot that it has leased, or no longer has."""
 
 from __future__ import annotations
 

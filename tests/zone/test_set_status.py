@@ -1,4 +1,4 @@
-"""What ends together with instances whose status is set."""
+"""Actions and moves that end together with instances whose status is set."""
 
 from __future__ import annotations
 
