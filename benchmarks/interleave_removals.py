@@ -6,8 +6,8 @@
 
 What is taken away: each call of `locks`, the locking clause of each read, each condition of a write but the
 key of its rows. It is noticed where a schedule violates a rule, ends with rows or answers of no order of
-whole transactions, or deadlocks, and where two kinds, one after the other, end with others than with it. Ends
-with a JSON line.
+whole transactions, or deadlocks. A condition is also noticed where two kinds, one after the other, leave
+other rows or answers than they do with it. Ends with a JSON line.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ class _Search:
             if key not in self._played:
                 self._played[key] = Schedules(self._scene, [KINDS[first], KINDS[second]])
             met, other = self._met[first], self._met[second]
-            for letters in ("ab", "ba"):
+            # A lock changes nothing for players who do not meet.
+            for letters in ("ab", "ba") if removal.columns else ():
                 self._count += 1
                 played = self._played[key].in_turn_without(removal.taken_away(), letters)
                 if _why(played):
