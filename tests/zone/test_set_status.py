@@ -76,3 +76,17 @@ def test_a_move_that_was_done_stays_done_when_its_server_ends(tmp_path: Path) ->
     )
 
     assert sql(zone, "SELECT state, reason FROM moves") == [("done", "")]
+
+
+def test_only_a_server_that_rests_is_placed_again(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    put_reservation(zone)
+    statuses = (InstanceStatus.OFFLOADED, InstanceStatus.DELETED)
+    uuids = [put_instance(zone, status=status) for status in statuses]
+
+    zone.store.write(
+        lambda tx: instances.begin_unshelve(tx, identity.next_change(tx), uuids, zone.clock.now())
+    )
+
+    after = [instance_of(zone, uuid).status for uuid in uuids]
+    assert after == [InstanceStatus.BUILD, InstanceStatus.DELETED]
