@@ -173,7 +173,7 @@ NOTHING_LOST_NOTHING_TWICE = (
     Bug(
         name="any child is believed",
         breaks="a child ends instances that another child has",
-        path="zonesched/services/children/sync.py",
+        path="zonesched/services/children/changes.py",
         right=" or place.where.child_id != child_id",
         wrong="",
         tests=("tests/trees/test_sync.py",),
@@ -197,7 +197,7 @@ NOTHING_LOST_NOTHING_TWICE = (
     Bug(
         name="deleted in a child, still placed there",
         breaks="an instance that its child has deleted keeps its placement",
-        path="zonesched/services/children/sync.py",
+        path="zonesched/services/children/changes.py",
         right='placements.move(tx, change, place, State.RELEASED, reason="deleted_in_child")',
         wrong="pass",
         tests=("tests/trees/test_sync.py",),

@@ -55,4 +55,20 @@ RESTORED_ZONES = (
         wrong="return step()",
         tests=_RESTORED_TESTS,
     ),
+    Bug(
+        name="an image from below is forgotten",
+        breaks="a restored parent builds a server with an image that it no longer has",
+        path="zonesched/services/life/observing.py",
+        right="state = replace(state, desired=desired, image=settled.image)",
+        wrong="pass",
+        tests=("tests/trees/test_restored_states.py",),
+    ),
+    Bug(
+        name="resizes taken back",
+        breaks="a child forgets the flavor of a server that a restored parent has not heard of",
+        path="zonesched/model/desired_call.py",
+        right="if desired.resizes.lacks(before.resizes):",
+        wrong="if False:",
+        tests=("tests/trees/test_restored_states.py",),
+    ),
 )

@@ -47,7 +47,8 @@ from zonesched.model.placement import Attempt, BuildState, InstanceChange, Insta
 from zonesched.model.views import InventoryForm, SettingChange
 from zonesched.services.audit import repair
 from zonesched.services.boot import batch, provision
-from zonesched.services.children import children, sync
+from zonesched.services.children import children
+from zonesched.services.children.changes import apply_changes
 from zonesched.services.hosts import evacuation, host_settings, hosts, services
 from zonesched.services.moves import mover
 from zonesched.services.owners import actions, servers
@@ -211,7 +212,7 @@ def _synced(scene: Scene, zone: Zone, number: int) -> object:
     def fn(tx: Transaction) -> bool:
         if not child_rows.is_at(tx, CHILD, ""):
             return False
-        sync.apply_changes(zone, tx, CHILD, items)
+        apply_changes(zone, CHILD, items, tx, given_back={})
         child_rows.set_cursor(tx, CHILD, "1")
         return True
 

@@ -17,6 +17,7 @@ from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from zonesched.services import background
 from zonesched.services.children import feed_allowance, sync
+from zonesched.services.children.changes import apply_changes
 from zonesched.services.children.feed_allowance import FREE_LINES, WINDOW_S
 from zonesched.services.children.sync import Sync
 
@@ -151,11 +152,10 @@ def test_a_large_page_is_applied_in_several_transactions(
     all_active(tree)
     root = tree.nodes["root"].zone
     sizes: list[int] = []
-    apply_changes = sync.apply_changes
 
-    def noted(zone: Any, tx: Any, child_id: str, items: Any) -> None:
+    def noted(zone: Any, child_id: str, items: Any, tx: Any, *, given_back: Any) -> Any:
         sizes.append(len(items))
-        apply_changes(zone, tx, child_id, items)
+        return apply_changes(zone, child_id, items, tx, given_back=given_back)
 
     monkeypatch.setattr(sync, "apply_changes", noted)
     sync.ask_all(tree.nodes["region"].zone)

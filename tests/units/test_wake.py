@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders.clock import FakeClock
 from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus
-from zonesched.services.children.sync import wake_for
+from zonesched.services.children.changes import wake_for
 from zonesched.services.state.boot_queue import BootQueue
 from zonesched.services.state.wake import Wake
 

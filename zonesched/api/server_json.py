@@ -9,8 +9,11 @@ from zonesched.api.links import Links, iso_time, zoneless_time
 from zonesched.api.microversion import Microversion
 from zonesched.model.desired_state import Status, is_unshelving, shown_status
 from zonesched.model.desired_wire import resizes_to_wire
+from zonesched.model.named_boot import ImageAndFlavor
 from zonesched.model.observed_state import NO_RESIZES, Power
 from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus
+from zonesched.model.request_spec import Flavor, Image
+from zonesched.model.request_wire import flavor_to_wire, image_to_wire
 from zonesched.model.server_hostname import hostname_of
 from zonesched.model.views import FailedAttempt, ServerView
 
@@ -111,6 +114,16 @@ def observed_json(change: InstanceChange) -> dict[str, dict[str, Any]]:
         found["observed"]["resizes"] = resizes_to_wire(observed.resizes)
     if moves.begun:
         found["moves"] = {"begun": moves.begun, "ended": moves.ended}
+    return found
+
+
+def image_and_flavor_json(known: ImageAndFlavor) -> dict[str, Any]:
+    """Return the image and the flavor, each only where it is not as booted."""
+    found: dict[str, Any] = {}
+    if isinstance(known.image, Image):
+        found["image"] = image_to_wire(known.image)
+    if isinstance(known.flavor, Flavor):
+        found["flavor"] = flavor_to_wire(known.flavor)
     return found
 
 

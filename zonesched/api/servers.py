@@ -10,7 +10,7 @@ from zonesched.api.answer import Answer, accepted, no_content, ok
 from zonesched.api.body import fingerprint
 from zonesched.api.builds import answers_json
 from zonesched.api.call import Call
-from zonesched.api.server_json import brief_json, parent_json, server_json, shown_json
+from zonesched.api.server_json import brief_json, image_and_flavor_json, parent_json, server_json, shown_json
 from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.boot_form import BootForm
 from zonesched.model.caller import Role
@@ -88,11 +88,18 @@ def show_to_parent(call: Call) -> Answer:
 
 
 def request_of(call: Call) -> Answer:
-    """Give a parent back the request that it sent an instance with."""
+    """Give a parent back the request that it sent an instance with, and its image and flavor since."""
     found = requests.of_parent(call.zone, call.caller, call.args["id"])
-    sent = {"reservation_id": found.reservation_id, "project_id": found.spec.project_id}
-    flavor, image = flavor_to_wire(found.spec.flavor), image_to_wire(found.spec.image)
-    return ok({"request": sent, "flavor": flavor, "image": image})
+    sent = found.requested
+    return ok(
+        {
+            "request": {"reservation_id": sent.reservation_id, "project_id": sent.spec.project_id},
+            "flavor": flavor_to_wire(sent.spec.flavor),
+            "image": image_to_wire(sent.spec.image),
+            "settled": image_and_flavor_json(found.settled),
+            "desired": image_and_flavor_json(found.desired),
+        }
+    )
 
 
 def delete(call: Call) -> Answer:

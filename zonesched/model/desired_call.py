@@ -99,10 +99,13 @@ def told(before: Desired, desired: Desired) -> Desired:
     """Return a parent's desired state as a child stores it.
 
     Only a rebuild that the child does not have yet comes with its image, and only a resize with its flavor.
+    A parent that was put back from a copy lacks some; those stay.
     """
     stored = desired
     if not (desired.rebuilds > before.rebuilds and isinstance(desired.image, Image)):
         stored = replace(stored, rebuilds=before.rebuilds, image=before.image)
+    if desired.resizes.lacks(before.resizes):
+        return replace(stored, resizes=before.resizes, flavor=before.flavor)
     if desired.resizes.begun <= before.resizes.begun:
         return replace(stored, flavor=before.flavor)
     if isinstance(desired.flavor, Flavor):

@@ -95,6 +95,15 @@ class InstanceState:
         """Return the observed state where the desired one is refused: all is as it was."""
         return replace(self.observed, generation=self.desired.generation, reason=reason)
 
+    def without_counts(self) -> InstanceState:
+        """Return this state with no rebuilds and no resizes: a later report says how many there were."""
+        return replace(
+            self,
+            desired=replace(self.desired, rebuilds=0, resizes=NO_RESIZES),
+            observed=replace(self.observed, rebuilds=0, resizes=NO_RESIZES),
+            rebuilt_by=0,
+        )
+
     def wanting(self, desired: Desired) -> InstanceState:
         """Return this state with a later desired state."""
         has_reboot = desired.reboots > self.desired.reboots
@@ -112,7 +121,8 @@ class InstanceState:
         A rebuild or resize that was not done is no longer desired: a later action must not bring it about.
         """
         desired, resizes = self.desired, observed.resizes
-        is_confirmed = resizes.confirmed > self.observed.resizes.confirmed
+        # Rows put back from a copy may miss a whole resize before the one that is open.
+        is_confirmed = resizes.confirmed > self.observed.resizes.confirmed and not resizes.is_open
         flavor = desired.flavor if is_confirmed else self.flavor
         if observed.power is Power.OFFLOADED:
             flavor, resizes = self.present_flavor, NO_RESIZES

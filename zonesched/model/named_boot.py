@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from zonesched.model.instance_flavor import InstanceFlavor
+from zonesched.model.instance_image import InstanceImage
 from zonesched.model.placement import Attempt
 from zonesched.model.request_spec import RequestSpec
 
@@ -14,6 +16,27 @@ class Requested:
 
     reservation_id: str
     spec: RequestSpec
+
+
+@dataclass(frozen=True)
+class ImageAndFlavor:
+    """The image and the flavor of an instance, or those that it is to get."""
+
+    image: InstanceImage
+    flavor: InstanceFlavor
+
+
+@dataclass(frozen=True)
+class GivenBack:
+    """What a child knows of a parent's instance, for a parent whose rows were put back from a copy.
+
+    `settled`: what the instance has, but for a resize that is not confirmed; `desired`: what it should have.
+    `AS_BOOTED` is by `requested`, which may be another request than the parent's own: one of a later place.
+    """
+
+    requested: Requested
+    settled: ImageAndFlavor
+    desired: ImageAndFlavor
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,10 @@ class Resizes:
         """Tell whether the last one is neither confirmed nor reverted."""
         return self.begun > self.confirmed + self.reverted
 
+    def lacks(self, other: Resizes) -> bool:
+        """Tell whether the other counts have a resize, a confirm or a revert that these do not."""
+        return self.begun < other.begun or self.confirmed < other.confirmed or self.reverted < other.reverted
+
 
 NO_RESIZES = Resizes()
 """The counts of an instance that was never resized at its place."""

@@ -38,6 +38,8 @@ class AnswerBound:
 
 INFO = AnswerBound(4 * 2**20, 150_000)
 ONE_SERVER = AnswerBound(_REST_BYTES, _REST_VALUES)
+REQUEST_OF = AnswerBound(3 * _REST_BYTES, _REST_VALUES)
+"""Three images and three flavors."""
 CONSOLE = AnswerBound(_REST_BYTES + 6 * MAX_CONSOLE_BYTES, _REST_VALUES)
 """JSON may write a byte of the output as six."""
 CHANGES = AnswerBound(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from zonesched.model.named_boot import Requested
+from zonesched.model.instance_image import AS_BOOTED
+from zonesched.model.named_boot import GivenBack, ImageAndFlavor, Requested
 from zonesched.model.request_spec import Flavor, Image, RequestSpec
 from zonesched.zones.answers import UUID, parsed
 from zonesched.zones.unverified import Invalid, Unverified
@@ -16,33 +17,49 @@ _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 _TEXT = re.compile(r"[^\x00-\x1f\x7f]{0,255}")
 
 
-def read_request(body: bytes) -> Requested:
+def read_request(body: bytes) -> GivenBack:
     """Parse the answer of GET /servers/{uuid}/request."""
-    return parsed(body, _request)
+    return parsed(body, _given_back)
 
 
-def _request(answer: Unverified) -> Requested:
-    sent, flavor, image = answer.object("request"), answer.object("flavor"), answer.object("image")
+def _given_back(answer: Unverified) -> GivenBack:
+    sent = answer.object("request")
     reservation_id = sent.text("reservation_id", UUID)
-    amounts = [flavor.whole(name, 0, MAX_AMOUNT) for name in ("vcpus", "ram", "disk", "ephemeral", "swap")]
-    vcpus, ram_mb, disk_gb, ephemeral_gb, swap_mb = amounts
     spec = RequestSpec(
         request_id=reservation_id,
         project_id=sent.text("project_id", _NAME),
         num_instances=1,
-        flavor=Flavor(
-            flavor.text("id", _NAME),
-            flavor.text("name", _NAME),
-            vcpus,
-            ram_mb,
-            disk_gb,
-            _texts(flavor.object("extra_specs")),
-            ephemeral_gb,
-            swap_mb,
-        ),
-        image=Image(image.text("id", _TEXT), image.text("name", _TEXT), _texts(image.object("properties"))),
+        flavor=_flavor(answer.object("flavor")),
+        image=_image(answer.object("image")),
     )
-    return Requested(reservation_id, spec)
+    settled, desired = (_image_and_flavor(answer.object(name)) for name in ("settled", "desired"))
+    return GivenBack(Requested(reservation_id, spec), settled, desired)
+
+
+def _image_and_flavor(known: Unverified) -> ImageAndFlavor:
+    return ImageAndFlavor(
+        _image(known.object("image")) if known.has("image") else AS_BOOTED,
+        _flavor(known.object("flavor")) if known.has("flavor") else AS_BOOTED,
+    )
+
+
+def _flavor(flavor: Unverified) -> Flavor:
+    amounts = [flavor.whole(name, 0, MAX_AMOUNT) for name in ("vcpus", "ram", "disk", "ephemeral", "swap")]
+    vcpus, ram_mb, disk_gb, ephemeral_gb, swap_mb = amounts
+    return Flavor(
+        flavor.text("id", _NAME),
+        flavor.text("name", _NAME),
+        vcpus,
+        ram_mb,
+        disk_gb,
+        _texts(flavor.object("extra_specs")),
+        ephemeral_gb,
+        swap_mb,
+    )
+
+
+def _image(image: Unverified) -> Image:
+    return Image(image.text("id", _TEXT), image.text("name", _TEXT), _texts(image.object("properties")))
 
 
 def _texts(item: Unverified) -> Mapping[str, str]:

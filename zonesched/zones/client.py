@@ -23,7 +23,7 @@ from zonesched.model.console import ConsoleAnswer, ConsoleState
 from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken, by_form
 from zonesched.model.desired_wire import desired_to_wire
 from zonesched.model.inconsistency import ReportedAudit
-from zonesched.model.named_boot import NamedBoot, Requested
+from zonesched.model.named_boot import GivenBack, NamedBoot
 from zonesched.model.offer_page import WHOLE, Page
 from zonesched.model.placement import Attempt, Build, BuildAnswer, BuildState, InstanceChange
 from zonesched.model.request_spec import RequestSpec
@@ -222,10 +222,10 @@ class ChildClient:
             return ConsoleAnswer(ConsoleState.NOT_THERE)
         return answers.read_console(_expect(reply, 200))
 
-    def request_of(self, uuid: str, timeout_s: float) -> Requested | None:
-        """Read the request that an instance was sent with; None if the child has none, or no such call."""
+    def request_of(self, uuid: str, timeout_s: float) -> GivenBack | None:
+        """Read the request of an instance, and its image and flavor since; None if it is not there."""
         path = f"/servers/{quote(uuid, safe='')}/request"
-        reply = self._send("GET", path, timeout_s, answer_bounds.ONE_SERVER)
+        reply = self._send("GET", path, timeout_s, answer_bounds.REQUEST_OF)
         return None if reply.status == 404 else child_requests.read_request(_expect(reply, 200))
 
     def changes(self, cursor: str, timeout_s: float) -> Changes:

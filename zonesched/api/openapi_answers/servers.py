@@ -198,6 +198,10 @@ _TAKEN_EVENT = object_of(
     }
 )
 
+_FLAVOR_OF_REQUEST = object_of({"id": TEXT, "name": TEXT, **_SIZES, "extra_specs": _TEXTS})
+_IMAGE_OF_REQUEST = object_of({"id": TEXT, "name": TEXT, "properties": _TEXTS})
+_IMAGE_AND_FLAVOR = object_of({}, {"image": _IMAGE_OF_REQUEST, "flavor": _FLAVOR_OF_REQUEST})
+
 ANSWERS: Mapping[str, Form] = {
     "servers_create 202": either(object_of({"server": _CREATED}), object_of({"reservation_id": UUID})),
     "servers_build 202": object_of({"builds": list_of(BUILD)}, {"reservation_id": UUID}),
@@ -208,8 +212,10 @@ ANSWERS: Mapping[str, Form] = {
     "servers_request_of 200": object_of(
         {
             "request": object_of({"reservation_id": UUID, "project_id": TEXT}),
-            "flavor": object_of({"id": TEXT, "name": TEXT, **_SIZES, "extra_specs": _TEXTS}),
-            "image": object_of({"id": TEXT, "name": TEXT, "properties": _TEXTS}),
+            "flavor": _FLAVOR_OF_REQUEST,
+            "image": _IMAGE_OF_REQUEST,
+            "settled": _IMAGE_AND_FLAVOR,
+            "desired": _IMAGE_AND_FLAVOR,
         }
     ),
     "servers_show_to_parent 200": object_of({"server": SERVER_OF_PARENT}),

@@ -20,9 +20,9 @@ from zonesched.model.placement import (
 )
 from zonesched.services.audit.edge_comparison import Unlike
 from zonesched.services.audit.repair_rows import CannotTell, Repair
-from zonesched.services.children.sync import note_states
+from zonesched.services.children.changes import note_states
 from zonesched.services.placing.removed_children import removed
-from zonesched.store import instances, placements
+from zonesched.store import instance_states, instances, placements
 from zonesched.store.child_placements import PlaceInChild, lost_with_child, move_to_child
 from zonesched.store.instances import Instance
 from zonesched.store.placements import AskedChild, ClaimedHost, Placement
@@ -131,7 +131,9 @@ def _restore(repair: Repair, subject: OfAttempt, theirs: InstanceChange) -> None
     attempts = {subject.uuid: subject.attempt}
     instances.set_attempts(repair.tx, repair.change, attempts, theirs.status, repair.now)
     # The child's feed told this while the instance was thought to be lost, and tells it once.
-    note_states(repair.tx, repair.change, [theirs], {subject.uuid: repair.now}, repair.now)
+    known = instance_states.read(repair.tx, [subject.uuid])
+    built_at = {subject.uuid: repair.now}
+    note_states(repair.tx, repair.change, [theirs], known, built_at, repair.now, given_back={})
 
 
 def _believe(repair: Repair, unlike: Unlike) -> str:

@@ -15,42 +15,27 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from zonesched.conf import Conf
-from zonesched.model.observed_state import NO_MOVES, MoveCounts, Observed
-from zonesched.model.placement import (
-    LIVING_STATUSES,
-    TO_BUILD,
-    BuildState,
-    InstanceChange,
-    InstanceStatus,
-    PlacementState,
-)
+from zonesched.errors import ChildUnreachable
+from zonesched.model.placement import InstanceChange
 from zonesched.seams import Bulkhead, Done, Failed
-from zonesched.services.children import draining
+from zonesched.services.children.changes import apply_changes, wake_for
 from zonesched.services.children.feed_allowance import FeedAllowance
 from zonesched.services.children.returned import ready_ids
-from zonesched.services.life.leaving import leave
-from zonesched.services.life.observing import adopt, observe
-from zonesched.services.life.shelving import SHELVED, note_offloaded
-from zonesched.services.placing.build_retry import build_failed, lock_with_alternates
-from zonesched.services.state.wake import Wake
+from zonesched.services.life.given_back import GivenBackOf, Lacking, write_with_given_back
 from zonesched.services.zone import Zone
 from zonesched.store import children as child_rows
-from zonesched.store import feed, identity, instance_states, instances, placements
+from zonesched.store import feed, instance_states
 from zonesched.store.child_placements import count_in_child
-from zonesched.store.instance_states import StoredState
-from zonesched.store.instances import Instance
-from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.store import Store, Transaction
 from zonesched.zones.child import Changes, Ready
 from zonesched.zones.client import ChildClient
 
 log = logging.getLogger(__name__)
 
-State = PlacementState
 PAUSE_PER_AGE = 0.25
 """Pause between two polls, as a share of the time since the last send."""
 
@@ -198,7 +183,7 @@ def ask(zone: Zone, child_ids: Collection[str]) -> Asked:
 
 
 def _take(zone: Zone, child_id: str, asked_from: str, changes: Changes) -> bool:
-    """Apply a page; return false if another process has read further meanwhile."""
+    """Apply a page; return false if another process has read further meanwhile, or more is to be asked."""
     if not changes.items and changes.cursor == asked_from:
         # A child at rest costs no commit.
         return True
@@ -206,7 +191,16 @@ def _take(zone: Zone, child_id: str, asked_from: str, changes: Changes) -> bool:
     for number in range(last + 1):
         items = changes.items[number * LINES_AT_ONCE : (number + 1) * LINES_AT_ONCE]
         cursor = changes.cursor if number == last else asked_from
-        if not zone.store.write(partial(_apply, zone, child_id, asked_from, items, cursor)):
+        try:
+            is_applied = write_with_given_back(
+                zone.store,
+                partial(_apply, zone, child_id, asked_from, items, cursor),
+                lambda uuid: zone.child_client(child_id).request_of(uuid, zone.conf.build_timeout),
+            )
+        except ChildUnreachable as error:
+            log.warning("child zone %s does not say what its instances have: %s", child_id, error.code)
+            return False
+        if not is_applied:
             return False
     return True
 
@@ -218,167 +212,13 @@ def _apply(
     items: Sequence[InstanceChange],
     cursor: str,
     tx: Transaction,
-) -> bool:
+    *,
+    given_back: GivenBackOf,
+) -> bool | Lacking:
     """Apply changes and move the cursor, unless another process has read further meanwhile."""
     if not child_rows.is_at(tx, child_id, asked_from):
         return False
-    apply_changes(zone, tx, child_id, items)
+    if (unasked := apply_changes(zone, child_id, items, tx, given_back=given_back)) is not None:
+        return unasked
     child_rows.set_cursor(tx, child_id, cursor)
     return True
-
-
-def wake_for(wake: Wake, items: Sequence[InstanceChange]) -> None:
-    """Wake the listeners for these changes: boot workers for failed builds, and calls that end instances."""
-    if any(item.state is BuildState.FAILED for item in items):
-        wake.boots()
-    if any(item.status in (InstanceStatus.ERROR, InstanceStatus.OFFLOADED) for item in items):
-        wake.child_calls()
-    if any(item.status is InstanceStatus.OFFLOADED for item in items):
-        wake.boots()
-
-
-def apply_changes(zone: Zone, tx: Transaction, child_id: str, items: Sequence[InstanceChange]) -> None:
-    """Apply a child's changes to the instances whose present placement they name.
-
-    A change of an attempt whose confirm is unanswered counts as that answer. A failed build is tried
-    elsewhere; the remains of an instance in ERROR are deleted in the child.
-    """
-    items = _news(tx, items)
-    failed = [item.uuid for item in items if item.state is BuildState.FAILED]
-    lock_with_alternates(tx, [item.uuid for item in items], failed)
-    change, now = identity.next_change(tx), zone.clock.now()
-    places = {p.key: p for p in placements.read_by_uuid(tx, [item.uuid for item in items])}
-    rows = instances.read_by_uuid(tx, [item.uuid for item in items])
-    seen: list[InstanceChange] = []
-    left: list[Placement] = []
-    for item in items:
-        place = places.get((item.uuid, item.attempt))
-        if place is None or not isinstance(place.where, AskedChild) or place.where.child_id != child_id:
-            continue
-        if place.state not in TO_BUILD:
-            continue
-        row = rows[item.uuid]
-        if item.state is BuildState.FAILED:
-            build_failed(zone, tx, change, place, now, item.reason or "build_failed")
-        elif place.state is State.CONFIRMING and item.state is not BuildState.CONFIRMED:
-            continue
-        elif row.attempt == item.attempt and row.status in LIVING_STATUSES:
-            _take_over(tx, change, place, row, item, now)
-            seen.append(item)
-            if item.status is InstanceStatus.OFFLOADED:
-                left.append(place)
-    is_active = InstanceStatus.ACTIVE
-    built_at = {u: row.updated_at if row.status is is_active else now for u, row in rows.items()}
-    note_states(tx, change, seen, built_at, now)
-    _rest(zone, tx, change, left, now)
-
-
-def note_states(
-    tx: Transaction,
-    change: int,
-    items: Sequence[InstanceChange],
-    built_at: Mapping[str, float],
-    now: float,
-) -> None:
-    """Note what a child has observed of instances that live there, and which of them move."""
-    there = [item for item in items if item.status in (InstanceStatus.ACTIVE, InstanceStatus.OFFLOADED)]
-    seen = [(item.uuid, item.observed) for item in there if item.observed is not None]
-    if seen:
-        _reconcile(tx, seen, built_at)
-        observe(tx, change, seen, built_at, now)
-    if there:
-        _note_moves(tx, change, {item.uuid: item.moves for item in there}, built_at, now)
-
-
-def _rest(zone: Zone, tx: Transaction, change: int, left: Sequence[Placement], now: float) -> None:
-    """Let shelved instances rest of which a child has nothing left; the child evacuated any others.
-
-    Those are placed anew, as often as a failed build is; so are drained ones.
-    """
-    shelved = note_offloaded(tx, change, left, now)
-    draining.place_anew(zone.uuid, tx, change, shelved, now)
-    lost = [place for place in left if place.uuid not in shelved]
-    tried = {place.uuid: instances.note_failed_build(tx, place.uuid) for place in lost}
-    resting = [uuid for uuid, count in tried.items() if count >= zone.conf.max_attempts]
-    leave(tx, change, zone.uuid, lost, now, user_id=zone.uuid, resting=resting)
-
-
-def _note_moves(
-    tx: Transaction,
-    change: int,
-    moving: Mapping[str, MoveCounts],
-    built_at: Mapping[str, float],
-    now: float,
-) -> None:
-    """Note which instances move inside a child, for their owners and this zone's own parent.
-
-    A child that was put back from a copy counts fewer moves than it did. So does an old answer about one
-    instance, but then a later page of the feed has it as well.
-    """
-    rows = instance_states.read(tx, sorted(moving))
-    other = [
-        (rows.get(uuid) or StoredState(uuid, built_at=built_at[uuid])).moving(moves)
-        for uuid, moves in sorted(moving.items())
-        if moves != (rows[uuid].state.moves if uuid in rows else NO_MOVES)
-    ]
-    instance_states.write(tx, other, rows.keys())
-    if other:
-        instances.touch(tx, change, [row.uuid for row in other], now)
-
-
-def _reconcile(tx: Transaction, seen: Sequence[tuple[str, Observed]], built_at: Mapping[str, float]) -> None:
-    """Adopt what a child knows better, and tell it again what it has forgotten.
-
-    Either's database was put back from a copy.
-    """
-    rows = instance_states.read(tx, [uuid for uuid, _ in seen])
-    instance_states.write(tx, adopt(rows, seen, built_at), rows.keys())
-    forgotten = [
-        replace(row, told_generation=observed.generation, next_call_at=0.0)
-        for uuid, observed in seen
-        if (row := rows.get(uuid)) is not None
-        and observed.generation < min(row.state.observed.generation, row.told_generation)
-    ]
-    instance_states.write(tx, forgotten, rows.keys())
-
-
-def _news(tx: Transaction, items: Sequence[InstanceChange]) -> list[InstanceChange]:
-    """Leave out changes that the rows already have: most came with the answers to this zone's own calls.
-
-    Of several about one attempt, which only a lying child sends, the last one counts.
-    """
-    last = {(item.uuid, item.attempt): item for item in items}
-    known = placements.without_fault(tx, [item.uuid for item in items])
-    confirmed = State.CONFIRMED.value
-    return [
-        item
-        for item in last.values()
-        if item.state is not BuildState.CONFIRMED
-        or item.observed is not None
-        or known.get((item.uuid, item.attempt)) != (confirmed, item.status.value)
-    ]
-
-
-def _take_over(
-    tx: Transaction, change: int, place: Placement, row: Instance, item: InstanceChange, now: float
-) -> None:
-    """Set the status of an instance that was built in a child; its placement ends with it."""
-    match item.status:
-        case InstanceStatus.DELETED:
-            # This zone did not delete it; the child's admin did.
-            placements.move(tx, change, place, State.RELEASED, reason="deleted_in_child")
-            status, reason = InstanceStatus.ERROR, "deleted_in_child"
-        case InstanceStatus.ERROR:
-            # Only a lying child gives no reason.
-            status, reason = InstanceStatus.ERROR, item.reason or "build_failed"
-            placements.move(tx, change, place, State.RELEASING, reason=reason, next_call_at=now)
-        case InstanceStatus.OFFLOADED:
-            # Nothing is left of it there but its row; `note_offloaded` sets the status.
-            placements.move(tx, change, place, State.RELEASING, reason=SHELVED, next_call_at=now)
-            return
-        case _:
-            if place.state is State.CONFIRMING:
-                placements.move(tx, change, place, State.CONFIRMED)
-            status, reason = item.status, ""
-    if (status, reason) != (row.status, row.reason):
-        instances.set_status(tx, change, [item.uuid], status, now, reason=reason)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
-from zonesched.model.desired_state import is_news
+from zonesched.model.desired_state import InstanceState, is_news
 from zonesched.model.instance_flavor import flavor_of
 from zonesched.model.instance_image import AS_BOOTED
+from zonesched.model.named_boot import GivenBack
 from zonesched.model.observed_state import Observed
 from zonesched.model.request_spec import Image
 from zonesched.store import instance_actions, instance_states, instances, reservations
@@ -22,10 +24,12 @@ def adopt(
     rows: Mapping[str, StoredState],
     seen: Sequence[tuple[str, Observed]],
     built_at: Mapping[str, float],
+    given_back: Mapping[str, GivenBack] = MappingProxyType({}),
 ) -> list[StoredState]:
     """Return the rows of which a child or an agent reports a later generation than was ever decided here.
 
-    They were put back from a copy: what is so there counts as desired.
+    They were put back from a copy: what is so there counts as desired. `given_back`: by uuid, the images and
+    flavors that a child was asked for; agents do not know theirs.
     """
     adopted: dict[str, StoredState] = {}
     for uuid, observed in seen:
@@ -38,9 +42,30 @@ def adopt(
                 rebuilds=observed.rebuilds,
                 resizes=observed.resizes,
             )
-            state = replace(row.state, desired=desired)
+            # At its next place it is built with the image of that rebuild.
+            rebuilt_by = observed.generation if observed.rebuilds else row.state.rebuilt_by
+            state = replace(row.state, desired=desired, rebuilt_by=rebuilt_by)
+            if uuid in given_back:
+                state = _with_given_back(row.state, state, given_back[uuid], observed)
             adopted[uuid] = replace(row, state=state, told_generation=observed.generation)
     return list(adopted.values())
+
+
+def _with_given_back(
+    before: InstanceState, state: InstanceState, theirs: GivenBack, observed: Observed
+) -> InstanceState:
+    """Return the adopted state with what the instance has; a later report says what it gets in the child.
+
+    A child that was restored too may know less of rebuilds and resizes that were counted `before`.
+    """
+    settled, desired = theirs.settled, state.desired
+    if observed.rebuilds > before.desired.rebuilds:
+        desired = replace(desired, image=settled.image)
+        state = replace(state, desired=desired, image=settled.image)
+    if not observed.resizes.lacks(before.desired.resizes):
+        flavor = theirs.desired.flavor if observed.resizes.is_open else settled.flavor
+        state = replace(state, desired=replace(desired, flavor=flavor), flavor=settled.flavor)
+    return state
 
 
 def number_above(
@@ -101,10 +126,17 @@ def observe(
         return
     instance_states.write(tx, changed, before.keys())
     instances.touch(tx, change, [row.uuid for row in changed], now)
-    _count_new_images(tx, change, before, changed)
-    _count_new_flavors(tx, change, before, changed)
+    count_images_and_flavors(tx, change, before, changed)
     reached = {row.uuid: (row.state.observed.generation, row.state.observed.reason) for row in changed}
     instance_actions.reached(tx, reached, now)
+
+
+def count_images_and_flavors(
+    tx: Transaction, change: int, before: Mapping[str, StoredState], changed: Sequence[StoredState]
+) -> None:
+    """Note new images and flavors where hosts and projects count those of their instances."""
+    _count_new_images(tx, change, before, changed)
+    _count_new_flavors(tx, change, before, changed)
 
 
 def _count_new_images(

@@ -13,8 +13,8 @@ from zonesched.model.request_spec import RequestSpec
 from zonesched.model.server_hostname import with_hostname_kept
 from zonesched.services.catalog import images
 from zonesched.services.life import image_fit
+from zonesched.services.life.given_back import requests_of
 from zonesched.services.life.image_fit import ImageFit
-from zonesched.services.owners import resizes
 from zonesched.services.state import stored_secrets
 from zonesched.services.zone import Zone
 from zonesched.store import instances
@@ -43,7 +43,7 @@ class Rebuild:
 def prepare(zone: Zone, uuids: Sequence[str], asked: RebuildServer) -> Rebuild:
     """Look up the image, and ask the hosts of these instances. Raises BadRequest."""
     image = images.resolve(zone.store, asked.image_ref, FIELD)
-    specs = zone.store.read(lambda tx: resizes.requests_of(tx, uuids))
+    specs = zone.store.read(lambda tx: requests_of(tx, uuids))
     for spec in specs.values():
         zone.schedulers.default.check(replace(spec, image=image.image))
     return Rebuild(asked, image, image_fit.ask(zone, dict.fromkeys(specs, image.image)), specs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from zonesched.errors import BadRequest
 from zonesched.model.caller import Caller
@@ -12,10 +13,9 @@ from zonesched.model.instance_action import ResizeServer
 from zonesched.model.present_request import as_now
 from zonesched.model.request_spec import Flavor, RequestSpec
 from zonesched.services.catalog import flavors
+from zonesched.services.life.given_back import requests_of
 from zonesched.services.zone import Zone
-from zonesched.store import instances, reservations
 from zonesched.store.instance_states import StoredState
-from zonesched.store.store import Transaction
 
 FIELD = "resize.flavorRef"
 
@@ -37,14 +37,7 @@ class Resize:
 def prepare(zone: Zone, caller: Caller, uuids: Sequence[str], asked: ResizeServer) -> Resize:
     """Look up the flavor. Raises BadRequest."""
     flavor = flavors.resolve(zone.store, asked.flavor_ref, flavors.viewer_of(caller), FIELD)
-    specs = zone.store.read(lambda tx: requests_of(tx, uuids))
+    specs = zone.store.read(partial(requests_of, uuids=uuids))
     for spec in specs.values():
         zone.schedulers.default.check(replace(spec, flavor=flavor))
     return Resize(flavor, specs)
-
-
-def requests_of(tx: Transaction, uuids: Sequence[str]) -> Mapping[str, RequestSpec]:
-    """Read the requests of instances, by uuid."""
-    rows = instances.read_by_uuid(tx, uuids)
-    boots = reservations.read_ids(tx, sorted({row.reservation_id for row in rows.values()}))
-    return {uuid: boots[row.caller_id, row.reservation_id].spec for uuid, row in rows.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from zonesched.errors import BadRequest, ChildUnreachable, Conflict, NotFound
 from zonesched.model.caller import Caller, Role
@@ -24,7 +25,8 @@ from zonesched.model.server_query import ServerQuery
 from zonesched.model.task_state import task_state
 from zonesched.model.views import FailedAttempt, ServerView
 from zonesched.model.work_deadline import always
-from zonesched.services.children.sync import apply_changes, wake_for
+from zonesched.services.children.changes import apply_changes, wake_for
+from zonesched.services.life.given_back import write_with_given_back
 from zonesched.services.owners.actions import check_not_locked, record_delete
 from zonesched.services.owners.scopes import scope_of
 from zonesched.services.placing import idle_holds
@@ -172,14 +174,18 @@ def show(zone: Zone, caller: Caller, uuid: str, is_wanted: Callable[[], bool] = 
 
 def _refresh(zone: Zone, place: Placement, child_id: str, is_wanted: Callable[[], bool]) -> bool:
     """Refresh one instance from its child; False when the child gives no usable answer."""
+    gone = InstanceChange(place.uuid, place.number, InstanceStatus.DELETED, BuildState.CONFIRMED)
     try:
         client = zone.child_client(child_id).within(math.inf, is_wanted)
         found = client.show_server(place.uuid, SHOW_TIMEOUT_S)
+        changes = [found if found is not None else gone]
+        write_with_given_back(
+            zone.store,
+            partial(apply_changes, zone, child_id, changes),
+            partial(client.request_of, timeout_s=SHOW_TIMEOUT_S),
+        )
     except ChildUnreachable:
         return False
-    gone = InstanceChange(place.uuid, place.number, InstanceStatus.DELETED, BuildState.CONFIRMED)
-    changes = [found if found is not None else gone]
-    zone.store.write(lambda tx: apply_changes(zone, tx, child_id, changes))
     wake_for(zone.wake, changes)
     return True
 

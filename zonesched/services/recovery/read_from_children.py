@@ -48,7 +48,7 @@ def _requests(zone: Zone, client: ChildClient, found: Sequence[Found]) -> Mappin
     known = zone.store.read(lambda tx: instances.read_by_uuid(tx, [one.uuid for one in found]))
     unknown = [one.uuid for one in found if one.uuid not in known]
     sent = {uuid: client.request_of(uuid, zone.conf.build_timeout) for uuid in unknown}
-    return {uuid: request for uuid, request in sent.items() if request is not None}
+    return {uuid: given_back.requested for uuid, given_back in sent.items() if given_back is not None}
 
 
 def _take(

@@ -255,15 +255,18 @@ class _Settling:
         self._put(found, where, row.caller_id, row.reservation_id, places)
         self._note_number(known, found)
         if state is not None and found.number > row.attempt:
-            self._want_anew(state, found)
+            self._note_later_place(state, found)
 
-    def _want_anew(self, row: StoredState, found: Found) -> None:
-        """Let an instance run that was shelved at the place before and is there again."""
-        is_shelved = row.state.desired.power is Power.OFFLOADED
-        if is_shelved and not moves.living(self.tx, [row.uuid]):
-            desired = at_new_place(row.state, Power.RUNNING)
-            wanted = row.wanting(desired, self.now, in_child=found.kind is Kind.CHILD)
-            instance_states.write(self.tx, [wanted], [row.uuid])
+    def _note_later_place(self, row: StoredState, found: Found) -> None:
+        """Let an instance run that was shelved at the place before; a child counts from 0 at each place."""
+        is_in_child = found.kind is Kind.CHILD
+        is_shelved = row.state.desired.power is Power.OFFLOADED and not moves.living(self.tx, [row.uuid])
+        if is_shelved:
+            row = row.wanting(at_new_place(row.state, Power.RUNNING), self.now, in_child=is_in_child)
+        if is_in_child:
+            row = replace(row, state=row.state.without_counts())
+        if is_shelved or is_in_child:
+            instance_states.write(self.tx, [row], [row.uuid])
 
     def _note_number(self, known: Known, found: Found) -> None:
         """Let the parent's attempt name the place; a later attempt that the parent names is a new row."""

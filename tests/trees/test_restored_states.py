@@ -1,0 +1,216 @@
+"""Images and flavors that servers got after the copy from which their zone was put back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.boots import nothing_is_wrong
+from tests.builders.restored import Scene, a_scene
+from tests.builders.wsgi_transport import Dead, Tamper
+
+LARGE = {"flavor": {"id": "large", "name": "large", "vcpus": 3, "ram": 3072, "disk": 20}}
+LARGER = {"flavor": {"id": "larger", "name": "larger", "vcpus": 4, "ram": 4096, "disk": 20}}
+NEWER = {"image": {"id": "newer", "name": "newer"}}
+NEWEST = {"image": {"id": "newest", "name": "newest"}}
+REBUILD, REBUILD_AGAIN = ({"rebuild": {"imageRef": name}} for name in ("newer", "newest"))
+RESIZE, RESIZE_AGAIN = ({"resize": {"flavorRef": name}} for name in ("large", "larger"))
+CONFIRM: dict[str, Any] = {"confirmResize": None}
+ABOVE = ["root", "region"]
+"""The zones that have a server in a child."""
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    scene = a_scene(tmp_path)
+    for name in scene.tree.nodes:
+        for url, body in (("/flavors", LARGE), ("/flavors", LARGER), ("/images", NEWER), ("/images", NEWEST)):
+            assert scene.admin(name).post(url, body).status in (200, 201)
+    return scene
+
+
+def ask(scene: Scene, uuid: str, action: dict[str, Any]) -> None:
+    answer = scene.admin("root").post(f"/servers/{uuid}/action", action)
+    assert answer.status == 202, answer.body
+
+
+def done(scene: Scene, uuid: str, *actions: dict[str, Any]) -> None:
+    for action in actions:
+        ask(scene, uuid, action)
+        scene.work(8)
+
+
+def seen(scene: Scene, uuid: str) -> list[tuple[str, str, str]]:
+    """Status, image and flavor in each zone, from the root down."""
+    found = []
+    for name in scene.tree.nodes:
+        server = scene.admin(name).get(f"/servers/{uuid}").json["server"]
+        image = server["image"]["id"] if server["image"] else ""
+        found.append((server["status"], image, server["flavor"]["original_name"]))
+    return found
+
+
+def at(status: str, image: str, flavor: str) -> list[tuple[str, str, str]]:
+    return [(status, image, flavor)] * 3
+
+
+@pytest.mark.parametrize("zone", ABOVE)
+def test_a_rebuild_after_the_copy_is_known_with_its_image(scene: Scene, zone: str) -> None:
+    # given
+    (uuid,) = scene.booted(1)
+    copy = scene.copy(zone)
+    done(scene, uuid, REBUILD)
+    # when
+    scene.restore(zone, copy)
+    scene.recovered(zone)
+    # then
+    assert seen(scene, uuid) == at("ACTIVE", "newer", "small")
+    # and it is built with that image at its next place
+    done(scene, uuid, {"shelve": None}, {"unshelve": None})
+    assert seen(scene, uuid) == at("ACTIVE", "newer", "small")
+    nothing_is_wrong(scene.tree)
+
+
+@pytest.mark.parametrize("zone", ABOVE)
+def test_resizes_after_the_copy_are_known_with_their_flavor(scene: Scene, zone: str) -> None:
+    # given a resize that was confirmed after the copy, and one that was not
+    (uuid,) = scene.booted(1)
+    copy = scene.copy(zone)
+    done(scene, uuid, RESIZE, CONFIRM, RESIZE_AGAIN)
+    # when
+    scene.restore(zone, copy)
+    scene.recovered(zone)
+    # then
+    assert seen(scene, uuid) == at("VERIFY_RESIZE", "", "larger")
+    assert used_cores(scene) == 4
+    # and a revert gives back what was confirmed
+    done(scene, uuid, {"revertResize": None})
+    assert seen(scene, uuid) == at("ACTIVE", "", "large")
+    assert used_cores(scene) == 3
+    nothing_is_wrong(scene.tree)
+
+
+def used_cores(scene: Scene) -> int:
+    """The sum of VCPUs that count for the quotas of the root's projects."""
+    root = scene.admin("root")
+    projects = {
+        server["tenant_id"] for server in root.get("/servers/detail?all_tenants=true").json["servers"]
+    }
+    found = [root.get(f"/os-quota-sets/{name}/detail").json["quota_set"] for name in projects]
+    return sum(int(one["cores"]["in_use"]) for one in found)
+
+
+@pytest.mark.parametrize("zone", [*ABOVE, "leaf"])
+def test_an_action_before_the_first_report_leaves_the_image_and_the_flavor(scene: Scene, zone: str) -> None:
+    # given a zone that has recovered, and was not told yet of a rebuild and a resize
+    (uuid,) = scene.booted(1)
+    copy = scene.copy(zone)
+    done(scene, uuid, REBUILD, RESIZE, CONFIRM)
+    scene.restore(zone, copy)
+    scene.work(1)
+    scene.agents["leaf"].work()
+    scene.repair(zone)
+    # when its owner stops and starts the server
+    done(scene, uuid, {"os-stop": None}, {"os-start": None})
+    # then those above know what it has: a zone's own hosts do not tell it
+    known = at("ACTIVE", "newer", "large")[:2] if zone == "leaf" else at("ACTIVE", "newer", "large")
+    assert seen(scene, uuid)[: len(known)] == known
+    nothing_is_wrong(scene.tree)
+
+
+@pytest.mark.parametrize("zone", ABOVE)
+def test_a_server_at_a_later_place_than_the_copy_has_is_known_as_it_is(scene: Scene, zone: str) -> None:
+    # given a server that was rebuilt before the copy, and has another image, flavor and place since
+    (uuid,) = scene.booted(1)
+    done(scene, uuid, REBUILD)
+    copy = scene.copy(zone)
+    done(scene, uuid, REBUILD_AGAIN, RESIZE, CONFIRM, {"shelve": None}, {"unshelve": None})
+    # when
+    scene.restore(zone, copy)
+    scene.recovered(zone)
+    # then
+    assert seen(scene, uuid) == at("ACTIVE", "newest", "large")
+    assert used_cores(scene) == 3
+    nothing_is_wrong(scene.tree)
+
+
+def test_a_rebuild_under_way_at_the_copy_of_its_parent_is_known_with_its_image(scene: Scene) -> None:
+    # given a rebuild that the child has accepted since the copy, and its agent has not heard of
+    (uuid,) = scene.booted(1)
+    copy = scene.copy("root")
+    done(scene, uuid, REBUILD)
+    ask(scene, uuid, REBUILD_AGAIN)
+    scene.tree.poll(2)
+    scene.tree.settle()
+    # when
+    scene.restore("root", copy)
+    scene.recovered("root")
+    scene.work(6)
+    # then
+    assert seen(scene, uuid) == at("ACTIVE", "newest", "small")
+    nothing_is_wrong(scene.tree)
+
+
+@pytest.mark.parametrize("zone", ABOVE)
+def test_a_resize_that_was_confirmed_after_the_copy_is_not_reverted(scene: Scene, zone: str) -> None:
+    # given
+    (uuid,) = scene.booted(1)
+    done(scene, uuid, RESIZE)
+    copy = scene.copy(zone)
+    done(scene, uuid, CONFIRM)
+    scene.restore(zone, copy)
+    scene.work(1)
+    scene.agents["leaf"].work()
+    scene.repair(zone)
+    # when its owner reverts it before the zone has heard of the confirmation
+    reverted = scene.admin("root").post(f"/servers/{uuid}/action", {"revertResize": None})
+    scene.work(8)
+    # then
+    assert reverted.status == (202 if zone == "root" else 409)
+    actions = scene.admin("root").get(f"/servers/{uuid}/os-instance-actions").json["instanceActions"]
+    last = (actions[0]["action"], actions[0]["error_code"])
+    assert last == (("revertResize", "resize_not_open") if zone == "root" else ("confirmResize", ""))
+    assert seen(scene, uuid) == at("ACTIVE", "", "large")
+    assert used_cores(scene) == 3
+    assert scene.claimed_vcpus("leaf") == 3
+    nothing_is_wrong(scene.tree)
+
+
+def test_a_server_that_the_copy_lacks_is_known_with_its_image_and_flavor(scene: Scene) -> None:
+    copy = scene.copy("root")
+    (uuid,) = scene.booted(1)
+    done(scene, uuid, REBUILD, RESIZE, CONFIRM)
+
+    scene.restore("root", copy)
+    scene.recovered("root")
+
+    assert seen(scene, uuid) == at("ACTIVE", "newer", "large")
+    assert used_cores(scene) == 3
+    nothing_is_wrong(scene.tree)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Dead(path="/request"),
+        Tamper(path="/request", change=lambda body: body.replace(b'"settled"', b'"set"')),
+    ],
+)
+def test_a_report_waits_until_the_child_says_what_its_server_has(scene: Scene, fault: Dead | Tamper) -> None:
+    # given a rebuild since the copy, and a child that does not answer what the server has
+    (uuid,) = scene.booted(1)
+    copy = scene.copy("root")
+    done(scene, uuid, REBUILD)
+    url = scene.tree.nodes["region"].url
+    scene.tree.network.fault(url, fault)
+    scene.restore("root", copy)
+    scene.recovered("root")
+    waiting = seen(scene, uuid)[0]
+    # when
+    scene.tree.network.heal(url)
+    scene.work()
+    # then
+    assert waiting == ("ACTIVE", "", "small")
+    assert seen(scene, uuid) == at("ACTIVE", "newer", "small")
