@@ -59,7 +59,7 @@ RESTORED_ZONES = (
         name="an image from below is forgotten",
         breaks="a restored parent builds a server with an image that it no longer has",
         path="zonesched/services/life/observing.py",
-        right="state = replace(state, desired=desired, image=settled.image)",
+        right="state = replace(state, desired=replace(state.desired, image=settled.image))",
         wrong="pass",
         tests=("tests/trees/test_restored_states.py",),
     ),

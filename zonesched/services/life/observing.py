@@ -58,13 +58,12 @@ def _with_given_back(
 
     A child that was restored too may know less of rebuilds and resizes that were counted `before`.
     """
-    settled, desired = theirs.settled, state.desired
+    settled = theirs.settled
     if observed.rebuilds > before.desired.rebuilds:
-        desired = replace(desired, image=settled.image)
-        state = replace(state, desired=desired, image=settled.image)
+        state = replace(state, desired=replace(state.desired, image=settled.image))
     if not observed.resizes.lacks(before.desired.resizes):
         flavor = theirs.desired.flavor if observed.resizes.is_open else settled.flavor
-        state = replace(state, desired=replace(desired, flavor=flavor), flavor=settled.flavor)
+        state = replace(state, desired=replace(state.desired, flavor=flavor), flavor=settled.flavor)
     return state
 
 
