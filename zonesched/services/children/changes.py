@@ -10,7 +10,6 @@ from zonesched.model.observed_state import NO_MOVES, MoveCounts, Observed
 from zonesched.model.placement import (
     LIVING_STATUSES,
     TO_BUILD,
-    Attempt,
     BuildState,
     InstanceChange,
     InstanceStatus,
@@ -58,10 +57,12 @@ def apply_changes(
     Nothing is written where the child is first to be asked for more.
     """
     items = _news(tx, items)
+    if not items:
+        return None
     failed = [item.uuid for item in items if item.state is BuildState.FAILED]
     lock_with_alternates(tx, [item.uuid for item in items], failed)
     change, now = identity.next_change(tx), zone.clock.now()
-    places = {Attempt(*p.key): p for p in placements.read_by_uuid(tx, [item.uuid for item in items])}
+    places = {p.key: p for p in placements.read_by_uuid(tx, [item.uuid for item in items])}
     rows = instances.read_by_uuid(tx, [item.uuid for item in items])
     there = [(item, p) for item in items if (p := _place_there(places, child_id, item)) is not None]
     alive = [(item, place) for item, place in there if _is_alive(item, place, rows[item.uuid])]
@@ -82,10 +83,10 @@ def apply_changes(
 
 
 def _place_there(
-    places: Mapping[Attempt, Placement], child_id: str, item: InstanceChange
+    places: Mapping[tuple[str, int], Placement], child_id: str, item: InstanceChange
 ) -> Placement | None:
     """Return the place that a change is about; None if that is not the child's, or not to be built."""
-    place = places.get(Attempt(item.uuid, item.attempt))
+    place = places.get((item.uuid, item.attempt))
     if place is None or not isinstance(place.where, AskedChild) or place.where.child_id != child_id:
         return None
     return place if place.state in TO_BUILD else None
