@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders.boots import nothing_is_wrong
+from tests.builders.real_agent import RealAgent, a_machine
 from tests.builders.restored import Scene, a_scene
 from tests.builders.wsgi_transport import Dead, Tamper
 
@@ -56,17 +57,23 @@ def at(status: str, image: str, flavor: str) -> list[tuple[str, str, str]]:
     return [(status, image, flavor)] * 3
 
 
+def asked_what_it_has(scene: Scene) -> list[str]:
+    return [sent.url for sent in scene.tree.network.sent if sent.url.endswith("/request")]
+
+
 @pytest.mark.parametrize("zone", ABOVE)
 def test_a_rebuild_after_the_copy_is_known_with_its_image(scene: Scene, zone: str) -> None:
     # given
     (uuid,) = scene.booted(1)
     copy = scene.copy(zone)
     done(scene, uuid, REBUILD)
+    assert not asked_what_it_has(scene)
     # when
     scene.restore(zone, copy)
     scene.recovered(zone)
     # then
     assert seen(scene, uuid) == at("ACTIVE", "newer", "small")
+    assert len(asked_what_it_has(scene)) == 1
     # and it is built with that image at its next place
     done(scene, uuid, {"shelve": None}, {"unshelve": None})
     assert seen(scene, uuid) == at("ACTIVE", "newer", "small")
@@ -218,3 +225,28 @@ def test_a_report_waits_until_the_child_says_what_its_server_has(scene: Scene, f
     # then
     assert waiting == ("ACTIVE", "", "small")
     assert seen(scene, uuid) == at("ACTIVE", "newer", "small")
+
+
+def test_a_server_that_went_to_another_child_is_known_with_the_flavor_of_its_request_there(
+    scene: Scene,
+) -> None:
+    # given a server that was resized after the copy, and was unshelved in another child since
+    scene.tree.add("other", parent="root")
+    scene.tree.poll()
+    (uuid,) = scene.booted(1)
+    copy = scene.copy("root")
+    done(scene, uuid, RESIZE, CONFIRM, {"shelve": None})
+    leaf = scene.admin("leaf")
+    for host in leaf.get("/os-hypervisors").json["hypervisors"]:
+        leaf.call("PUT", f"/os-services/{host['id']}", {"status": "disabled"})
+    scene.agents["other"] = RealAgent(scene.tree, "other", [a_machine("o1")])
+    scene.work()
+    done(scene, uuid, {"unshelve": None})
+    assert scene.agents["other"].uuids() == {uuid}
+    # when
+    scene.restore("root", copy)
+    scene.recovered("root")
+    # then
+    shown = scene.admin("root").get(f"/servers/{uuid}").json["server"]
+    assert (shown["status"], shown["flavor"]["original_name"]) == ("ACTIVE", "large")
+    assert used_cores(scene) == 3

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from zonesched.model.instance_flavor import InstanceFlavor
-from zonesched.model.instance_image import AS_BOOTED, AsBooted, InstanceImage
+from zonesched.model.instance_image import AS_BOOTED, AsBooted
 from zonesched.model.named_boot import GivenBack, ImageAndFlavor
 from zonesched.model.observed_state import Observed
 from zonesched.model.request_spec import RequestSpec
@@ -62,7 +62,7 @@ def write_with_given_back(
 
 
 def in_own_terms(tx: Transaction, given_back: GivenBackOf) -> Mapping[str, GivenBack]:
-    """Return what was given back, by uuid, with `AS_BOOTED` as of the boots in these rows."""
+    """Return what was given back, by uuid, with flavors `AS_BOOTED` as of the boots in these rows."""
     known = {uuid: theirs for uuid, theirs in given_back.items() if theirs is not None}
     own = requests_of(tx, sorted(known)) if known else {}
     return {uuid: _own(theirs, own[uuid]) for uuid, theirs in known.items() if uuid in own}
@@ -76,14 +76,11 @@ def requests_of(tx: Transaction, uuids: Sequence[str]) -> Mapping[str, RequestSp
 
 
 def _own(theirs: GivenBack, spec: RequestSpec) -> GivenBack:
-    sent = theirs.requested.spec
-    image: InstanceImage = AS_BOOTED if sent.image == spec.image else sent.image
-    flavor: InstanceFlavor = AS_BOOTED if sent.flavor == spec.flavor else sent.flavor
+    sent = theirs.requested.spec.flavor
+    # A later place in another child was asked for with the flavor of that time and the image of the boot.
+    booted: InstanceFlavor = AS_BOOTED if sent == spec.flavor else sent
 
     def own(known: ImageAndFlavor) -> ImageAndFlavor:
-        return ImageAndFlavor(
-            image if isinstance(known.image, AsBooted) else known.image,
-            flavor if isinstance(known.flavor, AsBooted) else known.flavor,
-        )
+        return replace(known, flavor=booted) if isinstance(known.flavor, AsBooted) else known
 
     return replace(theirs, settled=own(theirs.settled), desired=own(theirs.desired))
