@@ -11,6 +11,7 @@ from tests.builders.boots import nothing_is_wrong
 from tests.builders.real_agent import RealAgent, a_machine
 from tests.builders.restored import Scene, a_scene
 from tests.builders.wsgi_transport import Dead, Tamper
+from zonesched.store import instances
 
 LARGE = {"flavor": {"id": "large", "name": "large", "vcpus": 3, "ram": 3072, "disk": 20}}
 LARGER = {"flavor": {"id": "larger", "name": "larger", "vcpus": 4, "ram": 4096, "disk": 20}}
@@ -53,6 +54,13 @@ def seen(scene: Scene, uuid: str) -> list[tuple[str, str, str]]:
     return found
 
 
+def counted_as(scene: Scene, uuid: str) -> set[tuple[str, str]]:
+    """Flavor and image by which zones count the server, different ones alone."""
+    zones = [node.zone for node in scene.tree.nodes.values()]
+    rows = [zone.store.read(lambda tx: instances.read_by_uuid(tx, [uuid]))[uuid] for zone in zones]
+    return {(row.flavor_id, row.image_key) for row in rows}
+
+
 def at(status: str, image: str, flavor: str) -> list[tuple[str, str, str]]:
     return [(status, image, flavor)] * 3
 
@@ -73,6 +81,7 @@ def test_a_rebuild_after_the_copy_is_known_with_its_image(scene: Scene, zone: st
     scene.recovered(zone)
     # then
     assert seen(scene, uuid) == at("ACTIVE", "newer", "small")
+    assert len(counted_as(scene, uuid)) == 1
     assert len(asked_what_it_has(scene)) == 1
     # and it is built with that image at its next place
     done(scene, uuid, {"shelve": None}, {"unshelve": None})
@@ -96,6 +105,7 @@ def test_resizes_after_the_copy_are_known_with_their_flavor(scene: Scene, zone: 
     done(scene, uuid, {"revertResize": None})
     assert seen(scene, uuid) == at("ACTIVE", "", "large")
     assert used_cores(scene) == 3
+    assert len(counted_as(scene, uuid)) == 1
     nothing_is_wrong(scene.tree)
 
 
@@ -128,6 +138,26 @@ def test_an_action_before_the_first_report_leaves_the_image_and_the_flavor(
     known = at("ACTIVE", "newer" if is_rebuilt else "", "large")
     last = 2 if zone == "leaf" else 3
     assert seen(scene, uuid)[:last] == known[:last]
+    assert len(counted_as(scene, uuid)) == (2 if zone == "leaf" else 1)
+    nothing_is_wrong(scene.tree)
+
+
+def test_a_resize_before_the_first_report_begins_after_those_that_the_copy_lacks(scene: Scene) -> None:
+    # given a root that has recovered, and was not told yet of a resize
+    (uuid,) = scene.booted(1)
+    copy = scene.copy("root")
+    done(scene, uuid, RESIZE, CONFIRM)
+    scene.restore("root", copy)
+    scene.work(1)
+    scene.agents["leaf"].work()
+    scene.repair("root")
+    # when
+    done(scene, uuid, RESIZE_AGAIN)
+    resized = seen(scene, uuid)
+    done(scene, uuid, {"revertResize": None})
+    # then
+    assert resized == at("VERIFY_RESIZE", "", "larger")
+    assert seen(scene, uuid) == at("ACTIVE", "", "large")
     nothing_is_wrong(scene.tree)
 
 
@@ -143,6 +173,7 @@ def test_a_server_at_a_later_place_than_the_copy_has_is_known_as_it_is(scene: Sc
     scene.recovered(zone)
     # then
     assert seen(scene, uuid) == at("ACTIVE", "newest", "large")
+    assert len(counted_as(scene, uuid)) == 1
     assert used_cores(scene) == 3
     nothing_is_wrong(scene.tree)
 
@@ -198,6 +229,7 @@ def test_a_server_that_the_copy_lacks_is_known_with_its_image_and_flavor(scene: 
     scene.recovered("root")
 
     assert seen(scene, uuid) == at("ACTIVE", "newer", "large")
+    assert len(counted_as(scene, uuid)) == 1
     assert used_cores(scene) == 3
     nothing_is_wrong(scene.tree)
 

@@ -121,8 +121,9 @@ class InstanceState:
         A rebuild or resize that was not done is no longer desired: a later action must not bring it about.
         """
         desired, resizes = self.desired, observed.resizes
-        # Rows put back from a copy may miss a whole resize before the one that is open.
-        is_confirmed = resizes.confirmed > self.observed.resizes.confirmed and not resizes.is_open
+        is_confirmed = resizes.confirmed > self.observed.resizes.confirmed
+        # Rows put back from a copy may lack a whole resize before the last one.
+        is_confirmed &= not resizes.is_open and resizes.begun == desired.resizes.begun
         flavor = desired.flavor if is_confirmed else self.flavor
         if observed.power is Power.OFFLOADED:
             flavor, resizes = self.present_flavor, NO_RESIZES
