@@ -17,6 +17,10 @@ LARGE = {"flavor": {"id": "large", "name": "large", "vcpus": 3, "ram": 3072, "di
 LARGER = {"flavor": {"id": "larger", "name": "larger", "vcpus": 4, "ram": 4096, "disk": 20}}
 NEWER = {"image": {"id": "newer", "name": "newer"}}
 NEWEST = {"image": {"id": "newest", "name": "newest"}}
+BODIES = (
+    *(("/flavors", flavor) for flavor in (LARGE, LARGER)),
+    *(("/images", image) for image in (NEWER, NEWEST)),
+)
 REBUILD, REBUILD_AGAIN = ({"rebuild": {"imageRef": name}} for name in ("newer", "newest"))
 RESIZE, RESIZE_AGAIN = ({"resize": {"flavorRef": name}} for name in ("large", "larger"))
 CONFIRM: dict[str, Any] = {"confirmResize": None}
@@ -28,7 +32,7 @@ ABOVE = ["root", "region"]
 def scene(tmp_path: Path) -> Scene:
     scene = a_scene(tmp_path)
     for name in scene.tree.nodes:
-        for url, body in (("/flavors", LARGE), ("/flavors", LARGER), ("/images", NEWER), ("/images", NEWEST)):
+        for url, body in BODIES:
             assert scene.admin(name).post(url, body).status in (200, 201)
     return scene
 
