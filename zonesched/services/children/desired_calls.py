@@ -13,13 +13,13 @@ from functools import partial
 
 from zonesched.errors import ChildUnreachable
 from zonesched.model.desired_call import MAX_IMAGES, MAX_PER_CALL, DesiredAnswer, DesiredOf, Taken
-from zonesched.model.named_boot import GivenBack
-from zonesched.model.observed_state import Observed, Resizes
+from zonesched.model.observed_state import Observed
 from zonesched.model.placement import Attempt
 from zonesched.model.request_spec import Flavor, Image
 from zonesched.seams import Done
 from zonesched.services.life.given_back import GivenBackOf, Lacking, in_own_terms, write_with_given_back
 from zonesched.services.life.observing import count_images_and_flavors, observe
+from zonesched.services.life.overtaking import is_overtaken, may_lack, overtaking
 from zonesched.services.placing.child_calls import pause_s
 from zonesched.services.zone import Zone
 from zonesched.store import identity, instance_actions, instance_states, instances, locks
@@ -88,8 +88,16 @@ def _record(
     rows, present = instance_states.read(tx, uuids), instances.current_statuses(tx, uuids)
     pairs = [(one, answers.get(Attempt(one.uuid, one.attempt))) for one in sent]
     pairs = [(one, a) for one, a in pairs if one.uuid in rows and present[one.uuid].attempt == one.attempt]
-    overtaken = {one.uuid: a for one, a in pairs if a is not None and _is_overtaken(rows[one.uuid], one, a)}
-    unasked = [uuid for uuid, a in overtaken.items() if uuid not in given_back and _may_lack(rows[uuid], a)]
+    overtaken = {
+        one.uuid: answer
+        for one, answer in pairs
+        if answer is not None and is_overtaken(rows[one.uuid].state, one.desired, answer)
+    }
+    unasked = [
+        uuid
+        for uuid, answer in overtaken.items()
+        if uuid not in given_back and may_lack(rows[uuid].state, answer)
+    ]
     if unasked:
         return Lacking(tuple(sorted(unasked)))
     theirs = in_own_terms(tx, given_back)
@@ -102,7 +110,9 @@ def _record(
             changed.append(replace(row, calls=calls, next_call_at=now + pause_s(zone.conf, calls)))
             continue
         if one.uuid in overtaken:
-            changed.append(_overtaking(tx, row, answer, theirs.get(one.uuid), now))
+            later = overtaking(row.state, answer, theirs.get(one.uuid))
+            instance_actions.renumber(tx, one.uuid, row.state.desired.generation, later.desired.generation)
+            changed.append(replace(row, state=later, next_call_at=now))
             continue
         changed.append(replace(row, told_generation=max(row.told_generation, one.desired.generation)))
         if answer.taken in _REASON_OF:
@@ -114,69 +124,3 @@ def _record(
         count_images_and_flavors(tx, change, rows, [row for row in changed if row.uuid in theirs])
         observe(tx, change, failed, {}, now)
     return None
-
-
-def _is_overtaken(row: StoredState, told: Untold, answer: DesiredAnswer) -> bool:
-    """Tell whether the child knows more, or another state: its rows or these were put back from a copy."""
-    # Another process may have told the same, and have numbered it anew or seen its end since.
-    is_other = answer.taken is Taken.DIFFERENT and row.state.is_pending
-    is_other &= told.desired.generation == row.state.desired.generation
-    return answer.generation > row.state.desired.generation or is_other
-
-
-def _may_lack(row: StoredState, answer: DesiredAnswer) -> bool:
-    return _lacks_image(row, answer) or _may_lack_flavor(row, answer)
-
-
-def _lacks_image(row: StoredState, answer: DesiredAnswer) -> bool:
-    """Tell whether the child has been told of rebuilds that the row lacks, but for one under way."""
-    desired = row.state.desired
-    return answer.rebuilds > desired.rebuilds - (row.state.rebuilt_by == desired.generation)
-
-
-def _may_lack_flavor(row: StoredState, answer: DesiredAnswer) -> bool:
-    """Tell whether the child has been told of all resizes that the row has, but for one under way."""
-    asked = row.state.desired.resizes
-    return answer.resizes.begun >= asked.begun - (asked.begun > row.state.observed.resizes.begun)
-
-
-def _overtaking(
-    tx: Transaction, row: StoredState, answer: DesiredAnswer, theirs: GivenBack | None, now: float
-) -> StoredState:
-    """Number the desired state anew, above the one of a child that knows more, or another one.
-
-    The child may have told its agent of the generations since.
-    """
-    desired = row.state.desired
-    is_reboot = row.state.rebooted_by == desired.generation
-    is_rebuild = row.state.rebuilt_by == desired.generation
-    generation = max(answer.generation, desired.generation) + 1
-    asked, done = desired.resizes, row.state.observed.resizes
-    is_resize = asked.begun > done.begun
-    later = replace(
-        desired,
-        generation=generation,
-        reboots=generation if is_reboot else answer.reboots,
-        rebuilds=answer.rebuilds + is_rebuild,
-        resizes=Resizes(
-            answer.resizes.begun + is_resize,
-            answer.resizes.confirmed + (asked.confirmed > done.confirmed),
-            answer.resizes.reverted + (asked.reverted > done.reverted),
-        ),
-    )
-    state = row.state
-    if theirs is not None and _lacks_image(row, answer):
-        later = later if is_rebuild else replace(later, image=theirs.desired.image)
-        # At its next place it is built with the image of that rebuild.
-        state = replace(state, image=theirs.settled.image, rebuilt_by=answer.generation)
-    if theirs is not None and _may_lack_flavor(row, answer):
-        later = later if is_resize else replace(later, flavor=theirs.desired.flavor)
-        state = replace(state, flavor=theirs.settled.flavor)
-    instance_actions.renumber(tx, row.uuid, desired.generation, generation)
-    state = replace(
-        state,
-        desired=later,
-        rebooted_by=generation if is_reboot else state.rebooted_by,
-        rebuilt_by=generation if is_rebuild else state.rebuilt_by,
-    )
-    return replace(row, state=state, next_call_at=now)

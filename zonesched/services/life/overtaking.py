@@ -1,0 +1,76 @@
+"""Desired states numbered anew, above those of a child that knows more.
+
+Rows here or there were put back from a copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from zonesched.model.desired_call import DesiredAnswer, Taken
+from zonesched.model.desired_state import Desired, InstanceState
+from zonesched.model.named_boot import GivenBack
+from zonesched.model.observed_state import Resizes
+
+
+def is_overtaken(state: InstanceState, told: Desired, answer: DesiredAnswer) -> bool:
+    """Tell whether the child knows a later generation, or another desired state of the one it was told."""
+    # Another process may have told the same, and have numbered it anew or seen its end since.
+    is_other = answer.taken is Taken.DIFFERENT and state.is_pending
+    is_other &= told.generation == state.desired.generation
+    return answer.generation > state.desired.generation or is_other
+
+
+def may_lack(state: InstanceState, answer: DesiredAnswer) -> bool:
+    """Tell whether the child may know an image or a flavor that is not known here."""
+    return _lacks_image(state, answer) or _may_lack_flavor(state, answer)
+
+
+def overtaking(state: InstanceState, answer: DesiredAnswer, theirs: GivenBack | None) -> InstanceState:
+    """Return the state with a generation above the child's, which may have told its agent of its own since.
+
+    What is under way here comes on top of what the child was told. `theirs`: the image and the flavor that
+    it has given back; None where it did not have the instance.
+    """
+    desired = state.desired
+    is_reboot = state.rebooted_by == desired.generation
+    is_rebuild = state.rebuilt_by == desired.generation
+    generation = max(answer.generation, desired.generation) + 1
+    asked, done = desired.resizes, state.observed.resizes
+    is_resize = asked.begun > done.begun
+    later = replace(
+        desired,
+        generation=generation,
+        reboots=generation if is_reboot else answer.reboots,
+        rebuilds=answer.rebuilds + is_rebuild,
+        resizes=Resizes(
+            answer.resizes.begun + is_resize,
+            answer.resizes.confirmed + (asked.confirmed > done.confirmed),
+            answer.resizes.reverted + (asked.reverted > done.reverted),
+        ),
+    )
+    after = state
+    if theirs is not None and _lacks_image(state, answer):
+        later = later if is_rebuild else replace(later, image=theirs.desired.image)
+        # At its next place it is built with the image of that rebuild.
+        after = replace(after, image=theirs.settled.image, rebuilt_by=answer.generation)
+    if theirs is not None and _may_lack_flavor(state, answer):
+        later = later if is_resize else replace(later, flavor=theirs.desired.flavor)
+        after = replace(after, flavor=theirs.settled.flavor)
+    return replace(
+        after,
+        desired=later,
+        rebooted_by=generation if is_reboot else after.rebooted_by,
+        rebuilt_by=generation if is_rebuild else after.rebuilt_by,
+    )
+
+
+def _lacks_image(state: InstanceState, answer: DesiredAnswer) -> bool:
+    """Tell whether the child has been told of rebuilds that are not known here, but for one under way."""
+    return answer.rebuilds > state.desired.rebuilds - (state.rebuilt_by == state.desired.generation)
+
+
+def _may_lack_flavor(state: InstanceState, answer: DesiredAnswer) -> bool:
+    """Tell whether the child has been told of all resizes that are known here, but for one under way."""
+    asked = state.desired.resizes
+    return answer.resizes.begun >= asked.begun - (asked.begun > state.observed.resizes.begun)
