@@ -95,15 +95,6 @@ class InstanceState:
         """Return the observed state where the desired one is refused: all is as it was."""
         return replace(self.observed, generation=self.desired.generation, reason=reason)
 
-    def without_counts(self) -> InstanceState:
-        """Return this state with no rebuilds and no resizes: a later report says how many there were."""
-        return replace(
-            self,
-            desired=replace(self.desired, rebuilds=0, resizes=NO_RESIZES),
-            observed=replace(self.observed, rebuilds=0, resizes=NO_RESIZES),
-            rebuilt_by=0,
-        )
-
     def wanting(self, desired: Desired) -> InstanceState:
         """Return this state with a later desired state."""
         has_reboot = desired.reboots > self.desired.reboots

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from zonesched.model.desired_state import at_new_place
+from zonesched.model.desired_state import InstanceState, at_new_place
 from zonesched.model.inconsistency import (
     Inconsistency,
     Left,
@@ -16,7 +16,7 @@ from zonesched.model.inconsistency import (
     RepairResult,
 )
 from zonesched.model.instance_flavor import flavor_of
-from zonesched.model.observed_state import Power
+from zonesched.model.observed_state import NO_RESIZES, Power
 from zonesched.model.placement import (
     CLAIMING,
     COUNTED_STATUSES,
@@ -264,7 +264,7 @@ class _Settling:
         if is_shelved:
             row = row.wanting(at_new_place(row.state, Power.RUNNING), self.now, in_child=is_in_child)
         if is_in_child:
-            row = replace(row, state=row.state.without_counts())
+            row = replace(row, state=_without_counts(row.state))
         if is_shelved or is_in_child:
             instance_states.write(self.tx, [row], [row.uuid])
 
@@ -369,6 +369,16 @@ class _Settling:
             )
             placements.insert(self.tx, [made])
         instances.set_attempts(self.tx, self.change, {found.uuid: found.number}, found.status, self.now)
+
+
+def _without_counts(state: InstanceState) -> InstanceState:
+    """Return a state with no rebuilds and no resizes: a later report says how many there were."""
+    return replace(
+        state,
+        desired=replace(state.desired, rebuilds=0, resizes=NO_RESIZES),
+        observed=replace(state.observed, rebuilds=0, resizes=NO_RESIZES),
+        rebuilt_by=0,
+    )
 
 
 RESTORED = "restored"
