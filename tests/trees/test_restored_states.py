@@ -69,6 +69,14 @@ def at(status: str, image: str, flavor: str) -> list[tuple[str, str, str]]:
     return [(status, image, flavor)] * 3
 
 
+def recovered_before_the_first_report(scene: Scene, zone: str, copy: Path) -> None:
+    """Put the copy back and end the recovery; no child has been asked for its changes since."""
+    scene.restore(zone, copy)
+    scene.work(1)
+    scene.agents["leaf"].work()
+    scene.repair(zone)
+
+
 def asked_what_it_has(scene: Scene) -> list[str]:
     return [sent.url for sent in scene.tree.network.sent if sent.url.endswith("/request")]
 
@@ -132,10 +140,7 @@ def test_an_action_before_the_first_report_leaves_the_image_and_the_flavor(
     (uuid,) = scene.booted(1)
     copy = scene.copy(zone)
     done(scene, uuid, *([REBUILD] if is_rebuilt else []), RESIZE, CONFIRM)
-    scene.restore(zone, copy)
-    scene.work(1)
-    scene.agents["leaf"].work()
-    scene.repair(zone)
+    recovered_before_the_first_report(scene, zone, copy)
     # when its owner stops and starts the server
     done(scene, uuid, {"os-stop": None}, {"os-start": None})
     # then those above know what it has: a zone's own hosts do not tell it
@@ -151,10 +156,7 @@ def test_a_resize_before_the_first_report_begins_after_those_that_the_copy_lacks
     (uuid,) = scene.booted(1)
     copy = scene.copy("root")
     done(scene, uuid, RESIZE, CONFIRM)
-    scene.restore("root", copy)
-    scene.work(1)
-    scene.agents["leaf"].work()
-    scene.repair("root")
+    recovered_before_the_first_report(scene, "root", copy)
     # when
     done(scene, uuid, RESIZE_AGAIN)
     resized = seen(scene, uuid)
@@ -206,10 +208,7 @@ def test_a_resize_that_was_confirmed_after_the_copy_is_not_reverted(scene: Scene
     done(scene, uuid, RESIZE)
     copy = scene.copy(zone)
     done(scene, uuid, CONFIRM)
-    scene.restore(zone, copy)
-    scene.work(1)
-    scene.agents["leaf"].work()
-    scene.repair(zone)
+    recovered_before_the_first_report(scene, zone, copy)
     # when its owner reverts it before the zone has heard of the confirmation
     reverted = scene.admin("root").post(f"/servers/{uuid}/action", {"revertResize": None})
     scene.work(8)

@@ -153,9 +153,9 @@ def test_a_large_page_is_applied_in_several_transactions(
     root = tree.nodes["root"].zone
     sizes: list[int] = []
 
-    def noted(zone: Any, child_id: str, items: Any, tx: Any, *, given_back: Any) -> Any:
+    def noted(zone: Any, child_id: str, items: Any, tx: Any, given_back: Any) -> Any:
         sizes.append(len(items))
-        return apply_changes(zone, child_id, items, tx, given_back=given_back)
+        return apply_changes(zone, child_id, items, tx, given_back)
 
     monkeypatch.setattr(sync, "apply_changes", noted)
     sync.ask_all(tree.nodes["region"].zone)

@@ -28,7 +28,7 @@ class ImageAndFlavor:
 
 @dataclass(frozen=True)
 class GivenBack:
-    """What a child knows of a parent's instance, for a parent whose rows were put back from a copy.
+    """A child's answer on an instance of its parent, whose rows were put back from a copy.
 
     `settled`: what the instance has, but for a resize that is not confirmed; `desired`: what it should have.
     `AS_BOOTED` is by `requested`, which may be another request than the parent's own: one of a later place.

@@ -47,7 +47,6 @@ def apply_changes(
     child_id: str,
     items: Sequence[InstanceChange],
     tx: Transaction,
-    *,
     given_back: GivenBackOf,
 ) -> Lacking | None:
     """Apply a child's changes to the instances whose present placement they name.
@@ -67,8 +66,9 @@ def apply_changes(
     there = [(item, p) for item in items if (p := _place_there(places, child_id, item)) is not None]
     alive = [(item, place) for item, place in there if _is_alive(item, place, rows[item.uuid])]
     seen = [item for item, _ in alive]
-    states = instance_states.read(tx, [uuid for uuid, _ in _observed(seen)])
-    if (unasked := lacking(states, _observed(seen), given_back)) is not None:
+    observed = _observed(seen)
+    states = instance_states.read(tx, [uuid for uuid, _ in observed])
+    if (unasked := lacking(states, observed, given_back)) is not None:
         return unasked
     for item, place in there:
         if item.state is BuildState.FAILED:

@@ -79,7 +79,6 @@ def _record(
     sent: Sequence[Untold],
     answers: Mapping[Attempt, DesiredAnswer],
     tx: Transaction,
-    *,
     given_back: GivenBackOf,
 ) -> Lacking | None:
     uuids = [one.uuid for one in sent]

@@ -212,13 +212,12 @@ def _apply(
     items: Sequence[InstanceChange],
     cursor: str,
     tx: Transaction,
-    *,
     given_back: GivenBackOf,
 ) -> bool | Lacking:
     """Apply changes and move the cursor, unless another process has read further meanwhile."""
     if not child_rows.is_at(tx, child_id, asked_from):
         return False
-    if (unasked := apply_changes(zone, child_id, items, tx, given_back=given_back)) is not None:
+    if (unasked := apply_changes(zone, child_id, items, tx, given_back)) is not None:
         return unasked
     child_rows.set_cursor(tx, child_id, cursor)
     return True

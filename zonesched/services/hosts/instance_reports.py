@@ -94,7 +94,7 @@ def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentR
         seen = _with_resizes(known, seen)
         later = {row.uuid: row for row in number_above(tx, known, seen)}
         known |= later
-        adopted = {row.uuid: row for row in adopt(known, seen, built_at)}
+        adopted = {row.uuid: row for row in adopt(known, seen, built_at, given_back={})}
         instance_states.write(tx, list((later | adopted).values()), known.keys())
         observe(tx, change, seen, built_at, now)
     return bool(failed or ended)

@@ -1,23 +1,21 @@
-"""What children give back of their instances' images and flavors, for rows that were put back from a copy."""
+"""Images and flavors that children give back to a zone whose rows were put back from a copy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from zonesched.model.instance_flavor import InstanceFlavor
 from zonesched.model.instance_image import AS_BOOTED, AsBooted
 from zonesched.model.named_boot import GivenBack, ImageAndFlavor
 from zonesched.model.observed_state import Observed
 from zonesched.model.request_spec import RequestSpec
-from zonesched.store import instances, reservations
+from zonesched.services.life.instance_requests import requests_of
 from zonesched.store.instance_states import StoredState
 from zonesched.store.store import Store, Transaction
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 _NEW = StoredState("")
 
 GivenBackOf = Mapping[str, GivenBack | None]
@@ -43,36 +41,27 @@ def lacking(
     return Lacking(tuple(sorted(uuids))) if uuids else None
 
 
-class Write(Protocol[T_co]):
-    """A transaction that writes what a child says."""
-
-    def __call__(self, tx: Transaction, /, *, given_back: GivenBackOf) -> T_co | Lacking: ...
-
-
 def write_with_given_back(
     store: Store,
-    write: Write[T],
+    write: Callable[[Transaction, GivenBackOf], T | Lacking],
     ask: Callable[[str], GivenBack | None],
 ) -> T:
-    """Write what a child says; ask it first for what these rows lack. Raises what `ask` raises."""
+    """Write the report of a child; ask the child first for what these rows lack. Raises what `ask` raises."""
     given_back: dict[str, GivenBack | None] = {}
-    while isinstance(result := store.write(partial(write, given_back=given_back)), Lacking):
-        given_back |= {uuid: ask(uuid) for uuid in result.uuids}
+
+    def fn(tx: Transaction) -> T | Lacking:
+        return write(tx, given_back)
+
+    while isinstance(result := store.write(fn), Lacking):
+        given_back.update({uuid: ask(uuid) for uuid in result.uuids})
     return result
 
 
 def in_own_terms(tx: Transaction, given_back: GivenBackOf) -> Mapping[str, GivenBack]:
-    """Return what was given back, by uuid, with flavors `AS_BOOTED` as of the boots in these rows."""
+    """Return the answers by uuid; in them `AS_BOOTED` means the flavor of the boot in these rows."""
     known = {uuid: theirs for uuid, theirs in given_back.items() if theirs is not None}
     own = requests_of(tx, sorted(known)) if known else {}
     return {uuid: _own(theirs, own[uuid]) for uuid, theirs in known.items() if uuid in own}
-
-
-def requests_of(tx: Transaction, uuids: Sequence[str]) -> Mapping[str, RequestSpec]:
-    """Read the requests of instances, by uuid."""
-    rows = instances.read_by_uuid(tx, uuids)
-    boots = reservations.read_ids(tx, sorted({row.reservation_id for row in rows.values()}))
-    return {uuid: boots[row.caller_id, row.reservation_id].spec for uuid, row in rows.items()}
 
 
 def _own(theirs: GivenBack, spec: RequestSpec) -> GivenBack:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from zonesched.model.desired_state import InstanceState, is_news
 from zonesched.model.instance_flavor import flavor_of
@@ -12,7 +11,9 @@ from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.named_boot import GivenBack
 from zonesched.model.observed_state import Observed
 from zonesched.model.request_spec import Image
-from zonesched.store import instance_actions, instance_states, instances, reservations
+from zonesched.services.life.instance_requests import requests_of
+from zonesched.services.life.overtaking import numbered
+from zonesched.store import instance_actions, instance_states, instances
 from zonesched.store.instance_states import StoredState
 from zonesched.store.store import Transaction
 
@@ -24,7 +25,7 @@ def adopt(
     rows: Mapping[str, StoredState],
     seen: Sequence[tuple[str, Observed]],
     built_at: Mapping[str, float],
-    given_back: Mapping[str, GivenBack] = MappingProxyType({}),
+    given_back: Mapping[str, GivenBack],
 ) -> list[StoredState]:
     """Return the rows of which a child or an agent reports a later generation than was ever decided here.
 
@@ -83,20 +84,7 @@ def number_above(
         if observed.generation <= desired.generation:
             continue
         generation = observed.generation + 1
-        is_reboot = row.state.rebooted_by == desired.generation
-        is_rebuild = row.state.rebuilt_by == desired.generation
-        later = replace(
-            desired,
-            generation=generation,
-            reboots=generation if is_reboot else desired.reboots,
-            rebuilds=observed.rebuilds + is_rebuild,
-        )
-        state = replace(
-            row.state,
-            desired=later,
-            rebooted_by=generation if is_reboot else row.state.rebooted_by,
-            rebuilt_by=generation if is_rebuild else row.state.rebuilt_by,
-        )
+        state = numbered(row.state, generation, reboots=desired.reboots, rebuilds=observed.rebuilds)
         instance_actions.renumber(tx, uuid, desired.generation, generation)
         changed[uuid] = replace(row, state=state)
     return list(changed.values())
@@ -158,8 +146,5 @@ def _count_new_flavors(
         if row.state.present_flavor
         != (before[row.uuid].state.present_flavor if row.uuid in before else AS_BOOTED)
     }
-    rows = instances.read_by_uuid(tx, sorted(new)) if new else {}
-    boots = reservations.read_ids(tx, sorted({row.reservation_id for row in rows.values()})) if rows else {}
-    for uuid, row in rows.items():
-        flavor = flavor_of(new[uuid], boots[row.caller_id, row.reservation_id].spec.flavor)
-        instances.set_flavor(tx, change, uuid, flavor)
+    for uuid, spec in requests_of(tx, sorted(new)).items() if new else ():
+        instances.set_flavor(tx, change, uuid, flavor_of(new[uuid], spec.flavor))

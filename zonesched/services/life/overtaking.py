@@ -32,42 +32,52 @@ def overtaking(state: InstanceState, answer: DesiredAnswer, theirs: GivenBack | 
     What is under way here comes on top of what the child was told. `theirs`: the image and the flavor that
     it has given back; None where it did not have the instance.
     """
-    desired = state.desired
-    is_reboot = state.rebooted_by == desired.generation
-    is_rebuild = state.rebuilt_by == desired.generation
-    generation = max(answer.generation, desired.generation) + 1
-    asked, done = desired.resizes, state.observed.resizes
-    is_resize = asked.begun > done.begun
-    later = replace(
-        desired,
-        generation=generation,
-        reboots=generation if is_reboot else answer.reboots,
-        rebuilds=answer.rebuilds + is_rebuild,
-        resizes=Resizes(
-            answer.resizes.begun + is_resize,
-            answer.resizes.confirmed + (asked.confirmed > done.confirmed),
-            answer.resizes.reverted + (asked.reverted > done.reverted),
-        ),
+    generation = max(answer.generation, state.desired.generation) + 1
+    asked, done = state.desired.resizes, state.observed.resizes
+    is_rebuild, is_resize = _is_rebuild_wanted(state), asked.begun > done.begun
+    after = numbered(state, generation, reboots=answer.reboots, rebuilds=answer.rebuilds)
+    resizes = Resizes(
+        answer.resizes.begun + is_resize,
+        answer.resizes.confirmed + (asked.confirmed > done.confirmed),
+        answer.resizes.reverted + (asked.reverted > done.reverted),
     )
-    after = state
+    desired = replace(after.desired, resizes=resizes)
     if theirs is not None and _lacks_image(state, answer):
-        later = later if is_rebuild else replace(later, image=theirs.desired.image)
-        # At its next place it is built with the image of that rebuild.
-        after = replace(after, image=theirs.settled.image, rebuilt_by=answer.generation)
+        after = replace(after, image=theirs.settled.image)
+        if not is_rebuild:
+            desired = replace(desired, image=theirs.desired.image)
+            # At its next place it is built with the image of that rebuild.
+            after = replace(after, rebuilt_by=answer.generation)
     if theirs is not None and _may_lack_flavor(state, answer):
-        later = later if is_resize else replace(later, flavor=theirs.desired.flavor)
         after = replace(after, flavor=theirs.settled.flavor)
+        if not is_resize:
+            desired = replace(desired, flavor=theirs.desired.flavor)
+    return replace(after, desired=desired)
+
+
+def numbered(state: InstanceState, generation: int, *, reboots: int, rebuilds: int) -> InstanceState:
+    """Return the state with a later generation. What is under way comes on top of these counts."""
+    is_reboot, is_rebuild = state.rebooted_by == state.desired.generation, _is_rebuild_wanted(state)
     return replace(
-        after,
-        desired=later,
-        rebooted_by=generation if is_reboot else after.rebooted_by,
-        rebuilt_by=generation if is_rebuild else after.rebuilt_by,
+        state,
+        desired=replace(
+            state.desired,
+            generation=generation,
+            reboots=generation if is_reboot else reboots,
+            rebuilds=rebuilds + is_rebuild,
+        ),
+        rebooted_by=generation if is_reboot else state.rebooted_by,
+        rebuilt_by=generation if is_rebuild else state.rebuilt_by,
     )
+
+
+def _is_rebuild_wanted(state: InstanceState) -> bool:
+    return state.rebuilt_by == state.desired.generation
 
 
 def _lacks_image(state: InstanceState, answer: DesiredAnswer) -> bool:
     """Tell whether the child has been told of rebuilds that are not known here, but for one under way."""
-    return answer.rebuilds > state.desired.rebuilds - (state.rebuilt_by == state.desired.generation)
+    return answer.rebuilds > state.desired.rebuilds - _is_rebuild_wanted(state)
 
 
 def _may_lack_flavor(state: InstanceState, answer: DesiredAnswer) -> bool:

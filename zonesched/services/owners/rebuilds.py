@@ -13,8 +13,8 @@ from zonesched.model.request_spec import RequestSpec
 from zonesched.model.server_hostname import with_hostname_kept
 from zonesched.services.catalog import images
 from zonesched.services.life import image_fit
-from zonesched.services.life.given_back import requests_of
 from zonesched.services.life.image_fit import ImageFit
+from zonesched.services.life.instance_requests import requests_of
 from zonesched.services.state import stored_secrets
 from zonesched.services.zone import Zone
 from zonesched.store import instances

@@ -13,7 +13,7 @@ from zonesched.model.instance_action import ResizeServer
 from zonesched.model.present_request import as_now
 from zonesched.model.request_spec import Flavor, RequestSpec
 from zonesched.services.catalog import flavors
-from zonesched.services.life.given_back import requests_of
+from zonesched.services.life.instance_requests import requests_of
 from zonesched.services.zone import Zone
 from zonesched.store.instance_states import StoredState
 
