@@ -211,6 +211,14 @@ NOTHING_LOST_NOTHING_TWICE = (
         tests=("tests/trees/test_sync.py", "tests/trees/test_put_back.py"),
     ),
     Bug(
+        name="changes of a child at rest are dropped",
+        breaks="an instance that changes after a quiet time is not followed",
+        path="zonesched/services/children/sync.py",
+        right="if id_ not in pages or not pages[id_].is_empty",
+        wrong="if id_ not in pages",
+        tests=("tests/trees/test_sync_at_rest.py",),
+    ),
+    Bug(
         name="revert before the end",
         breaks="a resized server that is reverted runs at both places",
         path="zonesched/services/life/moving.py",

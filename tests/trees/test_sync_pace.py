@@ -101,3 +101,24 @@ def test_a_feed_that_hangs_is_asked_for_once_and_again_after_its_answer(tmp_path
 
     assert asked == {"slow": 1, "quick": 5}
     assert len(feeds["slow"].asked_at) == 2
+
+
+def test_a_feed_at_rest_that_hangs_is_asked_for_once_more_in_its_own_thread(tmp_path: Path) -> None:
+    tree = Tree(tmp_path, executor=ThreadExecutor())
+    feeds = with_children(tree)
+    loop = Sync(tree.nodes["root"].zone)
+    for _ in range(2):
+        tree.clock.advance(60.0)
+        loop.step()
+    at_rest = {name: len(feed.asked_at) for name, feed in feeds.items()}
+    feeds["slow"].is_open.clear()
+
+    for _ in range(5):
+        tree.clock.advance(60.0)
+        loop.step()
+    asked = {name: len(feed.asked_at) - at_rest[name] for name, feed in feeds.items()}
+    feeds["slow"].is_open.set()
+    eventually("its answer is taken", lambda: not loop._reading)
+    tree.executor.stop()
+
+    assert asked == {"slow": 2, "quick": 5}

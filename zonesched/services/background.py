@@ -68,16 +68,16 @@ def _unless_restored(zone: Zone, step: Callable[[], float]) -> float:
 
 
 def poll_children(zone: Zone) -> float:
-    """Ask each child how it is; what waits for one that answers again goes on at once."""
+    """Ask the children whose turn it is how they are; what waits for one that is back goes on at once."""
     before = ready_ids(zone.children)
-    zone.children.poll()
+    pause_s = float(zone.conf.zone_db_check_interval) / zone.children.poll()
     naming.tell_restored(zone)
     if zone.restored.is_under_way:
         read_from_children.read_all(zone)
-        return float(zone.conf.zone_db_check_interval)
+        return pause_s
     if returned := ready_ids(zone.children) - before:
         wake_waiting_for(zone.store, zone.wake, returned)
-    return float(zone.conf.zone_db_check_interval)
+    return pause_s
 
 
 def work_on_boots(zone: Zone) -> float:

@@ -124,6 +124,22 @@ class ChildClient:
 
         return self._question("POST", "/zones/select", bound, read, body)
 
+    def ask_changes(self, cursor: str) -> Question[Changes]:
+        """Ask for the changes of this zone's reservations there since a cursor that the child knows."""
+        path = "/reservations?" + urlencode({"cursor": cursor})
+
+        def read(body: bytes) -> Changes:
+            page = answers.read_changes(body)
+            # Otherwise the loop over its pages would never end.
+            if page.more and (not page.items or page.cursor == cursor):
+                raise ChildUnreachable(
+                    "The child zone reports more changes, and its cursor does not advance.",
+                    code="child_invalid_answer",
+                )
+            return page
+
+        return self._question("GET", path, answer_bounds.CHANGES, read)
+
     def info(self, timeout_s: float) -> ChildInfo:
         """Read the child's info about itself and its child zones."""
         return self._answer(self.ask_info(), timeout_s)
@@ -233,19 +249,11 @@ class ChildClient:
 
         If the child does not know the cursor, e.g. after a restore of its database, all are read.
         """
-        reply = self._send(
-            "GET", "/reservations?" + urlencode({"cursor": cursor}), timeout_s, answer_bounds.CHANGES
-        )
+        question = self.ask_changes(cursor)
+        reply = self._sent(question.bound, timeout_s)
         if cursor and reply.status == 400 and answers.error_code(reply.body) == "cursor_invalid":
             return self.changes("", timeout_s)
-        page = answers.read_changes(_expect(reply, 200))
-        # Otherwise this loop would never end.
-        if page.more and (not page.items or page.cursor == cursor):
-            raise ChildUnreachable(
-                "The child zone reports more changes, and its cursor does not advance.",
-                code="child_invalid_answer",
-            )
-        return page
+        return question.read(reply)
 
     def audit(self, timeout_s: float) -> ReportedAudit:
         """Ask the child and its child zones for inconsistencies in this zone's rows there."""

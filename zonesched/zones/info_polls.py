@@ -8,10 +8,12 @@ from functools import partial
 from zonesched.seams import Clock, Done, Executor, Failed, Late
 from zonesched.zones.answer_room import AnswerHand, AnswerRoom
 from zonesched.zones.call import Reply, Take
-from zonesched.zones.child import Child, ChildInfo
+from zonesched.zones.child import Child, ChildInfo, Ready
 from zonesched.zones.client import ChildClient, Question
 from zonesched.zones.edge_metrics import EdgeMetrics
 from zonesched.zones.fan_out import Exchange, exchange, health_bulkhead
+from zonesched.zones.known_child import KnownChild
+from zonesched.zones.poll_turns import share, turns_of
 from zonesched.zones.transport import Transport
 
 KEPT_BYTES = 16 * 1024
@@ -39,6 +41,25 @@ class InfoPolls:
         self._edges = edges
         self._client_of = client_of
         self._last: dict[str, tuple[Reply, ChildInfo]] = {}
+        self._turn = 0
+        self.turns = 1
+
+    @property
+    def begins_round(self) -> bool:
+        """Tell whether all children were polled as often as each other."""
+        return self._turn == 0
+
+    def next_turn(self, known: Sequence[KnownChild]) -> list[KnownChild]:
+        """Return the children whose turn it is, each once in `turns`; the first has all that are not ready.
+
+        So one that does not answer holds up one turn alone.
+        """
+        if self._turn == 0:
+            self.turns = turns_of(len(known))
+        ids = {one.child.id for one in share(known, self._turn, self.turns)}
+        is_first = self._turn == 0
+        self._turn = (self._turn + 1) % self.turns
+        return [one for one in known if (one.child.id in ids if isinstance(one.status, Ready) else is_first)]
 
     def ask(self, children: Sequence[Child], timeout_s: float) -> list[Done[ChildInfo] | Failed | Late]:
         """Poll each of these once, concurrently; one outcome each, in their order."""

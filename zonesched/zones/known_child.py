@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from zonesched.errors import ConfigError
+from zonesched.errors import ChildBusy, ChildUnreachable, ConfigError
 from zonesched.model.zone_starts import ZoneStarts
 from zonesched.seal.entry_form import MIN_BLOB_BYTES, blob_size_for
+from zonesched.seams import Done, Failed, Late
 from zonesched.zones.child import Child, ChildInfo, ChildStatus, Offline, Ready, Waiting
 
 
@@ -48,6 +49,37 @@ RESTORED = "child_restored"
 
 CLONED = "child_cloned"
 """Code of a child in whose name two zones answer: its machine was cloned with its database."""
+
+
+@dataclass(frozen=True)
+class PolledAt:
+    """Time of a poll: UTC epoch seconds, and monotonic seconds."""
+
+    now: float
+    monotonic: float
+
+
+def after_poll(
+    known: KnownChild,
+    outcome: Done[ChildInfo] | Failed | Late,
+    at: PolledAt,
+    rules: PollRules,
+    *,
+    is_another: bool,
+) -> KnownChild:
+    """Return the state after a poll. `is_another`: its zone is already another child of this zone."""
+    match outcome:
+        case Done(info):
+            return after_answer(known, info, at.now, rules, is_another=is_another)
+        case Failed(ChildBusy(code=code, retry_after_s=pause_s)):
+            return after_busy(known, code, at.monotonic + pause_s)
+        case Failed(ChildUnreachable(code="child_answer_no_room" as code)):
+            # Other children's answers took the room: not a failure of this one.
+            return after_busy(known, code, at.monotonic)
+        case Failed(ChildUnreachable(code=code)):
+            return after_failure(known, code, rules)
+        case _:
+            return after_failure(known, "child_timeout", rules)
 
 
 def after_answer(

@@ -31,11 +31,11 @@ from zonesched.zones.fan_out import Exchange, Job, exchange, fan_out, health_bul
 from zonesched.zones.info_polls import InfoPolls
 from zonesched.zones.known_child import (
     KnownChild,
+    PolledAt,
     PollRules,
-    after_answer,
     after_busy,
-    after_failure,
     after_offer,
+    after_poll,
     unusable,
 )
 from zonesched.zones.transport import Transport
@@ -131,11 +131,17 @@ class ZoneManager:
         """Take over added, changed and removed children now; new ones wait for their first poll."""
         self._reread()
 
-    def poll(self) -> None:
-        """Reread the rows and poll each child once, concurrently."""
-        polled = self._reread()
+    def poll(self) -> int:
+        """Poll the children whose turn it is, concurrently; return the number of turns until all were polled.
+
+        The first turn rereads the rows, and has all children that are not ready.
+        """
+        if self._polls.begins_round:
+            self._reread()
+        polled = self._polls.next_turn(self.snapshot())
         outcomes = self._polls.ask([known.child for known in polled], self._settings.poll_timeout_s)
         twice = self._note_zones([known.child for known in polled], outcomes)
+        at = PolledAt(self._clock.now(), self._clock.monotonic())
         with self._lock:
             known_now = dict(self._known)
             for asked, outcome in zip(polled, outcomes, strict=True):
@@ -144,9 +150,13 @@ class ZoneManager:
                 now = known_now.get(asked.child.id)
                 # An earlier answer of a child that was removed or moved meanwhile does not count.
                 if now is not None and now.child.same_endpoint(asked.child):
-                    known_now[now.child.id] = self._judged(now, outcome, is_another=asked.child.id in twice)
+                    is_another = asked.child.id in twice
+                    known_now[now.child.id] = after_poll(
+                        now, outcome, at, self._settings.rules, is_another=is_another
+                    )
             self._known = known_now
             self._has_polled = True
+        return self._polls.turns
 
     def probe(self, child: Child) -> Probed:
         """Try a child that is about to be added or changed; it may not have been started yet."""
@@ -366,23 +376,6 @@ class ZoneManager:
             if isinstance(outcome, Done) and outcome.value.uuid != child.zone_uuid
         }
         return self._rows.note_zones(found) if found else ()
-
-    def _judged(
-        self, known: KnownChild, outcome: Done[ChildInfo] | Failed | Late, *, is_another: bool
-    ) -> KnownChild:
-        rules = self._settings.rules
-        match outcome:
-            case Done(info):
-                return after_answer(known, info, self._clock.now(), rules, is_another=is_another)
-            case Failed(ChildBusy(code=code, retry_after_s=pause_s)):
-                return after_busy(known, code, self._clock.monotonic() + pause_s)
-            case Failed(ChildUnreachable(code="child_answer_no_room" as code)):
-                # Other children's answers took the room: not a failure of this one.
-                return after_busy(known, code, self._clock.monotonic())
-            case Failed(ChildUnreachable(code=code)):
-                return after_failure(known, code, rules)
-            case _:
-                return after_failure(known, "child_timeout", rules)
 
 
 def _ready(children: Iterable[KnownChild]) -> list[tuple[KnownChild, ChildInfo]]:
