@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ from tests.builders.hosts import (
     specs,
     tables,
 )
+from zonesched.model.aggregate import Aggregate
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_row import SharedFacts
 from zonesched.model.host_state import RESOURCE_NUMBERS, HostReport, HostState, host_tuple
@@ -37,7 +39,7 @@ def described(table: HostTable) -> dict[str, object]:
     """All that a table says, by host id, whatever row each host has."""
     whole = HostView.whole(table, a_spec(), RequestContext("owner-1"))
     columns = {
-        f"{name} {resource_class}": getattr(table, name)(resource_class)
+        f"{name} {resource_class}": getattr(table.columns(resource_class), name)[: table.size]
         for resource_class in CLASSES
         for name in ("total", "reserved", "capacity", "used", "min_unit", "max_unit", "step_size")
     }
@@ -64,15 +66,15 @@ def test_a_column_holds_what_the_hosts_say() -> None:
     inventory = Inventory(64, reserved=4, allocation_ratio=1.1, min_unit=2, max_unit=8, step_size=2)
     table = a_table([a_host("1f", vcpus=inventory, used={VCPU: 5})])
     row = table.row_of("1f")
-    cells = (table.total, table.reserved, table.capacity, table.used, table.min_unit, table.max_unit)
-    assert [cell(VCPU)[row] for cell in cells] == [64, 4, inventory.capacity, 5, 2, 8]
-    assert table.step_size(VCPU)[row] == 2
+    of = table.columns(VCPU)
+    columns = (of.total, of.reserved, of.capacity, of.used, of.min_unit, of.max_unit, of.step_size)
+    assert [column[row] for column in columns] == [64, 4, inventory.capacity, 5, 2, 8, 2]
 
 
 def test_a_class_that_no_host_has_is_all_zeros() -> None:
     table = a_table([a_host("1f"), a_host("2f")])
     assert table.capacity("PGPU").tolist() == [0, 0]
-    assert table.max_unit("PGPU").tolist() == [0, 0]
+    assert table.columns("PGPU").max_unit.tolist() == [0, 0]
 
 
 def test_a_class_that_a_host_no_longer_has_is_gone() -> None:
@@ -282,3 +284,57 @@ def test_facts_that_no_host_has_any_more_make_room_for_others() -> None:
     HostView.whole(table, a_spec()).by_availability_zone(lambda name: asked.append(name) is None)
     assert len(asked) <= 4
     assert HostState(table, 0).capabilities == {"boot": 49}
+
+
+def a_whole_host(**facts: object) -> HostRow:
+    """A host with some of everything; `facts` replace those that it has."""
+    host = a_host("1f", more={GPU: Inventory(4)}, metrics={"load": 1.0}, used={VCPU: 2})
+    known = {"capabilities": {"cpu": "old"}, "traits": frozenset({"T"}), "address": "10.0.0.1"}
+    return replace(host, facts=replace(host.facts, **(known | facts)))  # type: ignore[arg-type]
+
+
+def test_a_host_that_is_read_again_as_it_was_leaves_what_is_kept_of_the_others() -> None:
+    # given
+    table = a_table([a_whole_host(), a_host("2f")])
+    mark = table.changes.mark
+    # when it is applied with another use
+    table.apply([replace(a_whole_host(), use=HostUse({VCPU: 3}))])
+    # then its row alone has changed
+    rows = table.changes.rows_since(mark)
+    assert rows is not None and rows.tolist() == [table.row_of("1f")]
+    assert table.used(VCPU)[table.row_of("1f")] == 3
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        a_whole_host(name="other"),
+        a_whole_host(address="10.0.0.2"),
+        a_whole_host(availability_zone="other"),
+        a_whole_host(service_id="other"),
+        a_whole_host(capabilities={"cpu": "new"}),
+        a_whole_host(traits=frozenset({"U"})),
+        a_whole_host(enabled=False),
+        a_whole_host(forced_down=True),
+        a_whole_host(aggregates=(Aggregate("a", "a", {"ssd": "true"}),)),
+        replace(a_whole_host(), inventories={VCPU: Inventory(8)}),
+        replace(a_whole_host(), metrics={"load": 2.0}),
+    ],
+)
+def test_a_host_of_which_a_fact_has_changed_leaves_nothing_that_is_kept(changed: HostRow) -> None:
+    # given
+    table = a_table([a_whole_host(), a_host("2f")])
+    mark = table.changes.mark
+    # when
+    table.apply([changed])
+    # then nothing is known, and the table is as one of hosts that were read for the first time
+    assert table.changes.rows_since(mark) is None
+    assert described(table) == described(a_table([changed, a_host("2f")]))
+
+
+def test_ids_are_listed_in_order_between_two_of_them() -> None:
+    table = a_table([a_host(name) for name in ("3f", "1f", "2f", "5f")])
+    assert list(table.ids_between("", "")) == ["1f", "2f", "3f", "5f"]
+    assert list(table.ids_between("1f", "3f")) == ["2f", "3f"]
+    table.apply([a_host("4f")], removed=["3f"])
+    assert list(table.ids_between("2f", "")) == ["4f", "5f"]

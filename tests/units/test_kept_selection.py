@@ -19,7 +19,18 @@ from zonesched.model.host_table import HostTable
 from zonesched.model.host_uses import HostUses
 from zonesched.model.new_instances import NewInstances
 from zonesched.model.request_context import MoveFrom, RequestContext
-from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU, NoGroup, Policy, RequestSpec
+from zonesched.model.request_spec import (
+    DISK_GB,
+    MEMORY_MB,
+    VCPU,
+    NoGroup,
+    Policy,
+    RequestSpec,
+    ScoreWeighing,
+    Unweighed,
+    WeigherScale,
+    Weighing,
+)
 from zonesched.scheduler import filter_scheduler, funnel
 from zonesched.scheduler.base_scheduler import BaseScheduler, Offer, OfferRequest
 from zonesched.scheduler.kept_selection import MAX_KEPT
@@ -36,6 +47,7 @@ MULTIPLIERS = st.dictionaries(
     max_size=4,
 )
 HOSTS = 120
+UNWEIGHED = Unweighed()
 ENOUGH = {VCPU: 1, MEMORY_MB: 1_024, DISK_GB: 10}
 
 
@@ -106,7 +118,19 @@ class Changes:
         return [f"{self._rng.randrange(HOSTS):x}f" for _ in range(self._rng.randint(1, most))]
 
 
-def a_request(rng: random.Random, table: HostTable, number: int) -> OfferRequest:
+def a_scale(rng: random.Random) -> ScoreWeighing:
+    """The scale of a parent, which changes now and then: of any weighers, some without an extent."""
+    highest = rng.choice([8_192.0, 8_192.0, 8_192.0, 16_384.0])
+    other = WeigherScale(rng.choice(["IoOpsWeigher", "DiskWeigher", "CPUWeigher"]), 0.0, 8.0, -1.0)
+    none = WeigherScale("BuildFailureWeigher", 0.0, rng.choice([0.0, 0.0, 0.0, 1.0]), -1e6)
+    return ScoreWeighing(
+        (WeigherScale("RAMWeigher", 0.0, highest, 1.0), other, none)[: rng.choice([2, 3, 3])]
+    )
+
+
+def a_request(
+    rng: random.Random, table: HostTable, number: int, weighing: Weighing = UNWEIGHED
+) -> OfferRequest:
     """One of a few kinds of requests."""
     spec = a_spec(
         rng.choice([1, 1, 1, 1, 7]),
@@ -114,6 +138,7 @@ def a_request(rng: random.Random, table: HostTable, number: int) -> OfferRequest
         vcpus=rng.choice([1, 1, 1, 2]),
         alternates=rng.choice([0, 0, 3]),
         extra=rng.choice([{}, {}, {"capabilities:free_ram_mb": ">= 2048"}]),
+        weighing=weighing,
     )
     context = RequestContext("owner-1", tie_key=f"{rng.getrandbits(128):032x}")
     return OfferRequest(table, spec, context, scored=rng.choice([0, 3, 3, 10]))
@@ -138,6 +163,27 @@ def test_a_later_request_gets_what_a_selection_from_all_hosts_gives(
         for _ in range(rng.randint(0, 3)):
             changes.make_one()
         request = a_request(rng, table, number)
+        assert offered(scheduler, request) == offered(scheduler, request, anew=True)
+
+
+@pytest.mark.slow
+@given(SEEDS, MULTIPLIERS)
+def test_so_does_one_that_brings_the_scale_of_a_parent(seed: int, multipliers: dict[str, float]) -> None:
+    # given hosts, and the scale of a parent
+    rng = random.Random(seed)
+    factors = {name: abs(factor) if "soft" in name else factor for name, factor in multipliers.items()}
+    scheduler = schedulers(enabled_filters=DEFAULT_FILTERS, **factors).default
+    table, weighing = some_hosts(rng), a_scale(rng)
+    changes = Changes(rng, table)
+
+    # when requests with it follow each other, and some with another one or with none
+    for number in range(12):
+        for _ in range(rng.randint(0, 3)):
+            changes.make_one()
+        weighing = a_scale(rng) if rng.random() < 0.2 else weighing
+        request = a_request(rng, table, number, weighing if rng.random() < 0.8 else UNWEIGHED)
+
+        # then each gets the offer that it would get alone
         assert offered(scheduler, request) == offered(scheduler, request, anew=True)
 
 
@@ -200,6 +246,33 @@ def test_requests_of_one_flavor_ask_only_about_changed_hosts(monkeypatch: pytest
     table.apply([a_host("1f")])
     scheduler.offer(a_single(table, a_spec(), 12))
     assert funnels.run == 3
+
+
+def test_requests_with_the_scale_of_a_parent_ask_only_about_changed_hosts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # given hosts that differ, and a scale in which build failures have no extent
+    funnels, scheduler = Funnels(monkeypatch), schedulers().default
+    table = a_table([a_host(f"{n:x}f", vcpus=4 + n % 5, ram_mb=8_192 + n) for n in range(40)])
+    ram, failures = (
+        WeigherScale("RAMWeigher", 0.0, 8_192.0, 1.0),
+        WeigherScale("BuildFailureWeigher", 0.0, 0.0, 1.0),
+    )
+
+    def ask(number: int, *scales: WeigherScale) -> None:
+        spec = replace(a_spec(), weighing=ScoreWeighing(scales))
+        [pick] = scheduler.offer(a_single(table, spec, number)).picks
+        table.place(NewInstances({pick.host_id: 1}, ENOUGH, "owner-1", "small", "{}"))
+
+    # when each of some requests takes its host
+    for number in range(5):
+        ask(number, ram, failures)
+        ask(number, replace(ram, high=16_384.0), failures)
+
+    # then all hosts went through the funnel once, and once more for a weigher that had no extent
+    assert funnels.run == 1
+    ask(10, ram, replace(failures, high=1.0))
+    assert funnels.run == 2
 
 
 def test_a_table_keeps_few_selections(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,30 @@ class HostRow:
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
+def digest(host: HostRow) -> int:
+    """Return 64 bits that, but for chance, are the same only for equal facts, inventories and metrics.
+
+    They mean nothing to another process.
+    """
+    facts = host.facts
+    return hash(
+        (
+            facts.id,
+            facts.name,
+            facts.address,
+            facts.availability_zone,
+            facts.service_id,
+            repr(facts.capabilities),
+            facts.traits,
+            facts.enabled,
+            facts.forced_down,
+            tuple(aggregate.key for aggregate in facts.aggregates),
+            frozenset(host.inventories.items()),
+            frozenset(host.metrics.items()),
+        )
+    )
+
+
 @dataclass(frozen=True)
 class SharedFacts:
     """The facts that many hosts have in common; a filter with `shared_facts_only` reads only these."""

@@ -16,6 +16,7 @@ np.float64(6.0)
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -29,12 +30,13 @@ from zonesched.model.change_log import ChangeLog
 from zonesched.model.class_columns import ClassColumns
 from zonesched.model.dictionary_encoded import EncodedColumn
 from zonesched.model.host_counters import HostCounters
-from zonesched.model.host_row import HostFacts, HostRow, HostUse, SharedFacts
+from zonesched.model.host_row import HostFacts, HostRow, HostUse, SharedFacts, digest
 from zonesched.model.host_uses import HostUses
 from zonesched.model.hypervisor_version import version_number
 from zonesched.model.id_index import NOWHERE, IdIndex
 from zonesched.model.instance_columns import InstanceColumns
 from zonesched.model.metric_columns import MetricColumns
+from zonesched.model.name_column import NameColumn
 from zonesched.model.new_instances import NewInstances
 from zonesched.model.text_hash import text_hash
 
@@ -42,6 +44,7 @@ __all__ = ["HostFacts", "HostRow", "HostTable", "HostUse"]
 
 _FIRST_ROOM = 64
 _NO_TRAITS: frozenset[str] = frozenset()
+_FACT_COLUMNS = ("_alive", "_enabled", "_forced_down", "_up", "_host_hash", "_hypervisor_versions")
 
 
 class HostTable:
@@ -56,8 +59,9 @@ class HostTable:
         self._index = IdIndex()
         self._free_rows: list[int] = []
         self._ids: list[str] = []
-        self._names: list[str] = []
-        self._row_named: dict[str, int] = {}
+        self._ids_in_order: list[str] | None = None
+        self._names = NameColumn()
+        self._digests: Ints = np.zeros(_FIRST_ROOM, dtype=np.int64)
         self._classes: dict[str, ClassColumns] = {}
         self._alive: Bools = np.zeros(_FIRST_ROOM, dtype=np.bool_)
         self._enabled: Bools = np.zeros(_FIRST_ROOM, dtype=np.bool_)
@@ -80,20 +84,33 @@ class HostTable:
         self.shared_facts = EncodedColumn(SharedFacts(), ("", "{}", _NO_TRAITS, ()), _FIRST_ROOM)
 
     def apply(self, changed: Iterable[HostRow], removed: Iterable[str] = ()) -> None:
-        """Remove the hosts `removed` (ids; unknown ids are ignored), then add or replace `changed`."""
+        """Remove the hosts `removed` (ids; unknown ids are ignored), then add or replace `changed`.
+
+        Of one that differs from its row by its uses alone, only these are replaced.
+        """
         for host_id in removed:
             self.changes.forget()
             self._remove(host_id)
         latest = {row.facts.id: row for row in changed}
         if not latest:
             return
+        digests = np.array([digest(host) for host in latest.values()], dtype=np.int64)
+        rows = self._index.rows(list(latest))
+        is_same = (rows != NOWHERE) & (self._digests[rows] == digests)
+        others = [host for host, same in zip(latest.values(), is_same.tolist(), strict=True) if not same]
+        if others:
+            self._set_all(others, digests[~is_same])
+        self.apply_uses(HostUses.of({host_id: host.use for host_id, host in latest.items()}))
+
+    def _set_all(self, hosts: Sequence[HostRow], digests: Ints) -> None:
+        """Add or replace these hosts, but for their uses."""
         self.changes.forget()
-        rows = self._place(list(latest))
-        for number, host in zip(rows.tolist(), latest.values(), strict=True):
+        rows = self._place([host.facts.id for host in hosts])
+        self._digests[rows] = digests
+        for number, host in zip(rows.tolist(), hosts, strict=True):
             self._set_facts(number, host.facts)
             self._metrics.set(number, host.metrics)
-        self._set_inventories(rows, list(latest.values()))
-        self._set_uses(rows, HostUses.of({host_id: host.use for host_id, host in latest.items()}))
+        self._set_inventories(rows, hosts)
         self._refresh_up(rows)
 
     def apply_uses(self, changed: HostUses) -> None:
@@ -144,14 +161,20 @@ class HostTable:
 
     def rows_named(self, names: Iterable[str]) -> Ints:
         """Return the rows of the known hosts with these names, in no particular order."""
-        known = (self._row_named[name] for name in names if name in self._row_named)
-        return np.fromiter(known, dtype=np.int64)
+        return self._names.rows(names)
 
     def host_id(self, row: int) -> str:
         return self._ids[row]
 
     def host_ids(self, rows: Ints) -> list[str]:
         return [self._ids[row] for row in rows.tolist()]
+
+    def ids_between(self, after: str, last: str) -> Sequence[str]:
+        """Return the ids of the hosts after one id and up to another one, "" for no limit, in order."""
+        ids = self._ids_in_order
+        if ids is None:
+            ids = self._ids_in_order = sorted(self.host_ids(np.flatnonzero(self.alive)))
+        return ids[bisect_right(ids, after) : bisect_right(ids, last) if last else len(ids)]
 
     def name(self, row: int) -> str:
         return self._names[row]
@@ -166,26 +189,11 @@ class HostTable:
         columns = self._classes.get(resource_class)
         return ClassColumns(self._size) if columns is None else columns
 
-    def total(self, resource_class: str) -> Floats:
-        return self.columns(resource_class).total[: self._size]
-
-    def reserved(self, resource_class: str) -> Floats:
-        return self.columns(resource_class).reserved[: self._size]
-
     def capacity(self, resource_class: str) -> Floats:
         return self.columns(resource_class).capacity[: self._size]
 
     def used(self, resource_class: str) -> Floats:
         return self.columns(resource_class).used[: self._size]
-
-    def min_unit(self, resource_class: str) -> Floats:
-        return self.columns(resource_class).min_unit[: self._size]
-
-    def max_unit(self, resource_class: str) -> Floats:
-        return self.columns(resource_class).max_unit[: self._size]
-
-    def step_size(self, resource_class: str) -> Floats:
-        return self.columns(resource_class).step_size[: self._size]
 
     @property
     def alive(self) -> Bools:
@@ -265,6 +273,8 @@ class HostTable:
         """Return the rows of these hosts; assign rows to new hosts."""
         rows = self._index.rows(host_ids)
         new = np.flatnonzero(rows == NOWHERE).tolist()
+        if new:
+            self._ids_in_order = None
         for position in new:
             row = rows[position] = self._free_rows.pop() if self._free_rows else self._append_row()
             self._ids[row] = host_ids[position]
@@ -276,19 +286,16 @@ class HostTable:
     def _append_row(self) -> int:
         if self._size == self._room:
             self._grow(2 * self._room)
-        for texts in (self._ids, self._names):
-            texts.append("")
+        self._ids.append("")
+        self._names.append()
         self._size += 1
         return self._size - 1
 
     def _grow(self, room: int) -> None:
-        more = room - self._room
-        self._alive = np.concatenate([self._alive, np.zeros(more, dtype=np.bool_)])
-        self._enabled = np.concatenate([self._enabled, np.zeros(more, dtype=np.bool_)])
-        self._forced_down = np.concatenate([self._forced_down, np.zeros(more, dtype=np.bool_)])
-        self._up = np.concatenate([self._up, np.zeros(more, dtype=np.bool_)])
-        self._host_hash = np.concatenate([self._host_hash, np.zeros(more, dtype=np.uint64)])
-        self._hypervisor_versions = np.concatenate([self._hypervisor_versions, np.zeros(more)])
+        for name in (*_FACT_COLUMNS, "_digests"):
+            column = getattr(self, name)
+            more = np.zeros(room - self._room, dtype=column.dtype)
+            setattr(self, name, np.concatenate([column, more]))
         for columns in self._classes.values():
             columns.grow(room)
         self._metrics.grow(room)
@@ -305,6 +312,7 @@ class HostTable:
         row = self._index.remove(host_id)
         if row == NOWHERE:
             return
+        self._ids_in_order = None
         nobody = HostFacts(id="", name="", enabled=False)
         self._set_facts(row, nobody)
         self._metrics.set(row, {})
@@ -317,7 +325,7 @@ class HostTable:
         self._free_rows.append(row)
 
     def _set_facts(self, row: int, facts: HostFacts) -> None:
-        self._set_name(row, facts.name)
+        self._names.set(row, facts.name)
         self.addresses.set(row, facts.address)
         self._enabled[row] = facts.enabled
         self._forced_down[row] = facts.forced_down
@@ -332,14 +340,6 @@ class HostTable:
         self._hypervisor_versions[row] = version_number(facts.capabilities.get("hypervisor_version"))
         key = (facts.availability_zone, text, facts.traits, aggregates)
         self.shared_facts.set(row, key, shared)
-
-    def _set_name(self, row: int, name: str) -> None:
-        # Another host may have taken the old name already.
-        if self._row_named.get(self._names[row]) == row:
-            del self._row_named[self._names[row]]
-        self._names[row] = name
-        if name:
-            self._row_named[name] = row
 
     def _set_inventories(self, rows: Ints, hosts: Sequence[HostRow]) -> None:
         inventories: defaultdict[str, tuple[list[int], list[Inventory]]] = defaultdict(lambda: ([], []))

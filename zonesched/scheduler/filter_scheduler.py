@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from zonesched.model.arrays import Ints
@@ -27,6 +27,8 @@ from zonesched.scheduler.scale import Range, merge_ranges, to_weight
 from zonesched.scheduler.score import parts_of_each_host, scale_of_hosts, scale_of_ranges, scores
 from zonesched.scheduler.selection import Selection, wanted
 from zonesched.scheduler.shortlist import shortlist
+from zonesched.weights.contract import BaseHostWeigher, WeigherFailed
+from zonesched.weights.registry import HostWeighers
 
 
 class FilterScheduler(BaseScheduler):
@@ -91,8 +93,8 @@ class FilterScheduler(BaseScheduler):
             return super().offer(request)
         try:
             return self._offer_kept(request)
-        except OutOfTime:
-            # The offer says so for the filter that it stopped at.
+        except (OutOfTime, WeigherFailed):
+            # The offer says so for the filter that it stopped at, or fails if the weigher decides anything.
             return super().offer(request)
 
     def _offer_kept(self, request: OfferRequest) -> Offer:
@@ -106,10 +108,11 @@ class FilterScheduler(BaseScheduler):
             filters = self._filters(spec)
             self._check(filters, spec)
             survivors = run_funnel(request, filters, self.plugins.limits)
-            if not (is_reusable(survivors) and are_built_in(filters, weighers)):
+            if not (is_reusable(survivors) and are_built_in(filters, _weighers_for(weighers, spec))):
                 return self._offer_among(survivors, filters, request)
             kept = KeptSelection(request, survivors, filters, weighers)
-            weighing = scale_of_hosts(weighers, survivors.hosts, spec)
+            weighing = self.with_weighing(survivors.hosts, spec).weighing
+            assert isinstance(weighing, ScoreWeighing)
             weighed = kept.weigh_anew(survivors.hosts, weighing, count)
         spec = spec.varied(weighing=weighed.weighing)
         selection = Selection(
@@ -144,3 +147,10 @@ class FilterScheduler(BaseScheduler):
         if not isinstance(spec.weighing, ScoreWeighing):
             return []
         return parts_of_each_host(self.plugins.weighers, spec.weighing, hosts, spec)
+
+
+def _weighers_for(weighers: HostWeighers, spec: RequestSpec) -> Iterable[BaseHostWeigher]:
+    """Return the weighers of the scale that a request brings along, else those that are configured."""
+    if isinstance(spec.weighing, ScoreWeighing):
+        return [weighers.named(scale.weigher) for scale in spec.weighing.scales]
+    return weighers.configured.values()

@@ -14,7 +14,7 @@ have changed; if a filter or a weigher is not built in, and might read anything.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,10 +32,11 @@ from zonesched.scheduler.best import smallest
 from zonesched.scheduler.free_slots import have_free_slots
 from zonesched.scheduler.funnel import Survivors, answers_of
 from zonesched.scheduler.offer import OfferRequest
-from zonesched.scheduler.scale import choose_scale, to_weight
+from zonesched.scheduler.scale import choose_scale, has_extent, to_weight
 from zonesched.scheduler.score import Raw, checked_raw, raw_of_some, raw_values, scores, weigh
 from zonesched.scheduler.selection import asked_again
 from zonesched.scheduler.shortlist import shortlist
+from zonesched.weights.contract import BaseHostWeigher
 from zonesched.weights.registry import BUILT_IN as BUILT_IN_WEIGHERS
 from zonesched.weights.registry import HostWeighers
 
@@ -59,14 +60,12 @@ def may_be_kept(request: OfferRequest) -> bool:
     spec, context = request.spec, request.context
     is_plain = spec.policy is Policy.EACH and isinstance(spec.group, NoGroup) and not spec.hints
     is_new = not (context.tried_hosts or context.group) and context.moves == MoveFrom()
-    return is_plain and is_new and isinstance(spec.weighing, Unweighed)
+    return is_plain and is_new and isinstance(spec.weighing, Unweighed | ScoreWeighing)
 
 
-def are_built_in(filters: Sequence[BaseHostFilter], weighers: HostWeighers) -> bool:
-    """Tell whether these filters and the configured weighers read nothing but a host and the demands."""
-    return have_built_in(filters) and all(
-        type(one) in _WEIGHERS and one.vectorised for one in weighers.configured.values()
-    )
+def are_built_in(filters: Sequence[BaseHostFilter], weighers: Iterable[BaseHostWeigher]) -> bool:
+    """Tell whether these filters and weighers read nothing but a host and the demands."""
+    return have_built_in(filters) and all(type(one) in _WEIGHERS and one.vectorised for one in weighers)
 
 
 def have_built_in(filters: Sequence[BaseHostFilter]) -> bool:
@@ -81,6 +80,7 @@ _WEIGHERS = frozenset(BUILT_IN_WEIGHERS.values())
 class KeptSelection:
     """Survivors of a request's funnel, their raw values, and the weights of those that may be the best.
 
+    The scale is the one over these hosts, or the one that each request brings along.
     `steps`: of the funnel, which every changed host has passed before and after. `again`: the filters that
     are applied again to picked hosts.
     """
@@ -115,24 +115,26 @@ class KeptSelection:
 
     def weigh_anew(self, hosts: HostView, weighing: ScoreWeighing, wanted: int) -> Weighed:
         """Weigh the survivors of the first request, whose raw values `hosts` has in its cache."""
-        for scale in weighing.scales:
-            name = scale.weigher
+        for name in _weighers_of(weighing, is_given=_given(hosts.spec) is not None):
             raw = raw_values(name, self._weighers.named(name), hosts, hosts.spec)
             # A copy: most are columns of the table, of which the next request has to see the changes.
             self._raw[name] = replace(raw, values=raw.values.copy(), read_of=self._hosts.read_of)
         return self._weigh_all(hosts, weighing, wanted)
 
     def weigh_again(self, request: OfferRequest, wanted: int) -> Weighed | None:
-        """Weigh the hosts for a later request; None if other hosts pass the filters than did."""
+        """Weigh the hosts for a later request; None if that needs more than is kept."""
         log = request.table.changes
         changed = log.rows_since(self._mark)
-        if changed is None:
+        given = _given(request.spec)
+        has_raw = given is None or self._raw.keys() >= _weighers_of(given, is_given=True)
+        if changed is None or not has_raw:
             return None
         hosts = self._hosts.of_request(request.spec, request.context, request.deadline)
         rows = hosts.pick(changed)
         if len(changed) and not (hosts.have_rows(*changed.tolist()) and self._pass(rows)):
             return None
-        weighing = self._read(hosts, rows, changed)
+        self._read(hosts, rows, changed)
+        weighing = given or self._scale()
         is_weighed = weighing == self._weighing and wanted <= self._wanted and self._reweigh(rows, changed)
         self._mark = log.mark
         if not is_weighed:
@@ -149,23 +151,24 @@ class KeptSelection:
             return False
         return all(bool(answers_of(one, rows, rows.spec).all()) for one in self._asked_again)
 
-    def _read(self, hosts: HostView, rows: HostView, changed: Ints) -> ScoreWeighing:
-        """Bring the raw values up to date, put them into the views' caches, and return their scale."""
-        scales = []
-        for scale in self._weighing.scales:
-            name = scale.weigher
-            weigher, before = self._weighers.named(name), self._raw[name]
+    def _read(self, hosts: HostView, rows: HostView, changed: Ints) -> None:
+        """Bring the raw values up to date, and put them into the views' caches."""
+        for name, before in self._raw.items():
             found = Raw(before.values, before.range, hosts.read_of)
             if len(changed):
-                values = weigh(name, weigher, rows, rows.spec)
+                values = weigh(name, self._weighers.named(name), rows, rows.spec)
                 if (found.values[changed] != values).any():
                     found.values[changed] = values
                     found = checked_raw(name, found.values, hosts)
                 rows.cache[name] = Raw(values, found.range, rows)
             self._raw[name] = hosts.cache[name] = found
-            is_same = found.range == before.range
-            scales.append(scale if is_same else choose_scale(name, weigher, found.range))
-        return ScoreWeighing(tuple(scales))
+
+    def _scale(self) -> ScoreWeighing:
+        """Return the scale of the kept hosts."""
+        named = self._weighers.named
+        return ScoreWeighing(
+            tuple(choose_scale(name, named(name), raw.range) for name, raw in self._raw.items())
+        )
 
     def _reweigh(self, rows: HostView, changed: Ints) -> bool:
         """Weigh the changed hosts; False if a host that is not among the weighed may be among the best."""
@@ -218,9 +221,22 @@ def is_reusable(survivors: Survivors) -> bool:
     return survivors.complete and len(survivors.hosts) > 0 and survivors.hosts.read_of.is_whole
 
 
+def _given(spec: RequestSpec) -> ScoreWeighing | None:
+    """Return the scale that a request brings along; None for the scale of the hosts that pass its filters."""
+    return spec.weighing if isinstance(spec.weighing, ScoreWeighing) else None
+
+
+def _weighers_of(weighing: ScoreWeighing, *, is_given: bool) -> Set[str]:
+    """Return the names of the weighers whose raw values are read, in the order of the scale."""
+    return dict.fromkeys(
+        scale.weigher for scale in weighing.scales if not is_given or has_extent(scale)
+    ).keys()
+
+
 def _demands(spec: RequestSpec, context: RequestContext) -> tuple[object, ...]:
     """Return what a request that may be kept asks of a host; ties between hosts are another matter."""
     return (
+        _given(spec) is None,
         spec.project_id,
         spec.flavor,
         spec.image,

@@ -8,8 +8,6 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-import numpy as np
-
 from zonesched.model.host_row import HostRow
 from zonesched.model.host_table import HostTable
 from zonesched.model.local_hosts import FoundHosts
@@ -209,7 +207,8 @@ class HostCache:
 
         changes, beats = self._store.read(fn)
         present = changes.present
-        removed = [] if present is None else [i for i in self._known() if i not in present]
+        known = [] if present is None else self._table.ids_between("", "")
+        removed = [] if present is None else [i for i in known if i not in present]
         self._table.apply(changes.rows, removed)
         self._table.apply_uses(changes.uses)
         self._seen = changes.until
@@ -223,11 +222,12 @@ class HostCache:
 
     def _read_everything(self) -> Watermark:
         self._page_after = ""
+        is_empty = not len(self._table)
         # The watermark comes first, so that changes during the pages are read again.
         seen = self._store.read(hosts.moment)
-        self._read_page(PAGE)
+        self._read_page(PAGE, is_empty=is_empty)
         while self._page_after:
-            self._read_page(PAGE)
+            self._read_page(PAGE, is_empty=is_empty)
         return seen
 
     def _reread(self) -> None:
@@ -236,12 +236,14 @@ class HostCache:
         if late_s >= 0.0:
             self._read_page(min(PAGE, TURN * (1 + int(late_s / self._turn_s))))
 
-    def _read_page(self, size: int) -> None:
+    def _read_page(self, size: int, *, is_empty: bool = False) -> None:
+        """Read the next hosts. `is_empty`: the table had none before the first page, so none was removed."""
         after = self._page_after
         found = self._store.read(lambda tx: hosts.page(tx, after, size))
         last = found[-1].facts.id if len(found) == size else ""
         stored = {row.facts.id for row in found}
-        removed = [i for i in self._known() if i > after and (not last or i <= last) and i not in stored]
+        known = [] if is_empty else self._table.ids_between(after, last)
+        removed = [i for i in known if i not in stored]
         self._table.apply(found, removed)
         self._page_after = last
         if not last:
@@ -249,9 +251,6 @@ class HostCache:
             self._newest_at = 0.0
         self._turn_s = REREAD_S / (len(self._table) // TURN + 1)
         self._turn_at = self._clock.monotonic() + self._turn_s
-
-    def _known(self) -> list[str]:
-        return [self._table.host_id(row) for row in np.flatnonzero(self._table.alive).tolist()]
 
     def _judge_services(self, now: float) -> None:
         down_time_s = self._down_time_s
