@@ -71,4 +71,12 @@ RESTORED_ZONES = (
         wrong="if False:",
         tests=("tests/trees/test_restored_states.py",),
     ),
+    Bug(
+        name="a recovery ends without the states",
+        breaks="an action after a restore counts as one that the copy lacks",
+        path="zonesched/services/recovery/settle.py",
+        right="isinstance(one, _PLACED)",
+        wrong="isinstance(one, ())",
+        tests=("tests/trees/test_restored_states.py",),
+    ),
 )

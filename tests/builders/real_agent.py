@@ -39,6 +39,11 @@ class RealAgent:
     def uuids(self) -> set[str]:
         return {key.uuid for key in self.running}
 
+    def rebuilds(self, uuid: str) -> int:
+        """Number of times that an instance was rebuilt here."""
+        found = [local for key, local in self._agent.state.instances.items() if key.uuid == uuid]
+        return found[-1].observed.rebuilds
+
     def work(self) -> None:
         """Do all there is to do by now, and after each of the next polls."""
         for _ in range(4):

@@ -107,7 +107,7 @@ def nothing_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
         (entries_are_never_used_up, "P5", 36),
         (an_unanswered_confirm_counts_as_refused, "P2", 250),
         (agents_end_nothing, "P2", 136),
-        (actions_reach_their_end_unnoticed, "P9", 8),
+        (actions_reach_their_end_unnoticed, "P9", 2),
         (children_are_told_no_state, "P9", 399),
         (agents_stop_nothing_that_leaves, "P8", 1),
         (nothing_is_repaired, "repair", 29),

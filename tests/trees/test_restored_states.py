@@ -37,25 +37,27 @@ def scene(tmp_path: Path) -> Scene:
     return scene
 
 
-def ask(scene: Scene, uuid: str, action: dict[str, Any]) -> None:
-    answer = scene.admin("root").post(f"/servers/{uuid}/action", action)
+def ask(scene: Scene, uuid: str, action: dict[str, Any], zone: str = "root") -> None:
+    answer = scene.admin(zone).post(f"/servers/{uuid}/action", action)
     assert answer.status == 202, answer.body
 
 
-def done(scene: Scene, uuid: str, *actions: dict[str, Any]) -> None:
+def done(scene: Scene, uuid: str, *actions: dict[str, Any], zone: str = "root") -> None:
     for action in actions:
-        ask(scene, uuid, action)
+        ask(scene, uuid, action, zone)
         scene.work(8)
+
+
+def shown(scene: Scene, uuid: str, zone: str) -> tuple[str, str, str]:
+    """Status, image and flavor in a zone."""
+    server = scene.admin(zone).get(f"/servers/{uuid}").json["server"]
+    image = server["image"]["id"] if server["image"] else ""
+    return (server["status"], image, server["flavor"]["original_name"])
 
 
 def seen(scene: Scene, uuid: str) -> list[tuple[str, str, str]]:
     """Status, image and flavor in each zone, from the root down."""
-    found = []
-    for name in scene.tree.nodes:
-        server = scene.admin(name).get(f"/servers/{uuid}").json["server"]
-        image = server["image"]["id"] if server["image"] else ""
-        found.append((server["status"], image, server["flavor"]["original_name"]))
-    return found
+    return [shown(scene, uuid, name) for name in scene.tree.nodes]
 
 
 def counted_as(scene: Scene, uuid: str) -> set[tuple[str, str]]:
@@ -209,14 +211,11 @@ def test_a_resize_that_was_confirmed_after_the_copy_is_not_reverted(scene: Scene
     copy = scene.copy(zone)
     done(scene, uuid, CONFIRM)
     recovered_before_the_first_report(scene, zone, copy)
-    # when its owner reverts it before the zone has heard of the confirmation
+    # when its owner reverts it
     reverted = scene.admin("root").post(f"/servers/{uuid}/action", {"revertResize": None})
     scene.work(8)
     # then
-    assert reverted.status == (202 if zone == "root" else 409)
-    actions = scene.admin("root").get(f"/servers/{uuid}/os-instance-actions").json["instanceActions"]
-    last = (actions[0]["action"], actions[0]["error_code"])
-    assert last == (("revertResize", "resize_not_open") if zone == "root" else ("confirmResize", ""))
+    assert reverted.status == 409
     assert seen(scene, uuid) == at("ACTIVE", "", "large")
     assert used_cores(scene) == 3
     assert scene.claimed_vcpus("leaf") == 3
@@ -285,3 +284,87 @@ def test_a_server_that_went_to_another_child_is_known_with_the_flavor_of_its_req
     shown = scene.admin("root").get(f"/servers/{uuid}").json["server"]
     assert (shown["status"], shown["flavor"]["original_name"]) == ("ACTIVE", "large")
     assert used_cores(scene) == 3
+
+
+@pytest.mark.parametrize("zone", ["root", "leaf"])
+def test_the_end_of_a_recovery_knows_what_was_done_since_the_copy(scene: Scene, zone: str) -> None:
+    # given a server, in a child or on an own host, that was stopped after the copy
+    (uuid,) = scene.booted(1, zone)
+    copy = scene.copy(zone)
+    done(scene, uuid, {"os-stop": None}, zone=zone)
+    # when
+    recovered_before_the_first_report(scene, zone, copy)
+    # then
+    assert shown(scene, uuid, zone) == ("SHUTOFF", "", "small")
+    # and it may be started at once
+    done(scene, uuid, {"os-start": None}, zone=zone)
+    assert shown(scene, uuid, zone) == ("ACTIVE", "", "small")
+    nothing_is_wrong(scene.tree)
+
+
+def test_an_action_is_numbered_above_one_that_was_under_way_in_the_child(scene: Scene) -> None:
+    # given a reboot after the copy that the child has taken, and its agent not
+    (uuid,) = scene.booted(1)
+    copy = scene.copy("root")
+    done(scene, uuid, REBUILD)
+    ask(scene, uuid, {"reboot": {"type": "HARD"}})
+    scene.tree.poll(2)
+    scene.tree.settle()
+    recovered_before_the_first_report(scene, "root", copy)
+    # when
+    done(scene, uuid, {"os-stop": None})
+    # then
+    assert seen(scene, uuid) == at("SHUTOFF", "newer", "small")
+    nothing_is_wrong(scene.tree)
+
+
+@pytest.mark.parametrize("zone", ["root", "leaf"])
+def test_an_action_is_numbered_above_those_that_the_copy_lacks(scene: Scene, zone: str) -> None:
+    # given a server that was rebuilt after the copy
+    (uuid,) = scene.booted(1, zone)
+    copy = scene.copy(zone)
+    done(scene, uuid, REBUILD, zone=zone)
+    recovered_before_the_first_report(scene, zone, copy)
+    # when its first rebuild by these rows is asked for
+    done(scene, uuid, REBUILD_AGAIN, zone=zone)
+    # then it is the second
+    assert shown(scene, uuid, zone) == ("ACTIVE", "newest", "small")
+    assert scene.agents["leaf"].rebuilds(uuid) == 2
+    nothing_is_wrong(scene.tree)
+
+
+@pytest.mark.parametrize("is_reported_first", [False, True])
+def test_a_restored_leaf_is_told_the_image_of_a_rebuild_that_its_parent_has_not_seen(
+    scene: Scene, is_reported_first: bool
+) -> None:
+    # given a rebuild after the copy, of which the leaf has not reported that it is done
+    (uuid,) = scene.booted(1)
+    copy = scene.copy("leaf")
+    ask(scene, uuid, REBUILD)
+    scene.tree.settle(1)
+    scene.agents["leaf"].work()
+    # when it recovers, and its agent reports before its parent tells it, or after that
+    recovered_before_the_first_report(scene, "leaf", copy)
+    if is_reported_first:
+        scene.agents["leaf"].work()
+    scene.work(6)
+    # then
+    assert seen(scene, uuid) == at("ACTIVE", "newer", "small")
+    assert len(counted_as(scene, uuid)) == 1
+    nothing_is_wrong(scene.tree)
+
+
+def test_a_second_resize_waits_for_the_end_of_one_that_the_copy_lacks(scene: Scene) -> None:
+    # given a resize after the copy that is neither confirmed nor reverted
+    (uuid,) = scene.booted(1)
+    copy = scene.copy("root")
+    done(scene, uuid, RESIZE)
+    recovered_before_the_first_report(scene, "root", copy)
+    # when
+    refused = scene.admin("root").post(f"/servers/{uuid}/action", RESIZE_AGAIN)
+    # then
+    assert (refused.status, seen(scene, uuid)) == (409, at("VERIFY_RESIZE", "", "large"))
+    # and
+    done(scene, uuid, CONFIRM, RESIZE_AGAIN, CONFIRM)
+    assert seen(scene, uuid) == at("ACTIVE", "", "larger")
+    nothing_is_wrong(scene.tree)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zonesched.model.desired_call import told
+from zonesched.model.desired_call import told, with_image
 from zonesched.model.desired_state import (
     MOVES,
     NEW,
@@ -25,7 +25,7 @@ from zonesched.model.desired_state import (
     shown_status,
     why_illegal,
 )
-from zonesched.model.instance_image import AS_BOOTED
+from zonesched.model.instance_image import AS_BOOTED, InstanceImage
 from zonesched.model.observed_state import MoveCounts, Observed, Power, Resizes
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.request_spec import Flavor, Image
@@ -358,3 +358,30 @@ def test_any_actions_lead_to_one_of_four_statuses(actions: list[Action], seen: i
     assert task_state(ACTIVE, state) == ""
     assert expected_status(ACTIVE, state) is shown_status(ACTIVE, state)
     assert before.is_pending == bool(before.desired.generation)
+
+
+@pytest.mark.parametrize(("done", "image"), [(1, IMAGE), (0, AS_BOOTED)])
+def test_the_image_of_a_rebuild_known_by_its_count_is_taken_from_the_same_state(
+    done: int, image: InstanceImage
+) -> None:
+    known = InstanceState(Desired(4, rebuilds=1), Observed(3, rebuilds=done))
+    assert with_image(known, Desired(4, rebuilds=1, image=IMAGE)) == replace(
+        known, desired=Desired(4, rebuilds=1, image=IMAGE), image=image
+    )
+
+
+@pytest.mark.parametrize(
+    ("known", "desired"),
+    [
+        (Desired(4, rebuilds=1), Desired(5, rebuilds=1, image=IMAGE)),
+        (Desired(4, rebuilds=1), Desired(4, rebuilds=2, image=IMAGE)),
+        (Desired(4, rebuilds=1), Desired(4, rebuilds=1)),
+        (Desired(4, rebuilds=1, image=IMAGE), Desired(4, rebuilds=1, image=replace(IMAGE, id="other"))),
+        (Desired(4), Desired(4, image=IMAGE)),
+    ],
+)
+def test_an_image_is_not_taken_from_another_state_nor_in_place_of_one(
+    known: Desired, desired: Desired
+) -> None:
+    state = InstanceState(known, Observed(4, rebuilds=1))
+    assert with_image(state, desired) is state

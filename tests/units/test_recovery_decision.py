@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from zonesched.model.named_boot import Requested
+from zonesched.model.instance_image import AS_BOOTED
+from zonesched.model.named_boot import GivenBack, ImageAndFlavor, Requested
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.request_spec import Flavor, Image, RequestSpec
 from zonesched.services.recovery.decision import Adopted, Decision, Ended, Known, decide
@@ -47,8 +48,8 @@ def a_place(
     return Placement(UUID, number, caller, "boot", where, state, "", 0.0, 0.0)
 
 
-def found(number: int, named: Named | None = None, requested: Requested | None = None) -> Found:
-    return Found(Kind.AGENT, "agent", UUID, number, "host", ACTIVE, named, requested)
+def found(number: int, named: Named | None = None, given_back: GivenBack | None = None) -> Found:
+    return Found(Kind.AGENT, "agent", UUID, number, "host", ACTIVE, named, given_back=given_back)
 
 
 def decided(
@@ -101,7 +102,8 @@ def test_one_that_a_parent_names_is_its_own_whatever_the_rows_say() -> None:
 
 
 def test_only_a_zone_without_parents_takes_a_childs_word_for_the_owner() -> None:
-    sent = found(3, requested=Requested("boot", SPEC))
+    as_booted = ImageAndFlavor(AS_BOOTED, AS_BOOTED)
+    sent = found(3, given_back=GivenBack(Requested("boot", SPEC), as_booted, as_booted))
     (one,) = decide([], {UUID: [sent]}, {}, ZONE, is_root=True)
 
     assert isinstance(one, Adopted)

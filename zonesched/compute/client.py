@@ -122,7 +122,14 @@ class AgentClient:
     def tell(self, running: Sequence[Running]) -> None:
         """Tell all that the agent has, whatever the zone wants of it."""
         lines = [
-            {"uuid": one.key.uuid, "attempt": one.key.attempt, "host": one.host, "is_built": one.is_built}
+            {
+                "uuid": one.key.uuid,
+                "attempt": one.key.attempt,
+                "host": one.host,
+                "is_built": one.is_built,
+                "reason": one.observed.reason,
+                **_state(one.observed),
+            }
             for one in running
         ]
         for at in range(0, max(1, len(lines)), BATCH):
@@ -148,15 +155,18 @@ def _line(report: Report) -> Mapping[str, Any]:
         "reason": report.reason,
     }
     if report.state is ReportState.ACTIVE:
-        observed = report.observed
-        line |= {
-            "generation": observed.generation,
-            "power": observed.power.value,
-            "rebuilds": observed.rebuilds,
-        }
+        line |= _state(report.observed)
     if report.state is ReportState.LEFT:
         line |= {"left_for": report.left_for}
     return line
+
+
+def _state(observed: Observed) -> Mapping[str, Any]:
+    return {
+        "generation": observed.generation,
+        "power": observed.power.value,
+        "rebuilds": observed.rebuilds,
+    }
 
 
 def _desired(item: Mapping[str, Any], image: Mapping[str, Any]) -> Desired:

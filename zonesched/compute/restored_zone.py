@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from zonesched.compute.desired_state import Observed
 from zonesched.compute.machine import Key, Phase, Report, ReportState, State
 
 _ENDS = (Phase.DESTROYING, Phase.FAILED)
@@ -21,12 +22,18 @@ class Running:
     key: Key
     host: str
     is_built: bool
+    observed: Observed
 
 
 def running(state: State, host_of: Mapping[Key, str]) -> list[Running]:
     """List what the agent has, but for what it is ending and what it could not build."""
     return [
-        Running(key, host_of.get(key, ""), local.phase is not Phase.BUILDING or local.is_found)
+        Running(
+            key,
+            host_of.get(key, ""),
+            local.phase is not Phase.BUILDING or local.is_found,
+            local.observed,
+        )
         for key, local in sorted(state.instances.items())
         if local.phase not in _ENDS
     ]

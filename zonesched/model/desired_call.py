@@ -95,6 +95,21 @@ def _asked(desired: Desired) -> tuple[Power, int, int, Resizes]:
     return desired.power, desired.reboots, desired.rebuilds, desired.resizes
 
 
+def with_image(known: InstanceState, desired: Desired) -> InstanceState:
+    """Return a state with the image of its last rebuild, of which only the count was known.
+
+    An agent said how many there were to rows that were put back from a copy.
+    """
+    stored = known.desired
+    is_same = (stored.generation, stored.rebuilds) == (desired.generation, desired.rebuilds)
+    is_known = not stored.rebuilds or isinstance(stored.image, Image)
+    if not is_same or is_known or not isinstance(desired.image, Image):
+        return known
+    is_done = known.observed.rebuilds >= stored.rebuilds
+    image = desired.image if is_done else known.image
+    return replace(known, desired=replace(stored, image=desired.image), image=image)
+
+
 def told(before: Desired, desired: Desired) -> Desired:
     """Return a parent's desired state as a child stores it.
 

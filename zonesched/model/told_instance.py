@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from zonesched.model.observed_state import Observed
+
 
 @dataclass(frozen=True)
 class ToldInstance:
-    """`number`: of its place in the zone. `host`: the name of its host, "" where the agent does not know."""
+    """`number`: of its place in the zone. `host`: the name of its host, "" where the agent does not know.
+
+    `observed`: its last report; None where it is not built.
+    """
 
     uuid: str
     number: int
     host: str
     is_built: bool
+    observed: Observed | None = None

@@ -37,14 +37,21 @@ found_instances = Table(
     # The local host; null in a child.
     Column("host_id", UUID),
     Column("status", String(16), nullable=False),
+    # What was observed of it; null where nothing was.
+    Column("observed", Text),
+    # The moves in its child that have begun, and those that have ended.
+    Column("moves_begun", Integer, nullable=False),
+    Column("moves_ended", Integer, nullable=False),
+    # What its child gives back: the request, image and flavor; null where the rows have those.
+    Column("given_back", Text),
 )
 
-# Whose a found instance is: the parent that names it; null where a child gave back its request.
+# Whose a found instance is: the parent that names it.
 named_instances = Table(
     "named_instances",
     metadata,
     Column("uuid", UUID, primary_key=True),
-    Column("caller_id", UUID),
+    Column("caller_id", UUID, nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("reservation_id", UUID, nullable=False),
     Column("spec", Text, nullable=False),

@@ -259,7 +259,7 @@ def state_of(row: Any) -> InstanceState:
         observed,
         row.rebooted_by,
         row.rebuilt_by,
-        _image(row.image),
+        image_from_text(row.image),
         MoveCounts(row.moves_begun, row.moves_ended),
         flavor_from_text(row.flavor),
     )
@@ -272,17 +272,19 @@ def _desired(row: Any) -> Desired:
         row.reboots,
         _TYPE_OF[row.reboot_type],
         row.rebuilds,
-        _image(row.desired_image),
+        image_from_text(row.desired_image),
         Resizes(row.resizes_begun, row.resizes_confirmed, row.resizes_reverted),
         flavor_from_text(row.desired_flavor),
     )
 
 
-def _image(text: str) -> InstanceImage:
+def image_from_text(text: str) -> InstanceImage:
+    """Return the image of a column; "" stands for the one of the boot."""
     return image_from_wire(orjson.loads(text)) if text else AS_BOOTED
 
 
-def _image_text(image: InstanceImage) -> str:
+def image_text(image: InstanceImage) -> str:
+    """Return the text of an image for its column."""
     return "" if isinstance(image, AsBooted) else orjson.dumps(image_to_wire(image)).decode()
 
 
@@ -291,7 +293,8 @@ def flavor_from_text(text: str) -> InstanceFlavor:
     return flavor_from_wire(orjson.loads(text)) if text else AS_BOOTED
 
 
-def _flavor_text(flavor: InstanceFlavor) -> str:
+def flavor_text(flavor: InstanceFlavor) -> str:
+    """Return the text of a flavor for its column."""
     return "" if isinstance(flavor, AsBooted) else orjson.dumps(flavor_to_wire(flavor)).decode()
 
 
@@ -319,8 +322,8 @@ def _to_row(row: StoredState) -> dict[str, Any]:
         "rebooted_by": row.state.rebooted_by,
         "rebuilds": desired.rebuilds,
         "rebuilt_by": row.state.rebuilt_by,
-        "desired_image": _image_text(desired.image),
-        "image": _image_text(row.state.image),
+        "desired_image": image_text(desired.image),
+        "image": image_text(row.state.image),
         "observed_generation": observed.generation,
         "observed_power": observed.power.value,
         "observed_reason": observed.reason,
@@ -334,8 +337,8 @@ def _to_row(row: StoredState) -> dict[str, Any]:
         "moves_ended": row.state.moves.ended,
         **_counts("", desired.resizes),
         **_counts("observed_", observed.resizes),
-        "desired_flavor": _flavor_text(desired.flavor),
-        "flavor": _flavor_text(row.state.flavor),
+        "desired_flavor": flavor_text(desired.flavor),
+        "flavor": flavor_text(row.state.flavor),
         "resized_at": row.resized_at,
     }
 

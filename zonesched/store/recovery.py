@@ -17,12 +17,19 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.model.caller import Role
-from zonesched.model.named_boot import Requested
+from zonesched.model.named_boot import GivenBack
+from zonesched.model.observed_state import NO_MOVES, MoveCounts, Observed
 from zonesched.model.placement import LIVING_STATUSES, Attempt, InstanceStatus
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_from_row, spec_to_row
 from zonesched.store import claims
 from zonesched.store import tables as t
+from zonesched.store.found_states import (
+    given_back_from_text,
+    given_back_text,
+    observed_from_text,
+    observed_text,
+)
 from zonesched.store.prepared import Prepared, is_in, one_of
 
 _unheard, _found, _named = t.unheard.c, t.found_instances.c, t.named_instances.c
@@ -81,7 +88,8 @@ class Found:
     """An instance that an agent or a child has. `host_id`: its local host, "" in a child or where unknown.
 
     `number`: of its placement here. `named`: by the parent that names it; None where none does, or several.
-    `requested`: of one in a child that no parent names, where no row here has it.
+    `observed`: its last report; None where there was none. `moves`: in its child. `given_back`: by a child,
+    where rows here lack the instance or what was done to it.
     """
 
     kind: Kind
@@ -91,7 +99,9 @@ class Found:
     host_id: str
     status: InstanceStatus
     named: Named | None = None
-    requested: Requested | None = None
+    observed: Observed | None = None
+    moves: MoveCounts = NO_MOVES
+    given_back: GivenBack | None = None
 
     @property
     def key(self) -> tuple[str, int]:
@@ -192,22 +202,10 @@ def name(tx: Connection, uuid: str, named: Named) -> None:
     """Note that a parent names an instance as its own; of two that do, none counts."""
     this = _named.uuid == uuid
     known = tx.execute(sa.select(_named.caller_id).where(this)).first()
-    if known is not None and known.caller_id not in (None, named.caller_id):
+    if known is None:
+        tx.execute(sa.insert(t.named_instances).values(_named_row(uuid, named)))
+    elif known.caller_id != named.caller_id:
         tx.execute(sa.update(t.named_instances).where(this).values(is_disputed=True))
-    elif known is None or known.caller_id is None:
-        tx.execute(sa.delete(t.named_instances).where(this))
-        row = _owner_row(uuid, Requested(named.reservation_id, named.spec))
-        tx.execute(
-            sa.insert(t.named_instances).values(
-                {**row, "caller_id": named.caller_id, "attempt": named.attempt}
-            )
-        )
-
-
-def note_request(tx: Connection, uuid: str, sent: Requested) -> None:
-    """Note the request that a child was sent an instance with, unless it is known whose that is."""
-    if tx.execute(sa.select(_named.uuid).where(_named.uuid == uuid)).first() is None:
-        tx.execute(sa.insert(t.named_instances).values(_owner_row(uuid, sent)))
 
 
 def found_of(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Sequence[Found]]:
@@ -263,27 +261,29 @@ def _to_row(one: Found) -> dict[str, Any]:
         "number": one.number,
         "host_id": one.host_id or None,
         "status": one.status.value,
+        "observed": None if one.observed is None else observed_text(one.observed),
+        "moves_begun": one.moves.begun,
+        "moves_ended": one.moves.ended,
+        "given_back": None if one.given_back is None else given_back_text(one.given_back),
     }
 
 
-def _owner_row(uuid: str, sent: Requested) -> dict[str, Any]:
+def _named_row(uuid: str, named: Named) -> dict[str, Any]:
     return {
         "uuid": uuid,
-        "attempt": 0,
-        "reservation_id": sent.reservation_id,
-        "spec": orjson.dumps(spec_to_row(sent.spec)).decode(),
+        "caller_id": named.caller_id,
+        "attempt": named.attempt,
+        "reservation_id": named.reservation_id,
+        "spec": orjson.dumps(spec_to_row(named.spec)).decode(),
         "is_disputed": False,
     }
 
 
 def _from_row(row: Any) -> Found:
-    named = requested = None
+    named = None
     if row.spec is not None and not row.is_disputed:
         spec = spec_from_row(orjson.loads(row.spec))
-        if row.caller_id is None:
-            requested = Requested(row.reservation_id, spec)
-        else:
-            named = Named(row.caller_id, row.attempt, row.reservation_id, spec)
+        named = Named(row.caller_id, row.attempt, row.reservation_id, spec)
     return Found(
         Kind(row.kind),
         row.holder_id,
@@ -292,5 +292,7 @@ def _from_row(row: Any) -> Found:
         row.host_id or "",
         InstanceStatus(row.status),
         named,
-        requested,
+        None if row.observed is None else observed_from_text(row.observed),
+        MoveCounts(row.moves_begun, row.moves_ended),
+        None if row.given_back is None else given_back_from_text(row.given_back),
     )

@@ -137,15 +137,25 @@ class ReportsBody(Schema):
 
 
 class RunningItem(Schema):
-    """One instance that the agent has; `host`: the name of its host, "" where the agent does not know it."""
+    """One instance that the agent has; `host`: the name of its host, "" where the agent does not know it.
+
+    `generation`, `power`, `reason` and `rebuilds`: as in its last report, where it is built.
+    """
 
     uuid: Uuid
     attempt: Amount
     host: Text = ""
     is_built: bool
+    reason: ReasonCode = ""
+    generation: Annotated[int, Field(ge=0, le=MAX_REPORTED_GENERATION)] = 0
+    power: Literal["running", "stopped", "paused", "suspended"] = "running"
+    rebuilds: Amount = 0
 
     def to_told(self) -> ToldInstance:
-        return ToldInstance(self.uuid, self.attempt, self.host, self.is_built)
+        observed = Observed(self.generation, Power(self.power), self.reason, self.rebuilds)
+        return ToldInstance(
+            self.uuid, self.attempt, self.host, self.is_built, observed if self.is_built else None
+        )
 
 
 class RunningBody(Schema):

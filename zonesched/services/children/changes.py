@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from zonesched.model.named_boot import GivenBack
 from zonesched.model.observed_state import NO_MOVES, MoveCounts, Observed
@@ -18,7 +17,7 @@ from zonesched.model.placement import (
 from zonesched.services.children import draining
 from zonesched.services.life.given_back import GivenBackOf, Lacking, in_own_terms, lacking
 from zonesched.services.life.leaving import leave
-from zonesched.services.life.observing import adopt, count_images_and_flavors, observe
+from zonesched.services.life.observing import observe_in_child
 from zonesched.services.life.shelving import SHELVED, note_offloaded
 from zonesched.services.placing.build_retry import build_failed, lock_with_alternates
 from zonesched.services.state.wake import Wake
@@ -125,8 +124,7 @@ def note_states(
     """
     seen = _observed(items)
     if seen:
-        _reconcile(tx, change, rows, seen, built_at, given_back)
-        observe(tx, change, seen, built_at, now)
+        observe_in_child(tx, change, rows, seen, built_at, given_back, now)
     there = (InstanceStatus.ACTIVE, InstanceStatus.OFFLOADED)
     moving = {item.uuid: item.moves for item in items if item.status in there}
     if moving:
@@ -167,30 +165,6 @@ def _note_moves(
     instance_states.write(tx, other, rows.keys())
     if other:
         instances.touch(tx, change, [row.uuid for row in other], now)
-
-
-def _reconcile(
-    tx: Transaction,
-    change: int,
-    rows: Mapping[str, StoredState],
-    seen: Sequence[tuple[str, Observed]],
-    built_at: Mapping[str, float],
-    given_back: Mapping[str, GivenBack],
-) -> None:
-    """Adopt what a child knows better, and tell it again what it has forgotten.
-
-    Either's database was put back from a copy.
-    """
-    adopted = adopt(rows, seen, built_at, given_back)
-    instance_states.write(tx, adopted, rows.keys())
-    count_images_and_flavors(tx, change, rows, adopted)
-    forgotten = [
-        replace(row, told_generation=observed.generation, next_call_at=0.0)
-        for uuid, observed in seen
-        if (row := rows.get(uuid)) is not None
-        and observed.generation < min(row.state.observed.generation, row.told_generation)
-    ]
-    instance_states.write(tx, forgotten, rows.keys())
 
 
 def _news(tx: Transaction, items: Sequence[InstanceChange]) -> list[InstanceChange]:

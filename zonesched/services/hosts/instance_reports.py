@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from zonesched.model.action_reasons import MESSAGES, for_parent
 from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.model.move_steps import MoveState
-from zonesched.model.observed_state import NO_RESIZES, Observed
+from zonesched.model.observed_state import Observed
 from zonesched.model.placement import LIVING_STATUSES, InstanceStatus, PlacementState
 from zonesched.services.life import moving
-from zonesched.services.life.observing import UNSURPRISING, adopt, number_above, observe
+from zonesched.services.life.observing import UNSURPRISING, observe_on_hosts
 from zonesched.services.life.shelving import note_offloaded
 from zonesched.services.placing import build_retry
 from zonesched.services.zone import Zone
@@ -19,13 +19,11 @@ from zonesched.store import (
     agent_work,
     hosts,
     identity,
-    instance_states,
     instances,
     moves,
     placements,
     reservations,
 )
-from zonesched.store.instance_states import StoredState
 from zonesched.store.instances import Instance
 from zonesched.store.moves import Move
 from zonesched.store.placements import ClaimedHost, Placement
@@ -90,22 +88,8 @@ def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentR
         _write_ended(tx, change, ended, now)
         in_build = InstanceStatus.BUILD
         built_at = {i.uuid: now if i.status is in_build else i.updated_at for i, _, _ in running.values()}
-        known = dict(instance_states.read(tx, sorted({uuid for uuid, _ in seen})))
-        seen = _with_resizes(known, seen)
-        later = {row.uuid: row for row in number_above(tx, known, seen)}
-        known |= later
-        adopted = {row.uuid: row for row in adopt(known, seen, built_at, given_back={})}
-        instance_states.write(tx, list((later | adopted).values()), known.keys())
-        observe(tx, change, seen, built_at, now)
+        observe_on_hosts(tx, change, seen, built_at, now)
     return bool(failed or ended)
-
-
-def _with_resizes(
-    rows: Mapping[str, StoredState], seen: Sequence[tuple[str, Observed]]
-) -> list[tuple[str, Observed]]:
-    """Return what agents have observed with the resizes of each, of which only this zone knows."""
-    done = {uuid: row.state.observed.resizes for uuid, row in rows.items()}
-    return [(uuid, replace(observed, resizes=done.get(uuid, NO_RESIZES))) for uuid, observed in seen]
 
 
 def _without_moves(

@@ -32,13 +32,18 @@ class Lacking:
 def lacking(
     rows: Mapping[str, StoredState], seen: Sequence[tuple[str, Observed]], given_back: GivenBackOf
 ) -> Lacking | None:
-    """Return those not asked for yet of which a child reports a later generation than was decided here."""
-    uuids = [
+    """Return those not asked for yet that a child is ahead of."""
+    uuids = sorted(ahead_of(rows, seen) - given_back.keys())
+    return Lacking(tuple(uuids)) if uuids else None
+
+
+def ahead_of(rows: Mapping[str, StoredState], seen: Sequence[tuple[str, Observed]]) -> set[str]:
+    """Return those of which a child reports a later generation than was decided here."""
+    return {
         uuid
         for uuid, observed in dict(seen).items()
-        if uuid not in given_back and observed.generation > rows.get(uuid, _NEW).state.desired.generation
-    ]
-    return Lacking(tuple(sorted(uuids))) if uuids else None
+        if observed.generation > rows.get(uuid, _NEW).state.desired.generation
+    }
 
 
 def write_with_given_back(

@@ -9,7 +9,7 @@ from zonesched.model.desired_state import InstanceState, is_news
 from zonesched.model.instance_flavor import flavor_of
 from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.named_boot import GivenBack
-from zonesched.model.observed_state import Observed
+from zonesched.model.observed_state import NO_RESIZES, Observed
 from zonesched.model.request_spec import Image
 from zonesched.services.life.instance_requests import requests_of
 from zonesched.services.life.overtaking import numbered
@@ -19,6 +19,57 @@ from zonesched.store.store import Transaction
 
 UNSURPRISING = Observed()
 """The state of an instance that never had an action and runs: no row, and never news."""
+
+
+def observe_on_hosts(
+    tx: Transaction,
+    change: int,
+    seen: Sequence[tuple[str, Observed]],
+    built_at: Mapping[str, float],
+    now: float,
+) -> None:
+    """Store what agents have observed, as `observe` does; take what they know better than these rows."""
+    rows = dict(instance_states.read(tx, sorted({uuid for uuid, _ in seen})))
+    seen = _with_resizes(rows, seen)
+    later = {row.uuid: row for row in number_above(tx, rows, seen)}
+    rows |= later
+    adopted = {row.uuid: row for row in adopt(rows, seen, built_at, given_back={})}
+    instance_states.write(tx, list((later | adopted).values()), rows.keys())
+    observe(tx, change, seen, built_at, now)
+
+
+def _with_resizes(
+    rows: Mapping[str, StoredState], seen: Sequence[tuple[str, Observed]]
+) -> list[tuple[str, Observed]]:
+    """Return what agents have observed with the resizes of each, of which only this zone knows."""
+    done = {uuid: row.state.observed.resizes for uuid, row in rows.items()}
+    return [(uuid, replace(observed, resizes=done.get(uuid, NO_RESIZES))) for uuid, observed in seen]
+
+
+def observe_in_child(
+    tx: Transaction,
+    change: int,
+    rows: Mapping[str, StoredState],
+    seen: Sequence[tuple[str, Observed]],
+    built_at: Mapping[str, float],
+    given_back: Mapping[str, GivenBack],
+    now: float,
+) -> None:
+    """Store what a child has observed, as `observe` does; take what it knows better than these `rows`.
+
+    It is told again what it has forgotten. Either's database was put back from a copy.
+    """
+    adopted = adopt(rows, seen, built_at, given_back)
+    instance_states.write(tx, adopted, rows.keys())
+    count_images_and_flavors(tx, change, rows, adopted)
+    forgotten = [
+        replace(row, told_generation=observed.generation, next_call_at=0.0)
+        for uuid, observed in seen
+        if (row := rows.get(uuid)) is not None
+        and observed.generation < min(row.state.observed.generation, row.told_generation)
+    ]
+    instance_states.write(tx, forgotten, rows.keys())
+    observe(tx, change, seen, built_at, now)
 
 
 def adopt(

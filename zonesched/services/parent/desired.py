@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from zonesched.model.caller import Caller
-from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken, contradicts
+from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken, contradicts, with_image
 from zonesched.model.desired_call import told as told_by_parent
 from zonesched.model.desired_state import NEW
 from zonesched.model.observed_state import Power
@@ -14,7 +14,7 @@ from zonesched.model.placement import HOLDS_INSTANCE, LIVING_STATUSES
 from zonesched.model.request_spec import Flavor, Image
 from zonesched.services.life import image_fit, resizing
 from zonesched.services.life.image_fit import ImageFit
-from zonesched.services.life.observing import observe
+from zonesched.services.life.observing import count_images_and_flavors, observe
 from zonesched.services.life.wanting import Wanted, wake_for, want
 from zonesched.services.zone import Zone
 from zonesched.store import aliases, identity, inbound, instance_states, instances, locks, placements
@@ -57,6 +57,7 @@ def _take(
     there = dict(_present(tx, numbers, before))
     answers: list[DesiredAnswer] = []
     wanted: list[Wanted] = []
+    named: list[StoredState] = []
     for one in told:
         if one.uuid not in there:
             answers.append(DesiredAnswer(one.uuid, one.attempt, Taken.GONE))
@@ -69,12 +70,18 @@ def _take(
                 continue
             stored = told_by_parent(stored, one.desired)
             wanted.append(Wanted(*there[one.uuid], stored))
+        elif (state_now := with_image(state, one.desired)) is not state:
+            stored = state_now.desired
+            named.append(replace(before[one.uuid], state=state_now))
         is_other = contradicts(replace(state, desired=stored), one.desired)
         taken = Taken.DIFFERENT if is_other else Taken.STORED
         numbers_ = (stored.generation, stored.reboots, stored.rebuilds, stored.resizes)
         answers.append(DesiredAnswer(one.uuid, one.attempt, taken, *numbers_))
     if wanted:
         _carry_on(zone, tx, wanted, before, fit)
+    if named:
+        instance_states.write(tx, named, before.keys())
+        count_images_and_flavors(tx, identity.next_change(tx), before, named)
     return answers, [one.place for one in wanted]
 
 

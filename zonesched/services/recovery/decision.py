@@ -131,7 +131,8 @@ def _of_unknown(found: Found, rows: Mapping[tuple[str, int], Placement], own: st
         return Adopted(found, found.named)
     if found.key in rows:
         return Unwanted(found)
-    if own and (sent := found.requested) is not None:
+    if own and found.given_back is not None:
+        sent = found.given_back.requested
         return Adopted(found, Named(own, found.number, sent.reservation_id, sent.spec))
     return Unclaimed(found)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from zonesched.errors import ChildUnreachable
-from zonesched.model.named_boot import Requested
 from zonesched.model.placement import COUNTED_STATUSES, BuildState, InstanceChange
+from zonesched.services.life.given_back import ahead_of
 from zonesched.services.zone import Zone
-from zonesched.store import instances, locks, recovery
+from zonesched.store import instance_states, instances, locks, recovery
 from zonesched.store.recovery import Found, Kind
 from zonesched.store.store import Transaction
 from zonesched.zones.child import Ready
@@ -38,26 +39,26 @@ def _read(zone: Zone, child_id: str, client: ChildClient) -> None:
     while more:
         page = client.changes(cursor, zone.conf.build_timeout)
         found = [_found(child_id, item) for item in page.items if _has_it(item)]
-        sent = _requests(zone, client, found)
+        found = _with_given_back(zone, client, found)
         cursor, more = page.cursor, page.more
-        zone.store.write(partial(_take, child_id, found, sent, is_last=not more))
+        zone.store.write(partial(_take, child_id, found, is_last=not more))
 
 
-def _requests(zone: Zone, client: ChildClient, found: Sequence[Found]) -> Mapping[str, Requested]:
-    """Ask for the requests of those that no row here has, by uuid."""
-    known = zone.store.read(lambda tx: instances.read_by_uuid(tx, [one.uuid for one in found]))
-    unknown = [one.uuid for one in found if one.uuid not in known]
-    sent = {uuid: client.request_of(uuid, zone.conf.build_timeout) for uuid in unknown}
-    return {uuid: given_back.requested for uuid, given_back in sent.items() if given_back is not None}
+def _with_given_back(zone: Zone, client: ChildClient, found: Sequence[Found]) -> list[Found]:
+    """Ask for those that no row here has, and for own ones to which more was done than these rows have."""
+    uuids = [one.uuid for one in found]
+    known = zone.store.read(lambda tx: instances.read_by_uuid(tx, uuids))
+    states = zone.store.read(lambda tx: instance_states.read(tx, uuids))
+    own = {uuid for uuid, row in known.items() if row.caller_id == zone.uuid}
+    seen = [(one.uuid, one.observed) for one in found if one.uuid in own and one.observed is not None]
+    asked = {uuid for uuid in uuids if uuid not in known} | {*ahead_of(states, seen)}
+    sent = {uuid: client.request_of(uuid, zone.conf.build_timeout) for uuid in sorted(asked)}
+    return [replace(one, given_back=sent.get(one.uuid)) for one in found]
 
 
-def _take(
-    child_id: str, found: Sequence[Found], sent: Mapping[str, Requested], tx: Transaction, *, is_last: bool
-) -> None:
+def _take(child_id: str, found: Sequence[Found], tx: Transaction, *, is_last: bool) -> None:
     locks.recovery(tx)
     recovery.put(tx, found)
-    for uuid, request in sent.items():
-        recovery.note_request(tx, uuid, request)
     if is_last:
         recovery.hear(tx, Kind.CHILD, child_id)
 
@@ -67,4 +68,13 @@ def _has_it(item: InstanceChange) -> bool:
 
 
 def _found(child_id: str, item: InstanceChange) -> Found:
-    return Found(Kind.CHILD, child_id, item.uuid, item.attempt, "", item.status)
+    return Found(
+        Kind.CHILD,
+        child_id,
+        item.uuid,
+        item.attempt,
+        "",
+        item.status,
+        observed=item.observed,
+        moves=item.moves,
+    )

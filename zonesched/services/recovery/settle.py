@@ -27,6 +27,7 @@ from zonesched.model.placement import (
 )
 from zonesched.model.request_spec import RequestSpec
 from zonesched.services.placing.placement_moves import end_unwanted
+from zonesched.services.recovery import found_states
 from zonesched.services.recovery.decision import (
     Adopted,
     Decision,
@@ -71,6 +72,7 @@ KINDS = (
 )
 CHUNK = 500
 _AS_ROWS = (Kept, Unwanted)
+_PLACED = (Kept, Moved, Adopted)
 
 _WAITS_FOR = {
     Kind.AGENT: "the agent has not said what it runs; if it is gone for good, evacuate and remove its hosts",
@@ -111,6 +113,8 @@ def settle(zone: Zone, tx: Transaction, change: int, now: float) -> list[RepairR
             work.end(one.known)
     results = [work.settled(one) for one in decisions if not isinstance(one, _AS_ROWS)]
     recovery.forget(tx, [one.found for one in decisions if isinstance(one, _AS_ROWS)])
+    placed = [one.found for one in decisions if isinstance(one, _PLACED)]
+    found_states.note(tx, change, zone.uuid, placed, now)
     recovery.forget_children(tx)
     close_hosts(tx, _all_found(tx))
     recovery.end(tx)

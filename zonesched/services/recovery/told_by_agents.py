@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from zonesched.model.caller import Caller
 from zonesched.model.placement import Attempt, InstanceStatus
 from zonesched.model.told_instance import ToldInstance
+from zonesched.services.life.observing import UNSURPRISING
 from zonesched.services.zone import Zone
 from zonesched.store import host_states, hosts, identity, locks, placements, recovery, services
 from zonesched.store.recovery import Found, Kind
@@ -68,7 +69,8 @@ def _found(service_id: str, ids: dict[str, str], one: ToldInstance) -> Found:
     # An agent that was started since does not know the host, unless it has but one.
     host_id = ids.get(one.host, "") if one.host else next(iter(ids.values()), "") if len(ids) == 1 else ""
     status = InstanceStatus.ACTIVE if one.is_built else InstanceStatus.BUILD
-    return Found(Kind.AGENT, service_id, one.uuid, one.number, host_id, status)
+    observed = None if one.observed == UNSURPRISING else one.observed
+    return Found(Kind.AGENT, service_id, one.uuid, one.number, host_id, status, observed=observed)
 
 
 def close_hosts(tx: Transaction, unknown: Sequence[Found]) -> None:

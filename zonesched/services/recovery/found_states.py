@@ -1,0 +1,63 @@
+"""States of instances as a recovery has found them: actions after it are numbered above those of before.
+
+A parent numbers those of its own instances, and tells them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from zonesched.model.placement import LIVING_STATUSES, BuildState, InstanceChange
+from zonesched.services.children.changes import note_states
+from zonesched.services.life.given_back import in_own_terms
+from zonesched.services.life.observing import observe_on_hosts
+from zonesched.store import claims, instance_states, instances
+from zonesched.store.instances import Instance
+from zonesched.store.recovery import Found, Kind
+from zonesched.store.store import Transaction
+
+CHUNK = 500
+
+
+def note(tx: Transaction, change: int, zone_uuid: str, found: Sequence[Found], now: float) -> None:
+    """Note the states of this zone's own instances that live where they were found; all are locked."""
+    for some in claims.chunks(found, CHUNK):
+        rows = instances.read_by_uuid(tx, sorted({one.uuid for one in some}))
+        there = [one for one in some if _lives_there(one, rows, zone_uuid)]
+        built_at = {one.uuid: rows[one.uuid].updated_at for one in there}
+        _note_of_agents(tx, change, [one for one in there if one.kind is Kind.AGENT], built_at, now)
+        _note_of_children(tx, change, [one for one in there if one.kind is Kind.CHILD], built_at, now)
+
+
+def _lives_there(found: Found, rows: Mapping[str, Instance], zone_uuid: str) -> bool:
+    row = rows.get(found.uuid)
+    if row is None or row.caller_id != zone_uuid:
+        return False
+    return row.attempt == found.number and row.status in LIVING_STATUSES
+
+
+def _note_of_agents(
+    tx: Transaction, change: int, found: Sequence[Found], built_at: Mapping[str, float], now: float
+) -> None:
+    seen = [(one.uuid, one.observed) for one in found if one.observed is not None]
+    if seen:
+        observe_on_hosts(tx, change, seen, built_at, now)
+
+
+def _note_of_children(
+    tx: Transaction, change: int, found: Sequence[Found], built_at: Mapping[str, float], now: float
+) -> None:
+    items = [
+        InstanceChange(
+            one.uuid,
+            one.number,
+            one.status,
+            BuildState.CONFIRMED,
+            observed=one.observed,
+            moves=one.moves,
+        )
+        for one in found
+    ]
+    states = instance_states.read(tx, [one.uuid for one in found])
+    given_back = in_own_terms(tx, {one.uuid: one.given_back for one in found})
+    note_states(tx, change, items, states, built_at, now, given_back)
