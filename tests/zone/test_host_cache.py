@@ -227,6 +227,25 @@ def test_a_view_that_failed_to_read_starts_over(tmp_path: Path, monkeypatch: pyt
     assert free(view, max(ids)) == 8
 
 
+def test_a_host_that_went_after_a_read_that_failed_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a first read that has failed after two of five hosts
+    monkeypatch.setattr(host_cache, "PAGE", 2)
+    zone = a_zone(tmp_path)
+    ids = sorted(add_hosts(zone, *(a_form(f"h{n}") for n in range(5))))
+    store = FailingStore.open(str(zone.store.engine.url))
+    store.fail_at = 3
+    view = HostCache(store, zone.clock, 60.0)
+    with pytest.raises(RuntimeError), view.current():
+        pass
+    # when one of them goes before the next read
+    sql(zone, "delete from hosts where id = :a", a=ids[0])
+    # then
+    with view.current() as table:
+        assert list(table.ids_between("", "")) == ids[1:]
+
+
 class FailingStore(Store):
     """A store whose n-th read fails."""
 
