@@ -48,7 +48,12 @@ def smallest(values: npt.NDArray[Any], count: int) -> Any:
     if len(values) >= 8 * blocks:
         length = len(values) // blocks
         minima = values[: length * blocks].reshape(length, blocks).min(axis=0)
-        near = values[values <= np.partition(minima, count - 1)[count - 1]]
+        # Many hosts are alike, and partitioning equal values is slow; so is copying all that equal the limit.
+        limit = np.sort(minima)[count - 1]
+        below = values < limit
+        if np.count_nonzero(below) < count:
+            return limit
+        near = values[below]
     # Many hosts are alike, and partitioning equal values is slow too.
     lowest = near.min()
     if np.count_nonzero(near == lowest) >= count:
