@@ -10,13 +10,13 @@ from zonesched.zones.poll_turns import AT_ONCE, share, turns_of
 
 
 @pytest.mark.parametrize(
-    ("count", "turns"), [(0, 1), (1, 1), (AT_ONCE, 1), (AT_ONCE + 1, 2), (100, 7), (7 * AT_ONCE, 7)]
+    ("count", "turns"), [(0, 1), (1, 1), (AT_ONCE, 1), (AT_ONCE + 1, 2), (100, 13), (7 * AT_ONCE, 7)]
 )
 def test_as_many_turns_as_keep_each_of_them_small(count: int, turns: int) -> None:
     assert turns_of(count) == turns
 
 
-@pytest.mark.parametrize(("most", "turns"), [(0.0, 1), (0.9, 1), (1.0, 1), (3.9, 3), (15.0, 7)])
+@pytest.mark.parametrize(("most", "turns"), [(0.0, 1), (0.9, 1), (1.0, 1), (3.9, 3), (15.0, 13)])
 def test_no_more_turns_than_there_is_time_for(most: float, turns: int) -> None:
     assert turns_of(100, most) == turns
 
