@@ -9,7 +9,7 @@ from typing import TypeVar
 import pytest
 
 from tests.builders.boots import FLAVOR, boot, counts, report_all, the_boot
-from tests.builders.inline_executor import InlineExecutor
+from tests.builders.inline_executor import InlineExecutor, InlineLoop
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead, Replace, Tamper
 from tests.trees.test_sync_bounds import Changing
@@ -151,3 +151,16 @@ def test_one_that_does_not_know_its_cursor_any_more_is_read_from_the_start(scene
 
     assert scene.active == 12
     assert scene.asked("leaf-b") == 3
+
+
+@pytest.mark.parametrize("more", [True, False])
+def test_the_sync_is_woken_where_a_child_has_more(scene: Scene, more: bool) -> None:
+    # given
+    woken = InlineLoop("sync", lambda: 0.0)
+    scene.tree.nodes["root"].zone.wake.sync_loops.append(woken)
+    leaf = scene.tree.nodes["leaf-b"]
+    scene.tree.network.mount(leaf.url, Changing(leaf.app, more=more))
+    # when
+    scene.step()
+    # then
+    assert (woken.woken > 0) is more
