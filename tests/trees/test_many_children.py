@@ -12,6 +12,7 @@ from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Replace
 from zonesched.services import background
 from zonesched.services.children.sync import Sync
+from zonesched.store import children
 from zonesched.zones import poll_turns
 
 pytestmark = pytest.mark.once
@@ -122,3 +123,18 @@ def test_all_are_asked_for_changes_at_once_while_something_is_built(tree: Tree) 
     loop.step()
 
     assert asked(tree, FEED) == NAMES
+
+
+def test_a_child_that_another_process_has_removed_is_polled_until_the_next_round(tree: Tree) -> None:
+    # given
+    root = tree.nodes["root"].zone
+    removed = next(row for row in root.store.read(children.read_all) if row.name == "leaf-6")
+    root.store.write(lambda tx: children.delete(tx, removed.id))
+    # when
+    for _ in range(TURNS):
+        background.poll_children(root)
+    # then
+    asked(tree, INFO)
+    for _ in range(TURNS):
+        background.poll_children(root)
+    assert set(asked(tree, INFO)) == set(NAMES[:-1])
