@@ -332,8 +332,8 @@ EXACT_LATE_AND_PRIVATE = (
         name="late children are waited for",
         breaks="a select ends long after its caller's deadline",
         path="zonesched/zones/fan_out.py",
-        right="executor.gather(calls, timeout_s, is_wanted)",
-        wrong="executor.gather(calls, 10 * timeout_s, is_wanted)",
+        right="executor.gather(calls(), timeout_s, is_wanted)",
+        wrong="executor.gather(calls(), 10 * timeout_s, is_wanted)",
         tests=("tests/units/test_fan_out.py", "tests/trees/test_deadlines.py"),
     ),
     Bug(
@@ -364,8 +364,8 @@ EXACT_LATE_AND_PRIVATE = (
         name="host names for everybody",
         breaks="a tenant or a parent reads the name of a host",
         path="zonesched/services/owners/servers.py",
-        right="host_name=host.name if host and is_admin else",
-        wrong="host_name=host.name if host else",
+        right="is_admin = caller.role is Role.ADMIN",
+        wrong="is_admin = caller.role is not Role.PARENT",
         tests=("tests/trees/test_api_servers.py", "tests/trees/test_privacy.py"),
     ),
 )

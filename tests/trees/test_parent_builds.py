@@ -20,7 +20,7 @@ from tests.builders.parent_calls import (
 )
 from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
-from tests.builders.wsgi_transport import Dead
+from tests.builders.wsgi_transport import Dead, LostReply
 from zonesched.store import placements
 
 
@@ -156,6 +156,28 @@ def test_a_build_that_one_child_refuses_gets_its_next_entry_in_another(
     assert of_builds(answer, "state") == of_builds(repeat, "state") == ["held"]
     assert of_builds(answer, "hold_s") == of_builds(repeat, "hold_s") > [20.0]
     assert leaves_with(tree, 1) == [{"first": "second", "second": "first"}[full]]
+    assert of_builds(confirm(middle, parent, [1]), "state") == ["confirmed"]
+
+
+def test_a_confirm_is_pending_until_the_child_has_answered_it(tmp_path: Path) -> None:
+    # Given: a hold in a child, whose answers are lost
+    tree, middle, parent = two_leaves(tmp_path)
+    spec = a_spec(2)
+    assert of_builds(send_choices(middle, parent, spec, {1: offered(middle, parent, spec)}), "state") == [
+        "held"
+    ]
+    for name in ("first", "second"):
+        tree.network.fault(tree.nodes[name].url, LostReply(path="/reservations"))
+
+    # When
+    unanswered = confirm(middle, parent, [1])
+    for name in ("first", "second"):
+        tree.network.heal(tree.nodes[name].url)
+    tree.clock.advance(60.0)
+    tree.settle(2)
+
+    # Then
+    assert of_builds(unanswered, "state") == ["pending"]
     assert of_builds(confirm(middle, parent, [1]), "state") == ["confirmed"]
 
 

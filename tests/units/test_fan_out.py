@@ -18,6 +18,7 @@ from zonesched.zones.fan_out import (
     HEALTH_THREADS,
     WORK_THREADS,
     Job,
+    exchange,
     fan_out,
     health_bulkhead,
     work_bulkhead,
@@ -40,6 +41,32 @@ def ask(
     return fan_out(
         executor, SystemClock(), [Job(work_bulkhead(child), call) for child, call in calls], timeout_s
     )
+
+
+class Patient(InlineExecutor):
+    """An executor that notes how long its callers would wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits_s: list[float] = []
+
+    def gather(self, calls: Any, timeout_s: float, is_wanted: Callable[[], bool] = lambda: True) -> Any:
+        self.waits_s.append(timeout_s)
+        return super().gather(calls, timeout_s, is_wanted)
+
+
+class Silent:
+    """A transport over which no child answers at once."""
+
+    def send_together(self, bounds: object, timeout_s: float, is_wanted: object) -> Iterator[Any]:
+        return iter(())
+
+
+def test_nobody_waits_longer_than_the_time() -> None:
+    executor = Patient()
+    ask(executor, ("child", says("1")), timeout_s=7.0)  # type: ignore[arg-type]
+    exchange(executor, SystemClock(), Silent(), (), 9.0)  # type: ignore[arg-type]
+    assert executor.waits_s == [7.0, 9.0]
 
 
 def says(text: str) -> Callable[[float], str]:
