@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from typing import ClassVar
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,10 +14,12 @@ from hypothesis import strategies as st
 from tests.builders.hosts import SEEDS, SERVICE, a_host, a_spec, a_table, schedulers
 from zonesched.errors import BadRequest, ZoneschedError
 from zonesched.filters.contract import BaseHostFilter
+from zonesched.model.arrays import Floats
 from zonesched.model.host_row import HostUse, flavor_key
 from zonesched.model.host_state import HostState
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_uses import HostUses
+from zonesched.model.host_view import HostView
 from zonesched.model.new_instances import NewInstances
 from zonesched.model.request_context import MoveFrom, RequestContext
 from zonesched.model.request_spec import (
@@ -34,6 +37,7 @@ from zonesched.model.request_spec import (
 from zonesched.scheduler import filter_scheduler, funnel
 from zonesched.scheduler.base_scheduler import BaseScheduler, Offer, OfferRequest
 from zonesched.scheduler.kept_selection import MAX_KEPT
+from zonesched.weights.contract import BaseHostWeigher
 from zonesched.weights.registry import BUILT_IN
 
 DEFAULT_FILTERS = (
@@ -314,6 +318,24 @@ def test_nothing_is_kept_that_may_depend_on_more_than_hosts_and_flavor(
     assert (len(first.picks), len(second.picks)) == (1, 0)
     assert funnels.run == 2
     assert scheduler.offer(a_single(table, a_spec(), 2)).picks
+
+
+class OddWeigher(BaseHostWeigher):
+    """A weigher that is not built in: a host is the better for one request, and the worse for the next."""
+
+    minval, maxval = -1.0, 1.0
+
+    def weigh(self, hosts: HostView, spec: RequestSpec) -> Floats:
+        sign = 1.0 if spec.request_id == "request-0" else -1.0
+        return np.where(hosts.row_numbers == 0, sign, 0.0)
+
+
+def test_nothing_is_kept_that_a_weigher_of_somebody_else_weighs() -> None:
+    scheduler = schedulers(weight_classes=f"{__name__}.OddWeigher").default
+    table = a_table([a_host(f"{n:x}f") for n in range(40)])
+    for number in range(3):
+        request = a_single(table, a_spec(), number)
+        assert offered(scheduler, request) == offered(scheduler, request, anew=True)
 
 
 class Asking(BaseHostFilter):
