@@ -54,10 +54,10 @@ class InfoPolls:
 
         So one that does not answer holds up one turn alone.
         """
-        if self._turn == 0:
+        is_first = self.begins_round
+        if is_first:
             self.turns = turns_of(len(known))
         ids = {one.child.id for one in share(known, self._turn, self.turns)}
-        is_first = self._turn == 0
         self._turn = (self._turn + 1) % self.turns
         return [one for one in known if (one.child.id in ids if isinstance(one.status, Ready) else is_first)]
 

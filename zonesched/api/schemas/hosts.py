@@ -102,7 +102,22 @@ class InstancesQuery(Schema):
     service: Name
 
 
-class ReportItem(Schema):
+class ObservedItem(Schema):
+    """One instance, and what the agent has observed of it."""
+
+    uuid: Uuid
+    attempt: Amount
+    reason: ReasonCode = ""
+    generation: Annotated[int, Field(ge=0, le=MAX_REPORTED_GENERATION)] = 0
+    power: Literal["running", "stopped", "paused", "suspended"] = "running"
+    rebuilds: Amount = 0
+
+    @property
+    def observed(self) -> Observed:
+        return Observed(self.generation, Power(self.power), self.reason, self.rebuilds)
+
+
+class ReportItem(ObservedItem):
     """One instance as the agent found it.
 
     `generation` and `power`: the desired state that was applied last, and what is so, where active;
@@ -111,19 +126,12 @@ class ReportItem(Schema):
     move for which it was stopped, where left.
     """
 
-    uuid: Uuid
-    attempt: Amount
     state: Literal["active", "left", "error", "gone"]
-    reason: ReasonCode = ""
-    generation: Annotated[int, Field(ge=0, le=MAX_REPORTED_GENERATION)] = 0
-    power: Literal["running", "stopped", "paused", "suspended"] = "running"
-    rebuilds: Amount = 0
     left_for: Amount = 0
 
     def to_report(self) -> AgentReport:
-        observed = Observed(self.generation, Power(self.power), self.reason, self.rebuilds)
         state = AgentState(self.state)
-        return AgentReport(self.uuid, self.attempt, state, self.reason, observed, self.left_for)
+        return AgentReport(self.uuid, self.attempt, state, self.reason, self.observed, self.left_for)
 
 
 class ReportsBody(Schema):
@@ -136,26 +144,18 @@ class ReportsBody(Schema):
         return [item.to_report() for item in self.reports]
 
 
-class RunningItem(Schema):
+class RunningItem(ObservedItem):
     """One instance that the agent has; `host`: the name of its host, "" where the agent does not know it.
 
     `generation`, `power`, `reason` and `rebuilds`: as in its last report, where it is built.
     """
 
-    uuid: Uuid
-    attempt: Amount
     host: Text = ""
     is_built: bool
-    reason: ReasonCode = ""
-    generation: Annotated[int, Field(ge=0, le=MAX_REPORTED_GENERATION)] = 0
-    power: Literal["running", "stopped", "paused", "suspended"] = "running"
-    rebuilds: Amount = 0
 
     def to_told(self) -> ToldInstance:
-        observed = Observed(self.generation, Power(self.power), self.reason, self.rebuilds)
-        return ToldInstance(
-            self.uuid, self.attempt, self.host, self.is_built, observed if self.is_built else None
-        )
+        observed = self.observed if self.is_built else None
+        return ToldInstance(self.uuid, self.attempt, self.host, self.is_built, observed)
 
 
 class RunningBody(Schema):

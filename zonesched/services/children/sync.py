@@ -177,7 +177,7 @@ class Sync:
                 return
             self._reading.add(child_id)
         try:
-            asked = ask(self._zone, [child_id]) if page is None else take(self._zone, {child_id: page})
+            asked = ask(self._zone, [child_id]) if page is None else _take(self._zone, {child_id: page})
             is_paused = child_id in asked.lines and self._is_too_much(child_id, asked.lines[child_id])
         finally:
             with self._lock:
@@ -256,20 +256,20 @@ def ask(zone: Zone, child_ids: Collection[str]) -> Asked:
             for child, outcome in answered
             if isinstance(outcome, Done)
         }
-        return take(zone, pages)
+        return _take(zone, pages)
 
 
-def take(zone: Zone, pages: Mapping[str, Page]) -> Asked:
+def _take(zone: Zone, pages: Mapping[str, Page]) -> Asked:
     """Apply a page of each of these children, in their order."""
     behind: set[str] = set()
     for child_id, page in pages.items():
-        if _take(zone, child_id, page) and page.changes.more:
+        if _take_page(zone, child_id, page) and page.changes.more:
             behind.add(child_id)
         wake_for(zone.wake, page.changes.items)
     return Asked({id_: len(page.changes.items) for id_, page in pages.items()}, frozenset(behind))
 
 
-def _take(zone: Zone, child_id: str, page: Page) -> bool:
+def _take_page(zone: Zone, child_id: str, page: Page) -> bool:
     """Apply a page; return false if another process has read further meanwhile, or more is to be asked."""
     asked_from, changes = page.asked_from, page.changes
     if page.is_empty:
