@@ -9,11 +9,12 @@ import pytest
 import requests
 
 from tests.builders.boots import a_small_tree, boot, counts, delete_all, rows
+from tests.builders.crashes import inconsistencies
 from tests.builders.wsgi_transport import Tamper, WsgiApp
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services import background
-from zonesched.services.boot import provision
-from zonesched.services.boot.boot_progress import Step, next_step, progress, with_places
+from zonesched.services.boot import leased_boot, provision
+from zonesched.services.boot.boot_progress import Step, next_step, progress, with_holds, with_places
 from zonesched.store import reservations
 from zonesched.store.instances import Member
 from zonesched.store.placements import AskedChild, Placement
@@ -91,6 +92,26 @@ def test_places_that_leave_an_instance_without_one_are_read(made: list[Placement
     assert with_places(NEW_BOOT, made) is None
 
 
+SENT = [a_place(uuid, PlacementState.INTENDED) for uuid in UUIDS]
+SENT_BOOT = progress([Member(uuid, InstanceStatus.BUILD, 1, "", 0) for uuid in UUIDS], SENT)
+
+
+def test_holds_that_were_just_answered_lead_to_the_same_step_as_their_rows() -> None:
+    held = [p.in_state(PlacementState.HELD, hold_expires_at=50.0) for p in SENT]
+    read = progress([Member(uuid, InstanceStatus.BUILD, 1, "", 0) for uuid in UUIDS], held)
+
+    assert with_holds(SENT_BOOT, held[::-1]) == read
+    assert [(p.state, p.hold_expires_at) for p in read.held] == [(PlacementState.HELD, 50.0)] * 2
+
+
+@pytest.mark.parametrize("held", [0, 1])
+def test_a_boot_of_which_not_all_was_held_is_read(held: int) -> None:
+    assert (
+        with_holds(SENT_BOOT, [p.in_state(PlacementState.HELD, hold_expires_at=50.0) for p in SENT[:held]])
+        is None
+    )
+
+
 def test_a_boot_over_children_ends_with_the_write_that_records_their_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,6 +129,7 @@ def test_a_boot_over_children_ends_with_the_write_that_records_their_answers(
 
     monkeypatch.setattr(provision._Boot, "take", note_and_take)
     monkeypatch.setattr(provision._Boot, "give_back", read_again)
+    monkeypatch.setattr(leased_boot, "_rows_of", read_again)
     background.work_on_boots(tree.nodes["root"].zone)
 
     assert steps == [Step.PLACE, Step.SEND, Step.CONFIRM]
@@ -136,6 +158,36 @@ def test_a_boot_that_is_woken_while_children_confirm_is_due_again(
     tree.clock.advance(10)
     assert background.work_on_boots(root) == 0.0
     assert rows(tree, "root", "SELECT state FROM reservations") == [("settled",)]
+
+
+def test_an_instance_that_is_deleted_while_children_hold_is_not_confirmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a boot of which children are just asked to hold
+    tree = a_small_tree(tmp_path)
+    reservation_id = boot(tree, num_instances=12)
+    root = tree.nodes["root"]
+    deliver = tree.network._deliver
+    deleted: list[str] = []
+
+    def delete_and_deliver(app: WsgiApp, request: requests.PreparedRequest) -> requests.Response:
+        if str(request.url).endswith("/servers") and request.method == "POST" and not deleted:
+            statement = "SELECT uuid FROM placements WHERE state = 'intended' ORDER BY uuid LIMIT 1"
+            deleted.append(rows(tree, "root", statement)[0][0])
+            assert root.client().delete(f"/servers/{deleted[0]}").status == 204
+        return deliver(app, request)
+
+    # When one of its instances is deleted meanwhile
+    monkeypatch.setattr(tree.network, "_deliver", delete_and_deliver)
+    background.work_on_boots(root.zone)
+
+    # Then the others are confirmed, and its place is given back
+    states = {row[0]: row[2] for row in rows(tree, "root")}
+    assert states.pop(deleted[0]) in ("cancelling", "gone")
+    assert set(states.values()) == {"confirmed"}
+    tree.settle()
+    assert counts(tree, reservation_id) == {"BUILD": 11, "DELETED": 1}
+    assert inconsistencies(tree) == []
 
 
 def test_a_place_that_is_lost_at_its_confirm_is_found_anew(tmp_path: Path) -> None:

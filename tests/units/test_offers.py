@@ -41,7 +41,10 @@ def test_spare_blobs_are_the_next_of_the_same_child_alone() -> None:
     assert isinstance(entry.place, ChildBlob)
     assert offers.spare_blobs(entry.place) == ("a1", "a2", "a3")[:ALTERNATES_PER_BUILD]
     assert offers.spare_blobs(ChildBlob("c", "c0")) == ()
-    assert offers.take(9) == mixed
+    assert offers.take(3) == mixed[:3]
+    # And what has been taken since is no spare
+    assert offers.spare_blobs(entry.place) == ("a2", "a3", "a4")[:ALTERNATES_PER_BUILD]
+    assert offers.take(9) == mixed[3:]
 
 
 def test_a_bundle_is_the_first_that_is_large_enough_cut_to_the_size() -> None:

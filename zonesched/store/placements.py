@@ -160,10 +160,10 @@ class Placement:
     def key(self) -> tuple[str, int]:
         return (self.uuid, self.number)
 
-    def in_state(self, state: PlacementState) -> Placement:
-        """Return the placement in another state; `dataclasses.replace` takes eight times as long."""
+    def in_state(self, state: PlacementState, **others: Any) -> Placement:
+        """Return the placement in another state, with `others` changed too; faster than `replace`."""
         other = object.__new__(Placement)
-        vars(other).update(vars(self), state=state)
+        vars(other).update(vars(self), state=state, **others)
         return other
 
 

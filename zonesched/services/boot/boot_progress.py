@@ -149,6 +149,17 @@ def with_places(at: Progress, made: Sequence[Placement]) -> Progress | None:
     return replace(at, needing=(), unanswered=at.unanswered + unanswered, held=at.held + held)
 
 
+def with_holds(at: Progress, held: Sequence[Placement]) -> Progress | None:
+    """Return the progress after children hold all that was unanswered; None if something else became of some.
+
+    `held`: those placements as they are now, in any order.
+    """
+    by_key = {p.key: p for p in held}
+    if by_key.keys() != {p.key for p in at.unanswered}:
+        return None
+    return replace(at, unanswered=(), held=at.held + tuple(by_key[p.key] for p in at.unanswered))
+
+
 def next_step(
     at: Progress,
     *,

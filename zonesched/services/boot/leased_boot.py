@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from zonesched.services.boot.boot_progress import Progress, progress, with_places
+from zonesched.services.boot.boot_progress import Progress, progress, with_holds, with_places
 from zonesched.services.boot.offers import Selected
 from zonesched.services.state.boot_queue import NewBoot
 from zonesched.services.zone import Zone
@@ -45,11 +45,17 @@ class LeasedBoot:
 
     def note_places(self, made: Sequence[Placement]) -> None:
         """Take over placements that were just written, so that the next `reread` need not read them."""
-        found = with_places(self.progress, made)
+        self._note(with_places(self.progress, made))
+
+    def note_holds(self, held: Sequence[Placement]) -> None:
+        """Take over the holds that children have just answered, as `note_places` does."""
+        self._note(with_holds(self.progress, held))
+
+    def _note(self, found: Progress | None) -> None:
         self.progress, self._is_current = found or self.progress, found is not None
 
     def reread(self) -> None:
-        """Read the rows again, unless `note_places` has just told them."""
+        """Read the rows again, unless what was just written is noted."""
         if self._is_current:
             self._is_current = False
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import dataclass
 
 from zonesched.model.build_plan import BuildPlan, ChildBlob, Entry
@@ -21,9 +21,11 @@ class Offers:
         self._entries = deque((*plan.entries, *plan.alternates) if plan else ())
         self._bundles = deque(plan.bundles if plan else ())
         self.complete = plan is None or plan.complete
+        self._spare_of: dict[str, tuple[str, ...]] | None = None
 
     def take(self, count: int) -> list[Entry]:
         """Return the next entries, at most `count`."""
+        self._spare_of = None
         return [self._entries.popleft() for _ in range(min(count, len(self._entries)))]
 
     def take_bundle(self, size: int) -> list[Entry]:
@@ -36,9 +38,18 @@ class Offers:
 
     def spare_blobs(self, place: ChildBlob) -> tuple[str, ...]:
         """Return the best spare entries of the place's child, which the child tries in this order."""
-        places = (entry.place for entry in self._entries)
-        spare = [p.blob for p in places if isinstance(p, ChildBlob) and p.child_id == place.child_id]
-        return tuple(spare[:ALTERNATES_PER_BUILD])
+        if self._spare_of is None:
+            self._spare_of = self._spares()
+        return self._spare_of.get(place.child_id, ())
+
+    def _spares(self) -> dict[str, tuple[str, ...]]:
+        """Return the best entries of each child that are not taken yet, by child id."""
+        spares: defaultdict[str, list[str]] = defaultdict(list)
+        for entry in self._entries:
+            match entry.place:
+                case ChildBlob(child_id, blob) if len(spares[child_id]) < ALTERNATES_PER_BUILD:
+                    spares[child_id].append(blob)
+        return {child_id: tuple(blobs) for child_id, blobs in spares.items()}
 
 
 @dataclass(frozen=True)

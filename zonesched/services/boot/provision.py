@@ -164,17 +164,20 @@ class _Boot:
         """Send INTENDED builds and cancel unanswered ones; an instance moves once its cancel is certain."""
         zone, at = self._zone, self._at
         unanswered: list[Placement] = []
+        held: list[Placement] = []
         all_tried = True
         for flavor, some in _by_flavor(at):
             spec = replace(self._request_for(flavor), time_budget_s=zone.conf.build_timeout)
             sent = child_calls.send_builds(zone, some, spec, zone.conf.hold, self._rows.lease)
             unanswered += sent.unanswered
+            held += sent.held
             all_tried &= sent.all_tried
         if not all_tried:
             self._rows.write(
                 lambda tx, change, now: reservations.note_reason(tx, self._rows.lease, NOT_ALL_ANSWERED)
             )
         self._drop(unanswered, "no_answer")
+        self._rows.note_holds(held)
 
     def _drop(self, dropped: Sequence[Placement], reason: str) -> None:
         zone = self._zone

@@ -255,9 +255,10 @@ def _admit(
     chosen = choose(usable.tries)
     names = {taken.get(b.uuid) or usable.here.get(b.uuid, b.uuid): b.name or b.uuid for b in builds}
     fresh = [p for p in chosen.places if p.uuid not in rows]
-    instances.insert(
-        tx, change, [_instance(call, p, names[p.uuid], position, now) for position, p in enumerate(fresh)]
-    )
+    if fresh:
+        # An instance without rows has its first place.
+        first = _instance(call, fresh[0], now)
+        instances.insert_alike(tx, change, first, {p.uuid: names[p.uuid] for p in fresh})
     instance_states.forget(tx, [p.uuid for p in chosen.places if p.uuid in rows])
     _note_flavor(tx, change, call, [p.uuid for p in chosen.places], rows, now)
     placed_here = {p.uuid for p in fresh}
@@ -374,15 +375,15 @@ def _write_reservation(tx: Transaction, call: _Call, now: float) -> None:
     )
 
 
-def _instance(call: _Call, place: NewPlace, name: str, position: int, now: float) -> Instance:
+def _instance(call: _Call, place: NewPlace, now: float) -> Instance:
     return instances.of_request(
         call.spec,
         uuid=place.uuid,
         reservation_id=call.reservation_id,
         caller_id=call.caller.user_id,
         user_id=call.caller.user_id,
-        position=position,
-        name=name,
+        position=0,
+        name="",
         attempt=place.number,
         now=now,
     )

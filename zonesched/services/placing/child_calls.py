@@ -56,17 +56,25 @@ class _Batch:
 
 @dataclass(frozen=True)
 class Sent:
-    """The result of sending builds. `unanswered`: placements not moved. `all_tried`: no child was busy."""
+    """The result of sending builds: placements that were not moved, and those that are held now.
+
+    `all_tried`: no child was busy.
+    """
 
     unanswered: Sequence[Placement]
+    held: Sequence[Placement]
     all_tried: bool
 
 
 @dataclass(frozen=True)
 class _Recorded:
-    """The result of recording answers: placements that none moved; `ended`: the work of the boot is over."""
+    """The result of recording answers: placements that none moved, and those that are held now.
+
+    `ended`: the work of the boot is over.
+    """
 
     unanswered: Sequence[Placement]
+    held: Sequence[Placement]
     ended: bool
 
 
@@ -99,8 +107,9 @@ def send_builds(
         child_until = sent_at + max(0.0, answer.hold_s - zone.conf.hold_margin)
         return float(min(placement.hold_expires_at, child_until))
 
-    unanswered = _call_children(zone, sent, call, lease, expiry).unanswered
-    return Sent(unanswered, all_tried=not (unanswered or busy))
+    recorded = _call_children(zone, sent, call, lease, expiry)
+    all_tried = not (recorded.unanswered or busy)
+    return Sent(recorded.unanswered, recorded.held, all_tried)
 
 
 def send_confirms(
@@ -167,7 +176,7 @@ def _call_children(
         timeout_s=zone.conf.build_timeout,
     )
     if not batches:
-        return _Recorded((), ended=False)
+        return _Recorded((), (), ended=False)
     by_key: dict[tuple[str, int], BuildAnswer] = {}
     for batch, outcome in zip(batches, outcomes, strict=True):
         answered = outcome.value if isinstance(outcome, Done) else []
@@ -218,15 +227,18 @@ def _record(
             build_retry.build_failed(zone, tx, change, p, now, answer.reason or "build_failed")
         else:
             moves[to, answer.reason].append(p)
+    held: list[Placement] = []
     for (to, reason), some in moves.items():
         # A refused placement keeps its end: until then its build may have its next entry.
         until = held_until if to is State.HELD else 0.0
-        advance(tx, change, zone.uuid, some, to, now, reason=reason, hold_expires_at=until)
+        moved = advance(tx, change, zone.uuid, some, to, now, reason=reason, hold_expires_at=until)
+        if to is State.HELD:
+            held += [p.in_state(to, hold_expires_at=held_until) for p in moved]
     placements.postpone(tx, unanswered, lambda calls: now + pause_s(zone.conf, calls))
     ended = end is not None and not any(to in UNBUILT for _, to, _ in answered)
     if end is not None and ended:
         end(tx, now)
-    return _Recorded(unanswered, ended)
+    return _Recorded(unanswered, held, ended)
 
 
 def pause_s(conf: Conf, calls: int) -> float:
