@@ -19,6 +19,7 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import argparse
+import gc
 import json
 import multiprocessing
 import signal
@@ -31,6 +32,7 @@ from tests.simulation import corpus
 from tests.simulation.run import Outcome, simulate
 
 SHOWN_EACH_S = 5.0
+SEEDS_PER_COLLECTION = 8
 
 
 def main() -> int:
@@ -91,10 +93,18 @@ def summary(outcomes: Iterable[Outcome]) -> dict[str, object]:
 
 def _play(seeds: Iterable[int], jobs: int) -> Iterator[Outcome]:
     if jobs == 1:
-        yield from map(simulate, seeds)
+        yield from map(_simulate, seeds)
         return
     with multiprocessing.get_context("spawn").Pool(jobs, _leave_interrupts_to_the_first) as pool:
-        yield from pool.imap_unordered(simulate, seeds, chunksize=4)
+        yield from pool.imap_unordered(_simulate, seeds, chunksize=4)
+
+
+def _simulate(seed: int) -> Outcome:
+    outcome = simulate(seed)
+    # What a seed leaves goes round in circles, for which the collector would look only after hundreds of MB.
+    if seed % SEEDS_PER_COLLECTION == 0:
+        gc.collect()
+    return outcome
 
 
 def _leave_interrupts_to_the_first() -> None:

@@ -56,6 +56,7 @@ class Baton:
         self.hub = getcurrent()
         self.current: Task | None = None
         self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._processes: dict[Process, None] = {}
         self._count = 0
         self._until = 0.0
         self._is_over: Callable[[], bool] = lambda: False
@@ -69,6 +70,7 @@ class Baton:
         """A new task of a process, which starts now."""
         task = Task(self, process, name, fn)
         process.tasks[task] = None
+        self._processes[process] = None
         self._resume_at(self.now, task)
         return task
 
@@ -109,6 +111,12 @@ class Baton:
         """No task of the process does anything more. Whoever calls from within it raises ProcessDied."""
         process.is_dead = True
         self.at(self.now, lambda: self._end_tasks(process))
+
+    def close(self) -> None:
+        """End all tasks: a flow that is never ended keeps all that it has, which no collector finds."""
+        for process in self._processes:
+            process.is_dead = True
+            self._end_tasks(process)
 
     def run(self, until: float, is_over: Callable[[], bool] = lambda: False) -> None:
         """Let everything happen that is due up to a moment, or until it is over."""

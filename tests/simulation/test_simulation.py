@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 from benchmarks.planted.bugs import BUGS
 from tests.simulation import corpus
+from tests.simulation.baton import Task
 from tests.simulation.run import simulate
 from zonesched.compute import machine
 from zonesched.model.placement import OCCUPYING, PlacementState
@@ -34,6 +36,13 @@ def test_equal_seeds_give_equal_traces() -> None:
     assert first.wrong == second.wrong == ()
     assert first.struck and first.digest == second.digest
     assert other.digest != first.digest
+
+
+def test_a_seed_leaves_no_task_behind() -> None:
+    simulate(SMALL)
+
+    gc.collect()
+    assert not [one for one in gc.get_objects() if isinstance(one, Task)]
 
 
 @pytest.mark.slow

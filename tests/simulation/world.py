@@ -118,6 +118,7 @@ class World:
 
     def close(self) -> None:
         """End all that still runs, and give the databases back."""
+        self.stage.baton.close()
         for site in self.sites.values():
             site.close()
 
