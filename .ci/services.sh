@@ -100,27 +100,34 @@ stop_postgresql() {
     unprivileged "$pg_folder" "$pg_ctl" -D "$pg_folder/data" -m immediate stop >/dev/null
 }
 
-# Installs the servers that tests start by themselves; from now on none of these tests is left out.
-need_servers() {
-    program rabbitmq-server /usr/lib/rabbitmq/bin >/dev/null || install rabbitmq-server || exit 1
-    program redis-server >/dev/null || install redis-server || exit 1
-    need_libvirt
-    program chromium >/dev/null || install chromium || exit 1
+# missing_packages: those of the servers that tests start by themselves, and of libvirt with its QEMU driver, of which
+# no daemon is started.
+missing_packages() {
+    program initdb /usr/lib/postgresql/*/bin >/dev/null || printf '%s\n' postgresql
+    program rabbitmq-server /usr/lib/rabbitmq/bin >/dev/null || printf '%s\n' rabbitmq-server
+    program redis-server >/dev/null || printf '%s\n' redis-server
+    program chromium >/dev/null || printf '%s\n' chromium
     # For promtool.
-    program promtool >/dev/null || install prometheus || exit 1
-    export ZONESCHED_TEST_SERVERS=required
-}
-
-# Libvirt with its QEMU driver, of which no daemon is started, and its bindings in the tests' environment.
-need_libvirt() {
-    local wanted=(libvirt-daemon libvirt-daemon-driver-qemu qemu-system-x86 qemu-utils libvirt-dev pkg-config gcc)
+    program promtool >/dev/null || printf '%s\n' prometheus
     if ! { program qemu-system-x86_64 && program qemu-img && program gcc && pkg-config --exists libvirt &&
         compgen -G "/usr/lib*/*/libvirt/connection-driver/libvirt_driver_qemu.so"; } >/dev/null 2>&1; then
-        install "${wanted[@]}" || exit 1
+        printf '%s\n' libvirt-daemon libvirt-daemon-driver-qemu qemu-system-x86 qemu-utils libvirt-dev pkg-config gcc
     fi
-    # Its own user, which only the package of the daemon as a service makes.
+}
+
+# install_servers: what is missing of them, in one go.
+install_servers() {
+    local missing
+    mapfile -t missing < <(missing_packages)
+    [ ${#missing[@]} = 0 ] || install "${missing[@]}"
+}
+
+# From now on no test of these servers is left out; libvirt's bindings come into the tests' environment.
+need_servers() {
+    # Libvirt's own user, which only the package of the daemon as a service makes.
     if [ "$(id -u)" = 0 ] && ! getent passwd libvirt-qemu >/dev/null; then
         useradd --system --user-group --no-create-home --shell /usr/sbin/nologin libvirt-qemu
     fi
     make_environment test
+    export ZONESCHED_TEST_SERVERS=required
 }
