@@ -321,3 +321,50 @@ class TestThroughATree:
         assert kept > 0
         assert in_use(building) == 0
         nothing_is_wrong(tree)
+
+    def a_build_to_be_shelved(self, tree: Tree, *, is_fetched: bool) -> tuple[Node, str, Any]:
+        """The zone that builds it, its host and its place; its parent has just asked that it leaves."""
+        boot(tree, num_instances=1)
+        tree.settle()
+        building, host, *_ = self.where(tree)
+        if is_fetched:
+            fetch(building, host)
+        first = place_of(building)
+        numbers = {"attempt": 1, "generation": 1, "reboots": 0, "reboot_type": "SOFT"}
+        told = {"servers": [{"uuid": first.uuid, "power": "offloaded", **numbers}]}
+        assert building.client("parent-root").post("/servers/desired", told).status == 200
+        assert self.status(building) == "BUILD"
+        return building, host, first
+
+    def status(self, node: Node) -> str:
+        return str(sql(node.zone, "select status from instances")[0].status)
+
+    def test_one_to_be_shelved_that_its_agent_never_fetched_rests_once_that_is_down(
+        self, tmp_path: Path
+    ) -> None:
+        tree = self.a_tree(tmp_path)
+        building, host, _ = self.a_build_to_be_shelved(tree, is_fetched=False)
+
+        tree.clock.advance(DOWN_TIME_S + 1)
+        tree.step(building.name)
+
+        assert self.status(building) == "OFFLOADED"
+        assert (place_of(building).state, in_use(building)) == ("released", 0)
+        assert fetch(building, host) == to_release(building, host) == []
+
+    def test_one_to_be_shelved_that_may_run_is_an_error_and_keeps_its_claim(self, tmp_path: Path) -> None:
+        tree = self.a_tree(tmp_path)
+        building, host, first = self.a_build_to_be_shelved(tree, is_fetched=True)
+
+        tree.clock.advance(BUILD_TIMEOUT_S - 1)
+        tree.step(building.name)
+        before = self.status(building)
+        tree.clock.advance(2)
+        tree.step(building.name)
+
+        assert (before, self.status(building)) == ("BUILD", "ERROR")
+        assert place_of(building).state == "releasing"
+        assert in_use(building) > 0
+        assert to_release(building, host) == [Attempt(first.uuid, first.number)]
+        report(building, host, AgentState.GONE, uuid=first.uuid, attempt=first.number)
+        assert in_use(building) == 0

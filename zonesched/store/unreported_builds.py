@@ -7,16 +7,28 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from zonesched.model.observed_state import Power
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, one_of
 
 _place, _instance, _host, _service = t.placements.c, t.instances.c, t.hosts.c, t.services.c
+_state = t.instance_states.c
+_IS_SHELVED = (
+    sa.select(_state.uuid).where(_state.uuid == _place.uuid, _state.power == Power.OFFLOADED.value).exists()
+)
 _UNREPORTED = (
     sa.select(_place.uuid)
     .join(t.instances, sa.and_(_instance.uuid == _place.uuid, _instance.attempt == _place.number))
     .where(_instance.status == InstanceStatus.BUILD.value)
-    .where(_place.kind == "host", _place.state == PlacementState.CONFIRMED.value)
+    .where(_place.kind == "host")
+    .where(
+        sa.or_(
+            _place.state == PlacementState.CONFIRMED.value,
+            # Shelved before its agent has reported it, or has ever heard of it.
+            sa.and_(_place.state == PlacementState.RELEASING.value, _IS_SHELVED),
+        )
+    )
     .order_by(_instance.updated_at, _instance.uuid)
     .limit(sa.bindparam("max_rows"))
 )

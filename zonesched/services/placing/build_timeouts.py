@@ -1,9 +1,9 @@
 """Timeouts of builds that agents do not report: placed again where that is safe, else ERROR.
 
 It is safe for a build that its agent never fetched: it cannot run there, and a returning agent does not get
-it. A fetched build may run, now or later, on the unreachable host. Its instance ends in ERROR
-`build_timeout`, and its place is RELEASING: it keeps its claim until the agent has returned, destroyed it and
-reported it gone, or until an operator removes the host.
+it. If it is to be shelved, it rests at once. A fetched build may run, now or later, on the unreachable host. Its
+instance ends in ERROR `build_timeout`, and its place is RELEASING: it keeps its claim until the agent has
+returned, destroyed it and reported it gone, or until an operator removes the host.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 
 from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.services.life.shelving import note_offloaded
 from zonesched.services.placing import build_retry
 from zonesched.services.zone import Zone
 from zonesched.store import identity, instances, placements, reservations, unreported_builds
@@ -58,27 +59,35 @@ def _end(zone: Zone, tx: Transaction) -> bool:
     present = instances.read_by_uuid(tx, sorted(still_lost))
     places = [p for p in placements.read_by_uuid(tx, sorted(present)) if p.number == present[p.uuid].attempt]
     change, now = identity.next_change(tx), zone.clock.now()
+    unfetched = [p for p in places if not p.is_fetched]
+    shelved = [p for p in unfetched if p.state is State.RELEASING]
     failed = [
-        p for p in places if not p.is_fetched and build_retry.build_failed(zone, tx, change, p, now, REASON)
+        p
+        for p in unfetched
+        if p not in shelved and build_retry.build_failed(zone, tx, change, p, now, REASON)
     ]
+    left = placements.move_all(tx, change, shelved, State.RELEASED)
+    note_offloaded(tx, change, left, now)
     waiting = _await_agents(tx, change, [p for p in places if p.is_fetched], now)
-    return bool(failed or waiting)
+    return bool(failed or left or waiting)
 
 
 def _await_agents(
     tx: Transaction, change: int, fetched: Sequence[Placement], now: float
 ) -> Sequence[Placement]:
     """End instances that may still run, and keep their claims until their agents report them gone."""
-    moved = placements.move_all(tx, change, fetched, State.RELEASING, reason=REASON)
+    shelved = [p for p in fetched if p.state is State.RELEASING]
+    others = [p for p in fetched if p.state is not State.RELEASING]
+    awaited = [*shelved, *placements.move_all(tx, change, others, State.RELEASING, reason=REASON)]
     instances.set_status(
         tx,
         change,
-        [p.uuid for p in moved],
+        [p.uuid for p in awaited],
         InstanceStatus.ERROR,
         now,
         reason=REASON,
         only_from=[InstanceStatus.BUILD],
     )
-    for caller_id, reservation_id in sorted({(p.caller_id, p.reservation_id) for p in moved}):
+    for caller_id, reservation_id in sorted({(p.caller_id, p.reservation_id) for p in awaited}):
         reservations.wake(tx, caller_id, reservation_id)
-    return moved
+    return awaited
