@@ -59,8 +59,11 @@ def _places(rows: sqlite3.Connection) -> dict[Key, str]:
 
 
 def own_boots(rows: sqlite3.Connection) -> frozenset[str]:
-    """Return the ids of all boots of a zone's own users."""
-    found = rows.execute("SELECT r.id FROM reservations r, identity i WHERE r.caller_id = i.zone_uuid")
+    """Return the ids of all boots of a zone's own users; one that was adopted has no user any more."""
+    found = rows.execute(
+        "SELECT r.id FROM reservations r, identity i"
+        " WHERE r.caller_id = i.zone_uuid AND r.user_id != i.zone_uuid"
+    )
     return frozenset(id_ for (id_,) in found)
 
 

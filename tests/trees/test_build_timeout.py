@@ -350,7 +350,7 @@ class TestThroughATree:
 
         assert self.status(building) == "OFFLOADED"
         assert (place_of(building).state, in_use(building)) == ("released", 0)
-        assert fetch(building, host) == to_release(building, host) == []
+        assert (fetch(building, host), to_release(building, host)) == ([], [])
 
     def test_one_to_be_shelved_that_may_run_is_an_error_and_keeps_its_claim(self, tmp_path: Path) -> None:
         tree = self.a_tree(tmp_path)

@@ -15,8 +15,10 @@ from tests.builders.tree import Answer, Node, Tree, a_host
 from zonesched.model.agent_instances import AgentState
 from zonesched.model.caller import Role
 from zonesched.services.audit import audit_edges, repair
+from zonesched.services.audit.edge_comparison import Unlike
 from zonesched.services.catalog import users
 from zonesched.services.children import children
+from zonesched.services.zone import Zone
 
 OTHER_URL = "http://127.0.0.1:7999"
 
@@ -137,6 +139,29 @@ class TestAddedAgainAfterARemovalByForce:
         assert repair.left(done) == []
         assert counts(tree, reservation_id) == {"ACTIVE": 2}
         assert sql(tree.nodes["leaf"].zone, "select uuid from instances where status != 'ACTIVE'") == []
+        nothing_is_wrong(tree)
+
+    def test_of_two_repairs_at_one_time_the_later_one_keeps_them(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # Given a repair that has compared them, and is about to ask where else they are
+        tree, reservation_id = self.removed_and_added(tmp_path)
+        root = tree.nodes["root"].zone
+        go_on = audit_edges.with_other_places
+
+        def let_another_go_first(zone: Zone, compared: list[Unlike]) -> list[Unlike]:
+            monkeypatch.setattr(audit_edges, "with_other_places", go_on)
+            assert repair.left(repair.run(zone)) == []
+            return go_on(zone, compared)
+
+        # When another repair takes them back before it
+        monkeypatch.setattr(audit_edges, "with_other_places", let_another_go_first)
+        done = repair.run(root)
+        tree.settle()
+
+        # Then
+        assert {one.why for one in repair.left(done)} == {"it has moved since it was compared: run it again"}
+        assert counts(tree, reservation_id) == {"ACTIVE": 2}
         nothing_is_wrong(tree)
 
     def test_one_that_ended_by_itself_meanwhile_is_shown_as_it_is(self, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from zonesched.model.inconsistency import Left, OfAttempt, Repaired, RepairResult
 from zonesched.model.placement import (
+    FINAL,
     LIVING_STATUSES,
     WANTED,
     ZONE_LOST,
@@ -28,6 +29,7 @@ from zonesched.store.instances import Instance
 from zonesched.store.placements import AskedChild, ClaimedHost, Placement
 
 State = PlacementState
+MOVED = "it has moved since it was compared: run it again"
 BELIEVED_LOST = ("deleted_in_child", "lost_in_child", "place_lost", ZONE_LOST)
 """Reasons of an ERROR because an instance was not found; if it is found, its owner still wants it."""
 
@@ -75,6 +77,9 @@ def _restore_or_delete(repair: Repair, unlike: Unlike) -> str:
         raise CannotTell("the child was removed since it was compared: add it again, or its admin ends them")
     repair.leave_to_worker(instance.caller_id, instance.reservation_id)
     places = placements.read_by_uuid(repair.tx, [subject.uuid])
+    if any(_is_open(p, subject) for p in places):
+        # No comparison calls this unknown: another repair was quicker.
+        raise CannotTell(MOVED)
     others = [p for p in places if p.state in WANTED]
     if unlike.below.status not in LIVING_STATUSES:
         _put(repair, subject, instance, places, State.RELEASING)
@@ -87,6 +92,11 @@ def _restore_or_delete(repair: Repair, unlike: Unlike) -> str:
         raise CannotTell("its other place is in a child zone that has not confirmed it: run it again")
     _put(repair, subject, instance, places, State.RELEASING)
     return "the child is asked to delete it"
+
+
+def _is_open(place: Placement, subject: OfAttempt) -> bool:
+    in_that_child = isinstance(place.where, AskedChild) and place.where.child_id == subject.child_id
+    return in_that_child and place.number == subject.attempt and place.state not in FINAL
 
 
 def _is_certain(place: Placement, unlike: Unlike) -> bool:
@@ -162,7 +172,7 @@ def _as_compared(repair: Repair, unlike: Unlike) -> tuple[Placement, Instance]:
             if _still(unlike.here, place, instance):
                 repair.leave_to_worker(instance.caller_id, instance.reservation_id)
                 return place, instance
-    raise CannotTell("it has moved since it was compared: run it again")
+    raise CannotTell(MOVED)
 
 
 def _still(seen: PlaceInChild, place: Placement, instance: Instance) -> bool:

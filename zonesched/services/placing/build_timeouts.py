@@ -1,8 +1,8 @@
 """Timeouts of builds that agents do not report: placed again where that is safe, else ERROR.
 
 It is safe for a build that its agent never fetched: it cannot run there, and a returning agent does not get
-it. If it is to be shelved, it rests at once. A fetched build may run, now or later, on the unreachable host. Its
-instance ends in ERROR `build_timeout`, and its place is RELEASING: it keeps its claim until the agent has
+it. If it is to be shelved, it rests at once. A fetched build may run, now or later, on the unreachable host.
+Its instance ends in ERROR `build_timeout`, and its place is RELEASING: it keeps its claim until the agent has
 returned, destroyed it and reported it gone, or until an operator removes the host.
 """
 
