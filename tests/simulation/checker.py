@@ -174,6 +174,10 @@ def _own_rows(zone: ZoneRows) -> Iterator[str]:
         built = [p["number"] for p in zone.places_of(uuid) if p["state"] == "confirmed"]
         if row["status"] == "DELETED" and built:
             yield f"P2 {zone.name}: {uuid} is DELETED, confirmed are {built}"
+    built_by = Counter((row["caller_id"], row["uuid"], row["number"]) for row in zone.builds if row["number"])
+    for (_, uuid, number), count in built_by.items():
+        if count > 1:
+            yield f"P2 {zone.name}: place {number} of {uuid} is of {count} builds"
     entries = Counter(row["entry_key"] for row in zone.places.values() if row["entry_key"])
     for entry, count in entries.items():
         if count > 1:

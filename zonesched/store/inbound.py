@@ -133,6 +133,17 @@ def update(tx: Connection, builds: Sequence[InboundBuild]) -> None:
         )
 
 
+def give_place(tx: Connection, build: InboundBuild) -> None:
+    """Store a build with its placement. Another build that had this placement is gone: no place is of two."""
+    this = sa.and_(COLUMNS.uuid == build.uuid, COLUMNS.caller_id == build.caller_id)
+    others = sa.and_(this, COLUMNS.number == build.number, COLUMNS.attempt != build.attempt)
+    tx.execute(sa.update(t.inbound_builds).where(others).values(number=0, rest=NOTHING_LEFT))
+    if build.key in read(tx, build.caller_id, [build.uuid]):
+        update(tx, [build])
+    else:
+        insert(tx, [build])
+
+
 def forget_rest(tx: Connection, caller_id: str, uuids: Sequence[str]) -> None:
     """Delete the untried entries of these instances' builds."""
     _FORGET_REST.run(tx, caller=caller_id, uuids=uuids)

@@ -280,7 +280,7 @@ class _Settling:
         if named is not None and is_later and (build is None or build.attempt != named.attempt):
             self._insert_build(found, named)
         elif build is not None:
-            inbound.update(self.tx, [replace(build, number=found.number)])
+            inbound.give_place(self.tx, replace(build, number=found.number))
 
     def _adopt(self, found: Found, named: Named) -> None:
         places = placements.read_by_uuid(self.tx, [found.uuid])
@@ -327,11 +327,7 @@ class _Settling:
         build = InboundBuild(
             found.uuid, named.caller_id, named.attempt, named.reservation_id, found.number, (), self.now
         )
-        known = inbound.read(self.tx, named.caller_id, [found.uuid])
-        if build.key in known:
-            inbound.update(self.tx, [build])
-        else:
-            inbound.insert(self.tx, [build])
+        inbound.give_place(self.tx, build)
 
     def _claim(self, found: Found, spec: RequestSpec, places: Sequence[Placement]) -> Where:
         """Claim for the place where an instance was found. Raises _DoesNotFit, with nothing written."""
