@@ -114,7 +114,7 @@ def nothing_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
     ("plant", "promise", "likely"),
     [
         (entries_are_never_used_up, "P5", 36),
-        (an_unanswered_confirm_counts_as_refused, "P2", 250),
+        (an_unanswered_confirm_counts_as_refused, "P2", 222),
         (agents_end_nothing, "P2", 136),
         (actions_reach_their_end_unnoticed, "P9", 2),
         (children_are_told_no_state, "P9", 399),

@@ -26,6 +26,7 @@ from tests.builders.one_zone import sql
 from tests.builders.scenes import built_once
 from tests.builders.sealed_builds import RESERVATION, UUID, Stage
 from tests.builders.tree import Node, Tree, a_host
+from tests.builders.wsgi_transport import Dead
 from zonesched.model.agent_instances import AgentReport, AgentState, DesiredInstance
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.request_wire import spec_to_wire
@@ -88,6 +89,10 @@ def one_zone(folder: Path, *names: str, **options: Any) -> Tree:
     tree.add("root", hosts_=[a_host(name) for name in names], **options)
     tree.nodes["root"].client().post("/flavors", FLAVOR)
     return tree
+
+
+def host_id(tree: Tree, zone: str) -> str:
+    return str(rows(tree, zone, "SELECT id FROM hosts")[0][0])
 
 
 class TestInOneZone:
@@ -269,6 +274,32 @@ class TestAcrossZones:
         assert all(line.get("host") or line.get("zone") in ("region", "leaf-b") for line in fault["attempts"])
         # What an agent calls it stays in its own zone.
         assert all("host" in line or line["reason"] == "build_failed" for line in fault["attempts"])
+        nothing_is_wrong(tree)
+
+    def test_a_zone_that_does_not_answer_the_next_confirm_hides_no_reason(self, tmp_path: Path) -> None:
+        # Given a build that fails here, and a child that is asked to build it and does not answer
+        tree = Tree(tmp_path)
+        tree.add("root", hosts_=[a_host("h1", vcpus=8)]).client().post("/flavors", FLAVOR)
+        leaf = tree.add("leaf", parent="root", hosts_=[a_host("l1", vcpus=4)])
+        tree.poll()
+        reservation_id = boot(tree, num_instances=1)
+        tree.settle()
+        tree.network.fault(leaf.url, Dead(path="/confirm"))
+        agents_report(tree, failing_on("h1"))
+        tree.settle(2)
+        unknown = rows(tree, "root", "SELECT status, reason FROM instances")
+
+        # When the hold ends there, and no zone has room
+        leaf.client().call("PUT", f"/os-services/{host_id(tree, 'leaf')}", {"status": "disabled"})
+        tree.clock.advance(60.0)
+        tree.network.heal(leaf.url)
+        tree.poll()
+        heal(tree)
+
+        # Then it ends for what has failed
+        assert unknown == [("UNKNOWN", "build_failed")]
+        assert counts(tree, reservation_id) == {"ERROR": 1}
+        assert the_server(tree)["fault"]["error_code"] == "build_failed"
         nothing_is_wrong(tree)
 
     def test_who_looks_at_it_meanwhile_ends_nothing(self, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ _SET_ATTEMPT = Prepared(
         attempt=sa.bindparam("b_attempt"),
         status=sa.bindparam("b_status"),
         # The reason of a failed build stays until a new placement: none may be found.
-        reason=sa.case((COLUMNS.status == InstanceStatus.BUILD.value, COLUMNS.reason), else_=""),
+        reason=sa.case((is_in(COLUMNS.status, BUILDING_STATUSES), COLUMNS.reason), else_=""),
         updated_at=sa.bindparam("now"),
         changed_seq=sa.bindparam("change"),
     )

@@ -132,13 +132,19 @@ def send_confirms(
 
 
 def _mark_unknown(unanswered: Sequence[Placement], now: float, tx: Transaction) -> None:
-    """Make instances UNKNOWN whose confirm is still unanswered: another call may have had the answer."""
+    """Make instances UNKNOWN whose confirm is still unanswered: another call may have had the answer.
+
+    One whose last build failed keeps that reason.
+    """
     uuids = [p.uuid for p in unanswered]
     locks.instances(tx, uuids)
     asked = {p.key for p in placements.read_by_uuid(tx, uuids) if p.state is State.CONFIRMING}
     still = [p.uuid for p in unanswered if p.key in asked]
     change, build = identity.next_change(tx), [InstanceStatus.BUILD]
-    instances.set_status(tx, change, still, InstanceStatus.UNKNOWN, now, only_from=build)
+    rows = instances.read_by_uuid(tx, still)
+    for reason in sorted({row.reason for row in rows.values()}):
+        alike = [uuid for uuid in still if rows[uuid].reason == reason]
+        instances.set_status(tx, change, alike, InstanceStatus.UNKNOWN, now, reason=reason, only_from=build)
 
 
 def send_cancels(zone: Zone, cancelling: Sequence[Placement]) -> None:
