@@ -138,12 +138,12 @@ def test_a_planted_bug_is_found(
 @pytest.mark.parametrize(
     ("name", "rule", "likely"),
     [
-        ("old lease still writes", "lease z", 550),
+        ("old lease still writes", "lease z", 564),
         ("confirm on own authority", "IllegalMove", 399),
-        ("confirm answered for a child", "is confirmed in", 107),
+        ("confirm answered for a child", "is confirmed in", 704),
         ("anti-affinity off by one", "group z", 478),
         ("holds are never reaped", "over and still there", 11),
-        ("found nowhere and not ended", "P11 z", 9),
+        ("found nowhere and not ended", "P11 z", 520),
         ("a restored zone works on", "P11 z", 562),
     ],
 )
