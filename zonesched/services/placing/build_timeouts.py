@@ -60,12 +60,9 @@ def _end(zone: Zone, tx: Transaction) -> bool:
     places = [p for p in placements.read_by_uuid(tx, sorted(present)) if p.number == present[p.uuid].attempt]
     change, now = identity.next_change(tx), zone.clock.now()
     unfetched = [p for p in places if not p.is_fetched]
+    building = [p for p in unfetched if p.state is State.CONFIRMED]
+    failed = [p for p in building if build_retry.build_failed(zone, tx, change, p, now, REASON)]
     shelved = [p for p in unfetched if p.state is State.RELEASING]
-    failed = [
-        p
-        for p in unfetched
-        if p not in shelved and build_retry.build_failed(zone, tx, change, p, now, REASON)
-    ]
     left = placements.move_all(tx, change, shelved, State.RELEASED)
     note_offloaded(tx, change, left, now)
     waiting = _await_agents(tx, change, [p for p in places if p.is_fetched], now)
@@ -76,9 +73,9 @@ def _await_agents(
     tx: Transaction, change: int, fetched: Sequence[Placement], now: float
 ) -> Sequence[Placement]:
     """End instances that may still run, and keep their claims until their agents report them gone."""
+    building = [p for p in fetched if p.state is State.CONFIRMED]
     shelved = [p for p in fetched if p.state is State.RELEASING]
-    others = [p for p in fetched if p.state is not State.RELEASING]
-    awaited = [*shelved, *placements.move_all(tx, change, others, State.RELEASING, reason=REASON)]
+    awaited = [*shelved, *placements.move_all(tx, change, building, State.RELEASING, reason=REASON)]
     instances.set_status(
         tx,
         change,
