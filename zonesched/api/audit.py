@@ -18,7 +18,7 @@ def run(call: Call) -> Answer:
     if call.query.tree:
         answer["children"] = [
             {"id": child.child_id, "name": child.name, **_report_json(child.reported)}
-            for child in audit_tree.ask_children(call.zone.children, audit_tree.BUDGET_S, call.is_wanted)
+            for child in audit_tree.for_operator(call.zone, call.is_wanted)
         ]
     return ok(answer)
 

@@ -95,6 +95,12 @@ def count_in_child(tx: Connection, child_id: str) -> int:
     return int(tx.execute(statement).scalar_one())
 
 
+def count_in_children(tx: Connection) -> int:
+    """Count all places in child zones, ended ones included."""
+    statement = sa.select(sa.func.count()).where(t.placements.c.child_id.is_not(None))
+    return int(tx.execute(statement).scalar_one())
+
+
 def places_in_child(tx: Connection, child_id: str, uuids: Sequence[str]) -> list[PlaceInChild]:
     """Read the places of these instances in a child zone, ended ones included."""
     return [

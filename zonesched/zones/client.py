@@ -46,7 +46,8 @@ LONGEST_BUSY_S = 60
 """Maximum of seconds for which a busy child is not asked."""
 
 MIN_AUDIT_S = 0.1
-"""Minimum of seconds for an audit; with less, no child is asked."""
+MAX_AUDIT_S = 3600.0
+"""Limits of the seconds for an audit: with less no child is asked, and none accepts more."""
 
 ROLE_HEADER = "X-Zonesched-Role"
 """Header with the caller's kind for zones without authentication: several calls differ for parents."""
@@ -257,7 +258,8 @@ class ChildClient:
 
     def audit(self, timeout_s: float) -> ReportedAudit:
         """Ask the child and its child zones for inconsistencies in this zone's rows there."""
-        path = "/audit?" + urlencode({"budget_s": f"{max(timeout_s, MIN_AUDIT_S):.3f}"})
+        budget_s = min(max(timeout_s, MIN_AUDIT_S), MAX_AUDIT_S)
+        path = "/audit?" + urlencode({"budget_s": f"{budget_s:.3f}"})
         return answers.read_audit(_expect(self._send("GET", path, timeout_s, answer_bounds.CHANGES), 200))
 
     def _settle(

@@ -35,11 +35,15 @@ MAX_FOUND = 20_000
 MIN_FOUND = 100
 """Inconsistencies that are kept, of all children together; and of one, however many there are."""
 
-COMPARISON_S = 60.0
+MIN_LIMIT_S = 60.0
 PLACEMENTS_PER_S = 1000
-"""Time limit of the comparison with one child: this many seconds, and one for so many placements there."""
 
 CUT = "too_many_inconsistencies"
+
+
+def time_limit_s(placements: int) -> float:
+    """Return the time limit in seconds of an audit of so many placements in child zones."""
+    return MIN_LIMIT_S + placements / PLACEMENTS_PER_S
 
 
 def across_edges(
@@ -100,7 +104,7 @@ def _compare_with(zone: Zone, child_id: str, deadline: WorkDeadline, limit: int)
         return living_in_child(tx, child_id), count_in_child(tx, child_id), cursor
 
     living, count, cursor = zone.store.read(own_rows)
-    ends_at = min(deadline.at, zone.clock.monotonic() + COMPARISON_S + count / PLACEMENTS_PER_S)
+    ends_at = min(deadline.at, zone.clock.monotonic() + time_limit_s(count))
     comparison = EdgeComparison(zone.store, child_id, living, _overdue_before(zone.clock, zone.conf), limit)
     try:
         client = zone.child_client(child_id).within(ends_at, deadline.is_wanted)

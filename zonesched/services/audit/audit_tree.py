@@ -20,13 +20,11 @@ from zonesched.seams import Done
 from zonesched.services.audit import audit, audit_edges
 from zonesched.services.zone import Zone
 from zonesched.store import aliases, inbound
+from zonesched.store.child_placements import count_in_children
 from zonesched.store.store import Store
 from zonesched.zones.answers import MAX_CHANGES
 from zonesched.zones.client import MIN_AUDIT_S, ChildClient
 from zonesched.zones.zone_manager import ZoneManager
-
-BUDGET_S = 60.0
-"""Time limit in seconds of a tree's audit in the child zones."""
 
 SHARE_BELOW = 0.8
 """Share of its time that a zone passes on, so that it has some left to answer."""
@@ -60,6 +58,12 @@ def for_parent(
     found = [replace(line, id=own.get(line.id, line.id)) for line in found]
     reported = sorted(set(found), key=lambda line: (line.kind, line.id))
     return ReportedAudit(tuple(reported[:MAX_CHANGES]), complete and len(reported) <= MAX_CHANGES)
+
+
+def for_operator(zone: Zone, is_wanted: Callable[[], bool] = always) -> list[ReportedByChild]:
+    """Ask each child for a report; the time limit grows with the placements in child zones."""
+    placements = zone.store.read(count_in_children)
+    return ask_children(zone.children, audit_edges.time_limit_s(placements), is_wanted)
 
 
 Lines = Sequence[ReportedInconsistency]
