@@ -20,8 +20,9 @@ import pytest
 from tests.builders.command import Command
 from tests.builders.stub_zone import StubZone, fault, running_stub
 from zonesched.cli.main import NOUNS, run, zonesched
-from zonesched.cli.session import Session
+from zonesched.cli.session import Session, connect
 from zonesched.cli.waiting import waiting_line
+from zonesched.compute.connection import ZoneConnection
 from zonesched.compute.credentials import Credentials, CredentialsError, read_credentials, write_credentials
 
 pytestmark = pytest.mark.once
@@ -784,6 +785,27 @@ class TestAudit:
         command.stub.answer("GET", "/audit", (200, {"inconsistencies": [], "children": [child]}))
         assert command("audit", "--tree") == code
         assert said in command.out
+
+    @pytest.mark.parametrize(
+        ("arguments", "timeout_s"),
+        [
+            (["audit"], 3600.0),
+            (["audit", "--repair"], 3600.0),
+            (["audit", "--timeout", "5"], 5.0),
+            (["zone", "list"], 60.0),
+        ],
+    )
+    def test_the_audit_of_a_large_zone_has_an_hour(
+        self, stub: StubZone, arguments: list[str], timeout_s: float
+    ) -> None:
+        limits: list[float] = []
+
+        def connect_with(who: Credentials, limit_s: float) -> ZoneConnection:
+            limits.append(limit_s)
+            return connect(who, limit_s)
+
+        run([*arguments, "--zone-url", stub.url], Session(connect=connect_with))
+        assert limits == [timeout_s]
 
     @pytest.mark.parametrize("options", [["--dry-run"], ["--repair", "--tree"]])
     def test_options_that_do_not_go_together(self, command: StubCommand, options: list[str]) -> None:

@@ -16,6 +16,9 @@ COLUMNS = ("kind", "subject", "detail")
 REPAIR_COLUMNS = (*COLUMNS, "repaired", "action")
 TREE_COLUMNS = ("child", "kind", "id")
 
+TIMEOUT_S = 3600.0
+"""Time limit of a call: an audit of 2,000,000 instances takes minutes."""
+
 
 @click.command()
 @click.option("--repair", is_flag=True, help="Repair inconsistencies and say how; doubtful ones are left.")
@@ -37,6 +40,7 @@ def audit(session: Session, repair: bool, dry_run: bool, delete_unknown: bool, t
         raise click.UsageError("--dry-run and --delete-unknown go with --repair.")
     if repair and tree:
         raise click.UsageError("--repair works on one zone: each zone is repaired by its own operator.")
+    session.default_timeout_s = TIMEOUT_S
     if repair:
         asked = {"dry_run": dry_run} | ({"delete_unknown": True} if delete_unknown else {})
         answer = session.call("POST", "/audit", {"repair": asked})

@@ -44,6 +44,7 @@ class Session:
     pause: Callable[[float], None] = time.sleep
     connect: Callable[[Credentials, float], ZoneConnection] = connect
     screen: Screen = field(default_factory=standard_output)
+    default_timeout_s: float = DEFAULT_TIMEOUT_S
 
     @property
     def as_json(self) -> bool:
@@ -91,7 +92,7 @@ class Session:
 
     def connection_to(self, who: Credentials) -> ZoneConnection:
         """A connection to a zone as this user."""
-        return self.connect(who, float(self.given.get("timeout") or DEFAULT_TIMEOUT_S))
+        return self.connect(who, float(self.given.get("timeout") or self.default_timeout_s))
 
     def call(
         self,
@@ -155,7 +156,7 @@ _OPTIONS = (
         "--timeout",
         type=click.FloatRange(min=0.1),
         metavar="SECONDS",
-        help=f"Time limit of each call.  [default: {DEFAULT_TIMEOUT_S:g}]",
+        help=f"Time limit of each call.  [default: {DEFAULT_TIMEOUT_S:g}; 3600 for an audit]",
     ),
 )
 _AS_JSON = _option("--json", "as_json", is_flag=True, help="Print the zone's own answer, as JSON.")
