@@ -53,6 +53,12 @@ class Zone:
         ]
         return made["name"], made["secret"]
 
+    def running(self) -> int:
+        """How many requests have a thread, this one included."""
+        text = requests.get(self.url + "/metrics", auth=self.auth, timeout=10).text
+        (line,) = (line for line in text.splitlines() if line.startswith("zonesched_requests_running "))
+        return int(float(line.split()[1]))
+
     def slowest_s(self, count: int = 20) -> float:
         """The longest that one of so many calls of a user, each on a connection of its own, takes."""
         found = []
@@ -119,6 +125,19 @@ def test_500_slow_connections_hold_up_nobody(zone: Zone, first: bytes) -> None:
             closing.callback(one.close)
         with dripping(slow, b"x" if first else b""):
             assert zone.slowest_s() < LATE_S
+
+
+def test_strangers_whose_lengths_have_many_digits_hold_up_nobody(zone: Zone) -> None:
+    form = (
+        b"POST /dashboard/sign-in HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+    )
+    with ExitStack() as closing:
+        for number in range(2, 2 + 2 * THREADS):
+            one = socket.create_connection(("127.0.0.1", zone.port), 20, (f"127.0.0.{number}", 0))
+            closing.callback(one.close)
+            one.sendall(form + b"Content-Length: " + b"100".zfill(30) + b"\r\n\r\n")
+        assert zone.slowest_s(5) < LATE_S
+    eventually("their requests have ended", lambda: zone.running() == 1)
 
 
 def test_long_bodies_that_drip_hold_up_nobody(zone: Zone) -> None:

@@ -47,6 +47,20 @@ def test_a_body_of_unknown_length_is_read_by_the_thread() -> None:
         assert request.has_more
 
 
+@pytest.mark.parametrize("length", [b"9" * 19, b"9" * 5000, b"100000".zfill(19), b"5".zfill(40)])
+def test_a_length_of_many_digits_is_unknown(length: bytes) -> None:
+    request = RequestBytes()
+    assert request.add(b"POST / HTTP/1.1\r\nHost: zone\r\ncontent-length:\t" + length + b"\r\n\r\n")
+    assert request.has_more
+    assert request.body_bytes == 0
+
+
+def test_a_length_with_a_few_leading_zeros_is_known() -> None:
+    request = RequestBytes()
+    assert not request.add(b"POST / HTTP/1.1\r\nContent-Length: 000000000000000020\r\n\r\n")
+    assert request.body_bytes == 20
+
+
 def test_of_a_long_body_only_the_beginning_is_waited_for() -> None:
     request = RequestBytes()
     assert not request.add(HEAD % (GATHERED_BODY_BYTES + 1))

@@ -15,8 +15,11 @@ GATHERED_BODY_BYTES = 32 * 1024
 
 _END = b"\r\n\r\n"
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*(?=\r\n)", re.IGNORECASE)
-_UNKNOWN_LENGTH = re.compile(rb"\r\n(?:transfer-encoding|expect):", re.IGNORECASE)
-"""Fields of a body with unknown length, or one that is not sent before it is asked for."""
+_UNKNOWN_LENGTH = re.compile(
+    rb"\r\n(?:transfer-encoding:|expect:|content-length:[ \t]*[0-9]{19})", re.IGNORECASE
+)
+"""Fields of a body with unknown length, or one that is not sent before it is asked for; and a length of more
+digits than any body needs."""
 _AUTHORIZATION = re.compile(rb"\r\nauthorization:[ \t]*([^\r\n]*)", re.IGNORECASE)
 
 
