@@ -335,6 +335,33 @@ def test_the_lock_of_an_admin_is_removed_by_an_admin_alone(
     assert act(node, uuid, {"unlock": None}, "admin").status == 202
 
 
+def test_a_member_does_not_replace_the_lock_of_an_admin(tree: Tree, node: Node, agent: PlayedAgent) -> None:
+    (uuid,) = booted(tree, agent)
+    act(node, uuid, {"lock": {"locked_reason": "audit"}}, "admin")
+
+    refused = act(node, uuid, {"lock": {"locked_reason": "mine"}})
+
+    assert code(refused) == (403, "locked_by_admin")
+    assert server(node, uuid)["locked_reason"] == "audit"
+    assert code(act(node, uuid, {"unlock": None})) == (403, "locked_by_admin")
+    assert code(node.client("member").delete(f"/servers/{uuid}")) == (409, "server_locked")
+
+
+def test_an_own_lock_and_an_admins_may_be_replaced_by_an_admin(
+    tree: Tree, node: Node, agent: PlayedAgent
+) -> None:
+    (uuid,) = booted(tree, agent)
+    act(node, uuid, {"lock": {"locked_reason": "mine"}})
+
+    replaced = act(node, uuid, {"lock": {"locked_reason": "mine too"}}).status
+    by_admin = act(node, uuid, {"lock": {"locked_reason": "audit"}}, "admin").status
+    again = act(node, uuid, {"lock": {"locked_reason": "audit 2"}}, "admin").status
+
+    assert (replaced, by_admin, again) == (202, 202, 202)
+    assert server(node, uuid)["locked_reason"] == "audit 2"
+    assert code(act(node, uuid, {"unlock": None})) == (403, "locked_by_admin")
+
+
 def test_an_action_is_shown_by_its_request_with_its_event(tree: Tree, node: Node, agent: PlayedAgent) -> None:
     (uuid,) = booted(tree, agent)
     reply = act(node, uuid, STOP)

@@ -65,11 +65,11 @@ def judge(zone: Zone, tx: Transaction, caller: Caller, subject: Subject, asked: 
         )
     _check_count(subject)
     match asked:
-        case LockServer():
-            return None
-        case UnlockServer():
+        case LockServer() | UnlockServer():
+            # A lock replaces the one before it, so it would also remove it.
             if lock is not None and lock.by_admin and caller.role is not Role.ADMIN:
-                raise Forbidden("An admin has locked the server.", code="locked_by_admin", field="unlock")
+                field = "lock" if isinstance(asked, LockServer) else "unlock"
+                raise Forbidden("An admin has locked the server.", code="locked_by_admin", field=field)
             return None
         case _ if lock is not None and caller.role is not Role.ADMIN:
             raise locked(instance.uuid)
