@@ -19,7 +19,8 @@ Condition = Callable[[ServerView, dict[str, Any]], bool]
 EXACT = {
     "key_name": "key_name",
     "availability_zone": "OS-EXT-AZ:availability_zone",
-    "description": "description",
+    "pinned_availability_zone": "pinned_availability_zone",
+    "asked_description": "description",
     "hostname": "OS-EXT-SRV-ATTR:hostname",
     "access_ip_v4": "accessIPv4",
     "access_ip_v6": "accessIPv6",
@@ -27,6 +28,13 @@ EXACT = {
     "task_state": "OS-EXT-STS:task_state",
 }
 """Members that a filter names exactly."""
+
+BEGINNINGS = {
+    "created_at": "created",
+    "launched_at": "OS-SRV-USG:launched_at",
+    "terminated_at": "OS-SRV-USG:terminated_at",
+}
+"""Times that a filter names, or begins: `2026-01-31` is that day in UTC."""
 
 OF_ADMIN = {"host": "OS-EXT-SRV-ATTR:host", "node": "OS-EXT-SRV-ATTR:hypervisor_hostname"}
 """The same, of an admin; others' are ignored, as in OpenStack Nova."""
@@ -54,6 +62,9 @@ def _conditions(call: Call) -> list[Condition]:
     query = call.query
     names = {**EXACT, **(OF_ADMIN if call.caller.role is Role.ADMIN else {})}
     found = [_equals(member, value) for name, member in names.items() if (value := getattr(query, name))]
+    found += [_begins(member, text) for name, member in BEGINNINGS.items() if (text := getattr(query, name))]
+    if query.auto_disk_config is not None:
+        found.append(_equals("OS-DCF:diskConfig", "AUTO" if query.auto_disk_config else "MANUAL"))
     if query.power_state is not None:
         found.append(_equals("OS-EXT-STS:power_state", query.power_state))
     if query.progress is not None:
@@ -64,19 +75,24 @@ def _conditions(call: Call) -> list[Condition]:
         found.append(lambda view, shown: bool(shown["config_drive"]) == query.config_drive)
     if query.locked is not None:
         found.append(lambda view, shown: (view.locked_reason is not None) == query.locked)
-    if query.image:
-        found.append(lambda view, shown: view.image.id == query.image)
-    if query.ip or query.ip6 or query.names_no_status:
-        # A zone keeps no addresses.
+    if query.asked_image:
+        found.append(lambda view, shown: view.image.id == query.asked_image)
+    if query.names_what_no_server_has:
         found.append(lambda view, shown: False)
-    if is_pattern(query.name):
-        matches = _pattern(query.name)
+    if is_pattern(query.asked_name):
+        matches = _pattern(query.asked_name)
         found.append(lambda view, shown: matches(view.name))
     return [*found, *_tag_conditions(call)]
 
 
 def _equals(member: str, value: Any) -> Condition:
     return lambda view, shown: shown.get(member) == value
+
+
+def _begins(member: str, text: str) -> Condition:
+    # OpenStack Nova's database has a space between day and time, and no zone.
+    beginning = text.replace(" ", "T").removesuffix("Z")
+    return lambda view, shown: (shown[member] or "").startswith(beginning)
 
 
 def _pattern(text: str) -> Callable[[str], bool]:

@@ -35,7 +35,7 @@ class ServerQuery:
 
     `changed_since`, `changed_before`: UTC epoch seconds; 0 for all. With `changed_since`, deleted instances
     are listed too. `order` has the first key first; instances that are equal by all keys are ordered by uuid,
-    in the direction of the first. `name` is a part of it. `user_id` and `project_id`: only among all tenants.
+    in the direction of the first. `name` is a part of it. `project_id`: only among all tenants.
     `host`: the name of a host of this zone.
     """
 

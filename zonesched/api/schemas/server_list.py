@@ -62,7 +62,8 @@ LongText = Annotated[str, Field(max_length=4096, pattern=PRINTABLE)]
 class ListQuery(LenientQuery):
     """The filters, order, page and scope of a list of instances; `deleted` lists what was deleted.
 
-    Each `sort_key` has the `sort_dir` at its place, those without one the first.
+    `display_name`, `display_description` and `image_ref` are OpenStack Nova's other names of `name`,
+    `description` and `image`. Each `sort_key` has the `sort_dir` at its place, those without one the first.
     """
 
     repeated: ClassVar[frozenset[str]] = frozenset({"sort_key", "sort_dir"})
@@ -70,6 +71,7 @@ class ListQuery(LenientQuery):
     reservation_id: Text = ""
     status: StatusName | Literal[""] = ""
     name: Text = ""
+    display_name: Text = ""
     limit: PageLimit = LONGEST_PAGE
     marker: Text = ""
     all_tenants: QueryBool = False
@@ -84,6 +86,7 @@ class ListQuery(LenientQuery):
     sort_key: SortNames = Field(default_factory=list)
     sort_dir: Directions = Field(default_factory=list)
     image: Text = ""
+    image_ref: Text = ""
     ip: Text = ""
     ip6: Text = ""
     tags: LongText = ""
@@ -94,7 +97,9 @@ class ListQuery(LenientQuery):
     config_drive: QueryBool | None = None
     key_name: Text = ""
     availability_zone: Text = ""
+    pinned_availability_zone: Text = ""
     description: Text = ""
+    display_description: Text = ""
     hostname: Text = ""
     access_ip_v4: Text = ""
     access_ip_v6: Text = ""
@@ -105,6 +110,34 @@ class ListQuery(LenientQuery):
     launch_index: QueryInt | None = None
     host: Text = ""
     node: Text = ""
+    created_at: Text = ""
+    launched_at: Text = ""
+    terminated_at: Text = ""
+    auto_disk_config: QueryBool | None = None
+    kernel_id: Text = ""
+    ramdisk_id: Text = ""
+    root_device_name: Text = ""
+
+    @property
+    def asked_name(self) -> str:
+        """Return the name, or the part or regular expression of it, that is asked for."""
+        return self.name or self.display_name
+
+    @property
+    def asked_description(self) -> str:
+        """Return the description that is asked for."""
+        return self.description or self.display_description
+
+    @property
+    def asked_image(self) -> str:
+        """Return the id of the image that is asked for."""
+        return self.image or self.image_ref
+
+    @property
+    def names_what_no_server_has(self) -> bool:
+        """Whether it asks for an address, a part of a boot disk or a status that no server of a zone has."""
+        given = (self.ip, self.ip6, self.kernel_id, self.ramdisk_id, self.root_device_name)
+        return any(given) or self.names_no_status
 
     @property
     def names_no_status(self) -> bool:
@@ -120,9 +153,9 @@ class ListQuery(LenientQuery):
             flavor_id=self.flavor,
             changed_since=epoch_s(self.changes_since) if self.changes_since else 0.0,
             changed_before=epoch_s(self.changes_before) if self.changes_before else 0.0,
-            name="" if is_pattern(self.name) else self.name,
+            name="" if is_pattern(self.asked_name) else self.asked_name,
             uuid=self.uuid,
-            user_id=self.user_id if everybody else "",
+            user_id=self.user_id,
             project_id=(self.project_id or self.tenant_id) if everybody else "",
             host=(self.host or self.node) if by_admin else "",
             order=self._order(),
