@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,25 @@ def test_a_child_that_tells_of_too_much_leaves_its_parent_one_that_is_heard(
     assert read.zone_capabilities["tier"] >= {"silver"}
     region = children.list_children(tree.nodes["root"].zone.store, tree.nodes["root"].zone.children)[0]
     assert (region.state, region.last_error) == ("ready", "")
+
+
+@pytest.mark.parametrize("heat", [2e18, -2e18, 1.7e308])
+def test_a_metric_beyond_what_a_parent_reads_leaves_the_zone_ready(tmp_path: Path, heat: float) -> None:
+    # given
+    tree = Tree(tmp_path)
+    root = tree.add("root").zone
+    tree.add("leaf", parent="root", metrics_weight_setting=["heat=1.0"])
+
+    # when
+    metrics = {"cold": 1.0, "broken": heat}
+    tree.register("leaf", [replace(a_host(name), metrics={"heat": value}) for name, value in metrics.items()])
+    tree.poll(1)
+
+    # then
+    leaf = children.list_children(root.store, root.children)[0]
+    assert (leaf.state, leaf.last_error) == ("ready", "")
+    told = info_of(tree, "leaf")["weighers"]["MetricsWeigher"]
+    assert told == ("1.0,1e+18" if heat > 0 else "-1e+18,1.0")
 
 
 NAMES = st.frozensets(st.text(min_size=1, max_size=40), max_size=30)
