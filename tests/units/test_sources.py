@@ -38,6 +38,17 @@ def test_one_of_which_little_is_left_is_read_on_together_with_one_that_is_used_u
     assert merged.unread == ("b", "a")
 
 
+def test_one_that_has_told_an_entry_for_each_pick_is_not_read_on() -> None:
+    # given: two entries of eight are left of it when the other one is used up
+    told = a_source("b", *[1] * 6, 9, 9, more=True)
+
+    # when
+    merged = merge_sources([told, a_source("a", 2, more=True)], 8, 0)
+
+    # then
+    assert (weights(merged.entries), merged.unread) == ([*[1] * 6, 2], ("a",))
+
+
 def test_unreliable_sources_wait_until_all_others_are_read() -> None:
     unreliable = a_source("b", 1, 1, 1, unreliable=True)
     first = a_source("a", 5, more=True)

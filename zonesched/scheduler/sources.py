@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from zonesched.model.build_plan import Bundle, Entry
@@ -69,10 +69,10 @@ def merge_sources(sources: Sequence[Source], count: int, alternates_wanted: int)
     bundles: list[Bundle] = []
     for last in (False, True):
         turn = [source for source in sources if source.unreliable is last]
-        goes_on = {number for number, source in enumerate(turn) if source.more}
+        goes_on = {number for number, source in enumerate(turn) if _goes_on(source, count)}
         best, rests = merge_heads([source.entries for source in turn], count - len(picked), goes_on)
         picked += best
-        if len(picked) < count and (unread := _used_up(turn, rests)):
+        if len(picked) < count and (unread := _used_up(turn, rests, goes_on)):
             return Merged(tuple(picked), (), (), unread)
         spare = [[*rest, *source.alternates] for rest, source in zip(rests, turn, strict=True)]
         alternates += merge_heads(spare, alternates_wanted - len(alternates))[0]
@@ -80,9 +80,16 @@ def merge_sources(sources: Sequence[Source], count: int, alternates_wanted: int)
     return Merged(tuple(picked), tuple(alternates), tuple(bundles))
 
 
-def _used_up(sources: Sequence[Source], rests: Sequence[Sequence[Entry]]) -> tuple[str, ...]:
+def _goes_on(source: Source, count: int) -> bool:
+    """Tell whether entries that follow in the source's sequence may be among the `count` picks."""
+    return source.more and len(source.entries) < count
+
+
+def _used_up(
+    sources: Sequence[Source], rests: Sequence[Sequence[Entry]], goes_on: Set[int]
+) -> tuple[str, ...]:
     """Return the sources to read on if one of them is used up: with it those of which little is left."""
-    pairs = [(source, rest) for source, rest in zip(sources, rests, strict=True) if source.more]
+    pairs = [(sources[number], rests[number]) for number in sorted(goes_on)]
     if all(rest for _, rest in pairs):
         return ()
     return tuple(source.id for source, rest in pairs if len(rest) <= len(source.entries) * LITTLE)
