@@ -332,6 +332,16 @@ def test_a_host_of_which_a_fact_has_changed_leaves_nothing_that_is_kept(changed:
     assert described(table) == described(a_table([changed, a_host("2f")]))
 
 
+@pytest.mark.parametrize(("before", "after"), [(-1.0, -2.0), (-2.0, -1.0), (0.1 + 0.2, 0.3)])
+def test_a_metric_is_as_it_was_reported_last(before: float, after: float) -> None:
+    # given
+    table = a_table([a_host("1f", metrics={"trend": before})])
+    # when
+    table.apply([a_host("1f", metrics={"trend": after})])
+    # then
+    assert table.metric("trend").tolist() == [after]
+
+
 def test_ids_are_listed_in_order_between_two_of_them() -> None:
     table = a_table([a_host(name) for name in ("3f", "1f", "2f", "5f")])
     assert list(table.ids_between("", "")) == ["1f", "2f", "3f", "5f"]

@@ -84,7 +84,8 @@ def digest(host: HostRow) -> int:
             facts.forced_down,
             tuple(aggregate.key for aggregate in facts.aggregates),
             frozenset(host.inventories.items()),
-            frozenset(host.metrics.items()),
+            # Not their own hashes: Python's of -1.0 and -2.0 are the same.
+            frozenset((name, repr(value)) for name, value in host.metrics.items()),
         )
     )
 
