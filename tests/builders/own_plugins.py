@@ -53,6 +53,12 @@ class GpuKindFilter(BaseHostFilter):
         return bool(host_state.capabilities.get("gpu"))
 
 
+class FreelyCodedFilter(GpuKindFilter):
+    """Has a code of characters that calls between zones do not have in codes."""
+
+    code = "No GPU!"
+
+
 class BrokenFilter(BaseHostFilter):
     """Raises, with something in its message that must stay inside."""
 

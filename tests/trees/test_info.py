@@ -174,6 +174,16 @@ def test_what_is_left_out_is_never_an_own_one_and_is_admitted() -> None:
     assert (len(kept.part[0]) <= 4098, kept.whole) == (True, False)
 
 
+def test_a_weigher_is_named_as_its_entry_point_unless_no_parent_reads_that() -> None:
+    own = {name: Range(1.0, 2.0) for name in ("few-instances", "acme.Weigher", "few instances", "")}
+
+    told = subtree.ranges(own, [])
+
+    assert told.whole is False
+    read = read_info(orjson.dumps(an_info(weighers=told.part)))
+    assert read.ranges.keys() == {"few-instances", "acme.Weigher"}
+
+
 @given(low=st.floats(-1e18, 1e18), high=st.floats(-1e18, 1e18))
 def test_a_range_is_read_as_it_was_told(low: float, high: float) -> None:
     low, high = min(low, high), max(low, high)

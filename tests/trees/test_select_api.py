@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 import sqlalchemy as sa
 
@@ -30,7 +31,7 @@ from zonesched.model.request_spec import (
 from zonesched.model.request_wire import content_digest, spec_to_wire
 from zonesched.model.views import ChildChange, ChildForm
 from zonesched.scheduler.merge import adjust
-from zonesched.seal.entry_form import blob_to_text
+from zonesched.seal.entry_form import MAX_BLOB_BYTES, blob_to_text
 from zonesched.seal.envelope import Bound
 from zonesched.services.catalog import users
 from zonesched.services.children import children
@@ -38,7 +39,7 @@ from zonesched.services.hosts import hosts
 from zonesched.services.select import select
 from zonesched.services.select.explain import explain
 from zonesched.store.placements import ClaimedHost
-from zonesched.zones.answers import MAX_COUNT, MAX_WHY
+from zonesched.zones.answers import MAX_COUNT, MAX_WHY, read_offer
 
 pytestmark = pytest.mark.once
 
@@ -454,6 +455,33 @@ def test_reasons_that_a_child_makes_up_leave_the_answer_one_that_is_taken(tree: 
     assert len(why) == MAX_WHY
     assert vcpus_missing.items() <= {**next(line for line in why if line["filter"] == "CoreFilter")}.items()
     assert (len(plan.entries), plan.complete) == (40, True)
+
+
+def test_a_code_of_a_plugin_that_is_no_code_leaves_the_answer_one_that_is_taken(tmp_path: Path) -> None:
+    # given
+    tree = Tree(tmp_path)
+    tree.add("root")
+    some = [a_host("plain"), a_host("gpu", capabilities={"gpu": "a100"})]
+    own = ["ComputeFilter", "tests.builders.own_plugins.FreelyCodedFilter"]
+    tree.add("gpus", parent="root", hosts_=some, enabled_filters=own)
+    tree.poll(1)
+
+    # when
+    decision = decided(tree, a_spec(3))
+
+    # then
+    assert (len(decision.plan.entries), decision.plan.complete) == (3, True)
+    assert decision.trace.children[0].why == (Refusal("FreelyCodedFilter", "no_gpu_"),)
+
+
+@pytest.mark.parametrize("name", ["zone", "n" * 129, "fewest-first", "", "own filter"])
+@pytest.mark.parametrize("code", ["no_gpu", "NO-GPU", "c" * 65, "", "kein Gerät"])
+def test_names_and_codes_of_plugins_are_read_by_a_parent(name: str, code: str) -> None:
+    (line,) = explain([FunnelStep(name, code, 2, 1)], "counts")
+
+    body = orjson.dumps(an_offer(why=[line]))
+
+    assert read_offer(body, a_spec(), MAX_BLOB_BYTES).why == (FunnelStep(line["filter"], line["code"], 2, 1),)
 
 
 def test_a_reason_without_counts_is_not_hidden_by_counts_of_a_zone_that_refused_none() -> None:

@@ -26,6 +26,8 @@ from zonesched.zones.child import Changes, ChildInfo, ChildOffer, OfferedBundle,
 from zonesched.zones.unverified import Invalid, Unverified, blob_bytes
 
 MAX_WHY = 64
+MAX_CODE = 64
+MAX_NAME = 128
 MAX_HOLD_S = 3600.0
 MAX_EXPIRY_S = 3600.0
 MAX_COUNT = 10**9
@@ -36,9 +38,9 @@ MAX_INFO_ITEMS = 10_000
 MAX_CAPABILITIES = 256
 MAX_RAW_VALUE = 1e18
 
-_CODE = re.compile(r"[a-z0-9_]{1,64}")
+_CODE = re.compile(rf"[a-z0-9_]{{1,{MAX_CODE}}}")
 _REASON = re.compile(r"[a-z0-9_]{0,64}")
-_NAME = re.compile(r"[A-Za-z0-9_.]{1,128}")
+NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}")
 _WORD = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _START = re.compile(rf"(?:{UUID.pattern})?")
@@ -185,7 +187,7 @@ def _info(answer: Unverified) -> ChildInfo:
 def _ranges(unverified: Unverified) -> dict[str, Range]:
     """Parse {"name": "min,max"} as numbers."""
     names = unverified.names()
-    if len(names) > MAX_INFO_ITEMS or not all(_NAME.fullmatch(name) for name in names):
+    if len(names) > MAX_INFO_ITEMS or not all(NAME.fullmatch(name) for name in names):
         raise Invalid
     return {name: _range(unverified.text(name, _RANGE)) for name in names}
 
@@ -259,7 +261,7 @@ def _bundle(item: Unverified, size: int) -> OfferedBundle:
 
 
 def _why(item: Unverified) -> Why:
-    name, code = item.text("filter", _NAME), item.text("code", _CODE)
+    name, code = item.text("filter", NAME), item.text("code", _CODE)
     if item.has("before") or item.has("after"):
         return FunnelStep(name, code, item.whole("before", 0, MAX_COUNT), item.whole("after", 0, MAX_COUNT))
     return Refusal(name, code)
@@ -287,7 +289,7 @@ def _change(uuid: str, item: Unverified) -> InstanceChange:
     return InstanceChange(
         uuid=uuid,
         attempt=item.whole("attempt", 0, MAX_ATTEMPT),
-        status=_member(InstanceStatus, item.text("status", _NAME)),
+        status=_member(InstanceStatus, item.text("status", NAME)),
         state=_member(BuildState, item.text("state", _CODE)),
         reason=item.text("reason", _REASON, default=""),
         observed=_observed(item.object("observed")) if item.has("observed") else None,

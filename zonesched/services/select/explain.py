@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from zonesched.filters.contract import BaseHostFilter
 from zonesched.model.build_plan import FunnelStep, Refusal, Why
-from zonesched.zones.answers import MAX_COUNT, MAX_WHY
+from zonesched.zones.answers import MAX_CODE, MAX_COUNT, MAX_NAME, MAX_WHY
 
 _Key = tuple[str, str]
 """Filter and code."""
+
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.]")
+_NOT_IN_CODE = re.compile(r"[^a-z0-9_]")
 
 
 def explain(why: Iterable[Why], how_much: str) -> Sequence[Mapping[str, Any]]:
     """Sum up the refusals in a zone and its child zones, in order of filter and code.
 
     `how_much`: none, reasons (filter and code of each refusal), or counts (also the counts before and after,
-    where known). Lines and counts stay within the limits that a parent accepts, the zone's own lines first,
-    so that invented reasons of a child cannot make this zone's answer invalid.
+    where known). Names, codes, lines and counts stay within the limits that a parent accepts, the zone's own
+    lines first, so that neither a plugin nor invented reasons of a child make this zone's answer invalid.
     """
     if how_much == "none":
         return []
@@ -44,7 +49,9 @@ def _differ(counts: tuple[int, int]) -> bool:
 
 
 def _key(step: Why) -> _Key:
-    return step.filter, step.code
+    name = _NOT_IN_NAME.sub("_", step.filter)[:MAX_NAME]
+    code = _NOT_IN_CODE.sub("_", step.code.lower())[:MAX_CODE]
+    return name or BaseHostFilter.__name__, code or BaseHostFilter.code
 
 
 def _refuses(step: Why) -> bool:

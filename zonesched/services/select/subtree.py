@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Generic, NamedTuple, TypeVar
 
 from zonesched.scheduler.scale import Range, merge_ranges
-from zonesched.zones.answers import MAX_CAPABILITIES, MAX_INFO_ITEMS, MAX_RAW_VALUE
+from zonesched.zones.answers import MAX_CAPABILITIES, MAX_INFO_ITEMS, MAX_RAW_VALUE, NAME
 
 NAME_BYTES = 300_000
 """Limit of bytes for the names in one part of the answer: an answer has five, and 4 MiB at max_items."""
@@ -38,10 +38,12 @@ def texts(own: Set[str], below: Iterable[Set[str]]) -> Reported[list[str]]:
 def ranges(own: Mapping[str, Range], below: Iterable[Mapping[str, Range]]) -> Reported[dict[str, str]]:
     """Merge the ranges by name, in the documents' form "min,max".
 
-    An end that no parent reads becomes the last that it does: a value beyond it keeps its order there.
+    An end that no parent reads becomes the last that it does: a value beyond it keeps its order there. A name
+    that no parent reads is left out.
     """
     merged = merge_ranges(own, *below)
-    listed = _own_first(own.keys(), merged.keys(), MAX_INFO_ITEMS)
+    named = {name for name in merged if NAME.fullmatch(name)}
+    listed = _own_first(own.keys() & named, named, MAX_INFO_ITEMS)
     lines = {name: f"{_end(merged[name].low)!r},{_end(merged[name].high)!r}" for name in sorted(listed)}
     return Reported(lines, len(listed) == len(merged))
 
