@@ -22,7 +22,7 @@ from tests.builders.boots import (
 from tests.builders.crashes import heal, inconsistencies
 from tests.builders.inline_executor import InlineExecutor
 from tests.builders.tree import Tree, a_host
-from tests.builders.wsgi_transport import LostReply
+from tests.builders.wsgi_transport import Dead, LostReply
 from zonesched.seams import ThreadExecutor
 from zonesched.services import background
 from zonesched.services.children.pending_calls import PendingCalls
@@ -84,6 +84,74 @@ def test_a_delete_whose_answers_are_lost_gives_back_once(tmp_path: Path) -> None
     assert inconsistencies(tree) == []
     for name in ("root", "leaf-a", "leaf-b"):
         assert rows(tree, name, "SELECT sum(used) FROM inventories") == [(0,)]
+
+
+def test_an_instance_that_a_child_refuses_to_delete_holds_up_no_other_of_its_boot(tmp_path: Path) -> None:
+    # Given: half of a boot is on a host of the region, and half in a zone that it passes no calls on to
+    tree = Tree(tmp_path)
+    tree.add("root")
+    tree.add("region", parent="root", hosts_=[a_host("h1")], enable_zone_routing=False)
+    tree.add("leaf", parent="region", hosts_=[a_host("h2")])
+    tree.poll()
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+    boot(tree, num_instances=8)
+    tree.settle()
+    by_kind = "SELECT kind, state, count(*) FROM placements GROUP BY kind, state"
+    assert rows(tree, "region", by_kind) == [("child", "confirmed", 4), ("host", "confirmed", 4)]
+
+    # When
+    delete_all(tree)
+    tree.settle()
+
+    # Then
+    assert rows(tree, "region", by_kind) == [("child", "confirmed", 4), ("host", "released", 4)]
+    assert dict(rows(tree, "root", STATES)) == {"released": 4, "releasing": 4}
+
+
+def test_a_slow_child_deletes_some_with_each_call_until_all_are_deleted(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path, build_timeout=4.0)
+    boot(tree)
+    tree.settle()
+    app = tree.nodes["region"].app
+
+    def slow(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] == "DELETE":
+            tree.clock.advance(1.0)
+        return list(app(environ, start_response))
+
+    tree.network.mount(tree.nodes["region"].url, slow)
+    delete_all(tree)
+    left: list[int] = []
+    for _ in range(4):
+        tree.step("root")
+        left.append(dict(rows(tree, "root", STATES)).get("releasing", 0))
+        tree.clock.advance(60)
+
+    assert left == [6, 4, 2, 0]
+    assert dict(rows(tree, "region", STATES)) == {"releasing": 8}
+
+
+def test_a_dead_child_is_called_once_for_all_that_is_to_be_deleted_there(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    tree.add("root")
+    tree.add("leaf", parent="root", hosts_=[a_host("h1", vcpus=100, ram_mb=200_000, disk_gb=1000)])
+    tree.poll()
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+    boot(tree, num_instances=45)
+    tree.settle()
+    dead = Dead()
+    tree.network.fault(tree.nodes["leaf"].url, dead)
+    delete_all(tree)
+    tried: list[str] = []
+    dead.hits = lambda method, path: not tried.append(method)  # type: ignore[method-assign]
+
+    for _ in range(3):
+        PendingCalls(tree.nodes["root"].zone).step()
+
+    assert tried == ["DELETE"]
+    assert rows(tree, "root", "SELECT state, calls, count(*) FROM placements GROUP BY 1, 2") == [
+        ("releasing", 1, 45)
+    ]
 
 
 def test_a_confirm_is_repeated_only_when_its_first_call_has_had_time(tmp_path: Path) -> None:

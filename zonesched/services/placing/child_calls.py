@@ -12,9 +12,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 
 from zonesched.conf import Conf
-from zonesched.errors import ChildBusy
+from zonesched.errors import ChildBusy, ChildRefused, ChildUnreachable
 from zonesched.model.placement import (
     UNBUILT,
     Attempt,
@@ -38,6 +39,9 @@ from zonesched.zones.client import ChildClient
 log = logging.getLogger(__name__)
 
 State = PlacementState
+
+DELETES_AT_ONCE = 20
+"""Deletes whose answers are recorded together."""
 
 
 @dataclass(frozen=True)
@@ -157,14 +161,52 @@ def send_cancels(zone: Zone, cancelling: Sequence[Placement]) -> None:
 
 
 def send_deletes(zone: Zone, releasing: Sequence[Placement]) -> None:
-    """Call children to delete the instances of these RELEASING placements; unknown ones count as deleted."""
+    """Call children to delete the instances of these RELEASING placements; unknown ones count as deleted.
+
+    One that a child refuses to delete holds up no other, and a slow child deletes some with each call. What
+    there is no time for stays due.
+    """
+    ends_at = zone.clock.monotonic() + zone.conf.build_timeout
+    for start in range(0, len(releasing), DELETES_AT_ONCE):
+        if start and zone.clock.monotonic() >= ends_at:
+            return
+        if not _send_some_deletes(zone, releasing[start : start + DELETES_AT_ONCE]):
+            # A child that is not there is not called for each of them.
+            rest = releasing[start + DELETES_AT_ONCE :]
+            if rest:
+                zone.store.write(partial(_record, zone, rest, {}, None, _no_end, None))
+            return
+
+
+def _send_some_deletes(zone: Zone, releasing: Sequence[Placement]) -> bool:
+    """Call children to delete these; false if one of them was neither deleted nor refused."""
+    # An answer that comes when the time of the call is over is lost, and those before it as well.
+    last_at = zone.clock.monotonic() + zone.conf.build_timeout / 2
+    refused: set[tuple[str, int]] = set()
 
     def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
+        deleted: list[BuildAnswer] = []
         for p in batch.placements:
-            client.delete_server(p.uuid, p.number, zone.conf.build_timeout)
-        return [BuildAnswer(p.uuid, p.number, BuildState.GONE) for p in batch.placements]
+            if deleted and zone.clock.monotonic() >= last_at:
+                break
+            try:
+                client.delete_server(p.uuid, p.number, zone.conf.build_timeout)
+            except ChildUnreachable as error:
+                if isinstance(error, ChildRefused) and error.status == HTTPStatus.CONFLICT:
+                    refused.add(p.key)
+                    continue
+                if not deleted:
+                    raise
+                break
+            deleted.append(BuildAnswer(p.uuid, p.number, BuildState.GONE))
+        return deleted
 
-    _call_children(zone, releasing, call, None)
+    recorded = _call_children(zone, releasing, call, None)
+    return all(p.key in refused for p in recorded.unanswered)
+
+
+def _no_end(_placement: Placement, _answer: BuildAnswer) -> float:
+    return 0.0
 
 
 def _call_children(
@@ -172,7 +214,7 @@ def _call_children(
     sent: Sequence[Placement],
     call: Callable[[_Batch, ChildClient], Sequence[BuildAnswer]],
     lease: Lease | None,
-    expiry: Callable[[Placement, BuildAnswer], float] = lambda placement, answer: 0.0,
+    expiry: Callable[[Placement, BuildAnswer], float] = _no_end,
     end: End | None = None,
 ) -> _Recorded:
     """Call each child once per reservation, in parallel, and record the answers."""
