@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders.boots import FLAVOR, boot, counts, rows
 from tests.builders.child_app import ChildApp, an_info
 from tests.builders.tree import Answer, Tree, a_host
 from tests.builders.wsgi_transport import Dead, Replace
@@ -207,3 +208,24 @@ def test_sixteen_zones_above_one_another_fit(tmp_path: Path) -> None:
 
     assert (len(plan.entries), plan.complete) == (2, True)
     assert blob_sizes(tree, "z0") == [MAX_GROWN_BYTES // 2]
+
+
+def test_a_boot_of_many_instances_with_large_entries_fits_into_its_childs_body(tmp_path: Path) -> None:
+    # Given: a child that fills one host after the other, so that the next ones are spare
+    tree = Tree(tmp_path)
+    tree.add("root", build_plan_blob_size=9216, ram_weight_multiplier=-1.0, cpu_weight_multiplier=-1.0)
+    large = [a_host(f"h{n}", vcpus=4000, ram_mb=4_000_000, disk_gb=40_000) for n in range(4)]
+    tree.add("leaf", parent="root", build_plan_blob_size=8192, hosts_=large)
+    tree.poll()
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+
+    # When
+    reservation_id = boot(tree, num_instances=400)
+    tree.step("root")
+
+    # Then: with three spare entries for each build, a call would be larger than 16 MiB
+    bodies = [len(sent.body) for sent in tree.network.sent if sent.url.endswith("/servers")]
+    assert len(bodies) == 1
+    assert 4 * 2**20 < bodies[0] < 5 * 2**20
+    assert rows(tree, "leaf", "SELECT state, count(*) FROM placements GROUP BY state") == [("confirmed", 400)]
+    assert counts(tree, reservation_id) == {"BUILD": 400}

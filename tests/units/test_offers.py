@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zonesched.model.build_plan import BuildPlan, Bundle, ChildBlob, Entry
 from zonesched.model.place import LocalPlace
-from zonesched.services.boot.offers import ALTERNATES_PER_BUILD, Offers
+from zonesched.services.boot.offers import ALTERNATES_PER_BUILD, MOST_SPARE_BYTES, Offers
 
 
 def of_child(child_id: str, *blobs: str) -> list[Entry]:
@@ -45,6 +45,17 @@ def test_spare_blobs_are_the_next_of_the_same_child_alone() -> None:
     # And what has been taken since is no spare
     assert offers.spare_blobs(entry.place) == ("a2", "a3", "a4")[:ALTERNATES_PER_BUILD]
     assert offers.take(9) == mixed[3:]
+
+
+def test_very_many_builds_get_no_spare_entries() -> None:
+    (entry,) = of_child("a", "x")
+    offers = Offers(plan([], of_child("a", "y" * 1024, "z" * 1024)))
+    assert isinstance(entry.place, ChildBlob)
+
+    most = MOST_SPARE_BYTES // 2048
+
+    assert len(offers.spare_blobs(entry.place, most)) == 2
+    assert offers.spare_blobs(entry.place, most + 1) == ()
 
 
 def test_a_bundle_is_the_first_that_is_large_enough_cut_to_the_size() -> None:

@@ -13,6 +13,9 @@ from zonesched.services.select.faults import NOT_ALL_ANSWERED
 
 ALTERNATES_PER_BUILD = 3
 
+MOST_SPARE_BYTES = 4 * 2**20
+"""Limit of the spare entries in one call, which has them with each build; a zone takes 16 MiB by default."""
+
 
 class Offers:
     """The entries and bundles of the last select that are not taken yet, best first."""
@@ -36,11 +39,15 @@ class Offers:
                 return list(bundle.entries[:size])
         return []
 
-    def spare_blobs(self, place: ChildBlob) -> tuple[str, ...]:
-        """Return the best spare entries of the place's child, which the child tries in this order."""
+    def spare_blobs(self, place: ChildBlob, builds: int = 1) -> tuple[str, ...]:
+        """Return the best spare entries of the place's child, which the child tries in this order.
+
+        None for one of so many builds that a call with the spares of each might be too large for the child.
+        """
         if self._spare_of is None:
             self._spare_of = self._spares()
-        return self._spare_of.get(place.child_id, ())
+        blobs = self._spare_of.get(place.child_id, ())
+        return blobs if builds * sum(map(len, blobs)) <= MOST_SPARE_BYTES else ()
 
     def _spares(self) -> dict[str, tuple[str, ...]]:
         """Return the best entries of each child that are not taken yet, by child id."""

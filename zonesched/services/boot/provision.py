@@ -303,7 +303,7 @@ class _Boot:
         for uuid, entry in entry_of.items():
             at, place = present[uuid], entry.place
             if at.status in LIVING_STATUSES and at.attempt == read_as[uuid]:
-                spare = self._offers.spare_blobs(place) if isinstance(place, ChildBlob) else ()
+                spare = self._offers.spare_blobs(place, len(entry_of)) if isinstance(place, ChildBlob) else ()
                 found.append(NewPlace(uuid, last.get(uuid, 0) + 1, place, retained_until, spare))
         return found
 
