@@ -20,7 +20,7 @@ from tests.builders.wsgi_transport import Dead, Tamper
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.request_spec import Image
 from zonesched.services import background
-from zonesched.services.boot.boot_progress import Progress, Step, next_step
+from zonesched.services.boot.boot_progress import Progress, Step, next_step, progress
 from zonesched.store.instances import Member
 from zonesched.store.placements import AskedChild, ClaimedHost, Placement
 from zonesched.store.reservations import ReservationState
@@ -386,6 +386,15 @@ def test_the_next_step_follows_from_the_rows(at: Progress, whole: bool, can_plac
 def test_with_less_than_all_wanted_the_rest_is_closed() -> None:
     at = at_(needing=1, confirmed=2)
     assert next_step(at, min_count=2, whole=False, can_place=False, now=NOW, hold_margin_s=5.0) is Step.CLOSE
+
+
+def test_a_server_on_its_way_back_from_a_failed_move_counts_as_placed() -> None:
+    returning = Member("u", InstanceStatus.ACTIVE, 1, "", 0)
+    places = [a_place(PlacementState.PARKED), replace(a_place(PlacementState.RELEASING), number=2)]
+
+    at = progress([returning], places)
+
+    assert (at.wanted, at.promised, at.confirmed) == (1, 1, (places[0],))
 
 
 @pytest.mark.parametrize(("places_at", "step"), [(NOW + 1, Step.WAIT), (NOW, Step.PLACE)])

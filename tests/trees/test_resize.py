@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.builders.boots import FLAVOR, nothing_is_wrong
+from tests.builders.boots import FLAVOR, boot, counts, nothing_is_wrong
 from tests.builders.moving import act, add_host, booted, code, last, on_h1, shown, states
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
+from tests.builders.wsgi_transport import Dead
 from zonesched.services.audit import audit
 
 LARGE = {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 3}}
@@ -526,3 +527,36 @@ class TestOverTheTree:
         assert [line["flavor"]["vcpus"] for line in agents[there].work()] == [3]
         assert used_vcpus(tree.nodes[there]) == {f"{there}1": 3}
         assert root.client("member").get(f"/servers/{uuid}").json["server"]["status"] == "ACTIVE"
+
+
+def test_a_boot_that_gives_up_gives_back_both_places_of_a_resized_server(tmp_path: Path) -> None:
+    # Given: of two servers that are wanted together, one is resized before the other one's zone is heard again
+    tree = Tree(tmp_path)
+    root = tree.add("root", hosts_=[a_host("h1", vcpus=2)])
+    leaf = tree.add("leaf", parent="root", hosts_=[a_host("l1", vcpus=2)])
+    tree.poll()
+    for flavor in (FLAVOR, LARGE):
+        root.client().post("/flavors", flavor)
+    tree.network.fault(leaf.url, Dead(path="/confirm"))
+    reservation_id = boot(tree, num_instances=2)
+    tree.settle(1)
+    old, new = PlayedAgent(root), PlayedAgent(root, service="agent-2")
+    old.converge()
+    ((uuid, _),) = old.running
+    add_host(root, "h2", vcpus=3)
+    resized(tree, root, uuid, old, new, user="admin")
+    assert (states(root, uuid), used_vcpus(root)) == (["parked", "confirmed"], {"h1": 2, "h2": 3})
+
+    # When: that zone has lost its hold and its host, and there is room nowhere else
+    tree.clock.advance(60.0)
+    tree.step("leaf")
+    (host,) = leaf.client().get("/os-hypervisors").json["hypervisors"]
+    leaf.client().call("PUT", f"/os-services/{host['id']}", {"status": "disabled"})
+    tree.network.heal(leaf.url)
+    tree.poll()
+    tree.settle()
+
+    # Then
+    assert counts(tree, reservation_id) == {"ERROR": 2}
+    assert (states(root, uuid), used_vcpus(root)) == (["released", "released"], {"h1": 0, "h2": 0})
+    nothing_is_wrong(tree)

@@ -131,7 +131,8 @@ def progress(members: Sequence[Member], placements: Sequence[Placement]) -> Prog
         waiting=tuple(groups[State.CANCELLING]),
         held=tuple(groups[State.HELD]),
         confirming=tuple(groups[State.CONFIRMING]),
-        confirmed=tuple(groups[State.CONFIRMED]),
+        # It returns to a parked place from a move that has failed.
+        confirmed=(*groups[State.CONFIRMED], *groups[State.PARKED]),
         retried=retried,
         kept=tuple(kept),
         failed_builds=sum(one.failed_builds for one in members),

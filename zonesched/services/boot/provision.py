@@ -348,7 +348,9 @@ class _Boot:
             uuids_of.setdefault(i.reason or why, []).append(i.uuid)
 
         def fn(tx: Transaction, change: int, now: float) -> bool:
-            call_children = end_unwanted(tx, change, placed, now, why)
+            # All places: one that moves has another one as well.
+            everywhere = placements.read_by_uuid(tx, [p.uuid for p in placed]) if placed else ()
+            call_children = end_unwanted(tx, change, everywhere, now, why)
             for reason, uuids in uuids_of.items():
                 rest_again(tx, change, [uuid for uuid in uuids if uuid in resting], reason, now)
                 instances.set_status(
