@@ -46,11 +46,11 @@ class Machine:
         self.mount(node)
         self.start(node, fence_after_s)
 
-    def start(self, node: Node, fence_after_s: float) -> None:
+    def start(self, node: Node, fence_after_s: float, poll_s: float = 2.0) -> None:
         connection = ZoneConnection(node.url, "compute", node.secrets["compute"], adapter=self.network)
         inventories = {"VCPU": {"total": 2}, "MEMORY_MB": {"total": 8192}, "DISK_GB": {"total": 100}}
         hosts = [InventoryHost(self.name, inventories=inventories)]
-        rhythm = Rhythm(fence_after_s=fence_after_s)
+        rhythm = Rhythm(poll_s=poll_s, fence_after_s=fence_after_s)
         client = AgentClient(connection, f"agent-{self.name}")
         self.agent = Agent(client, self.driver, self.tree.clock, hosts, rhythm)
 
@@ -117,6 +117,10 @@ class Scene:
         self.node = self.tree.nodes["leaf"]
         for machine in self.machines:
             machine.mount(self.node)
+
+    def is_promised(self) -> bool:
+        """Tell whether every agent has promised to fence."""
+        return len(self.node.zone.store.read(fencing_promises.read_all)) == len(self.machines)
 
     def fences_in_s(self) -> float:
         """Return the seconds until the zone takes the host of the first lost agent for fenced."""
@@ -296,6 +300,19 @@ def test_an_agent_that_starts_without_fencing_withdraws_its_promise(tmp_path: Pa
     scene.go_on(5 * KEPT_S)
 
     assert (scene.where(), scene.evacuate().status) == (["h1"], 409)
+
+
+def test_an_agent_that_polls_seldom_keeps_its_promise_with_every_heartbeat(tmp_path: Path) -> None:
+    # given an agent that hears of news by wake-ups, and sends heartbeats between its polls
+    scene = Scene(tmp_path)
+    h1, _ = scene.machines
+    h1.start(scene.node, FENCE_S, poll_s=600.0)
+    scene.go_on(11)
+    # when it is lost between a heartbeat and the next renewal of its lease
+    assert scene.is_promised()
+    pause(h1)
+    # then the zone knows the promise
+    scene.seconds_until(lambda: scene.where() == ["h2"])
 
 
 def test_an_admin_evacuates_without_a_word_once_the_agent_has_fenced(tmp_path: Path) -> None:

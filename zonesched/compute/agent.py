@@ -185,7 +185,8 @@ class Agent:
     def _beat(self) -> None:
         if self._clock.monotonic() < self._beat_at:
             return
-        self._zone.beat()
+        # With the promise: a heartbeat without one withdraws it.
+        self._zone.beat(self._rhythm.fence_after_s)
         self.note_heartbeat()
 
     def note_heartbeat(self) -> None:
