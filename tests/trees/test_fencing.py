@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.builders.boots import FLAVOR
+from tests.builders.migrated import url_of
+from tests.builders.restored import INCARNATION
 from tests.builders.tree import Answer, Node, Tree
 from tests.builders.wsgi_transport import Dead, Fault, LostReply, WsgiAdapter
 from zonesched.compute.agent import Agent, Rhythm
@@ -22,7 +24,7 @@ from zonesched.model.fencing import fenced_after_s
 from zonesched.services.audit import audit
 from zonesched.services.hosts import automatic_evacuation
 from zonesched.services.state import fences
-from zonesched.store import fencing_promises
+from zonesched.store import copies, fencing_promises
 
 pytestmark = pytest.mark.slow
 
@@ -312,6 +314,26 @@ def test_an_agent_that_polls_seldom_keeps_its_promise_with_every_heartbeat(tmp_p
     assert scene.is_promised()
     pause(h1)
     # then the zone knows the promise
+    scene.seconds_until(lambda: scene.where() == ["h2"])
+
+
+@pytest.mark.parametrize("lose", [cut_off, pause])
+def test_an_agent_of_a_restored_zone_keeps_its_promise_from_its_start_on(
+    tmp_path: Path, lose: Callable[[Machine], None]
+) -> None:
+    # given a zone that was once restored from a copy, to which a new agent says first what it has
+    scene = Scene(tmp_path)
+    copies.mark_restored(url_of(tmp_path / "leaf.sqlite"), INCARNATION)
+    scene.restart()
+    scene.go_on(20)
+    assert scene.node.client().post("/audit", {"repair": {}}).status == 200
+    h1, _ = scene.machines
+    h1.start(scene.node, FENCE_S)
+    scene.go_on(2)
+    # when it is lost before it renews its lease
+    lose(h1)
+    # then the zone knows the promise
+    assert scene.is_promised()
     scene.seconds_until(lambda: scene.where() == ["h2"])
 
 

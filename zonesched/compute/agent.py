@@ -234,6 +234,9 @@ class Agent:
     def _tell(self) -> None:
         # What its hosts have may have changed since the copy, too.
         self.zone = self._zone.register(self._hosts)
+        if self._fences:
+            # A registration withdraws the promise, and the lease may not be due for a while.
+            self._zone.beat(self._rhythm.fence_after_s)
         self._zone.tell(running(self.state, self._host_of))
         self.state = reported_again(self.state)
         log.info("the zone was restored from a copy: told it of %d instances", len(self.state.instances))
