@@ -5,12 +5,14 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import resource
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -100,6 +102,17 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     bench = Bench(tmp_path)
     yield bench
     bench.end()
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Let no file grow meanwhile: neither one of the driver nor one of what it starts."""
+    _, most = before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def wanted(key: Key = A, *, is_active: bool = False, **flavor: int) -> Wanted:
@@ -305,6 +318,51 @@ def test_a_command_that_is_not_there_is_a_build_that_failed(bench: Bench) -> Non
     driver.spawn(wanted())
 
     bench.until(driver, Failed(A, "process_not_started"))
+
+
+def test_an_end_that_a_full_disk_cannot_take_holds_up_no_other_instance(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    # given an instance whose end is to be written down on a full disk
+    driver = bench.driver(*shell("until [ -e end ]; do sleep 0.05; done; exit 3"))
+    run(bench, driver)
+    run(bench, driver, wanted(B))
+    (bench.at(A).path / "disk/end").touch()
+    with full_disk():
+        bench.wait(lambda: driver.poll() == [] and caplog.messages)
+        # when another one is destroyed
+        driver.destroy(B)
+        bench.until(driver, Destroyed(B))
+    # then that is done, and the end is told once there is room
+    bench.until(driver, ended(A, "process_failed"))
+    assert [message[:31] for message in caplog.messages] == ["instance a-1, attempt 1, waits:"]
+
+
+def test_a_build_that_finds_the_disk_full_has_failed_and_leaves_nothing(bench: Bench) -> None:
+    driver = bench.driver()
+    with full_disk():
+        driver.spawn(wanted())
+        bench.until(driver, Failed(A, "process_not_started"))
+
+    driver.destroy(A)
+    bench.until(driver, Destroyed(A))
+
+    assert not list((bench.folder / "instances").glob("*a-1*"))
+    run(bench, driver, wanted(A2))
+
+
+def test_one_whose_folder_is_removed_while_it_runs_is_lost(bench: Bench) -> None:
+    driver = bench.driver(*shell("until [ -e end ]; do sleep 0.05; done"))
+    process = run(bench, driver)
+    folder = bench.at(A).path
+    (folder / "disk/end").touch()
+    bench.wait(lambda: not process_table.is_alive(process))
+
+    shutil.rmtree(folder)
+
+    bench.until(driver, Failed(A, "process_lost"))
+    driver.destroy(A)
+    bench.until(driver, Destroyed(A))
 
 
 def test_a_launcher_that_has_failed_and_not_exited_yet_is_no_instance(bench: Bench) -> None:
@@ -742,6 +800,16 @@ class TestMoves:
         driver.come_back(wanted())
 
         bench.until(driver, Built(A, Observed(1, Power.RUNNING)))
+
+    def test_one_that_is_to_leave_on_a_full_disk_waits_for_room(self, bench: Bench) -> None:
+        driver = self.ran(bench)
+        with full_disk():
+            driver.leave(replace(wanted(), leaves_for=2))
+            assert driver.poll() == []
+
+        bench.until(driver, Left(A, 2))
+
+        assert bench.at(A).leaves_for() == 2
 
     def test_an_agent_that_dies_at_any_step_starts_nothing_that_was_to_leave(
         self, bench: Bench, shared: Path

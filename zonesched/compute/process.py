@@ -7,6 +7,7 @@ processes, never from memory, so that a restarted agent finds everything and sta
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 import os
 import subprocess
@@ -21,14 +22,15 @@ from zonesched.compute.driver import DriverSettings
 from zonesched.compute.instance_folder import IMAGE_VARIABLE, NAME_VARIABLE, InstanceFolder, Status
 from zonesched.compute.lease import Lease
 from zonesched.compute.machine import DriverEvent, Failed, Key, Wanted
-from zonesched.compute.process_instance import ProcessInstance
+from zonesched.compute.process_instance import LOST, ProcessInstance
 from zonesched.compute.process_surroundings import Arrival, Surroundings
 from zonesched.errors import ConfigError
 from zonesched.model.console import CONSOLE_TRAIT, MAX_CONSOLE_BYTES
 from zonesched.seams import Clock
 
 DEFAULT_COMMAND = ("sleep", "infinity")
-LOST = "process_lost"
+
+log = logging.getLogger(__name__)
 
 
 class ProcessDriver:
@@ -53,6 +55,7 @@ class ProcessDriver:
         self._instances: dict[Key, ProcessInstance] = {}
         self._launched: list[subprocess.Popen[bytes]] = []
         self._happened: list[DriverEvent] = []
+        self._put_off: dict[Key, str] = {}
 
     def lease(self) -> Lease:
         return self._lease
@@ -104,11 +107,24 @@ class ProcessDriver:
     def poll(self) -> Sequence[DriverEvent]:
         happened, self._happened = self._happened, []
         for key, instance in list(self._instances.items()):
-            happened += instance.advance()
+            happened += self._advance(key, instance)
             if instance.is_gone:
                 del self._instances[key]
         self._launched = [launched for launched in self._launched if launched.poll() is None]
         return happened
+
+    def _advance(self, key: Key, instance: ProcessInstance) -> Sequence[DriverEvent]:
+        """Take one step with an instance; where the machine refuses that, only this instance waits for it."""
+        try:
+            events = instance.advance()
+        except OSError as error:
+            # Mostly a full disk. Said once, and the step is taken again at each poll.
+            if self._put_off.get(key) != str(error):
+                log.error("instance %s, attempt %d, waits: %s", key.uuid, key.attempt, error)
+            self._put_off[key] = str(error)
+            return instance.put_off()
+        self._put_off.pop(key, None)
+        return events
 
     def next_event_s(self) -> float:
         if self._happened:

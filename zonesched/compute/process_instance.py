@@ -22,7 +22,6 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from zonesched.compute import instance_folder, process_table
@@ -32,7 +31,7 @@ from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Fa
 from zonesched.compute.process_surroundings import Arrival, Surroundings
 
 SOON_S, WATCH_S = 0.05, 1.0
-NOT_STARTED, ENDED = "process_not_started", "process_ended"
+NOT_STARTED, ENDED, LOST = "process_not_started", "process_ended", "process_lost"
 FAILED, KILLED = "process_failed", "process_killed"
 SUSPEND_UNSUPPORTED = "suspend_unsupported"
 NOT_SHARED, NOT_COPIED = "folder_not_shared", "folder_not_copied"
@@ -77,9 +76,16 @@ class ProcessInstance:
         """Take one step; return its events."""
         if self._step in (self._start, self._rest, self._reach) and self._folder.was_fenced():
             return self._await_fence()
+        if self._step in (self._rest, self._reach, self._return) and not self._folder.path.is_dir():
+            return self._fail(LOST)
         if self._step in (self._start, self._reach, self._return) and not self._around.may_launch():
             return ()
         return self._step()
+
+    def put_off(self) -> Sequence[DriverEvent]:
+        """Give up a build whose step was refused by the machine; any other step is taken again."""
+        reason = {self._await_turn: NOT_STARTED, self._fetch: NOT_COPIED}.get(self._step, "")
+        return self._fail(reason) if reason else ()
 
     def next_step_s(self) -> float:
         """Seconds until a step may have events; infinity where only a call can change anything."""
@@ -105,7 +111,6 @@ class ProcessInstance:
         if is_begun or self._step == self._end:
             return
         self._stop_copying()
-        self._folder.note_leaving(leaves_for)
         self._leaves_for = leaves_for
         self._asked_to_end_at = math.inf
         self._step = self._leave
@@ -148,7 +153,7 @@ class ProcessInstance:
         assert self._arrival is not None and self._form is not None
         desired = self._arrival.desired
         if self._copying is None:
-            source = self._source(self._arrival)
+            source = self._around.source_of(self._folder.key.uuid, self._arrival)
             if source is None:
                 return self._fail(NOT_SHARED)
             is_kept = instance_folder.rebuilds_in(source) == desired.rebuilds
@@ -166,12 +171,6 @@ class ProcessInstance:
         self._folder.finish_copy(self._form, self._reached if is_stopped else None)
         self._step = self._start
         return self.advance()
-
-    def _source(self, arrival: Arrival) -> Path | None:
-        """Find the folder that another agent, or this one on another of its hosts, has kept."""
-        roots = (self._around.root, self._around.shared)
-        paths = [root / f"{self._folder.key.uuid}.{arrival.attempt}" for root in roots if root is not None]
-        return next((path for path in paths if path.is_dir()), None)
 
     def _fail(self, reason: str) -> Sequence[DriverEvent]:
         self._step = self._failed
@@ -277,8 +276,7 @@ class ProcessInstance:
             return self._done(self._present_power(), SUSPEND_UNSUPPORTED)
         if self._present_power() is power:
             return self._done(power)
-        process = self._folder.process()
-        if process is not None:
+        if (process := self._folder.process()) is not None:
             process_table.send(process, signal.SIGSTOP if power is Power.PAUSED else signal.SIGCONT)
         return ()
 
@@ -306,6 +304,8 @@ class ProcessInstance:
 
     def _leave(self) -> Sequence[DriverEvent]:
         """End its processes, then copy its folder to where other machines reach it."""
+        if self._folder.leaves_for() != self._leaves_for:
+            self._folder.note_leaving(self._leaves_for)
         if self._folder.status() is Status.STARTING or not self._has_ended():
             return ()
         if self._around.shared is None:

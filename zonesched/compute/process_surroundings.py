@@ -26,6 +26,12 @@ class Surroundings:
     monotonic: Callable[[], float]
     stop_s: float
 
+    def source_of(self, uuid: str, arrival: Arrival) -> Path | None:
+        """Find the folder that another agent, or this one on another of its hosts, has kept."""
+        roots = (self.root, self.shared)
+        paths = [root / f"{uuid}.{arrival.attempt}" for root in roots if root is not None]
+        return next((path for path in paths if path.is_dir()), None)
+
     @staticmethod
     def was_refused(launched: subprocess.Popen[bytes] | None) -> bool:
         """Tell whether a launcher came after the end of the agent's lease."""
