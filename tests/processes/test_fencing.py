@@ -174,6 +174,35 @@ def test_what_an_instance_has_started_ends_with_it(tmp_path: Path) -> None:
     bench.end()
 
 
+def add_a_folder_of_no_instance(root: Path) -> None:
+    (root / "lost+found").mkdir()
+
+
+def add_a_record_of_no_process(root: Path) -> None:
+    folder = InstanceFolder(root, Key("0-broken", 1))
+    folder.prepare({})
+    (folder.path / "process.json").write_text("of somebody else")
+
+
+def leave_no_room_for_its_mark(root: Path) -> None:
+    # No file can be made at the end of a loop, as on a disk without a free inode.
+    (InstanceFolder(root, A).path / "fenced").symlink_to("fenced")
+
+
+@pytest.mark.parametrize(
+    "spoil", [add_a_folder_of_no_instance, add_a_record_of_no_process, leave_no_room_for_its_mark]
+)
+def test_whatever_is_in_the_folder_the_instances_end(bench: Bench, spoil: Callable[[Path], None]) -> None:
+    bench.driver.spawn(WANTED)
+    bench.until(built())
+    spoil(bench.root)
+
+    assert watchdog.end_instances(bench.root)
+
+    eventually("it has ended", lambda: not bench.running())
+    assert not watchdog.end_instances(bench.root)
+
+
 # -- the whole path ----------------------------------------------------------------------------------------
 
 FENCE_S = 3.0

@@ -937,6 +937,16 @@ class TestAfterTheAgentDied:
         bench.until(driver, Failed(A, "process_lost"))
         assert bench.running() == []
 
+    def test_a_folder_of_another_name_is_left_alone(self, bench: Bench) -> None:
+        bench.driver()
+        strange = bench.folder / "instances" / "lost+found"
+        strange.mkdir()
+
+        second = bench.driver()
+
+        assert second.found() == []
+        assert strange.is_dir()
+
     def test_half_a_folder_is_none(self, bench: Bench) -> None:
         bench.driver()
         (bench.folder / "instances" / "unfinished.a-1.1").mkdir()

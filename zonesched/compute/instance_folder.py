@@ -17,6 +17,7 @@ import enum
 import fcntl
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -33,6 +34,8 @@ from zonesched.compute.machine import Key
 from zonesched.compute.process_table import Process
 
 UNFINISHED = "unfinished."
+FOLDER = re.compile(r"[0-9A-Za-z-]+\.[0-9]+")
+"""Name of an instance's folder: its uuid and attempt."""
 IMAGE_VARIABLE = "ZONESCHED_IMAGE"
 """Environment variable with the name of the image."""
 NAME_VARIABLE = "ZONESCHED_INSTANCE_NAME"
@@ -297,8 +300,8 @@ def _start_copy(arguments: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 def complete_in(root: Path) -> list[InstanceFolder]:
-    """List the instances that have a folder."""
-    paths = [path for path in sorted(root.iterdir()) if not path.name.startswith(UNFINISHED)]
+    """List the instances that have a folder; what has another name there is none of the driver's."""
+    paths = [path for path in sorted(root.iterdir()) if FOLDER.fullmatch(path.name)]
     return [InstanceFolder(root, _key_of(path)) for path in paths if path.is_dir()]
 
 

@@ -13,11 +13,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from zonesched.compute import instance_folder, lease, process_table
+from zonesched.compute.instance_folder import InstanceFolder
 
 LOCK = "watchdog.lock"
 LOOK_S = 0.5
@@ -46,18 +47,31 @@ def ensure(root: Path) -> Sequence[subprocess.Popen[bytes]]:
 
 
 def end_instances(root: Path) -> bool:
-    """Kill what runs of any instance, and mark it as ended so; return whether anything ran."""
+    """Kill what runs of any instance, and mark it as ended so; return whether anything ran.
+
+    Nothing that one instance does holds up the end of another.
+    """
     sessions = process_table.sessions()
     found = False
     for folder in instance_folder.complete_in(root):
-        process = folder.process()
-        if process is not None and (members := process_table.members(process, sessions)):
+        if members := _members(folder, sessions):
             found = True
-            folder.note_fenced()
+            with suppress(OSError):
+                # Without room for the mark it counts as one that has ended by itself.
+                folder.note_fenced()
             for pid in members:
-                with suppress(ProcessLookupError):
+                with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
     return found
+
+
+def _members(folder: InstanceFolder, sessions: Mapping[int, list[int]]) -> list[int]:
+    try:
+        process = folder.process()
+    except (OSError, ValueError):
+        # Nothing names its process any more.
+        return []
+    return [] if process is None else process_table.members(process, sessions)
 
 
 def main(root: Path) -> None:
