@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -34,6 +35,7 @@ pytestmark = pytest.mark.slow
 
 A, A2, B = Key("a-1", 1), Key("a-1", 2), Key("b-1", 1)
 WAIT_S = 20.0
+NOBODY = 65534
 PRINTS = (sys.executable, "-c")
 NEVER_ENDS_POLITELY = "trap '' TERM; sleep 600 & sleep 600"
 
@@ -969,6 +971,58 @@ FORM = {
     "ram_mb": 0,
     "disk_gb": 0,
 }
+
+
+@pytest.fixture
+def folder_of_a_user() -> Iterator[InstanceFolder]:
+    """The folder of an instance whose agent is an ordinary user, which root is not."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(NOBODY)
+    try:
+        with tempfile.TemporaryDirectory() as root:
+            folder = InstanceFolder(Path(root), A)
+            folder.prepare(FORM)
+            yield folder
+    finally:
+        os.seteuid(before)
+
+
+class TestWhatAnInstanceLeaves:
+    def fill(self, folder: InstanceFolder) -> None:
+        """Write as Go does into its module cache: nobody may change what is there."""
+        module = folder.path / "disk/pkg/mod"
+        module.mkdir(parents=True)
+        (module / "go.sum").touch(0o444)
+        for closed in (module, module.parent):
+            closed.chmod(0o555)
+
+    def test_folders_that_nobody_may_write_to_are_removed(self, folder_of_a_user: InstanceFolder) -> None:
+        self.fill(folder_of_a_user)
+
+        assert folder_of_a_user.remove()
+
+        assert list(folder_of_a_user.path.parent.iterdir()) == []
+
+    def test_folders_that_nobody_may_write_to_do_not_outlive_a_rebuild(
+        self, folder_of_a_user: InstanceFolder
+    ) -> None:
+        self.fill(folder_of_a_user)
+
+        assert folder_of_a_user.empty("other")
+
+        assert list((folder_of_a_user.path / "disk").iterdir()) == []
+
+    def test_what_is_in_the_place_of_the_disk_does_not_outlive_a_rebuild(
+        self, folder_of_a_user: InstanceFolder
+    ) -> None:
+        disk = folder_of_a_user.path / "disk"
+        disk.rmdir()
+        disk.symlink_to("../elsewhere")
+
+        assert folder_of_a_user.empty("other")
+
+        assert (disk.is_symlink(), list(disk.iterdir())) == (False, [])
 
 
 def opened_by(pid: int) -> set[str]:

@@ -73,13 +73,13 @@ class InstanceFolder:
 
     def prepare(self, wanted: Mapping[str, Any]) -> None:
         """Create the folder with its contents, atomically."""
-        shutil.rmtree(self._unfinished, ignore_errors=True)
+        _remove_tree(self._unfinished)
         (self._unfinished / "disk").mkdir(parents=True, mode=0o700)
         self._finish(wanted)
 
     def start_copy_of(self, source: Path, *, with_disk: bool) -> subprocess.Popen[bytes]:
         """Start to copy disk and output from the instance's folder on another host; else they are empty."""
-        shutil.rmtree(self._unfinished, ignore_errors=True)
+        _remove_tree(self._unfinished)
         (self._unfinished / "disk").mkdir(parents=True, mode=0o700)
         names = ("disk", "output.log") if with_disk else ()
         kept = [str(path) for name in names if (path := source / name).exists()]
@@ -106,17 +106,18 @@ class InstanceFolder:
 
     def finish_copy_to(self, shared: Path) -> None:
         """Show the finished copy to the other machines, atomically."""
-        shutil.rmtree(shared / self.path.name, ignore_errors=True)
+        _remove_tree(shared / self.path.name)
         self._copy.rename(shared / self.path.name)
 
     def remove_copies_from(self, shared: Path) -> None:
-        """Remove what was copied for other machines, finished or not."""
-        shutil.rmtree(shared / self.path.name, ignore_errors=True)
-        self._remove_unfinished_from(shared)
+        """Remove what was copied for other machines, finished or not; what is out of reach stays."""
+        _remove_tree(shared / self.path.name)
+        with suppress(OSError):
+            self._remove_unfinished_from(shared)
 
     def _remove_unfinished_from(self, shared: Path) -> None:
         for path in shared.glob(f"{self._unfinished.name}.*"):
-            shutil.rmtree(path, ignore_errors=True)
+            _remove_tree(path)
 
     def leaves_for(self) -> int:
         """Return the attempt that the instance moves to; 0 for none."""
@@ -185,7 +186,7 @@ class InstanceFolder:
             process = self.process()
             if not is_free or (process is not None and process_table.members(process)):
                 return False
-            shutil.rmtree(self.path / "disk", ignore_errors=True)
+            _remove_tree(self.path / "disk")
             (self.path / "disk").mkdir(exist_ok=True, mode=0o700)
             (self.path / "output.log").unlink(missing_ok=True)
             wanted = self._read("wanted.json")
@@ -219,7 +220,7 @@ class InstanceFolder:
     def remove(self) -> bool:
         """Remove the folder, so that nothing can start; return false if anything of the instance runs."""
         if not self.path.is_dir():
-            shutil.rmtree(self._unfinished, ignore_errors=True)
+            _remove_tree(self._unfinished)
             return True
         with self._locked() as is_free:
             if not is_free:
@@ -228,9 +229,9 @@ class InstanceFolder:
             if process is not None and process_table.members(process):
                 return False
             # A launcher that waits for the lock finds the folder gone, and exits.
-            shutil.rmtree(self._unfinished, ignore_errors=True)
+            _remove_tree(self._unfinished)
             self.path.rename(self._unfinished)
-        shutil.rmtree(self._unfinished, ignore_errors=True)
+        _remove_tree(self._unfinished)
         return True
 
     def _write(self, name: str, content: Mapping[str, Any]) -> None:
@@ -274,6 +275,30 @@ def rebuilds_in(path: Path) -> int:
     return InstanceFolder(path.parent, _key_of(path)).reached().rebuilds
 
 
+def _remove_tree(path: Path) -> None:
+    """Remove what is there, as far as that is possible.
+
+    An instance may have made folders that nobody may write to, as Go's module cache, or may have put
+    something else in the place of a folder.
+    """
+    if os.path.islink(path) or os.path.isfile(path):
+        with suppress(OSError):
+            path.unlink()
+    shutil.rmtree(path, ignore_errors=True)
+    if os.path.isdir(path):
+        for folder in _folders_in(path):
+            with suppress(OSError):
+                folder.chmod(0o700)
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _folders_in(path: Path) -> Iterator[Path]:
+    """Name the folders of a tree, each before it is looked into; no link is followed."""
+    yield path
+    for at, names, _ in os.walk(path):
+        yield from (folder for name in names if not (folder := Path(at, name)).is_symlink())
+
+
 def _key_of(path: Path) -> Key:
     uuid, _, attempt = path.name.rpartition(".")
     return Key(uuid, int(attempt))
@@ -308,7 +333,7 @@ def complete_in(root: Path) -> list[InstanceFolder]:
 def all_in(root: Path) -> list[InstanceFolder]:
     """List the instances that have a folder; remove folders that an earlier agent left incomplete."""
     for path in root.glob(f"{UNFINISHED}*"):
-        shutil.rmtree(path, ignore_errors=True)
+        _remove_tree(path)
     return complete_in(root)
 
 
