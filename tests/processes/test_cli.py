@@ -583,6 +583,17 @@ class TestWhatIsSent:
         assert "s3cret" not in command.out
         assert read_credentials(path) == Credentials(command.stub.url, "root", "s3cret")
 
+    @pytest.mark.parametrize("place", ["missing/agent.credentials", "."])
+    def test_no_secret_is_made_that_could_not_be_saved(
+        self, command: StubCommand, tmp_path: Path, place: str
+    ) -> None:
+        path = str(tmp_path / place)
+        assert command("user", "create", "agent", "--role", "compute", "--save", path) == 2
+        assert command("user", "set", "agent", "--new-secret", "--save", path) == 2
+        assert path in command.err
+        assert command.stub.asked == []
+        assert list(tmp_path.iterdir()) == []
+
     def test_a_new_password_comes_from_a_file(self, command: StubCommand, tmp_path: Path) -> None:
         (tmp_path / "pw").write_text("better horse\n")
         changed = {"id": "u1", "name": "ann", "role": "member", "project_id": "p"}

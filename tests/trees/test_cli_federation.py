@@ -100,6 +100,16 @@ def test_a_tree_is_made_leaves_first_and_a_second_run_changes_nothing(site: Site
     assert site.command.out == "3 zones are as the file says\n"
 
 
+def test_a_user_whose_secret_cannot_be_saved_is_made_by_the_next_run(site: Site) -> None:
+    in_the_way = site.folder / "agent.credentials"
+    in_the_way.mkdir()
+    assert site.apply() == 2
+    assert "agent.credentials: cannot be written: Is a directory" in site.command.err
+    in_the_way.rmdir()
+    assert site.apply() == 0
+    assert site.command.lines == [*STEPS, "6 steps done"]
+
+
 def test_the_users_of_the_file_can_call_their_zones(site: Site) -> None:
     assert site.apply() == 0
     root, leaf = site.tree.nodes["root"], site.tree.nodes["leaf"]

@@ -35,7 +35,7 @@ from zonesched.cli.session import (
     read_secret,
 )
 from zonesched.compute.connection import ZoneConnection, ZoneRefused, ZoneUnavailable
-from zonesched.compute.credentials import write_credentials
+from zonesched.compute.credentials import check_writable, write_credentials
 from zonesched.errors import ConfigError
 
 
@@ -165,9 +165,11 @@ class _Tree:
         form = {"name": user.name, "role": user.role, "project_id": user.project_id}
         if user.password_file is not None:
             form["password"] = read_secret(user.password_file)
-        made = self._call(zone.name, "POST", "/users", {"user": form})["user"]
         if user.save is not None:
             user.save.parent.mkdir(parents=True, exist_ok=True)
+            check_writable(user.save)
+        made = self._call(zone.name, "POST", "/users", {"user": form})["user"]
+        if user.save is not None:
             proof = made.get("secret", form.get("password", ""))
             write_credentials(user.save, replace(zone.admin, username=user.name, password=proof))
 

@@ -20,7 +20,7 @@ from zonesched.cli.session import (
     zone_options,
 )
 from zonesched.cli.table import Column
-from zonesched.compute.credentials import Credentials, write_credentials
+from zonesched.compute.credentials import Credentials, check_writable, write_credentials
 
 COLUMNS = (
     Column("name"),
@@ -89,6 +89,8 @@ def create(
     save: Path | None,
 ) -> None:
     """Add a user; without a password it gets a generated secret, which is shown once."""
+    if save:
+        check_writable(save)
     form = {"name": name, "role": role, "project_id": project}
     if explain:
         form["explain_to_parent"] = explain
@@ -127,6 +129,8 @@ def set_(
         answer = session.call("PUT", f"/users/{name}", {"user": {"explain_to_parent": explain}})
         _show(session, answer, "", None)
         return
+    if save:
+        check_writable(save)
     password = given_secret(new_password_file, new_password_stdin, "") if is_chosen else ""
     form: dict[str, Any] = {"password": password} if is_chosen else {"new_secret": True}
     answer = session.call("PUT", f"/users/{name}", {"user": form})

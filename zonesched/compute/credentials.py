@@ -15,11 +15,14 @@ verify the zone's https; without it, the usual authorities do.
 from __future__ import annotations
 
 import configparser
+import errno
 import os
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 SECTION = "zonesched"
+SPACE_BYTES = 4096
+"""Size of what `check_writable` writes: more than any credentials."""
 
 
 class CredentialsError(Exception):
@@ -51,22 +54,44 @@ def read_credentials(path: Path) -> Credentials:
     return Credentials(**{known.name: section.get(known.name, "") for known in fields(Credentials)})
 
 
+def check_writable(path: Path) -> None:
+    """Raise CredentialsError if `write_credentials` cannot write the file; nothing is left behind.
+
+    A secret that nobody could keep is thus never made.
+    """
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        _write_beside(path, " " * SPACE_BYTES).unlink()
+    except OSError as error:
+        raise CredentialsError(f"{path}: cannot be written: {error.strerror}") from None
+
+
 def write_credentials(path: Path, credentials: Credentials) -> None:
     """Write the file durably, with access for its owner alone from the first byte on."""
-    fresh = path.with_name(path.name + ".new")
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(
-        os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
-    ) as file:
-        file.write(f"[{SECTION}]\nurl = {credentials.url}\nusername = {credentials.username}\n")
-        file.write(f"password = {credentials.password}\n")
-        if credentials.cacert:
-            file.write(f"cacert = {credentials.cacert}\n")
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
+    text = f"[{SECTION}]\nurl = {credentials.url}\nusername = {credentials.username}\n"
+    text += f"password = {credentials.password}\n"
+    if credentials.cacert:
+        text += f"cacert = {credentials.cacert}\n"
+    _write_beside(path, text).replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _write_beside(path: Path, text: str) -> Path:
+    """Write the text durably into a new file beside `path`, which is left out where that fails."""
+    fresh = path.with_name(path.name + ".new")
+    fresh.unlink(missing_ok=True)
+    opened = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(opened, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        fresh.unlink()
+        raise
+    return fresh
