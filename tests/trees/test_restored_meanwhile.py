@@ -154,3 +154,21 @@ def test_hosts_that_are_gone_for_good_are_evacuated_and_removed_so_that_the_reco
     # Its parent places it anew, and finds no other host.
     assert scene.servers() == {uuid: "SHELVED_OFFLOADED"}
     assert all(scene.audit(name) == [] for name in scene.tree.nodes)
+
+
+def test_what_a_parent_that_is_given_up_had_in_a_child_goes_to_no_project_here(scene: Scene) -> None:
+    # given a region that has forgotten its parent's instance, and whose parent is gone for good
+    copy = scene.copy("region")
+    running = scene.booted(1)
+    scene.restore("region", copy)
+    del scene.tree.nodes["root"]
+    scene.work(1)
+    # when
+    deleted = scene.admin("region").delete("/users/parent-root")
+    scene.recovered("region")
+    # then a project of the same name sees nothing of it, and the region's operator does
+    seen = scene.tree.nodes["region"].client("member").get("/servers").json["servers"]
+    assert deleted.status == 204, deleted.body
+    assert (scene.health("region"), seen) == ("ok", [])
+    assert scene.servers("leaf") == dict.fromkeys(running, "ACTIVE")
+    assert scene.kinds("region") == {"child_has_unknown_instance"}

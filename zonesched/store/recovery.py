@@ -137,8 +137,11 @@ def incarnation(tx: Connection) -> str:
 
 
 def has_parents(tx: Connection) -> bool:
-    """Tell whether any user of the zone is a parent."""
-    return tx.execute(sa.select(t.users.c.id).where(t.users.c.role == Role.PARENT.value)).first() is not None
+    """Tell whether any user of the zone is a parent, or was one that has not been heard."""
+    users = sa.select(t.users.c.id).where(t.users.c.role == Role.PARENT.value)
+    # One that was deleted during the recovery has named nothing: what is its own looks like the zone's.
+    unheard = sa.select(_unheard.id).where(_unheard.kind == Kind.PARENT.value)
+    return any(tx.execute(query).first() is not None for query in (users, unheard))
 
 
 def is_under_way(tx: Connection) -> bool:

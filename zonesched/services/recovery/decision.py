@@ -82,7 +82,8 @@ def decide(
 ) -> Iterator[Decision]:
     """Decide on every living instance and everything found; `found`: by uuid, in order of their numbers.
 
-    `rows`: the places that the rows have, in whatever state. `is_root`: the zone has no parent.
+    `rows`: the places that the rows have, in whatever state. `is_root`: the zone
+    has no parent, and waited for none.
     """
     credible = {uuid: [one for one in places if _may_be(rows, one)] for uuid, places in found.items()}
     living: set[str] = set()
