@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,9 +57,9 @@ class Zone:
 
 
 @contextmanager
-def a_zone(folder: Path) -> Iterator[Zone]:
+def a_zone(folder: Path, *lines: str) -> Iterator[Zone]:
     port = free_port()
-    config = write_conf(folder, port, "auth_strategy = noauth")
+    config = write_conf(folder, port, "auth_strategy = noauth", *lines)
     with launched("zonesched.serving", "--config-file", str(config)) as process:
         zone = Zone(process.pid, f"http://127.0.0.1:{port}", config)
         # Its lines fill the pipe otherwise.
@@ -119,6 +120,36 @@ def test_a_configuration_that_no_worker_can_start_with_changes_nothing(tmp_path:
         eventually("a good one is taken", lambda: zone.workers().isdisjoint(before), timeout_s=40.0)
         assert zone.wrote("changed options: max_server_groups")
         assert answers(zone.url)
+
+
+def test_a_new_first_key_of_secrets_is_taken_once_the_serving_process_has_it(tmp_path: Path) -> None:
+    old, new = "1a" * 32, "2b" * 32
+    with a_zone(tmp_path, f"secret_encryption_key = {old}") as zone:
+        before = secret_of(tmp_path)
+        # when no worker can start with a configuration that has another key first
+        start = zone.config.read_text()
+        rotated = start.replace(old, f"{new},{old}")
+        zone.config.write_text(f"{rotated}\nenabled_filters = NoSuchFilter\n")
+        zone.hang_up()
+        eventually("the refusal is written", lambda: zone.wrote("the new worker could not start"))
+        # then the one that goes on reads what is stored
+        assert zone.wrote("option secret_encryption_key has changed and stays as it was until a restart")
+        assert secret_of(tmp_path) == before
+
+        # when it gets the key behind its own, and then in front
+        for keys in (f"{old},{new}", f"{new},{old}"):
+            [present] = zone.workers()
+            zone.config.write_text(start.replace(old, keys))
+            zone.hang_up()
+            eventually("it is taken", lambda pid=present: zone.workers().isdisjoint({pid}), timeout_s=40.0)
+        # then it is used
+        assert zone.wrote("encrypted the zone's secrets under the first secret_encryption_key")
+        assert secret_of(tmp_path) != before
+
+
+def secret_of(folder: Path) -> str:
+    with closing(sqlite3.connect(folder / "state" / "zone.sqlite")) as rows:
+        return str(rows.execute("SELECT host_id_secret FROM identity").fetchone()[0])
 
 
 def test_one_signal_after_the_other_leaves_one_worker_with_the_last_configuration(tmp_path: Path) -> None:

@@ -76,6 +76,14 @@ def keep_to_one_heap() -> None:
         mallopt(M_ARENA_MAX, 1)
 
 
+def _would_hide_secrets(serving: Sequence[str], fresh: Sequence[str]) -> bool:
+    """Tell whether a new worker would encrypt secrets that the serving one could not read.
+
+    That one still calls the children, and goes on where the new one cannot start.
+    """
+    return bool(serving and fresh) and fresh[0] not in serving
+
+
 class Server(BaseApplication):  # type: ignore[misc]
     """gunicorn with one process of threads, set up from the zone's own configuration."""
 
@@ -114,12 +122,14 @@ class Server(BaseApplication):  # type: ignore[misc]
             log.error("the configuration stays as it was: %s", error.message)
             return False
         changed = [name for name in _NAMES if fresh[name] != self._conf[name]]
-        for name in FIXED:
-            if name in changed:
-                log.warning("option %s has changed and stays as it was until a restart", name)
-                fresh.set_override(name, self._conf[name])
+        kept = [name for name in changed if name in FIXED]
+        if _would_hide_secrets(self._conf.secret_encryption_key, fresh.secret_encryption_key):
+            kept.append("secret_encryption_key")
+        for name in kept:
+            log.warning("option %s has changed and stays as it was until a restart", name)
+            fresh.set_override(name, self._conf[name])
         self.use(fresh)
-        taken = ", ".join(name for name in changed if name not in FIXED) or "none"
+        taken = ", ".join(name for name in changed if name not in kept) or "none"
         log.info("the configuration is read again and a new worker starts; changed options: %s", taken)
         return True
 
