@@ -130,7 +130,7 @@ def put_child(zone: Zone) -> None:
 
 
 def user_data_of(zone: Zone) -> list[str]:
-    uuids = zone.store.read(lambda tx: passthroughs.uuids(tx, "user_data", "", 100))
+    uuids = zone.store.read(lambda tx: passthroughs.uuids(tx, "user_data", "", 100, but="none"))
     found = zone.store.read(lambda tx: passthroughs.read(tx, uuids))
     texts = [stored_secrets.user_data(zone.secret_box, row.reservation_id, row.passthrough) for row in found]
     return [text for text in texts if text]
@@ -180,6 +180,39 @@ def test_a_new_key_in_front_of_the_old_one_replaces_it_at_the_next_start(tmp_pat
     new.stop()
 
 
+def test_what_another_process_stores_during_a_rotation_is_encrypted_when_that_one_starts_again(
+    tmp_path: Path,
+) -> None:
+    # given a zone of two processes, of which one has got the new key in front
+    early = opened(tmp_path, OLD, NEW)
+    put_child(early)
+    late = opened(tmp_path, NEW, OLD)
+    # when the other one still stores something, and is then restarted like the first
+    put_child(early)
+    put_instance(early, **stored_secrets.protected(early.secret_box, RESERVATION, {"user_data": USER_DATA}))
+    early.stop()
+    opened(tmp_path, NEW, OLD).stop()
+    # then the old key is needed no more
+    new = reopened(late, tmp_path, NEW)
+    passwords = [child.password for child in StoredChildren(new.store, new.secret_box).list_children()]
+    assert (passwords, user_data_of(new)) == (["sekret"] * 2, [USER_DATA])
+    new.stop()
+
+
+def test_what_is_encrypted_is_not_written_again_while_there_is_an_older_key(tmp_path: Path) -> None:
+    zone = opened(tmp_path, NEW, OLD)
+    put_child(zone)
+    put_instance(zone, **stored_secrets.protected(zone.secret_box, RESERVATION, {"user_data": USER_DATA}))
+    rows = "SELECT password FROM children UNION ALL SELECT passthrough FROM instances"
+    before = sql(zone, rows)
+
+    again = reopened(zone, tmp_path, NEW, OLD)
+
+    assert sql(again, rows) == before
+    assert user_data_of(again) == [USER_DATA]
+    again.stop()
+
+
 def test_a_start_that_was_cut_off_goes_on_at_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,11 +223,11 @@ def test_a_start_that_was_cut_off_goes_on_at_the_next(
     zone.stop()
     read, calls = passthroughs.uuids, []
 
-    def fails_later(*arguments: Any) -> Any:
+    def fails_later(*arguments: Any, **named: Any) -> Any:
         calls.append(arguments)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return read(*arguments)
+        return read(*arguments, **named)
 
     with monkeypatch.context() as cut:
         cut.setattr(passthroughs, "uuids", fails_later)

@@ -40,6 +40,7 @@ class SecretBox:
         """Raise ConfigError for a key that is not 64 hex digits."""
         keys = [key_from_hex(_OPTION, key) for key in keys_hex]
         self.can_encrypt = bool(keys)
+        self.has_later_keys = len(keys) > 1
         self._ciphers = {_start_of(key): AESGCM(derive(key, b"", b"zonesched/secret/v1")) for key in keys}
         self._first = next(iter(self._ciphers), b"")
         self._zone_uuid = zone_uuid
@@ -79,6 +80,11 @@ class SecretBox:
         except InvalidTag:
             raise _damaged() from None
         return plain.decode("utf-8", "surrogatepass")
+
+    @property
+    def current_start(self) -> str:
+        """The text with which all texts encrypted under the first key begin."""
+        return blob_to_text(self._first)
 
     def is_current(self, text: str) -> bool:
         """Tell whether a text is encrypted under the first key."""

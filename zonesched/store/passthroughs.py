@@ -22,10 +22,11 @@ class StoredPassthrough(NamedTuple):
     passthrough: Mapping[str, Any]
 
 
-def uuids(tx: Connection, named: str, after: str, limit: int) -> list[str]:
-    """Read the instances whose passthrough contains the text `named`, in order, from behind `after`."""
+def uuids(tx: Connection, named: str, after: str, limit: int, *, but: str) -> list[str]:
+    """Read the instances whose passthrough contains the text `named` and not `but`, from behind `after`."""
     contains = _column.passthrough.contains(named, autoescape=True)
-    statement = sa.select(_column.uuid).where(_column.uuid > after, contains)
+    is_left_out = _column.passthrough.contains(but, autoescape=True)
+    statement = sa.select(_column.uuid).where(_column.uuid > after, contains, sa.not_(is_left_out))
     return list(tx.execute(statement.order_by(_column.uuid).limit(limit)).scalars())
 
 

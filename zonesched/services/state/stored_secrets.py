@@ -2,7 +2,8 @@
 
 With a `secret_encryption_key` they are stored encrypted under its first key. The start of a zone encrypts
 those that are in the clear or under a later key, the zone's own secret last: as long as that one is not
-encrypted under the first key, each start goes through all of them.
+encrypted under the first key, each start goes through all of them. It also does while there is a later key:
+another process, which has that one first, may have stored something since.
 """
 
 from __future__ import annotations
@@ -60,10 +61,13 @@ def own_secret(box: SecretBox, me: Identity) -> str:
 
 def encrypt_all(store: Store, box: SecretBox, me: Identity) -> None:
     """Encrypt under the first key whatever is not yet; do nothing for a zone without a key."""
-    if not box.can_encrypt or box.is_current(me.stored_secret):
+    is_first_time = not box.is_current(me.stored_secret)
+    if not box.can_encrypt or not (is_first_time or box.has_later_keys):
         return
     store.write(lambda tx: _encrypt_credentials(tx, box))
     count = _encrypt_user_data(store, box)
+    if not is_first_time:
+        return
     encrypted = box.encrypt(*_OWN, own_secret(box, me))
     store.write(lambda tx: identity.replace_secret(tx, me, encrypted))
     log.info("encrypted the zone's secrets under the first secret_encryption_key, user_data=%d", count)
@@ -89,6 +93,8 @@ def user_data(box: SecretBox, reservation_id: str, passthrough: Mapping[str, Any
 
 def _encrypt_credentials(tx: Transaction, box: SecretBox) -> None:
     for row in children.read_all(tx):
+        if box.is_current(row.encrypted_password):
+            continue
         place = ("children", row.id, "password")
         try:
             password = box.decrypt(*place, row.encrypted_password)
@@ -107,7 +113,7 @@ def _encrypt_user_data(store: Store, box: SecretBox) -> int:
 
 
 def _encrypt_some_user_data(tx: Transaction, box: SecretBox, after: str) -> list[str]:
-    uuids = passthroughs.uuids(tx, CLEAR, after, CHUNK)
+    uuids = passthroughs.uuids(tx, CLEAR, after, CHUNK, but=f'"{ENCRYPTED}":"{box.current_start}')
     # Owners write the same column.
     locks.instances(tx, uuids)
     rows = passthroughs.read(tx, uuids)
