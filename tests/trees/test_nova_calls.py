@@ -96,6 +96,19 @@ class TestUsage:
             == "end"
         )
 
+    @pytest.mark.parametrize("start", ["1970-01-01T00:00:00", "1969-12-31", "0001-01-01T00:00:00%2B23:59"])
+    @pytest.mark.parametrize("end", ["", "9999-12-31T23:59:59-23:59"])
+    def test_a_period_may_begin_and_end_with_the_calendar(
+        self, tree: Tree, node: Node, start: str, end: str
+    ) -> None:
+        booted(tree)
+        tree.clock.advance(1000 * HOUR_S)
+
+        found = self.usage(node, f"start={start}" + (f"&end={end}" if end else ""))
+
+        assert found["total_hours"] == pytest.approx(1000, abs=0.01)
+        assert found["start"].startswith("1970-01-01T00:00:00")
+
     def test_an_admin_lists_all_projects_page_by_page(self, tree: Tree, node: Node) -> None:
         booted(tree, 2)
         booted(tree, 1, "stranger")

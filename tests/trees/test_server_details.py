@@ -164,6 +164,8 @@ class TestLists:
 
         assert self.ids(node, f"changes-since={changed_at}") == [uuid]
         assert self.ids(node, "changes-since=2999-01-01T00:00:00") == []
+        assert self.ids(node, "changes-since=1970-01-01T00:00:00Z") == [uuid]
+        assert self.ids(node, "changes-before=1970-01-01T00:00:00Z") == []
         assert self.ids(node, "") == []
         assert self.ids(node, "deleted=True") == self.ids(node, "status=deleted") == [uuid]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
-from zonesched.api.schemas.moments import epoch_s
+from zonesched.api.schemas.moments import exact_epoch_s
 from zonesched.errors import BadRequest
 from zonesched.model.views import Binary
 from zonesched.services.hosts import services
@@ -21,7 +21,7 @@ def show(call: Call) -> Answer:
 def show_before(call: Call) -> Answer:
     """Show the audit of the last whole month before a time: no host has run one."""
     try:
-        found = _json(call, epoch_s(call.args["before"]))
+        found = _json(call, exact_epoch_s(call.args["before"]))
     except ValueError:
         raise BadRequest("before: must be a time such as 2026-01-01 00:00:00.", field="before") from None
     return ok({"instance_usage_audit_log": found})

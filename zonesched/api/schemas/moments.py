@@ -10,7 +10,18 @@ from pydantic import AfterValidator
 from zonesched.api.schemas.fields import Text, refusal
 
 
+FIRST_S = 1e-6
+"""The first microsecond after 1970 began, in epoch seconds: nothing in a zone is older, and 0 is no time."""
+LAST_S = 253_402_300_799.0
+"""The last second of 9999, in epoch seconds: no later time can be shown."""
+
+
 def epoch_s(text: str) -> float:
+    """Read a time as `exact_epoch_s` does; one before FIRST_S or after LAST_S as these."""
+    return min(max(exact_epoch_s(text), FIRST_S), LAST_S)
+
+
+def exact_epoch_s(text: str) -> float:
     """Read a time in ISO 8601, in UTC where it names no zone, as epoch seconds."""
     try:
         moment = datetime.fromisoformat(text)
