@@ -235,7 +235,13 @@ def test_a_form_without_the_token_of_its_session_changes_nothing(node: Node, adm
 
 
 @pytest.mark.parametrize(
-    "headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"}]
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://["},
+        {"Sec_Fetch_Site": "cross-site"},
+    ],
 )
 def test_a_form_of_another_site_is_refused_also_the_sign_in(
     node: Node, admin: Visitor, headers: dict[str, str]

@@ -91,9 +91,17 @@ def read_form(request: Request) -> Form:
 def check_origin(request: Request) -> None:
     """Raise Forbidden for a form that another site has sent."""
     origin = request.headers.get("Origin")
-    elsewhere = origin is not None and urlsplit(origin).netloc != request.host
+    elsewhere = origin is not None and _host_of(origin) != request.host
     if elsewhere or request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         raise Forbidden("The form was sent by another site.", code="form_refused")
+
+
+def _host_of(origin: str) -> str:
+    """Return host and port of an origin, "" for a text that is none."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
 
 
 def check_form_token(form: Form, expected: str) -> None:
