@@ -101,6 +101,25 @@ def test_values_that_nobody_asked_for_cost_a_child_its_offers_and_its_parent_no_
     assert peak < 8 * MIB
 
 
+def test_values_in_the_refusal_of_a_cursor_cost_its_reader_no_memory(tmp_path: Path) -> None:
+    # given
+    tree = a_tree(tmp_path)
+    root = tree.nodes["root"].zone
+    body = b'{"badRequest": {"error_code": "cursor_invalid", "x": [' + b"{}," * 2_000_000 + b"{}]}}"
+    assert len(body) < answer_bounds.CHANGES.max_bytes
+    tree.network.fault(tree.nodes["bad"].url, Replace(status=400, body=body))
+    (bad,) = (known.child.id for known in root.children.snapshot() if known.child.name == "bad")
+    # when
+    tracemalloc.start()
+    with pytest.raises(ChildUnreachable) as failed:
+        root.child_client(bad).changes("old", 5.0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # then
+    assert failed.value.code == "child_invalid_answer"
+    assert peak < 32 * MIB
+
+
 def test_no_more_is_read_than_the_entries_asked_for_can_take(tmp_path: Path) -> None:
     tree = a_tree(tmp_path)
     root = tree.nodes["root"].zone

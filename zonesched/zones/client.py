@@ -252,8 +252,10 @@ class ChildClient:
         """
         question = self.ask_changes(cursor)
         reply = self._sent(question.bound, timeout_s)
-        if cursor and reply.status == 400 and answers.error_code(reply.body) == "cursor_invalid":
-            return self.changes("", timeout_s)
+        if cursor and reply.status == 400:
+            refusal = _counted(reply, answer_bounds.ONE_SERVER).body
+            if answers.error_code(refusal) == "cursor_invalid":
+                return self.changes("", timeout_s)
         return question.read(reply)
 
     def audit(self, timeout_s: float) -> ReportedAudit:
