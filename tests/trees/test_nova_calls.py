@@ -126,6 +126,15 @@ class TestUsage:
         assert "tenant_usages_links" not in at(node, 39, "/os-simple-tenant-usage?limit=2")
         assert node.client().get(f"/os-simple-tenant-usage?marker={NOBODY}").status == 400
 
+    def test_a_marker_of_another_project_is_as_unknown_as_any(self, tree: Tree, node: Node) -> None:
+        (foreign,), (own,) = booted(tree), booted(tree, 1, "stranger")
+        path = f"/os-simple-tenant-usage/{project_of(node, 'stranger')}?marker="
+        stranger = node.client("stranger")
+
+        assert stranger.get(path + foreign).json == stranger.get(path + NOBODY).json
+        assert stranger.get(path + foreign).json["badRequest"]["error_code"] == "marker_unknown"
+        assert stranger.get(path + own).json["tenant_usage"] == {}
+
     def test_another_projects_is_not_told(self, tree: Tree, node: Node) -> None:
         booted(tree)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -34,25 +35,29 @@ class UsagePage:
 
 
 def page(tx: Connection, wanted: UsagePage) -> list[Instance]:
-    """Read a page of instances that existed in the period. Raises UnknownMarker for an unknown marker."""
+    """Read a page of instances that existed in the period.
+
+    Raises UnknownMarker for a marker that names none of the project.
+    """
+    own = [_instance.caller_id == wanted.zone_uuid]
+    if wanted.project_id:
+        own.append(_instance.project_id == wanted.project_id)
     conditions = [
-        _instance.caller_id == wanted.zone_uuid,
+        *own,
         _instance.created_at < wanted.end,
         sa.or_(_instance.status.not_in(ENDED), _instance.updated_at > wanted.start),
     ]
-    if wanted.project_id:
-        conditions.append(_instance.project_id == wanted.project_id)
     if wanted.marker:
-        conditions.append(_after(tx, wanted))
+        conditions.append(_after(tx, own, wanted.marker))
     order = (_instance.project_id, _instance.uuid)
     statement = sa.select(t.instances).where(*conditions).order_by(*order).limit(wanted.limit)
     return [instances.from_row(row) for row in tx.execute(statement)]
 
 
-def _after(tx: Connection, wanted: UsagePage) -> sa.ColumnElement[bool]:
-    own = (_instance.uuid == wanted.marker, _instance.caller_id == wanted.zone_uuid)
-    project = tx.execute(sa.select(_instance.project_id).where(*own)).scalar()
+def _after(tx: Connection, own: Sequence[sa.ColumnElement[bool]], marker: str) -> sa.ColumnElement[bool]:
+    statement = sa.select(_instance.project_id).where(_instance.uuid == marker, *own)
+    project = tx.execute(statement).scalar()
     if project is None:
-        raise UnknownMarker(wanted.marker)
-    in_project = sa.and_(_instance.project_id == project, _instance.uuid > wanted.marker)
+        raise UnknownMarker(marker)
+    in_project = sa.and_(_instance.project_id == project, _instance.uuid > marker)
     return sa.or_(_instance.project_id > project, in_project)

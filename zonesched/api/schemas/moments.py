@@ -9,7 +9,6 @@ from pydantic import AfterValidator
 
 from zonesched.api.schemas.fields import Text, refusal
 
-
 FIRST_S = 1e-6
 """The first microsecond after 1970 began, in epoch seconds: nothing in a zone is older, and 0 is no time."""
 LAST_S = 253_402_300_799.0
