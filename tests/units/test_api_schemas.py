@@ -94,7 +94,29 @@ def form_of(schema: type[CreateBody], body: dict[str, Any]) -> Any:
 # -- how many ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [0, -1, 501, 10**9, 2**70, 1.0, 1.5, "3", True, None, [3], {"n": 3}])
+@pytest.mark.parametrize(
+    "number",
+    [
+        0,
+        -1,
+        501,
+        10**9,
+        2**70,
+        1.0,
+        1.5,
+        "0",
+        "501",
+        "-3",
+        "3.0",
+        "three",
+        "",
+        "٣",
+        True,
+        None,
+        [3],
+        {"n": 3},
+    ],
+)
 @pytest.mark.parametrize("key", ["num_instances", "min_count", "max_count"])
 def test_a_number_of_instances_is_a_whole_one_within_limits(key: str, number: Any) -> None:
     refusal = refusal_of(BootBody, a_body(**{key: number}))
@@ -168,7 +190,8 @@ def test_what_a_server_must_have(key: str) -> None:
         ("name", "x" * 256),
         ("name", "a\nb"),
         ("name", 5),
-        ("flavorRef", 1),
+        ("flavorRef", 1.5),
+        ("flavorRef", True),
         ("imageRef", None),
         ("metadata", {"k": 1}),
         ("metadata", {"k": "v" * 256}),
@@ -219,6 +242,34 @@ def test_what_is_kept_is_kept_as_it_came() -> None:
     form = form_of(CreateBody, a_body(availability_zone="az1", **kept))
     assert form.passthrough == kept
     assert form.availability_zone == "az1"
+
+
+@pytest.mark.parametrize(
+    ("member", "spelled", "kept"),
+    [
+        ("config_drive", "True", True),
+        ("config_drive", "on", True),
+        ("config_drive", "false", False),
+        ("networks", [{"uuid": "n1", "port": None}], [{"uuid": "n1", "port": None}]),
+        # Base64 with lines of 60 or 76 characters, as Ruby and `base64` write it.
+        ("user_data", "aGVs\nbG8=\n", "aGVsbG8="),
+        ("user_data", "aGVs\r\nbG8=", "aGVsbG8="),
+        ("description", None, None),
+    ],
+)
+def test_what_openstack_nova_takes_otherwise_spelled_is_taken(member: str, spelled: Any, kept: Any) -> None:
+    assert form_of(CreateBody, a_body(**{member: spelled})).passthrough == {member: kept}
+
+
+def test_counts_and_a_flavors_id_may_be_spelled_as_the_other_type() -> None:
+    form = form_of(CreateBody, a_body(min_count="2", max_count="3", flavorRef=1))
+
+    assert (form.min_count, form.num_instances, form.flavor_ref) == (2, 3, "1")
+
+
+@pytest.mark.parametrize("value", ["maybe", "", "0.0", 1, 0])
+def test_a_truth_of_a_body_has_known_spellings(value: Any) -> None:
+    assert refusal_of(CreateBody, a_body(config_drive=value)).field == "server.config_drive"
 
 
 @pytest.mark.parametrize("networks", ["auto", "none"])

@@ -171,6 +171,14 @@ def _seconds(text: object) -> object:
         raise refusal("invalid_value", "must be a number of seconds") from None
 
 
+def _spelled_truth(value: object) -> object:
+    return _truth(value) if value else value
+
+
+def _spelled_id(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
 def _truth(text: object) -> object:
     return _TRUTH.get(text.lower(), text) if isinstance(text, str) else text
 
@@ -213,6 +221,12 @@ PageLimit = Annotated[
 Digits = Annotated[str, Field(pattern="^[0-9]{1,10}$")]
 IntOrDigits = Annotated[int, BeforeValidator(_digits, json_schema_input_type=int | Digits)]
 """An integer of a body that OpenStack's clients send as a text."""
+SpelledCount = Annotated[InstanceCount, BeforeValidator(_digits, json_schema_input_type=int | Digits)]
+"""A count of instances, likewise."""
+SpelledBool = Annotated[bool, BeforeValidator(_spelled_truth, json_schema_input_type=bool | str)]
+"""A truth of a body that OpenStack's clients send as a text: as in a query, but not an empty one."""
+FlavorRef = Annotated[Name, BeforeValidator(_spelled_id, json_schema_input_type=str | int)]
+"""A flavor's id, name or link; OpenStack's clients send ids of digits as numbers, too."""
 Seconds = Annotated[
     float, Field(gt=0, le=MAX_BUDGET_S), BeforeValidator(_seconds, json_schema_input_type=float)
 ]

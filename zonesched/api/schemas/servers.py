@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -12,10 +11,12 @@ from zonesched.api.schemas.body_limit import REQUEST, BodyLimit
 from zonesched.api.schemas.destination import destination
 from zonesched.api.schemas.fields import (
     FilterName,
-    InstanceCount,
+    FlavorRef,
     Name,
     QueryInt,
     Schema,
+    SpelledBool,
+    SpelledCount,
     Text,
     TextMap,
     refusal,
@@ -44,11 +45,14 @@ NUMBER_LENGTH = len("-100000")
 
 
 def _base64(text: str) -> str:
+    """Return a text in base64 without the line breaks that encoders put in."""
+    joined = "".join(text.split())
     try:
-        base64.b64decode(text, validate=True)
-    except binascii.Error:
+        base64.b64decode(joined, validate=True)
+    except ValueError:
+        # Also for a text that is not ASCII.
         raise refusal("invalid_value", "must be base64") from None
-    return text
+    return joined
 
 
 def _networks(value: Any) -> Any:
@@ -69,7 +73,7 @@ class Network(Schema):
     """A network; stored with the instance and passed through."""
 
     uuid: Name = ""
-    port: Name = ""
+    port: Name | None = None
     fixed_ip: Name = ""
     tag: Name = ""
 
@@ -102,11 +106,11 @@ class Server(ServerSettings):
     """An instance that a user asks for; several with min_count and max_count."""
 
     name: Name
-    flavor_ref: Name = Field(alias="flavorRef")
+    flavor_ref: FlavorRef = Field(alias="flavorRef")
     image_ref: Text = Field(default="", alias="imageRef")
-    min_count: InstanceCount = 1
-    max_count: InstanceCount = 1
-    return_reservation_id: bool = False
+    min_count: SpelledCount = 1
+    max_count: SpelledCount = 1
+    return_reservation_id: SpelledBool = False
     block_device_mapping_v2: list[LocalDisk] = Field(default_factory=list, max_length=1)
     availability_zone: Text = ""
     host: Text = ""
@@ -117,8 +121,8 @@ class Server(ServerSettings):
     key_name: Name = ""
     user_data: UserData = ""
     security_groups: list[SecurityGroup] = Field(default_factory=list, max_length=64)
-    config_drive: bool = False
-    description: Text = ""
+    config_drive: SpelledBool = False
+    description: Text | None = None
     tags: list[Tag] = Field(default_factory=list, max_length=MAX_TAGS)
 
     def security_group_names(self) -> list[str]:
@@ -171,7 +175,7 @@ class BootServer(Server):
     `enabled_filters`, of an admin, replace the zone's own for its local hosts.
     """
 
-    num_instances: InstanceCount = 1
+    num_instances: SpelledCount = 1
     filter: FilterName = ""
     filters: list[FilterName] = Field(default_factory=list, max_length=32)
     enabled_filters: list[FilterName] = Field(default_factory=list, max_length=64)
