@@ -19,6 +19,7 @@ from zonesched.model.aggregate import AVAILABILITY_ZONE
 from zonesched.model.build_plan import FunnelStep
 from zonesched.model.decision_trace import LocalTrace
 from zonesched.model.own_zone import AsConfigured, ChosenFilters
+from zonesched.model.place import LocalPlace
 from zonesched.model.request_spec import Flavor, RequestSpec
 from zonesched.model.views import HostForm, InventoryForm
 from zonesched.scheduler.aggregate_limits import NO_LIMITS
@@ -167,6 +168,38 @@ def wanting(vcpus: int, **extra: str) -> RequestSpec:
     return replace(
         a_spec(), flavor=Flavor("f", "f", vcpus, 64, 0, {k.replace("_", ":", 1): v for k, v in extra.items()})
     )
+
+
+@pytest.mark.parametrize(
+    ("vcpus", "extra", "found"),
+    [
+        (1, {"trait:CUSTOM_A": "required"}, ["upper"]),
+        (1, {"trait:CUSTOM_A": "forbidden"}, ["lower", "other"]),
+        (1, {"traits:any_of": "CUSTOM_A,CUSTOM_B"}, ["other", "upper"]),
+        (1, {"traits:any_of": "CUSTOM_A;,"}, []),
+        (0, {}, ["lower", "other", "upper"]),
+    ],
+    ids=["required", "forbidden", "any-of", "any-of-none", "of-no-size"],
+)
+def test_the_database_finds_what_the_filters_pass(
+    tmp_path: Path, vcpus: int, extra: dict[str, str], found: list[str]
+) -> None:
+    # given: traits that differ in case alone
+    zone = a_zone(tmp_path, service_down_time=1e6)
+    traits = {"upper": "CUSTOM_A", "lower": "custom_a", "other": "CUSTOM_B"}
+    add_hosts(zone, *(a_host(name, traits=[trait]) for name, trait in traits.items()))
+    spec = replace(a_spec(), flavor=Flavor("f", "f", vcpus, 0, 0, extra), num_instances=1, alternates=9)
+
+    # when
+    in_memory, _ = select.decide_on(zone, zone.hosts, spec, zone.uuid, 0)
+    with by_sql(zone).for_request(spec) as in_sql:
+        names = [in_sql.table.name(row) for row in range(in_sql.table.size)]
+
+    # then
+    with zone.hosts.current() as table:
+        entries = (*in_memory.plan.entries, *in_memory.plan.alternates)
+        rows = [table.row_of(e.place.host_id) for e in entries if isinstance(e.place, LocalPlace)]
+        assert sorted(names) == sorted(table.name(row) for row in rows) == found
 
 
 def test_hosts_that_lack_something_never_leave_the_database(

@@ -101,7 +101,8 @@ def _conditions(tx: Connection, demands: Demands) -> list[tuple[str, str, _MAY]]
         found.append(("AvailabilityZoneFilter", "wrong_availability_zone", condition))
     if demands.traits != TraitQuery():
         found.append(("TraitsFilter", "traits_not_met", _with_traits(demands.traits)))
-    free = sa.and_(*(_has_free_slot(name, amount) for name, amount in sorted(demands.resources.items())))
+    fits = (_has_free_slot(name, amount) for name, amount in sorted(demands.resources.items()))
+    free = sa.and_(sa.true(), *fits)
     found.append(("free_slots", "no_free_slots", free))
     return found
 
@@ -125,13 +126,13 @@ def _with_traits(query: TraitQuery) -> _MAY:
     return sa.and_(
         *(_has_trait(name) for name in sorted(query.required)),
         *(~_has_trait(name) for name in sorted(query.forbidden)),
-        *(sa.or_(*(_has_trait(name) for name in sorted(group))) for group in query.any_of),
+        *(sa.or_(sa.false(), *(_has_trait(name) for name in sorted(group))) for group in query.any_of),
     )
 
 
 def _has_trait(name: str) -> _MAY:
-    # The column holds a JSON list of names; a name has no quotes.
-    return _host.traits.contains(f'"{name}"', autoescape=True)
+    # The column holds a JSON list of names; a name has no quotes. LIKE ignores case in SQLite.
+    return sa.func.replace(_host.traits, f'"{name}"', "") != _host.traits
 
 
 def _has_free_slot(resource_class: str, amount: int) -> _MAY:
