@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.boots import BODY, a_building_tree, a_small_tree, boot, counts, rows
+from tests.builders.boots import BODY, FLAVOR, a_building_tree, a_small_tree, boot, counts, rows
 from tests.builders.crashes import heal, inconsistencies
+from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead, Duplicate, Fault, LostReply, Replace, Slow
 from zonesched.model.placement import PlacementState
 from zonesched.services.children import children
@@ -64,6 +65,30 @@ def test_a_child_that_another_process_has_removed_is_given_nothing_more(
     there = rows(tree, parent, f"SELECT state, reason FROM placements WHERE child_id = '{child_id}'")
     assert set(there) == {("failed", "zone_lost")}
     assert counts(tree, reservation_id) == {"BUILD": 8}
+
+
+def test_a_boot_that_waited_for_all_children_goes_to_the_best_host(tmp_path: Path) -> None:
+    # given: a zone that knows of no host when it is asked
+    tree = Tree(tmp_path)
+    root = tree.add("root")
+    hosts = [a_host(f"h{number}", ram_mb=8192 * number) for number in range(1, 9)]
+    leaf = tree.add("leaf", parent="root", hosts_=hosts)
+    root.client().post("/flavors", FLAVOR)
+    tree.network.fault(leaf.url, Dead())
+    tree.poll()
+    reservation_ids = [boot(tree, num_instances=1) for _ in range(2)]
+    tree.settle()
+
+    # when its child is back
+    tree.network.heal(leaf.url)
+    tree.poll()
+    tree.clock.advance(root.zone.conf.retry_pause_max)
+    tree.settle()
+
+    # then
+    assert [counts(tree, reservation_id) for reservation_id in reservation_ids] == [{"BUILD": 1}] * 2
+    placed = rows(tree, "leaf", "SELECT h.name FROM placements p JOIN hosts h ON h.id = p.host_id")
+    assert sorted(placed) == [("h7",), ("h8",)]
 
 
 def test_an_unanswered_confirm_is_unknown_until_it_is_answered(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ class Offers:
 
 @dataclass(frozen=True)
 class Selected:
-    """The outcome of a select: `spec` with the weighing used, the decision trace, and a reason code."""
+    """The outcome of a select: `spec` with the weighing of its offers, the decision trace, a reason code."""
 
     spec: RequestSpec
     why: DecisionTrace

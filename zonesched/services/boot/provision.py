@@ -252,10 +252,13 @@ class _Boot:
             log.warning("select for reservation %s failed: %s", reservation.id, error.message)
             self._rows.note_select(Selected(reservation.spec, select.failed(error), error.code))
             return False
-        weighed = replace(reservation.spec, weighing=decision.spec.weighing)
-        reason = reason_for_none(complete=decision.plan.complete, group_place=decision.group_place)
+        plan, weighed = decision.plan, reservation.spec
+        if plan.entries or plan.bundles:
+            # Without offers it may be a scale of no hosts, while all children are away: it would weigh none.
+            weighed = replace(weighed, weighing=decision.spec.weighing)
+        reason = reason_for_none(complete=plan.complete, group_place=decision.group_place)
         self._rows.note_select(Selected(weighed, decision.trace, reason))
-        self._offers = Offers(decision.plan)
+        self._offers = Offers(plan)
         return True
 
     def _write_places(
