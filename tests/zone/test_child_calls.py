@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,9 @@ from tests.builders.one_zone import a_zone, instance_of, put_instance, put_place
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services.placing import child_calls
 from zonesched.services.zone import Zone
+from zonesched.store import placements
 from zonesched.store.placements import AskedChild, Placement
+from zonesched.store.store import Transaction
 
 
 def a_confirm(tmp_path: Path, since: PlacementState) -> tuple[Zone, Placement]:
@@ -52,3 +56,32 @@ def test_a_place_that_is_to_be_told_something_else_since_does_not_wait_for_that(
 
     (after,) = sql(zone, "SELECT calls, next_call_at FROM placements")
     assert (after != before) == postponed
+
+
+@pytest.mark.sqlite
+def test_a_large_boot_without_an_answer_keeps_other_writers_waiting_for_one_statement(tmp_path: Path) -> None:
+    # given confirms of a boot that were sent once, and one that was sent twice
+    zone = a_zone(tmp_path)
+    put_reservation(zone)
+    asked = [
+        put_place(
+            zone,
+            put_instance(zone, status=InstanceStatus.BUILD),
+            AskedChild("child-1", ("a",)),
+            state=PlacementState.CONFIRMING,
+        )
+        for _ in range(20)
+    ]
+    statements: list[str] = []
+
+    def count_calls(tx: Transaction) -> None:
+        rows: Any = tx.connection.driver_connection
+        rows.set_trace_callback(statements.append)
+        placements.postpone(tx, [replace(asked[0], calls=1), *asked[1:]], lambda calls: 100.0 * calls)
+        rows.set_trace_callback(None)
+
+    zone.store.write(count_calls)
+
+    assert len(statements) == 2
+    counted = "SELECT calls, next_call_at, count(*) FROM placements GROUP BY 1, 2 ORDER BY 1"
+    assert sql(zone, counted) == [(1, 100.0, 19), (2, 200.0, 1)]

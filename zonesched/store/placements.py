@@ -50,11 +50,10 @@ _FAILED_HOSTS = Prepared(
     )
 )
 _USED_KEYS = Prepared(sa.select(COLUMNS.entry_key).where(one_of(COLUMNS.entry_key, "keys")))
+_AT = COLUMNS.number == sa.bindparam("b_number"), COLUMNS.state == sa.bindparam("b_from")
+_AS_READ = sa.update(t.placements).where(one_of(COLUMNS.uuid, "uuids"), *_AT)
 _MOVE = Prepared(
-    sa.update(t.placements)
-    .where(one_of(COLUMNS.uuid, "uuids"))
-    .where(COLUMNS.number == sa.bindparam("b_number"), COLUMNS.state == sa.bindparam("b_from"))
-    .values(
+    _AS_READ.values(
         state=sa.bindparam("b_to"),
         next_call_at=sa.bindparam("due_at"),
         calls=0,
@@ -63,8 +62,7 @@ _MOVE = Prepared(
         hold_expires_at=sa.func.coalesce(
             sa.func.nullif(sa.bindparam("held_until", type_=sa.Float), 0.0), COLUMNS.hold_expires_at
         ),
-    )
-    .returning(COLUMNS.uuid)
+    ).returning(COLUMNS.uuid)
 )
 _SHORTEN = Prepared(
     sa.update(t.placements)
@@ -72,6 +70,7 @@ _SHORTEN = Prepared(
     .where(COLUMNS.state == PlacementState.HELD.value, COLUMNS.hold_expires_at > sa.bindparam("b_until"))
     .values(hold_expires_at=sa.bindparam("b_until"))
 )
+_POSTPONE = Prepared(_AS_READ.values(calls=sa.bindparam("b_calls"), next_call_at=sa.bindparam("due_at")))
 _instance, _state = t.instances.c, t.instance_states.c
 _PRESENT = Prepared(
     sa.select(COLUMNS.uuid, COLUMNS.number, COLUMNS.state, _instance.status)
@@ -336,12 +335,12 @@ def shorten_holds(tx: Connection, keys: Sequence[tuple[str, int]], until: float)
 
 def postpone(tx: Connection, placements: Sequence[Placement], due_after: Callable[[int], float]) -> None:
     """Count one more unanswered call of each; `due_after` maps the count to the time of the next call."""
+    grouped: dict[tuple[int, PlacementState, int], list[str]] = {}
     for p in placements:
-        tx.execute(
-            sa.update(t.placements)
-            .where(COLUMNS.uuid == p.uuid, COLUMNS.number == p.number, COLUMNS.state == p.state.value)
-            .values(calls=p.calls + 1, next_call_at=due_after(p.calls + 1))
-        )
+        grouped.setdefault((p.number, p.state, p.calls + 1), []).append(p.uuid)
+    for (number, state, calls), uuids in grouped.items():
+        which = {"uuids": uuids, "b_number": number, "b_from": state.value}
+        _POSTPONE.run(tx, **which, b_calls=calls, due_at=due_after(calls))
 
 
 def _to_row(p: Placement) -> dict[str, Any]:
