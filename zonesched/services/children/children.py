@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from zonesched.conf import Conf
@@ -139,8 +139,7 @@ def remove(zone: Zone, child_id: str, force: bool = False) -> None:
             # Until now they may have moved on; others cannot come to this child any more.
             there = placements.unfinished_in(tx, child_id)
             change, now = identity.next_change(tx), zone.clock.now()
-            for p in there:
-                _lose(tx, change, zone.uuid, p, now)
+            _lose(tx, change, zone.uuid, there, now)
         rows.delete(tx, child_id)
 
     zone.store.write(fn)
@@ -148,18 +147,18 @@ def remove(zone: Zone, child_id: str, force: bool = False) -> None:
     zone.wake.boots()
 
 
-def _lose(tx: Transaction, change: int, zone_uuid: str, place: Placement, now: float) -> None:
-    """End a placement whose child will never be asked again."""
-    if place.state in UNCONFIRMED:
-        advance(tx, change, zone_uuid, [place], State.GONE, now, reason=ZONE_LOST)
-        return
-    placements.move(tx, change, place, State.RELEASED, reason=ZONE_LOST)
-    present = instances.read_by_uuid(tx, [place.uuid])[place.uuid]
-    if present.attempt == place.number and place.state is not State.RELEASING:
-        instances.set_status(
-            tx, change, [place.uuid], InstanceStatus.ERROR, now, reason=ZONE_LOST, only_from=LIVING_STATUSES
-        )
-        reservations.wake(tx, place.caller_id, place.reservation_id)
+def _lose(tx: Transaction, change: int, zone_uuid: str, there: Sequence[Placement], now: float) -> None:
+    """End placements whose child will never be asked again."""
+    unconfirmed = [p for p in there if p.state in UNCONFIRMED]
+    advance(tx, change, zone_uuid, unconfirmed, State.GONE, now, reason=ZONE_LOST)
+    confirmed = [p for p in there if p.state not in UNCONFIRMED]
+    moved = placements.move_all(tx, change, confirmed, State.RELEASED, reason=ZONE_LOST)
+    present = instances.read_by_uuid(tx, [p.uuid for p in moved])
+    lost = [p for p in moved if present[p.uuid].attempt == p.number and p.state is not State.RELEASING]
+    living = [p.uuid for p in lost if present[p.uuid].status in LIVING_STATUSES]
+    instances.set_status(tx, change, living, InstanceStatus.ERROR, now, reason=ZONE_LOST)
+    for caller_id, reservation_id in sorted({(p.caller_id, p.reservation_id) for p in lost}):
+        reservations.wake(tx, caller_id, reservation_id)
 
 
 def _stored(store: Store, secret_box: SecretBox) -> StoredChildren:
